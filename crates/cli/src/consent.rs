@@ -49,31 +49,32 @@ impl DestructiveFlags {
     /// For the gate. A flag that fits none of the targets is a mistake that might cost the wrong
     /// disk next time.
     pub fn consent(&self, identities: &[TargetIdentity]) -> Result<Consent, Failure> {
-        if !self.destroy.is_empty() {
-            require(
-                identities,
-                TargetKind::BlockDevice,
+        let (device, file) = (TargetKind::BlockDevice, TargetKind::File);
+        for (is_given, kind, flag, what) in [
+            (
+                !self.destroy.is_empty(),
+                device,
                 "--destroy",
                 "a block device",
-            )?;
-        }
-        if self.overwrite {
-            require(
-                identities,
-                TargetKind::File,
-                "--overwrite",
-                "a regular file",
-            )?;
+            ),
+            (self.overwrite, file, "--overwrite", "a regular file"),
+        ] {
+            if is_given && identities.iter().all(|identity| identity.kind != kind) {
+                let paths: Vec<&str> = identities.iter().map(|one| one.path.as_str()).collect();
+                return Err(Failure::Usage(format!(
+                    "{flag} releases {what}, and {} is not one; omit {flag}",
+                    paths.join(", ")
+                )));
+            }
         }
         let overwriting = match (self.overwrite, self.own_files) {
             (true, _) => Overwriting::Allowed,
             (false, true) => Overwriting::Own,
             (false, false) => Overwriting::Forbidden,
         };
-        let unknown = if self.wipe_unknown {
-            UnknownContent::Wipe
-        } else {
-            UnknownContent::Refuse
+        let unknown = match self.wipe_unknown {
+            true => UnknownContent::Wipe,
+            false => UnknownContent::Refuse,
         };
         Ok(Consent {
             destroy: self.destroy.clone(),
@@ -81,23 +82,4 @@ impl DestructiveFlags {
             unknown,
         })
     }
-}
-
-fn require(
-    identities: &[TargetIdentity],
-    kind: TargetKind,
-    flag: &str,
-    what: &str,
-) -> Result<(), Failure> {
-    if identities.iter().any(|identity| identity.kind == kind) {
-        return Ok(());
-    }
-    let paths: Vec<&str> = identities
-        .iter()
-        .map(|identity| identity.path.as_str())
-        .collect();
-    Err(Failure::Usage(format!(
-        "{flag} releases {what}, and {} is not one; omit {flag}",
-        paths.join(", ")
-    )))
 }

@@ -46,6 +46,11 @@ const RPM: std::ops::RangeInclusive<u32> = 300..=100_000;
 /// 10 µs to 1 s: every real seek is in between.
 const SEEK_NS: std::ops::RangeInclusive<u64> = 10_000..=1_000_000_000;
 
+const RPM_FORM: &str = "a rotation speed in rpm; write a number such as 7200";
+const SEEK_FORM: &str = "a seek time; write it with ms or us, such as 11ms";
+const RATE_FORM: &str = "a transfer rate; write it per second, such as 92MB/s";
+const IOPS_FORM: &str = "a number of operations per second, such as 90000 or 90k";
+
 impl FromStr for SheetValue {
     type Err = SheetError;
 
@@ -56,34 +61,35 @@ impl FromStr for SheetValue {
                 .split_once('=')
                 .ok_or_else(|| SheetError::Form(part.to_owned()))?;
             let (key, value) = (key.trim(), value.trim());
-            let wrong = |what: &'static str| SheetError::Value {
+            let wrong = |what| SheetError::Value {
                 value: value.to_owned(),
                 what,
+            };
+            let rate = || rate(value).ok_or_else(|| wrong(RATE_FORM));
+            let iops = || {
+                let iops = parse_number(value).filter(|iops| *iops > 0.0);
+                iops.ok_or_else(|| wrong(IOPS_FORM))
             };
             let is_set = match key {
                 "rpm" => {
                     let rpm = value.parse().ok().filter(|rpm| RPM.contains(rpm));
                     sheet
                         .rpm
-                        .replace(rpm.ok_or_else(|| {
-                            wrong("a rotation speed in rpm; write a number such as 7200")
-                        })?)
+                        .replace(rpm.ok_or_else(|| wrong(RPM_FORM))?)
                         .is_some()
                 }
                 "seek" => {
                     // A number without a unit would mean seconds.
-                    let ns = Some(value)
-                        .filter(|v| v.ends_with(char::is_alphabetic))
-                        .and_then(|v| parse_duration(v).ok());
-                    let ns = ns.filter(|ns| SEEK_NS.contains(ns)).ok_or_else(|| {
-                        wrong("a seek time; write it with ms or us, such as 11ms")
-                    })?;
+                    let with_unit = Some(value).filter(|v| v.ends_with(char::is_alphabetic));
+                    let ns = with_unit.and_then(|v| parse_duration(v).ok());
+                    let ns = ns.filter(|ns| SEEK_NS.contains(ns));
+                    let ns = ns.ok_or_else(|| wrong(SEEK_FORM))?;
                     sheet.seek_ns.replace(ns).is_some()
                 }
-                "rate" => sheet.bytes_per_second.replace(rate(value)?).is_some(),
-                "write-rate" => sheet.write_bytes_per_second.replace(rate(value)?).is_some(),
-                "iops" => sheet.read_iops.replace(iops(value)?).is_some(),
-                "write-iops" => sheet.write_iops.replace(iops(value)?).is_some(),
+                "rate" => sheet.bytes_per_second.replace(rate()?).is_some(),
+                "write-rate" => sheet.write_bytes_per_second.replace(rate()?).is_some(),
+                "iops" => sheet.read_iops.replace(iops()?).is_some(),
+                "write-iops" => sheet.write_iops.replace(iops()?).is_some(),
                 other => return Err(SheetError::Key(other.to_owned())),
             };
             if is_set {
@@ -97,26 +103,10 @@ impl FromStr for SheetValue {
     }
 }
 
-fn rate(value: &str) -> Result<f64, SheetError> {
+fn rate(value: &str) -> Option<f64> {
     // Many data sheets omit "per second".
-    let bytes = parse_size(value.strip_suffix("/s").unwrap_or(value))
-        .ok()
-        .filter(|bytes| value.ends_with(['B', 's']) && *bytes > 0);
-    bytes
-        .map(|bytes| bytes as f64)
-        .ok_or_else(|| SheetError::Value {
-            value: value.to_owned(),
-            what: "a transfer rate; write it per second, such as 92MB/s",
-        })
-}
-
-fn iops(value: &str) -> Result<f64, SheetError> {
-    parse_number(value)
-        .filter(|iops| *iops > 0.0)
-        .ok_or_else(|| SheetError::Value {
-            value: value.to_owned(),
-            what: "a number of operations per second, such as 90000 or 90k",
-        })
+    let bytes = parse_size(value.strip_suffix("/s").unwrap_or(value)).ok()?;
+    (value.ends_with(['B', 's']) && bytes > 0).then_some(bytes as f64)
 }
 
 #[cfg(test)]

@@ -80,12 +80,15 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// `--time` below a second.
-    pub(crate) fn time_too_short(time_ns: u64) -> Self {
-        Self::Usage(format!(
-            "--time {}: too short to measure anything; use at least 1s",
-            format_duration(time_ns)
-        ))
+    /// Refuses a `--time` below a second.
+    pub(crate) fn check_time(time_ns: u64) -> Result<(), Self> {
+        match time_ns {
+            1_000_000_000.. => Ok(()),
+            _ => Err(Self::Usage(format!(
+                "--time {}: too short to measure anything; use at least 1s",
+                format_duration(time_ns)
+            ))),
+        }
     }
 
     /// `--size` for a target that needs no scratch file, and what to do instead.

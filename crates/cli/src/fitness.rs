@@ -2,14 +2,14 @@
 //! becomes the plan of the run, and its limits are judged as every threshold is.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::MeasuringFlags;
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::job_file::read_text;
 use crate::plan_file::PlanFile;
 use crate::planned::{groups, resolve_planned, sector_bytes};
-use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, LayoutLimits, MeasuringJob, measure};
+use crate::provenance::random_seed;
+use crate::session::{Filling, Means, MeasuringJob, measure};
 use crate::workload::{Bytes, Content, Memory, ResolveContext, Time};
-use diskproof_device::{host_facts, memory_free_bytes, scratch_bytes_max};
+use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{Order, Plan};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::path::Path;
@@ -31,35 +31,22 @@ const ALSO_CALLED: [(&str, &str); 5] = [
 ];
 /// Larger than the cache of any drive.
 const SCRATCH_BYTES: u64 = 1 << 30;
-/// The gate counts scratch files in whole MiB.
-const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
 /// Share of the time for the first write of the scratch file and the warm-ups.
 const LAYOUT_SHARE: u64 = 5;
 
-/// The least scratch file, where the first write takes longer than planned.
-pub(crate) const LAYOUT_BYTES_MIN: u64 = 64 << 20;
-
-/// A fitness test.
-pub(crate) struct FitnessJob<'a> {
-    /// The verb that runs it.
-    pub verb: &'static str,
-    /// How its workloads share the time.
-    pub order: Order,
-    /// Name of a built-in profile, or a file.
-    pub profile: &'a str,
-    /// The target, probed.
-    pub identity: TargetIdentity,
-    /// Time for the whole run, in nanoseconds.
-    pub time_ns: u64,
-    /// The shared flags.
-    pub flags: &'a MeasuringFlags,
-}
-
-/// Runs the workloads of a profile and judges its limits, alongside those of `--expect`.
-pub(crate) fn measure_fitness(job: FitnessJob<'_>) -> anyhow::Result<Exit> {
-    let (file, shown) = read_profile(job.profile)?;
-    let mut flags = job.flags.clone();
-    let mut note = format!("fitness for {}", job.profile);
+/// Runs the workloads of a profile, built in or a file, and judges its limits, alongside those of
+/// `--expect`.
+pub(crate) fn measure_fitness(
+    profile: &str,
+    verb: &str,
+    order: Order,
+    identity: TargetIdentity,
+    time_ns: u64,
+    flags: &MeasuringFlags,
+) -> anyhow::Result<Exit> {
+    let (file, shown) = read_profile(profile)?;
+    let mut flags = flags.clone();
+    let mut note = format!("fitness for {profile}");
     for limit in &file.limits {
         let line = format!(
             "{}: {} ({})",
@@ -69,45 +56,46 @@ pub(crate) fn measure_fitness(job: FitnessJob<'_>) -> anyhow::Result<Exit> {
         note = format!("{note}; {line}");
         flags.expected.push(limit.expected.clone());
     }
-    let plan = fitness_plan(&job, file, &shown)?;
-    measure(MeasuringJob {
-        plan,
-        identities: vec![job.identity],
-        filling: Filling::Within(LayoutLimits {
-            bytes_min: LAYOUT_BYTES_MIN,
-            time_ns: job.time_ns / LAYOUT_SHARE,
-        }),
-        note: Some(flags.note.clone().unwrap_or(note)),
-        flags: &flags,
-    })
+    let plan = Plan {
+        order,
+        fit_for: Some(profile.to_owned()),
+        ..flags.plan(verb, std::slice::from_ref(&identity))
+    };
+    let plan = fitness_plan(plan, file, &shown, &identity, time_ns, &flags)?;
+    flags.note.get_or_insert(note);
+    let filling = Filling::Within {
+        bytes_min: SCRATCH_BYTES_LEAST,
+        time_ns: time_ns / LAYOUT_SHARE,
+    };
+    let job = MeasuringJob::new(plan, vec![identity], filling, &flags);
+    measure(job, Means::default())
 }
 
 /// The plan of a profile on a target. Workloads without a limit of their own share the time.
-fn fitness_plan(job: &FitnessJob<'_>, mut file: PlanFile, shown: &str) -> Result<Plan, Failure> {
-    let (flags, identity) = (job.flags, &job.identity);
+fn fitness_plan(
+    plan: Plan,
+    mut file: PlanFile,
+    shown: &str,
+    identity: &TargetIdentity,
+    time_ns: u64,
+    flags: &MeasuringFlags,
+) -> Result<Plan, Failure> {
     let scratch_bytes = (identity.kind == TargetKind::Directory).then(|| {
         let planned = file.size.map_or(SCRATCH_BYTES, |Bytes(size)| size);
-        let wanted = flags.size.unwrap_or_else(|| {
-            planned
-                .min(scratch_bytes_max(identity))
-                .max(SCRATCH_BYTES_UNIT)
-        });
+        let most = planned.min(scratch_bytes_max(identity));
+        let wanted = flags.size.unwrap_or(most.max(SCRATCH_BYTES_UNIT));
         wanted / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT
     });
     let shares = groups(&file.workloads).count() as u64;
-    let each_ns = (job.time_ns - job.time_ns / LAYOUT_SHARE) / shares.max(1);
+    let each_ns = (time_ns - time_ns / LAYOUT_SHARE) / shares.max(1);
     for workload in &mut file.workloads {
         if !workload.flags.has_limit() {
             workload.flags.time = Some(Time(each_ns));
         }
     }
-    let host = host_facts();
     let context = ResolveContext {
         target_bytes: vec![scratch_bytes.unwrap_or(identity.size_bytes)],
-        memory: Memory {
-            installed_bytes: Some(host.memory_bytes).filter(|bytes| *bytes > 0),
-            free_bytes: memory_free_bytes(),
-        },
+        memory: Memory::of_host(),
         content: match identity.kind {
             TargetKind::Directory => Content::Nothing,
             TargetKind::File | TargetKind::BlockDevice => Content::Data,
@@ -116,10 +104,8 @@ fn fitness_plan(job: &FitnessJob<'_>, mut file: PlanFile, shown: &str) -> Result
     };
     let unit_bytes = sector_bytes(std::slice::from_ref(identity));
     let (workloads, skipped) = resolve_planned(shown, &file.workloads, context, unit_bytes)?;
-    if let Some(one) = workloads
-        .iter()
-        .find(|one| one.shape.latency_target.is_some())
-    {
+    let mut searching = workloads.iter();
+    if let Some(one) = searching.find(|one| one.shape.latency_target.is_some()) {
         return Err(Failure::Usage(format!(
             "{shown}: '{0}' has a latency target, but profiles use a fixed depth. Write a limit \
              such as '{0}.read.p99<=5ms'",
@@ -128,13 +114,10 @@ fn fitness_plan(job: &FitnessJob<'_>, mut file: PlanFile, shown: &str) -> Result
     }
     Ok(Plan {
         seed: flags.seed.or(file.seed).unwrap_or_else(random_seed),
-        targets: vec![identity.path.clone()],
         scratch_bytes,
         workloads,
-        order: job.order,
-        fit_for: Some(job.profile.to_owned()),
         skipped,
-        ..Plan::of(job.verb.to_owned(), command_line())
+        ..plan
     })
 }
 

@@ -3,6 +3,7 @@
 
 use crate::commands::Args;
 use crate::failure::Exit;
+use crate::provenance::command_line;
 use crate::stderr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory as _};
@@ -17,14 +18,11 @@ use std::process::ExitCode;
 pub(crate) fn with_pasted_fio(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = arguments.collect();
     let is_flag = |word: &&OsString| word.as_encoded_bytes().starts_with(b"-");
-    let is_pasted = words.get(1).is_some_and(|verb| verb == "run")
-        && words
-            .iter()
-            .skip(2)
-            .find(|word| !is_flag(word))
-            .is_some_and(|word| word == "fio")
-        && !Path::new("fio").exists();
-    if is_pasted {
+    let operand = words.iter().skip(2).find(|word| !is_flag(word));
+    if words.get(1).is_some_and(|verb| verb == "run")
+        && operand.is_some_and(|word| word == "fio")
+        && !Path::new("fio").exists()
+    {
         words[1] = OsString::from("as");
     }
     words
@@ -42,97 +40,69 @@ diskproof measures what a disk really does for a database. It needs no root.
 ";
 
 /// Words that people type for a verb, and what leads on from there.
-const WORDS: [(&[&str], &str); 15] = [
+const WORDS: [(&str, &str); 15] = [
     (
-        &[
-            "bandwidth",
-            "bench",
-            "benchmark",
-            "measure",
-            "perf",
-            "performance",
-            "rate",
-            "slow",
-            "speed",
-            "test",
-            "throughput",
-        ],
+        "bandwidth bench benchmark measure perf performance rate slow speed test throughput",
         "diskproof check TARGET",
     ),
     (
-        &[
-            "health",
-            "identify",
-            "list-disks",
-            "smart",
-            "smartctl",
-            "status",
-            "temp",
-            "temperature",
-            "wear",
-        ],
+        "health identify list-disks smart smartctl status temp temperature wear",
         "diskproof info DEVICE",
     ),
     (
-        &["badblock", "badblocks", "bad-blocks", "scan", "surface"],
+        "badblock badblocks bad-blocks scan surface",
         "diskproof curve DEVICE --scan",
     ),
     (
-        &["capacity", "f3", "fake", "h2testw", "verify"],
+        "capacity f3 fake h2testw verify",
         "diskproof run DIRECTORY --rw write --verify (docs/verify.md)",
     ),
     (
-        &["pdf", "print", "report", "result"],
+        "pdf print report result",
         "diskproof show latest, or -o report.html",
     ),
+    ("iostat iotop live monitor top", "diskproof watch"),
     (
-        &["iostat", "iotop", "live", "monitor", "top"],
-        "diskproof watch",
-    ),
-    (
-        &["pg", "postgres", "postgresql"],
+        "pg postgres postgresql",
         "diskproof check TARGET --for postgresql, or diskproof commit TARGET",
     ),
     (
-        &["etcd", "kafka", "mariadb", "mysql", "sqlite"],
+        "etcd kafka mariadb mysql sqlite",
         "diskproof check TARGET --for etcd, mysql, sqlite or a profile file",
     ),
-    (&["fsync", "wal"], "diskproof commit TARGET"),
+    ("fsync wal", "diskproof commit TARGET"),
     (
-        &["fill", "soak", "stress", "sustain"],
+        "fill soak stress sustain",
         "diskproof run TARGET --rw write --time 1h",
     ),
     (
-        &["cron", "schedule", "timer", "trend"],
+        "cron schedule timer trend",
         "diskproof history --trend (docs/history.md)",
     ),
     (
-        &["discard", "erase", "fstrim", "trim", "wipe"],
+        "discard erase fstrim trim wipe",
         "diskproof run DEVICE --rw trim --destroy NAME, which discards every block",
     ),
-    (&["version"], "diskproof --version"),
-    (&["latency", "lat"], "diskproof ping TARGET"),
-    (&["diff", "vs"], "diskproof compare A B"),
+    ("version", "diskproof --version"),
+    ("latency lat", "diskproof ping TARGET"),
+    ("diff vs", "diskproof compare A B"),
 ];
 
 /// Prints what clap has to say: help and version on stdout, which is no error, or a usage error
 /// with our hints on stderr.
 pub(crate) fn report(error: clap::Error) -> ExitCode {
-    let arguments: Vec<String> = std::env::args_os()
-        .skip(1)
-        .map(|argument| argument.to_string_lossy().into_owned())
-        .collect();
+    let line = command_line();
+    let arguments = line.get(1..).unwrap_or_default();
     if arguments.is_empty() {
         stderr::eprint_text(FIRST_WORDS);
         return Exit::Usage.into();
     }
-    let error = with_hints(error, &arguments);
+    let error = with_hints(error, arguments);
     // A closed stdout or stderr changes nothing about the exit code.
     let _ = error.print();
-    if error.use_stderr() {
-        Exit::Usage.into()
-    } else {
-        Exit::Done.into()
+    match error.use_stderr() {
+        true => Exit::Usage.into(),
+        false => Exit::Done.into(),
     }
 }
 
@@ -184,7 +154,7 @@ fn hint_for_word(word: &str) -> Option<String> {
     }
     let lower = word.to_lowercase();
     let mut words = WORDS.iter();
-    let (_, step) = words.find(|(words, _)| words.contains(&lower.as_str()))?;
+    let (_, step) = words.find(|(words, _)| words.split(' ').any(|word| word == lower))?;
     Some(format!("try {step}"))
 }
 
@@ -210,12 +180,11 @@ fn hints_for_unknown(flag: &str, arguments: &[String]) -> Vec<String> {
     let Some((last, others)) = verbs.split_last() else {
         return Vec::new();
     };
-    let verbs = if others.is_empty() {
-        last.clone()
-    } else {
-        format!("{} and {last}", others.join(", "))
+    let others = match others {
+        [] => String::new(),
+        others => format!("{} and ", others.join(", ")),
     };
-    vec![format!("'{flag}' is a flag of {verbs}")]
+    vec![format!("'{flag}' is a flag of {others}{last}")]
 }
 
 /// A hint for every option of fio among the arguments, so that one error corrects a whole pasted
@@ -239,24 +208,19 @@ fn hints_for_fio(flag: &str, arguments: &[String]) -> Vec<String> {
     } else if fio_hint(name).is_none() {
         return Vec::new();
     }
-    for argument in arguments
+    let is_option = |argument: &&String| argument.starts_with('-');
+    let names = arguments
         .iter()
-        .filter(|argument| argument.starts_with('-'))
-    {
-        let name = option_name(argument);
-        if let Some(answer) = fio_hint(name) {
-            hints.push(format!("fio's '{name}' {answer}"));
-        }
+        .filter(is_option)
+        .map(|option| option_name(option));
+    for name in names.clone() {
+        let answer = fio_hint(name).map(|answer| format!("fio's '{name}' {answer}"));
+        hints.extend(answer);
     }
-    if arguments
-        .iter()
-        .any(|word| option_name(word) == "name" && word.starts_with('-'))
-    {
+    if names.clone().any(|name| name == "name") {
         let words: Vec<String> = arguments[1..].iter().map(|word| quoted(word)).collect();
-        hints.push(format!(
-            "to run it like fio: diskproof as fio {}",
-            words.join(" ")
-        ));
+        let words = words.join(" ");
+        hints.push(format!("to run it like fio: diskproof as fio {words}"));
     }
     hints
 }
@@ -288,12 +252,10 @@ fn verbs_with(flag: &str) -> Vec<String> {
             .is_some_and(|names| names.contains(&long)),
         None => arg
             .get_short()
-            .is_some_and(|short| flag.strip_prefix('-') == Some(short.encode_utf8(&mut [0; 4]))),
+            .is_some_and(|short| flag == format!("-{short}")),
     };
     let command = Args::command();
-    command
-        .get_subcommands()
-        .filter(|verb| verb.get_arguments().any(is_it))
-        .map(|verb| verb.get_name().to_owned())
-        .collect()
+    let verbs = command.get_subcommands();
+    let with_it = verbs.filter(|verb| verb.get_arguments().any(is_it));
+    with_it.map(|verb| verb.get_name().to_owned()).collect()
 }

@@ -3,19 +3,28 @@
 
 use crate::consent::DestructiveFlags;
 use crate::failure::Failure;
+use crate::provenance::{command_line, random_seed};
 use crate::saved::HistoryOptions;
 use crate::stderr::Verbosity;
 use crate::targets::{probe_target, probe_targets};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, ValueEnum};
 use diskproof_analysis::expect::Expected;
-use diskproof_model::plan::{EngineChoice, EngineKind};
-use diskproof_model::target::TargetIdentity;
-use diskproof_model::units::parse_size;
+use diskproof_device::scratch_bytes_max;
+use diskproof_model::plan::{EngineChoice, EngineKind, Plan};
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::units::{format_bytes, parse_size};
 use diskproof_report::format::Format;
 use diskproof_report::formats::{extensions, format_of};
 use diskproof_report::terminal::Detail;
 use std::path::{Path, PathBuf};
+
+/// A smaller scratch file says nothing about the disk.
+pub(crate) const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
+/// The least `--size`: the large requests that are in flight.
+pub(crate) const SCRATCH_BYTES_MIN: u64 = 8 << 20;
+/// The gate counts scratch files in whole MiB.
+pub(crate) const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
 
 /// The help of `-o`, with the extensions of the formats that `is_listed` selects.
 pub(crate) fn output_help(is_listed: fn(&Format) -> bool) -> String {
@@ -100,6 +109,54 @@ impl MeasuringFlags {
     /// The same for all targets of a run.
     pub(crate) fn probe_all(&self, given: &[PathBuf]) -> Result<Vec<TargetIdentity>, Failure> {
         probe_targets(given, &self.destructive, self.verbosity())
+    }
+
+    /// A plan of this verb for these targets, without what is measured.
+    pub(crate) fn plan(&self, verb: &str, targets: &[TargetIdentity]) -> Plan {
+        Plan {
+            seed: self.seed.unwrap_or_else(random_seed),
+            targets: targets.iter().map(|one| one.path.clone()).collect(),
+            ..Plan::of(verb, command_line())
+        }
+    }
+
+    /// Whether the target gets a scratch file. `--size` for another one is an error, which says
+    /// what to do instead.
+    pub(crate) fn needs_scratch(
+        &self,
+        identity: &TargetIdentity,
+        instead: &str,
+    ) -> Result<bool, Failure> {
+        let is_directory = identity.kind == TargetKind::Directory;
+        match self.size {
+            Some(_) if !is_directory => Err(Failure::no_scratch_file(&identity.path, instead)),
+            _ => Ok(is_directory),
+        }
+    }
+
+    /// The size of the scratch file of a directory, in whole MiB; other targets have none. Without
+    /// `--size` as large as `wanted`, if there is room. With hardly any room, the gate judges the
+    /// least useful size; with --size, the user's own.
+    pub(crate) fn scratch_bytes(
+        &self,
+        identity: &TargetIdentity,
+        wanted: u64,
+    ) -> Result<Option<u64>, Failure> {
+        if !self.needs_scratch(identity, "omit it")? {
+            return Ok(None);
+        }
+        let room = scratch_bytes_max(identity);
+        let size = self
+            .size
+            .unwrap_or(wanted.min(room).max(SCRATCH_BYTES_LEAST));
+        if size < SCRATCH_BYTES_MIN {
+            return Err(Failure::Usage(format!(
+                "--size {}: too small to measure anything; use at least {}",
+                format_bytes(size),
+                format_bytes(SCRATCH_BYTES_MIN)
+            )));
+        }
+        Ok(Some(size / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT))
     }
 
     /// Whether the record goes to stdout instead of the page.

@@ -40,8 +40,7 @@ pub(crate) fn begin(target: &Path, verbosity: Verbosity) {
         return;
     }
     let (sender, is_over) = channel();
-    let target = target.display().to_string();
-    let limit = limit();
+    let (target, limit) = (target.display().to_string(), limit());
     let watching = std::thread::Builder::new().name("diskproof-inspection".to_owned());
     // Without a thread there is neither note nor limit.
     let started = watching.spawn(move || watch(&is_over, &target, limit, verbosity));

@@ -71,10 +71,10 @@ impl Interrupt {
                 kill_programs();
                 signal_hook::low_level::exit(128 + number);
             }
-            if first.is_none() {
+            first.get_or_insert_with(|| {
                 self.signal.store(number as u8, Ordering::SeqCst);
-            }
-            first.get_or_insert(now);
+                now
+            });
         }
     }
 

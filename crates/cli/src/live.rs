@@ -14,7 +14,7 @@ use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{Layout, Plan};
 use diskproof_model::progress::{Control, Found, Phase, Progress, Watch};
-use diskproof_model::surface::{SeekPattern, SlowBlock, SurfaceMeasurement, UnreadableRange};
+use diskproof_model::surface::{SeekPattern, SurfaceMeasurement};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{
     counted, format_bytes, format_duration, format_latency, format_rate, format_throughput,
@@ -78,8 +78,8 @@ pub(crate) struct Live {
     /// When the announced time is clearly over. The time of a layout without limit is not part of
     /// it.
     deadline: SharedDeadline,
-    /// The same; does not move.
-    announced_end: Option<Instant>,
+    /// When the announced time is clearly over; does not move.
+    pub announced_end: Option<Instant>,
     /// How long scratch files were filled.
     filled: Duration,
     /// The last look at the deadline.
@@ -96,8 +96,8 @@ pub(crate) struct Live {
     resume_noted: Instant,
     /// Shows the watchdog that the engine reports progress.
     heartbeat: Heartbeat,
-    /// The tool whose text is printed.
-    tool: Option<ToolLines>,
+    /// The tool whose text is printed after each workload.
+    pub tool: Option<ToolLines>,
 }
 
 impl Live {
@@ -109,9 +109,9 @@ impl Live {
     ) -> Self {
         inspection::end();
         let now = Instant::now();
-        let end = plan
-            .deadline_ns(targets)
-            .map(|ns| now + Duration::from_nanos(ns + late_ns(plan.groups().count() as u64)));
+        let late_ns = late_ns(plan.groups().count() as u64);
+        let end = plan.deadline_ns(targets);
+        let end = end.map(|ns| now + Duration::from_nanos(ns + late_ns));
         let line = (verbosity == Verbosity::Terminal).then(ProgressLine::default);
         Self {
             plan: plan.clone(),
@@ -163,21 +163,6 @@ impl Live {
         if let Some(tool) = &self.tool {
             tool.laying_out(workload, bytes);
         }
-    }
-
-    /// Prints the text of a tool after each workload.
-    pub(crate) fn follow_tool(&mut self, tool: Option<ToolLines>) {
-        self.tool = tool;
-    }
-
-    /// The tool's lines are complete.
-    pub(crate) fn take_tool(&mut self) -> Option<ToolLines> {
-        self.tool.take()
-    }
-
-    /// When the announced time is clearly over; does not move.
-    pub(crate) fn announced_end(&self) -> Option<Instant> {
-        self.announced_end
     }
 
     /// Whether the user or the end of the announced time has ended the run before it began.
@@ -242,10 +227,9 @@ impl Live {
     /// The current slice is over, and with it perhaps the workloads.
     pub(crate) fn end_slice(&mut self, is_over: bool) {
         if let Some(spent_ns) = self.spent_ns.get_mut(self.current.start) {
-            *spent_ns = if is_over {
-                u64::MAX
-            } else {
-                spent_ns.saturating_add(self.slice_ns.unwrap_or(0))
+            *spent_ns = match is_over {
+                true => u64::MAX,
+                false => spent_ns.saturating_add(self.slice_ns.unwrap_or(0)),
             };
         }
         self.slice_ns = Some(0);
@@ -275,10 +259,8 @@ impl Live {
 
     /// Index of a workload among the current ones.
     fn place(&self, name: &str) -> Option<usize> {
-        self.group()
-            .workloads
-            .iter()
-            .position(|workload| workload.name == name)
+        let mut workloads = self.group().workloads.iter();
+        workloads.position(|workload| workload.name == name)
     }
 
     /// As [`Watch::tick`], for a caller with its own progress line.
@@ -346,9 +328,8 @@ impl Live {
     /// The most time left, when this share of the current workloads is done.
     fn left_ns(&self, done: f64) -> Option<u64> {
         let groups = self.plan.groups();
-        let planned_ns: u64 = groups
-            .map(|group| Some(self.group_left_ns(group, done)?.1))
-            .sum::<Option<u64>>()?;
+        let left_ns = groups.map(|group| Some(self.group_left_ns(group, done)?.1));
+        let planned_ns: u64 = left_ns.sum::<Option<u64>>()?;
         let limit_ns = self.plan.time_limit_ns.unwrap_or(u64::MAX);
         Some(planned_ns.min(limit_ns.saturating_sub(self.started.elapsed().as_nanos() as u64)))
     }
@@ -369,21 +350,18 @@ impl Live {
             return;
         }
         let record = surface_record(measurement, &[]);
+        let points = counted(measurement.curve.len() as u64, "point");
         let rate = record.rate.map(|rate| {
-            let (points, average) = (
-                counted(measurement.curve.len() as u64, "point"),
-                format_throughput(rate.average.value),
-            );
             format!(
-                "curve of {points}: {} to {}, {average} on average",
+                "curve of {points}: {} to {}, {} on average",
                 format_throughput(rate.max),
-                format_throughput(rate.min)
+                format_throughput(rate.min),
+                format_throughput(rate.average.value)
             )
         });
-        let access = record
-            .seeks
-            .get(&SeekPattern::Random)
-            .map(|seek| format!("access {}", format_latency(seek.mean.value.round() as u64)));
+        let access = record.seeks.get(&SeekPattern::Random);
+        let access =
+            access.map(|seek| format!("access {}", format_latency(seek.mean.value.round() as u64)));
         let scan = record.scan.map(|scan| {
             format!(
                 "scan: {}, {} unreadable",
@@ -401,10 +379,8 @@ impl Live {
     fn report_resume_point(&mut self, progress: &Progress<'_>) {
         let every = (Duration::from_nanos(progress.elapsed_ns) / RESUME_SHARE)
             .clamp(*RESUME_EVERY.start(), *RESUME_EVERY.end());
-        let Some(at) = progress
-            .resume_bytes
-            .filter(|_| self.verbosity != Verbosity::Quiet && self.resume_noted.elapsed() >= every)
-        else {
+        let is_due = self.verbosity != Verbosity::Quiet && self.resume_noted.elapsed() >= every;
+        let Some(at) = progress.resume_bytes.filter(|_| is_due) else {
             return;
         };
         self.resume_noted = Instant::now();
@@ -427,17 +403,13 @@ impl Live {
 
     /// The time without a completion, where it is long.
     fn silence(&self, progress: &Progress<'_>, least_ns: u64) -> Option<String> {
-        let silence = progress
-            .silence
-            .filter(|silence| silence.length_ns >= least_ns)?;
+        let silence = progress.silence.filter(|one| one.length_ns >= least_ns)?;
         let on = match self.plan.targets.get(silence.target) {
             Some(path) if self.plan.targets.len() > 1 => format!(" from {path}"),
             _ => String::new(),
         };
-        Some(format!(
-            "no answer{on} for {}",
-            format_duration(silence.length_ns / 1_000_000_000 * 1_000_000_000)
-        ))
+        let seconds_ns = silence.length_ns / 1_000_000_000 * 1_000_000_000;
+        Some(format!("no answer{on} for {}", format_duration(seconds_ns)))
     }
 
     /// Reports a long silence where no progress line shows it.
@@ -450,7 +422,7 @@ impl Live {
             eprint_line(&format!("{}: {text}", progress.name));
         } else if progress
             .silence
-            .is_some_and(|silence| silence.length_ns < FIRST_NOTE_NS)
+            .is_some_and(|one| one.length_ns < FIRST_NOTE_NS)
         {
             self.next_note_ns = FIRST_NOTE_NS;
         }
@@ -460,14 +432,10 @@ impl Live {
     fn survey_reading(progress: &Progress<'_>, silence: &str) -> String {
         let done = progress.done.unwrap_or(0.0).clamp(0.0, 1.0);
         let left = survey_left_ns(progress).map(|ns| format!("{} left, ", format_duration(ns)));
-        let recent: Vec<_> = progress.series.cells.iter().rev().skip(1).take(4).collect();
-        let seconds = (recent.len().max(1) as u64 * progress.series.interval_ns) as f64 / 1e9;
-        let ops = recent.iter().map(|cell| cell.ops).sum::<u64>() as f64 / seconds;
-        let bytes = recent.iter().map(|cell| cell.bytes).sum::<u64>() as f64 / seconds;
-        let rate = if progress.name == ACCESS_STEP {
-            format!("{}/s", format_rate(ops))
-        } else {
-            format_throughput(bytes)
+        let (ops, bytes) = recent_rates(progress, 4);
+        let rate = match progress.name {
+            ACCESS_STEP => format!("{}/s", format_rate(ops)),
+            _ => format_throughput(bytes),
         };
         format!(
             "{:<18} {}{:3.0} %, {silence}{}{rate}",
@@ -481,67 +449,42 @@ impl Live {
     /// The progress line: step, workload, bar, time left, rate.
     fn reading(&self, progress: &Progress<'_>) -> String {
         if progress.phase == Phase::Survey {
-            let silence = self
-                .silence(progress, SILENCE_SHOWN_NS)
-                .map_or(String::new(), |silence| format!("{silence}, "));
+            let silence = self.silence_text(progress);
+            let silence = silence.map_or(String::new(), |silence| format!("{silence}, "));
             return Self::survey_reading(progress, &silence);
         }
         let is_joint = self.current.len() > 1 && progress.phase != Phase::Layout;
         // The first workload that is done ends the others.
-        let first = self
-            .readings
-            .iter()
-            .filter(|_| is_joint)
-            .map(|(_, done)| *done)
-            .reduce(f64::max);
+        let shares = self.readings.iter().map(|(_, done)| *done);
+        let first = shares.filter(|_| is_joint).reduce(f64::max);
         let done = first.or(progress.done).unwrap_or(0.0).clamp(0.0, 1.0);
-        let (ops, bytes) = last_second(progress);
         let what = match progress.phase {
             Phase::Layout => Some("layout".to_owned()),
             Phase::Warmup => Some("warm-up".to_owned()),
             Phase::Measure | Phase::Survey => None,
             Phase::Verify => Some("verify".to_owned()),
         };
-        let left = self
-            .left_ns(done)
-            .map(|left| format!("{} left", format_duration(left)));
-        let done = self.group_done(done);
+        let left = self.left_ns(done);
+        let left = left.map(|left| format!("{} left", format_duration(left)));
         let all = self.plan.workloads.len().max(1);
         let over = self.spent_ns.iter().filter(|ns| **ns == u64::MAX).count();
-        let step = (over + 1).min(all);
-        let silence = self.silence(progress, SILENCE_SHOWN_NS);
+        let mut line = format!("{}/{all} ", (over + 1).min(all));
+        let workloads = self.group().workloads;
+        let mut figures: Vec<String> = Vec::new();
+        figures.extend(self.silence_text(progress));
+        figures.extend(what.into_iter().chain(left));
         if is_joint {
-            let each = self
-                .group()
-                .workloads
-                .iter()
-                .zip(&self.readings)
-                .map(|(w, (rate, _))| format!("{} {}/s", w.name, format_rate(*rate)));
-            let figures = silence
-                .into_iter()
-                .chain(what)
-                .chain(left)
-                .chain(each)
-                .collect::<Vec<_>>()
-                .join(", ");
-            return format!("{step}/{all} {}{figures}", bar(done));
+            let each = workloads.iter().zip(&self.readings);
+            figures
+                .extend(each.map(|(w, (rate, _))| format!("{} {}/s", w.name, format_rate(*rate))));
+        } else {
+            let (ops, bytes) = recent_rates(progress, 100);
+            let first = self.plan.workloads.get(self.current.start);
+            let name = first.map_or(progress.name, |one| &one.name);
+            line.push_str(&format!("{name:<18} "));
+            figures.extend([format!("{}/s", format_rate(ops)), format_throughput(bytes)]);
         }
-        let rate = [
-            Some(format!("{}/s", format_rate(ops))),
-            Some(format_throughput(bytes)),
-        ];
-        let figures = [silence, what, left]
-            .into_iter()
-            .chain(rate)
-            .flatten()
-            .collect::<Vec<_>>()
-            .join(", ");
-        let name = self
-            .plan
-            .workloads
-            .get(self.current.start)
-            .map_or(progress.name, |workload| &workload.name);
-        format!("{step}/{all} {name:<18} {}{figures}", bar(done))
+        format!("{line}{}{}", bar(self.group_done(done)), figures.join(", "))
     }
 
     fn known_well_enough(&mut self, progress: &Progress<'_>) -> bool {
@@ -549,32 +492,20 @@ impl Live {
             return false;
         };
         let workload = &self.plan.workloads[self.current.start + place];
-        let Some(goal) = workload.stop.precision else {
+        let is_due = self.slice_ns.is_none()
+            && progress.phase == Phase::Measure
+            && self.judged[place].elapsed() >= JUDGE_EVERY;
+        let Some(goal) = workload.stop.precision.filter(|_| is_due) else {
             return false;
         };
-        if self.slice_ns.is_some()
-            || progress.phase != Phase::Measure
-            || self.judged[place].elapsed() < JUDGE_EVERY
-        {
-            return false;
-        }
         self.judged[place] = Instant::now();
         // A layout workload ends only when the file is full: the rest would be filled unmeasured.
         // The series is the sum over all targets, which are all scratch files.
-        let content_bytes = self
-            .plan
-            .scratch_bytes
-            .unwrap_or(0)
-            .saturating_mul(self.plan.targets.len() as u64);
-        let laid_out =
-            workload.layout == Layout::Needed || progress.series.total().bytes >= content_bytes;
-        laid_out
-            && estimate::may_end(
-                progress.series,
-                progress.elapsed_ns,
-                workload.stop.time_ns,
-                goal,
-            )
+        let file_bytes = self.plan.scratch_bytes.unwrap_or(0);
+        let content_bytes = file_bytes.saturating_mul(self.plan.targets.len() as u64);
+        let (series, time_ns) = (progress.series, workload.stop.time_ns);
+        let laid_out = workload.layout == Layout::Needed || series.total().bytes >= content_bytes;
+        laid_out && estimate::may_end(series, progress.elapsed_ns, time_ns, goal)
     }
 }
 
@@ -586,16 +517,10 @@ fn survey_left_ns(progress: &Progress<'_>) -> Option<u64> {
     is_known.then(|| (progress.elapsed_ns as f64 * (1.0 - done) / done) as u64)
 }
 
-/// Operations and bytes per second over the last second.
-fn last_second(progress: &Progress<'_>) -> (f64, f64) {
-    let recent: Vec<_> = progress
-        .series
-        .cells
-        .iter()
-        .rev()
-        .skip(1)
-        .take(100)
-        .collect();
+/// Operations and bytes per second in the newest complete cells.
+fn recent_rates(progress: &Progress<'_>, cells: usize) -> (f64, f64) {
+    let complete = progress.series.cells.iter().rev().skip(1);
+    let recent: Vec<_> = complete.take(cells).collect();
     let seconds = (recent.len().max(1) as u64 * progress.series.interval_ns) as f64 / 1e9;
     let ops = recent.iter().map(|cell| cell.ops).sum::<u64>() as f64 / seconds;
     let bytes = recent.iter().map(|cell| cell.bytes).sum::<u64>() as f64 / seconds;
@@ -625,19 +550,15 @@ impl Watch for Live {
         }
         self.report_resume_point(progress);
         if let Some(place) = self.place(progress.name).filter(|_| self.line.is_some()) {
-            self.readings[place] = (last_second(progress).0, progress.done.unwrap_or(0.0));
+            self.readings[place] = (recent_rates(progress, 100).0, progress.done.unwrap_or(0.0));
         }
         if self.line.as_ref().is_some_and(ProgressLine::is_due) {
             let reading = self.reading(progress);
             self.line.iter_mut().for_each(|line| line.show(&reading));
         }
-        if self.ending(progress.phase) == Control::Interrupt {
-            return Control::Interrupt;
-        }
-        if self.known_well_enough(progress) {
-            Control::Enough
-        } else {
-            Control::Continue
+        match self.ending(progress.phase) {
+            Control::Continue if self.known_well_enough(progress) => Control::Enough,
+            control => control,
         }
     }
 
@@ -659,27 +580,19 @@ impl Watch for Live {
         }
         self.finish();
         eprint_line(&match place {
-            Found::Slow(SlowBlock {
-                offset_bytes,
-                lba,
-                latency_ns,
-            }) => {
-                format!(
-                    "slow: the block at byte {offset_bytes} (LBA {lba}) took {}",
-                    format_latency(*latency_ns)
-                )
-            }
-            Found::Unreadable(UnreadableRange {
-                offset_bytes,
-                length_bytes,
-                lba,
-                errno,
-            }) => {
-                format!(
-                    "unreadable: {} at byte {offset_bytes} (LBA {lba}), {errno}",
-                    format_bytes(*length_bytes)
-                )
-            }
+            Found::Slow(block) => format!(
+                "slow: the block at byte {} (LBA {}) took {}",
+                block.offset_bytes,
+                block.lba,
+                format_latency(block.latency_ns)
+            ),
+            Found::Unreadable(range) => format!(
+                "unreadable: {} at byte {} (LBA {}), {}",
+                format_bytes(range.length_bytes),
+                range.offset_bytes,
+                range.lba,
+                range.errno
+            ),
         });
     }
 }

@@ -6,55 +6,53 @@ pub(crate) use crate::output_sink::{Trial, is_pipe, save_file, temporary_path};
 use crate::stderr::Verbosity;
 use anyhow::Context as _;
 use diskproof_model::record::Record;
+use diskproof_report::format::Format;
 use diskproof_report::formats::{extensions, format_of};
 use std::path::{Path, PathBuf};
 
-/// The files that a record is saved to. All are checked before the run, so that a wrong path is an
-/// error at once and not after an hour.
-#[derive(Debug)]
-pub(crate) struct OutputFiles<'a> {
-    paths: &'a [PathBuf],
-}
-
-impl<'a> OutputFiles<'a> {
-    /// Checks each path, and leaves nothing behind.
-    pub(crate) fn prepare(paths: &'a [PathBuf]) -> Result<Self, Failure> {
-        check_formats(paths)?;
-        check_writable(paths, Trial::Create)?;
-        Ok(Self { paths })
-    }
-
-    /// The same checks as far as they need no file: for a run that only shows its plan.
-    pub(crate) fn check(paths: &[PathBuf]) -> Result<(), Failure> {
-        check_formats(paths)?;
-        check_writable(paths, Trial::Permission)
-    }
-
-    /// The paths, as given.
-    pub(crate) fn paths(&self) -> &'a [PathBuf] {
-        self.paths
-    }
-
-    /// Saves the record to every file. A failure does not keep the others from being saved; the
-    /// first one is returned.
-    pub(crate) fn save(&self, record: &Record, verbosity: Verbosity) -> anyhow::Result<()> {
-        let mut outcome = Ok(());
-        for path in self.paths {
-            outcome = outcome.and(save_record(record, path, verbosity));
-        }
-        outcome
-    }
-}
-
-fn check_formats(paths: &[PathBuf]) -> Result<(), Failure> {
+/// Checks the files that a record is saved to, before the run, so that a wrong path is an error at
+/// once and not after an hour. Leaves nothing behind.
+pub(crate) fn check_outputs(paths: &[PathBuf], trial: Trial) -> Result<(), Failure> {
     match paths.iter().find(|path| format_of(path).is_none()) {
-        None => Ok(()),
+        None => check_writable(paths, trial),
         Some(path) => Err(Failure::Usage(format!(
             "-o {}: unknown format. The format follows the extension; use one of {}.",
             path.display(),
             extensions(|_| true)
         ))),
     }
+}
+
+/// Checks the files for a document that only some formats can hold.
+pub(crate) fn check_documents(
+    document: &str,
+    can_hold: fn(&Format) -> bool,
+    paths: &[PathBuf],
+) -> Result<(), Failure> {
+    match paths
+        .iter()
+        .find(|path| !format_of(path).is_some_and(can_hold))
+    {
+        None => check_writable(paths, Trial::Create),
+        Some(path) => Err(Failure::Usage(format!(
+            "-o {}: {document} can be written only as {}",
+            path.display(),
+            extensions(can_hold)
+        ))),
+    }
+}
+
+/// Saves the record to every file. A failure does not keep the others from being saved; the first
+/// one is returned.
+pub(crate) fn save_records(
+    record: &Record,
+    paths: &[PathBuf],
+    verbosity: Verbosity,
+) -> anyhow::Result<()> {
+    let saved = paths
+        .iter()
+        .map(|path| save_record(record, path, verbosity));
+    saved.fold(Ok(()), anyhow::Result::and)
 }
 
 /// Saves the record to one file, in the format of its extension.

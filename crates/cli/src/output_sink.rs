@@ -25,6 +25,8 @@ const CHART_NAME_BYTES: usize = 64;
 /// As many symlinks as the kernel follows (path_resolution(7)).
 const SYMLINKS_MAX: usize = 40;
 
+const REPLACED: &str = "another process is replacing it; try again";
+
 /// How it is found out whether a file can be created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trial {
@@ -61,11 +63,7 @@ impl Sink {
         let found = match stat(path) {
             Ok(found) => Some(found),
             Err(Errno::NOENT) => None,
-            Err(Errno::NAMETOOLONG) => {
-                return Err(format!(
-                    "the name is longer than {NAME_BYTES_MAX} bytes; use a shorter one"
-                ));
-            }
+            Err(Errno::NAMETOOLONG) => return Err(name_too_long(NAME_BYTES_MAX)),
             Err(errno) => return Err(format!("cannot open the file: {}", io::Error::from(errno))),
         };
         if let Some(found) = &found
@@ -86,7 +84,7 @@ impl Sink {
             }
             // Also a file that was deleted and is still open as /dev/fd/N.
             (Some(found), _) => Ok(Self::Write(path.to_owned(), found)),
-            (None, Some(_)) => Err("another process is replacing it; try again".to_owned()),
+            (None, Some(_)) => Err(REPLACED.to_owned()),
         }
     }
 
@@ -98,22 +96,15 @@ impl Sink {
             Self::Replace(place) => {
                 check_name_length(&place.name)?;
                 place.check_replaceable()?;
+                let needed = Access::WRITE_OK | Access::EXEC_OK;
                 let created = match trial {
                     Trial::Create => place
                         .create_temporary()
                         .and_then(|(temporary, file)| place.discard(&temporary, &file)),
-                    Trial::Permission => {
-                        let needed = Access::WRITE_OK | Access::EXEC_OK;
-                        accessat(&place.folder, ".", needed, AtFlags::EACCESS)
-                            .map_err(io::Error::from)
-                    }
+                    Trial::Permission => accessat(&place.folder, ".", needed, AtFlags::EACCESS)
+                        .map_err(io::Error::from),
                 };
-                created.map_err(|error| {
-                    format!(
-                        "cannot create a file in {}: {error}; name a writable directory",
-                        place.shown.display()
-                    )
-                })
+                created.map_err(|error| cannot_create(&place.shown, &error))
             }
         }
     }
@@ -121,11 +112,8 @@ impl Sink {
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Replace(one), Self::Replace(other)) => {
-                let is_same_folder = match (fstat(&one.folder), fstat(&other.folder)) {
-                    (Ok(one), Ok(other)) => is_same(&one, &other),
-                    _ => false,
-                };
-                one.name == other.name && is_same_folder
+                let folders = fstat(&one.folder).ok().zip(fstat(&other.folder).ok());
+                one.name == other.name && folders.is_some_and(|(one, other)| is_same(&one, &other))
             }
             // What is written to /dev/null is lost twice, without harm.
             (Self::Write(_, one), Self::Write(_, other)) => {
@@ -139,15 +127,11 @@ impl Sink {
 impl Place {
     /// Follows the path to a directory and a name in it that is no symlink.
     fn of(path: &Path) -> Result<Self, String> {
-        let failed = |errno| {
-            let shown = parent(path).display();
-            let error = io::Error::from(errno);
-            format!("cannot create a file in {shown}: {error}; name a writable directory")
-        };
+        let failed = |errno| cannot_create(directory_of(path), &io::Error::from(errno));
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let name_of = |path: &Path| path.file_name().map(OsStr::to_owned).ok_or(Errno::ISDIR);
         let mut name = name_of(path).map_err(failed)?;
-        let mut folder = open(parent(path), flags, Mode::empty()).map_err(failed)?;
+        let mut folder = open(directory_of(path), flags, Mode::empty()).map_err(failed)?;
         for _ in 0..SYMLINKS_MAX {
             steps::before();
             let Ok(target) = readlinkat(&folder, &name, Vec::new()) else {
@@ -155,20 +139,21 @@ impl Place {
             };
             refuse_foreign_link(&folder, &name)?;
             let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
-            folder = openat(&folder, parent(&target), flags, Mode::empty()).map_err(failed)?;
+            folder =
+                openat(&folder, directory_of(&target), flags, Mode::empty()).map_err(failed)?;
             name = name_of(&target).map_err(failed)?;
         }
         steps::before();
         let found = match statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) if is_file(&found) => Some(found),
-            Ok(_) => return Err("another process is replacing it; try again".to_owned()),
+            Ok(_) => return Err(REPLACED.to_owned()),
             Err(Errno::NOENT) => None,
             Err(errno) => return Err(failed(errno)),
         };
         Ok(Self {
             folder,
             name,
-            shown: parent(path).to_owned(),
+            shown: directory_of(path).to_owned(),
             found,
         })
     }
@@ -218,12 +203,8 @@ impl Place {
         let saved = self.fill(&file, output).and_then(|()| {
             steps::before();
             self.check_still_named(&temporary, &file)?;
-            Ok(renameat(
-                &self.folder,
-                &temporary,
-                &self.folder,
-                &self.name,
-            )?)
+            let folder = &self.folder;
+            Ok(renameat(folder, &temporary, folder, &self.name)?)
         });
         if saved.is_err() {
             let _ = self.discard(&temporary, &file);
@@ -241,9 +222,7 @@ impl Place {
         let named = statat(&self.folder, temporary, AtFlags::SYMLINK_NOFOLLOW)?;
         match is_same(&named, &fstat(file)?) {
             true => Ok(()),
-            false => Err(io::Error::other(
-                "another process is replacing it; try again",
-            )),
+            false => Err(io::Error::other(REPLACED)),
         }
     }
 
@@ -267,6 +246,11 @@ impl Place {
         let file = openat(&self.folder, &temporary, new, Mode::from_raw_mode(mode))?;
         Ok((temporary, file.into()))
     }
+}
+
+fn cannot_create(folder: &Path, error: &io::Error) -> String {
+    let folder = folder.display();
+    format!("cannot create a file in {folder}: {error}; name a writable directory")
 }
 
 /// Gives a file the owner, group and mode of another one. A user who may not give it that group
@@ -294,13 +278,13 @@ fn keep_owner(file: &File, found: &Stat) -> io::Result<()> {
 /// A symlink of another user may lead anywhere. The kernel refuses it in directories like /tmp
 /// only, and not everywhere (fs.protected_symlinks of proc_sys_fs(5)).
 fn refuse_foreign_link(folder: &OwnedFd, name: &OsStr) -> Result<(), String> {
-    let Ok(link) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
-        return Ok(());
-    };
-    if link.st_uid != 0 && link.st_uid != geteuid().as_raw() {
-        return Err("it is a symlink of another user; name the destination itself".to_owned());
+    let own = [0, geteuid().as_raw()];
+    match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(link) if !own.contains(&link.st_uid) => {
+            Err("it is a symlink of another user; name the destination itself".to_owned())
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn is_same(one: &Stat, other: &Stat) -> bool {
@@ -337,10 +321,9 @@ fn standard_streams() -> impl Iterator<Item = Stat> {
 
 /// Whether this is the terminal on stdout or stderr.
 fn is_standard_terminal(rdev: u64) -> bool {
-    standard_streams().any(|stream| {
-        FileType::from_raw_mode(stream.st_mode) == FileType::CharacterDevice
-            && stream.st_rdev == rdev
-    })
+    let is_terminal =
+        |one: &Stat| FileType::from_raw_mode(one.st_mode) == FileType::CharacterDevice;
+    standard_streams().any(|stream| is_terminal(&stream) && stream.st_rdev == rdev)
 }
 
 /// Whether stdout or stderr goes to this file: replacing it would lose what is printed.
@@ -349,22 +332,22 @@ fn is_standard_stream(found: &Stat) -> bool {
 }
 
 fn check_name_length(name: &OsStr) -> Result<(), String> {
-    let name = name.as_bytes();
-    let chart = if name.contains(&b'%') {
-        CHART_NAME_BYTES
-    } else {
-        0
+    let most = match name.as_bytes().contains(&b'%') {
+        true => NAME_BYTES_MAX - CHART_NAME_BYTES,
+        false => NAME_BYTES_MAX,
     };
-    if name.len() + chart > NAME_BYTES_MAX {
-        return Err(format!(
-            "the name is longer than {} bytes; use a shorter one",
-            NAME_BYTES_MAX - chart
-        ));
+    match name.len() > most {
+        true => Err(name_too_long(most)),
+        false => Ok(()),
     }
-    Ok(())
 }
 
-fn parent(path: &Path) -> &Path {
+fn name_too_long(most: usize) -> String {
+    format!("the name is longer than {most} bytes; use a shorter one")
+}
+
+/// The directory that a file of this path is in.
+pub(crate) fn directory_of(path: &Path) -> &Path {
     path.parent()
         .filter(|parent| !parent.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
@@ -389,9 +372,7 @@ fn write_into(path: &Path, expected: &Stat, output: &OutputFile<'_>) -> io::Resu
     let is_stream = is_standard_stream(expected);
     let file = File::options().write(true).append(is_stream).open(path)?;
     if !is_same(&fstat(&file)?, expected) {
-        return Err(io::Error::other(
-            "another process is replacing it; try again",
-        ));
+        return Err(io::Error::other(REPLACED));
     }
     if is_file(expected) && !is_stream {
         file.set_len(0)?;

@@ -5,7 +5,6 @@ use crate::workload::{Bytes, WORKLOADS_MAX, WorkloadFlags, parse_key};
 use diskproof_analysis::expect::Expected;
 use diskproof_compat::fio_hint;
 use serde::Deserialize;
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use toml::Spanned;
 
@@ -96,43 +95,34 @@ impl PlanFile {
     pub fn parse(text: &str) -> Result<Self, PlanFileError> {
         let document: Document =
             toml::from_str(text).map_err(|error| syntax_error(text, &error))?;
-        if let Some(first_too_many) = document.workload.get(WORKLOADS_MAX) {
-            return Err(PlanFileError {
-                line: line_of(text, first_too_many.span().start),
-                text: format!(
-                    "the file has {} workloads; a plan has at most {WORKLOADS_MAX}",
-                    document.workload.len()
-                ),
-            });
-        }
         let line = |spanned: &Spanned<WorkloadFlags>| line_of(text, spanned.span().start);
-        let defaults = match document.defaults {
-            Some(defaults) => read_defaults(text, defaults)?,
-            None => WorkloadFlags::default(),
-        };
-        let (mut workloads, mut names) = (Vec::new(), BTreeSet::new());
+        if let Some(first_too_many) = document.workload.get(WORKLOADS_MAX) {
+            let (line, count) = (line(first_too_many), document.workload.len());
+            let text =
+                format!("the file has {count} workloads; a plan has at most {WORKLOADS_MAX}");
+            return Err(PlanFileError { line, text });
+        }
+        let defaults = document.defaults.map(|all| read_defaults(text, all));
+        let defaults = defaults.transpose()?.unwrap_or_default();
+        let mut workloads: Vec<PlannedWorkload> = Vec::new();
         for workload in document.workload {
             let line = line(&workload);
+            let wrong = |text: String| Err(PlanFileError { line, text });
             let flags = workload.into_inner();
             let Some(name) = flags.name.as_ref().map(|name| name.0.clone()) else {
-                return Err(PlanFileError {
-                    line,
-                    text: "this [[workload]] has no name; add one such as name = \"random-reads\""
-                        .to_owned(),
-                });
+                let text = "this [[workload]] has no name; add one such as name = \"random-reads\"";
+                return wrong(text.to_owned());
             };
-            if !names.insert(name.clone()) {
-                return Err(PlanFileError {
-                    line,
-                    text: format!("two workloads have the name '{name}'; give each its own name"),
-                });
+            if workloads.iter().any(|other| other.name == name) {
+                return wrong(format!(
+                    "two workloads have the name '{name}'; give each its own name"
+                ));
             }
             if workloads.is_empty() && flags.together == Some(true) {
-                let text = format!(
+                return wrong(format!(
                     "'{name}' has together, but no workload comes before it; remove together, or \
                      put another workload first"
-                );
-                return Err(PlanFileError { line, text });
+                ));
             }
             workloads.push(PlannedWorkload {
                 line,
@@ -170,11 +160,8 @@ fn read_limits(
         let keys = limit.into_inner();
         let line = line_of(text, keys.expect.span().start);
         let wrong = |text: String| PlanFileError { line, text };
-        let expected: Expected = keys
-            .expect
-            .into_inner()
-            .parse()
-            .map_err(|error| wrong(format!("expect: {error}")))?;
+        let expected = keys.expect.into_inner().parse();
+        let expected: Expected = expected.map_err(|error| wrong(format!("expect: {error}")))?;
         if !workloads.iter().any(|one| one.name == expected.workload) {
             let name = &expected.workload;
             return Err(wrong(format!("expect: the file has no workload '{name}'")));
@@ -222,27 +209,24 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> PlanFileError {
         Some((key, answer)) => format!("fio's '{key}' {answer}"),
         None => message,
     };
-    let mut quoted: String = source.chars().take(QUOTED_CHARS_MAX).collect();
-    if quoted.len() < source.len() {
-        quoted.push('…');
-    }
-    let quoted = if quoted.is_empty() {
-        quoted
-    } else {
-        format!("{quoted}: ")
+    let text = match quoted(source).as_str() {
+        "" => message,
+        quoted => format!("{quoted}: {message}"),
     };
-    PlanFileError {
-        line,
-        text: format!("{quoted}{message}"),
+    PlanFileError { line, text }
+}
+
+/// Text of a file for an error message, shortened where it is long.
+pub(crate) fn quoted(text: &str) -> String {
+    match text.char_indices().nth(QUOTED_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
-    text.as_bytes()[..offset.min(text.len())]
-        .iter()
-        .filter(|byte| **byte == b'\n')
-        .count()
-        + 1
+    let before = text.bytes().take(offset);
+    before.filter(|byte| *byte == b'\n').count() + 1
 }
 
 #[cfg(test)]

@@ -54,8 +54,7 @@ pub(crate) fn groups(planned: &[PlannedWorkload]) -> impl Iterator<Item = &[Plan
 
 /// The largest sector of the devices directly below the targets.
 pub(crate) fn sector_bytes(identities: &[TargetIdentity]) -> u32 {
-    identities
-        .iter()
-        .filter_map(|identity| identity.layers.first()?.logical_block_bytes)
-        .fold(SECTOR_BYTES, u32::max)
+    let identities = identities.iter();
+    let sectors = identities.filter_map(|one| one.layers.first()?.logical_block_bytes);
+    sectors.fold(SECTOR_BYTES, u32::max)
 }

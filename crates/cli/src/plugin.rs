@@ -1,11 +1,11 @@
 //! `check_diskproof`: a plugin of Nagios and Icinga, when the program is started through a link of
 //! that name. One line with performance data on stdout; 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
 
-use crate::commands::Args;
-use crate::commands::Verb;
 use crate::commands::run::run_quietly;
+use crate::commands::{Args, Verb};
 use crate::failure::{Exit, Failure};
 use crate::saved::{HistoryFileFlag, open_if_there, place};
+use crate::stdout::print_text;
 use clap::Parser;
 use diskproof_history::Filter;
 use diskproof_model::finding::Severity;
@@ -21,20 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 const NAME: &str = "check_diskproof";
 
 /// Requests a second, and for how long: a hundred, so that ten lie beyond the 90th percentile.
-const LOAD: [&str; 12] = [
-    "--rw",
-    "randread",
-    "--bs",
-    "4k",
-    "--rate",
-    "25",
-    "--time",
-    "4s",
-    "--size",
-    "16M",
-    "--quiet",
-    "--no-history",
-];
+const LOAD: &str = "--rw randread --bs 4k --rate 25 --time 4s --size 16M --quiet --no-history";
 
 /// A plugin for Nagios and Icinga: 25 reads of 4 KiB a second for 4 s, or the newest saved run
 ///
@@ -132,30 +119,23 @@ pub(crate) fn run_as_link() -> Option<Exit> {
         true => newest(&flags),
         false => measured(&flags),
     };
-    Some(print(
-        &answer.unwrap_or_else(|error| unknown(format!("{error:#}"))),
-    ))
+    let answer = answer.unwrap_or_else(|error| unknown(format!("{error:#}")));
+    Some(print(&answer))
 }
 
 fn print(answer: &Answer) -> Exit {
     // A line break or a bar in the text would end it.
     let text = answer.text.replace('\n', " ").replace('|', "/");
-    let line = format!(
-        "DISKPROOF {} - {text}{}\n",
-        answer.state.word(),
-        answer.data
-    );
-    let _ = crate::stdout::ignore_closed_pipe(crate::stdout::to_stdout(|out| {
-        out.write_all(line.as_bytes())
-    }));
+    let (word, data) = (answer.state.word(), &answer.data);
+    let line = format!("DISKPROOF {word} - {text}{data}\n");
+    let _ = print_text(&line);
     Exit::Tool(answer.state as u8)
 }
 
 /// Measures, and judges the 90th percentile.
 fn measured(flags: &PluginFlags) -> anyhow::Result<Answer> {
-    let words = ["diskproof", "run", flags.path.as_str()]
-        .into_iter()
-        .chain(LOAD);
+    let words = ["diskproof", "run", flags.path.as_str()].into_iter();
+    let words = words.chain(LOAD.split(' '));
     let Verb::Run(run) = Args::try_parse_from(words)?.verb else {
         unreachable!("the words are those of run");
     };
@@ -175,11 +155,8 @@ fn measured(flags: &PluginFlags) -> anyhow::Result<Answer> {
 
 fn judged(record: &Record, warning: u64, critical: u64) -> Answer {
     let path = record.plan.targets.join(", ");
-    let ops = record
-        .measurements
-        .iter()
-        .filter_map(|m| m.ops.get(&OpKind::Read));
-    let Some(op) = ops.into_iter().next() else {
+    let mut measured = record.measurements.iter();
+    let Some(op) = measured.find_map(|m| m.ops.get(&OpKind::Read)) else {
         return unknown(format!("{path}: nothing was measured"));
     };
     let data = |name: &str, ns: u64, limits: bool| {
@@ -197,29 +174,25 @@ fn judged(record: &Record, warning: u64, critical: u64) -> Answer {
     values.push_str(&data("max", latency.max, false));
     values.push_str(&format!(" errors={errors};;0;0;"));
     let (state, text) = if errors > 0 {
-        (
-            State::Critical,
-            format!("{path}: {errors} of {} reads failed", op.count + errors),
-        )
+        let all = op.count + errors;
+        (State::Critical, format!("{errors} of {all} reads failed"))
     } else if let Some(finding) = doubt(record) {
-        (State::Unknown, format!("{path}: {finding}"))
+        (State::Unknown, finding.to_owned())
     } else if let Some(p90) = latency.p90 {
         let text = format!(
-            "{path}: 90 % of {} reads within {}, the longest took {}",
+            "90 % of {} reads within {}, the longest took {}",
             op.count,
             format_latency(p90),
             format_latency(latency.max)
         );
         (State::of(p90, warning, critical), text)
     } else {
-        (
-            State::Critical,
-            format!("{path}: only {} reads were answered within 4 s", op.count),
-        )
+        let text = format!("only {} reads were answered within 4 s", op.count);
+        (State::Critical, text)
     };
     Answer {
         state,
-        text,
+        text: format!("{path}: {text}"),
         data: values,
     }
 }
@@ -259,22 +232,24 @@ fn judged_saved(run: &SavedRun, now: Timestamp, max_age_ns: u64) -> Answer {
     let age_s = now.duration_since(started).as_secs().max(0) as u64;
     let data = format!(" | age={age_s}s;;{};0;", max_age_ns / 1_000_000_000);
     let age = format_duration(age_s * 1_000_000_000);
-    let (state, text) = match &run.worst {
+    let of_worst = run.worst.as_ref().and_then(|worst| {
+        let state = match (worst.code.as_str(), worst.severity) {
+            (_, Severity::Failure) => State::Critical,
+            (code, _) if DOUBTS.contains(&code) => State::Unknown,
+            ("imprecise", _) => return None,
+            (_, Severity::Warning) => State::Warning,
+            _ => return None,
+        };
+        Some((state, format!("{}, {age} ago", worst.code)))
+    });
+    let (state, text) = match of_worst {
         _ if age_s * 1_000_000_000 > max_age_ns => {
-            (State::Unknown, format!("{path}: last measured {age} ago"))
+            (State::Unknown, format!("last measured {age} ago"))
         }
-        Some(worst) if worst.severity == Severity::Failure => (
-            State::Critical,
-            format!("{path}: {}, {age} ago", worst.code),
-        ),
-        Some(worst) if DOUBTS.contains(&worst.code.as_str()) => {
-            (State::Unknown, format!("{path}: {}, {age} ago", worst.code))
-        }
-        Some(worst) if worst.severity == Severity::Warning && worst.code != "imprecise" => {
-            (State::Warning, format!("{path}: {}, {age} ago", worst.code))
-        }
-        _ => (State::Ok, format!("{path}: no warning, measured {age} ago")),
+        Some(of_worst) => of_worst,
+        None => (State::Ok, format!("no warning, measured {age} ago")),
     };
+    let text = format!("{path}: {text}");
     Answer { state, text, data }
 }
 

@@ -42,9 +42,8 @@ fn installed(folders: &[(&Path, &str)]) -> Option<u32> {
 }
 
 fn parse(text: &str) -> Option<u32> {
-    text.parse()
-        .ok()
-        .filter(|version| VERSIONS.contains(version))
+    let version = text.parse().ok();
+    version.filter(|version| VERSIONS.contains(version))
 }
 
 #[cfg(test)]

@@ -1,5 +1,15 @@
 //! Facts that identify a run: its id, its start, its seed and the command line.
 
+use diskproof_model::record::Tool;
+
+/// This program.
+pub(crate) fn tool() -> Tool {
+    Tool {
+        name: "diskproof".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
 /// Now, in UTC, to the second.
 pub(crate) fn timestamp() -> String {
     let now = jiff::Timestamp::now();

@@ -99,10 +99,8 @@ fn print(messages: &Receiver<PrinterMessage>, state: &PrinterState) {
             PrinterMessage::Line(text) => {
                 line.clear();
                 let mut stdout = io::stdout().lock();
-                let written = stdout
-                    .write_all(text.as_bytes())
-                    .and_then(|()| stdout.flush());
-                if written.is_err() {
+                let written = stdout.write_all(text.as_bytes());
+                if written.and_then(|()| stdout.flush()).is_err() {
                     state.closed.store(true, Ordering::Relaxed);
                     break;
                 }

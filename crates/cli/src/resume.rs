@@ -30,10 +30,11 @@ pub(crate) struct Resumed {
 impl Resumed {
     /// An offset, or the record of a scan that ended early.
     pub(crate) fn read(text: &str, identity: &TargetIdentity) -> Result<Self, Failure> {
+        let wrong = |why: String| Failure::Usage(format!("--resume {text}: {why}"));
         if identity.kind == TargetKind::Directory {
             let why = "a scan in a directory reads a new scratch file each time; omit --resume, or \
                        name the block device";
-            return Err(Failure::Usage(format!("--resume {text}: {why}")));
+            return Err(wrong(why.to_owned()));
         }
         if let Ok(at) = parse_size(text) {
             if at >= identity.size_bytes {
@@ -48,33 +49,22 @@ impl Resumed {
                 span: None,
             });
         }
-        let path = Path::new(text);
-        let wrong = |why: String| Failure::Usage(format!("--resume {text}: {why}"));
-        let json = read_document(path).map_err(|error| {
-            wrong(format!(
-                "neither an offset such as 120GiB nor a readable record ({error})"
-            ))
-        })?;
+        let unreadable = "neither an offset such as 120GiB nor a readable record";
+        let json = read_document(Path::new(text))
+            .map_err(|error| wrong(format!("{unreadable} ({error})")))?;
         let record = Record::from_json(&json).map_err(|error| wrong(error.to_string()))?;
         Self::of(&record, identity).map_err(wrong)
     }
 
     fn of(record: &Record, identity: &TargetIdentity) -> Result<Self, String> {
-        let surface = record.surface.as_ref();
-        let scan = surface
-            .and_then(|surface| surface.scan.as_ref())
-            .ok_or("the record has no scan")?;
-        let scanned = surface
-            .and_then(|surface| record.targets.get(surface.target))
-            .ok_or("the record has no target")?;
-        let serials = |identity: &TargetIdentity| {
-            identity
-                .disks()
-                .map(|disk| disk.serial.clone())
-                .collect::<Vec<_>>()
-        };
+        let surface = record.surface.as_ref().ok_or("the record has no scan")?;
+        let scan = surface.scan.as_ref().ok_or("the record has no scan")?;
+        let scanned = record.targets.get(surface.target);
+        let scanned = scanned.ok_or("the record has no target")?;
+        let serials = scanned.disks().map(|disk| &disk.serial);
+        let has_same_disks = serials.eq(identity.disks().map(|disk| &disk.serial));
         if (scanned.size_bytes, scanned.kind) != (identity.size_bytes, identity.kind)
-            || serials(scanned) != serials(identity)
+            || !has_same_disks
         {
             return Err(format!(
                 "the record is of another disk ({}, {})",
@@ -96,17 +86,11 @@ impl Resumed {
 
 /// The command that resumes a scan at an offset.
 pub(crate) fn scan_command(path: &str, span: Span, at: u64) -> String {
-    let Span {
-        start_bytes,
-        length_bytes,
-    } = span;
-    let span = length_bytes.map_or(String::new(), |length| {
-        format!(" --span {start_bytes}-{}", start_bytes + length)
+    let (start, path) = (span.start_bytes, quoted(path));
+    let span = span.length_bytes.map_or(String::new(), |length| {
+        format!(" --span {start}-{}", start + length)
     });
-    format!(
-        "diskproof curve {} --scan{span} --resume {at}",
-        quoted(path)
-    )
+    format!("diskproof curve {path} --scan{span} --resume {at}")
 }
 
 /// Why a survey ended before its plan did, with the command that resumes; `None` when it did not.
@@ -117,17 +101,15 @@ pub(crate) fn ended_early(
 ) -> Option<String> {
     let scan = surface.scan.as_ref().filter(|scan| !scan.finished);
     let go_on = |at: u64| scan_command(&identity.path, surface.survey.span, at);
+    let resumable = scan.filter(|_| identity.kind != TargetKind::Directory);
+    let rest = resumable.map_or(String::new(), |scan| {
+        format!("; to resume the scan: {}", go_on(scan.to_bytes))
+    });
     if let Some(hang) = surface.hang.filter(|hang| !hang.late) {
         let (path, lasted) = (&identity.path, format_duration(hang.lasted_ns));
-        let rest = scan
-            .filter(|_| identity.kind != TargetKind::Directory)
-            .map_or(String::new(), |scan| {
-                format!("; to resume the scan: {}", go_on(scan.to_bytes))
-            });
-        let interrupted = if surface.interrupted {
-            format!("{interrupted}; ")
-        } else {
-            String::new()
+        let interrupted = match surface.interrupted {
+            true => format!("{interrupted}; "),
+            false => String::new(),
         };
         return Some(format!(
             "{interrupted}{path} stopped answering; diskproof stopped waiting after {lasted}. See \
@@ -135,18 +117,10 @@ pub(crate) fn ended_early(
         ));
     }
     match scan {
-        Some(scan) if surface.interrupted && identity.kind != TargetKind::Directory => {
-            Some(format!(
-                "{interrupted}; to resume the scan: {}",
-                go_on(scan.to_bytes)
-            ))
-        }
-        _ if surface.interrupted => Some(interrupted.to_owned()),
+        _ if surface.interrupted => Some(format!("{interrupted}{rest}")),
         Some(scan) => {
-            let (last, errno) = scan
-                .unreadable
-                .last()
-                .map_or((0, ""), |range| (range.length_bytes, range.errno.as_str()));
+            let last = scan.unreadable.last();
+            let (last, errno) = last.map_or((0, ""), |one| (one.length_bytes, one.errno.as_str()));
             let last_block =
                 surface.span_start_bytes + surface.span_bytes - u64::from(scan.block_bytes);
             let beyond = scan.to_bytes.saturating_add(last.saturating_mul(100));

@@ -6,12 +6,8 @@ use crate::failure::Failure;
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct SelectionFlags {
     /// Measure only these workloads, separated by commas
-    #[arg(
-        long,
-        value_name = "NAMES",
-        value_delimiter = ',',
-        conflicts_with = "skip"
-    )]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(conflicts_with = "skip")]
     pub only: Vec<String>,
     /// Skip these workloads
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -37,12 +33,9 @@ impl SelectionFlags {
     /// The flag that excludes a workload.
     pub(crate) fn excludes(&self, name: &str) -> Option<&'static str> {
         let is_in = |names: &[String]| names.iter().any(|one| one == name);
-        if !self.only.is_empty() && !is_in(&self.only) {
-            Some("--only")
-        } else if is_in(&self.skip) {
-            Some("--skip")
-        } else {
-            None
+        match !self.only.is_empty() && !is_in(&self.only) {
+            true => Some("--only"),
+            false => is_in(&self.skip).then_some("--skip"),
         }
     }
 }

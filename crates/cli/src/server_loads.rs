@@ -72,10 +72,8 @@ impl ServerFlags {
             )));
         }
         let path = std::env::var_os("PATH");
-        Ok(Some(find_programs(
-            self.pg_bin.as_deref(),
-            path.as_deref(),
-        )?))
+        let found = find_programs(self.pg_bin.as_deref(), path.as_deref())?;
+        Ok(Some(found))
     }
 }
 
@@ -136,9 +134,8 @@ fn loads(breadth: Breadth, has_pgbench: bool) -> Vec<PostgresLoad> {
     let mut loads = Vec::new();
     for method in METHODS {
         let is_default = method == METHODS[0];
-        let clients = CLIENTS
-            .iter()
-            .filter(|clients| all || is_default || **clients == 1);
+        let is_chosen = |clients: &&u32| all || is_default || **clients == 1;
+        let clients = CLIENTS.iter().filter(is_chosen);
         loads.extend(clients.map(|clients| load(method, method, *clients)));
     }
     let without_sync = CLIENTS.iter().filter(|clients| all || **clients == 1);

@@ -14,15 +14,6 @@ const GROWING_WORKERS_FROM: u32 = 19;
 
 /// The settings that a server of this version tries, within this time.
 pub(crate) fn trial_plan(version: u32, time_ns: u64) -> TrialPlan {
-    TrialPlan {
-        trials: trials(version),
-        time_ns,
-        pairs_max: PAIRS_MAX,
-        table_bytes: TABLE_BYTES,
-    }
-}
-
-fn trials(version: u32) -> Vec<PlannedTrial> {
     let trial = |setting: &str, values: (&str, Option<&str>), load, clients| PlannedTrial {
         setting: setting.to_owned(),
         default: values.0.to_owned(),
@@ -33,26 +24,18 @@ fn trials(version: u32) -> Vec<PlannedTrial> {
     let scan = |setting: &str, default: &str, candidate: &str, load| {
         trial(setting, (default, Some(candidate)), load, 1)
     };
-    let concurrency = match version {
+    let bitmap = TrialLoad::BitmapScan;
+    let [(reads, more_reads), (others, more_others)] = match version {
         ASYNCHRONOUS_FROM.. => [("16", "64"), ("16", "64")],
         _ => [("1", "16"), ("10", "32")],
     };
     let mut trials = Vec::new();
     // First, while the server's cache is empty, so that ANALYZE finds few pages there.
     if version >= PREFETCH_FROM {
-        trials.push(scan(
-            "maintenance_io_concurrency",
-            concurrency[1].0,
-            concurrency[1].1,
-            TrialLoad::Analyze,
-        ));
+        let setting = "maintenance_io_concurrency";
+        trials.push(scan(setting, others, more_others, TrialLoad::Analyze));
     }
-    trials.push(scan(
-        "effective_io_concurrency",
-        concurrency[0].0,
-        concurrency[0].1,
-        TrialLoad::BitmapScan,
-    ));
+    trials.push(scan("effective_io_concurrency", reads, more_reads, bitmap));
     trials.push(scan("random_page_cost", "4", "1.1", TrialLoad::Join));
     let inserts = TrialLoad::Inserts;
     trials.push(trial("wal_sync_method", ("fdatasync", None), inserts, 4));
@@ -61,25 +44,20 @@ fn trials(version: u32) -> Vec<PlannedTrial> {
         let sequential = TrialLoad::SequentialScan;
         trials.push(scan("io_combine_limit", "128kB", "256kB", sequential));
     }
-    match version {
-        GROWING_WORKERS_FROM.. => {
-            trials.push(scan("io_max_workers", "8", "32", TrialLoad::BitmapScan));
-        }
-        ASYNCHRONOUS_FROM => {
-            trials.push(scan("io_workers", "3", "12", TrialLoad::BitmapScan));
-        }
-        _ => {}
-    }
     if version >= ASYNCHRONOUS_FROM {
+        trials.push(match version {
+            GROWING_WORKERS_FROM.. => scan("io_max_workers", "8", "32", bitmap),
+            _ => scan("io_workers", "3", "12", bitmap),
+        });
         // The last one: a server that does not start with it has nothing else to try.
-        trials.push(scan(
-            "io_method",
-            "worker",
-            "io_uring",
-            TrialLoad::BitmapScan,
-        ));
+        trials.push(scan("io_method", "worker", "io_uring", bitmap));
     }
-    trials
+    TrialPlan {
+        trials,
+        time_ns,
+        pairs_max: PAIRS_MAX,
+        table_bytes: TABLE_BYTES,
+    }
 }
 
 #[cfg(test)]
@@ -89,7 +67,7 @@ mod tests {
     #[test]
     fn settings_follow_the_version() {
         let names = |version| -> Vec<String> {
-            let trials = trials(version);
+            let trials = trial_plan(version, 0).trials;
             trials.into_iter().map(|trial| trial.setting).collect()
         };
         let always = ["wal_sync_method", "commit_delay"];
@@ -99,8 +77,8 @@ mod tests {
         assert_eq!(names(18)[5..], of_18);
         let of_19 = ["io_combine_limit", "io_max_workers", "io_method"];
         assert_eq!(names(19)[5..], of_19);
-        assert_eq!(trials(17)[1].default, "1");
-        assert_eq!(trials(18)[1].default, "16");
+        assert_eq!(trial_plan(17, 0).trials[1].default, "1");
+        assert_eq!(trial_plan(18, 0).trials[1].default, "16");
         assert_eq!(names(15)[0], "maintenance_io_concurrency");
     }
 }

@@ -2,10 +2,12 @@
 //! measures them, `compare` some of them on several targets.
 
 use crate::flags::MeasuringFlags;
+use diskproof_analysis::campaign::LiveSetup;
 use diskproof_model::plan::{
     Access, CachePolicy, Distribution, EngineChoice, Layout, Stop, SyncCall, SyncPolicy, Workload,
 };
 use diskproof_model::stream::Streams;
+use diskproof_model::units::format_duration;
 
 /// PostgreSQL's page.
 const PAGE_BYTES: u32 = 8192;
@@ -23,26 +25,20 @@ const COMMIT_BYTES_MAX: u64 = 1 << 30;
 /// least half of the bytes that a workload may move.
 const LINK_BYTES_PER_SECOND_MAX: u128 = 16_000_000_000;
 const SECOND: u64 = 1_000_000_000;
+/// The longest warm-up of a workload's first cell on a side.
+const SIDE_WARMUP_NS: u64 = SECOND / 2;
 
-/// How much the workloads may write, and what they find.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WriteBudget {
-    /// The bytes that each workload may write are a multiple of this.
-    pub write_bytes: u64,
-    /// Share of the time for sequential writes, in 58ths.
-    pub sequential_share: u64,
-}
-
-/// The eight workloads with their shares of the time. The first one overwrites the file, which was
-/// written for the first time just before: the blocks of a new file are allocated as they are
-/// written, which is another task. Reads come before the writes that would disturb them.
+/// The eight workloads with their shares of the time, that of the sequential writes in 58ths. The
+/// bytes that each may write are a multiple of `write_bytes`. The first one overwrites the file,
+/// which was written for the first time just before: the blocks of a new file are allocated as they
+/// are written, which is another task. Reads come before the writes that would disturb them.
 pub(crate) fn standard_workloads(
     measuring: &MeasuringFlags,
     time_ns: u64,
-    writing: WriteBudget,
+    write_bytes: u64,
+    sequential_share: u64,
 ) -> Vec<Workload> {
-    let scratch = writing.write_bytes;
-    let twice = scratch.saturating_mul(2);
+    let twice = write_bytes.saturating_mul(2);
     let pages = |name: &str, access, read_permille, depth| Workload {
         access,
         streams: Streams::with_reads(read_permille),
@@ -51,8 +47,7 @@ pub(crate) fn standard_workloads(
         layout: Layout::Needed,
         ..Workload::named(name)
     };
-    let sequential =
-        |name, read_permille, depth| pages(name, Access::Sequential, read_permille, depth);
+    let sequential = |name, reads, depth| pages(name, Access::Sequential, reads, depth);
     let random = |name, read_permille, depth| {
         let distribution = Distribution::Uniform;
         pages(name, Access::Random { distribution }, read_permille, depth)
@@ -81,19 +76,66 @@ pub(crate) fn standard_workloads(
         ..timed(workload, time_ns / 58 * share, bytes)
     };
     vec![
-        share(writing.sequential_share, Some(twice), sequential_write),
+        share(sequential_share, Some(twice), sequential_write),
         share(7, None, sequential_read),
         share(7, None, random("random-read-d1", 1000, 1)),
         share(7, None, random("random-read-d32", 1000, QUEUE_DEPTH)),
-        share(7, Some(COMMIT_BYTES_MAX.min(scratch)), commit),
+        share(7, Some(COMMIT_BYTES_MAX.min(write_bytes)), commit),
         share(
             7,
             Some(twice),
             sequential("mixed-sequential", 500, QUEUE_DEPTH),
         ),
-        share(7, Some(scratch), random("mixed-random", 500, QUEUE_DEPTH)),
-        share(7, Some(scratch), random("random-write-d32", 0, QUEUE_DEPTH)),
+        share(
+            7,
+            Some(write_bytes),
+            random("mixed-random", 500, QUEUE_DEPTH),
+        ),
+        share(
+            7,
+            Some(write_bytes),
+            random("random-write-d32", 0, QUEUE_DEPTH),
+        ),
     ]
+}
+
+/// Shares the time of all cells out to workloads on several sides. Fails if that is too short.
+pub(crate) fn share_among_sides(
+    mut workloads: Vec<Workload>,
+    sides: usize,
+    called: &str,
+    time_ns: u64,
+    cells_ns: u64,
+) -> Result<Vec<Workload>, String> {
+    let least_ns = LiveSetup::time_ns_min(workloads.len(), sides);
+    if cells_ns < least_ns {
+        let needed = least_ns as f64 * time_ns as f64 / cells_ns.max(1) as f64;
+        let needed_ns = (needed / SECOND as f64).ceil() as u64 * SECOND;
+        return Err(format!(
+            "--time {}: too short for {} workloads on {sides} {called}; use at least {}",
+            format_duration(time_ns),
+            workloads.len(),
+            format_duration(needed_ns)
+        ));
+    }
+    let each_ns = cells_ns / (workloads.len() * sides) as u64;
+    for workload in &mut workloads {
+        workload.warmup_ns = SIDE_WARMUP_NS.min(each_ns / 4);
+        workload.stop.time_ns = Some(each_ns - workload.warmup_ns);
+        workload.stop.precision = None;
+    }
+    Ok(workloads)
+}
+
+/// The workloads of one side with the time of all sides together.
+pub(crate) fn of_all_sides(workloads: &[Workload], sides: usize) -> Vec<Workload> {
+    let joint = |workload: &Workload| {
+        let mut joint = workload.clone();
+        let each_ns = workload.stop.time_ns.unwrap_or(0) + workload.warmup_ns;
+        joint.stop.time_ns = Some(each_ns * sides as u64 - workload.warmup_ns);
+        joint
+    };
+    workloads.iter().map(joint).collect()
 }
 
 /// The workload for so long, or until it has moved `bytes`. A part of the time is the warm-up.

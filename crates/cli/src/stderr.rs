@@ -32,6 +32,14 @@ impl Verbosity {
         }
     }
 
+    /// Lines without progress in place; warnings and errors only, if `quiet`.
+    pub(crate) fn lines(quiet: bool) -> Self {
+        match quiet {
+            true => Self::Quiet,
+            false => Self::Lines,
+        }
+    }
+
     /// Writes a line to stderr, unless quiet.
     pub fn note(self, line: &str) {
         if self != Self::Quiet {

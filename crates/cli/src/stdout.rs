@@ -2,12 +2,14 @@
 
 use crate::failure::{StdoutError, is_closed_stdout};
 use crate::flags::{ColorWhen, MeasuringFlags};
+use diskproof_model::comparison::Comparison;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 use diskproof_report::style::{Color, Style};
-use diskproof_report::terminal::Detail;
+use diskproof_report::terminal::{Detail, MetricDetail};
 use diskproof_report::{ascii, json, terminal};
+use rustix::termios::tcgetwinsize;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 
@@ -16,11 +18,10 @@ const COLUMNS_DEFAULT: usize = 80;
 /// Width and colours of stdout.
 pub(crate) fn style(color: ColorWhen) -> Style {
     let stdout = io::stdout();
-    let width = if stdout.is_terminal() {
-        rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col))
-    } else {
-        0
-    };
+    let size = stdout.is_terminal().then(|| tcgetwinsize(&stdout));
+    let width = size
+        .and_then(Result::ok)
+        .map(|size| usize::from(size.ws_col));
     let color = match color {
         ColorWhen::Always => Color::Ansi,
         // NO_COLOR, CLICOLOR, CLICOLOR_FORCE and TERM, as clap's own pages treat them.
@@ -32,7 +33,7 @@ pub(crate) fn style(color: ColorWhen) -> Style {
         ColorWhen::Auto | ColorWhen::Never => Color::Plain,
     };
     Style {
-        width: if width == 0 { COLUMNS_DEFAULT } else { width },
+        width: width.filter(|width| *width > 0).unwrap_or(COLUMNS_DEFAULT),
         color,
     }
 }
@@ -47,6 +48,11 @@ pub(crate) fn to_stdout(
         .map_err(|error| StdoutError(error).into())
 }
 
+/// Prints text as it is. A reader that closes the pipe has what it wanted.
+pub(crate) fn print_text(text: &str) -> anyhow::Result<()> {
+    ignore_closed_pipe(to_stdout(|out| out.write_all(text.as_bytes())))
+}
+
 /// Closes stdout: its reader sees the end now, although the process may last.
 pub(crate) fn close_stdout() {
     if let Ok(null) = File::options().write(true).open("/dev/null") {
@@ -55,13 +61,16 @@ pub(crate) fn close_stdout() {
     }
 }
 
-/// The page in the characters that the locale knows.
+/// A page in the characters that the locale knows.
+pub(crate) fn page_in_locale(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
+    in_locale(&text(write))
+}
+
 fn in_locale(page: &str) -> String {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(|name| std::env::var(name).ok());
-    if is_ascii_only(locale) {
-        ascii::transliterate(page)
-    } else {
-        page.to_owned()
+    match is_ascii_only(locale) {
+        true => ascii::transliterate(page),
+        false => page.to_owned(),
     }
 }
 
@@ -70,16 +79,14 @@ pub(crate) fn write_in_locale(
     out: &mut dyn Write,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    out.write_all(in_locale(&text(write)).as_bytes())
+    out.write_all(page_in_locale(write).as_bytes())
 }
 
 /// The first of these variables that is set decides (POSIX, Base Definitions 8.2). Most containers
 /// set none; UTF-8 is assumed there.
 fn is_ascii_only(locale: [Option<String>; 3]) -> bool {
-    let locale = locale
-        .into_iter()
-        .flatten()
-        .find(|locale| !locale.is_empty());
+    let mut set = locale.into_iter().flatten();
+    let locale = set.find(|locale| !locale.is_empty());
     locale.is_some_and(|locale| !locale.to_lowercase().replace('-', "").contains("utf8"))
 }
 
@@ -102,6 +109,11 @@ pub(crate) fn print_plan(
 /// The page of a record, with colours, as wide as stdout.
 pub(crate) fn record_page(record: &Record, detail: Detail) -> String {
     text(|out| terminal::write_record(record, detail, &colored(), out))
+}
+
+/// The page of a comparison, with colours.
+pub(crate) fn comparison_page(comparison: &Comparison, detail: MetricDetail) -> String {
+    text(|out| terminal::write_comparison(comparison, detail, &colored(), out))
 }
 
 /// The page of a record's commands, with colours.
@@ -141,17 +153,12 @@ pub(crate) fn write_record_page(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     write_page(page, color, out)?;
-    if screen_rows().is_some_and(|rows| page.lines().count() >= rows) {
+    let rows = tcgetwinsize(io::stdout()).map_or(0, |size| usize::from(size.ws_row));
+    if rows > 0 && page.lines().count() >= rows {
         let again = text(|out| terminal::write_verdict_again(record, &colored(), out));
         write_page(&again, color, out)?;
     }
     Ok(())
-}
-
-/// The rows of the terminal that stdout is, if it tells them.
-fn screen_rows() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    Some(usize::from(size.ws_row)).filter(|&rows| rows > 0)
 }
 
 /// A reader that closes the pipe, such as `head`, has what it wanted: the exit code then tells how

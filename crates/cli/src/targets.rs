@@ -40,8 +40,7 @@ pub(crate) fn probe_target(
     flags: &DestructiveFlags,
     verbosity: Verbosity,
 ) -> Result<TargetIdentity, Failure> {
-    let mut identity =
-        identify(&resolve_target(given, verbosity), verbosity).map_err(Failure::Probe)?;
+    let mut identity = identify(&resolve_target(given, verbosity), verbosity)?;
     if let Some(filesystem) = &mut identity.filesystem {
         filesystem.kept_free_bytes = flags.keep_free;
     }
@@ -80,9 +79,7 @@ pub(crate) fn note_write_caches(identity: &mut TargetIdentity) {
 
 /// The block device of this name, where nothing else has the name.
 fn device_named(given: &Path, devices: &Path) -> Option<PathBuf> {
-    let is_plain_name = given
-        .file_name()
-        .is_some_and(|name| name == given.as_os_str());
+    let is_plain_name = given.file_name() == Some(given.as_os_str());
     // Also a dangling symlink has the name.
     let is_free = std::fs::symlink_metadata(given)
         .is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
@@ -100,10 +97,9 @@ pub(crate) fn refuse_duplicates(identities: &[TargetIdentity]) -> Result<(), Fai
     for (index, identity) in identities.iter().enumerate() {
         let same = |other: &&TargetIdentity| other.is_same(identity);
         if let Some(other) = identities[..index].iter().find(same) {
-            let also = if other.path == identity.path {
-                String::new()
-            } else {
-                format!(", also as {}", identity.path)
+            let also = match other.path == identity.path {
+                true => String::new(),
+                false => format!(", also as {}", identity.path),
             };
             return Err(Failure::Usage(format!(
                 "{} is named twice{also}; use --jobs or --depth for more requests on one target",

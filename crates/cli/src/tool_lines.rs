@@ -4,7 +4,7 @@ use crate::interrupt::Interrupt;
 use crate::output_files::save_file;
 use crate::request_printer::RequestPrinter;
 use crate::stderr::{Verbosity, eprint_text};
-use diskproof_compat::{ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText};
+use diskproof_compat::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_device::host_facts;
 use diskproof_engine::watchdog::Heartbeat;
 use diskproof_model::file_measurement::FilesMeasurement;
@@ -30,7 +30,7 @@ pub(crate) struct SharedPrinter {
     /// Whether SIGUSR1 came, of a tool that survives it.
     status_due: Arc<AtomicBool>,
     /// The file that the text at the end goes to, in place of stdout.
-    saved_to: Option<PathBuf>,
+    pub saved_to: Option<PathBuf>,
 }
 
 impl SharedPrinter {
@@ -47,18 +47,6 @@ impl SharedPrinter {
             printer: Arc::new(Mutex::new(printer)),
             status_due,
             saved_to: None,
-        }
-    }
-
-    /// As [`SharedPrinter::new`]; the text at the end goes to this file.
-    pub(crate) fn saved_to(
-        name: &'static str,
-        printer: Box<dyn ToolPrinter>,
-        path: PathBuf,
-    ) -> Self {
-        Self {
-            saved_to: Some(path),
-            ..Self::new(name, printer)
         }
     }
 
@@ -103,39 +91,22 @@ impl SharedPrinter {
             host_name: &host.name,
         };
         let mut text = self.lock().end(&result);
-        for ToolFile {
-            path,
-            text: content,
-        } in self.lock().files(&result)
-        {
-            let file = OutputFile::new(&path, |out| out.write_all(content.as_bytes()));
-            if let Err(error) = save_file(&file) {
-                let line = format!("cannot write {}: {error}\n", path.display());
-                text.stderr.push_str(&line);
+        let save = |path: &Path, content: &str| {
+            let file = OutputFile::new(path, |out| out.write_all(content.as_bytes()));
+            let saved = save_file(&file);
+            saved.map_err(|error| format!("cannot write {}: {error}\n", path.display()))
+        };
+        for file in self.lock().files(&result) {
+            text.stderr.extend(save(&file.path, &file.text).err());
+        }
+        // In place of a file that cannot be written, stdout keeps the text.
+        if let Some(path) = &self.saved_to {
+            match save(path, &text.stdout) {
+                Ok(()) => text.stdout.clear(),
+                Err(why) => text.stderr.push_str(&why),
             }
         }
-        match &self.saved_to {
-            Some(path) => saved(text, path),
-            None => text,
-        }
-    }
-}
-
-/// The text with its stdout moved into a file; in place of a file that cannot be written, stdout
-/// keeps it.
-fn saved(text: ToolText, path: &Path) -> ToolText {
-    let saved = save_file(&OutputFile::new(path, |out| {
-        out.write_all(text.stdout.as_bytes())
-    }));
-    match saved {
-        Ok(()) => ToolText {
-            stdout: String::new(),
-            ..text
-        },
-        Err(error) => ToolText {
-            stderr: format!("{}cannot write {}: {error}\n", text.stderr, path.display()),
-            ..text
-        },
+        text
     }
 }
 
@@ -146,8 +117,10 @@ fn unix_ns() -> u64 {
 
 /// Prints a tool's text while workloads are measured.
 pub(crate) struct ToolLines {
-    printer: SharedPrinter,
-    lines: RequestPrinter,
+    /// The tool.
+    pub printer: SharedPrinter,
+    /// Prints its text.
+    pub lines: RequestPrinter,
     /// How often the tool reports the results so far.
     interval_ns: Option<u64>,
     /// Intervals of the current workloads that were reported.
@@ -171,11 +144,6 @@ impl ToolLines {
         };
         started.print(begin);
         Ok(started)
-    }
-
-    /// For a run that prints its lines by itself.
-    pub(crate) fn into_parts(self) -> (SharedPrinter, RequestPrinter) {
-        (self.printer, self.lines)
     }
 
     fn print(&self, text: String) {

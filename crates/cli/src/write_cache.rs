@@ -37,12 +37,9 @@ impl WriteCacheFlags {
         &self,
         identity: &TargetIdentity,
     ) -> Result<Option<WriteCacheSwitch>, Failure> {
-        let Some(_) = self.write_cache else {
-            return Ok(None);
-        };
         let path = std::env::var_os("PATH");
-        let switch = WriteCacheSwitch::find(identity, path.as_deref());
-        Ok(Some(switch.map_err(Failure::WriteCache)?))
+        let find = |_| WriteCacheSwitch::find(identity, path.as_deref());
+        Ok(self.write_cache.map(find).transpose()?)
     }
 
     /// The workload in the states that were requested.
@@ -90,10 +87,11 @@ impl WriteCacheFlags {
 
     /// What is going to happen to which disk.
     fn notice(&self, switch: &WriteCacheSwitch) -> String {
-        let disks: Vec<String> = switch
-            .found()
-            .map(|(disk, found)| format!("{disk} (now {})", text(found)))
-            .collect();
+        let now = |(disk, found)| match found {
+            WriteCache::WriteBack => format!("{disk} (now on)"),
+            WriteCache::WriteThrough => format!("{disk} (now off)"),
+        };
+        let disks: Vec<String> = switch.found().map(now).collect();
         let (how, what) = match self.write_cache {
             Some(CacheStates::On) => ("on", LOSES),
             Some(CacheStates::Off) | None => ("off", SLOWER),
@@ -111,11 +109,3 @@ impl WriteCacheFlags {
 const SLOWER: &str = "While it is off, all writes to the disk are slower, including those of other \
                       programs.";
 const LOSES: &str = "While it is on, a power failure loses data written without a flush.";
-
-/// `on` or `off`.
-fn text(state: WriteCache) -> &'static str {
-    match state {
-        WriteCache::WriteBack => "on",
-        WriteCache::WriteThrough => "off",
-    }
-}

@@ -5,14 +5,14 @@ mod jobs;
 mod primes;
 mod work;
 
-use crate::consent::DestructiveFlags;
 use crate::failure::{Exit, Failure, report};
 use crate::flags::MeasuringFlags;
 use crate::inspection;
+use crate::output_sink::directory_of;
 use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, LayoutLimits, ToolRun};
+use crate::session::{Filling, MeasuringJob, ToolRun};
 use crate::stderr::{Verbosity, eprint_line, eprint_text};
-use crate::stdout::{ignore_closed_pipe, to_stdout};
+use crate::stdout::print_text;
 use crate::targets::{identify, refuse_duplicates};
 use crate::tool_lines::SharedPrinter;
 
@@ -27,8 +27,9 @@ use jobs::run_jobs;
 use primes::run_primes;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use work::{ToolWork, measure_work};
+use work::{measure_work, print_notes};
 
 /// With 1 in it, a tool that was started through a link prints no notes.
 const QUIET: &str = "DISKPROOF_QUIET";
@@ -40,12 +41,8 @@ const FILLING_NS: u64 = 10_000_000_000;
 #[command(after_help = after_help())]
 pub struct AsFlags {
     /// The tool and its arguments; diskproof's flags go before it
-    #[arg(
-        value_name = "TOOL",
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        required_unless_present = "link"
-    )]
+    #[arg(value_name = "TOOL", trailing_var_arg = true)]
+    #[arg(allow_hyphen_values = true, required_unless_present = "link")]
     pub command: Vec<OsString>,
     /// Create a link for each tool in this directory; diskproof behaves like the tool whose link
     /// starts it
@@ -84,13 +81,9 @@ pub fn run(flags: &AsFlags) -> anyhow::Result<Exit> {
         return Err(Failure::Usage("name a tool".to_owned()).into());
     };
     let Some(tool) = name.to_str().and_then(drop_in_named) else {
-        let known: Vec<&str> = drop_ins().iter().map(|tool| tool.name).collect();
-        return Err(Failure::Usage(format!(
-            "{}: unknown tool; available tools are {}",
-            name.display(),
-            known.join(", ")
-        ))
-        .into());
+        let (name, known) = (name.display(), names());
+        let text = format!("{name}: unknown tool; available tools are {known}");
+        return Err(Failure::Usage(text).into());
     };
     Ok(carry_out(tool, arguments, &flags.measuring))
 }
@@ -110,43 +103,33 @@ pub(crate) fn run_as_link() -> Option<Exit> {
     }
 }
 
+fn names() -> String {
+    let names: Vec<&str> = drop_ins().iter().map(|tool| tool.name).collect();
+    names.join(", ")
+}
+
 /// One link per tool; a name that exists stays as it is.
 fn link(directory: &Path) -> anyhow::Result<Exit> {
     let program = std::env::current_exe().context("cannot find the program's own path")?;
-    let mut created = Vec::new();
     for tool in drop_ins() {
         let path = directory.join(tool.name);
-        std::os::unix::fs::symlink(&program, &path).with_context(|| {
-            format!(
-                "cannot create the link {}; remove the existing file",
-                path.display()
-            )
-        })?;
-        created.push(tool.name);
+        let link = path.display();
+        symlink(&program, &path)
+            .with_context(|| format!("cannot create the link {link}; remove the existing file"))?;
     }
-    eprint_line(&format!(
-        "created links in {}: {}",
-        directory.display(),
-        created.join(", ")
-    ));
+    let directory = directory.display();
+    eprint_line(&format!("created links in {directory}: {}", names()));
     Ok(Exit::Done)
 }
 
 /// Everything ends with an exit code of the tool.
 fn carry_out(tool: &'static DropIn, arguments: &[OsString], flags: &MeasuringFlags) -> Exit {
-    let is_quiet = flags.quiet || std::env::var_os(QUIET).is_some_and(|value| value == "1");
-    let flags = &MeasuringFlags {
-        quiet: is_quiet,
-        destructive: DestructiveFlags {
-            own_files: true,
-            ..flags.destructive.clone()
-        },
-        ..flags.clone()
-    };
+    let mut flags = flags.clone();
+    flags.quiet |= std::env::var_os(QUIET).is_some_and(|value| value == "1");
+    flags.destructive.own_files = true;
     let exits = tool.exits;
     inspection::fails_with(exits.run);
-    let ended = start(tool, arguments, flags);
-    let code = match ended {
+    let code = match start(tool, arguments, &flags) {
         Ok(Exit::Done) => 0,
         Ok(Exit::Tool(code)) => code,
         Ok(Exit::ThresholdMissed) => 1,
@@ -177,17 +160,15 @@ fn start(
         let text = format!("--size: {} sets the size by its own options", tool.name);
         return Err(Failure::Usage(text).into());
     }
-    let mut words = Vec::new();
-    for argument in arguments {
-        let word = argument
-            .to_str()
-            .ok_or_else(|| Failure::Usage(format!("{}: not valid UTF-8", argument.display())))?;
-        words.push(word.to_owned());
-    }
+    let word = |argument: &OsString| {
+        let wrong = || Failure::Usage(format!("{}: not valid UTF-8", argument.display()));
+        argument.to_str().map(str::to_owned).ok_or_else(wrong)
+    };
+    let words = arguments.iter().map(word).collect::<Result<Vec<_>, _>>()?;
     match (tool.start)(&words) {
         Err(error) => failed(tool, &error),
         Ok(Started::Text(text)) => {
-            print_text(&text)?;
+            print(&text)?;
             Ok(Exit::Done)
         }
         Ok(Started::Load(load)) => run_loads(tool, &words, load, flags),
@@ -198,7 +179,7 @@ fn start(
 
 /// Prints the tool's error.
 fn failed(tool: &DropIn, error: &DropInError) -> anyhow::Result<Exit> {
-    print_text(&error.printed())?;
+    print(&error.printed())?;
     Ok(Exit::Tool(match error {
         DropInError::Usage(_) | DropInError::Printed(_) => tool.exits.usage,
         DropInError::Target(_) => tool.exits.target,
@@ -206,14 +187,11 @@ fn failed(tool: &DropIn, error: &DropInError) -> anyhow::Result<Exit> {
     }))
 }
 
-/// The target of a load.
-struct FoundTarget {
-    identity: TargetIdentity,
-    /// The name of a file that is to be created in the target, a directory.
-    new_name: Option<String>,
-}
-
-fn find_target(target: &LoadTarget, verbosity: Verbosity) -> Result<FoundTarget, Failure> {
+/// The target of a load, and the name of a file that is to be created in it, a directory.
+fn find_target(
+    target: &LoadTarget,
+    verbosity: Verbosity,
+) -> Result<(TargetIdentity, Option<String>), Failure> {
     let identified = |path: &Path| identify(path, verbosity).map_err(Failure::Probe);
     let path = target.path();
     let is_free = std::fs::symlink_metadata(path)
@@ -221,16 +199,9 @@ fn find_target(target: &LoadTarget, verbosity: Verbosity) -> Result<FoundTarget,
     let name = path.file_name().and_then(OsStr::to_str);
     match (target, name) {
         (LoadTarget::Output(_), Some(name)) if is_free => {
-            let parent = path.parent().filter(|path| !path.as_os_str().is_empty());
-            Ok(FoundTarget {
-                identity: identified(parent.unwrap_or(Path::new(".")))?,
-                new_name: Some(name.to_owned()),
-            })
+            Ok((identified(directory_of(path))?, Some(name.to_owned())))
         }
-        _ => Ok(FoundTarget {
-            identity: identified(path)?,
-            new_name: None,
-        }),
+        _ => Ok((identified(path)?, None)),
     }
 }
 
@@ -257,7 +228,7 @@ fn run_loads(
         if !matches!(ended, Ok(Exit::Done)) {
             // The printer still holds the figures of the previous load.
             if let Some(printer) = printer.filter(|_| is_shared) {
-                print_text(&printer.end(&[], None, true, None))?;
+                print(&printer.end(&[], None, true, None))?;
             }
             return ended;
         }
@@ -271,8 +242,8 @@ fn run_loads(
     }
 }
 
-fn print_text(text: &ToolText) -> anyhow::Result<()> {
-    ignore_closed_pipe(to_stdout(|out| out.write_all(text.stdout.as_bytes())))?;
+fn print(text: &ToolText) -> anyhow::Result<()> {
+    print_text(&text.stdout)?;
     eprint_text(&text.stderr);
     Ok(())
 }
@@ -286,7 +257,7 @@ fn run_load(
     kept: &mut Option<SharedPrinter>,
 ) -> anyhow::Result<Exit> {
     let target = load.target();
-    let FoundTarget { identity, new_name } = find_target(&target, flags.verbosity())?;
+    let (identity, new_name) = find_target(&target, flags.verbosity())?;
     if matches!(target, LoadTarget::Output(_))
         && identity.kind == TargetKind::Directory
         && new_name.is_none()
@@ -304,13 +275,9 @@ fn run_load(
         Err(error) => return failed(tool, &error),
     };
     let others = flags.probe_all(load.further_targets())?;
-    plan.targets
-        .extend(others.iter().map(|one| one.path.clone()));
-    if !flags.quiet {
-        for note in load.notes() {
-            eprint_line(&format!("{}: {note}", tool.name));
-        }
-    }
+    let paths = others.iter().map(|one| one.path.clone());
+    plan.targets.extend(paths);
+    print_notes(tool, flags, &load.notes());
     let mut printer = match kept {
         Some(printer) => printer.clone(),
         None => SharedPrinter::new(tool.name, load.printer(&plan, &identity)),
@@ -321,21 +288,16 @@ fn run_load(
     identities.extend(others);
     refuse_duplicates(&identities)?;
     let filling = match plan.scratch_bytes.filter(|_| load.fills_scratch_file()) {
-        Some(bytes_min) => Filling::Within(LayoutLimits {
+        Some(bytes_min) => Filling::Within {
             bytes_min,
             time_ns: FILLING_NS,
-        }),
+        },
         None => Filling::Span,
     };
     let run = ToolRun {
         printer,
         kept_name: new_name,
     };
-    let work = ToolWork {
-        plan,
-        identities,
-        filling,
-        writes: load.writes(),
-    };
-    measure_work(tool, words, work, run, flags)
+    let job = MeasuringJob::new(plan, identities, filling, flags);
+    measure_work(tool, words, job, load.writes(), run)
 }

@@ -3,30 +3,25 @@
 
 mod layers;
 
-use crate::commands::curve::sector_bytes;
 use crate::data_sheet::SheetValue;
 use crate::failure::{Exit, Failure};
-use crate::fitness::{FitnessJob, known_as, measure_fitness};
+use crate::fitness::{known_as, measure_fitness};
 use crate::flags::MeasuringFlags;
+use crate::planned::sector_bytes;
 use crate::postgres_version::postgres_version;
-use crate::provenance::{command_line, random_seed};
 use crate::saved::disk_access;
 use crate::selection::SelectionFlags;
-use crate::session::{Filling, LayoutLimits, MeasuringJob, measure};
-use crate::standard_workloads::{LARGE_BYTES, LARGE_DEPTH, WriteBudget, standard_workloads};
-use diskproof_device::scratch_bytes_max;
+use crate::session::{Filling, Means, MeasuringJob, measure};
+use crate::standard_workloads::standard_workloads;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, Order, Plan, Skipped, Span, Workload};
 use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, parse_duration};
-use layers::LayersRequest;
+use diskproof_model::units::parse_duration;
 use std::path::PathBuf;
 
 /// Drives have up to 1 GiB of cache; a smaller file would measure the cache.
 const SCRATCH_BYTES_MIN: u64 = 1 << 30;
-/// A smaller file says nothing about the disk.
-const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
 
 /// How long the run takes at most, and how large its scratch file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,11 +132,8 @@ pub struct CheckFlags {
     pub time: Option<u64>,
     /// Decide whether the target is fit for a database: postgresql, etcd, mysql, sqlite, or the
     /// path of a profile with limits; measures only its workloads (docs/fitness.md)
-    #[arg(
-        long = "for",
-        value_name = "PROFILE",
-        conflicts_with_all = ["only", "skip", "read_only", "spec"]
-    )]
+    #[arg(long = "for", value_name = "PROFILE")]
+    #[arg(conflicts_with_all = ["only", "skip", "read_only", "spec"])]
     pub fit_for: Option<String>,
     /// Skip the writing workloads; a scratch file is still filled
     #[arg(long)]
@@ -170,46 +162,26 @@ pub struct CheckFlags {
 pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
     let identity = check.measuring.probe(&check.target)?;
     if let Some(profile) = &check.fit_for {
-        return measure_fitness(FitnessJob {
-            verb: "check",
-            order: ORDER,
-            profile: known_as(profile),
-            identity,
-            time_ns: time_budget(check).time_ns,
-            flags: &check.measuring,
-        });
+        let (profile, time_ns) = (known_as(profile), time_budget(check).time_ns);
+        return measure_fitness(profile, "check", ORDER, identity, time_ns, &check.measuring);
     }
     if check.layers {
-        return layers::run(&layers_request(check), identity);
+        let time_ns = match check.time {
+            Some(time_ns) => time_ns,
+            None if check.quick => layers::QUICK_NS,
+            None if check.thorough => layers::THOROUGH_NS,
+            None => layers::TIME_NS,
+        };
+        return layers::run(&check.selection, time_ns, &check.measuring, identity);
     }
     let mut plan = plan(check, &identity)?;
     plan.disk_access = disk_access(&identity, check.measuring.history.history.as_deref());
-    let limits = LayoutLimits {
+    let filling = Filling::Within {
         bytes_min: SCRATCH_BYTES_MIN,
         time_ns: time_budget(check).first_write_ns(),
     };
-    measure(MeasuringJob {
-        plan,
-        identities: vec![identity],
-        filling: Filling::Within(limits),
-        note: check.measuring.note.clone(),
-        flags: &check.measuring,
-    })
-}
-
-/// What `--layers` asks for.
-fn layers_request(check: &CheckFlags) -> LayersRequest<'_> {
-    let time_ns = match check.time {
-        Some(time_ns) => time_ns,
-        None if check.quick => layers::QUICK_NS,
-        None if check.thorough => layers::THOROUGH_NS,
-        None => layers::TIME_NS,
-    };
-    LayersRequest {
-        time_ns,
-        selection: &check.selection,
-        measuring: &check.measuring,
-    }
+    let job = MeasuringJob::new(plan, vec![identity], filling, &check.measuring);
+    measure(job, Means::default())
 }
 
 fn time_budget(check: &CheckFlags) -> TimeBudget {
@@ -227,21 +199,16 @@ fn time_budget(check: &CheckFlags) -> TimeBudget {
 /// The plan of `check` for this target.
 pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let (budget, measuring) = (time_budget(check), &check.measuring);
-    if budget.time_ns < SECOND {
-        return Err(Failure::time_too_short(budget.time_ns));
-    }
-    let scratch_bytes = scratch_size(measuring, budget, identity)?;
+    Failure::check_time(budget.time_ns)?;
+    let scratch_bytes = measuring.scratch_bytes(identity, budget.scratch_bytes)?;
     let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
-    let writing = match scratch_bytes {
-        Some(bytes) => WriteBudget {
-            write_bytes: bytes,
-            sequential_share: REWRITE_SHARE,
-        },
+    let (write_bytes, sequential_share) = match scratch_bytes {
+        Some(bytes) => (bytes, REWRITE_SHARE),
         // The span is the whole target, and the writes wear it no more than a scratch file would.
-        None => WriteBudget {
-            write_bytes: budget.scratch_bytes.min(identity.size_bytes),
-            sequential_share: REWRITE_SHARE + FIRST_WRITE_SHARE,
-        },
+        None => (
+            budget.scratch_bytes.min(identity.size_bytes),
+            REWRITE_SHARE + FIRST_WRITE_SHARE,
+        ),
     };
     let surveyed = identity.kind == TargetKind::BlockDevice;
     // When everything is measured, the surface takes its share from the workloads.
@@ -251,16 +218,12 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     } else {
         budget.shared_ns()
     };
-    let all = standard_workloads(measuring, shared_ns, writing);
+    let all = standard_workloads(measuring, shared_ns, write_bytes, sequential_share);
     let survey = surveyed.then(|| survey(measuring, shared_ns, identity));
     check_selection(&check.selection, &all, survey.as_ref())?;
     for workload in all {
-        let unreleased = workload
-            .writes()
-            .then(|| why_not_written(check, identity.kind))
-            .flatten();
-        let why = check.selection.excludes(&workload.name).or(unreleased);
-        match why {
+        let unreleased = why_not_written(check, identity.kind).filter(|_| workload.writes());
+        match check.selection.excludes(&workload.name).or(unreleased) {
             Some(why) => skipped.push(Skipped {
                 workload: workload.name,
                 why: why.to_owned(),
@@ -273,8 +236,6 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         return Err(nothing_left(&skipped));
     }
     Ok(Plan {
-        seed: measuring.seed.unwrap_or_else(random_seed),
-        targets: vec![identity.path.clone()],
         scratch_bytes,
         first_write_ns: scratch_bytes.map(|_| budget.first_write_ns()),
         time_limit_ns: Some(budget.time_ns),
@@ -284,7 +245,7 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         data_sheet: check.spec.map(|sheet| sheet.0),
         postgres_version: postgres_version(check.pg_version, &check.target),
         skipped,
-        ..Plan::of("check", command_line())
+        ..measuring.plan("check", std::slice::from_ref(identity))
     })
 }
 
@@ -362,10 +323,7 @@ fn survey(measuring: &MeasuringFlags, time_ns: u64, identity: &TargetIdentity) -
         coverage: Coverage::Sampled { sample_bytes: None },
         time_ns: Some(time_ns / 58 * CURVE_SHARE),
     };
-    let (access_ns, burst_ns) = (
-        (time_ns / 58 * ACCESS_SHARE).min(ACCESS_NS_MAX),
-        (time_ns / 58).min(SECOND / 2),
-    );
+    let access_ns = (time_ns / 58 * ACCESS_SHARE).min(ACCESS_NS_MAX);
     let reads = (access_ns / 30_000_000).clamp(100, 1000) as u32;
     Survey {
         operation: OpKind::Read,
@@ -374,45 +332,14 @@ fn survey(measuring: &MeasuringFlags, time_ns: u64, identity: &TargetIdentity) -
         curve: Some(curve),
         burst: Some(BurstPlan {
             bytes: BURST_BYTES,
-            time_ns: burst_ns,
+            time_ns: (time_ns / 58).min(SECOND / 2),
         }),
         access: Some(AccessPlan {
             random_reads: reads,
             pattern_reads: reads / 6,
-            block_bytes: sector_bytes(identity),
+            block_bytes: sector_bytes(std::slice::from_ref(identity)),
             time_ns: access_ns,
         }),
         scan: None,
     }
-}
-
-/// The size of the scratch file of a directory; other targets have none. As large as the time
-/// allows and the free space has room for, in whole large blocks. With hardly any room, the gate
-/// judges the least useful size; with --size, the user's own.
-fn scratch_size(
-    measuring: &MeasuringFlags,
-    budget: TimeBudget,
-    identity: &TargetIdentity,
-) -> Result<Option<u64>, Failure> {
-    if identity.kind != TargetKind::Directory {
-        return match measuring.size {
-            None => Ok(None),
-            Some(_) => Err(Failure::no_scratch_file(&identity.path, "omit it")),
-        };
-    }
-    let least = u64::from(LARGE_BYTES * LARGE_DEPTH);
-    let size = match measuring.size {
-        Some(size) if size < least => {
-            let (size, least) = (format_bytes(size), format_bytes(least));
-            return Err(Failure::Usage(format!(
-                "--size {size}: too small to measure anything; use at least {least}"
-            )));
-        }
-        Some(size) => size,
-        None => budget
-            .scratch_bytes
-            .min(scratch_bytes_max(identity))
-            .max(SCRATCH_BYTES_LEAST),
-    };
-    Ok(Some(size / u64::from(LARGE_BYTES) * u64::from(LARGE_BYTES)))
 }

@@ -2,13 +2,12 @@
 //! platform has, with one and several sessions, alone and alongside other load.
 
 use crate::failure::{Exit, Failure};
-use crate::fitness::{FitnessJob, measure_fitness};
+use crate::fitness::measure_fitness;
 use crate::flags::MeasuringFlags;
 use crate::postgres_version::postgres_version;
-use crate::provenance::{command_line, random_seed};
 use crate::selection::SelectionFlags;
 use crate::server_loads::{Breadth, ServerFlags, insert_names, postgres_plan};
-use crate::session::{Filling, LayoutLimits, Means, MeasuringJob, Presentation, measure_by};
+use crate::session::{Filling, Means, MeasuringJob, measure};
 use crate::targets::note_write_caches;
 use crate::write_cache::{CacheStates, WriteCacheFlags};
 use diskproof_device::scratch_bytes_max;
@@ -17,7 +16,7 @@ use diskproof_model::plan::{
     Stop, SyncCall, SyncPolicy, Workload, WriteFlag,
 };
 use diskproof_model::stream::Streams;
-use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_bytes, parse_duration};
 use diskproof_postgres::Programs;
 use std::path::PathBuf;
@@ -132,42 +131,36 @@ pub struct CommitFlags {
 
 /// Measures.
 pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
-    let identity = commit.measuring.probe(&commit.target)?;
+    let mut identity = commit.measuring.probe(&commit.target)?;
     if let Some(profile) = &commit.fit_for {
-        return measure_fitness(FitnessJob {
-            verb: "commit",
-            order: ORDER,
+        let time_ns = time_ns(commit);
+        return measure_fitness(
             profile,
+            "commit",
+            ORDER,
             identity,
-            time_ns: time_ns(commit),
-            flags: &commit.measuring,
-        });
+            time_ns,
+            &commit.measuring,
+        );
     }
     let programs = commit.server.programs(&identity)?;
-    let mut identity = identity;
     let plan = plan(commit, &identity, programs.as_ref())?;
     let switch = commit.cache.switch(&identity)?;
     note_write_caches(&mut identity);
     if let Some(switch) = switch.as_ref().filter(|_| !commit.measuring.dry_run) {
         commit.cache.ask(switch, commit.measuring.verbosity())?;
     }
-    let limits = LayoutLimits {
+    let filling = Filling::Within {
         bytes_min: SEGMENT_BYTES + DATA_BYTES_LEAST,
         time_ns: time_ns(commit) / LAYOUT_SHARE,
     };
-    let job = MeasuringJob {
-        plan,
-        identities: vec![identity],
-        filling: Filling::Within(limits),
-        note: commit.measuring.note.clone(),
-        flags: &commit.measuring,
-    };
+    let job = MeasuringJob::new(plan, vec![identity], filling, &commit.measuring);
     let means = Means {
         server: programs,
         write_cache: switch,
         ..Means::default()
     };
-    measure_by(job, means, Presentation::default())
+    measure(job, means)
 }
 
 fn time_ns(commit: &CommitFlags) -> u64 {
@@ -182,9 +175,7 @@ pub fn plan(
     programs: Option<&Programs>,
 ) -> Result<Plan, Failure> {
     let (measuring, time_ns) = (&commit.measuring, time_ns(commit));
-    if time_ns < SECOND {
-        return Err(Failure::time_too_short(time_ns));
-    }
+    Failure::check_time(time_ns)?;
     let scratch_bytes = scratch_size(commit, identity)?;
     let file_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
     if file_bytes < SEGMENT_BYTES {
@@ -202,39 +193,26 @@ pub fn plan(
     };
     let inserts = programs.map(|programs| insert_names(breadth, programs));
     let (rows, skipped) = rows(commit, breadth, file_bytes, &inserts.unwrap_or_default())?;
-    let rows: Vec<CommitRow> = rows
+    let rows = rows
         .into_iter()
-        .flat_map(|row| row.in_states(&commit.cache))
-        .collect();
+        .flat_map(|row| row.in_states(&commit.cache));
+    let rows: Vec<CommitRow> = rows.collect();
     let unit_ns = time_ns / rows.iter().map(|row| row.weight).sum::<u64>();
-    let engine = measuring.engine;
+    let timed = |row: CommitRow| row.timed(unit_ns, measuring.engine);
+    let layout_ns = time_ns / LAYOUT_SHARE;
+    let chosen = (commit.server.try_settings, &commit.selection);
+    let postgres = programs.map(|programs| postgres_plan(programs, breadth, time_ns, chosen));
+    let server_version = programs.map(|programs| programs.version);
     Ok(Plan {
-        seed: measuring.seed.unwrap_or_else(random_seed),
-        targets: vec![identity.path.clone()],
         scratch_bytes,
-        workloads: rows
-            .into_iter()
-            .flat_map(|row| row.timed(unit_ns, engine))
-            .collect(),
-        first_write_ns: scratch_bytes.map(|_| time_ns / LAYOUT_SHARE),
-        time_limit_ns: programs
-            .is_none()
-            .then_some(time_ns + time_ns / LAYOUT_SHARE),
-        postgres: programs
-            .map(|programs| {
-                let chosen = (commit.server.try_settings, &commit.selection);
-                postgres_plan(programs, breadth, time_ns, chosen)
-            })
-            .transpose()?,
-        postgres_version: postgres_version(
-            commit
-                .pg_version
-                .or(programs.map(|programs| programs.version)),
-            &commit.target,
-        ),
+        workloads: rows.into_iter().flat_map(timed).collect(),
+        first_write_ns: scratch_bytes.map(|_| layout_ns),
+        time_limit_ns: programs.is_none().then_some(time_ns + layout_ns),
+        postgres: postgres.transpose()?,
+        postgres_version: postgres_version(commit.pg_version.or(server_version), &commit.target),
         skipped,
         order: ORDER,
-        ..Plan::of("commit", command_line())
+        ..measuring.plan("commit", std::slice::from_ref(identity))
     })
 }
 
@@ -253,12 +231,9 @@ fn rows(
     if commit.rewrite {
         alone.iter_mut().for_each(CommitRow::rewrite);
     }
-    let no_room = (file_bytes < SEGMENT_BYTES + DATA_BYTES_LEAST).then(|| {
-        format!(
-            "less than {} beside the segment",
-            format_bytes(DATA_BYTES_LEAST)
-        )
-    });
+    let least = format_bytes(DATA_BYTES_LEAST);
+    let no_room = (file_bytes < SEGMENT_BYTES + DATA_BYTES_LEAST)
+        .then(|| format!("less than {least} beside the segment"));
     let all = || alone.iter().chain(&beside).flat_map(|row| &row.workloads);
     let mut known: Vec<&str> = all().map(|workload| workload.name.as_str()).collect();
     known.extend(inserts.iter().map(String::as_str));
@@ -266,11 +241,8 @@ fn rows(
     let (mut rows, mut skipped) = (Vec::new(), Vec::new());
     let of_alone = alone.into_iter().map(|row| (row, None));
     for (row, no_room) in of_alone.chain(beside.into_iter().map(|row| (row, no_room.clone()))) {
-        match row
-            .excluded(&commit.selection)
-            .map(str::to_owned)
-            .or(no_room)
-        {
+        let excluded = row.excluded(&commit.selection).map(str::to_owned);
+        match excluded.or(no_room) {
             None => rows.push(row),
             Some(why) => skipped.extend(row.workloads.into_iter().map(|workload| Skipped {
                 workload: workload.name,
@@ -288,23 +260,16 @@ fn rows(
 
 /// The size of the scratch file of a directory, in whole segments; other targets have none.
 fn scratch_size(commit: &CommitFlags, identity: &TargetIdentity) -> Result<Option<u64>, Failure> {
-    let size = commit.measuring.size;
-    if identity.kind != TargetKind::Directory {
-        return match size {
-            None => Ok(None),
-            Some(_) => Err(Failure::no_scratch_file(&identity.path, "omit it")),
-        };
+    if !commit.measuring.needs_scratch(identity, "omit it")? {
+        return Ok(None);
     }
-    let data_bytes = if commit.quick {
-        DATA_BYTES_QUICK
-    } else {
-        DATA_BYTES
+    let data_bytes = match commit.quick {
+        true => DATA_BYTES_QUICK,
+        false => DATA_BYTES,
     };
-    let wanted = size.unwrap_or_else(|| {
-        (SEGMENT_BYTES + data_bytes)
-            .min(scratch_bytes_max(identity).saturating_sub(commit.server.bytes()))
-            .max(SEGMENT_BYTES)
-    });
+    let room = scratch_bytes_max(identity).saturating_sub(commit.server.bytes());
+    let most = (SEGMENT_BYTES + data_bytes).min(room).max(SEGMENT_BYTES);
+    let wanted = commit.measuring.size.unwrap_or(most);
     if wanted < SEGMENT_BYTES {
         return Err(Failure::Usage(format!(
             "--size {}: smaller than a segment; use at least {}",
@@ -326,15 +291,11 @@ impl CommitRow {
     /// The flag that excludes it. One name selects or excludes all that is measured at the same
     /// time.
     fn excluded(&self, selection: &SelectionFlags) -> Option<&'static str> {
-        let each: Vec<Option<&str>> = self
-            .workloads
-            .iter()
-            .map(|workload| selection.excludes(&workload.name))
-            .collect();
-        let by_name = each.iter().flatten().find(|flag| **flag == "--skip");
-        match by_name {
-            Some(_) => Some("--skip"),
-            None => each.iter().all(Option::is_some).then_some("--only"),
+        let workloads = self.workloads.iter();
+        let each = workloads.map(|workload| selection.excludes(&workload.name));
+        match each.clone().any(|flag| flag == Some("--skip")) {
+            true => Some("--skip"),
+            false => each.clone().all(|flag| flag.is_some()).then_some("--only"),
         }
     }
 
@@ -350,10 +311,8 @@ impl CommitRow {
         self.workloads.iter().all(|workload| {
             workload.block_bytes == PAGE_BYTES
                 && workload.cache == CachePolicy::Cached
-                && !matches!(
-                    workload.sync,
-                    SyncPolicy::None | SyncPolicy::OtherDescriptor { .. }
-                )
+                && workload.sync != SyncPolicy::None
+                && !matches!(workload.sync, SyncPolicy::OtherDescriptor { .. })
                 && [1, COMMITTERS_QUICK[0]].contains(&workload.depth)
         })
     }
@@ -406,38 +365,21 @@ struct Method {
     sync: SyncPolicy,
 }
 
-const FDATASYNC: Method = Method {
-    name: "fdatasync",
-    sync: SyncPolicy::Every {
-        writes: 1,
-        call: SyncCall::Fdatasync,
-    },
-};
-const FSYNC: Method = Method {
-    name: "fsync",
-    sync: SyncPolicy::Every {
-        writes: 1,
-        call: SyncCall::Fsync,
-    },
-};
-const OPEN_DATASYNC: Method = Method {
-    name: "open_datasync",
-    sync: SyncPolicy::WithWrite {
-        flag: WriteFlag::OpenDsync,
-    },
-};
-const OPEN_SYNC: Method = Method {
-    name: "open_sync",
-    sync: SyncPolicy::WithWrite {
-        flag: WriteFlag::OpenSync,
-    },
-};
-const RWF_DSYNC: Method = Method {
-    name: "rwf_dsync",
-    sync: SyncPolicy::WithWrite {
-        flag: WriteFlag::RwfDsync,
-    },
-};
+const fn each(name: &'static str, call: SyncCall) -> Method {
+    let sync = SyncPolicy::Every { writes: 1, call };
+    Method { name, sync }
+}
+
+const fn opened(name: &'static str, flag: WriteFlag) -> Method {
+    let sync = SyncPolicy::WithWrite { flag };
+    Method { name, sync }
+}
+
+const FDATASYNC: Method = each("fdatasync", SyncCall::Fdatasync);
+const FSYNC: Method = each("fsync", SyncCall::Fsync);
+const OPEN_DATASYNC: Method = opened("open_datasync", WriteFlag::OpenDsync);
+const OPEN_SYNC: Method = opened("open_sync", WriteFlag::OpenSync);
+const RWF_DSYNC: Method = opened("rwf_dsync", WriteFlag::RwfDsync);
 /// PostgreSQL's values of wal_sync_method on Linux, and the flag of one write, which it does not
 /// use.
 const METHODS: [Method; 5] = [FDATASYNC, FSYNC, OPEN_DATASYNC, OPEN_SYNC, RWF_DSYNC];
@@ -460,19 +402,10 @@ impl Method {
         }
     }
 
-    /// Commits of several pages, which the server writes at once.
-    fn pages(self, pages: u32) -> Workload {
+    /// Commits of another size, written at once.
+    fn sized(self, suffix: String, block_bytes: u32) -> Workload {
         Workload {
-            name: format!("{}-x{pages}", self.name),
-            block_bytes: pages * PAGE_BYTES,
-            ..self.commits()
-        }
-    }
-
-    /// Commits of another size.
-    fn sized(self, block_bytes: u32) -> Workload {
-        Workload {
-            name: format!("{}-{}k", self.name, block_bytes >> 10),
+            name: format!("{}-{suffix}", self.name),
             block_bytes,
             ..self.commits()
         }
@@ -501,54 +434,35 @@ fn alone(breadth: Breadth) -> Vec<CommitRow> {
     let mut rows: Vec<CommitRow> = METHODS.map(|method| row(2, method.commits())).into();
     let pages: &[u32] = if all { &PAGES } else { &PAGES[1..] };
     for pages in pages {
-        let several = METHODS.map(|method| method.pages(*pages));
-        let several = several.into_iter().take(if all { 5 } else { 4 });
-        rows.extend(several.map(|workload| row(1, workload)));
+        let bytes = pages * PAGE_BYTES;
+        let several = METHODS.map(|method| row(1, method.sized(format!("x{pages}"), bytes)));
+        rows.extend(several.into_iter().take(if all { 5 } else { 4 }));
     }
     rows.push(row(1, OPEN_DATASYNC.direct("dsync-direct")));
     rows.push(row(1, FDATASYNC.direct("fdatasync-direct")));
     let committers: &[u32] = if all { &COMMITTERS } else { &COMMITTERS_QUICK };
+    let other = |name: String, sync, depth| {
+        let commits = Workload {
+            name,
+            sync,
+            depth,
+            ..FDATASYNC.commits()
+        };
+        row(1, commits)
+    };
     for &depth in committers {
-        let own = FDATASYNC.commits();
-        let (name, call) = (own.name.clone(), SyncCall::Fdatasync);
-        rows.push(row(
-            1,
-            Workload {
-                name: format!("{name}-c{depth}"),
-                depth,
-                ..own.clone()
-            },
-        ));
-        rows.push(row(
-            1,
-            Workload {
-                name: format!("group-c{depth}"),
-                depth,
-                sync: SyncPolicy::Shared { call },
-                ..own
-            },
-        ));
+        let call = SyncCall::Fdatasync;
+        rows.push(other(format!("fdatasync-c{depth}"), FDATASYNC.sync, depth));
+        let shared = SyncPolicy::Shared { call };
+        rows.push(other(format!("group-c{depth}"), shared, depth));
     }
     if all {
-        rows.extend(SIZES.map(|bytes| row(1, OPEN_SYNC.sized(bytes))));
+        rows.extend(SIZES.map(|bytes| row(1, OPEN_SYNC.sized(format!("{}k", bytes >> 10), bytes))));
         let call = SyncCall::Fsync;
-        rows.push(row(
-            1,
-            Workload {
-                name: "fsync-elsewhere".to_owned(),
-                sync: SyncPolicy::OtherDescriptor { call },
-                ..FSYNC.commits()
-            },
-        ));
+        let elsewhere = SyncPolicy::OtherDescriptor { call };
+        rows.push(other("fsync-elsewhere".to_owned(), elsewhere, 1));
     }
-    rows.push(row(
-        1,
-        Workload {
-            name: "unsynced".to_owned(),
-            sync: SyncPolicy::None,
-            ..FDATASYNC.commits()
-        },
-    ));
+    rows.push(other("unsynced".to_owned(), SyncPolicy::None, 1));
     rows
 }
 

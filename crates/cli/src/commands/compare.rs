@@ -1,133 +1,28 @@
 //! `diskproof compare`: compares runs metric by metric: saved ones, or those of a live comparison,
 //! which measures two targets or settings in alternation.
 
+mod flags;
 mod live;
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{ColorWhen, MeasuringFlags, files, is_stdout, output_help, parse_page_name};
-use crate::output_files::{Trial, check_writable, save_file};
+use crate::flags::{ColorWhen, files, is_stdout};
+use crate::output_files::{check_documents, save_file};
+use crate::provenance::tool;
 use crate::saved::{EarlierRun, HistoryFileFlag, earlier_runs, load_all, short};
 use crate::stderr::eprint_line;
-use crate::stdout::{ignore_closed_pipe, style, to_stdout, write_page};
+use crate::stdout::{comparison_page, ignore_closed_pipe, to_stdout, write_page};
 use anyhow::Context as _;
-use clap::ArgAction;
-use diskproof_analysis::compare::{
-    CompareError, Limit, MARGIN, Question, Run, RunGroup, compare as compare_runs,
-};
+use diskproof_analysis::compare::{Question, Run, RunGroup, compare as compare_runs};
 use diskproof_model::comparison::{Comparison, ConditionOutcome};
-use diskproof_model::record::{Record, Tool};
-use diskproof_report::formats::{extensions, format_of};
-use diskproof_report::style::{Color, Style};
+use diskproof_model::record::Record;
+use diskproof_report::formats::format_of;
+use diskproof_report::json;
 use diskproof_report::terminal::MetricDetail;
-use diskproof_report::{json, terminal};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-pub use live::LiveFlags;
-use live::{LiveEnd, LiveRequest, LiveSides};
-
-/// Shown below the flags.
-const HELP: &str = concat!(
-    "Two or more directories, files or block devices are measured live, in random alternation.\n",
-    "For settings of one target, name a --prepare command for each side; it runs before the\n",
-    "slices of that side.\n",
-    "A workload ends when its ratio is decided, or known to a tenth of --margin.\n",
-    "\n",
-    "A RUN is an id or its beginning, latest, latest~1, a label (all its runs), or a file\n",
-    "(.json, or the .html page of a report). Runs that repeat one experiment form one side:\n",
-    "join them with commas, A1,A2,A3, or give them one label. Each side is compared with the\n",
-    "first.\n",
-    "\n",
-    "--fail-on takes a metric from the table and a change in percent of the first side:\n",
-    "'random-read-d32.iops<-5%' fails if the rate fell by more than 5 %, and\n",
-    "'commit-fdatasync.p99>10%' if the latency rose by more than 10 %. A change that chance\n",
-    "alone explains is undecided. So is a change between single runs, unless the history\n",
-    "contains earlier runs of the same target and plan, which show how much runs vary.\n",
-    "\n",
-    "Exit codes: 0 done, 1 a --fail-on condition holds, 2 usage, 3 refused for safety, 4 the\n",
-    "measurement failed, or a --fail-on condition has no answer (not comparable, or not measured\n",
-    "on one side), 5 a condition is undecided, with --fail-on-undecided, 130 Ctrl-C.\n",
-    "\n",
-    "docs/compare.md explains the verdicts.\n",
-    "\n",
-    "Examples:\n",
-    "  diskproof compare before.json after.json\n",
-    "  diskproof compare latest~1 latest\n",
-    "  diskproof compare old-firmware new-firmware          two labels, all their runs\n",
-    "  diskproof compare a1.json,a2.json b1.json,b2.json\n",
-    "  diskproof compare --baseline main latest --fail-on 'random-read-d32.iops<-5%'\n",
-    "  diskproof compare /mnt/old /mnt/new                  live, about a minute\n",
-    "  sudo diskproof compare /dev/sdb /dev/sdc --quick     live, reads only\n",
-    "  sudo diskproof compare /data --cleanup 'echo none > /sys/block/sda/queue/scheduler' \\\n",
-    "    --prepare 'echo none > /sys/block/sda/queue/scheduler' \\\n",
-    "    --prepare 'echo mq-deadline > /sys/block/sda/queue/scheduler'",
-);
-
-/// Compare targets, settings or saved runs: better, worse, the same, or undecided
-#[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
-pub struct CompareFlags {
-    /// Saved runs, or targets to measure; the first one is the baseline unless --baseline names one
-    /// [default with --baseline: latest; with --prepare: .]
-    #[arg(value_name = "RUN|TARGET")]
-    pub runs: Vec<String>,
-    /// Compare with the runs of this label
-    #[arg(long, value_name = "LABEL")]
-    pub baseline: Option<String>,
-    /// Differences up to this size count as the same
-    #[arg(long, value_name = "PERCENT", value_parser = parse_margin, default_value = "2%")]
-    pub margin: f64,
-    /// Exit with 1 if this holds, such as 'random-read-d32.iops<-5%' (repeatable)
-    #[arg(long = "fail-on", value_name = "CONDITION", action = ArgAction::Append)]
-    pub limits: Vec<Limit>,
-    /// Exit with 5 if a --fail-on condition is undecided
-    #[arg(long, requires = "limits")]
-    pub fail_on_undecided: bool,
-    /// Show every metric, including derived ones
-    #[arg(long)]
-    pub all: bool,
-    /// Print the comparison as JSON; the same as -o -
-    #[arg(long)]
-    pub json: bool,
-    /// Files to write.
-    #[arg(
-        short = 'o',
-        long = "output",
-        value_name = "FILE",
-        help = output_help(|format| format.comparison.is_some())
-    )]
-    pub outputs: Vec<PathBuf>,
-    /// Save a page, like -o FILE.html (repeatable)
-    #[arg(long, value_name = "FILE.html", value_parser = parse_page_name)]
-    pub html: Vec<PathBuf>,
-    /// Colour the result
-    #[arg(long, value_name = "WHEN", default_value = "auto")]
-    pub color: ColorWhen,
-    /// The history.
-    #[command(flatten)]
-    pub history_file: HistoryFileFlag,
-    /// The live comparison.
-    #[command(flatten)]
-    pub live: LiveFlags,
-}
-
-/// Reads a share in percent.
-fn parse_margin(text: &str) -> Result<f64, String> {
-    let percent = text
-        .strip_suffix('%')
-        .unwrap_or(text)
-        .trim()
-        .parse::<f64>()
-        .ok()
-        .filter(|percent| *percent > 0.0 && *percent < 100.0);
-    let default = MARGIN * 100.0;
-    percent.map(|percent| percent / 100.0).ok_or_else(|| {
-        format!(
-            "'{text}' is not a margin; write more than 0 and less than 100 percent, such as \
-             {default}%"
-        )
-    })
-}
+pub use flags::CompareFlags;
+use live::live_targets;
 
 /// The records of one side, under the name that the user gave.
 struct RunSet {
@@ -142,17 +37,11 @@ impl RunSet {
         let named = |reference: &str| -> Result<Vec<(String, Record)>, Failure> {
             let records = load_all(reference, history_file.file())?;
             let several = records.len() > 1;
-            let name = |record: &Record| {
-                if several {
-                    short(&record.run_id).to_owned()
-                } else {
-                    reference.to_owned()
-                }
+            let named = |record: Record| match several {
+                true => (short(&record.run_id).to_owned(), record),
+                false => (reference.to_owned(), record),
             };
-            Ok(records
-                .into_iter()
-                .map(|record| (name(&record), record))
-                .collect())
+            Ok(records.into_iter().map(named).collect())
         };
         let records = match named(reference) {
             Err(_) if reference.contains(',') => reference
@@ -190,13 +79,11 @@ fn earlier_groups(earlier: &[EarlierRun]) -> Vec<RunGroup<'_>> {
             record,
         });
     }
-    groups
-        .into_iter()
-        .map(|(label, runs)| RunGroup {
-            label: label.to_owned(),
-            runs,
-        })
-        .collect()
+    let group = |(label, runs): (&str, _)| RunGroup {
+        label: label.to_owned(),
+        runs,
+    };
+    groups.into_iter().map(group).collect()
 }
 
 /// Runs the verb.
@@ -225,70 +112,39 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
     let Some(baseline) = groups.next() else {
         return Err(Failure::Usage(TOO_FEW.to_owned()).into());
     };
-    let tool = Tool {
-        name: "diskproof".to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    };
     let question = Question {
-        tool,
+        tool: tool(),
         margin: compare.margin,
         baseline,
         candidates: groups.collect(),
         history: earlier_groups(&earlier),
         limits: compare.limits.clone(),
     };
-    let comparison =
-        compare_runs(&question).map_err(|error: CompareError| Failure::Usage(error.to_string()))?;
+    let comparison = compare_runs(&question).map_err(|error| Failure::Usage(error.to_string()))?;
     present(compare, &comparison)
 }
 
 /// Measures the sides, unless the arguments name saved runs.
 fn run_live(compare: &CompareFlags) -> anyhow::Result<Option<Exit>> {
-    let measuring = compare.live.measuring(compare.history_file.history.clone());
-    let request = LiveRequest {
-        names: &compare.runs,
-        baseline: compare.baseline.as_deref(),
-        flags: &compare.live,
-        margin: compare.margin,
-        limits: &compare.limits,
-        measuring: MeasuringFlags {
-            outputs: compare.outputs.clone(),
-            html: compare.html.clone(),
-            json: compare.json,
-            color: compare.color,
-            ..measuring
-        },
-    };
-    let Some(sides) = LiveSides::of(&request)? else {
+    let Some(targets) = live_targets(compare)? else {
         return Ok(None);
     };
     prepare(&files(&[&compare.outputs, &compare.html]))?;
-    match live::run(&request, &sides)? {
-        LiveEnd::Ended(exit) => Ok(Some(exit)),
-        LiveEnd::Compared(comparison, exit) => {
-            let by_conditions = present(compare, &comparison)?;
-            Ok(Some(exit.unwrap_or(by_conditions)))
-        }
-    }
+    let (comparison, exit) = live::run(compare, &targets)?;
+    let by_conditions = comparison.map(|comparison| present(compare, &comparison));
+    Ok(exit.or(by_conditions.transpose()?))
 }
 
 /// Saves and prints a comparison, and returns how the conditions came out.
 fn present(compare: &CompareFlags, comparison: &Comparison) -> anyhow::Result<Exit> {
     save(comparison, &files(&[&compare.outputs, &compare.html]))?;
-    let detail = if compare.all {
-        MetricDetail::All
-    } else {
-        MetricDetail::Independent
+    let prints_json = compare.json || compare.outputs.iter().any(|path| is_stdout(path));
+    let form = match (prints_json, compare.all) {
+        (true, _) => Form::Json,
+        (false, true) => Form::Page(MetricDetail::All),
+        (false, false) => Form::Page(MetricDetail::Independent),
     };
-    print(
-        comparison,
-        if compare.json || compare.outputs.iter().any(|path| is_stdout(path)) {
-            Form::Json
-        } else {
-            Form::Page(detail)
-        },
-        compare.color,
-    )?;
+    print(comparison, form, compare.color)?;
     Ok(conclude(comparison, compare.fail_on_undecided))
 }
 
@@ -297,12 +153,8 @@ const TOO_FEW: &str = "name at least two runs, such as 'compare latest~1 latest'
 
 /// The arguments that name sides, the baseline first.
 fn references(compare: &CompareFlags) -> Result<Vec<String>, Failure> {
-    let mut references: Vec<String> = compare
-        .baseline
-        .iter()
-        .chain(&compare.runs)
-        .cloned()
-        .collect();
+    let named = compare.baseline.iter().chain(&compare.runs);
+    let mut references: Vec<String> = named.cloned().collect();
     if compare.baseline.is_some() && references.len() == 1 {
         references.push("latest".to_owned());
     }
@@ -315,16 +167,11 @@ fn references(compare: &CompareFlags) -> Result<Vec<String>, Failure> {
 
 /// Checks that the output files can be written.
 pub(super) fn prepare(outputs: &[PathBuf]) -> Result<(), Failure> {
-    for path in outputs {
-        if format_of(path).is_none_or(|format| format.comparison.is_none()) {
-            let name = path.display();
-            return Err(Failure::Usage(format!(
-                "-o {name}: a comparison can be written only as {}",
-                extensions(|format| format.comparison.is_some())
-            )));
-        }
-    }
-    check_writable(outputs, Trial::Create)
+    check_documents(
+        "a comparison",
+        |format| format.comparison.is_some(),
+        outputs,
+    )
 }
 
 /// Writes a comparison to all output files.
@@ -350,19 +197,7 @@ pub(crate) enum Form {
 pub(crate) fn print(comparison: &Comparison, form: Form, color: ColorWhen) -> anyhow::Result<()> {
     ignore_closed_pipe(to_stdout(|out| match form {
         Form::Json => json::write_comparison(comparison, out),
-        Form::Page(detail) => {
-            let mut page = Vec::new();
-            terminal::write_comparison(
-                comparison,
-                detail,
-                &Style {
-                    color: Color::Ansi,
-                    ..style(color)
-                },
-                &mut page,
-            )?;
-            write_page(&String::from_utf8_lossy(&page), color, out)
-        }
+        Form::Page(detail) => write_page(&comparison_page(comparison, detail), color, out),
     }))
 }
 
@@ -370,24 +205,20 @@ pub(crate) fn print(comparison: &Comparison, form: Form, color: ColorWhen) -> an
 /// pass. An undecided one passes with a warning, unless the user says otherwise.
 fn conclude(comparison: &Comparison, fail_on_undecided: bool) -> Exit {
     let is = |outcome| {
-        comparison
-            .conditions
-            .iter()
-            .filter(move |condition| condition.outcome == outcome)
+        let conditions = comparison.conditions.iter();
+        conditions.filter(move |condition| condition.outcome == outcome)
     };
+    let any = |outcome| is(outcome).next().is_some();
     for condition in is(ConditionOutcome::Unanswered).chain(is(ConditionOutcome::Undecided)) {
         eprint_line(&format!(
             "warning: --fail-on '{}': {}",
             condition.expression, condition.why
         ));
     }
-    if is(ConditionOutcome::Holds).next().is_some() {
-        Exit::ThresholdMissed
-    } else if is(ConditionOutcome::Unanswered).next().is_some() {
-        Exit::Failed
-    } else if fail_on_undecided && is(ConditionOutcome::Undecided).next().is_some() {
-        Exit::Undecided
-    } else {
-        Exit::Done
+    match () {
+        () if any(ConditionOutcome::Holds) => Exit::ThresholdMissed,
+        () if any(ConditionOutcome::Unanswered) => Exit::Failed,
+        () if fail_on_undecided && any(ConditionOutcome::Undecided) => Exit::Undecided,
+        () => Exit::Done,
     }
 }

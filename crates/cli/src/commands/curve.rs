@@ -3,12 +3,12 @@
 
 use crate::data_sheet::SheetValue;
 use crate::failure::{Exit, Failure};
-use crate::flags::MeasuringFlags;
-use crate::provenance::{command_line, random_seed};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST};
+use crate::planned::sector_bytes;
 use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
-use crate::session::{Filling, MeasuringJob, measure};
+use crate::session::{Filling, Means, MeasuringJob, measure};
 use crate::stderr::eprint_line;
-use crate::workload::{SpanBounds, position_bytes};
+use crate::workload::{SpanBounds, part_of};
 use diskproof_analysis::surface::short_stroke_name;
 use diskproof_device::scratch_bytes_max;
 use diskproof_model::measurement::OpKind;
@@ -20,7 +20,7 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration, parse_size};
 use diskproof_report::format::Requires;
 use diskproof_report::formats::format_of;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const SECOND: u64 = 1_000_000_000;
 /// Enough to show each zone of a disk, and as many as a wide terminal has columns.
@@ -49,7 +49,6 @@ const STROKE_WARMUP_NS: u64 = 200_000_000;
 /// Size of the scratch file in a directory: larger than the cache of most drives, and written in
 /// half a minute.
 const SCRATCH_BYTES: u64 = 1 << 30;
-const SCRATCH_BYTES_MIN: u64 = 64 << 20;
 const MIB: u64 = 1 << 20;
 /// Block size of all random workloads.
 const PAGE_BYTES: u64 = 8192;
@@ -84,12 +83,8 @@ pub struct CurveFlags {
     #[arg(default_value = ".")]
     pub target: PathBuf,
     /// Points of the curve, evenly spaced over the span; 0 skips the curve
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = POINTS,
-        value_parser = clap::value_parser!(u32).range(0..=i64::from(POINTS_MAX))
-    )]
+    #[arg(long, value_name = "N", default_value_t = POINTS,
+        value_parser = clap::value_parser!(u32).range(0..=i64::from(POINTS_MAX)))]
     pub points: u32,
     /// Bytes to read at each point [default: about 0.2 s worth]
     #[arg(long, value_name = "BYTES", value_parser = parse_size, conflicts_with = "full")]
@@ -124,12 +119,8 @@ pub struct CurveFlags {
     #[arg(long)]
     pub no_access: bool,
     /// Number of random accesses
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = READS,
-        value_parser = clap::value_parser!(u32).range(10..=i64::from(READS_MAX))
-    )]
+    #[arg(long, value_name = "N", default_value_t = READS,
+        value_parser = clap::value_parser!(u32).range(10..=i64::from(READS_MAX)))]
     pub reads: u32,
     /// Flags of every measuring verb.
     #[command(flatten)]
@@ -153,43 +144,40 @@ pub fn run(curve: &CurveFlags) -> anyhow::Result<Exit> {
             identity.path
         ));
     }
-    measure(MeasuringJob {
-        plan,
-        identities: vec![identity],
-        filling: Filling::Span,
-        note: flags.note.clone(),
-        flags,
-    })
+    let job = MeasuringJob::new(plan, vec![identity], Filling::Span, flags);
+    measure(job, Means::default())
 }
 
 /// A survey may take hours: an output file that would stay empty is refused before it.
 fn refuse_empty_fio_json(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure> {
-    let needs_workloads =
-        |path: &Path| format_of(path).is_some_and(|format| format.requires == Requires::Workloads);
-    let fio = outputs
-        .iter()
-        .find(|path| plan.workloads.is_empty() && needs_workloads(path));
-    fio.map_or(Ok(()), |path| {
-        let why = "fio's JSON contains only workloads, but this run has none; add --short-stroke, \
-                   or use a .json or .csv file";
-        Err(Failure::Usage(format!("-o {}: {why}", path.display())))
-    })
+    let needs_workloads = |path: &&PathBuf| {
+        format_of(path).is_some_and(|format| format.requires == Requires::Workloads)
+    };
+    match outputs.iter().find(needs_workloads) {
+        Some(path) if plan.workloads.is_empty() => Err(Failure::Usage(format!(
+            "-o {}: fio's JSON contains only workloads, but this run has none; add --short-stroke, \
+             or use a .json or .csv file",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The plan of `curve` for this target.
 pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let measuring = &curve.measuring;
     let scratch_bytes = scratch_bytes(measuring, identity)?;
-    let resumed = curve
-        .resume
-        .as_deref()
-        .map(|text| Resumed::read(text, identity))
-        .transpose()?;
+    let resumed = curve.resume.as_deref();
+    let resumed = resumed.map(|text| Resumed::read(text, identity));
+    let resumed = resumed.transpose()?;
     let target_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
     let span = match (curve.span, resumed.and_then(|resumed| resumed.span)) {
         (None, Some(span)) => span,
         (None, None) => Span::default(),
-        (Some(bounds), _) => span(bounds, target_bytes)?,
+        (Some(bounds), _) => {
+            let part = part_of(target_bytes, bounds, PAGE_BYTES, (MIB, "1 MiB"));
+            part.map_err(Failure::Usage)?
+        }
     };
     let survey = survey(curve, identity, span, resumed);
     if survey.curve.is_none()
@@ -202,20 +190,16 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
                 .to_owned(),
         ));
     }
-    let strokes = STROKES
-        .iter()
-        .filter(|_| curve.short_stroke && resumed.is_none());
+    let has_strokes = curve.short_stroke && resumed.is_none();
+    let strokes = STROKES.iter().filter(|_| has_strokes);
+    let strokes = strokes.map(|percent| stroke(*percent, span, target_bytes, measuring));
     Ok(Plan {
-        seed: measuring.seed.unwrap_or_else(random_seed),
-        targets: vec![identity.path.clone()],
         scratch_bytes,
-        workloads: strokes
-            .map(|percent| stroke(*percent, span, target_bytes, measuring))
-            .collect(),
+        workloads: strokes.collect(),
         survey: Some(survey),
         time_limit_ns: curve.time,
         data_sheet: curve.spec.map(|sheet| sheet.0),
-        ..Plan::of("curve", command_line())
+        ..measuring.plan("curve", std::slice::from_ref(identity))
     })
 }
 
@@ -227,21 +211,18 @@ fn survey(
 ) -> Survey {
     // The earlier run did everything else.
     let fresh = resumed.is_none();
-    let coverage = if curve.full {
-        Coverage::Full
-    } else {
-        Coverage::Sampled {
-            sample_bytes: curve.sample_size,
-        }
+    let sample_bytes = curve.sample_size;
+    let coverage = match curve.full {
+        true => Coverage::Full,
+        false => Coverage::Sampled { sample_bytes },
     };
     let time_ns = ACCESS_TIME_NS.max(ACCESS_TIME_NS / u64::from(READS) * u64::from(curve.reads));
     let scan_block = resumed.map_or(SCAN_BLOCK_BYTES, |resumed| resumed.block_bytes);
     let has_curve = fresh && curve.points > 0;
     Survey {
-        operation: if curve.write {
-            OpKind::Write
-        } else {
-            OpKind::Read
+        operation: match curve.write {
+            true => OpKind::Write,
+            false => OpKind::Read,
         },
         span,
         engine: curve.measuring.engine.unwrap_or(EngineChoice::Auto),
@@ -258,7 +239,7 @@ fn survey(
             random_reads: curve.reads,
             pattern_reads: (curve.reads * PATTERN_READS_PERMILLE / 1000)
                 .clamp(*PATTERN_READS.start(), *PATTERN_READS.end()),
-            block_bytes: sector_bytes(identity),
+            block_bytes: sector_bytes(std::slice::from_ref(identity)),
             time_ns,
         }),
         scan: curve.scan.then_some(ScanPlan {
@@ -277,15 +258,6 @@ fn curve_time_ns(curve: &CurveFlags) -> Option<u64> {
     };
     let ns = u64::from(curve.points) * each_ns;
     (!curve.full && curve.sample_size.is_none()).then_some(ns.max(CURVE_NS_MIN))
-}
-
-/// The smallest request that the disk takes.
-pub fn sector_bytes(identity: &TargetIdentity) -> u32 {
-    identity
-        .layers
-        .first()
-        .and_then(|layer| layer.logical_block_bytes)
-        .unwrap_or(512)
 }
 
 fn stroke(percent: u32, span: Span, target_bytes: u64, measuring: &MeasuringFlags) -> Workload {
@@ -309,50 +281,21 @@ fn stroke(percent: u32, span: Span, target_bytes: u64, measuring: &MeasuringFlag
     }
 }
 
-fn span(bounds: SpanBounds, target_bytes: u64) -> Result<Span, Failure> {
-    let at = |position| position_bytes(position, target_bytes, PAGE_BYTES as u32) / 4096 * 4096;
-    let (start_bytes, end) = (at(bounds.start), at(bounds.end));
-    if end > target_bytes {
-        let (end, size) = (format_bytes(end), format_bytes(target_bytes));
-        return Err(Failure::Usage(format!(
-            "--span ends at {end}, but the target has only {size}; use a smaller span"
-        )));
-    }
-    if end < start_bytes + MIB {
-        return Err(Failure::Usage(
-            "--span is smaller than 1 MiB; use a larger part".to_owned(),
-        ));
-    }
-    Ok(Span {
-        start_bytes,
-        length_bytes: Some(end - start_bytes),
-    })
-}
-
 /// Size of the scratch file in a directory; `None` for other targets.
 fn scratch_bytes(
     measuring: &MeasuringFlags,
     identity: &TargetIdentity,
 ) -> Result<Option<u64>, Failure> {
-    if identity.kind != TargetKind::Directory {
-        return match measuring.size {
-            Some(_) => Err(Failure::no_scratch_file(
-                &identity.path,
-                "use --span to survey a part of it",
-            )),
-            None => Ok(None),
-        };
+    if !measuring.needs_scratch(identity, "use --span to survey a part of it")? {
+        return Ok(None);
     }
+    let room = scratch_bytes_max(identity);
     match measuring.size {
         Some(size) if size < 2 * MIB => Err(Failure::Usage(format!(
             "--size {}: too small to measure anything; use at least 2M",
             format_bytes(size)
         ))),
         Some(size) => Ok(Some(size / MIB * MIB)),
-        None => Ok(Some(
-            SCRATCH_BYTES
-                .min(scratch_bytes_max(identity))
-                .max(SCRATCH_BYTES_MIN),
-        )),
+        None => Ok(Some(SCRATCH_BYTES.min(room).max(SCRATCH_BYTES_LEAST))),
     }
 }

@@ -3,7 +3,7 @@
 use super::compare;
 use crate::failure::{Exit, Failure};
 use crate::flags::{ColorWhen, files, is_stdout, output_help};
-use crate::output_files::OutputFiles;
+use crate::output_files::{Trial, check_outputs, save_records};
 use crate::saved::{HistoryFileFlag, SavedDocument, anonymous, find};
 use crate::stderr::Verbosity;
 use crate::stdout::{ignore_closed_pipe, to_stdout};
@@ -47,12 +47,9 @@ pub fn run(export: &ExportFlags) -> anyhow::Result<Exit> {
                 let (without, what) = anonymous(&record)?;
                 (record, left_out) = (without, Some(what));
             }
-            let verbosity = if export.quiet {
-                Verbosity::Quiet
-            } else {
-                Verbosity::Lines
-            };
-            OutputFiles::prepare(&outputs)?.save(&record, verbosity)?;
+            let verbosity = Verbosity::lines(export.quiet);
+            check_outputs(&outputs, Trial::Create)?;
+            save_records(&record, &outputs, verbosity)?;
             if prints {
                 ignore_closed_pipe(to_stdout(|out| json::write_record(&record, out)))?;
             }
@@ -61,10 +58,8 @@ pub fn run(export: &ExportFlags) -> anyhow::Result<Exit> {
             }
         }
         SavedDocument::Comparison(_) if export.anonymous => {
-            return Err(Failure::Usage(
-                "--anonymous: a comparison names its targets; export its runs instead".to_owned(),
-            )
-            .into());
+            let text = "--anonymous: a comparison names its targets; export its runs instead";
+            return Err(Failure::Usage(text.to_owned()).into());
         }
         SavedDocument::Comparison(comparison) => {
             compare::prepare(&outputs)?;

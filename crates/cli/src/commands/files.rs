@@ -3,8 +3,7 @@
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, MeasuringFlags, choices, one_of};
-use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, MeasuringJob, measure};
+use crate::session::{Filling, Means, MeasuringJob, measure};
 use diskproof_model::files::{FileCaches, FileOrder, FileSync, FilesPlan};
 use diskproof_model::plan::Plan;
 use diskproof_model::target::TargetIdentity;
@@ -30,8 +29,7 @@ const THREADS_MAX: i64 = 64;
 /// wide: Student's t divided by the root of their number falls from 2.5 to 1.2.
 const ROUNDS: u32 = 5;
 const ROUNDS_MAX: i64 = 100;
-const SECOND: u64 = 1_000_000_000;
-const TIME_NS: u64 = 50 * SECOND;
+const TIME_NS: u64 = 50_000_000_000;
 
 const HELP: &str = "\
 Each round creates a set of files, then stats, reads, renames and deletes them:
@@ -155,42 +153,31 @@ const SYNCS: &[Choice<FileSync>] = choices! {
 pub fn run(files: &FilesFlags) -> anyhow::Result<Exit> {
     let identity = files.measuring.probe(&files.directory)?;
     let plan = plan(files, &identity)?;
-    measure(MeasuringJob {
-        plan,
-        identities: vec![identity],
-        filling: Filling::Span,
-        note: files.measuring.note.clone(),
-        flags: &files.measuring,
-    })
+    let job = MeasuringJob::new(plan, vec![identity], Filling::Span, &files.measuring);
+    measure(job, Means::default())
 }
 
 /// The plan of `files` for this directory.
 pub fn plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let measuring = &files.measuring;
     let time_ns = files.time.unwrap_or(TIME_NS);
-    if time_ns < SECOND {
-        return Err(Failure::time_too_short(time_ns));
-    }
-    if measuring.size.is_some() {
-        return Err(Failure::Usage(
-            "--size does not apply; use --file-size and --count".to_owned(),
-        ));
-    }
-    if measuring.engine.is_some() {
-        return Err(Failure::Usage(
-            "--engine does not apply: files always uses plain system calls".to_owned(),
-        ));
-    }
-    if files.drop_caches && !rustix::process::geteuid().is_root() {
-        return Err(Failure::Usage(
-            "--drop-caches: only root may empty the caches of the machine. Run as root, or omit it"
-                .to_owned(),
-        ));
+    Failure::check_time(time_ns)?;
+    let wrong = if measuring.size.is_some() {
+        Some("--size does not apply; use --file-size and --count")
+    } else if measuring.engine.is_some() {
+        Some("--engine does not apply: files always uses plain system calls")
+    } else if files.drop_caches && !rustix::process::geteuid().is_root() {
+        Some(
+            "--drop-caches: only root may empty the caches of the machine. Run as root, or omit it",
+        )
+    } else {
+        None
+    };
+    if let Some(wrong) = wrong {
+        return Err(Failure::Usage(wrong.to_owned()));
     }
     let sizes = files.file_size.unwrap_or(FILE_BYTES);
     Ok(Plan {
-        seed: measuring.seed.unwrap_or_else(random_seed),
-        targets: vec![identity.path.clone()],
         files: Some(FilesPlan {
             count: files.count,
             file_bytes_min: sizes.min,
@@ -206,7 +193,7 @@ pub fn plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan, Failu
             rounds: files.rounds,
             time_ns,
         }),
-        ..Plan::of("files", command_line())
+        ..measuring.plan("files", std::slice::from_ref(identity))
     })
 }
 

@@ -10,14 +10,14 @@ use crate::stderr::{Verbosity, eprint_line};
 use crate::stdout::{ignore_closed_pipe, style, to_stdout, write_in_locale};
 use diskproof_analysis::compare::Limit;
 use diskproof_analysis::trend::{outcome, trends};
-use diskproof_history::{Filter, Listing, SaveOutcome};
+use diskproof_history::{Filter, History, Listing, SaveOutcome};
 use diskproof_model::comparison::ConditionOutcome;
 use diskproof_model::saved::SavedRun;
 use diskproof_model::trend::Trend;
 use diskproof_model::units::counted;
 use diskproof_report::{json, terminal};
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Below the help of `history`.
 const HELP: &str = concat!(
@@ -184,7 +184,8 @@ fn list(list: &List) -> anyhow::Result<Exit> {
              another version of diskproof"
         ));
     }
-    if runs.is_empty() && !list.json {
+    let is_nothing = runs.is_empty() && !list.json;
+    if is_nothing {
         match list.filter() == Filter::default() {
             true => eprint_line(&empty_text(&place.path)),
             false => eprint_line("no saved run matches. 'diskproof history' lists all runs"),
@@ -193,7 +194,7 @@ fn list(list: &List) -> anyhow::Result<Exit> {
     if list.trend {
         return show_trend(&runs, list);
     }
-    if runs.is_empty() && !list.json {
+    if is_nothing {
         return Ok(Exit::Done);
     }
     write(&runs, list.json, list.color)
@@ -223,10 +224,12 @@ fn show_trend(runs: &[SavedRun], list: &List) -> anyhow::Result<Exit> {
             ConditionOutcome::Holds => ("holds", Exit::ThresholdMissed),
             ConditionOutcome::Undecided => ("is undecided", Exit::Undecided),
             ConditionOutcome::Unanswered => {
+                let name = |trend: &Trend| format!("{}.{}", trend.subject, trend.metric());
+                let names: Vec<String> = trends.iter().map(name).collect();
                 return Err(Failure::Usage(format!(
                     "--fail-on '{}': no such figure; use one of {}",
                     limit.expression,
-                    names(&trends)
+                    names.join(", ")
                 ))
                 .into());
             }
@@ -237,11 +240,6 @@ fn show_trend(runs: &[SavedRun], list: &List) -> anyhow::Result<Exit> {
         }
     }
     Ok(exit)
-}
-
-fn names(trends: &[Trend]) -> String {
-    let name = |trend: &Trend| format!("{}.{}", trend.subject, trend.metric());
-    trends.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 fn write(runs: &[SavedRun], as_json: bool, color: Option<ColorWhen>) -> anyhow::Result<Exit> {
@@ -258,10 +256,9 @@ impl List {
     fn filter(&self) -> Filter {
         // Records hold absolute paths with symlinks resolved. A path that does not exist may be a
         // pattern, or a path of another machine.
-        let target = |path: &String| {
-            Path::new(path)
-                .canonicalize()
-                .map_or_else(|_| path.clone(), |path| path.to_string_lossy().into_owned())
+        let target = |path: &String| match Path::new(path).canonicalize() {
+            Ok(path) => path.to_string_lossy().into_owned(),
+            Err(_) => path.clone(),
         };
         Filter {
             target: self.target.as_ref().map(target),
@@ -277,28 +274,24 @@ impl List {
 
 fn remove_old(prune: &Prune) -> anyhow::Result<Exit> {
     let mut history = open(prune.history_file.file())?;
-    let before = prune.older_than.map(|age| {
-        Timestamp::now()
-            .checked_sub(age)
-            .unwrap_or(Timestamp::MIN)
-            .as_second()
-    });
-    let runs = history
-        .prunable(before, prune.keep)
-        .map_err(Failure::History)?;
+    let before = |age| Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN);
+    let before = prune.older_than.map(|age| before(age).as_second());
+    let found = history.prunable(before, prune.keep);
+    let runs = found.map_err(Failure::History)?;
     if prune.dry_run {
-        eprint_line(&format!(
-            "would delete {}; nothing was deleted",
-            counted(runs.len() as u64, "run")
-        ));
-        return if runs.is_empty() {
-            Ok(Exit::Done)
-        } else {
-            write(&runs, false, None)
+        let count = counted(runs.len() as u64, "run");
+        eprint_line(&format!("would delete {count}; nothing was deleted"));
+        return match runs.is_empty() {
+            true => Ok(Exit::Done),
+            false => write(&runs, false, None),
         };
     }
     let ids: Vec<String> = runs.into_iter().map(|run| run.run_id).collect();
-    let removed = history.delete(&ids).map_err(Failure::History)?;
+    delete(&mut history, &ids)
+}
+
+fn delete(history: &mut History, ids: &[String]) -> anyhow::Result<Exit> {
+    let removed = history.delete(ids).map_err(Failure::History)?;
     eprint_line(&format!("deleted {}", counted(removed as u64, "run")));
     Ok(Exit::Done)
 }
@@ -315,17 +308,12 @@ fn name(label: &Label) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn remove(delete: &Delete) -> anyhow::Result<Exit> {
-    let mut history = open(delete.history_file.file())?;
+fn remove(flags: &Delete) -> anyhow::Result<Exit> {
+    let mut history = open(flags.history_file.file())?;
     // All or nothing: a mistyped id must not delete the runs before it.
-    let ids = delete
-        .runs
-        .iter()
-        .map(|run| run_id(&history, run))
-        .collect::<Result<Vec<_>, _>>()?;
-    let removed = history.delete(&ids).map_err(Failure::History)?;
-    eprint_line(&format!("deleted {}", counted(removed as u64, "run")));
-    Ok(Exit::Done)
+    let ids = flags.runs.iter().map(|run| run_id(&history, run));
+    let ids = ids.collect::<Result<Vec<_>, _>>()?;
+    delete(&mut history, &ids)
 }
 
 fn add(files: &Import) -> anyhow::Result<Exit> {
@@ -335,7 +323,7 @@ fn add(files: &Import) -> anyhow::Result<Exit> {
             .and_then(|record| import(record, files.label.as_deref(), files.history_file.file()));
         match saved {
             Ok((outcome, moved)) => {
-                print_notes(moved.as_slice(), Verbosity::Lines);
+                print_notes("", moved.as_slice(), Verbosity::Lines);
                 match outcome {
                     SaveOutcome::Added => added += 1,
                     SaveOutcome::Known => known += 1,
@@ -348,10 +336,9 @@ fn add(files: &Import) -> anyhow::Result<Exit> {
             }
         }
     }
-    let there = if known > 0 {
-        format!(", {known} already in the history")
-    } else {
-        String::new()
+    let there = match known {
+        0 => String::new(),
+        known => format!(", {known} already in the history"),
     };
     eprint_line(&format!("added {}{there}", counted(added as u64, "run")));
     Ok(failed.unwrap_or(Exit::Done))
@@ -359,20 +346,16 @@ fn add(files: &Import) -> anyhow::Result<Exit> {
 
 /// Loads a file, also one that is named like a run, such as `latest`.
 fn load_file(file: &str) -> Result<diskproof_model::record::Record, Failure> {
-    let path: PathBuf = file.into();
-    let path = if file == "-" || path.is_absolute() {
-        file.to_owned()
-    } else {
-        format!("./{file}")
-    };
-    load(&path, None)
+    match file == "-" || Path::new(file).is_absolute() {
+        true => load(file, None),
+        false => load(&format!("./{file}"), None),
+    }
 }
 
 fn parse_new_label(text: &str) -> Result<String, String> {
-    if text.is_empty() {
-        Ok(String::new())
-    } else {
-        parse_label(text)
+    match text {
+        "" => Ok(String::new()),
+        text => parse_label(text),
     }
 }
 
@@ -380,9 +363,8 @@ fn parse_new_label(text: &str) -> Result<String, String> {
 fn parse_age(text: &str) -> Result<SignedDuration, String> {
     let wrong = || format!("'{text}' is not an age; write a number with h, d, w or y, such as 90d");
     let unit = text.chars().next_back().ok_or_else(wrong)?;
-    let number: i64 = text[..text.len() - unit.len_utf8()]
-        .parse()
-        .map_err(|_| wrong())?;
+    let number = text[..text.len() - unit.len_utf8()].parse::<i64>();
+    let number = number.map_err(|_| wrong())?;
     let hours = match unit {
         'h' => 1,
         'd' => 24,
@@ -391,18 +373,15 @@ fn parse_age(text: &str) -> Result<SignedDuration, String> {
         _ => return Err(wrong()),
     };
     // At most a hundred thousand years, so that no later arithmetic overflows.
-    let hours = number
-        .checked_mul(hours)
-        .filter(|hours| (0..=876_000_000).contains(hours))
-        .ok_or_else(wrong)?;
-    Ok(SignedDuration::from_hours(hours))
+    let hours = number.checked_mul(hours);
+    let hours = hours.filter(|hours| (0..=876_000_000).contains(hours));
+    hours.map(SignedDuration::from_hours).ok_or_else(wrong)
 }
 
 fn parse_since(text: &str) -> Result<Timestamp, String> {
-    let day = |day: Date| {
-        day.to_zoned(TimeZone::UTC)
-            .ok()
-            .map(|start| start.timestamp())
+    let day = || {
+        let day: Date = text.parse().ok()?;
+        Some(day.to_zoned(TimeZone::UTC).ok()?.timestamp())
     };
     let wrong = || {
         format!(
@@ -413,10 +392,8 @@ fn parse_since(text: &str) -> Result<Timestamp, String> {
     if let Ok(age) = parse_age(text) {
         return Timestamp::now().checked_sub(age).map_err(|_| wrong());
     }
-    text.parse::<Timestamp>()
-        .ok()
-        .or_else(|| text.parse::<Date>().ok().and_then(day))
-        .ok_or_else(wrong)
+    let time = text.parse::<Timestamp>().ok();
+    time.or_else(day).ok_or_else(wrong)
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 use crate::failure::{Exit, Failure};
 use crate::flags::{ColorWhen, HealthFlags, files};
 use crate::health::read_health;
-use crate::output_files::{Trial, check_writable, save_file};
-use crate::session::refuse_target_as_output;
+use crate::output_files::{check_documents, save_file};
+use crate::session::refuse_targets_as_outputs;
 use crate::stderr::Verbosity;
 use crate::stdout::{style, to_stdout, write_in_locale};
 use crate::targets::{identify, note_write_caches, resolve_target};
@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use diskproof_analysis::rules::health_findings;
 use diskproof_device::host_facts;
 use diskproof_report::format::OutputFile;
-use diskproof_report::formats::{extensions, format_of};
+use diskproof_report::formats::format_of;
 use diskproof_report::{Examined, json, terminal};
 use std::path::PathBuf;
 
@@ -40,16 +40,12 @@ pub struct InfoFlags {
 /// Shows the identity and the health.
 pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
     let outputs = files(&[&info.outputs]);
-    prepare(&outputs)?;
-    let mut identity = identify(
-        &resolve_target(&info.target, Verbosity::Lines),
-        Verbosity::Lines,
-    )
-    .map_err(Failure::Probe)?;
+    // Without a measurement there are neither figures nor charts: other formats would be empty.
+    check_documents("info", |format| format.identity.is_some(), &outputs)?;
+    let target = resolve_target(&info.target, Verbosity::Lines);
+    let mut identity = identify(&target, Verbosity::Lines).map_err(Failure::Probe)?;
     note_write_caches(&mut identity);
-    outputs
-        .iter()
-        .try_for_each(|output| refuse_target_as_output(output, std::slice::from_ref(&identity)))?;
+    refuse_targets_as_outputs(&outputs, std::slice::from_ref(&identity))?;
     let health = read_health(std::slice::from_ref(&identity), &info.health);
     let findings = health_findings(&health);
     let examined = Examined {
@@ -74,19 +70,4 @@ pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
         },
     )?;
     Ok(Exit::Done)
-}
-
-/// What is known of a disk without measuring has neither figures nor charts: the other formats
-/// would be empty.
-fn prepare(outputs: &[PathBuf]) -> Result<(), Failure> {
-    for path in outputs {
-        if format_of(path).is_none_or(|format| format.identity.is_none()) {
-            return Err(Failure::Usage(format!(
-                "-o {}: info can be written only as {}",
-                path.display(),
-                extensions(|format| format.identity.is_some())
-            )));
-        }
-    }
-    check_writable(outputs, Trial::Create)
 }

@@ -53,10 +53,8 @@ pub fn run(flags: &ManFlags) -> anyhow::Result<Exit> {
     let mut verbs: Vec<Command> = program.get_subcommands().cloned().collect();
     // clap's own `help` repeats the pages.
     verbs.retain(|verb| verb.get_name() != "help");
-    let names: Vec<String> = verbs
-        .iter()
-        .map(|verb| format!("diskproof-{}", verb.get_name()))
-        .collect();
+    let page_name = |verb: &Command| format!("diskproof-{}", verb.get_name());
+    let names: Vec<String> = verbs.iter().map(page_name).collect();
     write(directory, "diskproof", program, &names)?;
     for (name, verb) in names.iter().zip(verbs) {
         write(directory, name, verb, &["diskproof".to_owned()])?;
@@ -87,8 +85,12 @@ fn write(directory: &Path, name: &str, command: Command, related: &[String]) -> 
         man.render_subcommands_section(&mut page)?;
     }
     end_of_page(&help.unwrap_or_default(), related).to_writer(&mut page)?;
+    save(directory, name, &page)
+}
+
+fn save(directory: &Path, name: &str, page: &[u8]) -> anyhow::Result<()> {
     let path = directory.join(format!("{name}.1"));
-    save_file(&OutputFile::new(&path, |out| out.write_all(&page)))
+    save_file(&OutputFile::new(&path, |out| out.write_all(page)))
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
@@ -132,28 +134,20 @@ fn write_drop_in(directory: &Path, tool: &DropIn) -> anyhow::Result<()> {
         })]);
     }
     end_of_drop_in(&mut page, tool);
-    let path = directory.join(format!("{name}.1"));
-    let text = page.render();
-    save_file(&OutputFile::new(&path, |out| {
-        out.write_all(text.as_bytes())
-    }))
-    .with_context(|| format!("cannot write {}", path.display()))
+    save(directory, &name, page.render().as_bytes())
 }
 
 /// The exit codes of a tool, a command line that works, and related pages.
 fn end_of_drop_in(page: &mut Roff, tool: &DropIn) {
     let exits = tool.exits;
-    let signal = exits
-        .signal
-        .map_or("128 + number".to_owned(), |code| code.to_string());
+    let signal = exits.signal.map(|code| code.to_string());
+    let signal = signal.unwrap_or("128 + number".to_owned());
     page.control("SH", ["EXIT STATUS"]);
+    let target = exits.target.to_string();
     for (code, meaning) in [
         ("0".to_owned(), "success"),
         (exits.usage.to_string(), "the command line is invalid"),
-        (
-            exits.target.to_string(),
-            "the target is missing, too small or refused",
-        ),
+        (target, "the target is missing, too small or refused"),
         (exits.run.to_string(), "the run failed"),
         (signal, "a signal ended the run"),
     ] {
@@ -163,10 +157,8 @@ fn end_of_drop_in(page: &mut Roff, tool: &DropIn) {
     }
     page.control("SH", ["EXAMPLES"]);
     page.control("nf", []);
-    page.text([roman(format!(
-        "diskproof as {} {}",
-        tool.name, tool.example
-    ))]);
+    let example = format!("diskproof as {} {}", tool.name, tool.example);
+    page.text([roman(example)]);
     page.text([roman("diskproof as --link ~/bin")]);
     page.control("fi", []);
     page.control("SH", ["SEE ALSO"]);

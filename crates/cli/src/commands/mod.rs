@@ -58,12 +58,9 @@ verbs! {
 /// Measures what a disk really does for a database, proves the figures, explains them and
 /// recommends what to do.
 #[derive(Debug, Parser)]
-#[command(
-    name = "diskproof",
-    version = concat!(env!("CARGO_PKG_VERSION"), env!("DISKPROOF_COMMIT")),
-    max_term_width = 80,
-    arg_required_else_help = true
-)]
+#[command(name = "diskproof")]
+#[command(version = concat!(env!("CARGO_PKG_VERSION"), env!("DISKPROOF_COMMIT")))]
+#[command(max_term_width = 80, arg_required_else_help = true)]
 pub struct Args {
     /// The verb.
     #[command(subcommand)]

@@ -2,12 +2,11 @@
 //! the cost of waking a disk up that was idle.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{Choice, MeasuringFlags, choices, one_of};
-use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, Means, MeasuringJob, Presentation, measure_by};
+use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_UNIT, choices, one_of};
+use crate::session::{Filling, Means, MeasuringJob, measure};
 use crate::stdout::style;
 use crate::targets::refuse_duplicates;
-use crate::workload::{BLOCK_BYTES_MAX, SpanBounds, position_bytes};
+use crate::workload::{BLOCK_BYTES_MAX, SpanBounds, part_of};
 
 use diskproof_analysis::campaign::{gap_round_ns, gap_schedule};
 use diskproof_analysis::expect::Expected;
@@ -36,14 +35,11 @@ const WARMUP_REQUESTS: u64 = 1;
 /// Larger than the caches of most drives' channels, and written in less than a second by most. A
 /// smaller file would show a cache of the disk.
 const SCRATCH_BYTES: u64 = 64 << 20;
-const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
 /// Requests after each idle time. With six, the shortest and the longest of them enclose the median
 /// with a probability of 97 %.
 const ROUNDS: u64 = 6;
 /// A longer schedule would not fit into a record.
 const ROUNDS_MAX: u64 = 100;
-/// Spans begin and end with pages.
-const PAGE_BYTES: u32 = 4096;
 
 const HELP: &str = "\
 Each line is one request: size, direction (<<< read, >>> write), target, number,
@@ -91,13 +87,8 @@ pub struct PingFlags {
     #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     /// Start no request after this time; with --gaps: as many rounds as fit
-    #[arg(
-        short = 'w',
-        long,
-        visible_alias = "time",
-        value_name = "DURATION",
-        value_parser = parse_duration
-    )]
+    #[arg(short = 'w', long, visible_alias = "time", value_name = "DURATION",
+        value_parser = parse_duration)]
     pub deadline: Option<u64>,
     /// Bytes of each request [default: 4k; 256k with --sequential]
     #[arg(short = 's', long, value_name = "BYTES",
@@ -194,18 +185,12 @@ pub fn run(ping: &PingFlags) -> anyhow::Result<Exit> {
         expected: expected(ping, &plan.workloads[0])?,
         ..ping.measuring.clone()
     };
-    let job = MeasuringJob {
-        plan,
-        identities,
-        filling: Filling::Span,
-        note: ping.measuring.note.clone(),
-        flags: &flags,
-    };
+    let job = MeasuringJob::new(plan, identities, Filling::Span, &flags);
     let means = Means {
         lines,
         ..Means::default()
     };
-    measure_by(job, means, Presentation::default())
+    measure(job, means)
 }
 
 /// The thresholds of the user, and that of `--abort-above`.
@@ -223,16 +208,12 @@ fn expected(ping: &PingFlags, workload: &Workload) -> Result<Vec<Expected>, Fail
         workload.writes().then_some(written),
     ];
     for kind in kinds.into_iter().flatten() {
-        let text = format!("{PING}.{}.max<={limit_ns}ns", kind.as_str());
-        let one: Expected = text
+        let (kind, shown) = (kind.as_str(), shortest_duration(limit_ns));
+        let one: Expected = format!("{PING}.{kind}.max<={limit_ns}ns")
             .parse()
             .map_err(|error| Failure::Usage(format!("--abort-above: {error}")))?;
         all.push(Expected {
-            expression: format!(
-                "{PING}.{}.max<={}",
-                kind.as_str(),
-                shortest_duration(limit_ns)
-            ),
+            expression: format!("{PING}.{kind}.max<={shown}"),
             ..one
         });
     }
@@ -242,18 +223,15 @@ fn expected(ping: &PingFlags, workload: &Workload) -> Result<Vec<Expected>, Fail
 /// In the largest unit that needs no fraction.
 fn shortest_duration(ns: u64) -> String {
     let units = [(SECOND, "s"), (1_000_000, "ms"), (1000, "us"), (1, "ns")];
-    let fitting = units
-        .iter()
-        .find(|(unit_ns, _)| ns.is_multiple_of(*unit_ns));
-    fitting.map_or(format!("{ns}ns"), |(unit_ns, unit)| {
-        format!("{}{unit}", ns / unit_ns)
-    })
+    let fits = |(unit_ns, _): &(u64, &str)| ns.is_multiple_of(*unit_ns);
+    let (unit_ns, unit) = units.into_iter().find(fits).unwrap_or((1, "ns"));
+    format!("{}{unit}", ns / unit_ns)
 }
 
 /// The plan of `ping` for these targets.
 pub fn plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan, Failure> {
     refuse_duplicates(identities)?;
-    let seed = ping.measuring.seed.unwrap_or_else(random_seed);
+    let plan = ping.measuring.plan("ping", identities);
     let block_bytes = block_bytes(ping)?;
     let scratch_bytes = scratch_size(ping, identities, u64::from(block_bytes))?;
     let sizes = identities.iter().map(|identity| {
@@ -262,15 +240,13 @@ pub fn plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan, Fai
             .unwrap_or(identity.size_bytes)
     });
     let span = span(ping, sizes.min().unwrap_or(0), block_bytes)?;
-    let requests = ping_plan(ping, block_bytes, seed)?;
+    let requests = ping_plan(ping, block_bytes, plan.seed)?;
     let workload = workload(ping, (block_bytes, span), &requests);
     Ok(Plan {
-        seed,
-        targets: identities.iter().map(|one| one.path.clone()).collect(),
         scratch_bytes,
         workloads: vec![workload],
         ping: Some(requests),
-        ..Plan::of("ping", command_line())
+        ..plan
     })
 }
 
@@ -280,16 +256,14 @@ fn block_bytes(ping: &PingFlags) -> Result<u32, Failure> {
         false => BLOCK_BYTES,
     };
     let bytes = ping.bs.unwrap_or(default);
-    u32::try_from(bytes)
-        .ok()
-        .filter(|_| (1..=BLOCK_BYTES_MAX).contains(&bytes))
-        .ok_or_else(|| {
-            Failure::Usage(format!(
-                "--bs {}: use a size from 1 byte to {}",
-                format_bytes(bytes),
-                format_bytes(BLOCK_BYTES_MAX)
-            ))
-        })
+    match bytes {
+        1..=BLOCK_BYTES_MAX => Ok(bytes as u32),
+        _ => Err(Failure::Usage(format!(
+            "--bs {}: use a size from 1 byte to {}",
+            format_bytes(bytes),
+            format_bytes(BLOCK_BYTES_MAX)
+        ))),
+    }
 }
 
 /// How the requests follow each other.
@@ -414,25 +388,9 @@ fn span(ping: &PingFlags, target_bytes: u64, block_bytes: u32) -> Result<Span, F
     let Some(bounds) = ping.span else {
         return Ok(Span::default());
     };
-    let at = |position| position_bytes(position, target_bytes, PAGE_BYTES);
-    let (start_bytes, end) = (at(bounds.start), at(bounds.end));
-    if end > target_bytes {
-        return Err(Failure::Usage(format!(
-            "--span ends at {}, but the target has only {}; use a smaller span",
-            format_bytes(end),
-            format_bytes(target_bytes)
-        )));
-    }
-    if end < start_bytes + u64::from(block_bytes) {
-        return Err(Failure::Usage(format!(
-            "--span is smaller than a request of {}; use a larger part",
-            format_bytes(u64::from(block_bytes))
-        )));
-    }
-    Ok(Span {
-        start_bytes,
-        length_bytes: Some(end - start_bytes),
-    })
+    let least_bytes = u64::from(block_bytes);
+    let least = format!("a request of {}", format_bytes(least_bytes));
+    part_of(target_bytes, bounds, 1, (least_bytes, &least)).map_err(Failure::Usage)
 }
 
 /// Size of the scratch file in each directory; `None` without a directory.

@@ -5,33 +5,28 @@ mod like;
 mod repeat;
 
 use crate::failure::{Exit, Failure};
-use crate::flags::MeasuringFlags;
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::inspection;
 use crate::job_file::{CliOverrides, JobFile, JobFileFlags, System, read_text};
 use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::planned::{resolve_planned, sector_bytes};
 use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, Means, MeasuringJob, Page, Presentation, measure, measure_by};
+use crate::session::{Filling, Means, MeasuringJob, Page, measure};
 use crate::targets::refuse_duplicates;
 use crate::workload::{
     Bytes, Content, FioFlags, Memory, ResolveContext, Wording, WorkloadAxes, WorkloadFlags,
     empty_schedule, limits_cut_by_time, planned_search, resolve, sector_mismatch,
 };
-use diskproof_device::{host_facts, memory_free_bytes, scratch_bytes_max};
-use diskproof_model::plan::{Order, Origin, Plan, Skipped, Workload};
+use diskproof_device::scratch_bytes_max;
+use diskproof_model::plan::{EngineChoice, Order, Plan, Skipped, Workload};
 use diskproof_model::record::Record;
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
-use like::{LikeRequest, LikeSource};
+use like::LikeSource;
 use std::path::{Path, PathBuf};
 
 /// The size in the PostgreSQL cookbook, and the largest cache of drives.
 const SCRATCH_BYTES: u64 = 1 << 30;
-/// A smaller file would measure the disk's cache. Without room for this much, the gate explains its
-/// refusal.
-const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
-/// The gate counts scratch files in whole MiB.
-const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
 
 const HELP: &str = "\
 In a directory, run measures a scratch file of --size (default 1GiB). The file
@@ -118,7 +113,7 @@ pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
         }
         return repeat::run(record, targets, &run.measuring);
     }
-    measure(job(run)?)
+    measure(job(run)?, Means::default())
 }
 
 /// Measures without a page; `then` gets the record.
@@ -126,22 +121,18 @@ pub(crate) fn run_quietly(
     run: &RunFlags,
     then: impl Fn(&Record) -> anyhow::Result<()> + 'static,
 ) -> anyhow::Result<Exit> {
-    let presentation = Presentation {
+    let means = Means {
         page: Page::Omitted,
         then: Some(Box::new(then)),
-        ..Presentation::default()
+        ..Means::default()
     };
-    measure_by(job(run)?, Means::default(), presentation)
+    measure(job(run)?, means)
 }
 
 fn job(run: &RunFlags) -> anyhow::Result<MeasuringJob<'_>> {
     let request = RunRequest::of(run)?;
     let identities = run.measuring.probe_all(&request.targets)?;
-    let memory = Memory {
-        installed_bytes: Some(host_facts().memory_bytes).filter(|bytes| *bytes > 0),
-        free_bytes: memory_free_bytes(),
-    };
-    let plan = request.plan(&identities, memory)?;
+    let plan = request.plan(&identities, Memory::of_host())?;
     let verbosity = run.measuring.verbosity();
     for note in request.notes.iter().chain(&limits_cut_by_time(&plan)) {
         verbosity.note(note);
@@ -162,20 +153,13 @@ struct RunRequest {
     notes: Vec<String>,
     note: Option<String>,
     seed: Option<u64>,
-    size: Size,
+    /// Size of the scratch files.
+    size: Option<u64>,
+    /// A plan file may also run on targets without a scratch file.
+    is_size_planned: bool,
     targets: Vec<PathBuf>,
     work: WorkSource,
-    engine: Option<diskproof_model::plan::EngineChoice>,
-}
-
-/// Size of the scratch files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Size {
-    Default,
-    /// From the flag, which is an error for targets without a scratch file.
-    Flag(u64),
-    /// From a plan file, which may also run on targets without a scratch file.
-    Planned(u64),
+    engine: Option<EngineChoice>,
 }
 
 /// The workloads.
@@ -226,11 +210,8 @@ fn refuse_misplaced_job_file(
     }
 }
 
-/// The load that `--like` names, and a note where one device of several was chosen.
-fn like_source(
-    run: &RunFlags,
-    planned: Option<&PathBuf>,
-) -> Result<Option<(LikeSource, Option<String>)>, Failure> {
+/// The load that `--like` names.
+fn like_source(run: &RunFlags, planned: Option<&PathBuf>) -> Result<Option<LikeSource>, Failure> {
     let Some(reference) = run.like.as_deref() else {
         return Ok(None);
     };
@@ -240,14 +221,9 @@ fn like_source(
             path.display()
         )));
     }
-    let request = LikeRequest {
-        reference,
-        device: run.like_device.as_deref(),
-        workload: &run.workload,
-        axes: &run.axes,
-        history: run.measuring.history.history.as_deref(),
-    };
-    LikeSource::of(request).map(Some)
+    let history = run.measuring.history.history.as_deref();
+    let flags = (&run.workload, &run.axes);
+    LikeSource::of(reference, run.like_device.as_deref(), flags, history).map(Some)
 }
 
 /// A file that the user did not write must not decide what is overwritten.
@@ -255,28 +231,19 @@ fn refuse_planned_overwrite(planned: &Path, targets: &[PathBuf]) -> Result<(), F
     if targets.is_empty() {
         return Ok(());
     }
-    let (planned, names) = (planned.display(), join_paths(targets));
+    let names: Vec<_> = targets.iter().map(|path| path.to_string_lossy()).collect();
+    let (planned, names) = (planned.display(), names.join(", "));
     Err(Failure::Usage(format!(
         "--overwrite releases only files on the command line, but {names} is named only in \
          {planned}. Name it on the command line, after {planned}"
     )))
 }
 
-fn join_paths(paths: &[PathBuf]) -> String {
-    let names: Vec<String> = paths
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    names.join(", ")
-}
-
 impl RunRequest {
     fn of(run: &RunFlags) -> Result<Self, Failure> {
         let measuring = &run.measuring;
-        let planned = run
-            .operands
-            .first()
-            .filter(|path| has_extension(path, "toml") || is_job_file(path));
+        let is_plan = |path: &&PathBuf| has_extension(path, "toml") || is_job_file(path);
+        let planned = run.operands.first().filter(is_plan);
         let named = named_targets(run, &run.operands[usize::from(planned.is_some())..])?;
         refuse_misplaced_job_file(run, planned, &named)?;
         let overrides = CliOverrides {
@@ -285,52 +252,53 @@ impl RunRequest {
             size: measuring.size,
             ..CliOverrides::default()
         };
-        let JobFile {
-            plan: file,
-            mut notes,
-            ..
-        } = planned
-            .map(|path| read_plan(path, run, overrides))
-            .transpose()?
-            .unwrap_or_default();
+        let read = planned.map(|path| read_plan(path, run, overrides));
+        let read = read.transpose()?.unwrap_or_default();
+        let (file, mut notes) = (read.plan, read.notes);
         notes.extend(run.fio.note().map_err(Failure::Usage)?);
         let like = like_source(run, planned)?;
-        notes.extend(like.iter().filter_map(|(_, note)| note.clone()));
+        notes.extend(like.iter().filter_map(|like| like.note.clone()));
         if let (true, true, Some(planned)) =
             (named.is_empty(), measuring.destructive.overwrite, planned)
         {
             refuse_planned_overwrite(planned, &file.targets)?;
         }
-        let mut targets = if named.is_empty() {
-            file.targets
-        } else {
-            named
-        };
-        if targets.is_empty() {
-            targets.push(PathBuf::from("."));
+        let mut request =
+            Self::planned(file, planned.map_or(Path::new(""), |path| path), measuring);
+        request.notes = notes;
+        if measuring.size.is_some() {
+            (request.size, request.is_size_planned) = (measuring.size, false);
         }
-        Ok(Self {
-            notes,
+        if !named.is_empty() {
+            request.targets = named;
+        }
+        if request.targets.is_empty() {
+            request.targets.push(PathBuf::from("."));
+        }
+        if let Some(like) = like {
+            request.work = WorkSource::Like(Box::new(like));
+        } else if planned.is_none() {
+            let expanded = run.axes.expand(&run.workload).map_err(Failure::Usage)?;
+            request.work = WorkSource::Flags(expanded);
+        }
+        Ok(request)
+    }
+
+    /// What a plan file asks for, where the flags do not.
+    fn planned(file: PlanFile, path: &Path, measuring: &MeasuringFlags) -> Self {
+        Self {
+            notes: Vec::new(),
             note: measuring.note.clone().or(file.note),
             seed: measuring.seed.or(file.seed),
-            size: measuring
-                .size
-                .map(Size::Flag)
-                .or(file.size.map(|Bytes(size)| Size::Planned(size)))
-                .unwrap_or(Size::Default),
-            targets,
-            work: match (like, planned) {
-                (Some((like, _)), _) => WorkSource::Like(Box::new(like)),
-                (None, Some(path)) => WorkSource::Plan {
-                    path: path.clone(),
-                    workloads: file.workloads,
-                },
-                (None, None) => {
-                    WorkSource::Flags(run.axes.expand(&run.workload).map_err(Failure::Usage)?)
-                }
+            size: file.size.map(|Bytes(size)| size),
+            is_size_planned: true,
+            targets: file.targets,
+            work: WorkSource::Plan {
+                path: path.to_owned(),
+                workloads: file.workloads,
             },
             engine: measuring.engine,
-        })
+        }
     }
 
     fn plan(&self, identities: &[TargetIdentity], memory: Memory) -> Result<Plan, Failure> {
@@ -344,25 +312,18 @@ impl RunRequest {
         let context = ResolveContext {
             target_bytes: identities.iter().map(size).collect(),
             memory,
-            content: if identities.iter().all(|i| i.kind == TargetKind::Directory) {
-                Content::Nothing
-            } else {
-                Content::Data
+            content: match identities.iter().all(|i| i.kind == TargetKind::Directory) {
+                true => Content::Nothing,
+                false => Content::Data,
             },
             engine: self.engine,
         };
-        let (mut workloads, skipped) = self.workloads(context, sector_bytes(identities))?;
+        let (workloads, skipped) = self.workloads(context, sector_bytes(identities))?;
         let search = planned_search(&workloads, identities.len()).map_err(Failure::Usage)?;
-        let time_limit_ns = search.as_ref().and_then(|search| search.time_ns);
-        if let Some(search) = search {
-            workloads = search.workloads;
-        }
+        let (workloads, time_limit_ns) = search.unwrap_or((workloads, None));
         Ok(Plan {
             seed: self.seed.unwrap_or_else(random_seed),
-            targets: identities
-                .iter()
-                .map(|identity| identity.path.clone())
-                .collect(),
+            targets: identities.iter().map(|one| one.path.clone()).collect(),
             scratch_bytes,
             time_limit_ns,
             workloads,
@@ -397,48 +358,41 @@ impl RunRequest {
 
     /// Size of the scratch file in each directory; `None` without a directory.
     fn scratch_bytes(&self, identities: &[TargetIdentity]) -> Result<Option<u64>, Failure> {
-        let directories: Vec<&TargetIdentity> = identities
-            .iter()
-            .filter(|identity| identity.kind == TargetKind::Directory)
-            .collect();
+        let is_directory = |one: &&TargetIdentity| one.kind == TargetKind::Directory;
+        let directories: Vec<_> = identities.iter().filter(is_directory).collect();
         let Some(first) = directories.first() else {
+            let path = identities.first().map(|identity| identity.path.as_str());
             return match self.size {
-                Size::Flag(_) => Err(Failure::no_scratch_file(
-                    identities
-                        .first()
-                        .map_or("the target", |identity| identity.path.as_str()),
+                Some(_) if !self.is_size_planned => Err(Failure::no_scratch_file(
+                    path.unwrap_or("the target"),
                     "use --span to measure a part of it",
                 )),
-                Size::Default | Size::Planned(_) => Ok(None),
+                _ => Ok(None),
             };
         };
         // Scratch files on one filesystem share its free space.
-        let sharing = |identity: &TargetIdentity| {
-            directories
+        let sharing = |one: &TargetIdentity| {
+            let on_it = directories
                 .iter()
-                .filter(|other| other.device == identity.device)
-                .count() as u64
+                .filter(|other| other.device == one.device);
+            on_it.count() as u64
         };
-        let room = directories
+        let rooms = directories
             .iter()
-            .map(|identity| scratch_bytes_max(identity) / sharing(identity))
-            .min()
-            .unwrap_or(0);
+            .map(|one| scratch_bytes_max(one) / sharing(one));
+        let room = rooms.min().unwrap_or(0);
+        let whole = |bytes: u64| Some(bytes / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT);
         match self.size {
-            Size::Default => Ok(Some(whole(
-                SCRATCH_BYTES.min(room).max(SCRATCH_BYTES_LEAST),
-            ))),
-            Size::Flag(size) | Size::Planned(size) if size < SCRATCH_BYTES_UNIT => {
-                Err(Failure::Usage(format!(
-                    "a scratch file of {} is too small to measure anything; use a size of at \
+            // A smaller file would measure the disk's cache. Without room for this much, the gate
+            // explains its refusal.
+            None => Ok(whole(SCRATCH_BYTES.min(room).max(SCRATCH_BYTES_LEAST))),
+            Some(size) if size < SCRATCH_BYTES_UNIT => Err(Failure::Usage(format!(
+                "a scratch file of {} is too small to measure anything; use a size of at \
                      least 1M",
-                    format_bytes(size)
-                )))
-            }
+                format_bytes(size)
+            ))),
             // The gate checks each file alone, and each alone may fit.
-            Size::Flag(size) | Size::Planned(size)
-                if directories.iter().any(|i| sharing(i) > 1) && size > room =>
-            {
+            Some(size) if directories.iter().any(|i| sharing(i) > 1) && size > room => {
                 Err(Failure::Refused(Refusal {
                     asked: format!(
                         "write scratch files of {} each in {} directories",
@@ -455,7 +409,7 @@ impl RunRequest {
                     ),
                 }))
             }
-            Size::Flag(size) | Size::Planned(size) => Ok(Some(whole(size))),
+            Some(size) => Ok(whole(size)),
         }
     }
 }
@@ -487,51 +441,21 @@ pub(crate) fn plan_jobs(
     measuring: &MeasuringFlags,
 ) -> anyhow::Result<(Plan, Vec<TargetIdentity>)> {
     let identities = measuring.probe_all(&file.targets)?;
-    let request = RunRequest {
-        notes: Vec::new(),
-        note: measuring.note.clone().or(file.note),
-        seed: measuring.seed.or(file.seed),
-        size: file
-            .size
-            .map_or(Size::Default, |Bytes(size)| Size::Planned(size)),
-        targets: file.targets,
-        work: WorkSource::Plan {
-            path: shown.to_owned(),
-            workloads: file.workloads,
-        },
-        engine: measuring.engine,
-    };
-    let memory = Memory {
-        installed_bytes: Some(host_facts().memory_bytes).filter(|bytes| *bytes > 0),
-        free_bytes: memory_free_bytes(),
-    };
-    let plan = request.plan(&identities, memory)?;
-    let origin = Origin {
-        verb: format!("as {tool}"),
-        argv: command_line(),
-    };
-    let plan = Plan {
-        origin,
-        order: Order::Whole,
-        ..plan
-    };
+    let request = RunRequest::planned(file, shown, measuring);
+    let mut plan = request.plan(&identities, Memory::of_host())?;
+    plan.origin.verb = format!("as {tool}");
+    plan.order = Order::Whole;
     Ok((plan, identities))
 }
 
-fn whole(bytes: u64) -> u64 {
-    bytes / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT
-}
-
 fn has_extension(path: &Path, wanted: &str) -> bool {
-    path.extension()
-        .is_some_and(|extension| extension == wanted)
+    path.extension().is_some_and(|own| own == wanted)
 }
 
 /// By the usual extensions of fio.
 fn is_job_file(path: &Path) -> bool {
-    ["fio", "job", "ini"]
-        .iter()
-        .any(|usual| has_extension(path, usual))
+    let usual = ["fio", "job", "ini"];
+    usual.iter().any(|usual| has_extension(path, usual))
 }
 
 /// Reads a plan file, or translates a job file.

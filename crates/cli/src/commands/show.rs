@@ -4,7 +4,7 @@
 use super::compare;
 use crate::failure::{Exit, Failure};
 use crate::flags::{ColorWhen, files, is_stdout, parse_page_name};
-use crate::output_files::OutputFiles;
+use crate::output_files::{Trial, check_outputs, save_records};
 use crate::saved::{HistoryFileFlag, SavedDocument, find};
 use crate::stderr::Verbosity;
 use crate::stdout::{commands_page, ignore_closed_pipe, record_page, to_stdout, write_record_page};
@@ -100,15 +100,8 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
         page = None;
     }
     let outputs = files(&[&show.outputs, &show.html]);
-    let files = OutputFiles::prepare(&outputs)?;
-    files.save(
-        &record,
-        if show.quiet {
-            Verbosity::Quiet
-        } else {
-            Verbosity::Lines
-        },
-    )?;
+    check_outputs(&outputs, Trial::Create)?;
+    save_records(&record, &outputs, Verbosity::lines(show.quiet))?;
     if let Some(format) = show.format {
         return print_format(&record, format);
     }
@@ -133,26 +126,17 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
 }
 
 fn show_comparison(show: &ShowFlags, comparison: &Comparison) -> anyhow::Result<Exit> {
-    if show.format.is_some() {
-        return Err(Failure::Usage(format!(
-            "{}: --format prints runs, but this is a comparison. Use -o FILE",
-            show.run
-        ))
-        .into());
-    }
-    if show.pg_version.is_some() {
-        return Err(Failure::Usage(format!(
-            "{}: a comparison has no settings. Show one of its runs with --pg-version",
-            show.run
-        ))
-        .into());
-    }
-    if show.commands {
-        return Err(Failure::Usage(format!(
-            "{}: a comparison has no commands. Show one of its runs with --commands",
-            show.run
-        ))
-        .into());
+    let wrong = if show.format.is_some() {
+        Some("--format prints runs, but this is a comparison. Use -o FILE")
+    } else if show.pg_version.is_some() {
+        Some("a comparison has no settings. Show one of its runs with --pg-version")
+    } else if show.commands {
+        Some("a comparison has no commands. Show one of its runs with --commands")
+    } else {
+        None
+    };
+    if let Some(why) = wrong {
+        return Err(Failure::Usage(format!("{}: {why}", show.run)).into());
     }
     let outputs = files(&[&show.outputs, &show.html]);
     compare::prepare(&outputs)?;

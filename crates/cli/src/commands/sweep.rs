@@ -2,16 +2,15 @@
 
 mod matrix;
 
-use crate::commands::curve::sector_bytes;
 use crate::failure::{Exit, Failure};
-use crate::flags::{Choice, MeasuringFlags, choices, one_of};
+use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_MIN, choices, one_of};
+use crate::planned::sector_bytes;
 use crate::postgres_version::postgres_version;
-use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, LayoutLimits, Means, MeasuringJob, Presentation, measure_by};
-use crate::workload::{BlockSize, Bytes};
+use crate::session::{Filling, Means, MeasuringJob, measure};
+use crate::workload::{BlockSize, Bytes, refuse_repeated};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use diskproof_analysis::campaign::{Sweep, SweepSetup};
-use diskproof_device::{memory_free_bytes, scratch_bytes_max};
+use diskproof_device::memory_free_bytes;
 use diskproof_model::plan::Plan;
 use diskproof_model::rw::Rw;
 use diskproof_model::sweep::{SweepOperation, SweepPlan, SweepView};
@@ -33,10 +32,6 @@ const PRECISION: f64 = 0.02;
 /// Drives have up to 1 GiB of cache.
 const SCRATCH_BYTES: u64 = 4 << 30;
 const SCRATCH_BYTES_QUICK: u64 = 1 << 30;
-/// A smaller file says nothing about the disk.
-const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
-const SCRATCH_BYTES_MIN: u64 = 8 << 20;
-const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
 /// Together the writing cells write about so much, which wears a disk as little as a few scratch
 /// files do.
 const WRITE_BYTES: u64 = 32 << 30;
@@ -101,45 +96,26 @@ pub struct SweepFlags {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub time: Option<u64>,
     /// Block sizes, from 512 to 1G [default: 4k,8k,32k,128k,256k,1M,4M]
-    #[arg(
-        long,
-        visible_alias = "blocksize",
-        value_name = "BYTES",
-        value_delimiter = ','
-    )]
+    #[arg(long, visible_alias = "blocksize", value_name = "BYTES")]
+    #[arg(value_delimiter = ',')]
     pub bs: Vec<BlockSize>,
     /// Requests in flight, from 1 to 256 [default: 1,2,4,8,16,32,64]
-    #[arg(
-        long,
-        visible_alias = "iodepth",
-        value_name = "N",
-        value_delimiter = ',',
-        value_parser = clap::value_parser!(u32).range(1..=256)
-    )]
+    #[arg(long, visible_alias = "iodepth", value_name = "N", value_delimiter = ',',
+        value_parser = clap::value_parser!(u32).range(1..=256))]
     pub depth: Vec<u32>,
     /// Operations; half of a mix are reads, stride reads every sixteenth block, reread and rewrite
     /// repeat the same 16 MiB [default: randread,randwrite; randread,read if the target is only
     /// read]
-    #[arg(
-        long,
-        visible_alias = "readwrite",
-        value_name = "OPERATIONS",
-        value_parser = operation_parser(),
-        value_delimiter = ','
-    )]
+    #[arg(long, visible_alias = "readwrite", value_name = "OPERATIONS", value_delimiter = ',',
+        value_parser = operation_parser())]
     pub rw: Vec<SweepOperation>,
     /// Skip the writing operations; a scratch file is still filled
     #[arg(long)]
     pub read_only: bool,
     /// Also measure single random reads over parts of the target, to show caches and the gain of a
     /// short stroke: from 1 MiB to the whole target in steps of four, or over these sizes
-    #[arg(
-        long,
-        value_name = "BYTES",
-        value_delimiter = ',',
-        num_args = 0..=1,
-        default_missing_value = ""
-    )]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', num_args = 0..=1,
+        default_missing_value = "")]
     pub spans: Option<Vec<String>>,
     /// Measure and print what an older tool does: random-access (HD Tune), iops, iozone
     #[arg(long, value_name = "NAME", value_parser = one_of(VIEWS))]
@@ -178,71 +154,43 @@ const VIEWS: &[Choice<SweepView>] = choices! {
     "iozone" SweepView::Iozone, "iozone: kB/s by record size and operation, one at a time";
 };
 
-/// What an older tool measures where the user names nothing else.
-fn axes_of(view: SweepView) -> SweepAxes {
+/// What an older tool measures where the user names nothing else: sizes, depth, operations.
+fn axes_of(view: SweepView) -> (Vec<u32>, u32, Vec<SweepOperation>) {
     use SweepOperation as Op;
     let doubling = |from: u32, upto: u32| {
         let sizes = std::iter::successors(Some(from), |bytes| bytes.checked_mul(2));
         sizes.take_while(|bytes| *bytes <= upto).collect()
     };
     match view {
-        SweepView::RandomAccess => SweepAxes {
-            sizes: vec![512, 4 << 10, 64 << 10, 1 << 20],
-            depths: vec![1],
-            operations: vec![Op::RandRead, Op::RandWrite],
-        },
-        SweepView::Iops => SweepAxes {
-            sizes: doubling(512, 4 << 20),
-            depths: vec![32],
-            operations: vec![Op::RandRead],
-        },
-        SweepView::Iozone => SweepAxes {
-            sizes: doubling(4 << 10, 16 << 20),
-            depths: vec![1],
-            operations: vec![
-                Op::Write,
-                Op::Rewrite,
-                Op::Read,
-                Op::Reread,
-                Op::RandRead,
-                Op::RandWrite,
-                Op::Backward,
-                Op::Stride,
-            ],
-        },
+        SweepView::RandomAccess => {
+            let sizes = vec![512, 4 << 10, 64 << 10, 1 << 20];
+            (sizes, 1, vec![Op::RandRead, Op::RandWrite])
+        }
+        SweepView::Iops => (doubling(512, 4 << 20), 32, vec![Op::RandRead]),
+        SweepView::Iozone => {
+            let first = [Op::Write, Op::Rewrite, Op::Read, Op::Reread];
+            let second = [Op::RandRead, Op::RandWrite, Op::Backward, Op::Stride];
+            (doubling(4 << 10, 16 << 20), 1, [first, second].concat())
+        }
     }
-}
-
-/// What varies.
-#[derive(Debug, Clone, PartialEq)]
-struct SweepAxes {
-    sizes: Vec<u32>,
-    depths: Vec<u32>,
-    operations: Vec<SweepOperation>,
 }
 
 /// Measures.
 pub fn run(sweep: &SweepFlags) -> anyhow::Result<Exit> {
     let identity = sweep.measuring.probe(&sweep.target)?;
-    let PlannedSweep { plan, matrix } = plan(sweep, &identity)?;
+    let (plan, matrix) = plan(sweep, &identity)?;
     let setup = SweepSetup {
         cells: matrix.cells(),
         time_ns: time_ns(sweep) - time_ns(sweep) / END_PARTS,
         precision: PRECISION,
         seed: plan.seed,
     };
-    let limits = LayoutLimits {
+    let filling = Filling::Within {
         bytes_min: SCRATCH_BYTES_MIN,
         time_ns: time_ns(sweep) / LAYOUT_PARTS,
     };
-    let job = MeasuringJob {
-        plan,
-        identities: vec![identity],
-        filling: Filling::Within(limits),
-        note: sweep.measuring.note.clone(),
-        flags: &sweep.measuring,
-    };
-    measure_by(job, Means::by(Sweep::new(&setup)), Presentation::default())
+    let job = MeasuringJob::new(plan, vec![identity], filling, &sweep.measuring);
+    measure(job, Means::by(Sweep::new(&setup)))
 }
 
 fn time_ns(sweep: &SweepFlags) -> u64 {
@@ -250,35 +198,25 @@ fn time_ns(sweep: &SweepFlags) -> u64 {
     sweep.time.unwrap_or(default)
 }
 
-/// A plan and its cells.
-struct PlannedSweep {
-    plan: Plan,
-    matrix: Matrix,
-}
-
-fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<PlannedSweep, Failure> {
+/// The plan and its cells.
+fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<(Plan, Matrix), Failure> {
     let (measuring, time_ns) = (&sweep.measuring, time_ns(sweep));
-    if time_ns < SECOND {
-        return Err(Failure::time_too_short(time_ns));
-    }
-    let scratch_bytes = scratch_size(sweep, identity)?;
-    let target_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
-    let axes = axes(sweep, identity)?;
-    let spec = SweepPlan {
-        operations: axes.operations,
-        block_bytes: axes.sizes,
-        depths: axes.depths,
-        span_bytes: spans(sweep, target_bytes)?,
-        view: sweep.view,
+    Failure::check_time(time_ns)?;
+    let scratch_bytes = match sweep.quick {
+        true => SCRATCH_BYTES_QUICK,
+        false => SCRATCH_BYTES,
     };
+    let scratch_bytes = measuring.scratch_bytes(identity, scratch_bytes)?;
+    let target_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
+    let mut spec = axes(sweep, identity)?;
+    spec.span_bytes = spans(sweep, target_bytes)?;
     let limits = MatrixLimits {
         target_bytes,
-        sector_bytes: sector_bytes(identity),
+        sector_bytes: sector_bytes(std::slice::from_ref(identity)),
         memory_bytes: memory_free_bytes().unwrap_or(u64::MAX),
-        write_bytes: if sweep.quick {
-            WRITE_BYTES_QUICK
-        } else {
-            WRITE_BYTES
+        write_bytes: match sweep.quick {
+            true => WRITE_BYTES_QUICK,
+            false => WRITE_BYTES,
         },
         time_ns: time_ns - scratch_bytes.map_or(0, |_| time_ns / LAYOUT_PARTS),
         precision: PRECISION,
@@ -293,8 +231,6 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<PlannedSweep, F
         return Err(Failure::Usage(format!("nothing can be measured.{why}")));
     }
     let plan = Plan {
-        seed: measuring.seed.unwrap_or_else(random_seed),
-        targets: vec![identity.path.clone()],
         scratch_bytes,
         first_write_ns: scratch_bytes.map(|_| time_ns / LAYOUT_PARTS),
         time_limit_ns: Some(time_ns),
@@ -302,73 +238,61 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<PlannedSweep, F
         sweep: Some(spec),
         postgres_version: postgres_version(sweep.pg_version, &sweep.target),
         skipped: matrix.skipped.clone(),
-        ..Plan::of("sweep", command_line())
+        ..measuring.plan("sweep", std::slice::from_ref(identity))
     };
-    Ok(PlannedSweep { plan, matrix })
+    Ok((plan, matrix))
 }
 
-/// The axes: those of the flags, those of the view, or the default ones.
-fn axes(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<SweepAxes, Failure> {
+/// What is measured: the axes of the flags, those of the view, or the default ones.
+fn axes(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<SweepPlan, Failure> {
     let can_write = why_not_written(sweep, identity.kind).is_none();
     let second = match can_write {
         true => SweepOperation::RandWrite,
         false => SweepOperation::Read,
     };
-    let mut axes = match sweep.view {
-        Some(view) => axes_of(view),
-        None if sweep.quick => SweepAxes {
-            sizes: SIZES_QUICK.to_vec(),
-            depths: DEPTHS_QUICK.to_vec(),
-            operations: vec![SweepOperation::RandRead, second],
-        },
-        None => SweepAxes {
-            sizes: SIZES.to_vec(),
-            depths: DEPTHS.to_vec(),
-            operations: vec![SweepOperation::RandRead, second],
-        },
+    let (mut block_bytes, mut depths, mut operations) = match sweep.view.map(axes_of) {
+        Some((sizes, depth, operations)) => (sizes, vec![depth], operations),
+        None => {
+            let (sizes, depths) = match sweep.quick {
+                true => (SIZES_QUICK.to_vec(), DEPTHS_QUICK.to_vec()),
+                false => (SIZES.to_vec(), DEPTHS.to_vec()),
+            };
+            (sizes, depths, vec![SweepOperation::RandRead, second])
+        }
     };
     if !can_write {
-        axes.operations.retain(|operation| !operation.writes());
+        operations.retain(|operation| !operation.writes());
     }
     if !sweep.bs.is_empty() {
-        axes.sizes = sweep.bs.iter().map(|BlockSize(bytes)| *bytes).collect();
-        refuse_repeated("--bs", &axes.sizes, |bytes| format_bytes(u64::from(*bytes)))?;
-        axes.sizes.sort_unstable();
+        block_bytes = sweep.bs.iter().map(|BlockSize(bytes)| *bytes).collect();
+        refuse_repeated("bs", &block_bytes, |bytes| format_bytes(u64::from(*bytes)))
+            .map_err(Failure::Usage)?;
+        block_bytes.sort_unstable();
     }
     if !sweep.depth.is_empty() {
-        axes.depths.clone_from(&sweep.depth);
-        refuse_repeated("--depth", &axes.depths, ToString::to_string)?;
-        axes.depths.sort_unstable();
+        depths.clone_from(&sweep.depth);
+        refuse_repeated("depth", &depths, ToString::to_string).map_err(Failure::Usage)?;
+        depths.sort_unstable();
     }
     if !sweep.rw.is_empty() {
-        axes.operations.clone_from(&sweep.rw);
-        refuse_repeated("--rw", &axes.operations, |one| one.as_str().to_owned())?;
+        operations.clone_from(&sweep.rw);
+        refuse_repeated("rw", &operations, |one| one.as_str().to_owned())
+            .map_err(Failure::Usage)?;
     }
-    if let Some(small) = axes.sizes.iter().find(|bytes| **bytes < 512) {
+    if let Some(small) = block_bytes.iter().find(|bytes| **bytes < 512) {
         return Err(Failure::Usage(format!(
             "--bs {small}: no disk has smaller sectors than 512 bytes; use at least 512"
         )));
     }
-    Ok(axes)
+    Ok(SweepPlan {
+        operations,
+        block_bytes,
+        depths,
+        span_bytes: Vec::new(),
+        view: sweep.view,
+    })
 }
 
-fn refuse_repeated<T: PartialEq>(
-    flag: &str,
-    values: &[T],
-    text: impl Fn(&T) -> String,
-) -> Result<(), Failure> {
-    for (index, value) in values.iter().enumerate() {
-        if values[..index].contains(value) {
-            return Err(Failure::Usage(format!(
-                "{flag} has the value {} twice; name each value once",
-                text(value)
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// The spans of `--spans`, up to the whole target.
 fn spans(sweep: &SweepFlags, target_bytes: u64) -> Result<Vec<u64>, Failure> {
     let Some(given) = &sweep.spans else {
         return Ok(Vec::new());
@@ -399,38 +323,9 @@ fn spans(sweep: &SweepFlags, target_bytes: u64) -> Result<Vec<u64>, Failure> {
 
 /// Why writing operations are not measured.
 fn why_not_written(sweep: &SweepFlags, kind: TargetKind) -> Option<&'static str> {
-    if sweep.read_only {
-        return Some("--read-only");
-    }
-    sweep.measuring.destructive.why_only_read(kind)
-}
-
-/// The size of the scratch file of a directory, in whole MiB; other targets have none.
-fn scratch_size(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<Option<u64>, Failure> {
-    let given = sweep.measuring.size;
-    if identity.kind != TargetKind::Directory {
-        return match given {
-            None => Ok(None),
-            Some(_) => Err(Failure::no_scratch_file(&identity.path, "omit it")),
-        };
-    }
-    let wanted = if sweep.quick {
-        SCRATCH_BYTES_QUICK
-    } else {
-        SCRATCH_BYTES
-    };
-    let size = match given {
-        Some(size) if size < SCRATCH_BYTES_MIN => {
-            return Err(Failure::Usage(format!(
-                "--size {}: too small to measure anything; use at least {}",
-                format_bytes(size),
-                format_bytes(SCRATCH_BYTES_MIN)
-            )));
-        }
-        Some(size) => size,
-        None => wanted
-            .min(scratch_bytes_max(identity))
-            .max(SCRATCH_BYTES_LEAST),
-    };
-    Ok(Some(size / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT))
+    let why_only_read = || sweep.measuring.destructive.why_only_read(kind);
+    sweep
+        .read_only
+        .then_some("--read-only")
+        .or_else(why_only_read)
 }

@@ -1,7 +1,6 @@
 //! `diskproof watch`: what the disks of the machine do at this moment, and the real load as a
 //! record.
 
-mod chosen;
 mod conclusion;
 mod flags;
 mod live_view;
@@ -13,62 +12,44 @@ use crate::failure::{Exit, Failure};
 use crate::flags::files;
 use crate::inspection;
 use crate::interrupt::Interrupt;
-use crate::output_files::OutputFiles;
+use crate::output_files::{Trial, check_outputs};
 use crate::saved::refuse_foreign_history;
-use chosen::ChosenDevices;
 use live_view::LiveView;
-use steps::WatchSession;
+use steps::{WatchSession, named_devices};
 
 pub use flags::WatchFlags;
 
 /// Watches until the end, then prints and saves the load where that is wanted.
 pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
     if watch.record && watch.history.no_history {
-        return Err(Failure::Usage(
-            "--record saves the load to the history, but --no-history prevents that. Use -o \
-             FILE.json"
-                .to_owned(),
-        )
-        .into());
+        let text = "--record saves the load to the history, but --no-history prevents that. Use -o \
+                    FILE.json";
+        return Err(Failure::Usage(text.to_owned()).into());
     }
     if watch.keeps() {
         refuse_foreign_history(&watch.history)?;
     }
-    let chosen = ChosenDevices::of(&watch.devices, watch.verbosity())?;
+    let chosen = named_devices(&watch.devices, watch.verbosity())?;
     let outputs = files(&[&watch.outputs, &watch.html]);
-    let files = OutputFiles::prepare(&outputs)?;
+    check_outputs(&outputs, Trial::Create)?;
     let interrupt = Interrupt::listen()?;
     interrupt.end_cleanly();
     inspection::end();
     let mut session = WatchSession::start(watch, chosen)?;
-    let end = follow(watch, &mut session, &interrupt)?;
+    let exit = follow(watch, &mut session, &interrupt)?;
     interrupt.end_at_once();
-    let is_wanted = watch.keeps() || watch.prints_json() || !outputs.is_empty();
-    if is_wanted {
-        conclusion::conclude(watch, session.finish(), &files)?;
+    if watch.keeps() || watch.prints_json() || !outputs.is_empty() {
+        conclusion::conclude(watch, session.finish(), &outputs)?;
     }
-    Ok(match (end, interrupt.signal()) {
-        (_, Some(signal)) => Exit::Signal(signal),
-        (WatchEnd::Vanished, None) => Exit::Failed,
-        (WatchEnd::Done, None) => Exit::Done,
-    })
+    Ok(interrupt.signal().map_or(exit, Exit::Signal))
 }
 
-/// Why watching ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WatchEnd {
-    /// The user, the time, or the reader of stdout.
-    Done,
-    /// No device is left.
-    Vanished,
-}
-
-/// Shows step after step.
+/// Shows step after step, until the end or until no device is left.
 fn follow(
     watch: &WatchFlags,
     session: &mut WatchSession,
     interrupt: &Interrupt,
-) -> anyhow::Result<WatchEnd> {
+) -> anyhow::Result<Exit> {
     let mut view = LiveView::start(watch)?;
     let mut steps = 0;
     loop {
@@ -82,15 +63,14 @@ fn follow(
         }
         steps += 1;
         let step = session.step()?;
-        let is_read = view.show(&step, session.facts(), session.named())?;
-        if !is_read {
+        if !view.show(&step, &session.facts, &session.named)? {
             break;
         }
         if session.is_over() {
             drop(view);
             watch.verbosity().note("no watched device is left");
-            return Ok(WatchEnd::Vanished);
+            return Ok(Exit::Failed);
         }
     }
-    Ok(WatchEnd::Done)
+    Ok(Exit::Done)
 }

@@ -1,8 +1,5 @@
 //! Why a job file cannot be used.
 
-/// What an error quotes of a long line, so that the message after it stays visible.
-const QUOTED_CHARS_MAX: usize = 60;
-
 /// Why a job file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}{}: {text}", at_line(*.line))]
@@ -19,13 +16,5 @@ fn at_line(line: usize) -> String {
     match line {
         0 => String::new(),
         line => format!(": line {line}"),
-    }
-}
-
-/// Text of the file for an error message, shortened where it is long.
-pub(super) fn quoted(text: &str) -> String {
-    match text.char_indices().nth(QUOTED_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }

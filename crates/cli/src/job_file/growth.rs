@@ -2,8 +2,9 @@
 //! a file that an earlier run left, and with no other.
 
 use super::environment::{CliOverrides, Closeness, Environment, PathKind};
-use super::error::{JobFileError, quoted};
+use super::error::JobFileError;
 use super::jobs::FioJob;
+use crate::plan_file::quoted;
 use diskproof_compat::fio_values::Amount;
 use diskproof_model::shell;
 use diskproof_model::units::format_bytes;

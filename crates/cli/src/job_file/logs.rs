@@ -15,16 +15,19 @@ pub(crate) fn check(
     notes: &mut TranslationNotes,
 ) -> Result<(), JobFileError> {
     let given = last_by_name(&section.settings);
-    let interval = given
-        .get("log_avg_msec")
-        .and_then(|setting| setting.option.value.as_deref())
-        .filter(|value| *value != "0");
+    let interval = given.get("log_avg_msec");
+    let interval = interval.and_then(|setting| setting.option.value.as_deref());
     if let Some(setting) = given.get("write_iolog") {
         return Err(setting.error("single requests are not recorded; remove it"));
     }
-    for name in ["write_bw_log", "write_iops_log", "write_lat_log"] {
+    for name in [
+        "write_bw_log",
+        "write_iops_log",
+        "write_lat_log",
+        "write_hist_log",
+    ] {
         if let Some(setting) = given.get(name) {
-            if interval.is_none() {
+            if name != "write_hist_log" && interval.is_none_or(|value| value == "0") {
                 notes.add(
                     "without log_avg_msec the logs have a line per 100 ms, not per request",
                     &section.name,
@@ -32,9 +35,6 @@ pub(crate) fn check(
             }
             check_place(setting, output, environment)?;
         }
-    }
-    if let Some(setting) = given.get("write_hist_log") {
-        check_place(setting, output, environment)?;
     }
     Ok(())
 }
@@ -54,10 +54,7 @@ fn check_place(
         environment.absolute(given).starts_with(directory)
     };
     let climbs = given.components().any(|part| part == Component::ParentDir);
-    let is_below_any = [Some(Path::new(".")), output]
-        .into_iter()
-        .flatten()
-        .any(is_below);
+    let is_below_any = is_below(Path::new(".")) || output.is_some_and(is_below);
     match (!climbs && is_below_any) || setting.source.is_on_command_line() {
         true => Ok(()),
         false => Err(setting.error(

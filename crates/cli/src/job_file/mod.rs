@@ -2,8 +2,6 @@
 //! it does not know fio. An option that would change the load is refused with its line; other
 //! differences are reported. Pure: facts about the machine and its files come from [`Environment`].
 
-mod creation;
-mod describe;
 mod environment;
 mod error;
 mod growth;
@@ -23,12 +21,15 @@ pub use sections::JobText;
 pub use system::{System, read_text};
 
 use crate::plan_file::PlanFile;
-use diskproof_compat::DescribedJobs;
-use error::quoted;
+use crate::plan_file::quoted;
+use crate::workload::{Count, WorkloadFlags};
+use diskproof_compat::{DescribedJob, DescribedJobs, JobWorkload};
+use diskproof_model::rw::Rw;
 use jobs::FioJob;
 use notes::TranslationNotes;
-use sections::Section;
+use sections::{Scope, Section, Setting};
 use std::path::Path;
+use std::rc::Rc;
 
 /// Jobs times their copies: more threads than any machine gains from.
 const COPIES_MAX: u64 = 4096;
@@ -93,11 +94,11 @@ impl JobFile {
             jobs.push(reading::read_job(section, overrides.closeness, &mut notes)?);
         }
         check_copies(&jobs)?;
-        creation::make_only(&mut jobs)?;
+        make_only(&mut jobs)?;
         if overrides.only_options {
             let (files, workloads) = (vec![1; jobs.len()], vec![Vec::new(); jobs.len()]);
             return Ok(Self {
-                jobs: describe::describe(&jobs, &files, &sections, &global, workloads),
+                jobs: describe(&jobs, &files, &sections, &global, workloads),
                 ..Self::default()
             });
         }
@@ -106,7 +107,10 @@ impl JobFile {
         let placements = placement::place(parts, overrides, environment, &mut notes)?;
         let (plan, of_parts) =
             workloads::plan(parts, &placements, overrides.closeness, &mut notes)?;
-        let mut of_jobs = spread.gathered(of_parts, jobs.len());
+        let mut of_jobs = vec![Vec::new(); jobs.len()];
+        for (origin, workloads) in spread.origins.iter().zip(of_parts) {
+            of_jobs[*origin].extend(workloads);
+        }
         if jobs[0].only_creates {
             // The read that a plan needs is none of the job.
             of_jobs.iter_mut().for_each(Vec::clear);
@@ -115,7 +119,7 @@ impl JobFile {
             kept_name: placements.kept_name.filter(|_| plan.targets.len() == 1),
             plan,
             notes: notes.lines(jobs.len()),
-            jobs: describe::describe(&jobs, &spread.files, &sections, &global, of_jobs),
+            jobs: describe(&jobs, &spread.files, &sections, &global, of_jobs),
         })
     }
 }
@@ -133,19 +137,72 @@ fn check_copies(jobs: &[FioJob]) -> Result<(), JobFileError> {
     Ok(())
 }
 
+/// Jobs that only make their files (`create_only`) become reads of one block, because a plan has at
+/// least one workload; the scratch file is filled before.
+fn make_only(jobs: &mut [FioJob]) -> Result<(), JobFileError> {
+    if jobs.iter().all(|job| !job.only_creates) {
+        return Ok(());
+    }
+    if let Some(job) = jobs.iter().find(|job| !job.only_creates) {
+        return Err(job.error(
+            "other jobs have create_only, which is supported only for all jobs of a run; run them \
+             one after the other",
+        ));
+    }
+    for job in jobs {
+        job.extent.ops = Some(1);
+        job.extent.is_time_based = false;
+        job.numjobs = 1;
+        job.flags = WorkloadFlags {
+            rw: Some(Rw::RANDREAD),
+            bs: job.flags.bs,
+            engine: job.flags.engine,
+            depth: Some(Count(1)),
+            ..WorkloadFlags::default()
+        };
+    }
+    Ok(())
+}
+
+/// Jobs as their output shows them. `workloads` has those of each, and `files` how many files it
+/// visits in turn.
+fn describe(
+    jobs: &[FioJob],
+    files: &[usize],
+    sections: &[Section],
+    global: &[Rc<Setting>],
+    workloads: Vec<Vec<JobWorkload>>,
+) -> DescribedJobs {
+    let is_own = |one: &&Rc<Setting>| one.scope == Scope::Own && one.option.key != "name";
+    let mut described = Vec::new();
+    let mut group = 0;
+    for (index, (job, workloads)) in jobs.iter().zip(workloads).enumerate() {
+        group += usize::from(index > 0 && (job.waits || job.begins_group));
+        let own = sections[index].settings.iter().filter(is_own);
+        described.push(DescribedJob {
+            name: job.name.clone(),
+            group,
+            options: own.map(|one| one.option.clone()).collect(),
+            workloads,
+            copies: job.numjobs,
+            files: files[index],
+        });
+    }
+    DescribedJobs {
+        global: global.iter().map(|one| one.option.clone()).collect(),
+        jobs: described,
+    }
+}
+
 /// The sections with these names, in the order of the file; all of them without names.
 fn select(mut sections: Vec<Section>, names: &[String]) -> Result<Vec<Section>, JobFileError> {
     for name in names {
         if sections.iter().all(|section| section.name != *name) {
-            let listed: Vec<String> = sections
-                .iter()
-                .take(SECTIONS_LISTED)
-                .map(|section| quoted(&section.name))
-                .collect();
-            let more = if sections.len() > SECTIONS_LISTED {
-                " and others"
-            } else {
-                ""
+            let listed = sections.iter().take(SECTIONS_LISTED);
+            let listed: Vec<String> = listed.map(|section| quoted(&section.name)).collect();
+            let more = match sections.len() {
+                0..=SECTIONS_LISTED => "",
+                _ => " and others",
             };
             return Err(sections[0].source.error(format!(
                 "there is no section '{name}'; the file has {}{more}",

@@ -48,25 +48,19 @@ impl TranslationNotes {
         for (note, jobs) in &self.jobs {
             lines.push(match jobs.len() {
                 all if all == count => (*note).to_owned(),
-                few if few <= JOBS_NAMED_MAX => format!("{}: {}", jobs.join(", "), note),
-                many => format!(
-                    "{} and {} more: {}",
-                    jobs[..JOBS_NAMED_MAX].join(", "),
-                    many - JOBS_NAMED_MAX,
-                    note
-                ),
+                few if few <= JOBS_NAMED_MAX => format!("{}: {note}", jobs.join(", ")),
+                many => {
+                    let named = jobs[..JOBS_NAMED_MAX].join(", ");
+                    format!("{named} and {} more: {note}", many - JOBS_NAMED_MAX)
+                }
             });
         }
-        if !self.ignored.is_empty() {
-            let reasons: Vec<String> = self
-                .ignored
-                .iter()
-                .map(|(why, options)| format!("{} ({why})", options.join(", ")))
-                .collect();
-            lines.push(format!(
-                "ignored, because they do not change the load: {}",
-                reasons.join("; ")
-            ));
+        let reasons = self.ignored.iter();
+        let reasons = reasons.map(|(why, options)| format!("{} ({why})", options.join(", ")));
+        let reasons = reasons.collect::<Vec<_>>().join("; ");
+        if !reasons.is_empty() {
+            let what = "ignored, because they do not change the load";
+            lines.push(format!("{what}: {reasons}"));
         }
         lines
     }

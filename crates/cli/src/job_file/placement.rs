@@ -2,12 +2,14 @@
 //! do not exist become parts of one scratch file. Opens nothing.
 
 use super::environment::{CliOverrides, Closeness, Environment, PathKind};
-use super::error::{JobFileError, quoted};
+use super::error::JobFileError;
 use super::growth::{GrowingFile, check_end, growing_file};
 use super::jobs::FioJob;
 use super::notes::TranslationNotes;
 use super::reading::FILENAME_FORMAT_DEFAULT;
-use super::spread::{directory_of, paths_of};
+use super::spread::paths_of;
+use crate::output_sink::directory_of;
+use crate::plan_file::quoted;
 use diskproof_compat::fio_values::Amount;
 use diskproof_model::op::OpKind;
 use diskproof_model::units::format_bytes;
@@ -65,7 +67,7 @@ pub(crate) struct Placements {
 }
 
 /// The target that holds a job's files.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct TargetRoot {
     /// An existing file or device, or the directory of a scratch file; `None` for the targets of
     /// the command line.
@@ -86,16 +88,6 @@ struct JobFiles {
     is_own: bool,
 }
 
-fn distinct_roots(files: &[JobFiles]) -> Vec<&TargetRoot> {
-    let mut roots: Vec<&TargetRoot> = Vec::new();
-    for file in files {
-        if !roots.contains(&&file.root) {
-            roots.push(&file.root);
-        }
-    }
-    roots
-}
-
 /// Places all jobs.
 pub(crate) fn place(
     jobs: &[FioJob],
@@ -105,35 +97,30 @@ pub(crate) fn place(
 ) -> Result<Placements, JobFileError> {
     let given = (!overrides.targets.is_empty()).then(|| given(overrides, environment));
     let paths: Vec<Vec<PathBuf>> = jobs.iter().map(|job| paths_of(job, environment)).collect();
+    let of_jobs = jobs.iter().zip(&paths);
+    let writing = of_jobs.clone().filter(|(job, _)| job.rw().changes_blocks());
     let places = Places {
         given,
-        written: jobs
-            .iter()
-            .zip(&paths)
-            .filter(|(job, _)| job.rw().changes_blocks())
-            .flat_map(|(_, paths)| paths)
-            .collect(),
+        written: writing.flat_map(|(_, paths)| paths).collect(),
         size: overrides.size,
         growing: growing_file(jobs, &paths, overrides, environment),
         environment,
     };
-    let files = jobs
-        .iter()
-        .zip(&paths)
-        .map(|(job, paths)| places.files(job, paths))
-        .collect::<Result<Vec<_>, _>>()?;
+    let files = of_jobs.map(|(job, paths)| places.files(job, paths));
+    let files = files.collect::<Result<Vec<_>, _>>()?;
+    let mut roots: Vec<&TargetRoot> = Vec::new();
     for (job, files) in jobs.iter().zip(&files) {
         check_scheduler(job, files, overrides.targets, environment, notes)?;
+        if !roots.contains(&&files.root) {
+            roots.push(&files.root);
+        }
     }
-    let roots = distinct_roots(&files);
     let mut placements = Placements::default();
-    let mut by_job: Vec<Option<JobPlacement>> = vec![None; jobs.len()];
+    let mut by_job = BTreeMap::new();
     for (target, root) in roots.iter().enumerate() {
-        let here: Vec<usize> = (0..jobs.len())
-            .filter(|job| files[*job].root == **root)
-            .collect();
-        let members: Vec<(&FioJob, &JobFiles)> =
-            here.iter().map(|job| (&jobs[*job], &files[*job])).collect();
+        let is_here = |job: &usize| files[*job].root == **root;
+        let here: Vec<usize> = (0..jobs.len()).filter(is_here).collect();
+        let members: Vec<_> = here.iter().map(|job| (&jobs[*job], &files[*job])).collect();
         let (parts, total) = allocate(&members, root.bytes)?;
         if let (Some(path), Some(bytes), false) = (&root.path, root.bytes, root.is_scratch) {
             for ((job, _), parts) in members.iter().zip(&parts) {
@@ -142,30 +129,27 @@ pub(crate) fn place(
             }
         }
         for (job, parts) in here.iter().zip(parts) {
-            let is_used = here
-                .iter()
-                .take_while(|other| *other != job)
-                .any(|other| files[*other].paths.contains(&files[*job].paths[0]));
+            let mut earlier = here.iter().take_while(|other| *other != job);
+            let is_used = earlier.any(|other| files[*other].paths.contains(&files[*job].paths[0]));
             let is_first_to_write = root.is_scratch
                 && !root.grows
                 && jobs[*job].rw().is_only(OpKind::Write)
                 && !jobs[*job].overwrites
                 && !is_used;
-            by_job[*job] = Some(JobPlacement {
+            let placement = JobPlacement {
                 target,
                 parts,
                 is_first_to_write,
-            });
+            };
+            by_job.insert(*job, placement);
         }
-        placements.add_target(
-            root,
+        let (total, members) = (
             root.bytes.unwrap_or(total),
-            (&members, overrides.closeness),
-            notes,
-            environment,
-        )?;
+            (&members[..], overrides.closeness),
+        );
+        placements.add_target(root, total, members, notes, environment)?;
     }
-    placements.by_job = by_job.into_iter().flatten().collect();
+    placements.by_job = by_job.into_values().collect();
     Ok(placements)
 }
 
@@ -202,32 +186,30 @@ impl Placements {
                     let (job, _) = members[0];
                     return Err(job.error(DIFFERENT_WORKLOADS));
                 }
-                let place = format!(
-                    "{} in {}",
-                    format_bytes(total),
-                    environment.absolute(directory).display()
-                );
+                let shown = |path: &Path| environment.absolute(path).display().to_string();
+                let place = format!("{} in {}", format_bytes(total), shown(directory));
                 let what = match paths.as_slice() {
                     [path] => {
                         let state = match environment.found(path) {
                             PathKind::Nothing => "does not exist",
                             _ => "stays unchanged",
                         };
-                        let path = environment.absolute(path);
-                        let path = path.display();
+                        let path = shown(path);
                         format!("{path} {state}: a scratch file of {place} replaces it")
                     }
-                    _ => format!(
-                        "the {} files of the jobs become parts of one scratch file of {place}",
-                        paths.len()
-                    ),
+                    several => {
+                        let files = several.len();
+                        format!(
+                            "the {files} files of the jobs become parts of one scratch file of \
+                             {place}"
+                        )
+                    }
                 };
                 notes.add_line(match (&self.kept_name, closeness) {
-                    (Some(_), Closeness::Fio) => format!(
-                        "{} {} before its first use, and stays",
-                        environment.absolute(paths[0]).display(),
-                        if root.grows { "grows" } else { "is filled" }
-                    ),
+                    (Some(_), Closeness::Fio) => {
+                        let what = if root.grows { "grows" } else { "is filled" };
+                        format!("{} {what} before its first use, and stays", shown(paths[0]))
+                    }
                     _ => format!(
                         "{what}. The scratch file is filled before its first use and vanishes at \
                          the end"
@@ -255,10 +237,8 @@ fn note_trimmed_files(
 ) {
     let is_device = |path: &PathBuf| matches!(environment.found(path), PathKind::Device(_));
     let is_file = root.is_scratch || root.path.as_ref().is_some_and(|path| !is_device(path));
-    for (job, _) in members
-        .iter()
-        .filter(|(job, _)| is_file && job.rw().makes(OpKind::Trim))
-    {
+    let trims = |(job, _): &&(&FioJob, &JobFiles)| is_file && job.rw().makes(OpKind::Trim);
+    for (job, _) in members.iter().filter(trims) {
         notes.add(
             "fio trims block devices only, and fails on files (ENOTTY); here a trim punches a \
              hole into the file",
@@ -279,9 +259,8 @@ fn kept_name(
     };
     let keeps = |(job, _): &(&FioJob, &JobFiles)| job.filename.is_some() && !job.unlinks;
     let is_new = grows || environment.found(path) == PathKind::Nothing;
-    let name = path
-        .file_name()
-        .filter(|_| is_new && members.iter().all(keeps));
+    let is_kept = is_new && members.iter().all(keeps);
+    let name = path.file_name().filter(|_| is_kept);
     name.and_then(|name| name.to_str()).map(str::to_owned)
 }
 
@@ -323,24 +302,18 @@ pub(crate) const DIFFERENT_WORKLOADS: &str = concat!(
 
 /// The targets of the command line. The size of a directory is that of --size.
 fn given(overrides: CliOverrides<'_>, environment: &dyn Environment) -> TargetRoot {
-    let found: Vec<PathKind> = overrides
-        .targets
-        .iter()
-        .map(|target| environment.found(target))
-        .collect();
+    let targets = overrides.targets.iter();
+    let found: Vec<PathKind> = targets.map(|target| environment.found(target)).collect();
     let bytes = found.iter().map(|found| match found {
         PathKind::File(bytes) | PathKind::Device(bytes) => Some(*bytes),
         // The probe of the targets reports what is wrong with the others.
         PathKind::Directory | PathKind::Nothing | PathKind::Other(_) => overrides.size,
     });
-    let bytes = bytes
-        .collect::<Option<Vec<u64>>>()
-        .and_then(|all| all.into_iter().min());
     TargetRoot {
-        path: None,
-        bytes,
+        // None, where one of them is.
+        bytes: bytes.min().flatten(),
         is_scratch: found.iter().all(|found| *found == PathKind::Directory),
-        grows: false,
+        ..TargetRoot::default()
     }
 }
 
@@ -358,10 +331,8 @@ struct Places<'a> {
 impl Places<'_> {
     /// The files of a job, and their target.
     fn files(&self, job: &FioJob, paths: &[PathBuf]) -> Result<JobFiles, JobFileError> {
-        let source = job
-            .filename
-            .as_ref()
-            .map_or(&job.source, |(_, source)| source);
+        let filename = job.filename.as_ref();
+        let source = filename.map_or(&job.source, |(_, source)| source);
         let wrong = |why: String| source.error(format!("[{}]: {why}", job.section));
         let is_device = matches!(self.environment.found(&paths[0]), PathKind::Device(_));
         let root = match &self.given {
@@ -399,8 +370,7 @@ impl Places<'_> {
             PathKind::File(bytes) | PathKind::Device(bytes) => Ok(TargetRoot {
                 path: Some(path.clone()),
                 bytes: Some(bytes),
-                is_scratch: false,
-                grows: false,
+                ..TargetRoot::default()
             }),
             PathKind::Directory => Err(format!(
                 "{shown} is a directory; write it as directory, or name it on the command line"
@@ -440,11 +410,10 @@ impl Places<'_> {
             }),
             PathKind::Other(why) => Err(why),
             _ => {
-                let shown = self.environment.absolute(directory).display().to_string();
+                let shown = quoted(&self.environment.absolute(directory).display().to_string());
                 Err(format!(
-                    "the directory {} does not exist; create it, or name a target on the command \
-                     line",
-                    quoted(&shown)
+                    "the directory {shown} does not exist; create it, or name a target on the \
+                     command line"
                 ))
             }
         }
@@ -457,12 +426,8 @@ fn allocate(
     members: &[(&FioJob, &JobFiles)],
     whole: Option<u64>,
 ) -> Result<(Vec<Vec<FilePart>>, u64), JobFileError> {
-    let is_single = members.iter().all(|(_, files)| {
-        files
-            .paths
-            .iter()
-            .all(|path| *path == members[0].1.paths[0])
-    });
+    let mut paths = members.iter().flat_map(|(_, files)| &files.paths);
+    let is_single = paths.all(|path| *path == members[0].1.paths[0]);
     let whole = whole.filter(|_| is_single);
     let mut inside: Vec<Vec<FilePart>> = Vec::new();
     for (job, files) in members {
@@ -470,30 +435,23 @@ fn allocate(
         let made = extents_of(members, &inside);
         let made = made.get(files.paths[0].as_path()).copied();
         let known = whole.or(made.filter(|_| job.extent.size.is_none()));
-        let parts = (0..job.numjobs)
-            .map(|copy| part(job, copy, known))
-            .collect::<Result<Vec<_>, _>>()?;
         let unit = job.smallest_block();
-        let is_shared = members
-            .iter()
-            .filter(|(_, others)| others.paths.contains(&files.paths[0]))
-            .count()
-            > 1;
-        // The job visits neither the bytes behind the last whole block of its own file nor those
-        // before its offset; unless another job visits the latter, the file need not hold them.
-        let trimmed = |part: FilePart| match files.is_own {
-            true if whole.is_none() && !is_shared => FilePart {
-                start: 0,
-                length: part.length / unit * unit,
-                ..part
-            },
-            true => FilePart {
-                length: part.length / unit * unit,
-                ..part
-            },
-            false => part,
-        };
-        inside.push(parts.into_iter().map(trimmed).collect::<Vec<_>>());
+        let has_file = |(_, others): &&(&FioJob, &JobFiles)| others.paths.contains(&files.paths[0]);
+        let is_shared = members.iter().filter(has_file).count() > 1;
+        let parts = (0..job.numjobs).map(|copy| {
+            let mut part = part(job, copy, known)?;
+            // The job visits neither the bytes behind the last whole block of its own file nor
+            // those before its offset; unless another job visits the latter, the file need not
+            // hold them.
+            if files.is_own {
+                part.length = part.length / unit * unit;
+                if whole.is_none() && !is_shared {
+                    part.start = 0;
+                }
+            }
+            Ok(part)
+        });
+        inside.push(parts.collect::<Result<Vec<_>, _>>()?);
     }
     let extents = extents_of(members, &inside);
     let (mut starts, mut end): (BTreeMap<&Path, u64>, u64) = (BTreeMap::new(), 0);
@@ -507,27 +465,15 @@ fn allocate(
             }
         }
     }
-    let moved = |path: &PathBuf, part: FilePart| {
-        let file_bytes = whole.unwrap_or(extents[path.as_path()]);
-        let is_whole_file = part.is_whole_file && part.length == file_bytes;
-        FilePart {
-            start: part.start.saturating_add(starts[path.as_path()]),
-            is_whole_file,
-            ..part
+    for ((_, files), parts) in members.iter().zip(&mut inside) {
+        for (path, part) in files.paths.iter().zip(parts) {
+            let file_bytes = whole.unwrap_or(extents[path.as_path()]);
+            part.is_whole_file &= part.length == file_bytes;
+            part.start = part.start.saturating_add(starts[path.as_path()]);
         }
-    };
-    let parts = members.iter().zip(inside).map(|((_, files), parts)| {
-        files
-            .paths
-            .iter()
-            .zip(parts)
-            .map(|(path, part)| moved(path, part))
-            .collect()
-    });
-    Ok((
-        parts.collect(),
-        end.checked_next_multiple_of(PART_BYTES).unwrap_or(u64::MAX),
-    ))
+    }
+    let end = end.checked_next_multiple_of(PART_BYTES);
+    Ok((inside, end.unwrap_or(u64::MAX)))
 }
 
 /// The bytes that the first jobs, whose parts are known, use of each file.

@@ -39,42 +39,19 @@ const ENGINES: [(&str, EngineKind); 9] = [
 ];
 
 /// The engines of fio that read and write no file, and what to use instead.
-const OTHER_ENGINES: [(&[&str], &str); 3] = [
+const OTHER_ENGINES: [(&str, &str); 3] = [
     (
-        &[
-            "filecreate",
-            "fileoperations",
-            "filestat",
-            "filedelete",
-            "dircreate",
-            "dirstat",
-            "dirdelete",
-        ],
+        "filecreate fileoperations filestat filedelete dircreate dirstat dirdelete",
         "diskproof files DIR, which creates, stats, reads, renames and deletes files: --count for \
          nrfiles, --file-size for filesize and --threads for numjobs",
     ),
     (
-        &["falloc", "ftruncate", "e4defrag"],
+        "falloc ftruncate e4defrag",
         "the real fio: it changes the layout of files, which diskproof does not measure",
     ),
     (
-        &[
-            "null",
-            "cpuio",
-            "exec",
-            "net",
-            "netsplice",
-            "rdma",
-            "http",
-            "rados",
-            "rbd",
-            "gfapi",
-            "gfapi_async",
-            "libhdfs",
-            "nfs",
-            "libiscsi",
-            "nbd",
-        ],
+        "null cpuio exec net netsplice rdma http rados rbd gfapi gfapi_async libhdfs nfs \
+         libiscsi nbd",
         "the real fio: it reads and writes no file or disk of this machine",
     ),
 ];
@@ -88,10 +65,8 @@ pub(crate) fn read_job(
     // An unsupported engine has its own options, and explains them; so its error comes first.
     check_engine(section)?;
     let mut reader = JobReader::new(section);
-    let base = reader.choice(
-        "kb_base",
-        &[("1024", Base::Binary), ("1000", Base::Decimal)],
-    )?;
+    let bases = [("1024", Base::Binary), ("1000", Base::Decimal)];
+    let base = reader.choice("kb_base", &bases)?;
     reader.base = base.unwrap_or(Base::Binary);
     for setting in &section.settings {
         check(setting, &reader, closeness, notes)?;
@@ -103,7 +78,8 @@ pub(crate) fn read_job(
 pub(crate) fn check_engine(section: &Section) -> Result<(), JobFileError> {
     let reader = JobReader::new(section);
     reader.parsed("ioengine", |engine| {
-        let other = OTHER_ENGINES.iter().find(|(all, _)| all.contains(&engine));
+        let mut others = OTHER_ENGINES.iter();
+        let other = others.find(|(all, _)| all.split(' ').any(|one| one == engine));
         other.map_or(Ok(()), |(_, instead)| Err(format!("use {instead}")))
     })?;
     reader.choice("ioengine", &ENGINES).map(|_| ())
@@ -194,6 +170,7 @@ impl<'a> JobReader<'a> {
         if self.has_several_files(rw)? {
             notes.add(super::notes::FILES, &self.section.name);
         }
+        let named = |(setting, name): (&Setting, &str)| (name.to_owned(), setting.source.clone());
         let waits_for = self.value("wait_for")?.filter(|(_, name)| *name != "none");
         let format = self.text("filename_format");
         // A name in [global] does not apply to jobs, as in fio.
@@ -211,7 +188,7 @@ impl<'a> JobReader<'a> {
             flags,
             overwrites: self.flag("overwrite")?,
             waits: self.flag("stonewall")?,
-            waits_for: waits_for.map(|(setting, name)| (name.to_owned(), setting.source.clone())),
+            waits_for: waits_for.map(named),
             exits_all,
             reports_together: self.flag("group_reporting")?,
             begins_group: self.flag("new_group")?,
@@ -220,9 +197,7 @@ impl<'a> JobReader<'a> {
             directories: self.directories()?,
             unlinks: self.flag("unlink")?,
             only_creates: self.flag("create_only")?,
-            scheduler: self
-                .value("ioscheduler")?
-                .map(|(setting, name)| (name.to_owned(), setting.source.clone())),
+            scheduler: self.value("ioscheduler")?.map(named),
             filename_format: format.unwrap_or(FILENAME_FORMAT_DEFAULT).to_owned(),
         })
     }
@@ -265,9 +240,8 @@ impl<'a> JobReader<'a> {
 
     /// Neither Linux AIO nor a memory mapping has trims. fio makes a blocking call of each.
     fn engine(&self, rw: Rw, notes: &mut TranslationNotes) -> Result<EngineKind, JobFileError> {
-        let engine = self
-            .choice("ioengine", &ENGINES)?
-            .unwrap_or(EngineKind::Sync);
+        let engine = self.choice("ioengine", &ENGINES)?;
+        let engine = engine.unwrap_or(EngineKind::Sync);
         if !rw.drops_blocks() || !matches!(engine, EngineKind::Aio | EngineKind::Mmap) {
             return Ok(engine);
         }
@@ -343,9 +317,8 @@ impl<'a> JobReader<'a> {
     ) -> Result<bool, JobFileError> {
         let only = self.flag("verify_only")?;
         // fio writes null, but does not check it.
-        let given = self
-            .value("verify")?
-            .filter(|(_, kind)| !["0", "none", "null"].contains(kind));
+        let given = self.value("verify")?;
+        let given = given.filter(|(_, kind)| !["0", "none", "null"].contains(kind));
         let Some((setting, kind)) = given else {
             return match only {
                 true => Err(self.error("verify_only", "it needs verify, such as crc32c")),
@@ -353,11 +326,8 @@ impl<'a> JobReader<'a> {
             };
         };
         let is_pattern = matches!(kind, "meta" | "pattern" | "pattern_hdr");
-        if !is_pattern
-            && !["md5", "crc", "sha", "xxhash"]
-                .iter()
-                .any(|sum| kind.starts_with(sum))
-        {
+        let mut sums = ["md5", "crc", "sha", "xxhash"].iter();
+        if !is_pattern && !sums.any(|sum| kind.starts_with(sum)) {
             return Err(setting.error(
                 "diskproof verifies with checksums; use one, such as crc32c, or remove the option",
             ));
@@ -376,16 +346,14 @@ impl<'a> JobReader<'a> {
         flags.verify = is_checked.then_some(true);
         flags.signs_only = writes && !is_checked;
         if is_checked && writes {
-            let note = match is_pattern || self.setting("verify_pattern").is_some() {
-                true => {
-                    "verify uses diskproof's own checksums, checked after all writes; the blocks \
-                     contain random data instead of the pattern"
-                }
-                false => {
-                    "verify uses diskproof's own checksums, checked after all writes; fio cannot \
-                     read them"
-                }
-            };
+            let (has_pattern, no_pattern) = (
+                "verify uses diskproof's own checksums, checked after all writes; the blocks \
+                 contain random data instead of the pattern",
+                "verify uses diskproof's own checksums, checked after all writes; fio cannot read \
+                 them",
+            );
+            let is_pattern = is_pattern || self.setting("verify_pattern").is_some();
+            let note = if is_pattern { has_pattern } else { no_pattern };
             notes.add(note, &self.section.name);
             if self.bytes("verify_backlog", 0)? > 0 {
                 notes.add(

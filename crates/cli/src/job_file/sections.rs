@@ -4,7 +4,8 @@
 //! options, not their meaning.
 
 use super::environment::{Environment, Keywords};
-use super::error::{JobFileError, quoted};
+use super::error::JobFileError;
+use crate::plan_file::quoted;
 use crate::workload::WORKLOADS_MAX;
 use diskproof_compat::fio_values::arithmetic;
 use diskproof_compat::{JobOption, OptionsJob, fio_option};
@@ -271,10 +272,9 @@ impl Reader<'_> {
 
     fn read(&mut self, text: &str, path: &Path, depth: usize) -> Result<(), JobFileError> {
         let file = shown(path);
-        let origin = if depth == 0 {
-            TextOrigin::JobFile
-        } else {
-            TextOrigin::Include
+        let origin = match depth {
+            0 => TextOrigin::JobFile,
+            _ => TextOrigin::Include,
         };
         for (index, line) in text.lines().enumerate() {
             let source = SourceLine {
@@ -293,10 +293,8 @@ impl Reader<'_> {
                 continue;
             }
             self.count(line.len(), &source)?;
-            match line
-                .strip_prefix("include")
-                .filter(|rest| rest.starts_with([' ', '\t', '=']))
-            {
+            let include = line.strip_prefix("include");
+            match include.filter(|rest| rest.starts_with([' ', '\t', '='])) {
                 Some(name) => self.include(name[1..].trim(), &source, path, depth)?,
                 None if line.starts_with('[') && depth > 0 => {
                     return Err(source.plain_error(
@@ -322,11 +320,8 @@ impl Reader<'_> {
 
     fn begin(&mut self, line: &str, source: SourceLine) -> Result<(), JobFileError> {
         self.close();
-        let Some(name) = line[1..]
-            .strip_suffix(']')
-            .map(str::trim)
-            .filter(|name| !name.is_empty())
-        else {
+        let name = line[1..].strip_suffix(']').map(str::trim);
+        let Some(name) = name.filter(|name| !name.is_empty()) else {
             return Err(source.error(format!(
                 "{}: a section is a name in brackets, such as [reads]",
                 quoted(line)
@@ -477,11 +472,10 @@ impl Reader<'_> {
         }
         let environment = self.environment;
         let keywords = self.keywords.get_or_insert_with(|| environment.keywords());
-        let plain = keywords
-            .iter()
-            .fold(line.clone(), |line, (keyword, value)| {
-                line.replace(keyword, &value.to_string())
-            });
+        let mut plain = line.clone();
+        for (keyword, value) in keywords {
+            plain = plain.replace(*keyword, &value.to_string());
+        }
         match plain.split_once('=') {
             Some((key, sum)) if plain != line && sum.contains(['+', '-', '*', '/']) => {
                 let value = arithmetic(sum.trim())
@@ -513,8 +507,7 @@ fn shown(path: &Path) -> Rc<str> {
 /// The settings of a section by name; of several with one name, the last. (Several `filename` add
 /// up; their reader goes through all settings.)
 pub(crate) fn last_by_name(settings: &[Rc<Setting>]) -> BTreeMap<&'static str, &Setting> {
-    let named = settings
-        .iter()
-        .filter_map(|one| Some((fio_option(&one.option.key)?.name(), one.as_ref())));
+    let settings = settings.iter().map(Rc::as_ref);
+    let named = settings.filter_map(|one| Some((fio_option(&one.option.key)?.name(), one)));
     named.collect()
 }

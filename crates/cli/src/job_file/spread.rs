@@ -3,14 +3,15 @@
 //! divide the copies of a job among them, as in fio. Opens nothing.
 
 use super::environment::{CliOverrides, Environment, PathKind};
-use super::error::{JobFileError, quoted};
+use super::error::JobFileError;
 use super::jobs::FioJob;
 use super::notes::{FILES, TranslationNotes};
 use super::sections::SourceLine;
+use crate::output_sink::directory_of;
+use crate::plan_file::quoted;
 use crate::workload::{Count, Rate};
-use diskproof_compat::JobWorkload;
 use diskproof_compat::fio_values::Amount;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The cause of most names that lead nowhere.
 const COLON_SEPARATES: &str = "A colon separates names; write \\: for one in a name";
@@ -21,24 +22,9 @@ pub(crate) struct SpreadJobs {
     /// The jobs.
     pub jobs: Vec<FioJob>,
     /// For each of them, the index of the job that it is a part of.
-    origins: Vec<usize>,
+    pub origins: Vec<usize>,
     /// For each original job, the existing files that it visits in turn; 1 for all others.
     pub files: Vec<usize>,
-}
-
-impl SpreadJobs {
-    /// The workloads of the parts, for each of this many original jobs.
-    pub(crate) fn gathered(
-        &self,
-        of_parts: Vec<Vec<JobWorkload>>,
-        jobs: usize,
-    ) -> Vec<Vec<JobWorkload>> {
-        let mut gathered = vec![Vec::new(); jobs];
-        for (origin, workloads) in self.origins.iter().zip(of_parts) {
-            gathered[*origin].extend(workloads);
-        }
-        gathered
-    }
 }
 
 /// Divides the jobs.
@@ -59,8 +45,8 @@ pub(crate) fn spread(
             None if job.directories.len() > 1 => over_directories(job)?,
             None => over_places(job, environment)?,
         };
-        let over_files = job.filename.is_some();
-        all.files.push(if over_files { parts.len() } else { 1 });
+        all.files
+            .push(job.filename.as_ref().map_or(1, |_| parts.len()));
         all.origins.extend(parts.iter().map(|_| origin));
         all.jobs.extend(parts);
     }
@@ -88,21 +74,11 @@ pub(crate) fn paths_of(job: &FioJob, environment: &dyn Environment) -> Vec<PathB
         return copies(device);
     }
     let name = |copy: u64| {
-        let format = job
-            .filename_format
-            .replace("$jobnum", &copy.to_string())
-            .replace("$filenum", "0")
-            .replace("$clientuid", "");
+        let format = job.filename_format.replace("$jobnum", &copy.to_string());
+        let format = format.replace("$filenum", "0").replace("$clientuid", "");
         path_of(job, &format.replace("$jobname", &job.section))
     };
     (0..job.numjobs).map(name).collect()
-}
-
-/// The directory that a file of this path is in.
-pub(crate) fn directory_of(path: &Path) -> &Path {
-    path.parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
 }
 
 fn over_files(
@@ -117,11 +93,9 @@ fn over_files(
         check_new_files(job, &paths)
             .map_err(|why| source.error(format!("{why}. {COLON_SEPARATES}")))?;
         notes.add(FILES, &job.section);
-        let filename = Some((names[..1].to_vec(), source.clone()));
-        return Ok(vec![FioJob {
-            filename,
-            ..job.clone()
-        }]);
+        let mut one = job.clone();
+        one.filename = Some((names[..1].to_vec(), source.clone()));
+        return Ok(vec![one]);
     }
     if let Some(missing) = paths.iter().find(|path| is_new(path)) {
         let shown = quoted(&missing.display().to_string());

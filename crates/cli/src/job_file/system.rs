@@ -32,26 +32,23 @@ impl Environment for System {
     }
 
     fn found(&self, path: &Path) -> PathKind {
-        match probe(path) {
-            Ok(identity) => match identity.kind {
-                // A file in /dev would be made of memory.
-                TargetKind::Directory
-                    if identity
-                        .filesystem
-                        .as_ref()
-                        .is_some_and(|filesystem| filesystem.kind == "devtmpfs") =>
-                {
-                    PathKind::Other(format!(
-                        "{} contains device nodes, but none of this name; name an existing device",
-                        path.display()
-                    ))
-                }
-                TargetKind::Directory => PathKind::Directory,
-                TargetKind::File => PathKind::File(identity.size_bytes),
-                TargetKind::BlockDevice => PathKind::Device(identity.size_bytes),
-            },
-            Err(ProbeError::Missing { .. }) => PathKind::Nothing,
-            Err(error) => PathKind::Other(error.to_string()),
+        let identity = match probe(path) {
+            Ok(identity) => identity,
+            Err(ProbeError::Missing { .. }) => return PathKind::Nothing,
+            Err(error) => return PathKind::Other(error.to_string()),
+        };
+        let is_devtmpfs = identity
+            .filesystem
+            .is_some_and(|one| one.kind == "devtmpfs");
+        match identity.kind {
+            // A file in /dev would be made of memory.
+            TargetKind::Directory if is_devtmpfs => PathKind::Other(format!(
+                "{} contains device nodes, but none of this name; name an existing device",
+                path.display()
+            )),
+            TargetKind::Directory => PathKind::Directory,
+            TargetKind::File => PathKind::File(identity.size_bytes),
+            TargetKind::BlockDevice => PathKind::Device(identity.size_bytes),
         }
     }
 

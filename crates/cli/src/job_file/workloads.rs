@@ -32,8 +32,8 @@ pub(crate) fn plan(
     let mut of_jobs: Vec<Vec<JobWorkload>> = vec![Vec::new(); jobs.len()];
     let mut workloads: Vec<PlannedWorkload> = Vec::new();
     let groups = groups(jobs)?;
-    let earlier = groups.split_last().map_or(&[][..], |(_, earlier)| earlier);
-    let mut earlier = earlier.iter().flatten().map(|index| &jobs[*index]);
+    let earlier = groups.iter().rev().skip(1).rev().flatten();
+    let mut earlier = earlier.map(|index| &jobs[*index]);
     if let Some(job) = earlier.find(|job| job.ends_everything) {
         return Err(job.error("exit_what=all would skip the later jobs; use group"));
     }
@@ -46,12 +46,11 @@ pub(crate) fn plan(
         let (mut members, carried) = members(&group, jobs, placements, used, notes)?;
         add_group_notes(&members, notes);
         check_steady(&members)?;
-        let ends_alone = ends_alone(&members);
-        for index in group
-            .iter()
-            .filter(|index| placements.by_job[**index].is_first_to_write)
-        {
-            if !(workloads.is_empty() && is_first_pass(&members)) {
+        // Each by itself, as in fio.
+        let ends_alone = members.len() > 1 && !members.iter().any(|(job, ..)| job.exits_all);
+        let is_new = workloads.is_empty() && is_first_pass(&members);
+        for index in &group {
+            if placements.by_job[*index].is_first_to_write && !is_new {
                 notes.add(
                     "the job overwrites blocks, as with overwrite=1; without it fio writes to a \
                      new file, so a sync also has to record new blocks",
@@ -63,18 +62,15 @@ pub(crate) fn plan(
             flags.together = (index > 0).then_some(true);
             flags.ends_alone = ends_alone.then_some(true);
             // With several targets, one workload stands for several jobs.
-            let label = if placements.total_bytes.len() > 1 {
-                job.word()
-            } else {
-                &job.name
+            let label = match placements.total_bytes.len() > 1 {
+                true => job.word(),
+                false => &job.name,
             };
             let name = names.next(label, job.word(), *copy);
             flags.name = Some(parsed(job, &name)?);
             for (target, carried) in carried.iter().enumerate() {
-                of_jobs[carried[index]].push(JobWorkload {
-                    name: name.clone(),
-                    target,
-                });
+                let name = name.clone();
+                of_jobs[carried[index]].push(JobWorkload { name, target });
             }
             workloads.push(PlannedWorkload {
                 line: job.source.line,
@@ -89,37 +85,30 @@ pub(crate) fn plan(
             }
         }
     }
-    let size = placements.scratch_bytes.map(Bytes);
     let plan = PlanFile {
         note: note(jobs),
-        seed: None,
-        size,
+        size: placements.scratch_bytes.map(Bytes),
         targets: placements.targets.clone(),
         workloads,
-        limits: Vec::new(),
+        ..PlanFile::default()
     };
     Ok((plan, of_jobs))
 }
 
 /// The description, where all jobs have the same.
 fn note(jobs: &[FioJob]) -> Option<String> {
-    let mut descriptions: Vec<&String> = jobs
-        .iter()
-        .filter_map(|job| job.description.as_ref())
-        .collect();
-    descriptions.dedup();
-    match descriptions.as_slice() {
-        [note] => Some((*note).clone()),
-        _ => None,
-    }
+    let mut descriptions = jobs.iter().filter_map(|job| job.description.as_ref());
+    let first = descriptions.next()?;
+    descriptions
+        .all(|other| other == first)
+        .then(|| first.clone())
 }
 
 /// Refuses jobs whose sum would have to be steady.
 fn check_steady(members: &[GroupMember<'_>]) -> Result<(), JobFileError> {
-    let summed = members
-        .iter()
-        .find(|(job, ..)| job.flags.shape.steady.is_some() && job.reports_together);
-    match summed.filter(|_| members.len() > 1) {
+    let is_summed =
+        |(job, ..): &&GroupMember<'_>| job.flags.shape.steady.is_some() && job.reports_together;
+    match members.iter().find(is_summed).filter(|_| members.len() > 1) {
         Some((job, ..)) => Err(job.error(
             "steadystate with group_reporting applies to the sum of several jobs, which is not \
              supported; remove one of the two",
@@ -128,30 +117,23 @@ fn check_steady(members: &[GroupMember<'_>]) -> Result<(), JobFileError> {
     }
 }
 
-/// Whether the workloads of a group end each by itself, as in fio.
-fn ends_alone(members: &[GroupMember<'_>]) -> bool {
-    members.len() > 1 && !members.iter().any(|(job, ..)| job.exits_all)
-}
-
 /// Whether the group is one job that fills a new scratch file from its start. Then the blocks are
 /// new here, too.
 fn is_first_pass(members: &[GroupMember<'_>]) -> bool {
-    match members {
-        [(job, _, flags)] => {
-            let is_plain = !job.is_random()
-                && !job.rw().drops_blocks()
-                && flags.stride.is_none()
-                && flags.backward.is_none()
-                && flags.fsync.is_none()
-                && flags.fdatasync.is_none();
-            is_plain
-                && flags.shape.is_plain()
-                && flags.span.is_none()
-                && flags.jobs == Some(Count(1))
-                && flags.engine != Some(EngineChoice::Fixed(EngineKind::Mmap))
-        }
-        _ => false,
-    }
+    let [(job, _, flags)] = members else {
+        return false;
+    };
+    let is_plain = !job.is_random()
+        && !job.rw().drops_blocks()
+        && flags.stride.is_none()
+        && flags.backward.is_none()
+        && flags.fsync.is_none()
+        && flags.fdatasync.is_none();
+    is_plain
+        && flags.shape.is_plain()
+        && flags.span.is_none()
+        && flags.jobs == Some(Count(1))
+        && flags.engine != Some(EngineChoice::Fixed(EngineKind::Mmap))
 }
 
 /// The jobs that run together, as indexes.
@@ -197,9 +179,8 @@ fn groups(jobs: &[FioJob]) -> Result<Vec<Vec<usize>>, JobFileError> {
             Some(group) if is_beside => group.push(index),
             _ => {
                 groups.push(vec![index]);
-                starter = awaited
-                    .filter(|_| !job.waits)
-                    .map(|(wait, _)| wait.as_str());
+                let starts = awaited.filter(|_| !job.waits);
+                starter = starts.map(|(wait, _)| wait.as_str());
             }
         }
     }
@@ -208,10 +189,7 @@ fn groups(jobs: &[FioJob]) -> Result<Vec<Vec<usize>>, JobFileError> {
 
 /// Adds notes on what jobs that run together share here, but not in fio.
 fn add_group_notes(members: &[GroupMember<'_>], notes: &mut TranslationNotes) {
-    let Some(((first, ..), _)) = members
-        .split_first()
-        .filter(|(_, others)| !others.is_empty())
-    else {
+    let [(first, ..), _, ..] = members else {
         return;
     };
     let jobs = || members.iter().map(|(job, ..)| *job);
@@ -280,19 +258,12 @@ fn members<'a>(
             notes,
         )?;
         carried[placement.target].extend(std::iter::repeat_n(*index, made.len()));
-        by_target[placement.target]
-            .extend(made.into_iter().map(|(copy, flags)| (job, copy, flags)));
+        let made = made.into_iter().map(|(copy, flags)| (job, copy, flags));
+        by_target[placement.target].extend(made);
     }
-    let flags = |members: &[GroupMember<'_>]| {
-        members
-            .iter()
-            .map(|(_, _, flags)| flags.clone())
-            .collect::<Vec<_>>()
-    };
-    let first = flags(&by_target[0]);
-    if by_target.iter().any(|members| flags(members) != first) {
-        let job = &jobs[group[0]];
-        return Err(job.error(DIFFERENT_WORKLOADS));
+    let flags = |target: usize| by_target[target].iter().map(|(_, _, flags)| flags);
+    if !(1..targets).all(|target| flags(target).eq(flags(0))) {
+        return Err(jobs[group[0]].error(DIFFERENT_WORKLOADS));
     }
     Ok((by_target.swap_remove(0), carried))
 }
@@ -323,10 +294,8 @@ fn workloads(
     // The printer of fio shows each copy, unless the job wants one figure.
     let is_one = cache.1 == Closeness::Disk || job.reports_together || copies == 1;
     if let Some(part) = united(job, parts, cache.1).filter(|_| is_one) {
-        return Ok(vec![(
-            None,
-            flags(job, copies, parts[0], part, total_bytes, cache)?,
-        )]);
+        let flags = flags(job, copies, parts[0], part, total_bytes, cache)?;
+        return Ok(vec![(None, flags)]);
     }
     if cache.1 == Closeness::Disk && parts.iter().all(|part| *part == parts[0]) {
         notes.add(
@@ -336,10 +305,8 @@ fn workloads(
         );
     }
     let one = |(copy, part): (usize, &FilePart)| {
-        Ok((
-            Some(copy as u64 + 1),
-            flags(job, 1, *part, *part, total_bytes, cache)?,
-        ))
+        let flags = flags(job, 1, *part, *part, total_bytes, cache)?;
+        Ok((Some(copy as u64 + 1), flags))
     };
     parts.iter().enumerate().map(one).collect()
 }
@@ -398,10 +365,8 @@ fn flags(
         start: Position::Bytes(part.start),
         end: Position::Bytes(part.start.saturating_add(part.length)),
     };
-    let rate = job
-        .flags
-        .rate
-        .map(|rate| parsed(job, &(rate.0 * copies as f64).to_string()));
+    let rate = job.flags.rate.map(|rate| rate.0 * copies as f64);
+    let rate = rate.map(|rate| parsed(job, &rate.to_string()));
     Ok(WorkloadFlags {
         jobs: Some(Count(copies)),
         rate: rate.transpose()?,
@@ -512,30 +477,15 @@ struct UniqueNames(BTreeSet<String>);
 
 impl UniqueNames {
     fn next(&mut self, label: &str, word: &str, copy: Option<u64>) -> String {
-        let plain = |c: char| {
-            if c.is_alphanumeric() || "-_.+".contains(c) {
-                c
-            } else {
-                '-'
-            }
-        };
-        let base: String = label.chars().map(plain).collect();
-        let base: String = base
-            .trim_matches('-')
-            .chars()
-            .take(NAME_CHARS_MAX)
-            .collect();
-        let base = if base.is_empty() {
-            word.to_owned()
-        } else {
-            base
-        };
+        let is_plain = |c: char| c.is_alphanumeric() || "-_.+".contains(c);
+        let base = label.replace(|c: char| !is_plain(c), "-");
+        let base = base.trim_matches('-').chars().take(NAME_CHARS_MAX);
+        let base = Some(base.collect::<String>()).filter(|base| !base.is_empty());
+        let base = base.unwrap_or(word.to_owned());
         let wanted = copy.map_or_else(|| base.clone(), |copy| format!("{base}-{copy}"));
         let others = (2..).map(|number| format!("{wanted}-{number}"));
-        let free = std::iter::once(wanted.clone())
-            .chain(others)
-            .find(|name| !self.0.contains(name))
-            .unwrap_or(wanted);
+        let mut names = std::iter::once(wanted.clone()).chain(others);
+        let free = names.find(|name| !self.0.contains(name)).unwrap_or(wanted);
         self.0.insert(free.clone());
         free
     }

@@ -12,12 +12,6 @@ use diskproof_model::target::{Layer, TargetIdentity, TargetKind};
 /// Runs of the disk that are searched, the newest.
 const SEARCHED_MAX: u64 = 50;
 
-/// The newest measurement of the disk below a directory or file, where that is one rotating disk.
-pub(super) fn find_disk_access(target: &TargetIdentity, history: &History) -> Option<DiskAccess> {
-    let disk = rotating_disk(target)?;
-    newest(history, disk)
-}
-
 /// The one rotating disk below a directory or file.
 pub(super) fn rotating_disk(target: &TargetIdentity) -> Option<&Layer> {
     let disks: Vec<&Layer> = target.disks().collect();
@@ -28,14 +22,14 @@ pub(super) fn rotating_disk(target: &TargetIdentity) -> Option<&Layer> {
     (is_part && disk.rotational == Some(true)).then_some(*disk)
 }
 
-fn newest(history: &History, disk: &Layer) -> Option<DiskAccess> {
-    let listed = history
-        .list(&Filter {
-            target: Some(format!("/dev/{}", disk.name)),
-            limit: Some(SEARCHED_MAX),
-            ..Filter::default()
-        })
-        .ok()?;
+/// The newest measurement of this disk.
+pub(super) fn find_disk_access(disk: &Layer, history: &History) -> Option<DiskAccess> {
+    let filter = Filter {
+        target: Some(format!("/dev/{}", disk.name)),
+        limit: Some(SEARCHED_MAX),
+        ..Filter::default()
+    };
+    let listed = history.list(&filter).ok()?;
     let has_access = |run: &&SavedRun| run.figures.iter().any(|of| of.workload == "access");
     let surveys = listed.runs.iter().filter(has_access);
     surveys

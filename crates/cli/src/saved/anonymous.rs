@@ -5,6 +5,7 @@
 use diskproof_analysis::again::judged_again;
 use diskproof_model::record::Record;
 use serde_json::Value;
+use std::cmp::Reverse;
 
 /// A fact that identifies: the end of its place in the record, and what stands there instead.
 struct Identifying {
@@ -104,15 +105,11 @@ pub(crate) fn anonymous(record: &Record) -> serde_json::Result<(Record, String)>
             *text = replaced.instead_of(of, text);
         }
     });
-    json["host"]["uid"] = match record.host.uid {
-        0 => 0.into(),
-        _ => 65534.into(),
-    };
+    json["host"]["uid"] = if record.host.uid == 0 { 0 } else { 65534 }.into();
     let (record, _) = judged_again(Record::from_tree(&json)?);
     let mut json = record.to_tree()?;
-    replaced
-        .0
-        .sort_by_key(|(_, text, _)| std::cmp::Reverse(text.len()));
+    let known = &mut replaced.0;
+    known.sort_by_key(|(_, text, _)| Reverse(text.len()));
     walk(&mut json, "record", &mut |place, text| {
         // A process may be called as a word of any other text.
         let is_finding = place.contains(".findings") || place.contains(".verdict");
@@ -160,13 +157,8 @@ fn without(text: &str, known: &str, instead: &str) -> String {
     let mut rest = text;
     while let Some(start) = rest.find(known) {
         let end = start + known.len();
-        let before = rest[..start]
-            .chars()
-            .next_back()
-            .or(out.chars().next_back());
-        let is_whole =
-            !before.is_some_and(is_word) && !rest[end..].chars().next().is_some_and(is_word);
         out.push_str(&rest[..start]);
+        let is_whole = !out.ends_with(is_word) && !rest[end..].starts_with(is_word);
         out.push_str(if is_whole { instead } else { known });
         rest = &rest[end..];
     }

@@ -24,15 +24,12 @@ pub(super) fn find_capacities(
             verb: Some(verb.to_owned()),
             ..Filter::default()
         };
-        runs.extend(
-            history
-                .list(&filter)
-                .map_or_else(|_| Vec::new(), |listing| listing.runs),
-        );
+        let listed = history.list(&filter);
+        runs.extend(listed.into_iter().flat_map(|listing| listing.runs));
     }
     runs.sort_by(|one, other| other.started.cmp(&one.started));
+    let devices = devices.iter();
     devices
-        .iter()
         .map(|device| newest(device, &runs, history))
         .collect()
 }
@@ -52,13 +49,10 @@ fn newest(
 
 /// By the short form of the run: its record decides.
 fn may_concern(run: &SavedRun, device: &TargetIdentity, layer: &Layer) -> bool {
-    let is_disk = run
-        .disks
-        .iter()
-        .any(|disk| match (&disk.serial, &layer.serial) {
-            (Some(one), Some(other)) => one == other,
-            (None, None) => disk.name == layer.name && disk.model == layer.model,
-            _ => false,
-        });
+    let mut disks = run.disks.iter();
+    let is_disk = disks.any(|disk| match (&disk.serial, &layer.serial) {
+        (None, None) => disk.name == layer.name && disk.model == layer.model,
+        (one, other) => one == other,
+    });
     is_disk || run.targets.contains(&device.path)
 }

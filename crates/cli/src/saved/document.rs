@@ -7,6 +7,7 @@ use diskproof_history::StoredRun;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::document::{AnyDocument, DocumentError};
 use diskproof_model::limits::DOCUMENT_BYTES_MAX;
+use diskproof_report::html::page_json;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -33,10 +34,7 @@ pub(crate) enum SavedDocument {
 
 /// Whether the reference looks like a file.
 pub(super) fn is_file(reference: &str) -> bool {
-    reference.contains('/')
-        || [".json", ".html"]
-            .iter()
-            .any(|extension| reference.ends_with(extension))
+    reference.contains('/') || reference.ends_with(".json") || reference.ends_with(".html")
 }
 
 /// The document in a file or on stdin (`-`); `None` when `reference` does not look like a file.
@@ -89,24 +87,17 @@ fn answer<T: Send + 'static>(
 fn read_up_to_max(from: impl Read) -> io::Result<String> {
     let mut text = String::new();
     let most = DOCUMENT_BYTES_MAX as u64;
-    if from.take(most + 1).read_to_string(&mut text)? as u64 > most {
-        Err(io::Error::other(DocumentError::TooLarge))
-    } else {
-        Ok(text)
+    match from.take(most + 1).read_to_string(&mut text)? as u64 > most {
+        true => Err(io::Error::other(DocumentError::TooLarge)),
+        false => Ok(text),
     }
 }
 
 /// Reads a record or comparison from JSON or from a report page.
 fn parse(text: &str) -> Result<SavedDocument, String> {
-    let is_page = text
-        .trim_start_matches('\u{feff}')
-        .trim_start()
-        .starts_with('<');
-    let page = if is_page {
-        Some(diskproof_report::html::page_json(text).map_err(|error| error.to_string())?)
-    } else {
-        None
-    };
+    let start = text.trim_start_matches('\u{feff}').trim_start();
+    let page = start.starts_with('<').then(|| page_json(text)).transpose();
+    let page = page.map_err(|error| error.to_string())?;
     let json = page.as_deref().unwrap_or(text);
     match AnyDocument::from_json(json).map_err(|error| error.to_string())? {
         AnyDocument::Record(record) => Ok(SavedDocument::Run(Box::new(StoredRun {

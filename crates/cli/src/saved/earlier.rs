@@ -2,12 +2,11 @@
 //! never an error: a comparison does not need them.
 
 use super::judged::judged_quietly;
-use diskproof_analysis::judge::RunFacts;
 use diskproof_history::{Filter, History, HistoryError};
-use diskproof_model::plan::{METHOD_VERSION, Plan};
+use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
-use diskproof_model::target::{HostFacts, TargetIdentity};
+use diskproof_model::target::TargetIdentity;
 
 /// Most earlier runs of one target and plan that are read: more change Student's t by less than
 /// 5 %, and an old disk is another disk.
@@ -33,31 +32,19 @@ pub(crate) struct RunKey {
 }
 
 impl RunKey {
-    /// Of a run that is recorded.
-    fn of(record: &Record) -> Self {
-        Self::of_parts(&record.plan, record.method, &record.host, &record.targets)
-    }
-
-    /// Of a run that has ended just now.
-    pub(crate) fn of_facts(facts: &RunFacts) -> Self {
-        Self::of_parts(&facts.plan, METHOD_VERSION, &facts.host, &facts.targets)
-    }
-
-    fn of_parts(plan: &Plan, method: u32, host: &HostFacts, targets: &[TargetIdentity]) -> Self {
-        let verb = &plan.origin.verb;
+    /// Of a run that has ended just now, or is recorded.
+    pub(crate) fn new(plan: &Plan, method: u32, host: &str, targets: &[TargetIdentity]) -> Self {
         Self {
-            verb: verb.clone(),
+            verb: plan.origin.verb.clone(),
             method,
-            host: host.name.clone(),
+            host: host.to_owned(),
             paths: targets.iter().map(|t| t.path.clone()).collect(),
         }
     }
 
     fn is_repeated_by(&self, run: &SavedRun) -> bool {
-        run.verb == self.verb
-            && run.method == self.method
-            && run.host == self.host
-            && run.targets == self.paths
+        (&run.verb, run.method, &run.host, &run.targets)
+            == (&self.verb, self.method, &self.host, &self.paths)
     }
 }
 
@@ -68,7 +55,8 @@ pub(super) fn find_earlier(
     history: &History,
 ) -> Result<Vec<EarlierRun>, HistoryError> {
     let mut keys: Vec<RunKey> = Vec::new();
-    for key in records.iter().map(|record| RunKey::of(record)) {
+    for one in records {
+        let key = RunKey::new(&one.plan, one.method, &one.host.name, &one.targets);
         if !keys.contains(&key) {
             keys.push(key);
         }
@@ -89,10 +77,9 @@ pub(super) fn repetitions(
     })?;
     let mut earlier = Vec::new();
     for key in keys {
-        let of_key = listed
-            .runs
-            .iter()
-            .filter(|run| key.is_repeated_by(run) && !without.contains(&run.run_id.as_str()));
+        let is_meant =
+            |run: &&SavedRun| key.is_repeated_by(run) && !without.contains(&run.run_id.as_str());
+        let of_key = listed.runs.iter().filter(is_meant);
         for run in of_key.take(EARLIER_RUNS_MAX) {
             // A run that cannot be read, or that another process removed, shows nothing.
             if let Ok(Some(stored)) = history.get(&run.run_id) {
@@ -126,7 +113,8 @@ mod tests {
         keep(&record, "", &options);
         let mut next = record.clone();
         next.run_id = "another".to_owned();
-        let before = runs_before(&RunKey::of(&next), &options);
+        let key = RunKey::new(&next.plan, next.method, &next.host.name, &next.targets);
+        let before = runs_before(&key, &options);
         let earlier = earlier_runs(&[&next], Some(&path));
         let earlier = earlier.into_iter().map(|run| run.record);
         let named = load_all("latest", Some(&path)).unwrap();

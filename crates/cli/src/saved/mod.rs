@@ -35,7 +35,6 @@ use judged::judged;
 use label::{is_hex, is_latest};
 use place::{Destination, HistoryEnvironment, NOWHERE};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Digits of a shortened run id: unique among millions of runs, and narrow enough for a list.
@@ -89,12 +88,14 @@ pub(crate) enum SaveNote {
     Warning(String),
 }
 
-/// Prints the notes of a save on stderr; warnings also with `--quiet`.
-pub(crate) fn print_notes(notes: &[SaveNote], verbosity: Verbosity) {
+/// Prints the notes of a save on stderr, behind `whose`; warnings also with `--quiet`.
+pub(crate) fn print_notes(whose: &str, notes: &[SaveNote], verbosity: Verbosity) {
     for note in notes {
         match note {
-            SaveNote::Note(text) | SaveNote::Saved(text) => verbosity.note(text),
-            SaveNote::Warning(text) => eprint_line(&format!("warning: {text}")),
+            SaveNote::Note(text) | SaveNote::Saved(text) => {
+                verbosity.note(&format!("{whose}{text}"));
+            }
+            SaveNote::Warning(text) => eprint_line(&format!("warning: {whose}{text}")),
         }
     }
 }
@@ -118,14 +119,12 @@ pub(crate) fn keep(record: &Record, page: &str, options: &HistoryOptions) -> Vec
         }
     };
     let label = options.label.as_deref();
-    match save(
-        &place,
-        &NewRun {
-            record,
-            page: Some(page),
-            label,
-        },
-    ) {
+    let run = NewRun {
+        record,
+        page: Some(page),
+        label,
+    };
+    match save(&place, &run) {
         Ok(saved) => {
             let id = short(&record.run_id);
             let moved = moved(&place.path, &saved);
@@ -149,8 +148,7 @@ pub(crate) fn refuse_foreign_history(options: &HistoryOptions) -> Result<(), Fai
     else {
         return Ok(());
     };
-    let there = place.clone();
-    match history_answer(&place, move || refuse_foreign(&there)) {
+    match history_answer(&place, refuse_foreign) {
         Err(Failure::History(error)) if error.is_refusal() => Err(Failure::History(error)),
         _ => Ok(()),
     }
@@ -163,17 +161,14 @@ pub(crate) fn import(
     history: Option<&Path>,
 ) -> Result<(SaveOutcome, Option<SaveNote>), Failure> {
     let place = place(history)?;
-    let (label, there) = (label.map(str::to_owned), place.clone());
-    let record = Arc::new(record);
-    let saved = history_answer(&place, move || {
-        save(
-            &there,
-            &NewRun {
-                record: &record,
-                page: None,
-                label: label.as_deref(),
-            },
-        )
+    let label = label.map(str::to_owned);
+    let saved = history_answer(&place, move |place| {
+        let run = NewRun {
+            record: &record,
+            page: None,
+            label: label.as_deref(),
+        };
+        save(place, &run)
     })?;
     Ok((saved.outcome, moved(&place.path, &saved)))
 }
@@ -181,9 +176,10 @@ pub(crate) fn import(
 /// The result of an operation on a history, in bounded time.
 fn history_answer<T: Send + 'static>(
     place: &HistoryPlace,
-    work: impl FnOnce() -> Result<T, HistoryError> + Send + 'static,
+    work: impl FnOnce(&HistoryPlace) -> Result<T, HistoryError> + Send + 'static,
 ) -> Result<T, Failure> {
-    match Deferred::start_or_run(THREAD, work).wait(HISTORY_LIMIT) {
+    let there = place.clone();
+    match Deferred::start_or_run(THREAD, move || work(&there)).wait(HISTORY_LIMIT) {
         Waited::Done(result) => Ok(result?),
         Waited::TimedOut(_) | Waited::Lost => Err(Failure::History(HistoryError::NoAnswer {
             path: place.path.clone(),
@@ -226,15 +222,13 @@ pub(crate) fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Re
         return Ok(vec![record.without_data()]);
     }
     let history = open(history)?;
-    let ids = match is_latest(reference) {
+    let mut ids = match is_latest(reference) {
         Some(_) => Vec::new(),
         None => history.labelled(reference)?,
     };
-    let ids = if ids.is_empty() {
-        vec![run_id(&history, reference)?]
-    } else {
-        ids
-    };
+    if ids.is_empty() {
+        ids.push(run_id(&history, reference)?);
+    }
     let record = |id: &String| Ok(get(&history, id)?.record.without_data());
     ids.iter().map(record).collect()
 }
@@ -245,15 +239,13 @@ pub(crate) fn earlier_runs(records: &[&Record], history: Option<&Path>) -> Vec<E
     let Ok(place) = place(history) else {
         return Vec::new();
     };
-    let found = open_if_there(&place).and_then(|history| {
-        history.map_or(Ok(Vec::new()), |history| {
-            Ok(find_earlier(records, &history)?)
-        })
+    let found = open_if_there(&place).and_then(|history| match history {
+        Some(history) => Ok(find_earlier(records, &history)?),
+        None => Ok(Vec::new()),
     });
     found.unwrap_or_else(|why| {
-        eprint_line(&format!(
-            "warning: the comparison ignores earlier runs: {why}"
-        ));
+        let text = "warning: the comparison ignores earlier runs";
+        eprint_line(&format!("{text}: {why}"));
         Vec::new()
     })
 }
@@ -266,21 +258,18 @@ pub(crate) fn runs_before(key: &RunKey, options: &HistoryOptions) -> Vec<Record>
         return Vec::new();
     };
     let history = open_if_there(&place).ok().flatten();
-    let found =
-        history.and_then(|history| repetitions(std::slice::from_ref(key), &[], &history).ok());
-    found
-        .unwrap_or_default()
-        .into_iter()
-        .map(|earlier| earlier.record)
-        .collect()
+    let keys = std::slice::from_ref(key);
+    let found = history.and_then(|history| repetitions(keys, &[], &history).ok());
+    let found = found.into_iter().flatten();
+    found.map(|earlier| earlier.record).collect()
 }
 
 /// The access time across the whole rotating disk below a directory or file, as far as the history
 /// knows it.
 pub(crate) fn disk_access(target: &TargetIdentity, history: Option<&Path>) -> Option<DiskAccess> {
-    rotating_disk(target)?;
+    let disk = rotating_disk(target)?;
     let history = open_if_there(&place(history).ok()?).ok()??;
-    find_disk_access(target, &history)
+    find_disk_access(disk, &history)
 }
 
 /// What each device can do, as far as the history knows it.
@@ -290,10 +279,10 @@ pub(crate) fn capacities(
 ) -> Vec<Option<MeasuredCapacity>> {
     let place = place(history).ok();
     let history = place.and_then(|place| open_if_there(&place).ok().flatten());
-    history.map_or_else(
-        || vec![None; devices.len()],
-        |history| find_capacities(devices, &history),
-    )
+    match history {
+        Some(history) => find_capacities(devices, &history),
+        None => vec![None; devices.len()],
+    }
 }
 
 /// The run or the comparison that `reference` names.
@@ -318,11 +307,8 @@ fn record_of_file(reference: &str) -> Result<Option<Record>, Failure> {
 }
 
 fn get(history: &History, id: &str) -> Result<StoredRun, Failure> {
-    let stored = history.get(id)?.ok_or_else(|| {
-        Failure::Usage(format!(
-            "another process has just removed run {id} from the history"
-        ))
-    })?;
+    let gone = || format!("another process has just removed run {id} from the history");
+    let stored = history.get(id)?.ok_or_else(|| Failure::Usage(gone()))?;
     Ok(judged(stored, short(id)))
 }
 
@@ -337,10 +323,8 @@ pub(crate) fn run_id(history: &History, reference: &str) -> Result<String, Failu
         let Some(back) = back else {
             return unknown("not a number after latest~; latest~1 is the run before the newest");
         };
-        return match history.nth_newest(back)? {
-            Some(id) => Ok(id),
-            None => unknown("the history has fewer runs"),
-        };
+        let found = history.nth_newest(back)?;
+        return found.map_or_else(|| unknown("the history has fewer runs"), Ok);
     }
     if let Some(id) = history.labelled(reference)?.into_iter().next() {
         return Ok(id);
@@ -373,8 +357,7 @@ pub(crate) fn open(history: Option<&Path>) -> Result<History, Failure> {
 
 /// Opens the history to read it; `None` when there is no file.
 pub(crate) fn open_if_there(place: &HistoryPlace) -> Result<Option<History>, Failure> {
-    let there = place.clone();
-    history_answer(place, move || History::open(&there))
+    history_answer(place, History::open)
 }
 
 /// The message for a history that does not exist or is empty.

@@ -12,13 +12,10 @@ pub(super) const NOWHERE: &str =
 
 /// The place of the history, for verbs that need one.
 pub(crate) fn place(history: Option<&Path>) -> Result<HistoryPlace, Failure> {
+    let mut environment = HistoryEnvironment::real();
     // DISKPROOF_NO_HISTORY prevents saving, not reading.
-    match (HistoryEnvironment {
-        off: false,
-        ..HistoryEnvironment::real()
-    })
-    .place(history)
-    {
+    environment.off = false;
+    match environment.place(history) {
         Destination::At(place) => Ok(place),
         Destination::Off | Destination::Nowhere => {
             Err(Failure::Usage(format!("there is no history: {NOWHERE}")))
@@ -94,13 +91,11 @@ impl HistoryEnvironment {
     /// The state folder of the XDG base directory specification, which ignores relative paths.
     fn state_folder(&self) -> Option<PathBuf> {
         let absolute = |value: &Option<OsString>| {
-            value
-                .as_ref()
-                .map(PathBuf::from)
-                .filter(|path| path.is_absolute())
+            let path = value.as_ref().map(PathBuf::from);
+            path.filter(|path| path.is_absolute())
         };
-        let state =
-            absolute(&self.state_home).or_else(|| Some(absolute(&self.home)?.join(".local/state")));
+        let at_home = absolute(&self.home).map(|home| home.join(".local/state"));
+        let state = absolute(&self.state_home).or(at_home);
         match &self.root_home {
             // Under sudo these variables may still name the user's folder. Files of root there
             // would lock the user out of their own history.
@@ -114,10 +109,8 @@ impl HistoryEnvironment {
 
 /// Whether the folder, or its nearest existing ancestor, belongs to a user other than root.
 fn belongs_to_user(folder: &Path) -> bool {
-    folder
-        .ancestors()
-        .find_map(|path| path.metadata().ok())
-        .is_some_and(|facts| facts.uid() != 0)
+    let nearest = folder.ancestors().find_map(|path| path.metadata().ok());
+    nearest.is_some_and(|facts| facts.uid() != 0)
 }
 
 /// Root's home by passwd(5), otherwise `/root`.

@@ -3,21 +3,21 @@
 
 use super::campaign::supervise_on_targets;
 use super::inserts;
-use super::ping::PingLines;
-use super::prepare::MeasuringJob;
-use super::ready::ReadyRun;
-use super::run::{Steps, TargetRun};
-use super::watchdog::WatchdogResult;
+use super::ping::PingOutput;
+use super::prepare::ReadyRun;
+use super::run::{EarlyEnd, TargetRun};
+use super::watchdog::EndedRun;
 use crate::failure::Failure;
-use crate::tool_lines::ToolLines;
+use crate::tool_lines::{SharedPrinter, ToolLines};
 use diskproof_analysis::campaign::{Campaign, LatencySearchCampaign};
 use diskproof_device::{GuardedWriteCache, WriteCacheSwitch};
 use diskproof_engine::RunError;
+use diskproof_model::record::Record;
 use diskproof_postgres::Programs;
 use diskproof_report::terminal::RequestLines;
 use std::io;
 
-/// What a plan does not contain: programs, disks' settings, and what is printed meanwhile.
+/// What a plan does not contain: programs, disks' settings, what is printed.
 #[derive(Default)]
 pub(crate) struct Means {
     /// Prints each single request.
@@ -28,10 +28,37 @@ pub(crate) struct Means {
     pub write_cache: Option<WriteCacheSwitch>,
     /// What decides which workload is measured next, and for how long, in place of the plan.
     pub campaign: Option<ByCampaign>,
+    /// The tool whose text is printed instead of our page.
+    pub tool: Option<ToolRun>,
+    /// Whether our page is printed where there is no text of a tool.
+    pub page: Page,
+    /// What follows the page.
+    pub then: Option<Then>,
 }
 
 /// Carries out a run as its campaign decides.
-type ByCampaign = Box<dyn FnOnce(ReadyRun<'_>) -> Result<WatchdogResult, Failure>>;
+type ByCampaign = Box<dyn FnOnce(ReadyRun) -> Result<EndedRun, Failure>>;
+
+/// Prints what follows the page of a record.
+type Then = Box<dyn Fn(&Record) -> anyhow::Result<()>>;
+
+/// A run whose output is that of another tool.
+pub(crate) struct ToolRun {
+    /// Its output.
+    pub printer: SharedPrinter,
+    /// The name under which the scratch file stays in its directory.
+    pub kept_name: Option<String>,
+}
+
+/// Whether a record's page is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Page {
+    /// It is.
+    #[default]
+    Printed,
+    /// Somebody else prints the result.
+    Omitted,
+}
 
 impl Means {
     /// Those of a run whose cells this campaign decides; its sides are the targets.
@@ -45,84 +72,59 @@ impl Means {
             ..Self::default()
         }
     }
-
-    /// Asks the gate for what they need beside the plan.
-    pub(super) fn admit(&self, job: &MeasuringJob<'_>) -> Result<(), Failure> {
-        match self.server {
-            Some(_) => inserts::admit_server(job),
-            None => Ok(()),
-        }
-    }
 }
 
 /// Carries out a plan on its targets.
-pub(super) fn carry_out(mut ready: ReadyRun<'_>, means: Means) -> Result<WatchdogResult, Failure> {
-    let tool = ready.tool.take();
-    let lines = tool.map(ToolLines::start).transpose().map_err(failed)?;
-    if let Some(switch) = means.write_cache {
+pub(super) fn carry_out(mut ready: ReadyRun, means: &mut Means) -> Result<EndedRun, Failure> {
+    let tool = means.tool.as_ref().map(|tool| tool.printer.clone());
+    let tool = tool.map(ToolLines::start).transpose().map_err(failed)?;
+    if let Some(switch) = means.write_cache.take() {
         let guarded = GuardedWriteCache::start(switch).map_err(Failure::WriteCache)?;
         ready.work.write_cache = Some(guarded);
     }
-    if let Some(programs) = means.server {
+    if let Some(programs) = means.server.take() {
         return inserts::carry_out(ready, programs);
     }
-    if let Some(campaign) = means.campaign {
+    if let Some(campaign) = means.campaign.take() {
         return campaign(ready);
     }
+    let interrupt = ready.interrupt.clone();
     if let Some(search) = LatencySearchCampaign::of(&ready.work.plan) {
-        let (interrupt, heartbeat) = (ready.interrupt.clone(), ready.live.heartbeat());
+        let heartbeat = ready.live.heartbeat();
         let end = supervise_on_targets(ready, search);
-        if let Some(lines) = lines {
-            lines.finish(&interrupt, &heartbeat);
+        if let Some(tool) = tool {
+            tool.finish(&interrupt, &heartbeat);
         }
         return end;
     }
     if ready.work.plan.ping.is_some() {
-        let steps = pings(&ready, means.lines, lines)?;
-        return ready.run(steps);
+        let output = PingOutput::start(means.lines.take(), tool, interrupt).map_err(failed)?;
+        return ready.run(|run, live| run.ping(live, output));
     }
     if ready.work.plan.files.is_some() {
-        return files(ready, lines);
+        let started = ready.work.start_files(&ready.live)?;
+        return ready.run(move |run, live| {
+            let ended = match started {
+                Some(started) => run.files(live, started),
+                None => {
+                    live.look_at_end();
+                    Err(EarlyEnd::interrupted())
+                }
+            };
+            if let Some(tool) = tool {
+                tool.finish(&interrupt, &live.heartbeat());
+            }
+            ended
+        });
     }
-    let interrupt = ready.interrupt.clone();
-    ready.run(Box::new(move |run, live| {
-        live.follow_tool(lines);
+    ready.run(move |run, live| {
+        live.tool = tool;
         let ended = TargetRun::run(run, live);
-        if let Some(lines) = live.take_tool() {
-            lines.finish(&interrupt, &live.heartbeat());
+        if let Some(tool) = live.tool.take() {
+            tool.finish(&interrupt, &live.heartbeat());
         }
         ended
-    }))
-}
-
-fn pings(
-    ready: &ReadyRun<'_>,
-    lines: Option<RequestLines>,
-    tool: Option<ToolLines>,
-) -> Result<Steps, Failure> {
-    let verbosity = ready.deadline.verbosity;
-    let output = PingLines { lines, verbosity };
-    let mut output = output.start(ready.interrupt).map_err(failed)?;
-    if let Some(tool) = tool {
-        let (printer, lines) = tool.into_parts();
-        output.follow_tool(printer, lines);
-    }
-    Ok(Box::new(|run, live| run.ping(live, output)))
-}
-
-fn files(mut ready: ReadyRun<'_>, tool: Option<ToolLines>) -> Result<WatchdogResult, Failure> {
-    let (verbosity, interrupt) = (ready.deadline.verbosity, ready.interrupt.clone());
-    let Some(started) = ready.work.start_files(&ready.live, verbosity)? else {
-        let (on, by) = (ready.identities, ready.interrupt);
-        return Ok(WatchdogResult::without_files(on, verbosity, by));
-    };
-    ready.run(Box::new(move |run, live| {
-        let ended = run.files(live, started, verbosity);
-        if let Some(lines) = tool {
-            lines.finish(&interrupt, &live.heartbeat());
-        }
-        ended
-    }))
+    })
 }
 
 fn failed(error: io::Error) -> Failure {

@@ -1,10 +1,12 @@
 //! The end of a run: the record, its files, the history, the page on stdout, and the exit code.
 
-use super::watchdog::WatchdogResult;
+use super::carry_out::{Means, Page};
+use super::run::EarlyEnd;
+use super::watchdog::EndedRun;
 use crate::failure::{Exit, Failure, is_closed_stdout};
 use crate::flags::{MeasuringFlags, UndecidedMeans};
 use crate::interrupt::Interrupt;
-use crate::output_files::{OutputFiles, is_pipe, save_record, temporary_path};
+use crate::output_files::{is_pipe, save_record, temporary_path};
 use crate::saved::{self, HistoryOptions, RunKey, SaveNote};
 use crate::stderr::{Verbosity, eprint_line, eprint_text};
 use crate::stdout::{
@@ -19,13 +21,13 @@ use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_model::data::RunData;
 use diskproof_model::errno;
 use diskproof_model::finding::{Finding, Severity};
-use diskproof_model::plan::Plan;
+use diskproof_model::plan::{METHOD_VERSION, Plan};
 use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
 use diskproof_model::units::format_duration;
 use diskproof_report::formats::format_of;
 use diskproof_report::{json, unmet_text};
 use std::cell::Cell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,99 +37,46 @@ const SAVE_POLL: Duration = Duration::from_millis(50);
 /// After Ctrl-C the program ends within two seconds: saving usually takes milliseconds.
 const SAVE_AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 
-/// What came of saving and printing.
-struct SaveResult {
-    outcome: anyhow::Result<()>,
-    /// Files on filesystems that hang.
-    hung: Vec<String>,
-    /// Whether a save was not done in time.
-    is_incomplete: bool,
-}
-
-/// Whether a record's page is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Page {
-    /// It is.
-    #[default]
-    Printed,
-    /// Somebody else prints the result.
-    Omitted,
-}
-
-/// Prints what follows the page of a record.
-pub(crate) type Then = Box<dyn Fn(&Record) -> anyhow::Result<()>>;
-
-/// Where a result goes, and what ends the wait for that.
-pub(super) struct ResultOutputs<'a> {
-    /// Files to save.
-    pub files: &'a OutputFiles<'a>,
-    /// The shared flags.
-    pub flags: &'a MeasuringFlags,
-    /// The tool whose text is printed instead of our page.
-    pub tool: Option<SharedPrinter>,
-    /// Whether our page is printed.
-    pub page: Page,
-    /// What follows our page.
-    pub then: Option<Then>,
-    /// The longest silence of a target.
-    pub stall_timeout: Duration,
-    /// Ctrl-C.
-    pub interrupt: &'a Interrupt,
-}
-
 /// Judges, saves and prints what was measured, and returns how the run ended.
 pub(super) fn conclude(
-    mut facts: RunFacts,
-    end: WatchdogResult,
-    conclusion: &ResultOutputs<'_>,
+    end: EndedRun,
+    flags: &MeasuringFlags,
+    outputs: &[PathBuf],
+    means: &Means,
 ) -> anyhow::Result<Exit> {
-    let &ResultOutputs {
-        files,
-        flags,
-        stall_timeout,
-        interrupt,
-        ..
-    } = conclusion;
-    facts.ended_early = match &end.ended {
-        Ok(ended_early) => ended_early.clone(),
-        Err(error) => Some(error.to_string()),
-    };
-    facts.partial = facts.ended_early.is_some();
-    facts.stalled = end.stalled.clone();
+    let (mut facts, interrupt) = (end.facts(), &end.interrupt);
     let wait = SaveWait {
-        limit: stall_timeout,
+        limit: end.stall_timeout,
         interrupt,
         interrupted: Cell::new(None),
     };
     if !facts.partial && !flags.history.no_history {
-        let earlier = runs_before(&facts, &flags.history, &wait);
-        facts.variation = RunVariation::Earlier(earlier);
+        facts.variation = RunVariation::Earlier(runs_before(&facts, &flags.history, &wait));
     }
     let data = &end.results.data;
     let record = Arc::new(judge(facts, data, &flags.expected));
-    let tool = conclusion.tool.as_ref();
-    let tool = tool.map(|tool| text_of_tool(tool, &record, &end, interrupt));
+    let tool = means.tool.as_ref();
+    let tool = tool.map(|tool| text_of_tool(&tool.printer, &record, &end));
     if tool.is_some() {
         note_unanswered(data, flags.verbosity());
     }
-    let mut saved = save_and_print(&record, files, (flags, tool, conclusion.page), &wait);
-    if let Some(then) = &conclusion.then {
-        saved.outcome = saved.outcome.and_then(|()| then(&record));
+    let (mut saved, hung_saves, is_incomplete) =
+        save_and_print(&record, outputs, (flags, tool, means.page), &wait);
+    if let Some(then) = &means.then {
+        saved = saved.and_then(|()| then(&record));
     }
-    let hung = [&end.hung[..], &saved.hung].concat();
+    let hung = [&end.hung[..], &hung_saves].concat();
     if !hung.is_empty() {
-        flags
-            .verbosity()
-            .note(&process_may_stay(&hung, &record.plan));
+        let text = process_may_stay(&hung, &record.plan);
+        flags.verbosity().note(&text);
         close_stdout();
     }
-    let failure = end.ended.err().map(Failure::Run);
-    let ended = exit_of(&record, failure, &end.hung, interrupt, flags.undecided);
+    let ended = exit_of(&record, end.ended, &end.hung, interrupt, flags.undecided);
     let ended = match (wait.interrupted_by(), ended) {
-        (Some(signal), Ok(Exit::Done)) if saved.is_incomplete => Ok(Exit::Signal(signal)),
+        (Some(signal), Ok(Exit::Done)) if is_incomplete => Ok(Exit::Signal(signal)),
         (_, ended) => ended,
     };
-    match (saved.outcome, ended) {
+    match (saved, ended) {
         (Ok(()), ended) => ended,
         (Err(error), Ok(exit)) if !matches!(exit, Exit::Signal(_)) => Err(error),
         // How the run ended decides.
@@ -139,18 +88,13 @@ pub(super) fn conclude(
 }
 
 /// What a tool prints at the end of its run.
-fn text_of_tool(
-    tool: &SharedPrinter,
-    record: &Record,
-    end: &WatchdogResult,
-    interrupt: &Interrupt,
-) -> ToolText {
+fn text_of_tool(tool: &SharedPrinter, record: &Record, end: &EndedRun) -> ToolText {
     let data = &end.results.data;
-    let is_interrupted = interrupt.signal().is_some();
-    let failed = FailedRequest::first_of(record);
+    let is_interrupted = end.interrupt.signal().is_some();
+    let failed = failed_request(record);
     let error = match &end.ended {
-        Err(error) => error.errno(),
-        Ok(_) => failed.as_ref().map(|failed| failed.errno.clone()),
+        Err(EarlyEnd::Error(error)) => error.errno(),
+        _ => failed.map(|(_, _, errno)| errno.to_owned()),
     };
     if let Some(files) = &data.files {
         tool.files_measured(files);
@@ -161,18 +105,29 @@ fn text_of_tool(
         is_interrupted,
         error.as_deref(),
     );
-    // An error that ended the run is printed with its remedy.
-    if let (Some(failed), Ok(_)) = (failed, &end.ended) {
-        text.stderr.insert_str(0, &failed.line(tool));
-    } else if let (Ok(Some(why)), false) = (&end.ended, is_interrupted) {
-        // The output of a tool may have nothing but zeros then.
-        let none = match has_completed(data) {
-            true => "",
-            false => "no request completed, so every figure is undecided. ",
-        };
-        text.stderr
-            .insert_str(0, &format!("{}: {none}{why}\n", tool.name));
-    }
+    let first = match (&end.ended, failed) {
+        // An error that ended the run is printed with its remedy.
+        (Err(EarlyEnd::Error(_)), _) => String::new(),
+        // `dd: error writing 'x': Disk quota exceeded (EDQUOT)`.
+        (_, Some((target, verb, errno))) => {
+            let output = tool.output.as_ref().map(|path| path.display().to_string());
+            let (target, text) = (output.as_deref().unwrap_or(target), errno::text(errno));
+            format!("{}: error {verb} '{target}': {text} ({errno})\n", tool.name)
+        }
+        (Err(EarlyEnd::Reason(why)), None) if !is_interrupted => {
+            let mut ops = data.measurements.iter().flat_map(|m| m.ops.values());
+            let has_completed =
+                ops.any(|op| op.count > 0) || data.surface.is_some() || data.files.is_some();
+            // The output of a tool may have nothing but zeros then.
+            let none = match has_completed {
+                true => "",
+                false => "no request completed, so every figure is undecided. ",
+            };
+            format!("{}: {none}{why}\n", tool.name)
+        }
+        _ => String::new(),
+    };
+    text.stderr.insert_str(0, &first);
     for finding in record.findings.iter().filter(|one| spoils_figures(one)) {
         let line = format!("{}: {}: {}\n", tool.name, finding.code, finding.claim);
         text.stderr.push_str(&line);
@@ -185,12 +140,6 @@ fn spoils_figures(finding: &Finding) -> bool {
     let is_health = |rule: &Rule| matches!(rule.check, Check::Health(_));
     let is_of_run = rule(&finding.code).is_some_and(|rule| !is_health(rule));
     is_of_run && finding.severity == Severity::Failure && finding.code != "io-errors"
-}
-
-/// Whether any request has.
-fn has_completed(data: &RunData) -> bool {
-    let mut ops = data.measurements.iter().flat_map(|m| m.ops.values());
-    ops.any(|op| op.count > 0) || data.surface.is_some() || data.files.is_some()
 }
 
 /// The output of another tool has no word for a rate that is not known.
@@ -209,7 +158,9 @@ fn note_unanswered(data: &RunData, verbosity: Verbosity) {
 
 /// Earlier runs of the same plan; none from a history that does not answer, which saving reports.
 fn runs_before(facts: &RunFacts, options: &HistoryOptions, wait: &SaveWait<'_>) -> Vec<Record> {
-    let (key, options) = (RunKey::of_facts(facts), options.clone());
+    let host = &facts.host.name;
+    let key = RunKey::new(&facts.plan, METHOD_VERSION, host, &facts.targets);
+    let options = options.clone();
     let found = Deferred::start_or_run(SAVE_THREAD, move || saved::runs_before(&key, &options));
     wait.wait(&found).unwrap_or_default()
 }
@@ -250,35 +201,42 @@ impl SaveWait<'_> {
     fn reason(&self, who: &str) -> String {
         match self.interrupted.get() {
             Some(_) => format!("{who} did not answer before Ctrl-C ended the wait"),
-            None => format!("{who} did not answer for {}", shown(self.limit)),
+            None => {
+                let limit = format_duration(self.limit.as_nanos() as u64);
+                format!("{who} did not answer for {limit}")
+            }
         }
     }
 }
 
 /// Saves the record to its files and to the history, then prints it. Each save has its own thread,
-/// so that one that fails or hangs does not keep the others from being done.
+/// so that one that fails or hangs does not keep the others from being done. Also returns the files
+/// on filesystems that hang, and whether a save was not done in time.
 fn save_and_print(
     record: &Arc<Record>,
-    files: &OutputFiles<'_>,
+    outputs: &[PathBuf],
     (flags, tool, shown): (&MeasuringFlags, Option<ToolText>, Page),
     wait: &SaveWait<'_>,
-) -> SaveResult {
+) -> (anyhow::Result<()>, Vec<String>, bool) {
     let verbosity = flags.verbosity();
-    let page = page(record, flags);
+    let mut page = record_page(record, flags.detail());
+    if flags.prints_commands() {
+        page = format!("{page}\n{}", commands_page(record));
+    }
     // Saved before it is printed: a reader that goes away, such as `head`, must not cost the
     // record.
-    let saves: Vec<_> = files
-        .paths()
-        .iter()
-        .map(|path| (path, start_save(record, path, verbosity)))
-        .collect();
+    let start_save = |path: &PathBuf| {
+        let (record, path) = (Arc::clone(record), path.clone());
+        Deferred::start_or_run(SAVE_THREAD, move || save_record(&record, &path, verbosity))
+    };
+    let saves: Vec<_> = outputs.iter().map(start_save).collect();
     let history = {
         let (record, page, options) = (Arc::clone(record), page.clone(), flags.history.clone());
         Deferred::start_or_run(SAVE_THREAD, move || saved::keep(&record, &page, &options))
     };
     let (mut outcome, mut hung) = (Ok(()), Vec::new());
     let (mut is_saved, mut is_incomplete) = (false, false);
-    for (path, save) in saves {
+    for (path, save) in outputs.iter().zip(saves) {
         let saved = wait.wait(&save).unwrap_or_else(|| {
             is_incomplete = true;
             if !is_pipe(path) {
@@ -286,7 +244,8 @@ fn save_and_print(
             }
             Err(save_timed_out(path, wait))
         });
-        is_saved |= saved.is_ok() && holds_record(path);
+        let is_record = format_of(path).is_some_and(|format| format.extension == ".json");
+        is_saved |= saved.is_ok() && is_record;
         outcome = outcome.and(saved);
     }
     let notes = wait.wait(&history).unwrap_or_else(|| {
@@ -309,18 +268,14 @@ fn save_and_print(
     if let Some(text) = &tool {
         eprint_text(&text.stderr);
     }
-    saved::print_notes(&notes, verbosity);
+    saved::print_notes("", &notes, verbosity);
     let printed = match printed {
         Err(error) if flags.prints_json() && is_closed_stdout(&error) => {
             closed_before_json(is_saved)
         }
         other => ignore_closed_pipe(other),
     };
-    SaveResult {
-        outcome: outcome.and(printed),
-        hung,
-        is_incomplete,
-    }
+    (outcome.and(printed), hung, is_incomplete)
 }
 
 /// The reader of `--json` closed the pipe before it had the record.
@@ -334,15 +289,6 @@ fn closed_before_json(is_saved: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn start_save(
-    record: &Arc<Record>,
-    path: &Path,
-    verbosity: Verbosity,
-) -> Deferred<anyhow::Result<()>> {
-    let (record, path) = (Arc::clone(record), path.to_owned());
-    Deferred::start_or_run(SAVE_THREAD, move || save_record(&record, &path, verbosity))
-}
-
 fn save_timed_out(path: &Path, wait: &SaveWait<'_>) -> anyhow::Error {
     let name = path.display();
     if is_pipe(path) {
@@ -354,20 +300,6 @@ fn save_timed_out(path: &Path, wait: &SaveWait<'_>) -> anyhow::Error {
         "-o {name}: the record was not saved: {reason}; {} may be left behind",
         temporary_path(path).display()
     )
-}
-
-fn shown(duration: Duration) -> String {
-    format_duration(duration.as_nanos() as u64)
-}
-
-/// What a run prints: its page, and the commands with `--commands`.
-fn page(record: &Record, flags: &MeasuringFlags) -> String {
-    let page = record_page(record, flags.detail());
-    if flags.prints_commands() {
-        format!("{page}\n{}", commands_page(record))
-    } else {
-        page
-    }
 }
 
 /// The work is done, and the process may last all the same.
@@ -394,19 +326,19 @@ pub(crate) fn process_may_stay(hung: &[String], plan: &Plan) -> String {
 /// The exit code of a run that has been printed.
 fn exit_of(
     record: &Record,
-    failure: Option<Failure>,
+    ended: Result<(), EarlyEnd>,
     hung: &[String],
     interrupt: &Interrupt,
     undecided: UndecidedMeans,
 ) -> anyhow::Result<Exit> {
-    match (failure, interrupt.signal()) {
-        (None, _) => {}
+    match (ended, interrupt.signal()) {
+        (Ok(()) | Err(EarlyEnd::Reason(_)), _) => {}
         // The user ended the wait.
-        (Some(failure @ Failure::Run(RunError::Stalled { .. })), Some(signal)) => {
-            eprint_line(&format!("error: {failure}"));
+        (Err(EarlyEnd::Error(error @ RunError::Stalled { .. })), Some(signal)) => {
+            eprint_line(&format!("error: {error}"));
             return Ok(Exit::Signal(signal));
         }
-        (Some(failure), _) => return Err(failure.into()),
+        (Err(EarlyEnd::Error(error)), _) => return Err(Failure::Run(error).into()),
     }
     Ok(match interrupt.signal() {
         Some(signal) if record.partial => Exit::Signal(signal),
@@ -436,86 +368,45 @@ fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {
     }
 }
 
-/// The first request that the target answered with an error.
-struct FailedRequest {
-    target: String,
-    /// What it did, such as `writing`.
-    verb: &'static str,
-    errno: String,
-}
-
-impl FailedRequest {
-    fn first_of(record: &Record) -> Option<Self> {
-        let of_workloads = record.measurements.iter().flat_map(|measured| {
-            measured.ops.iter().flat_map(move |(kind, op)| {
-                let errors = op.errors.keys();
-                errors.map(move |errno| (measured.target, kind.doing(), errno))
-            })
-        });
-        let of_files = record.files.iter().flat_map(|files| &files.steps);
-        let of_files = of_files.flat_map(|step| step.figures.errors.keys());
-        let surfaces = record.surface.iter();
-        let of_surface = surfaces.flat_map(|surface| surface.access_errors.keys());
-        let mut all = of_workloads
-            .chain(of_files.map(|errno| (0, "using files in", errno)))
-            .chain(of_surface.map(|errno| (0, "reading", errno)));
-        let (target, verb, errno) = all.next()?;
-        Some(Self {
-            target: record.plan.targets.get(target)?.clone(),
-            verb,
-            errno: errno.clone(),
+/// The first request that the target answered with an error: its target, what it did, such as
+/// `writing`, and the errno.
+fn failed_request(record: &Record) -> Option<(&str, &'static str, &str)> {
+    let of_workloads = record.measurements.iter().flat_map(|measured| {
+        measured.ops.iter().flat_map(move |(kind, op)| {
+            let errors = op.errors.keys();
+            errors.map(move |errno| (measured.target, kind.doing(), errno))
         })
-    }
-
-    /// `dd: error writing 'x': Disk quota exceeded (EDQUOT)`.
-    fn line(&self, tool: &SharedPrinter) -> String {
-        let Self {
-            target,
-            verb,
-            errno,
-        } = self;
-        let target = match &tool.output {
-            Some(path) => path.display().to_string(),
-            None => target.clone(),
-        };
-        let (tool, text) = (tool.name, errno::text(errno));
-        format!("{tool}: error {verb} '{target}': {text} ({errno})\n")
-    }
+    });
+    let of_files = record.files.iter().flat_map(|files| &files.steps);
+    let of_files = of_files.flat_map(|step| step.figures.errors.keys());
+    let surfaces = record.surface.iter();
+    let of_surface = surfaces.flat_map(|surface| surface.access_errors.keys());
+    let mut all = of_workloads
+        .chain(of_files.map(|errno| (0, "using files in", errno)))
+        .chain(of_surface.map(|errno| (0, "reading", errno)));
+    let (target, verb, errno) = all.next()?;
+    Some((record.plan.targets.get(target)?, verb, errno))
 }
 
 /// Whether the run ended early, or its target returned errors.
 pub(crate) fn has_errors(record: &Record) -> bool {
+    let has_measured = |measured: &MeasurementRecord| {
+        let verify = measured.verify.as_ref();
+        measured.errors_total() > 0 || verify.is_some_and(|verify| verify.wrong_blocks() > 0)
+    };
+    let mut steps = record.files.iter().flat_map(|files| &files.steps);
+    let surface = record.surface.as_ref();
+    let scan = surface.and_then(|surface| surface.scan.as_ref());
     record.partial
-        || has_surface_errors(record)
-        || has_file_errors(record)
-        || record.measurements.iter().any(has_measured_errors)
-}
-
-fn has_measured_errors(measured: &MeasurementRecord) -> bool {
-    let verify = measured.verify.as_ref();
-    measured.errors_total() > 0 || verify.is_some_and(|verify| verify.wrong_blocks() > 0)
+        || record.measurements.iter().any(has_measured)
+        || steps.any(|step| !step.figures.errors.is_empty())
+        || record.curve.iter().any(|point| point.errors > 0)
+        || surface.is_some_and(|surface| !surface.access_errors.is_empty())
+        || scan.is_some_and(|scan| scan.unreadable_bytes > 0)
 }
 
 /// Whether a check of earlier writes found none of them.
 fn has_verified_nothing(record: &Record) -> bool {
     let mut verified = record.measurements.iter().filter_map(|m| m.verify.as_ref());
     verified.any(|verify| verify.runs == Some(0) && verify.blocks > 0)
-}
-
-fn has_file_errors(record: &Record) -> bool {
-    let mut steps = record.files.iter().flat_map(|files| &files.steps);
-    steps.any(|step| !step.figures.errors.is_empty())
-}
-
-fn has_surface_errors(record: &Record) -> bool {
-    let surface = record.surface.as_ref();
-    let scan = surface.and_then(|surface| surface.scan.as_ref());
-    record.curve.iter().any(|point| point.errors > 0)
-        || surface.is_some_and(|surface| !surface.access_errors.is_empty())
-        || scan.is_some_and(|scan| scan.unreadable_bytes > 0)
-}
-
-/// Whether a saved file of this name holds the whole record.
-fn holds_record(path: &Path) -> bool {
-    format_of(path).is_some_and(|format| format.extension == ".json")
 }

@@ -1,7 +1,7 @@
 //! Carries out a plan of operations on many small files: makes their directory, shows the progress,
 //! keeps what is measured, and removes the directory.
 
-use super::run::{EndedEarly, INTERRUPTED, TargetRun};
+use super::run::{EarlyEnd, TargetRun};
 use crate::failure::Failure;
 use crate::live::Live;
 use crate::stderr::{ProgressLine, Verbosity, eprint_line};
@@ -13,8 +13,8 @@ use diskproof_model::file_measurement::{FileStepMeasurement, FilesMeasurement};
 use diskproof_model::files::FilesPlan;
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
 use diskproof_model::units::{counted, format_duration, format_percent, format_rate};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Part of a second over which the shown rate is taken.
@@ -25,18 +25,10 @@ const START_POLL: Duration = Duration::from_millis(100);
 impl TargetRun {
     /// Makes the directory of the files. What an earlier run left there is removed first. `None`
     /// where the disk needs longer than the run may last, or the user ended it.
-    pub(super) fn start_files(
-        &mut self,
-        live: &Live,
-        verbosity: Verbosity,
-    ) -> Result<Option<StartedTree>, Failure> {
+    pub(super) fn start_files(&mut self, live: &Live) -> Result<Option<StartedTree>, Failure> {
         let files = self.plan.files.as_ref();
-        let (folders, bytes_max) = files.map_or((1, 0), |plan| {
-            (
-                plan.directories,
-                plan.file_bytes_max.max(plan.file_bytes_min),
-            )
-        });
+        let folders = files.map_or(1, |plan| plan.directories);
+        let bytes_max = files.map_or(0, |plan| plan.file_bytes_max.max(plan.file_bytes_min));
         let Some(admission) = self.file_tree.take() else {
             let path = self.plan.targets.join(", ");
             return Err(Failure::Open(OpenError::NotScratch { path }));
@@ -58,7 +50,7 @@ impl TargetRun {
         self.has_files.store(started.is_ok(), Ordering::Relaxed);
         let started = started.map_err(Failure::Open)?;
         if let Some(files) = started.leftover_files {
-            verbosity.note(&format!(
+            self.verbosity.note(&format!(
                 "removed {}, left by a killed run with {}",
                 started.tree.path().display(),
                 counted(files, "file")
@@ -68,15 +60,10 @@ impl TargetRun {
     }
 
     /// Carries out the steps.
-    pub(super) fn files(
-        &mut self,
-        live: &mut Live,
-        started: StartedTree,
-        verbosity: Verbosity,
-    ) -> Result<EndedEarly, RunError> {
-        let plan = Arc::clone(&self.plan);
+    pub(super) fn files(&mut self, live: &mut Live, started: StartedTree) -> Result<(), EarlyEnd> {
+        let (plan, verbosity) = (Arc::clone(&self.plan), self.verbosity);
         let Some(plan) = &plan.files else {
-            return Ok(None);
+            return Ok(());
         };
         let leftover_files = started.leftover_files;
         let tree = Arc::new(started.tree);
@@ -90,9 +77,7 @@ impl TargetRun {
             if let (Verbosity::Lines, Some(line)) = (verbosity, step_line(plan, &files)) {
                 eprint_line(&line);
             }
-            let mut results = results
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
             results.data.files = Some(files);
         };
         self.results().step = Some("files".to_owned());
@@ -117,14 +102,11 @@ impl TargetRun {
             }
             self.has_files.store(false, Ordering::Relaxed);
         }
-        Ok(match ending {
-            Ok(FilesEnding::Complete) => None,
-            Ok(FilesEnding::Interrupted) | Err(RunError::Interrupted { .. }) => {
-                Some(INTERRUPTED.to_owned())
-            }
-            Ok(FilesEnding::Errors) => Some(self.files_failed(&path)),
-            Err(error) => return Err(error),
-        })
+        match ending? {
+            FilesEnding::Complete => Ok(()),
+            FilesEnding::Interrupted => Err(EarlyEnd::interrupted()),
+            FilesEnding::Errors => Err(self.files_failed(&path).into()),
+        }
     }
 
     /// The operation that failed, and what to do.
@@ -134,12 +116,8 @@ impl TargetRun {
         let Some(failed) = steps.find(|step| !step.op.errors.is_empty()) else {
             return format!("{path}: operations failed");
         };
-        let errors: Vec<String> = failed
-            .op
-            .errors
-            .iter()
-            .map(|(errno, count)| format!("{count} × {errno}"))
-            .collect();
+        let errors = failed.op.errors.iter();
+        let errors: Vec<String> = errors.map(|(errno, n)| format!("{n} × {errno}")).collect();
         format!(
             "{path}: '{}' failed after {} ({}); {}. The files of the test are removed",
             failed.step.name(),
@@ -167,13 +145,9 @@ fn step_line(plan: &FilesPlan, files: &FilesMeasurement) -> Option<String> {
     let rounds = plan.rounds as usize;
     let newest_end = |step: &&FileStepMeasurement| step.rounds.last().map(|round| round.start_ns);
     let step = files.steps.iter().max_by_key(newest_end)?;
-    (step.rounds.len() == rounds).then(|| {
-        format!(
-            "{}: {}/s",
-            step.step.name(),
-            format_rate(step.op.count as f64 * 1e9 / step.wall_ns.max(1) as f64)
-        )
-    })
+    let rate = step.op.count as f64 * 1e9 / step.wall_ns.max(1) as f64;
+    let is_over = step.rounds.len() == rounds;
+    is_over.then(|| format!("{}: {}/s", step.step.name(), format_rate(rate)))
 }
 
 /// Watches the steps.
@@ -199,10 +173,8 @@ impl FilesLive<'_> {
         }
         let spent_ns = self.started.elapsed().as_nanos() as u64;
         let left_ns = self.plan.time_ns.saturating_sub(spent_ns);
-        figures.push(format!(
-            "at most {} left",
-            format_duration(left_ns / 1_000_000_000 * 1_000_000_000)
-        ));
+        let left_ns = left_ns / 1_000_000_000 * 1_000_000_000;
+        figures.push(format!("at most {} left", format_duration(left_ns)));
         figures.extend(self.live.silence_text(progress));
         figures.join(", ")
     }

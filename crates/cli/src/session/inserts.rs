@@ -1,11 +1,11 @@
 //! INSERTs of a temporary PostgreSQL server in the target, before and after the workloads of the
 //! plan: the disk may drift meanwhile, and both halves together see the same disk as the workloads.
 
-use super::prepare::MeasuringJob;
-use super::ready::ReadyRun;
-use super::run::{EndedEarly, INTERRUPTED, TargetRun};
-use super::trials::{self, Trials};
-use super::watchdog::WatchdogResult;
+use super::prepare::{MeasuringJob, ReadyRun};
+use super::run::{EarlyEnd, TargetRun};
+use super::slices::shuffle;
+use super::trials::{self, ServerBench, Trials};
+use super::watchdog::EndedRun;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::live::Live;
@@ -64,36 +64,32 @@ struct ServerEnd {
 }
 
 /// Measures the workloads of the plan and its INSERTs.
-pub(super) fn carry_out(
-    ready: ReadyRun<'_>,
-    programs: Programs,
-) -> Result<WatchdogResult, Failure> {
-    let Some(target) = ready.identities.first().cloned() else {
-        return ready.run(Box::new(TargetRun::run));
+pub(super) fn carry_out(ready: ReadyRun, programs: Programs) -> Result<EndedRun, Failure> {
+    let plan = ready.work.plan.postgres.clone();
+    let Some((target, plan)) = ready.facts.targets.first().cloned().zip(plan) else {
+        return ready.run(TargetRun::run);
     };
     let server = Arc::new(Mutex::new(ServerEnd::default()));
+    let end = ready.live.announced_end;
     let job = ServerJob {
-        stop: stop_check(ready.interrupt, &ready.live),
-        end: ready
-            .live
-            .announced_end()
-            .map(|end| end + REMOVAL_AFTER_END),
+        stop: stop_check(&ready.interrupt, end),
+        end: end.map(|end| end + REMOVAL_AFTER_END),
         target,
+        plan,
         programs,
-        verbosity: ready.deadline.verbosity,
         server: Arc::clone(&server),
     };
     let path = job.target.path.clone();
-    let mut ended = ready.run(Box::new(move |run, live| job.carry_out(run, live)))?;
+    let mut end = ready.run(move |run, live| job.carry_out(run, live))?;
     let mut server = lock(&server);
     if let Some(error) = server.failed.take() {
         return Err(error.into());
     }
     if server.exists {
         let left = PostgresError::removed_later(Path::new(&path));
-        ended.ended = ended.ended.map(|why| Some(join(why, &left)));
+        end.ended = and_left(end.ended, &left);
     }
-    Ok(ended)
+    Ok(end)
 }
 
 fn lock(server: &Mutex<ServerEnd>) -> MutexGuard<'_, ServerEnd> {
@@ -101,11 +97,12 @@ fn lock(server: &Mutex<ServerEnd>) -> MutexGuard<'_, ServerEnd> {
 }
 
 /// A cluster that stays is no less important than what ended the run.
-fn join(ended: EndedEarly, left: &PostgresError) -> String {
-    match ended {
-        Some(why) => format!("{why}. {left}"),
-        None => left.to_string(),
-    }
+fn and_left(ended: Result<(), EarlyEnd>, left: &PostgresError) -> Result<(), EarlyEnd> {
+    Err(match ended {
+        Ok(()) => left.to_string().into(),
+        Err(EarlyEnd::Reason(why)) => format!("{why}. {left}").into(),
+        Err(error) => error,
+    })
 }
 
 /// The cluster is removed, and what another program put into its directory stays.
@@ -116,39 +113,31 @@ fn warn(stays: &OpenError) {
 /// What is done on the thread of the run.
 struct ServerJob {
     target: TargetIdentity,
+    plan: PostgresPlan,
     programs: Programs,
     stop: StopCheck,
     /// When the removal of the cluster is waited for no longer.
     end: Option<Instant>,
-    verbosity: Verbosity,
     server: Arc<Mutex<ServerEnd>>,
 }
 
 impl ServerJob {
-    fn carry_out(self, run: &mut TargetRun, live: &mut Live) -> Result<EndedEarly, RunError> {
+    fn carry_out(self, run: &mut TargetRun, live: &mut Live) -> Result<(), EarlyEnd> {
         if let Some(why) = too_slow(run, live)? {
-            self.verbosity.note(&why);
-            return Ok(run.run(live)?.or(Some(why)));
+            run.verbosity.note(&why);
+            run.run(live)?;
+            return Err(why.into());
         }
-        self.verbosity
-            .note("starting a temporary PostgreSQL server");
+        run.verbosity.note("starting a temporary PostgreSQL server");
         run.results().step = Some("the start of PostgreSQL".to_owned());
         lock(&self.server).exists = true;
-        let size_bytes = server_bytes(run.plan.postgres.as_ref());
-        let cluster = match self.start(size_bytes, &live.heartbeat()) {
+        let cluster = match self.start(run, &live.heartbeat()) {
             Ok(cluster) => cluster,
-            Err(error) => return Ok(self.not_started(error, live)),
+            Err(error) => return self.not_started(error, live),
         };
-        let mut inserts = Inserts::new(
-            run,
-            live,
-            &cluster,
-            (Arc::clone(&self.stop), self.verbosity),
-        );
-        let ended = match inserts.surround(run, live) {
-            Ok(None) => Ok(inserts.try_settings(run, live, &self.target)),
-            other => other,
-        };
+        let mut inserts = Inserts::new(run, live, &cluster, &self);
+        let ended = inserts.surround(run, live);
+        let ended = ended.and_then(|()| inserts.try_settings(run, live, &self.target));
         live.look_at_end();
         let removed = cluster.end(self.end);
         lock(&self.server).exists = false;
@@ -158,19 +147,20 @@ impl ServerJob {
                 warn(&error);
                 ended
             }
-            Err(error) => ended.map(|ended| Some(join(ended, &error))),
+            Err(error) => and_left(ended, &error),
         }
     }
 
     /// initdb may take longer than a silence that means a hang, and has a limit of its own.
-    fn start(&self, size_bytes: u64, heartbeat: &Heartbeat) -> Result<Cluster, PostgresError> {
+    fn start(&self, run: &TargetRun, heartbeat: &Heartbeat) -> Result<Cluster, PostgresError> {
+        let size_bytes = server_bytes(Some(&self.plan));
         let (stop, heartbeat) = (Arc::clone(&self.stop), heartbeat.clone());
         let stop: StopCheck = Arc::new(move || {
             heartbeat.beat();
             stop()
         });
         if let Some(path) = remove_leftover(Path::new(&self.target.path))? {
-            self.verbosity.note(&format!(
+            run.verbosity.note(&format!(
                 "{}: removed the temporary PostgreSQL cluster of an earlier run",
                 path.display()
             ));
@@ -188,7 +178,7 @@ impl ServerJob {
     }
 
     /// Nothing was measured yet.
-    fn not_started(self, error: PostgresError, live: &mut Live) -> EndedEarly {
+    fn not_started(self, error: PostgresError, live: &mut Live) -> Result<(), EarlyEnd> {
         let mut server = lock(&self.server);
         server.exists = false;
         let error = match error {
@@ -201,12 +191,12 @@ impl ServerJob {
         match error {
             PostgresError::Stopped => {
                 live.look_at_end();
-                return Some(INTERRUPTED.to_owned());
+                return Err(EarlyEnd::interrupted());
             }
-            PostgresError::NotRemoved { .. } => return Some(error.to_string()),
+            PostgresError::NotRemoved { .. } => return Err(error.to_string().into()),
             error => server.failed = Some(error),
         }
-        None
+        Ok(())
     }
 }
 
@@ -235,8 +225,8 @@ fn too_slow(work: &mut TargetRun, live: &mut Live) -> Result<Option<String>, Run
 }
 
 /// Stops at Ctrl-C, and once the announced time is clearly over.
-fn stop_check(interrupt: &Interrupt, live: &Live) -> StopCheck {
-    let (interrupt, end) = (interrupt.clone(), live.announced_end());
+fn stop_check(interrupt: &Interrupt, end: Option<Instant>) -> StopCheck {
+    let interrupt = interrupt.clone();
     let is_over = move || end.is_some_and(|end| Instant::now() >= end);
     Arc::new(move || interrupt.signal().is_some() || is_over())
 }
@@ -245,30 +235,14 @@ fn stop_check(interrupt: &Interrupt, live: &Live) -> StopCheck {
 struct Inserts<'a> {
     plan: PostgresPlan,
     seed: u64,
-    cluster: &'a Cluster,
-    stop: StopCheck,
-    heartbeat: Heartbeat,
-    line: Option<ProgressLine>,
+    bench: ServerBench<'a>,
     /// Rounds so far.
     rounds: u64,
 }
 
 impl<'a> Inserts<'a> {
-    fn new(
-        run: &TargetRun,
-        live: &Live,
-        cluster: &'a Cluster,
-        (stop, verbosity): (StopCheck, Verbosity),
-    ) -> Self {
-        let empty = PostgresPlan {
-            programs: String::new(),
-            version: String::new(),
-            loads: Vec::new(),
-            rounds: 0,
-            slice_ns: 0,
-            trial: None,
-        };
-        let plan = run.plan.postgres.clone().unwrap_or(empty);
+    fn new(run: &TargetRun, live: &Live, cluster: &'a Cluster, job: &ServerJob) -> Self {
+        let plan = job.plan.clone();
         let measurement = |load: &PostgresLoad| LoadMeasurement {
             load: load.clone(),
             slices: Vec::new(),
@@ -282,25 +256,22 @@ impl<'a> Inserts<'a> {
         Self {
             plan,
             seed: run.plan.seed,
-            cluster,
-            stop,
-            heartbeat: live.heartbeat(),
-            line: (verbosity == Verbosity::Terminal).then(ProgressLine::default),
+            bench: ServerBench {
+                cluster,
+                stop: Arc::clone(&job.stop),
+                heartbeat: live.heartbeat(),
+                line: (run.verbosity == Verbosity::Terminal).then(ProgressLine::default),
+            },
             rounds: 0,
         }
     }
 
     /// Half of the rounds, the workloads of the plan, the other half.
-    fn surround(&mut self, run: &mut TargetRun, live: &mut Live) -> Result<EndedEarly, RunError> {
-        if let Some(ended) = self.half(run) {
-            return Ok(Some(ended));
-        }
-        let ended = run.run(live)?;
-        if ended.is_some() {
-            return Ok(ended);
-        }
+    fn surround(&mut self, run: &mut TargetRun, live: &mut Live) -> Result<(), EarlyEnd> {
+        self.half(run)?;
+        run.run(live)?;
         live.finish();
-        Ok(self.half(run))
+        self.half(run)
     }
 
     /// The settings of the plan, after its workloads.
@@ -309,65 +280,52 @@ impl<'a> Inserts<'a> {
         run: &TargetRun,
         live: &Live,
         identity: &TargetIdentity,
-    ) -> EndedEarly {
-        let mut plan = self.plan.trial.clone()?;
-        if let Some(end) = live.announced_end() {
+    ) -> Result<(), EarlyEnd> {
+        let Some(mut plan) = self.plan.trial.clone() else {
+            return Ok(());
+        };
+        if let Some(end) = live.announced_end {
             // What came before may have taken longer than planned.
             let left = end.saturating_duration_since(Instant::now());
-            plan.time_ns = plan
-                .time_ns
-                .min((left.as_nanos() as u64).max(plan.time_ns / 4));
+            let left_ns = (left.as_nanos() as u64).max(plan.time_ns / 4);
+            plan.time_ns = plan.time_ns.min(left_ns);
         }
         let mut trials = Trials {
             plan,
             order: Random::new(self.seed, trials::ORDER_STREAM),
-            cluster: self.cluster,
+            bench: &mut self.bench,
             identity,
-            stop: StopCheck::clone(&self.stop),
-            heartbeat: self.heartbeat.clone(),
-            line: self.line.take(),
         };
         let tried = trials.run(run);
-        self.ended(tried)
+        tried.map_err(|error| self.why(error))
     }
 
     /// Why the server's part ended early.
-    fn ended(&self, result: Result<(), PostgresError>) -> EndedEarly {
-        match result {
-            Ok(()) => None,
-            Err(PostgresError::Stopped) => Some(INTERRUPTED.to_owned()),
-            Err(error) => Some(self.cluster.explain(error).to_string()),
+    fn why(&self, error: PostgresError) -> EarlyEnd {
+        match error {
+            PostgresError::Stopped => EarlyEnd::interrupted(),
+            error => self.bench.cluster.explain(error).to_string().into(),
         }
     }
 
-    fn half(&mut self, run: &TargetRun) -> EndedEarly {
+    fn half(&mut self, run: &TargetRun) -> Result<(), EarlyEnd> {
         run.results().step = Some("the INSERTs of PostgreSQL".to_owned());
         for _ in 0..self.plan.rounds {
             let result = self.round(run);
-            if let Some(line) = &mut self.line {
-                line.clear();
-            }
-            let ended = self.ended(result);
-            if ended.is_some() {
-                return ended;
-            }
+            self.bench.clear();
+            result.map_err(|error| self.why(error))?;
         }
-        None
+        Ok(())
     }
 
     fn round(&mut self, run: &TargetRun) -> Result<(), PostgresError> {
         let mut random = Random::new(self.seed, ORDER_STREAM + self.rounds);
         self.rounds += 1;
         let mut order: Vec<usize> = (0..self.plan.loads.len()).collect();
-        for last in (1..order.len()).rev() {
-            order.swap(last, random.below(last as u64 + 1) as usize);
-        }
-        self.cluster.recycle(&self.stop)?;
+        shuffle(&mut order, &mut random);
+        self.bench.cluster.recycle(&self.bench.stop)?;
         for index in order {
             self.slice(index, run)?;
-            if (self.stop)() {
-                return Err(PostgresError::Stopped);
-            }
         }
         Ok(())
     }
@@ -381,30 +339,14 @@ impl<'a> Inserts<'a> {
             by_pgbench: asked.pgbench,
             commit_delay_us: None,
         };
-        let (heartbeat, line, name) = (&self.heartbeat, &mut self.line, &asked.name);
-        let mut last = 0;
-        let mut progress = |count: u64| {
-            if count != last {
-                heartbeat.beat();
-            }
-            last = count;
-            if let Some(line) = line.as_mut().filter(|line| line.is_due()) {
-                line.show(&format!("PostgreSQL {name}"));
-            }
-        };
-        let time = Duration::from_nanos(self.plan.slice_ns);
-        let result = self
-            .cluster
-            .run_load(&load, time, &self.stop, &mut progress)?;
-        self.heartbeat.beat();
-        if (self.stop)() {
-            return Err(PostgresError::Stopped);
-        }
+        let (time, what) = (
+            Duration::from_nanos(self.plan.slice_ns),
+            format!("PostgreSQL {}", asked.name),
+        );
+        let result = self.bench.run_load(&load, time, &what)?;
         let mut results = run.results();
-        let Some(measured) = results.data.postgres.as_mut() else {
-            return Ok(());
-        };
-        if let Some(measured) = measured.loads.get_mut(index) {
+        let all = results.data.postgres.as_mut();
+        if let Some(measured) = all.and_then(|all| all.loads.get_mut(index)) {
             measured.latency.merge(&result.latency);
             measured.slices.push(PostgresSlice {
                 commits: result.commits,

@@ -1,90 +1,43 @@
 //! A run from its plan to its exit code: prepared, carried out under a watchdog, concluded.
 
 use super::carry_out::{Means, carry_out};
-use super::conclude::{Page, ResultOutputs, Then, conclude};
-use super::prepare::{MeasuringJob, refuse_target_as_output, rehearse};
-use super::ready::{Conditions, measure_prepared};
+use super::conclude::conclude;
+use super::inserts::admit_server;
+use super::prepare::{MeasuringJob, prepare, refuse_targets_as_outputs, rehearse};
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
-use crate::output_files::OutputFiles;
+use crate::output_files::{Trial, check_outputs};
 use crate::stall_timeout::stall_timeout;
 use crate::stdout::print_plan;
-use crate::tool_lines::SharedPrinter;
 use diskproof_model::plan::Plan;
-use diskproof_model::target::TargetIdentity;
 use diskproof_report::formats::format_of;
 use std::path::PathBuf;
 
-/// How the result of a run is shown.
-#[derive(Default)]
-pub(crate) struct Presentation {
-    /// The tool whose text is printed instead of our page.
-    pub tool: Option<ToolRun>,
-    /// Whether our page is printed where there is no text of a tool.
-    pub page: Page,
-    /// What follows the page.
-    pub then: Option<Then>,
-}
-
-/// A run whose output is that of another tool.
-pub(crate) struct ToolRun {
-    /// Its output.
-    pub printer: SharedPrinter,
-    /// The name under which the scratch file stays in its directory.
-    pub kept_name: Option<String>,
-}
-
-/// Prepares, measures and concludes; or only shows the plan.
-pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
-    measure_by(job, Means::default(), Presentation::default())
-}
-
-/// As [`measure`], by these means and with this presentation.
-pub(crate) fn measure_by(
-    job: MeasuringJob<'_>,
-    means: Means,
-    presentation: Presentation,
-) -> anyhow::Result<Exit> {
-    means.admit(&job)?;
+/// Prepares, measures by these means, and concludes; or only shows the plan.
+pub(crate) fn measure(job: MeasuringJob<'_>, mut means: Means) -> anyhow::Result<Exit> {
+    if means.server.is_some() {
+        admit_server(&job)?;
+    }
     let flags = job.flags;
     let outputs = flags.files();
     refuse_format_of_sweep(&job.plan, &outputs)?;
     let consent = flags.destructive.consent(&job.identities)?;
+    let trial = match flags.dry_run {
+        true => Trial::Permission,
+        false => Trial::Create,
+    };
+    check_outputs(&outputs, trial)?;
+    refuse_targets_as_outputs(&outputs, &job.identities)?;
     if flags.dry_run {
-        check_outputs(OutputFiles::check(&outputs), &outputs, &job.identities)?;
         return dry_run(&job);
     }
-    let interrupt = Interrupt::listen()?;
-    let stall_timeout = stall_timeout()?;
-    let files = OutputFiles::prepare(&outputs);
-    let files = check_outputs(files, &outputs, &job.identities)?;
-    let (tool, kept_name) = match presentation.tool {
-        Some(tool) => (Some(tool.printer), tool.kept_name),
-        None => (None, None),
-    };
-    let tool = tool.filter(|_| !flags.prints_json());
-    let conditions = Conditions {
-        consent,
-        stall_timeout,
-        interrupt: &interrupt,
-        tool: tool.clone(),
-        kept_name: kept_name.as_deref(),
-    };
-    let (facts, mut end) = measure_prepared(job, conditions, |ready| carry_out(ready, means))?;
+    let kept_name = means.tool.as_ref().and_then(|tool| tool.kept_name.clone());
+    means.tool.take_if(|_| flags.prints_json());
+    let (interrupt, stall_timeout) = (Interrupt::listen()?, stall_timeout()?);
+    let ready = prepare(job, consent, stall_timeout, kept_name.as_deref(), interrupt)?;
+    let mut end = carry_out(ready, &mut means)?;
     let not_restored = end.results.not_restored.take();
-    let exit = conclude(
-        facts,
-        end,
-        &ResultOutputs {
-            files: &files,
-            flags,
-            tool,
-            page: presentation.page,
-            then: presentation.then,
-            stall_timeout,
-            interrupt: &interrupt,
-        },
-    )?;
+    let exit = conclude(end, flags, &outputs, &means)?;
     // However else the run ended.
     match not_restored {
         Some(error) => Err(Failure::WriteCache(error).into()),
@@ -112,17 +65,4 @@ fn refuse_format_of_sweep(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failur
         ))),
         _ => Ok(()),
     }
-}
-
-/// Refuses outputs that cannot be written, and those that are a target.
-fn check_outputs<T>(
-    checked: Result<T, Failure>,
-    outputs: &[PathBuf],
-    identities: &[TargetIdentity],
-) -> Result<T, Failure> {
-    let checked = checked?;
-    for path in outputs {
-        refuse_target_as_output(path, identities)?;
-    }
-    Ok(checked)
 }

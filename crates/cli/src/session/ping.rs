@@ -2,14 +2,13 @@
 //! percentiles so far on the terminal. Ends the ping when a request took too long, or when the
 //! reader of the lines has gone.
 
-use super::run::{EndedEarly, INTERRUPTED, TargetRun};
+use super::run::{EarlyEnd, TargetRun};
 use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::request_printer::RequestPrinter;
 use crate::stderr::{Verbosity, eprint_line};
-use crate::stdout::write_in_locale;
-use crate::tool_lines::SharedPrinter;
-use diskproof_engine::RunError;
+use crate::stdout::page_in_locale;
+use crate::tool_lines::{SharedPrinter, ToolLines};
 use diskproof_model::group::Group;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{OpKind, StopReason};
@@ -22,91 +21,70 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-/// What a ping prints while it goes on.
-pub(crate) struct PingLines {
-    /// The lines of the requests; `None`: no lines.
-    pub lines: Option<RequestLines>,
-    /// How much goes to stderr.
-    pub verbosity: Verbosity,
-}
-
-impl PingLines {
-    /// Starts the thread that prints.
-    pub(super) fn start(self, interrupt: &Interrupt) -> io::Result<PingOutput> {
-        Ok(PingOutput {
-            lines: self.lines,
-            verbosity: self.verbosity,
-            tool: None,
-            printer: RequestPrinter::start()?,
-            interrupt: interrupt.clone(),
-        })
-    }
-}
-
 /// Where the lines go.
 pub(super) struct PingOutput {
+    /// The lines of the requests; `None`: no lines.
     lines: Option<RequestLines>,
     /// The tool whose text is printed.
     tool: Option<SharedPrinter>,
-    verbosity: Verbosity,
     printer: RequestPrinter,
     interrupt: Interrupt,
 }
 
 impl PingOutput {
-    /// Prints the text of a tool, behind what this printer has printed of it so far.
-    pub(super) fn follow_tool(&mut self, tool: SharedPrinter, printer: RequestPrinter) {
-        self.tool = Some(tool);
-        self.printer = printer;
+    /// Starts the thread that prints, unless that of the tool's text does.
+    pub(super) fn start(
+        lines: Option<RequestLines>,
+        tool: Option<ToolLines>,
+        interrupt: Interrupt,
+    ) -> io::Result<Self> {
+        let (tool, printer) = match tool {
+            Some(tool) => (Some(tool.printer), tool.lines),
+            None => (None, RequestPrinter::start()?),
+        };
+        Ok(Self {
+            lines,
+            tool,
+            printer,
+            interrupt,
+        })
     }
 }
 
 impl TargetRun {
     /// Sends the requests of the plan's only workload.
-    pub(super) fn ping(
-        &mut self,
-        live: &mut Live,
-        output: PingOutput,
-    ) -> Result<EndedEarly, RunError> {
+    pub(super) fn ping(&mut self, live: &mut Live, output: PingOutput) -> Result<(), EarlyEnd> {
         let plan = Arc::clone(&self.plan);
         let Some((workload, ping)) = plan.workloads.first().zip(plan.ping.as_ref()) else {
-            return Ok(None);
+            return Ok(());
         };
         live.begin(Group::alone(workload), None);
         self.results().step = Some(workload.name.clone());
         let heartbeat = live.heartbeat();
-        let mut watch = PingLive::new(&plan, live, output);
-        let measured = self
-            .session
-            .ping((workload, ping), &mut self.targets, &mut watch);
-        let PingLive {
-            output, too_slow, ..
-        } = watch;
-        let PingOutput {
-            printer,
-            interrupt,
-            verbosity,
-            ..
-        } = output;
-        printer.finish(&interrupt, &heartbeat, verbosity);
-        if let Some(text) = too_slow {
+        let mut watch = PingLive {
+            plan: &plan,
+            live,
+            output,
+            verbosity: self.verbosity,
+            so_far: BTreeMap::new(),
+            latencies: LatencyHistogram::new(),
+            failed: 0,
+            has_begun: false,
+            too_slow: None,
+        };
+        let what = (workload, ping);
+        let measured = self.session.ping(what, &mut self.targets, &mut watch);
+        let output = watch.output;
+        let (interrupt, verbosity) = (&output.interrupt, self.verbosity);
+        output.printer.finish(interrupt, &heartbeat, verbosity);
+        if let Some(text) = watch.too_slow {
             eprint_line(&text);
         }
-        let measured = match measured {
-            Err(RunError::Interrupted { .. }) => return Ok(Some(INTERRUPTED.to_owned())),
-            other => other?,
-        };
-        let ended = self.ended_early(&measured);
+        let measured = measured?;
+        let ended = self.check(&measured);
         self.add(measured);
-        Ok(ended)
+        ended
     }
-}
-
-/// Requests of one kind to one target that count.
-#[derive(Debug, Clone, Copy, Default)]
-struct SoFar {
-    count: u64,
-    sum_ns: f64,
 }
 
 /// Watches a ping.
@@ -114,8 +92,10 @@ struct PingLive<'a> {
     plan: &'a Plan,
     live: &'a mut Live,
     output: PingOutput,
-    /// By target and kind of operation.
-    so_far: BTreeMap<(usize, OpKind), SoFar>,
+    verbosity: Verbosity,
+    /// By target and kind of operation, the number of requests that count, and their time in
+    /// nanoseconds.
+    so_far: BTreeMap<(usize, OpKind), (u64, f64)>,
     /// Of all targets.
     latencies: LatencyHistogram,
     failed: u64,
@@ -125,31 +105,14 @@ struct PingLive<'a> {
     too_slow: Option<String>,
 }
 
-impl<'a> PingLive<'a> {
-    fn new(plan: &'a Plan, live: &'a mut Live, output: PingOutput) -> Self {
-        Self {
-            plan,
-            live,
-            output,
-            so_far: BTreeMap::new(),
-            latencies: LatencyHistogram::new(),
-            failed: 0,
-            has_begun: false,
-            too_slow: None,
-        }
-    }
-
+impl PingLive<'_> {
     fn print(&self, write: impl FnOnce(&RequestLines, &mut dyn io::Write) -> io::Result<()>) {
         let Some(lines) = &self.output.lines else {
             return;
         };
-        let mut text = Vec::new();
-        let written = write_in_locale(&mut text, |out| write(lines, out));
-        if written.is_ok()
-            && let Ok(text) = String::from_utf8(text)
-        {
-            self.output.printer.line(text);
-        }
+        self.output
+            .printer
+            .line(page_in_locale(|out| write(lines, out)));
     }
 
     /// The first request has ended: erases what the layout shows, and prints the scale of the bars.
@@ -163,13 +126,10 @@ impl<'a> PingLive<'a> {
 
     /// Notes a request that took longer than the user allows.
     fn judge(&mut self, target: usize, request: &SingleRequest) {
-        let limit_ns = self
-            .plan
-            .ping
-            .as_ref()
-            .and_then(|ping| ping.abort_above_ns)
-            .filter(|limit_ns| request.counts() && request.latency_ns > *limit_ns);
-        if let Some(limit_ns) = limit_ns
+        let ping = self.plan.ping.as_ref();
+        if let Some(limit_ns) = ping.and_then(|ping| ping.abort_above_ns)
+            && request.counts()
+            && request.latency_ns > limit_ns
             && self.too_slow.is_none()
         {
             let path = self.plan.targets.get(target).map_or("", String::as_str);
@@ -190,11 +150,9 @@ impl<'a> PingLive<'a> {
         };
         let mut figures = vec![counted(self.latencies.count(), "request")];
         if self.latencies.count() > 0 {
+            let mean_ns = self.latencies.mean_ns().round() as u64;
             figures.extend([
-                format!(
-                    "mean {}",
-                    format_latency(self.latencies.mean_ns().round() as u64)
-                ),
+                format!("mean {}", format_latency(mean_ns)),
                 format!("p50 {}", of(0.5)),
                 format!("p99 {}", of(0.99)),
                 format!("max {}", format_latency(self.latencies.max_ns())),
@@ -216,7 +174,7 @@ impl Watch for PingLive<'_> {
         if progress.phase != Phase::Measure {
             return self.live.tick(progress);
         }
-        if self.output.verbosity == Verbosity::Terminal {
+        if self.verbosity == Verbosity::Terminal {
             self.output.printer.reading(self.reading(progress));
         }
         self.live.tick_silently(progress)
@@ -231,11 +189,8 @@ impl PingWatch for PingLive<'_> {
     fn request(&mut self, target: usize, request: &SingleRequest) {
         self.begin();
         let key = (target, request.op);
-        let mean_ns = self
-            .so_far
-            .get(&key)
-            .filter(|so_far| so_far.count > 0)
-            .map(|so_far| so_far.sum_ns / so_far.count as f64);
+        let so_far = self.so_far.get(&key);
+        let mean_ns = so_far.map(|(count, sum_ns)| sum_ns / *count as f64);
         self.print(|lines, out| lines.write((target, request), mean_ns, out));
         if let Some(tool) = &self.output.tool {
             let text = tool.request(request);
@@ -247,9 +202,9 @@ impl PingWatch for PingLive<'_> {
             self.failed += 1;
         }
         if request.counts() {
-            let so_far = self.so_far.entry(key).or_default();
-            so_far.count += 1;
-            so_far.sum_ns += request.latency_ns as f64;
+            let (count, sum_ns) = self.so_far.entry(key).or_default();
+            *count += 1;
+            *sum_ns += request.latency_ns as f64;
             self.latencies.record(request.latency_ns);
         }
         self.judge(target, request);

@@ -5,27 +5,29 @@ use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
 use crate::health::{read_health, warn_of_failing};
 use crate::inspection;
-use crate::provenance::{run_id, timestamp};
+use crate::interrupt::Interrupt;
+use crate::live::Live;
+use crate::provenance::{run_id, timestamp, tool};
 use crate::saved::refuse_foreign_history;
 use diskproof_analysis::expect::{Expected, Quantity};
 use diskproof_analysis::judge::{RunFacts, RunVariation};
 use diskproof_analysis::promised::{Promised, promised};
 use diskproof_device::{
-    Admission, Consent, Intent, OpenError, OpenTarget, READ_BYTES_MIN, admit_requests, host_facts,
+    Admission, Consent, Intent, MachineCpuTime, OpenError, OpenTarget, READ_BYTES_MIN,
+    admit_requests, host_facts,
 };
 use diskproof_engine::{Session, measure_clock};
 use diskproof_model::figure::Part;
 use diskproof_model::files::FileStep;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Order, Plan, Workload};
-use diskproof_model::record::Tool;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_report::terminal::budget_line;
-use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::fs::{Access, AtFlags, CWD, accessat, major, minor};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,31 +45,60 @@ pub(crate) struct MeasuringJob<'a> {
     pub flags: &'a MeasuringFlags,
 }
 
-/// A run that is ready to start.
-pub(crate) struct Prepared {
+impl<'a> MeasuringJob<'a> {
+    /// With the remark of the flags.
+    pub(crate) fn new(
+        plan: Plan,
+        identities: Vec<TargetIdentity>,
+        filling: Filling,
+        flags: &'a MeasuringFlags,
+    ) -> Self {
+        Self {
+            plan,
+            identities,
+            filling,
+            note: flags.note.clone(),
+            flags,
+        }
+    }
+}
+
+/// A run that is ready to be carried out.
+pub(crate) struct ReadyRun {
     /// The open targets and what to do with them.
     pub work: TargetRun,
+    /// What it shows.
+    pub live: Live,
     /// The record's facts; how the run ends is added later.
     pub facts: RunFacts,
     /// Files of our own, to be marked as such at the end.
     pub own_files: Vec<OpenTarget>,
+    /// The longest silence of a target.
+    pub stall_timeout: Duration,
+    /// Ctrl-C.
+    pub interrupt: Interrupt,
+    /// What the user released.
+    pub consent: Consent,
+    /// The machine's CPU time so far.
+    pub start: Option<MachineCpuTime>,
 }
 
 /// Admits and opens the targets, reads their health, and measures the clock. A scratch file with a
 /// name stays in its directory.
 pub(crate) fn prepare(
     job: MeasuringJob<'_>,
-    consent: &Consent,
+    consent: Consent,
     stall_timeout: Duration,
     kept_name: Option<&str>,
-) -> Result<Prepared, Failure> {
+    interrupt: Interrupt,
+) -> Result<ReadyRun, Failure> {
     let (flags, verbosity) = (job.flags, job.flags.verbosity());
     // A load that follows another one has been identified before it.
     inspection::begin(Path::new(&job.plan.targets.join(", ")), verbosity);
     raise_descriptor_limit();
     refuse_foreign_history(&flags.history)?;
     let mut file_tree = None;
-    let admissions = admit_all(&job.plan, &job.identities, &flags.expected, consent)?;
+    let admissions = admit_all(&job.plan, &job.identities, &flags.expected, &consent)?;
     for hint in admissions.iter().filter_map(Admission::hint) {
         verbosity.note(&hint);
     }
@@ -101,31 +132,43 @@ pub(crate) fn prepare(
         has_files: Arc::default(),
         results: Arc::default(),
         first_writes: Vec::new(),
-    };
-    let tool = Tool {
-        name: "diskproof".to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        verbosity,
     };
     let facts = RunFacts {
-        tool,
+        note: job.note,
+        health,
+        ..facts_now(job.plan, job.identities)
+    };
+    interrupt.end_cleanly();
+    Ok(ReadyRun {
+        work,
+        live: Live::new((&facts.plan, &facts.targets), verbosity, interrupt.clone()),
+        facts,
+        own_files,
+        stall_timeout,
+        interrupt,
+        consent,
+        start: MachineCpuTime::now(),
+    })
+}
+
+/// The facts of a record that begins now.
+pub(crate) fn facts_now(plan: Plan, targets: Vec<TargetIdentity>) -> RunFacts {
+    RunFacts {
+        tool: tool(),
         run_id: run_id(),
         started: timestamp(),
         partial: false,
         ended_early: None,
         stalled: None,
-        note: job.note,
+        note: None,
         host: host_facts(),
         clock: measure_clock(),
-        plan: job.plan,
-        targets: job.identities,
-        health,
+        plan,
+        targets,
+        health: Vec::new(),
         variation: RunVariation::Earlier(Vec::new()),
-    };
-    Ok(Prepared {
-        work,
-        facts,
-        own_files,
-    })
+    }
 }
 
 /// Files that are diskproof's own: made by this run, or by an earlier one for the same tool.
@@ -148,39 +191,31 @@ fn own_files(
 /// Raises the soft limit on descriptors to the hard limit: every job needs one, and the usual soft
 /// limit of 1024 exists only for programs that use select(2).
 fn raise_descriptor_limit() {
-    let limit = getrlimit(Resource::Nofile);
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let current = maximum;
     // On an error the limit stays as it is, and opening a target reports the shortage.
-    let _ = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: limit.maximum,
-            ..limit
-        },
-    );
+    let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
 }
 
-/// Refuses an output file that is the target: saving the record would replace it.
-pub(crate) fn refuse_target_as_output(
-    output: &Path,
+/// Refuses output files that are a target: saving the record would replace it.
+pub(crate) fn refuse_targets_as_outputs(
+    outputs: &[PathBuf],
     identities: &[TargetIdentity],
 ) -> Result<(), Failure> {
-    let Ok(found) = std::fs::metadata(output) else {
-        return Ok(());
-    };
-    let device = format!(
-        "{}:{}",
-        rustix::fs::major(found.dev()),
-        rustix::fs::minor(found.dev())
-    );
-    let is_target = |identity: &TargetIdentity| {
-        identity.kind == TargetKind::File
-            && (identity.inode, &identity.device) == (found.ino(), &device)
-    };
-    if identities.iter().any(is_target) {
-        return Err(Failure::Usage(format!(
-            "-o {}: this is the target itself, which would be overwritten; name another file",
-            output.display()
-        )));
+    for output in outputs {
+        let Ok(found) = std::fs::metadata(output) else {
+            continue;
+        };
+        let (major, minor) = (major(found.dev()), minor(found.dev()));
+        let file = (TargetKind::File, found.ino(), format!("{major}:{minor}"));
+        let is_target =
+            |one: &TargetIdentity| (one.kind, one.inode, &one.device) == (file.0, file.1, &file.2);
+        if identities.iter().any(is_target) {
+            return Err(Failure::Usage(format!(
+                "-o {}: this is the target itself, which would be overwritten; name another file",
+                output.display()
+            )));
+        }
     }
     Ok(())
 }
@@ -193,10 +228,8 @@ pub(crate) fn admit_all(
     expected: &[Expected],
     consent: &Consent,
 ) -> Result<Vec<Admission>, Failure> {
-    for expected in expected {
-        if expected.quantity == Quantity::Findings {
-            continue;
-        }
+    let of_plan = |one: &&Expected| one.quantity != Quantity::Findings;
+    for expected in expected.iter().filter(of_plan) {
         check_answerable(plan, expected)
             .map_err(|why| Failure::Usage(format!("--expect '{}': {why}", expected.expression)))?;
     }
@@ -221,11 +254,8 @@ pub(crate) fn admit_all(
             _ if plan.writes() => Intent::Overwrite(consent),
             _ => Intent::Read,
         };
-        admissions.push(admit_requests(
-            identity.clone(),
-            intent,
-            request_bytes(plan),
-        )?);
+        let admission = admit_requests(identity.clone(), intent, request_bytes(plan))?;
+        admissions.push(admission);
     }
     Ok(admissions)
 }
@@ -243,18 +273,12 @@ fn request_bytes(plan: &Plan) -> u64 {
 
 /// A device that accepts no discards would be noticed only when the workload begins.
 fn check_discards(workloads: &[Workload], identities: &[TargetIdentity]) -> Result<(), Failure> {
-    let Some(workload) = workloads
-        .iter()
-        .find(|workload| workload.makes(OpKind::Trim))
-    else {
-        return Ok(());
-    };
-    match identities
-        .iter()
-        .find(|target| target.accepts_discards() == Some(false))
-    {
+    let trims = workloads.iter().find(|one| one.makes(OpKind::Trim));
+    let mut targets = identities.iter();
+    let refusing = targets.find(|target| target.accepts_discards() == Some(false));
+    match trims.zip(refusing) {
         None => Ok(()),
-        Some(target) => Err(Failure::Usage(format!(
+        Some((workload, target)) => Err(Failure::Usage(format!(
             "{}: workload '{}' trims, and the device accepts no discards \
              (queue/discard_max_bytes is 0). Measure another device, or remove this workload",
             target.path, workload.name
@@ -273,16 +297,13 @@ pub(crate) fn rehearse(job: &MeasuringJob<'_>, consent: &Consent) -> Result<(), 
             OpenTarget::open(admission)?;
             continue;
         }
-        let needed = match is_scratch {
-            true => Access::WRITE_OK | Access::EXEC_OK,
-            false => Access::READ_OK | Access::WRITE_OK,
+        let (needed, doing) = match is_scratch {
+            true => (Access::EXEC_OK, "create a scratch file in it"),
+            false => (Access::READ_OK, "open it for writing"),
         };
+        let needed = Access::WRITE_OK | needed;
         accessat(CWD, &identity.path, needed, AtFlags::EACCESS).map_err(|errno| {
-            let what = match is_scratch {
-                true => "create a scratch file in it",
-                false => "open it for writing",
-            };
-            let (path, doing) = (identity.path.clone(), what);
+            let path = identity.path.clone();
             Failure::Open(match errno {
                 Errno::ROFS => OpenError::ReadOnly { path, doing },
                 _ => OpenError::NotPermitted { path, doing },
@@ -295,18 +316,17 @@ pub(crate) fn rehearse(job: &MeasuringJob<'_>, consent: &Consent) -> Result<(), 
 /// A misspelt workload would otherwise be noticed only after the run.
 fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
     let survey = plan.survey.as_ref();
-    let is_planned = match expected.part {
+    let name = &expected.workload;
+    let survey_step = match expected.part {
         Part::Curve => Some(survey.is_some_and(|survey| survey.curve.is_some())),
         Part::Access(_) => Some(survey.is_some_and(|survey| survey.access.is_some())),
         Part::Burst => Some(survey.is_some_and(|survey| survey.burst.is_some())),
         _ => None,
     };
-    match is_planned {
-        Some(true) => return Ok(()),
-        Some(false) => return Err(format!("this run measures no {}", expected.workload)),
-        None => {}
+    if let Some(is_planned) = survey_step {
+        let why = format!("this run measures no {name}");
+        return is_planned.then_some(()).ok_or(why);
     }
-    let name = &expected.workload;
     if let Some(files) = &plan.files {
         let names: Vec<String> = files.steps().map(FileStep::name).collect();
         return match (files.step(name), expected.op) {
@@ -318,18 +338,10 @@ fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
             )),
         };
     }
-    if let Some(skipped) = plan
-        .skipped
-        .iter()
-        .find(|skipped| skipped.workload == *name)
-    {
+    if let Some(skipped) = plan.skipped.iter().find(|one| one.workload == *name) {
         return Err(format!("this run skips {name}: {}", skipped.why));
     }
-    let Some(workload) = plan
-        .workloads
-        .iter()
-        .find(|workload| workload.name == *name)
-    else {
+    let Some(workload) = plan.workloads.iter().find(|one| one.name == *name) else {
         let names: Vec<&str> = plan.workloads.iter().map(|w| w.name.as_str()).collect();
         return Err(format!(
             "there is no workload '{name}'; there are {}",

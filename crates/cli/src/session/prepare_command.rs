@@ -93,10 +93,8 @@ fn wait_for(mut program: ProgramGroup, wait: &CommandWait<'_>) -> io::Result<Opt
 
 /// The last lines that a command printed, as the end of a sentence.
 fn quoted(text: &str) -> String {
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let lines: Vec<&str> = lines.collect();
     let last = &lines[lines.len().saturating_sub(STDERR_LINES_MAX)..];
     match last {
         [] => " and printed nothing on stderr".to_owned(),

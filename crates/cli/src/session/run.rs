@@ -8,7 +8,7 @@ use crate::resume;
 use crate::stderr::Verbosity;
 use diskproof_analysis::slices::may_end;
 use diskproof_analysis::surface::points_to_confirm;
-use diskproof_device::{Admission, GuardedWriteCache, OpenTarget, WriteCacheError};
+use diskproof_device::{Admission, GuardedWriteCache, OpenError, OpenTarget, WriteCacheError};
 use diskproof_engine::{RunError, Session};
 use diskproof_model::data::RunData;
 use diskproof_model::errno::remedy;
@@ -17,7 +17,7 @@ use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, StopReason};
 use diskproof_model::plan::{Access, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::progress::Control;
 use diskproof_model::units::format_duration;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -30,17 +30,9 @@ pub(super) const INTERRUPTED: &str = "interrupted by the user";
 pub(crate) enum Filling {
     /// The whole span of a workload is written before it starts, however long that takes.
     Span,
-    /// Within limits; the file is then cut to what was written.
-    Within(LayoutLimits),
-}
-
-/// Limits of the layout of a scratch file.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LayoutLimits {
-    /// A smaller file would fit into small caches.
-    pub bytes_min: u64,
-    /// The layout ends after this time.
-    pub time_ns: u64,
+    /// For a time, and at least so much: a smaller file would fit into small caches. The file is
+    /// then cut to what was written.
+    Within { bytes_min: u64, time_ns: u64 },
 }
 
 /// What was measured so far.
@@ -51,7 +43,7 @@ pub(crate) struct PartialResults {
     /// The current step, or the last one.
     pub step: Option<String>,
     /// How the run ended; `None` while it lasts.
-    pub ended: Option<Result<EndedEarly, RunError>>,
+    pub ended: Option<Result<(), EarlyEnd>>,
     /// The write cache of a disk that could not be restored.
     pub not_restored: Option<WriteCacheError>,
 }
@@ -59,15 +51,42 @@ pub(crate) struct PartialResults {
 /// Results that the watchdog can take while the run is stuck.
 pub(crate) type SharedResults = Arc<Mutex<PartialResults>>;
 
-/// Why a run ended before its plan did: a sentence; `None` where it did not.
-pub(crate) type EndedEarly = Option<String>;
+/// Why a run ended before its plan did.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EarlyEnd {
+    /// A sentence.
+    #[error("{0}")]
+    Reason(String),
+    /// The error of the engine.
+    #[error(transparent)]
+    Error(RunError),
+}
 
-/// Whether every measurement in slices is known to the precision that its workload asks for.
-fn is_known(measured: &[Measurement]) -> bool {
-    measured.iter().all(|m| {
-        let goal = m.workload.stop.precision;
-        goal.is_some_and(|goal| may_end(m, goal))
-    })
+impl EarlyEnd {
+    pub(super) fn interrupted() -> Self {
+        Self::Reason(INTERRUPTED.to_owned())
+    }
+}
+
+impl From<String> for EarlyEnd {
+    fn from(why: String) -> Self {
+        Self::Reason(why)
+    }
+}
+
+impl From<RunError> for EarlyEnd {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Interrupted { .. } => Self::interrupted(),
+            error => Self::Error(error),
+        }
+    }
+}
+
+impl From<OpenError> for EarlyEnd {
+    fn from(error: OpenError) -> Self {
+        Self::Error(error.into())
+    }
 }
 
 /// A run on open targets.
@@ -90,54 +109,40 @@ pub(crate) struct TargetRun {
     pub write_cache: Option<GuardedWriteCache>,
     /// How the last layout went, with the number of its target.
     pub first_writes: Vec<(usize, Measurement)>,
+    /// How much goes to stderr.
+    pub verbosity: Verbosity,
 }
-
-/// How a run goes through its plan.
-pub(crate) type Steps =
-    Box<dyn FnOnce(&mut TargetRun, &mut Live) -> Result<EndedEarly, RunError> + Send>;
 
 impl TargetRun {
     /// The survey, then all workloads.
-    pub(crate) fn run(&mut self, live: &mut Live) -> Result<EndedEarly, RunError> {
+    pub(crate) fn run(&mut self, live: &mut Live) -> Result<(), EarlyEnd> {
         let plan = Arc::clone(&self.plan);
         let targets = self.targets.iter().map(|target| target.identity().clone());
         let targets: Vec<_> = targets.collect();
         let limit_ns = plan.time_limit_ns.and(plan.expected_ns(&targets));
         let time = TimeLeft::from_now(limit_ns.or(plan.time_limit_ns));
-        let ended = self.survey(live)?;
-        if ended.is_some() {
-            return Ok(ended);
-        }
+        self.survey(live)?;
         let mut blocks = slices::blocks(&plan);
         for number in 0..blocks.len() {
             let mut round = 0;
             while blocks[number].iter().any(|sliced| sliced.left > 0) {
                 for index in slices::turn(&blocks[number], plan.seed, round) {
-                    let ended = self.lay_out_for(&blocks[number][index], live)?;
-                    if ended.is_some() {
-                        return Ok(ended);
-                    }
+                    self.lay_out_for(&blocks[number][index], live)?;
                     slices::join(&mut blocks, |rest| time.share(rest));
                     let share = time.share(slices::rest(&blocks));
                     let sliced = &mut blocks[number][index];
-                    let ended = match share {
-                        None if sliced.done > 0 => {
-                            self.cut(sliced, live);
-                            None
-                        }
+                    match share {
+                        None if sliced.done > 0 => self.cut(sliced, live),
                         share => self.slice(sliced, share.unwrap_or(SHARE_MIN), live)?,
-                    };
-                    if ended.is_some() {
-                        return Ok(ended);
                     }
                     if live.is_complete() {
-                        return Ok(None);
+                        return Ok(());
                     }
                 }
                 round += 1;
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Ends a group that has been measured, because the time of the run is over.
@@ -151,16 +156,9 @@ impl TargetRun {
     /// Notes that a group which is over got less time than planned. Returns its measurements.
     fn mark_shortened(&self, sliced: &Sliced<'_>) -> Vec<Measurement> {
         let mut own = Vec::new();
-        let names: Vec<&str> = sliced
-            .group
-            .workloads
-            .iter()
-            .map(|w| w.name.as_str())
-            .collect();
-        for measurement in &mut self.results().data.measurements {
-            if !names.contains(&measurement.workload.name.as_str()) {
-                continue;
-            }
+        let workloads = sliced.group.workloads;
+        let is_own = |m: &&mut Measurement| workloads.iter().any(|w| w.name == m.workload.name);
+        for measurement in self.results().data.measurements.iter_mut().filter(is_own) {
             let planned_ns = measurement.workload.stop.time_ns;
             measurement.shortened_from_ns = planned_ns.filter(|_| sliced.is_shortened());
             own.push(measurement.clone());
@@ -169,21 +167,15 @@ impl TargetRun {
     }
 
     /// Fills the scratch files that the next slice of a group needs.
-    fn lay_out_for(
-        &mut self,
-        sliced: &Sliced<'_>,
-        live: &mut Live,
-    ) -> Result<EndedEarly, RunError> {
+    fn lay_out_for(&mut self, sliced: &Sliced<'_>, live: &mut Live) -> Result<(), EarlyEnd> {
         live.begin(sliced.group, None);
         for workload in sliced.group.workloads {
             self.results().step = Some(workload.name.clone());
-            if workload.layout == Layout::Needed
-                && self.lay_out(workload, live)? == Control::Interrupt
-            {
-                return Ok(Some(INTERRUPTED.to_owned()));
+            if workload.layout == Layout::Needed {
+                self.lay_out(workload, live)?;
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     /// The next slice of a group, or all of one that has no slices, in this share of its planned
@@ -193,7 +185,7 @@ impl TargetRun {
         sliced: &mut Sliced<'_>,
         share: f64,
         live: &mut Live,
-    ) -> Result<EndedEarly, RunError> {
+    ) -> Result<(), EarlyEnd> {
         let asked = sliced.group;
         let is_whole = sliced.is_whole();
         let next = match is_whole {
@@ -206,23 +198,18 @@ impl TargetRun {
         };
         live.begin(asked, (!is_whole).then(|| Sliced::time_ns(&next[0])));
         self.results().step = next.first().map(|first| first.name.clone());
-        if let (Some(cache), Some(state)) = (&mut self.write_cache, next[0].write_cache)
-            && let Err(error) = cache.set(state)
-        {
-            return Ok(Some(error.to_string()));
+        if let (Some(cache), Some(state)) = (&mut self.write_cache, next[0].write_cache) {
+            cache.set(state).map_err(|error| error.to_string())?;
         }
         let session = self.session.for_slice(sliced.done, sliced.moved_bytes);
         let begin = Instant::now();
-        let mut measured = match session.run_together(group, &mut self.targets, live) {
-            Err(RunError::Interrupted { .. }) => return Ok(Some(INTERRUPTED.to_owned())),
-            other => other?,
-        };
+        let mut measured = session.run_together(group, &mut self.targets, live)?;
         sliced.took(share, begin.elapsed());
         self.attach_first_writes(&mut measured);
         if live.is_late() {
             measured.iter_mut().for_each(keep_whole);
         }
-        let ended = self.ended_early(&measured);
+        let ended = self.check(&measured);
         for measurement in &mut measured {
             let name = &measurement.workload.name;
             if let Some(workload) = asked.workloads.iter().find(|w| w.name == *name) {
@@ -236,10 +223,14 @@ impl TargetRun {
             sliced.measured(&next[0], &measured);
         }
         let mut so_far = self.add(measured);
-        if sliced.left > 0 && sliced.may_end() && is_known(&so_far) {
+        let is_known = |m: &Measurement| {
+            let goal = m.workload.stop.precision;
+            goal.is_some_and(|goal| may_end(m, goal))
+        };
+        if sliced.left > 0 && sliced.may_end() && so_far.iter().all(is_known) {
             sliced.left = 0;
         }
-        let is_over = sliced.left == 0 || ended.is_some();
+        let is_over = sliced.left == 0 || ended.is_err();
         live.end_slice(is_over);
         if is_over && sliced.is_shortened() {
             so_far = self.mark_shortened(sliced);
@@ -247,7 +238,7 @@ impl TargetRun {
         if is_over {
             live.end(&so_far);
         }
-        Ok(ended)
+        ended
     }
 
     /// Adds measurements to the results: in the order of the plan, slices to those before them.
@@ -263,16 +254,14 @@ impl TargetRun {
             let is_same = |m: &&mut Measurement| {
                 m.target == next.target && m.workload.name == next.workload.name
             };
-            if let Some(known) = results.data.measurements.iter_mut().find(is_same) {
+            let all = &mut results.data.measurements;
+            if let Some(known) = all.iter_mut().find(is_same) {
                 known.append(next);
                 so_far.push(known.clone());
             } else {
                 so_far.push(next.clone());
-                let at = results
-                    .data
-                    .measurements
-                    .partition_point(|m| place(m) <= place(&next));
-                results.data.measurements.insert(at, next);
+                let at = all.partition_point(|m| place(m) <= place(&next));
+                all.insert(at, next);
             }
         }
         so_far
@@ -284,34 +273,25 @@ impl TargetRun {
     }
 
     /// Surveys the first target.
-    fn survey(&mut self, live: &mut Live) -> Result<EndedEarly, RunError> {
+    fn survey(&mut self, live: &mut Live) -> Result<(), EarlyEnd> {
         if self.plan.survey.is_some() {
             self.results().step = Some("the survey".to_owned());
         }
         let (Some(survey), Some(target)) = (&self.plan.survey, self.targets.first_mut()) else {
-            return Ok(None);
+            return Ok(());
         };
-        let surface = match self
-            .session
-            .survey((survey, points_to_confirm), (0, target), live)
-        {
-            Err(RunError::Interrupted { .. }) => return Ok(Some(INTERRUPTED.to_owned())),
-            other => other?,
-        };
+        let session = self.session;
+        let surface = session.survey((survey, points_to_confirm), (0, target), live)?;
         live.surveyed(&surface);
         let ended = resume::ended_early(&surface, target.identity(), INTERRUPTED);
         self.results().data.surface = Some(surface);
-        Ok(ended)
+        ended.map_or(Ok(()), |why| Err(why.into()))
     }
 
     /// Fills scratch files before a workload that reads or overwrites them. With limits, this
     /// writes what the layout workload had no time for, up to the smallest useful size, and then
     /// cuts the file to what was written.
-    pub(super) fn lay_out(
-        &mut self,
-        workload: &Workload,
-        live: &mut Live,
-    ) -> Result<Control, RunError> {
+    pub(super) fn lay_out(&mut self, workload: &Workload, live: &mut Live) -> Result<(), EarlyEnd> {
         for (index, target) in self.targets.iter_mut().enumerate() {
             let (written, capacity) = (target.usable_bytes(), target.capacity_bytes());
             if !target.is_scratch() {
@@ -320,7 +300,9 @@ impl TargetRun {
             // A file cut to what its layout had time for may be too small for a later workload.
             let mut least = match self.filling {
                 Filling::Span => 0,
-                Filling::Within(_) => workload.span.start_bytes + u64::from(workload.block_bytes),
+                Filling::Within { .. } => {
+                    workload.span.start_bytes + u64::from(workload.block_bytes)
+                }
             };
             if written < capacity {
                 let (wanted, time_ns) = match self.filling {
@@ -330,8 +312,8 @@ impl TargetRun {
                         least = end.unwrap_or(capacity).min(capacity);
                         (least, self.plan.fill_ns_max())
                     }
-                    Filling::Within(limits) if written == 0 => (capacity, Some(limits.time_ns)),
-                    Filling::Within(limits) => (limits.bytes_min, Some(limits.time_ns)),
+                    Filling::Within { time_ns, .. } if written == 0 => (capacity, Some(time_ns)),
+                    Filling::Within { bytes_min, time_ns } => (bytes_min, Some(time_ns)),
                 };
                 let wanted = wanted.min(capacity);
                 if wanted > written {
@@ -339,19 +321,19 @@ impl TargetRun {
                 }
                 let (control, first) = self.session.lay_out(target, wanted, time_ns, live)?;
                 if control == Control::Interrupt {
-                    return Ok(Control::Interrupt);
+                    return Err(EarlyEnd::interrupted());
                 }
                 self.first_writes.extend(first.map(|first| (index, first)));
-                if matches!(self.filling, Filling::Within(_)) {
+                if matches!(self.filling, Filling::Within { .. }) {
                     target.trim_to_written()?;
                 }
             }
             if target.usable_bytes() < least {
                 live.end_late();
-                return Ok(Control::Interrupt);
+                return Err(EarlyEnd::interrupted());
             }
         }
-        Ok(Control::Continue)
+        Ok(())
     }
 
     /// Gives the first write of a file to the sequential write that overwrites it. Of other
@@ -378,10 +360,9 @@ impl TargetRun {
     /// Closes the targets, and returns the paths of those that hang. Files and devices of the user
     /// are flushed first: no write of ours may be in flight when another program opens them. A
     /// target that hangs would hang the flush, too.
-    pub(crate) fn close(self, verbosity: Verbosity) -> Vec<String> {
+    pub(crate) fn close(self) -> Vec<String> {
         let mut hung = Vec::new();
-        let has_stalled = matches!(self.results().ended, Some(Err(RunError::Stalled { .. })));
-        if self.plan.files.is_some() && has_stalled {
+        if self.has_files.load(Ordering::Relaxed) {
             hung.extend(self.plan.targets.iter().cloned());
         }
         for target in &self.targets {
@@ -390,7 +371,7 @@ impl TargetRun {
             } else if !target.is_scratch()
                 && let Err(error) = target.write_back()
             {
-                verbosity.note(&error.to_string());
+                self.verbosity.note(&error.to_string());
             }
         }
         hung
@@ -401,45 +382,42 @@ impl TargetRun {
         target.map_or("", |target| target.identity().path.as_str())
     }
 
-    /// Why the run cannot go on after these measurements; a hang explains the most.
-    pub(super) fn ended_early(&self, measured: &[Measurement]) -> EndedEarly {
+    /// Whether the run can go on after these measurements; a hang explains the most.
+    pub(super) fn check(&self, measured: &[Measurement]) -> Result<(), EarlyEnd> {
         for measurement in measured {
             if let Some(hang) = measurement.hang.filter(|hang| !hang.late) {
-                return Some(format!(
+                return Err(EarlyEnd::Reason(format!(
                     "{} stopped answering during '{}'; diskproof stopped waiting after {}. See \
                      the kernel log (dmesg)",
                     self.path(measurement),
                     measurement.workload.name,
                     format_duration(hang.lasted_ns)
-                ));
+                )));
             }
         }
         for measurement in measured {
-            match measurement.stopped {
-                StopReason::Interrupted => return Some(INTERRUPTED.to_owned()),
-                StopReason::Errors => return Some(self.too_many_errors(measurement)),
+            return Err(EarlyEnd::Reason(match measurement.stopped {
+                StopReason::Interrupted => INTERRUPTED.to_owned(),
+                StopReason::Errors => self.too_many_errors(measurement),
                 // A ping that ends so has measured what it was asked for.
                 StopReason::TooSlow if self.plan.ping.is_none() => {
-                    return Some(failed(measurement, "a request took longer"));
+                    failed(measurement, "a request took longer")
                 }
-                StopReason::BelowFloor => return Some(failed(measurement, "the rate was lower")),
-                _ => {}
-            }
+                StopReason::BelowFloor => failed(measurement, "the rate was lower"),
+                _ => continue,
+            }));
         }
         // No further request goes to a target that still has some.
-        measured
-            .iter()
-            .find_map(|m| m.hang)
-            .map(|_| LATE.to_owned())
+        match measured.iter().any(|m| m.hang.is_some()) {
+            true => Err(EarlyEnd::Reason(LATE.to_owned())),
+            false => Ok(()),
+        }
     }
 
     fn too_many_errors(&self, measurement: &Measurement) -> String {
-        let mut counts = Vec::new();
-        let mut names = Vec::new();
-        for (errno, count) in measurement.ops.values().flat_map(|op| &op.errors) {
-            counts.push(format!("{count} × {errno}"));
-            names.push(errno.as_str());
-        }
+        let errors = measurement.ops.values().flat_map(|op| &op.errors);
+        let errors = errors.map(|(errno, count)| (format!("{count} × {errno}"), errno.as_str()));
+        let (counts, names): (Vec<_>, Vec<_>) = errors.unzip();
         format!(
             "{} returned too many errors during '{}' ({}); {}",
             self.path(measurement),

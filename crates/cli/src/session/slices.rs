@@ -316,10 +316,15 @@ pub(super) fn blocks(plan: &Plan) -> Vec<Vec<Sliced<'_>>> {
 pub(super) fn turn(block: &[Sliced<'_>], seed: u64, round: u64) -> Vec<usize> {
     let mut random = Random::new(seed, ORDER_STREAM + round);
     let mut order: Vec<usize> = (0..block.len()).filter(|i| block[*i].left > 0).collect();
+    shuffle(&mut order, &mut random);
+    order
+}
+
+/// By Fisher and Yates.
+pub(super) fn shuffle(order: &mut [usize], random: &mut Random) {
     for last in (1..order.len()).rev() {
         order.swap(last, random.below(last as u64 + 1) as usize);
     }
-    order
 }
 
 #[cfg(test)]

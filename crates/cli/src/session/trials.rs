@@ -10,8 +10,8 @@ use diskproof_engine::watchdog::Heartbeat;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::trial::{PlannedTrial, TrialLoad, TrialMeasurement, TrialPair, TrialPlan};
 use diskproof_postgres::{
-    Cluster, CommitLoad, PAGE_BYTES, PostgresClient, PostgresError, ServerSetting, SettingScope,
-    StopCheck, TrialTable,
+    Cluster, CommitLoad, LoadResult, PAGE_BYTES, PostgresClient, PostgresError, ServerSetting,
+    SettingScope, StopCheck, TrialTable,
 };
 use std::time::{Duration, Instant};
 
@@ -30,16 +30,53 @@ const LIMIT_OF_LIMIT: &str = "io_max_combine_limit";
 /// The other way of reading where a server cannot use io_uring.
 const WITHOUT_IO_URING: &str = "sync";
 
-/// The settings of a plan while they are tried.
-pub(super) struct Trials<'a> {
-    pub plan: TrialPlan,
-    /// Decides which value of a pair runs first.
-    pub order: Random,
+/// A running server, and what shows that it works.
+pub(super) struct ServerBench<'a> {
     pub cluster: &'a Cluster,
-    pub identity: &'a TargetIdentity,
     pub stop: StopCheck,
     pub heartbeat: Heartbeat,
     pub line: Option<ProgressLine>,
+}
+
+impl ServerBench<'_> {
+    /// Runs a load for so long; `what` is shown meanwhile.
+    pub(super) fn run_load(
+        &mut self,
+        load: &CommitLoad,
+        time: Duration,
+        what: &str,
+    ) -> Result<LoadResult, PostgresError> {
+        let (heartbeat, line) = (&self.heartbeat, &mut self.line);
+        let mut last = 0;
+        let mut progress = |count: u64| {
+            if count != last {
+                beat(heartbeat, line, what);
+            }
+            last = count;
+        };
+        let result = self
+            .cluster
+            .run_load(load, time, &self.stop, &mut progress)?;
+        self.heartbeat.beat();
+        match (self.stop)() {
+            true => Err(PostgresError::Stopped),
+            false => Ok(result),
+        }
+    }
+
+    /// Erases what is shown.
+    pub(super) fn clear(&mut self) {
+        self.line.iter_mut().for_each(ProgressLine::clear);
+    }
+}
+
+/// The settings of a plan while they are tried.
+pub(super) struct Trials<'a, 'b> {
+    pub plan: TrialPlan,
+    /// Decides which value of a pair runs first.
+    pub order: Random,
+    pub bench: &'a mut ServerBench<'b>,
+    pub identity: &'a TargetIdentity,
 }
 
 /// What one slice measured.
@@ -59,7 +96,7 @@ struct OneTrial<'a> {
     limit: Duration,
 }
 
-impl Trials<'_> {
+impl Trials<'_, '_> {
     /// Tries all of them, within the time of the plan.
     pub(super) fn run(&mut self, run: &TargetRun) -> Result<(), PostgresError> {
         let (begun, time) = (Instant::now(), Duration::from_nanos(self.plan.time_ns));
@@ -78,9 +115,7 @@ impl Trials<'_> {
                 plans: None,
             };
             let tried = self.try_one(&mut measured, table.as_ref(), share, run);
-            if let Some(line) = &mut self.line {
-                line.clear();
-            }
+            self.bench.clear();
             let is_over = match tried {
                 Ok(()) => false,
                 Err(PostgresError::Statement { message, .. }) => {
@@ -111,10 +146,17 @@ impl Trials<'_> {
         if !self.plan.trials.iter().any(|trial| trial.load.is_scan()) {
             return Ok(None);
         }
-        let (heartbeat, line) = (&self.heartbeat, &mut self.line);
-        let mut progress = || beat(heartbeat, line, "PostgreSQL: creating a table");
-        self.cluster
-            .make_trial_table(self.plan.table_bytes, time, &self.stop, &mut progress)
+        let bytes = self.plan.table_bytes;
+        let bench = &mut *self.bench;
+        let mut progress = || {
+            beat(
+                &bench.heartbeat,
+                &mut bench.line,
+                "PostgreSQL: creating a table",
+            )
+        };
+        let cluster = bench.cluster;
+        cluster.make_trial_table(bytes, time, &bench.stop, &mut progress)
     }
 
     /// Tries one setting for its share of the time.
@@ -126,92 +168,62 @@ impl Trials<'_> {
         run: &TargetRun,
     ) -> Result<(), PostgresError> {
         let begun = Instant::now();
-        let name = measured.trial.setting.clone();
+        let (cluster, stop) = (self.bench.cluster, StopCheck::clone(&self.bench.stop));
+        let mut untested = |why: &str| {
+            measured.untested = Some(why.to_owned());
+            Ok(())
+        };
         if measured.trial.load.is_scan() && table.is_none() {
             let why = "creating a table larger than the server's cache takes longer than --time";
-            measured.untested = Some(why.to_owned());
-            return Ok(());
+            return untested(why);
         }
-        let Some(setting) = self.cluster.setting(&name, &self.stop)? else {
-            measured.untested = Some("this server has no such setting".to_owned());
-            return Ok(());
+        let Some(setting) = cluster.setting(&measured.trial.setting, &stop)? else {
+            return untested("this server has no such setting");
         };
-        match self.value_to_try(&measured.trial, &setting, run) {
-            Ok(value) => measured.trial.candidate = Some(value),
-            Err(why) => {
-                measured.untested = Some(why.to_owned());
-                return Ok(());
-            }
-        }
+        let candidate = match value_to_try(&measured.trial, &setting, run) {
+            Ok(value) => value,
+            Err(why) => return untested(why),
+        };
+        measured.trial.candidate = Some(candidate.clone());
         let trial = measured.trial.clone();
-        let candidate = trial.candidate.clone().unwrap_or_default();
         if trial.load == TrialLoad::SequentialScan
-            && let Some(limit) = self.cluster.setting(LIMIT_OF_LIMIT, &self.stop)?
+            && let Some(limit) = cluster.setting(LIMIT_OF_LIMIT, &stop)?
         {
-            self.cluster.change(&limit, &candidate, &self.stop)?;
+            cluster.change(&limit, &candidate, &stop)?;
         }
+        let slice = (time / (2 * self.plan.pairs_max)).mul_f64(LOAD_SHARE);
         let one = OneTrial {
             trial: &trial,
             setting: &setting,
             table,
-            slice: (time / (2 * self.plan.pairs_max))
-                .mul_f64(LOAD_SHARE)
-                .max(SLICE_MIN),
+            slice: slice.max(SLICE_MIN),
             limit: time.max(STATEMENT_MIN),
         };
         while measured.pairs.len() < self.plan.pairs_max as usize && begun.elapsed() < time {
-            let default_first = self.order.below(2) == 0;
-            let values = match default_first {
-                true => [trial.default.as_str(), &candidate],
-                false => [&candidate, trial.default.as_str()],
-            };
-            let first = self.slice(&one, values[0])?;
-            let second = self.slice(&one, values[1])?;
-            let (default, other) = match default_first {
-                true => (first, second),
-                false => (second, first),
+            let (default, other) = if self.order.below(2) == 0 {
+                let default = self.slice(&one, &trial.default)?;
+                (default, self.slice(&one, &candidate)?)
+            } else {
+                let other = self.slice(&one, &candidate)?;
+                (self.slice(&one, &trial.default)?, other)
             };
             add_pair(measured, default, other);
         }
         if setting.scope == SettingScope::Reload {
-            self.cluster.change(&setting, &trial.default, &self.stop)?;
+            cluster.change(&setting, &trial.default, &stop)?;
         }
         Ok(())
     }
 
-    /// The value to try alongside the default; the error says why no value fits.
-    fn value_to_try(
-        &self,
-        trial: &PlannedTrial,
-        setting: &ServerSetting,
-        run: &TargetRun,
-    ) -> Result<String, &'static str> {
-        let results = run.results();
-        let loads = results
-            .data
-            .postgres
-            .as_ref()
-            .map(|postgres| &postgres.loads[..]);
-        let value = candidate(trial, loads.unwrap_or_default())?;
-        let has = |value: &str| match &setting.words {
-            Some(words) => words.iter().any(|word| word == value),
-            None => true,
-        };
-        match has(&value) {
-            true => Ok(value),
-            false if has(WITHOUT_IO_URING) => Ok(WITHOUT_IO_URING.to_owned()),
-            false => Err("this server was built without it"),
-        }
-    }
-
     /// The load with one value.
     fn slice(&mut self, one: &OneTrial<'_>, value: &str) -> Result<TrialSlice, PostgresError> {
-        self.cluster.change(one.setting, value, &self.stop)?;
+        let (cluster, stop) = (self.bench.cluster, StopCheck::clone(&self.bench.stop));
+        cluster.change(one.setting, value, &stop)?;
         let slice = match one.table {
             Some(table) if one.trial.load.is_scan() => self.scan(one, table, value),
             _ => self.insert(one, value),
         };
-        match (self.stop)() {
+        match stop() {
             true => Err(PostgresError::Stopped),
             false => slice,
         }
@@ -223,16 +235,15 @@ impl Trials<'_> {
         table: &TrialTable,
         value: &str,
     ) -> Result<TrialSlice, PostgresError> {
-        let load = one.trial.load;
-        let mut session: PostgresClient = self.cluster.scan_session(load, one.limit, &self.stop)?;
+        let (load, bench) = (one.trial.load, &mut *self.bench);
+        let cluster = bench.cluster;
+        let mut session: PostgresClient = cluster.scan_session(load, one.limit, &bench.stop)?;
         one.setting.set(&mut session, value)?;
         let disks = Snapshot::take(self.identity);
-        let (heartbeat, line) = (&self.heartbeat, &mut self.line);
         let what = format!("PostgreSQL: trying {}", one.trial.setting);
-        let mut progress = || beat(heartbeat, line, &what);
-        let result =
-            self.cluster
-                .run_scans(&mut session, table, (load, one.slice), &mut progress)?;
+        let mut progress = || beat(&bench.heartbeat, &mut bench.line, &what);
+        let scans = (load, one.slice);
+        let result = cluster.run_scans(&mut session, table, scans, &mut progress)?;
         let seconds = result.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
         let count = match load {
             TrialLoad::Join => result.scans,
@@ -256,25 +267,32 @@ impl Trials<'_> {
             by_pgbench: false,
             commit_delay_us: if is_method { None } else { value.parse().ok() },
         };
-        let (heartbeat, line) = (&self.heartbeat, &mut self.line);
         let what = format!("PostgreSQL: trying {}", trial.setting);
-        let mut last = 0;
-        let mut progress = |count: u64| {
-            if count != last {
-                beat(heartbeat, line, &what);
-            }
-            last = count;
-        };
-        let result = self
-            .cluster
-            .run_load(&load, one.slice, &self.stop, &mut progress)?;
-        self.heartbeat.beat();
+        let result = self.bench.run_load(&load, one.slice, &what)?;
         Ok(TrialSlice {
             rate: result.rate,
             asked_bytes: 0,
             disk_bytes: None,
             join: None,
         })
+    }
+}
+
+/// The value to try alongside the default; the error says why no value fits.
+fn value_to_try(
+    trial: &PlannedTrial,
+    setting: &ServerSetting,
+    run: &TargetRun,
+) -> Result<String, &'static str> {
+    let results = run.results();
+    let postgres = results.data.postgres.as_ref();
+    let value = candidate(trial, postgres.map_or(&[][..], |postgres| &postgres.loads))?;
+    let words = setting.words.as_ref();
+    let has = |value: &str| words.is_none_or(|words| words.iter().any(|word| word == value));
+    match has(&value) {
+        true => Ok(value),
+        false if has(WITHOUT_IO_URING) => Ok(WITHOUT_IO_URING.to_owned()),
+        false => Err("this server was built without it"),
     }
 }
 
@@ -292,10 +310,8 @@ fn add_pair(measured: &mut TrialMeasurement, default: TrialSlice, other: TrialSl
     });
     for slice in [&default, &other] {
         measured.asked_bytes += slice.asked_bytes;
-        measured.disk_bytes = measured
-            .disk_bytes
-            .zip(slice.disk_bytes)
-            .map(|(sum, more)| sum + more);
+        let both = measured.disk_bytes.zip(slice.disk_bytes);
+        measured.disk_bytes = both.map(|(sum, more)| sum + more);
     }
     measured.plans = default.join.zip(other.join).map(|(a, b)| [a, b]);
 }

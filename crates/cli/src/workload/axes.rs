@@ -3,7 +3,6 @@
 use super::flags::WorkloadFlags;
 use super::parsers::{BlockSize, Count, WorkloadName};
 use diskproof_model::rw::Rw;
-use std::fmt::Display;
 
 /// The limit of a plan: more workloads take more than a day at a minute each.
 pub(crate) const WORKLOADS_MAX: usize = 1440;
@@ -13,30 +12,18 @@ pub(crate) const WORKLOADS_MAX: usize = 1440;
 #[command(next_help_heading = "Workload")]
 pub struct WorkloadAxes {
     /// Block size; with several, such as 4k,64k, each makes a workload [default: 8k]
-    #[arg(
-        long,
-        visible_alias = "blocksize",
-        value_name = "BYTES",
-        value_delimiter = ','
-    )]
+    #[arg(long, visible_alias = "blocksize", value_name = "BYTES")]
+    #[arg(value_delimiter = ',')]
     pub bs: Vec<BlockSize>,
     /// Requests in flight per job; with several, such as 1,4,16, each makes a workload [default:
     /// 1]
-    #[arg(
-        long,
-        visible_alias = "iodepth",
-        value_name = "N",
-        value_delimiter = ','
-    )]
+    #[arg(long, visible_alias = "iodepth", value_name = "N")]
+    #[arg(value_delimiter = ',')]
     pub depth: Vec<Count>,
     /// Number of workers, each with a thread and a queue; with several, each makes a workload
     /// [default: 1]
-    #[arg(
-        long,
-        visible_alias = "numjobs",
-        value_name = "N",
-        value_delimiter = ','
-    )]
+    #[arg(long, visible_alias = "numjobs", value_name = "N")]
+    #[arg(value_delimiter = ',')]
     pub jobs: Vec<Count>,
 }
 
@@ -49,9 +36,9 @@ impl WorkloadAxes {
     /// One workload for each combination, in the order of the values. An axis with several values
     /// appears in the names: `randread-bs4k-d16-j2`.
     pub(crate) fn expand(&self, flags: &WorkloadFlags) -> Result<Vec<WorkloadFlags>, String> {
-        let bs = axis("bs", &self.bs, |BlockSize(bytes)| size_word(*bytes))?;
-        let depth = axis("depth", &self.depth, |Count(count)| count.to_string())?;
-        let jobs = axis("jobs", &self.jobs, |Count(count)| count.to_string())?;
+        let bs = axis("bs", "-bs", &self.bs, |BlockSize(bytes)| size_word(*bytes))?;
+        let depth = axis("depth", "-d", &self.depth, |Count(count)| count.to_string())?;
+        let jobs = axis("jobs", "-j", &self.jobs, |Count(count)| count.to_string())?;
         let count = bs.len() * depth.len() * jobs.len();
         if count > WORKLOADS_MAX {
             return Err(format!(
@@ -64,18 +51,18 @@ impl WorkloadAxes {
             None => flags.rw.unwrap_or(Rw::RANDREAD).as_str().to_owned(),
         };
         let mut workloads = Vec::new();
-        for bs in &bs {
-            for depth in &depth {
-                for jobs in &jobs {
-                    let suffix = [bs.suffix("-bs"), depth.suffix("-d"), jobs.suffix("-j")].concat();
+        for (bs, bs_suffix) in &bs {
+            for (depth, depth_suffix) in &depth {
+                for (jobs, jobs_suffix) in &jobs {
+                    let suffix = format!("{bs_suffix}{depth_suffix}{jobs_suffix}");
                     workloads.push(WorkloadFlags {
                         name: match suffix.as_str() {
                             "" => flags.name.clone(),
                             suffix => Some(WorkloadName(format!("{base}{suffix}"))),
                         },
-                        bs: bs.value,
-                        depth: depth.value,
-                        jobs: jobs.value,
+                        bs: *bs,
+                        depth: *depth,
+                        jobs: *jobs,
                         ..flags.clone()
                     });
                 }
@@ -85,47 +72,39 @@ impl WorkloadAxes {
     }
 }
 
-/// A value of an axis.
-struct AxisValue<T> {
-    value: Option<T>,
-    /// How names show it; `None` for the only value.
-    word: Option<String>,
-}
-
-impl<T> AxisValue<T> {
-    fn suffix(&self, prefix: &str) -> String {
-        match &self.word {
-            Some(word) => format!("{prefix}{word}"),
-            None => String::new(),
-        }
-    }
-}
-
-/// The values of an axis, at least one.
-fn axis<T: Copy + PartialEq, W: Display>(
+/// The values of an axis, at least one, each with how names show it: the only one not at all.
+fn axis<T: Copy + PartialEq>(
     key: &str,
+    prefix: &str,
     given: &[T],
-    word: impl Fn(&T) -> W,
-) -> Result<Vec<AxisValue<T>>, String> {
-    for (index, value) in given.iter().enumerate() {
-        if given[..index].contains(value) {
-            return Err(format!(
-                "--{key} has the value {} twice; name each value once",
-                word(value)
-            ));
-        }
-    }
-    let value = |value: &T| AxisValue {
-        value: Some(*value),
-        word: (given.len() > 1).then(|| word(value).to_string()),
-    };
+    word: impl Fn(&T) -> String,
+) -> Result<Vec<(Option<T>, String)>, String> {
+    refuse_repeated(key, given, &word)?;
+    let suffix = |value| format!("{prefix}{}", word(value));
     Ok(match given {
-        [] => vec![AxisValue {
-            value: None,
-            word: None,
-        }],
-        values => values.iter().map(value).collect(),
+        [] => vec![(None, String::new())],
+        [only] => vec![(Some(*only), String::new())],
+        several => several
+            .iter()
+            .map(|one| (Some(*one), suffix(one)))
+            .collect(),
     })
+}
+
+/// Refuses a value that a flag has twice.
+pub(crate) fn refuse_repeated<T: PartialEq>(
+    key: &str,
+    values: &[T],
+    word: impl Fn(&T) -> String,
+) -> Result<(), String> {
+    let mut all = values.iter().enumerate();
+    match all.find(|(index, value)| values[..*index].contains(value)) {
+        None => Ok(()),
+        Some((_, value)) => Err(format!(
+            "--{key} has the value {} twice; name each value once",
+            word(value)
+        )),
+    }
 }
 
 /// `512`, `8k`, `1m`.

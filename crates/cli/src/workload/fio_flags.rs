@@ -37,23 +37,14 @@ fn parse_switch(text: &str) -> Result<bool, String> {
 impl FioFlags {
     /// The note that names what changes nothing; `None` without such an option.
     pub(crate) fn note(&self) -> Result<Option<String>, String> {
+        let amount = "use --bytes or --ops to limit the amount";
+        let figures = "figures always cover all jobs; use a plan file for separate figures";
+        let cache = "use --buffered, which empties the page cache, or --cached";
         let switches = [
-            (
-                "--time_based",
-                self.time_based,
-                "use --bytes or --ops to limit the amount",
-            ),
-            (
-                "--group_reporting",
-                self.group_reporting,
-                "figures always cover all jobs; use a plan file for separate figures",
-            ),
+            ("--time_based", self.time_based, amount),
+            ("--group_reporting", self.group_reporting, figures),
             ("--thread", self.thread, "workers are always threads"),
-            (
-                "--direct",
-                self.direct,
-                "use --buffered, which empties the page cache, or --cached",
-            ),
+            ("--direct", self.direct, cache),
         ];
         let mut ignored = Vec::new();
         for (flag, value, instead) in switches {

@@ -72,30 +72,18 @@ pub struct WorkloadFlags {
     #[serde(deserialize_with = "parse_key", alias = "number_ios")]
     pub ops: Option<Count>,
     /// Find the greatest depth up to --depth at which requests meet this latency
-    #[arg(
-        long,
-        visible_alias = "latency_target",
-        value_name = "DURATION",
-        help_heading = LATENCY_HEADING
-    )]
+    #[arg(long, visible_alias = "latency_target", value_name = "DURATION",
+        help_heading = LATENCY_HEADING)]
     #[serde(deserialize_with = "parse_key", alias = "latency_target")]
     pub latency_target: Option<Time>,
     /// Percentage of the requests that must meet it [default: 99]
-    #[arg(
-        long,
-        visible_alias = "latency_percentile",
-        value_name = "PERCENT",
-        help_heading = LATENCY_HEADING
-    )]
+    #[arg(long, visible_alias = "latency_percentile", value_name = "PERCENT",
+        help_heading = LATENCY_HEADING)]
     #[serde(deserialize_with = "parse_key", alias = "latency_percentile")]
     pub latency_percentile: Option<LatencyPercentile>,
     /// Duration of one measurement of a depth [default: 5s]
-    #[arg(
-        long,
-        visible_alias = "latency_window",
-        value_name = "DURATION",
-        help_heading = LATENCY_HEADING
-    )]
+    #[arg(long, visible_alias = "latency_window", value_name = "DURATION",
+        help_heading = LATENCY_HEADING)]
     #[serde(deserialize_with = "parse_key", alias = "latency_window")]
     pub latency_window: Option<Time>,
     /// Warm-up before the measured time [default: 5 % of --time, at most 1s; none with --bytes or
@@ -133,12 +121,8 @@ pub struct WorkloadFlags {
     #[serde(deserialize_with = "parse_key")]
     pub fdatasync: Option<Count>,
     /// Sync once after the last write; the time of the sync counts
-    #[arg(
-        long,
-        visible_alias = "end_fsync",
-        num_args = 0,
-        default_missing_value = "true"
-    )]
+    #[arg(long, visible_alias = "end_fsync", num_args = 0)]
+    #[arg(default_missing_value = "true")]
     #[serde(alias = "end_fsync")]
     pub end_fsync: Option<bool>,
     /// Open the target so that each write is durable when it ends: sync (O_SYNC) or dsync

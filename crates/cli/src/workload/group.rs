@@ -25,34 +25,22 @@ pub(crate) fn resolve_group(
     context: &ResolveContext,
     unit_bytes: u32,
 ) -> Result<ResolvedGroup, (usize, Contradiction)> {
+    let mut context = context.clone();
     // A file that grows under one workload would change under the others.
-    let context = if members.len() > 1 {
-        &ResolveContext {
-            content: Content::Data,
-            ..context.clone()
-        }
-    } else {
-        context
-    };
+    if members.len() > 1 {
+        context.content = Content::Data;
+    }
     let resolved = members.iter().enumerate().map(|(index, flags)| {
-        resolve(flags, context, Wording::Keys).map_err(|error| (index, error))
+        resolve(flags, &context, Wording::Keys).map_err(|error| (index, error))
     });
     let mut workloads = resolved.collect::<Result<Vec<_>, _>>()?;
-    if let Some((odd, why)) = workloads.iter().find_map(|workload| {
-        Some((
-            workload.name.clone(),
-            sector_mismatch(workload, unit_bytes)?,
-        ))
-    }) {
-        let why_not = |name: &str| {
-            if name == odd {
-                why.clone()
-            } else {
-                format!("it runs together with {odd}, which is skipped")
-            }
-        };
+    let mismatch = |one: &Workload| Some((one.name.clone(), sector_mismatch(one, unit_bytes)?));
+    if let Some((odd, why)) = workloads.iter().find_map(mismatch) {
         let skipped = workloads.into_iter().map(|workload| Skipped {
-            why: why_not(&workload.name),
+            why: match workload.name == odd {
+                true => why.clone(),
+                false => format!("it runs together with {odd}, which is skipped"),
+            },
             workload: workload.name,
         });
         return Ok(ResolvedGroup::Skipped(skipped.collect()));
@@ -67,7 +55,7 @@ pub(crate) fn resolve_group(
         if let Some(clash) = group.clash() {
             return Err((last, Contradiction(clash.to_string())));
         }
-        if let Some(excess) = memory_excess(&workloads, context) {
+        if let Some(excess) = memory_excess(&workloads, &context) {
             let why = format!("the group {excess}; reduce jobs, depth or bs of a workload");
             return Err((last, Contradiction(why)));
         }
@@ -86,25 +74,17 @@ fn end_together(workloads: &mut [Workload], members: &[&WorkloadFlags]) {
             }
         }
     }
-    let given = members
-        .iter()
-        .filter_map(|flags| flags.warmup.map(|warmup| warmup.0))
-        .max();
-    let counted = workloads
-        .iter()
-        .any(|workload| workload.stop.bytes.is_some() || workload.stop.ops.is_some());
-    let default = if counted {
-        0
-    } else {
-        workloads
-            .iter()
-            .map(|workload| workload.warmup_ns)
-            .max()
-            .unwrap_or(0)
+    let given = members.iter().filter_map(|flags| flags.warmup);
+    let given = given.map(|warmup| warmup.0).max();
+    let is_counted = |one: &Workload| one.stop.bytes.is_some() || one.stop.ops.is_some();
+    let default = match workloads.iter().any(is_counted) {
+        true => None,
+        false => workloads.iter().map(|workload| workload.warmup_ns).max(),
     };
-    for workload in workloads {
-        workload.warmup_ns = given.unwrap_or(default);
-    }
+    let warmup_ns = given.or(default).unwrap_or(0);
+    workloads
+        .iter_mut()
+        .for_each(|one| one.warmup_ns = warmup_ns);
 }
 
 #[cfg(test)]

@@ -31,9 +31,8 @@ pub(super) fn latency_target(
         };
     };
     refuse_excluded(flags, wording)?;
-    let window_ns = flags
-        .latency_window
-        .map_or(WINDOW_NS_DEFAULT, |time| time.0);
+    let window = flags.latency_window;
+    let window_ns = window.map_or(WINDOW_NS_DEFAULT, |time| time.0);
     if target.0 == 0 {
         return contradiction(format!(
             "{own} 0: every request takes longer; use a latency such as 5ms"
@@ -56,11 +55,10 @@ pub(super) fn latency_target(
             name("latency-window"),
         ));
     }
+    let percent = flags.latency_percentile;
     Ok(Some(LatencyTarget {
         latency_ns: target.0,
-        percent: flags
-            .latency_percentile
-            .map_or(PERCENT_DEFAULT, |share| share.0),
+        percent: percent.map_or(PERCENT_DEFAULT, |share| share.0),
         window_ns,
     }))
 }
@@ -88,24 +86,18 @@ fn refuse_excluded(flags: &WorkloadFlags, wording: Wording) -> Resolved<()> {
     ))
 }
 
-/// A search.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct PlannedSearch {
-    /// One for each depth, ascending.
-    pub workloads: Vec<Workload>,
-    /// The time that it may take, in nanoseconds; `None` until the depth is found.
-    pub time_ns: Option<u64>,
-}
+/// A search: a workload for each depth, ascending, and the time that it may take, in nanoseconds;
+/// `None` until the depth is found.
+type PlannedSearch = (Vec<Workload>, Option<u64>);
 
 /// The search that these workloads ask for on so many targets, if they do.
 pub(crate) fn planned_search(
     workloads: &[Workload],
     targets: usize,
 ) -> Result<Option<PlannedSearch>, String> {
-    let mut asking = workloads
-        .iter()
-        .filter_map(|one| Some((one, one.shape.latency_target?)));
-    let Some((asked, target)) = asking.next() else {
+    let mut all = workloads.iter();
+    let asking = all.find_map(|one| Some((one, one.shape.latency_target?)));
+    let Some((asked, target)) = asking else {
         return Ok(None);
     };
     let others = match (workloads.len(), targets) {
@@ -131,8 +123,5 @@ pub(crate) fn planned_search(
         ..asked.clone()
     };
     let depths = search_depths(asked.depth).into_iter();
-    Ok(Some(PlannedSearch {
-        workloads: depths.map(at_depth).collect(),
-        time_ns: asked.stop.time_ns,
-    }))
+    Ok(Some((depths.map(at_depth).collect(), asked.stop.time_ns)))
 }

@@ -2,8 +2,8 @@
 //! Pure.
 
 use super::parsers::{Position, SpanBounds};
-use super::resolve_context::{Memory, ResolveContext, Resolved, Wording, contradiction};
-use diskproof_model::plan::{Access, CachePolicy, Distribution, Verify, Workload};
+use super::resolve_context::{ResolveContext, Resolved, Wording, contradiction};
+use diskproof_model::plan::{Access, CachePolicy, Distribution, Span, Verify, Workload};
 use diskproof_model::units::format_bytes;
 
 /// Spans in percent begin and end at multiples of this, which every device and filesystem accepts
@@ -19,22 +19,18 @@ const JOURNAL_ENTRY_BYTES: u64 = 4;
 
 /// Why direct I/O with sectors of `unit_bytes` cannot run this workload.
 pub(crate) fn sector_mismatch(workload: &Workload, unit_bytes: u32) -> Option<String> {
-    let start_bytes = workload.span.start_bytes;
-    if workload.cache == CachePolicy::Direct
-        && !start_bytes.is_multiple_of(u64::from(unit_bytes.max(1)))
-    {
-        return Some(format!(
-            "the device has sectors of {unit_bytes} bytes, so direct I/O cannot start at byte \
-             {start_bytes}"
-        ));
+    if workload.cache != CachePolicy::Direct {
+        return None;
     }
-    let odd = workload
-        .block_sizes()
-        .filter(|_| workload.cache == CachePolicy::Direct)
-        .find(|bytes| bytes % unit_bytes.max(1) != 0)?;
+    let (start_bytes, unit) = (workload.span.start_bytes, unit_bytes.max(1));
+    let why = match workload.block_sizes().find(|bytes| bytes % unit != 0) {
+        _ if !start_bytes.is_multiple_of(u64::from(unit)) => {
+            format!("cannot start at byte {start_bytes}")
+        }
+        odd => format!("in blocks of {} bytes is impossible", odd?),
+    };
     Some(format!(
-        "the device has sectors of {unit_bytes} bytes, so direct I/O in blocks of {odd} bytes is \
-         impossible"
+        "the device has sectors of {unit_bytes} bytes, so direct I/O {why}"
     ))
 }
 
@@ -73,6 +69,34 @@ pub(super) fn resolve_span(
         ));
     }
     Ok((start, end - start))
+}
+
+/// The part of a target that lies within these bounds, at multiples of `unit_bytes`, and is not
+/// smaller than `least`.
+pub(crate) fn part_of(
+    target_bytes: u64,
+    bounds: SpanBounds,
+    unit_bytes: u64,
+    (least_bytes, least): (u64, &str),
+) -> Result<Span, String> {
+    let at = |position| {
+        let byte = position_bytes(position, target_bytes, PAGE_BYTES as u32);
+        byte / unit_bytes * unit_bytes
+    };
+    let (start_bytes, end) = (at(bounds.start), at(bounds.end));
+    if end > target_bytes {
+        let (end, size) = (format_bytes(end), format_bytes(target_bytes));
+        return Err(format!(
+            "--span ends at {end}, but the target has only {size}; use a smaller span"
+        ));
+    }
+    if end < start_bytes + least_bytes {
+        return Err(format!("--span is smaller than {least}; use a larger part"));
+    }
+    Ok(Span {
+        start_bytes,
+        length_bytes: Some(end - start_bytes),
+    })
 }
 
 /// Checks that the buffers of a single workload fit into the memory.
@@ -148,22 +172,15 @@ pub(super) fn memory_excess<'a>(
     workloads: impl IntoIterator<Item = &'a Workload>,
     context: &ResolveContext,
 ) -> Option<String> {
-    let needed: u128 = workloads
-        .into_iter()
-        .map(|workload| buffer_bytes(workload, context) + journal_bytes(workload, context))
-        .sum();
-    let Memory {
-        installed_bytes,
-        free_bytes,
-    } = context.memory;
-    let share = installed_bytes.map(|bytes| (bytes / MEMORY_SHARE, "a quarter of the memory is"));
-    let free = free_bytes.map(|bytes| (bytes / FREE_SHARE, "half of the free memory is"));
+    let bytes = |one| buffer_bytes(one, context) + journal_bytes(one, context);
+    let needed: u128 = workloads.into_iter().map(bytes).sum();
+    let (all, free) = (context.memory.installed_bytes, context.memory.free_bytes);
+    let share = all.map(|bytes| (bytes / MEMORY_SHARE, "a quarter of the memory is"));
+    let free = free.map(|bytes| (bytes / FREE_SHARE, "half of the free memory is"));
     let (allowed, what) = share.into_iter().chain(free).min()?;
     (needed > u128::from(allowed)).then(|| {
-        let (needed, allowed) = (
-            format_bytes(u64::try_from(needed).unwrap_or(u64::MAX)),
-            format_bytes(allowed),
-        );
+        let needed = format_bytes(u64::try_from(needed).unwrap_or(u64::MAX));
+        let allowed = format_bytes(allowed);
         format!("needs {needed} of buffers, but {what} {allowed}")
     })
 }
@@ -180,27 +197,27 @@ fn journal_bytes(workload: &Workload, context: &ResolveContext) -> u128 {
     if workload.verify == Verify::Off || workload.checks_reads() {
         return 0;
     }
-    let blocks = |target_bytes: &u64| {
-        workload.span.length_bytes.unwrap_or(*target_bytes) / u64::from(workload.block_bytes.max(1))
-    };
-    context
+    let (length, block) = (
+        workload.span.length_bytes,
+        u64::from(workload.block_bytes.max(1)),
+    );
+    let lengths = context
         .target_bytes
         .iter()
-        .map(|target_bytes| u128::from(blocks(target_bytes) * JOURNAL_ENTRY_BYTES))
-        .sum()
+        .map(|bytes| length.unwrap_or(*bytes));
+    let journals = lengths.map(|length| u128::from(length / block * JOURNAL_ENTRY_BYTES));
+    journals.sum()
 }
 
 /// A position in bytes; percentages are rounded down to whole blocks and pages.
-pub(crate) fn position_bytes(position: Position, target_bytes: u64, block_bytes: u32) -> u64 {
+fn position_bytes(position: Position, target_bytes: u64, block_bytes: u32) -> u64 {
     match position {
         Position::Bytes(bytes) => bytes,
         Position::Percent(share) if share >= 100.0 => target_bytes,
         Position::Percent(share) => {
-            let block = u64::from(block_bytes);
-            let unit = if PAGE_BYTES.is_multiple_of(block) {
-                PAGE_BYTES
-            } else {
-                block
+            let unit = match u64::from(block_bytes) {
+                block if PAGE_BYTES.is_multiple_of(block) => PAGE_BYTES,
+                block => block,
             };
             (target_bytes as f64 * share / 100.0) as u64 / unit * unit
         }

@@ -12,12 +12,12 @@ mod resolve;
 mod resolve_context;
 mod schedule;
 
-pub(crate) use axes::{WORKLOADS_MAX, WorkloadAxes};
+pub(crate) use axes::{WORKLOADS_MAX, WorkloadAxes, refuse_repeated};
 pub(crate) use fio_flags::FioFlags;
 pub(crate) use flags::WorkloadFlags;
 pub(crate) use group::{ResolvedGroup, resolve_group};
 pub(crate) use latency_target::planned_search;
-pub(crate) use limits::{position_bytes, sector_mismatch};
+pub(crate) use limits::{part_of, sector_mismatch};
 pub(crate) use parsers::{
     BLOCK_BYTES_MAX, BlockSize, BlockSplit, Bytes, Count, LatencyPercentile, Position, Rate,
     ReadShare, SpanBounds, SyncedWrites, Time, ValueError, parse_key,

@@ -63,15 +63,11 @@ impl Resolution<'_> {
     fn workload(&self) -> Resolved<Workload> {
         let flags = self.flags;
         let (block_bytes, block_mix) = self.blocks()?;
-        let (depth, workers) = (
-            self.count("depth", flags.depth, DEPTH_MAX)?,
-            self.count("jobs", flags.jobs, JOBS_MAX)?,
-        );
-        let engine = self
-            .context
-            .engine
-            .or(flags.engine)
-            .unwrap_or(EngineChoice::Auto);
+        let depth = self.count("depth", flags.depth, DEPTH_MAX)?;
+        let workers = self.count("jobs", flags.jobs, JOBS_MAX)?;
+        let engine = self.context.engine.or(flags.engine);
+        let engine = engine.unwrap_or(EngineChoice::Auto);
+        let name = flags.name.as_ref();
         let cache = self.cache(block_bytes, &block_mix, engine)?;
         let (start_bytes, length) = self.extent(block_bytes)?;
         let span = Span {
@@ -84,15 +80,10 @@ impl Resolution<'_> {
         let once = (checks || only_drops).then_some(length);
         let (sync, stop) = (self.sync()?, self.stop(block_bytes, once)?);
         let mut workload = Workload {
-            name: flags
-                .name
-                .as_ref()
-                .map_or(self.rw.as_str(), |name| &name.0)
-                .to_owned(),
-            start: if is_set(flags.together) {
-                Start::WithPrevious
-            } else {
-                Start::AfterPrevious
+            name: name.map_or(self.rw.as_str(), |name| &name.0).to_owned(),
+            start: match is_set(flags.together) {
+                true => Start::WithPrevious,
+                false => Start::AfterPrevious,
             },
             streams: self.streams()?,
             access: self.access(block_bytes)?,
@@ -103,7 +94,7 @@ impl Resolution<'_> {
             span,
             stop,
             warmup_ns: 0,
-            rate: self.flags.rate.map(|rate| rate.0),
+            rate: flags.rate.map(|rate| rate.0),
             sync,
             cache,
             engine,
@@ -210,17 +201,12 @@ impl Resolution<'_> {
     }
 
     fn count(&self, key: &str, given: Option<Count>, max: u64) -> Resolved<u32> {
-        match given.map_or(1, |count| count.0) {
-            0 => contradiction(format!(
-                "{} 0 starts nothing; use 1 to {max}",
-                self.name(key)
-            )),
-            count if count > max => contradiction(format!(
-                "{} {count} is too large; use 1 to {max}",
-                self.name(key)
-            )),
-            count => Ok(count as u32),
-        }
+        let wrong = match given.map_or(1, |count| count.0) {
+            0 => "0 starts nothing".to_owned(),
+            count if count > max => format!("{count} is too large"),
+            count => return Ok(count as u32),
+        };
+        contradiction(format!("{} {wrong}; use 1 to {max}", self.name(key)))
     }
 
     fn access(&self, block_bytes: u32) -> Resolved<Access> {
@@ -257,16 +243,14 @@ impl Resolution<'_> {
                 Some(Bytes(stride_bytes)) => self.stride(stride_bytes, block_bytes),
                 None => Ok(Access::Sequential),
             },
-            (Order::Random, _) => Ok(match &flags.zones {
-                Some(Zones(zones)) => Access::Zoned {
-                    zones: zones.clone(),
-                },
-                None => Access::Random {
-                    distribution: flags
-                        .distribution
-                        .map_or(Distribution::Uniform, |law| law.0),
-                },
-            }),
+            (Order::Random, _) => {
+                let law = flags.distribution.map(|law| law.0);
+                let distribution = law.unwrap_or(Distribution::Uniform);
+                Ok(match flags.zones.clone() {
+                    Some(Zones(zones)) => Access::Zoned { zones },
+                    None => Access::Random { distribution },
+                })
+            }
         }
     }
 
@@ -332,11 +316,9 @@ impl Resolution<'_> {
         if cached {
             return Ok(CachePolicy::Cached);
         }
-        let mut blocks = mix
-            .iter()
-            .chain(&self.flags.other_sizes)
-            .map(|share| share.block_bytes)
-            .chain([block_bytes]);
+        let shares = mix.iter().chain(&self.flags.other_sizes);
+        let sizes = shares.map(|share| share.block_bytes);
+        let mut blocks = sizes.chain([block_bytes]);
         match blocks.find(|bytes| u64::from(*bytes) % SECTOR_BYTES != 0) {
             Some(odd) => contradiction(format!(
                 "a block of {odd} bytes is not a multiple of {SECTOR_BYTES}, which direct I/O \
@@ -351,49 +333,38 @@ impl Resolution<'_> {
     fn stop(&self, block_bytes: u32, once: Option<u64>) -> Resolved<Stop> {
         let flags = self.flags;
         let block = u64::from(block_bytes);
-        let bytes = flags.bytes.map(|bytes| bytes.0).or_else(|| {
-            once.filter(|_| flags.ops.is_none() && flags.time.is_none())
-                .map(|length| length / block * block)
-        });
+        let once = once.filter(|_| flags.ops.is_none() && flags.time.is_none());
+        let once = once.map(|length| length / block * block);
+        let bytes = flags.bytes.map(|bytes| bytes.0).or(once);
         // A search ends when the depth is found. One pass of trims may take hours.
         let searches = flags.latency_target.is_some();
         let is_pass_of_trims =
             self.rw.leaves_no_content() && flags.bytes.is_none() && flags.ops.is_none();
         let counted = (bytes.is_some() || flags.ops.is_some() || searches) && !is_pass_of_trims;
+        let (precision, time) = (flags.precision.map(|p| p.0), flags.time.map(|time| time.0));
+        let is_open = !counted && time.is_none();
         let stop = Stop {
-            precision: flags
-                .precision
-                .map(|p| p.0)
-                .or((!counted && flags.time.is_none()).then_some(PRECISION_DEFAULT)),
-            time_ns: flags
-                .time
-                .map(|time| time.0)
-                .or((!counted).then_some(TIME_NS_DEFAULT)),
+            precision: precision.or(is_open.then_some(PRECISION_DEFAULT)),
+            time_ns: time.or(is_open.then_some(TIME_NS_DEFAULT)),
             bytes,
             ops: flags.ops.map(|ops| ops.0),
         };
-        if stop.time_ns == Some(0) {
-            return contradiction(format!(
-                "{} 0 measures nothing; use a duration such as 10s",
-                self.name("time")
-            ));
-        }
-        if stop.ops == Some(0) {
-            return contradiction(format!(
-                "{} 0 measures nothing; use at least 1",
-                self.name("ops")
-            ));
-        }
-        match stop.bytes {
+        let (key, wrong) = match stop.bytes {
+            _ if time == Some(0) => (
+                "time",
+                "0 measures nothing; use a duration such as 10s".to_owned(),
+            ),
+            _ if stop.ops == Some(0) => ("ops", "0 measures nothing; use at least 1".to_owned()),
             Some(bytes) if bytes < block => {
-                let (key, block) = (self.name("bytes"), format_bytes(block));
-                contradiction(format!(
-                    "{key} {bytes} is less than one block of {block}; use more bytes or smaller \
-                     blocks"
-                ))
+                let block = format_bytes(block);
+                let wrong = format!(
+                    "{bytes} is less than one block of {block}; use more bytes or smaller blocks"
+                );
+                ("bytes", wrong)
             }
-            _ => Ok(stop),
-        }
+            _ => return Ok(stop),
+        };
+        contradiction(format!("{} {wrong}", self.name(key)))
     }
 
     /// The first pass over a new file has no warm-up: its figure covers all writes of the file.

@@ -1,6 +1,7 @@
 //! What a workload depends on besides its flags, and the error when the flags contradict it or each
 //! other.
 
+use diskproof_device::{host_facts, memory_free_bytes};
 use diskproof_model::plan::EngineChoice;
 
 /// The targets and the machine of a run.
@@ -23,6 +24,16 @@ pub(crate) struct Memory {
     pub installed_bytes: Option<u64>,
     /// Free memory, within the limits of control groups.
     pub free_bytes: Option<u64>,
+}
+
+impl Memory {
+    /// That of this machine.
+    pub(crate) fn of_host() -> Self {
+        Self {
+            installed_bytes: Some(host_facts().memory_bytes).filter(|bytes| *bytes > 0),
+            free_bytes: memory_free_bytes(),
+        }
+    }
 }
 
 /// Content of the targets when a workload begins.

@@ -25,14 +25,12 @@ pub(crate) fn empty_schedule(
 
 /// A note for each workload whose time ends before its limit in operations or bytes is reached.
 pub(crate) fn limits_cut_by_time(plan: &Plan) -> Vec<String> {
-    plan.groups()
-        .flat_map(|group| {
-            group
-                .workloads
-                .iter()
-                .filter_map(move |workload| needs_more_starts(workload, group))
-        })
-        .collect()
+    let mut notes = Vec::new();
+    for group in plan.groups() {
+        let workloads = group.workloads.iter();
+        notes.extend(workloads.filter_map(|workload| needs_more_starts(workload, group)));
+    }
+    notes
 }
 
 /// Number of starts before `until_ns` at `rate` per second; the first is at time zero.
@@ -46,11 +44,8 @@ fn starts_nothing(workload: &Workload, group: Group<'_>, wording: Wording) -> Op
     if starts_before(warmup_ns.saturating_add(time_ns), rate) > starts_before(warmup_ns, rate) {
         return None;
     }
-    let (interval, time, warmup) = (
-        format_duration((1e9 / rate) as u64),
-        format_duration(time_ns),
-        format_duration(warmup_ns),
-    );
+    let interval = format_duration((1e9 / rate) as u64);
+    let (time, warmup) = (format_duration(time_ns), format_duration(warmup_ns));
     let key = wording.name("rate");
     Some(format!(
         "{key} {rate} starts an operation every {interval}, so none starts within the measured \
@@ -65,18 +60,11 @@ fn needs_more_starts(workload: &Workload, group: Group<'_>) -> Option<String> {
     let (rate, time_ns) = (workload.rate?, workload.stop.time_ns?);
     let starts = starts_before(group.warmup_ns().saturating_add(time_ns), rate);
     let longest = workload.block_sizes().fold(workload.block_bytes, u32::max);
-    let ops = workload
-        .stop
-        .ops
-        .map(|ops| (ops, counted(ops, "operation")));
-    let bytes = workload
-        .stop
-        .bytes
-        .map(|bytes| (bytes / u64::from(longest), format_bytes(bytes)));
-    let (_, limit) = ops
-        .into_iter()
-        .chain(bytes)
-        .find(|(needed, _)| *needed > starts)?;
+    let (ops, bytes) = (workload.stop.ops, workload.stop.bytes);
+    let ops = ops.map(|ops| (ops, counted(ops, "operation")));
+    let bytes = bytes.map(|bytes| (bytes / u64::from(longest), format_bytes(bytes)));
+    let mut limits = ops.into_iter().chain(bytes);
+    let (_, limit) = limits.find(|(needed, _)| *needed > starts)?;
     let (name, time) = (&workload.name, format_duration(time_ns));
     Some(format!(
         "{name} will end after its time of {time}, before its limit: {limit} need more than the \

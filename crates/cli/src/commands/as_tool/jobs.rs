@@ -1,15 +1,14 @@
 //! fio jobs: read as every job file is, run and printed as fio does it.
 
-use super::work::{ToolWork, measure_work};
+use super::work::{measure_work, print_notes};
 use crate::commands::run::plan_jobs;
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::inspection;
 use crate::job_file::{CliOverrides, Closeness, JobFile, JobText, System, read_text};
 use crate::plan_file::PLAN_FILE_BYTES_MAX;
-use crate::session::{Filling, ToolRun};
-use crate::stderr::eprint_line;
-use crate::stdout::{ignore_closed_pipe, to_stdout};
+use crate::session::{Filling, MeasuringJob, ToolRun};
+use crate::stdout::print_text;
 use crate::tool_lines::SharedPrinter;
 use diskproof_compat::{DropIn, JobAction, JobRequest, JobSource};
 use std::fs::File;
@@ -31,24 +30,19 @@ pub(super) fn run_jobs(
         JobAction::Check => return Ok(Exit::Done),
         JobAction::ShowCommand => {
             let line = (request.command_line)(&translated.jobs);
-            ignore_closed_pipe(to_stdout(|out| out.write_all(line.as_bytes())))?;
+            print_text(&line)?;
             return Ok(Exit::Done);
         }
         JobAction::Run => {}
     }
-    let JobFile {
-        plan,
-        notes,
-        jobs,
-        kept_name,
-    } = translated;
+    let (plan, kept_name) = (translated.plan, translated.kept_name);
     let writing = plan.workloads.iter().find(|one| one.flags.writes());
     if let (true, Some(workload)) = (request.is_read_only, writing) {
-        return Err(Failure::Usage(format!(
+        let text = format!(
             "job '{}' writes, and --readonly forbids that",
             workload.name
-        ))
-        .into());
+        );
+        return Err(Failure::Usage(text).into());
     }
     let writes = writing.is_some();
     refuse_chosen_by_file(request, flags, &plan.targets)?;
@@ -57,24 +51,13 @@ pub(super) fn run_jobs(
         _ => Path::new(tool.name),
     };
     let (plan, identities) = plan_jobs(plan, shown, tool.name, flags)?;
-    if !flags.quiet && !request.is_for_programs {
-        for note in request.notes.iter().chain(&notes) {
-            eprint_line(&format!("{}: {note}", tool.name));
-        }
+    if !request.is_for_programs {
+        print_notes(tool, flags, request.notes.iter().chain(&translated.notes));
     }
-    let printer = (request.printer)(jobs);
-    let printer = match &request.saved_to {
-        Some(path) => SharedPrinter::saved_to(tool.name, printer, path.clone()),
-        None => SharedPrinter::new(tool.name, printer),
-    };
-    let work = ToolWork {
-        plan,
-        identities,
-        filling: Filling::Span,
-        writes,
-    };
-    let run = ToolRun { printer, kept_name };
-    measure_work(tool, words, work, run, flags)
+    let mut printer = SharedPrinter::new(tool.name, (request.printer)(translated.jobs));
+    printer.saved_to.clone_from(&request.saved_to);
+    let job = MeasuringJob::new(plan, identities, Filling::Span, flags);
+    measure_work(tool, words, job, writes, ToolRun { printer, kept_name })
 }
 
 /// A file that the user did not write must not decide what is overwritten.

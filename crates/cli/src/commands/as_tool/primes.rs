@@ -1,9 +1,9 @@
 //! A load of processors: it touches no disk and leaves no record.
 
+use super::work::print_notes;
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
-use crate::stderr::eprint_line;
-use crate::stdout::{ignore_closed_pipe, to_stdout};
+use crate::stdout::print_text;
 use anyhow::Context as _;
 use diskproof_compat::{DropIn, PrimeRequest};
 use diskproof_engine::measure_primes;
@@ -18,21 +18,16 @@ pub(super) fn run_primes(
         let text = "--json, --dry-run and --output do not apply: this test uses no disk".to_owned();
         return Err(Failure::Usage(text).into());
     }
-    if !flags.quiet {
-        for note in &request.notes {
-            eprint_line(&format!("{}: {note}", tool.name));
-        }
-    }
-    let print = |text: &str| ignore_closed_pipe(to_stdout(|out| out.write_all(text.as_bytes())));
-    print(&request.printer.begin())?;
+    print_notes(tool, flags, &request.notes);
+    print_text(&request.printer.begin())?;
     let mut printed = Ok(());
     let measured = measure_primes(&request.load, &mut |interval| {
         if printed.is_ok() {
-            printed = print(&request.printer.interval(interval));
+            printed = print_text(&request.printer.interval(interval));
         }
     });
     let result = measured.context("cannot start a thread")?;
     printed?;
-    print(&request.printer.end(&result))?;
+    print_text(&request.printer.end(&result))?;
     Ok(Exit::Done)
 }

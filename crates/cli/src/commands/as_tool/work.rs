@@ -3,30 +3,22 @@
 use crate::consent::DestructiveFlags;
 use crate::failure::{Exit, Failure, report};
 use crate::flags::MeasuringFlags;
-use crate::session::{Filling, Means, MeasuringJob, Presentation, ToolRun, measure_by};
+use crate::session::{Means, MeasuringJob, ToolRun, measure};
 use crate::stderr::eprint_line;
 use diskproof_compat::DropIn;
 use diskproof_device::OpenError;
-use diskproof_model::plan::Plan;
 use diskproof_model::shell::quoted;
-use diskproof_model::target::{TargetIdentity, TargetKind};
-
-/// What a tool measures.
-pub(super) struct ToolWork {
-    pub plan: Plan,
-    pub identities: Vec<TargetIdentity>,
-    pub filling: Filling,
-    pub writes: bool,
-}
+use diskproof_model::target::TargetKind;
 
 /// Measures, and names the command that releases a target where the gate refuses one.
 pub(super) fn measure_work(
     tool: &DropIn,
     words: &[String],
-    work: ToolWork,
+    job: MeasuringJob<'_>,
+    writes: bool,
     run: ToolRun,
-    flags: &MeasuringFlags,
 ) -> anyhow::Result<Exit> {
+    let flags = job.flags;
     // stderr is the tool's.
     let mut own = MeasuringFlags {
         quiet: !flags.verbose,
@@ -34,28 +26,20 @@ pub(super) fn measure_work(
     };
     // One command line makes the file the first time, when there is none to release, and overwrites
     // it later.
-    let has_file = work
-        .identities
-        .iter()
-        .any(|one| one.kind == TargetKind::File);
-    own.destructive.overwrite &= has_file;
-    let kinds = work.identities.iter().map(|identity| identity.kind);
-    let released = kinds.clone().find(|kind| *kind == TargetKind::BlockDevice);
-    let released = released.or(kinds.clone().find(|kind| *kind == TargetKind::File));
-    let job = MeasuringJob {
-        plan: work.plan,
-        identities: work.identities,
-        filling: work.filling,
-        note: flags.note.clone(),
-        flags: &own,
+    let has = |kind: TargetKind| {
+        let has_kind = job.identities.iter().any(|one| one.kind == kind);
+        has_kind.then_some(kind)
     };
-    let presentation = Presentation {
+    let released = has(TargetKind::BlockDevice).or(has(TargetKind::File));
+    own.destructive.overwrite &= has(TargetKind::File).is_some();
+    let job = MeasuringJob { flags: &own, ..job };
+    let means = Means {
         tool: Some(run),
-        ..Presentation::default()
+        ..Means::default()
     };
-    let ended = measure_by(job, Means::default(), presentation);
+    let ended = measure(job, means);
     match (ended, released) {
-        (Err(error), Some(kind)) if is_refused(&error) && work.writes => {
+        (Err(error), Some(kind)) if is_refused(&error) && writes => {
             report(&error);
             name_accepted(tool, words, kind, &flags.destructive);
             Ok(Exit::Refused)
@@ -86,4 +70,17 @@ fn name_accepted(tool: &DropIn, words: &[String], kind: TargetKind, given: &Dest
         tool.name,
         words.join(" ")
     ));
+}
+
+/// Prints what the figures mean, in the name of the tool.
+pub(super) fn print_notes<'a>(
+    tool: &DropIn,
+    flags: &MeasuringFlags,
+    notes: impl IntoIterator<Item = &'a String>,
+) {
+    if !flags.quiet {
+        for note in notes {
+            eprint_line(&format!("{}: {note}", tool.name));
+        }
+    }
 }

@@ -2,18 +2,16 @@
 //! disk. Finds the layers and makes the plan; the campaign of live comparisons alternates them.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::MeasuringFlags;
-use crate::provenance::{command_line, random_seed};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::selection::SelectionFlags;
-use crate::session::{Filling, LayoutLimits, Means, MeasuringJob, Presentation, measure_by};
-use crate::standard_workloads::{WriteBudget, standard_workloads};
+use crate::session::{Filling, Means, MeasuringJob, measure};
+use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
 use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
 use diskproof_device::{Intent, OpenTarget, admit, probe, scratch_bytes_max};
 use diskproof_model::layers::{LayersPlan, PlannedLayer, SkippedLayer};
 use diskproof_model::plan::{Plan, Workload};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity, TargetKind};
-use diskproof_model::units::format_duration;
 use rustix::process::geteuid;
 use std::path::Path;
 
@@ -25,71 +23,56 @@ pub(super) const THOROUGH_NS: u64 = 120 * SECOND;
 /// Share of the time for filling the scratch file, and for what comes after the last slice.
 const LAYOUT_PARTS: u64 = 10;
 const END_PARTS: u64 = 20;
-/// The longest warm-up of a workload's first slice.
-const WARMUP_NS: u64 = SECOND / 2;
 /// Drives have caches of up to 1 GiB.
 const SCRATCH_BYTES: u64 = 1 << 30;
-/// A smaller file says nothing about the disk.
-const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
-const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
 /// What is measured on each layer.
 const WORKLOADS: [&str; 2] = ["random-read-d1", "random-read-d32"];
 /// A workload ends early once every layer is known to differ from the highest by more than this,
 /// or by less.
 const MARGIN: f64 = 0.01;
 
-/// What the user asks for.
-pub(super) struct LayersRequest<'a> {
-    /// Time for everything, in nanoseconds.
-    pub time_ns: u64,
-    /// The workloads.
-    pub selection: &'a SelectionFlags,
-    /// The flags of every verb that measures.
-    pub measuring: &'a MeasuringFlags,
-}
-
-/// Measures the layers.
-pub(super) fn run(request: &LayersRequest<'_>, identity: TargetIdentity) -> anyhow::Result<Exit> {
-    let measuring = request.measuring;
+/// Measures the layers, in so much time for everything.
+pub(super) fn run(
+    selection: &SelectionFlags,
+    time_ns: u64,
+    measuring: &MeasuringFlags,
+    identity: TargetIdentity,
+) -> anyhow::Result<Exit> {
     if measuring.destructive.overwrite || !measuring.destructive.destroy.is_empty() {
-        return Err(Failure::Usage(
-            "--layers only reads; omit --destroy and --overwrite".to_owned(),
-        )
-        .into());
+        let text = "--layers only reads; omit --destroy and --overwrite";
+        return Err(Failure::Usage(text.to_owned()).into());
     }
     let (layers, identities) = open_layers(&identity);
     if identities.len() < 2 {
         return Err(too_few(&layers, &identity).into());
     }
     let sides = identities.len();
-    let LayersJob {
-        plan,
-        cells_ns,
-        layout_ns,
-    } = plan(request, layers, &identities)?;
+    let scratch_bytes = scratch_size(measuring, &identities[0])?;
+    let layout_ns = scratch_bytes.map_or(0, |_| time_ns / LAYOUT_PARTS);
+    let cells_ns = time_ns - time_ns / END_PARTS - layout_ns;
+    let workloads = workloads(selection, time_ns, measuring)?;
+    let workloads = share_among_sides(workloads, sides, "layers", time_ns, cells_ns);
+    let plan = Plan {
+        scratch_bytes,
+        first_write_ns: scratch_bytes.map(|_| layout_ns),
+        workloads: of_all_sides(&workloads.map_err(Failure::Usage)?, sides),
+        layers: Some(layers),
+        ..measuring.plan("check", &identities)
+    };
+    let workloads = plan.workloads.iter();
     let setup = LiveSetup {
-        workloads: plan
-            .workloads
-            .iter()
-            .map(|one| one_side(one, sides))
-            .collect(),
+        workloads: workloads.map(|one| one_side(one, sides)).collect(),
         sides,
         margin: MARGIN,
         time_ns: cells_ns,
         seed: plan.seed,
     };
-    let job = MeasuringJob {
-        plan,
-        identities,
-        filling: Filling::Within(LayoutLimits {
-            bytes_min: SCRATCH_BYTES_LEAST,
-            time_ns: layout_ns,
-        }),
-        note: measuring.note.clone(),
-        flags: measuring,
+    let filling = Filling::Within {
+        bytes_min: SCRATCH_BYTES_LEAST,
+        time_ns: layout_ns,
     };
-    let means = Means::by(LiveComparison::new(setup));
-    measure_by(job, means, Presentation::default())
+    let job = MeasuringJob::new(plan, identities, filling, measuring);
+    measure(job, Means::by(LiveComparison::new(setup)))
 }
 
 /// The workload as it runs on one layer: the plan has the time of all of them.
@@ -102,20 +85,16 @@ fn one_side(workload: &Workload, sides: usize) -> Workload {
 /// Why there is nothing to compare, and what can be done.
 fn too_few(layers: &LayersPlan, identity: &TargetIdentity) -> Failure {
     let mut text = format!("{}: only one layer can be read", identity.path);
-    let skipped = layers
-        .layers
-        .iter()
-        .filter_map(|layer| Some((layer, layer.skipped.as_ref()?)));
-    for (layer, skipped) in skipped {
-        text.push_str(&format!("\n  {}: {}", layer.name, skipped.why));
+    let mut command = None;
+    for layer in &layers.layers {
+        if let Some(skipped) = &layer.skipped {
+            text.push_str(&format!("\n  {}: {}", layer.name, skipped.why));
+            command = command.or(skipped.command.as_ref());
+        }
     }
     if let Some(why) = &layers.unresolved {
         text.push_str(&format!("\n  below: {why}"));
     }
-    let command = layers
-        .layers
-        .iter()
-        .find_map(|layer| layer.skipped.as_ref()?.command.clone());
     if let Some(command) = command {
         text.push_str(&format!("\nRun as root: {command}"));
     } else if layers.layers.len() < 2 && layers.unresolved.is_none() {
@@ -124,69 +103,16 @@ fn too_few(layers: &LayersPlan, identity: &TargetIdentity) -> Failure {
     Failure::Usage(text)
 }
 
-/// A plan and how its time is divided.
-struct LayersJob {
-    plan: Plan,
-    cells_ns: u64,
-    layout_ns: u64,
-}
-
-fn plan(
-    request: &LayersRequest<'_>,
-    layers: LayersPlan,
-    identities: &[TargetIdentity],
-) -> Result<LayersJob, Failure> {
-    let measuring = request.measuring;
-    let time_ns = request.time_ns;
-    let scratch_bytes = scratch_size(measuring, &identities[0])?;
-    let layout_ns = scratch_bytes.map_or(0, |_| time_ns / LAYOUT_PARTS);
-    let cells_ns = time_ns - time_ns / END_PARTS - layout_ns;
-    let workloads = workloads(request)?;
-    let sides = identities.len() as u64;
-    let least_ns = LiveSetup::time_ns_min(workloads.len(), identities.len());
-    if cells_ns < least_ns {
-        let needed = least_ns as f64 * time_ns as f64 / cells_ns.max(1) as f64;
-        let needed_ns = (needed / SECOND as f64).ceil() as u64 * SECOND;
-        return Err(Failure::Usage(format!(
-            "--time {}: too short for {} workloads on {sides} layers; use at least {}",
-            format_duration(time_ns),
-            workloads.len(),
-            format_duration(needed_ns)
-        )));
-    }
-    let each_ns = cells_ns / (workloads.len() as u64 * sides);
-    let timed = |mut workload: Workload| {
-        workload.warmup_ns = WARMUP_NS.min(each_ns / 4);
-        workload.stop.time_ns = Some(each_ns * sides - workload.warmup_ns);
-        workload.stop.precision = None;
-        workload
-    };
-    let plan = Plan {
-        seed: measuring.seed.unwrap_or_else(random_seed),
-        targets: identities.iter().map(|one| one.path.clone()).collect(),
-        scratch_bytes,
-        first_write_ns: scratch_bytes.map(|_| layout_ns),
-        workloads: workloads.into_iter().map(timed).collect(),
-        layers: Some(layers),
-        ..Plan::of("check", command_line())
-    };
-    Ok(LayersJob {
-        plan,
-        cells_ns,
-        layout_ns,
-    })
-}
-
 /// The selected ones of the two workloads.
-fn workloads(request: &LayersRequest<'_>) -> Result<Vec<Workload>, Failure> {
-    request.selection.check_names(&WORKLOADS)?;
-    let budget = WriteBudget {
-        write_bytes: 0,
-        sequential_share: 1,
-    };
-    let all = standard_workloads(request.measuring, request.time_ns, budget);
+fn workloads(
+    selection: &SelectionFlags,
+    time_ns: u64,
+    measuring: &MeasuringFlags,
+) -> Result<Vec<Workload>, Failure> {
+    selection.check_names(&WORKLOADS)?;
+    let all = standard_workloads(measuring, time_ns, 0, 1);
     let is_chosen = |one: &Workload| {
-        WORKLOADS.contains(&one.name.as_str()) && request.selection.excludes(&one.name).is_none()
+        WORKLOADS.contains(&one.name.as_str()) && selection.excludes(&one.name).is_none()
     };
     let chosen: Vec<Workload> = all.into_iter().filter(is_chosen).collect();
     match chosen.is_empty() {
@@ -200,31 +126,21 @@ fn workloads(request: &LayersRequest<'_>) -> Result<Vec<Workload>, Failure> {
 
 /// The size of the scratch file; `None` where the highest layer is a file or a device.
 fn scratch_size(measuring: &MeasuringFlags, top: &TargetIdentity) -> Result<Option<u64>, Failure> {
-    if top.kind != TargetKind::Directory {
-        return match measuring.size {
-            None => Ok(None),
-            Some(_) => Err(Failure::no_scratch_file(&top.path, "omit it")),
-        };
-    }
-    let most = measuring
-        .size
-        .unwrap_or_else(|| SCRATCH_BYTES.min(scratch_bytes_max(top)));
+    let is_needed = measuring.needs_scratch(top, "omit it")?;
+    let room = scratch_bytes_max(top);
+    let most = measuring.size.unwrap_or(SCRATCH_BYTES.min(room));
     let size = most.max(SCRATCH_BYTES_LEAST) / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT;
-    Ok(Some(size))
+    Ok(is_needed.then_some(size))
 }
 
-/// A layer before it is opened.
-struct FoundLayer {
-    layer: PlannedLayer,
-    /// `major:minor` of a device.
-    device: Option<String>,
-}
+/// A layer before it is opened, with `major:minor` of a device.
+type FoundLayer = (PlannedLayer, Option<String>);
 
 /// The layers of a target, and the identities of those that can be read.
 fn open_layers(identity: &TargetIdentity) -> (LayersPlan, Vec<TargetIdentity>) {
     let mut identities = Vec::new();
     let mut layers = Vec::new();
-    for (index, FoundLayer { mut layer, device }) in stack(identity).into_iter().enumerate() {
+    for (index, (mut layer, device)) in stack(identity).into_iter().enumerate() {
         let opened = match index {
             0 => Ok(identity.clone()),
             _ => readable(&layer.path, device.as_deref()),
@@ -235,15 +151,10 @@ fn open_layers(identity: &TargetIdentity) -> (LayersPlan, Vec<TargetIdentity>) {
                 identities.push(opened);
             }
             Err(why) => {
-                let is_root = geteuid().is_root();
-                let sudo = || {
-                    let path = quoted(&identity.path);
-                    format!("sudo diskproof check --layers {path}")
-                };
-                layer.skipped = Some(SkippedLayer {
-                    why,
-                    command: (!is_root).then(sudo),
-                });
+                let path = quoted(&identity.path);
+                let command = format!("sudo diskproof check --layers {path}");
+                let command = (!geteuid().is_root()).then_some(command);
+                layer.skipped = Some(SkippedLayer { why, command });
             }
         }
         layers.push(layer);
@@ -268,16 +179,16 @@ fn readable(path: &str, device: Option<&str>) -> Result<TargetIdentity, String> 
 /// devices, the first of the largest stands for all: smaller ones hold the metadata of a thin pool,
 /// the changes of a snapshot, or a cache.
 fn stack(identity: &TargetIdentity) -> Vec<FoundLayer> {
-    let file = |name: &str, path: &str, kind: &str| FoundLayer {
-        layer: PlannedLayer {
+    let file = |name: &str, path: &str, kind: &str| {
+        let layer = PlannedLayer {
             name: format!("{name} on {kind}"),
             path: path.to_owned(),
             device_kind: None,
             target: None,
             skipped: None,
             one_of: 1,
-        },
-        device: None,
+        };
+        (layer, None)
     };
     let mut found = Vec::new();
     if identity.kind != TargetKind::BlockDevice {
@@ -307,9 +218,9 @@ fn stack(identity: &TargetIdentity) -> Vec<FoundLayer> {
 }
 
 fn first_of_largest<'a>(layers: &[&'a Layer]) -> Option<&'a Layer> {
-    let largest = layers.iter().map(|layer| layer.size_bytes).max()?;
-    let mut layers = layers.iter().copied();
-    layers.find(|layer| layer.size_bytes == largest)
+    // Of several, `max_by_key` takes the last.
+    let layers = layers.iter().rev().copied();
+    layers.max_by_key(|layer| layer.size_bytes)
 }
 
 fn device_layer(identity: &TargetIdentity, layer: &Layer, one_of: usize) -> FoundLayer {
@@ -318,24 +229,20 @@ fn device_layer(identity: &TargetIdentity, layer: &Layer, one_of: usize) -> Foun
         true => identity.path.clone(),
         false => format!("/dev/{}", layer.name.replace('!', "/")),
     };
-    let model = layer
-        .model
-        .as_ref()
-        .filter(|_| layer.kind == LayerKind::DeviceMapper);
-    FoundLayer {
-        layer: PlannedLayer {
-            name: match model {
-                Some(model) => format!("{} ({model})", layer.name),
-                None => layer.name.clone(),
-            },
-            path,
-            device_kind: Some(layer.kind),
-            target: None,
-            skipped: None,
-            one_of: u32::try_from(one_of).unwrap_or(u32::MAX),
+    let is_mapped = layer.kind == LayerKind::DeviceMapper;
+    let model = layer.model.as_ref().filter(|_| is_mapped);
+    let found = PlannedLayer {
+        name: match model {
+            Some(model) => format!("{} ({model})", layer.name),
+            None => layer.name.clone(),
         },
-        device: Some(layer.device.clone()),
-    }
+        path,
+        device_kind: Some(layer.kind),
+        target: None,
+        skipped: None,
+        one_of: u32::try_from(one_of).unwrap_or(u32::MAX),
+    };
+    (found, Some(layer.device.clone()))
 }
 
 #[cfg(test)]

@@ -3,64 +3,74 @@
 
 mod conclusion;
 mod plan;
-mod request;
 mod sides;
 
-use crate::failure::Failure;
-use crate::session::{CampaignJob, MeasuringJob, Reopening, dry_run, measure_campaign};
+use super::flags::CompareFlags;
+use crate::failure::{Exit, Failure};
+use crate::flags::SCRATCH_BYTES_LEAST;
+use crate::session::{Filling, MeasuringJob, dry_run, measure_campaign};
+use crate::standard_workloads::of_all_sides;
 use conclusion::Conclusion;
 use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
 use diskproof_analysis::compare::Limit;
+use diskproof_model::comparison::Comparison;
 use diskproof_model::plan::Plan;
-use plan::LivePlan;
+use plan::live_plan;
 use sides::check_kinds;
+use std::path::Path;
 
-pub use request::LiveFlags;
-pub(super) use request::{LiveEnd, LiveRequest};
-pub(super) use sides::LiveSides;
+pub(super) use sides::live_targets;
 
-/// Measures and compares.
-pub(super) fn run(request: &LiveRequest<'_>, sides: &LiveSides) -> anyhow::Result<LiveEnd> {
-    let measuring = &request.measuring;
+/// Measures these targets, or settings of the only one, and compares. The exit code is that of a
+/// run which did not come to its end.
+pub(super) fn run(
+    compare: &CompareFlags,
+    targets: &[String],
+) -> anyhow::Result<(Option<Comparison>, Option<Exit>)> {
+    let (live_flags, measuring) = (&compare.live, &compare.measuring());
     let mut identities = Vec::new();
-    for target in &sides.targets {
-        identities.push(measuring.probe(target)?);
+    for target in targets {
+        identities.push(measuring.probe(Path::new(target))?);
     }
-    check_kinds(&identities, request.flags)?;
-    let count = sides.sides.len();
-    let live = LivePlan::new(request.flags, measuring, &identities, count)?;
-    check_limits(request.limits, &live.plan)?;
-    let job = MeasuringJob {
-        plan: live.joint(&identities, count as u64),
-        identities,
-        filling: live.filling,
-        note: measuring.note.clone(),
-        flags: measuring,
+    check_kinds(&identities, live_flags)?;
+    let labels = match live_flags.prepare.is_empty() {
+        true => targets,
+        false => &live_flags.prepare,
     };
-    if request.flags.dry_run {
-        return Ok(LiveEnd::Ended(dry_run(&job)?));
+    let count = labels.len();
+    let (of_side, layout_ns, cells_ns) = live_plan(live_flags, measuring, &identities, count)?;
+    check_limits(&compare.limits, &of_side)?;
+    let plan = Plan {
+        targets: identities.iter().map(|one| one.path.clone()).collect(),
+        workloads: of_all_sides(&of_side.workloads, count),
+        ..of_side.clone()
+    };
+    let filling = match live_flags.reopen {
+        true => Filling::Span,
+        false => Filling::Within {
+            bytes_min: SCRATCH_BYTES_LEAST,
+            time_ns: layout_ns,
+        },
+    };
+    let job = MeasuringJob::new(plan, identities, filling, measuring);
+    if live_flags.dry_run {
+        return Ok((None, Some(dry_run(&job)?)));
     }
     let setup = LiveSetup {
-        workloads: live.plan.workloads.clone(),
+        workloads: of_side.workloads.clone(),
         sides: count,
-        margin: request.margin,
-        time_ns: live.time_ns,
-        seed: live.plan.seed,
+        margin: compare.margin,
+        time_ns: cells_ns,
+        seed: of_side.seed,
     };
-    let job = CampaignJob {
-        job,
-        sides: sides.sides.clone(),
-        reopening: match request.flags.reopen {
-            true => Reopening::BeforeEachCell,
-            false => Reopening::Never,
-        },
-        cleanup: request.flags.cleanup.clone(),
-    };
-    let outcome = measure_campaign(job, LiveComparison::new(setup))?;
+    let (settings, cleanup) = (&live_flags.prepare, live_flags.cleanup.as_deref());
+    let campaign = LiveComparison::new(setup);
+    let outcome = measure_campaign(job, settings, live_flags.reopen, cleanup, campaign)?;
     let conclusion = Conclusion {
-        request,
-        sides,
-        plan: &live.plan,
+        compare,
+        measuring,
+        labels,
+        plan: &of_side,
     };
     conclusion.conclude(&outcome)
 }

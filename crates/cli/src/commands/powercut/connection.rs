@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::stderr::eprint_line;
+use diskproof_model::shell::quoted;
 use diskproof_powercut::{LogClient, Token};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -29,12 +30,11 @@ impl ConnectionFlags {
 
     /// The same flags, as one types them.
     pub(super) fn words(&self) -> String {
-        let quoted = |path: &Path| diskproof_model::shell::quoted(&path.display().to_string());
-        let server = diskproof_model::shell::quoted(&self.server);
-        match &self.token_file {
-            Some(file) => format!("--server {server} --token-file {}", quoted(file)),
-            None => format!("--server {server}"),
-        }
+        let server = quoted(&self.server);
+        let token = self.token_file.as_ref().map_or(String::new(), |file| {
+            format!(" --token-file {}", quoted(&file.display().to_string()))
+        });
+        format!("--server {server}{token}")
     }
 }
 

@@ -3,12 +3,12 @@
 use super::connection::read_token;
 use crate::failure::{Exit, Failure};
 use crate::saved::state_folder;
-use crate::stderr::{Verbosity, eprint_line};
+use crate::stderr::eprint_line;
 use anyhow::Context as _;
 use diskproof_powercut::{ListenError, LogServer, LogStore, PORT_DEFAULT};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Flags of `powercut serve`.
 #[derive(Debug, clap::Args)]
@@ -45,31 +45,22 @@ pub(super) fn run(flags: &ServeFlags) -> anyhow::Result<Exit> {
             .ok_or_else(|| Failure::Usage("name a folder for the logs with --log DIR".to_owned()))?
             .join("powercut"),
     };
-    make_folder(&folder)?;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)
+        .with_context(|| format!("{}: cannot create the folder of the logs", folder.display()))?;
     let store = LogStore::Folder(folder.clone());
     let server = LogServer::bind(flags.listen, token, store).map_err(|error| match error {
         ListenError::NeedsToken(_) => Failure::Usage(format!("--listen: {error}")).into(),
         ListenError::Bind(..) => anyhow::Error::from(error),
     })?;
     let note: fn(&str) = if flags.quiet { |_| () } else { eprint_line };
-    let verbosity = if flags.quiet {
-        Verbosity::Quiet
-    } else {
-        Verbosity::Lines
-    };
-    verbosity.note(&format!(
+    note(&format!(
         "the log listens on {} and writes to {}",
         server.address()?,
         folder.display()
     ));
     server.serve(note);
     Ok(Exit::Done)
-}
-
-fn make_folder(folder: &Path) -> anyhow::Result<()> {
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .with_context(|| format!("{}: cannot create the folder of the logs", folder.display()))
 }

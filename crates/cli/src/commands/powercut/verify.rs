@@ -59,12 +59,11 @@ pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
     if let Some(why) = log.description.target.difference(&found)
         && !flags.same_target
     {
-        return Err(Failure::Usage(format!(
-            "{}: this is not the target of run {}: {why}. If it is, add --same-target",
-            identity.path,
-            short(&description.run)
-        ))
-        .into());
+        let (path, run) = (&identity.path, short(&description.run));
+        let text = format!(
+            "{path}: this is not the target of run {run}: {why}. If it is, add --same-target"
+        );
+        return Err(Failure::Usage(text).into());
     }
     let directory = (identity.kind == TargetKind::Directory)
         .then(|| Path::new(&identity.path).join(log.description.directory_name()));
@@ -74,10 +73,9 @@ pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
     let (now, content) = read(&identity, &log.description, pages, directory.clone())?;
     let is_undone = log.description.is_undone(&found, now.as_deref());
     let before = &log.description.boot_id;
+    let now = boot_id().filter(|_| !before.is_empty());
     let facts = VerifyFacts {
-        has_restarted: boot_id()
-            .filter(|_| !before.is_empty())
-            .map(|now| now != *before),
+        has_restarted: now.map(|now| now != *before),
         is_same_target: flags.same_target || is_undone,
     };
     let report = judge(&log, &content, facts);
@@ -95,16 +93,14 @@ pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
     })
 }
 
-/// What shows whether the target is as before the run.
-type Before = Option<String>;
-
-/// Reads the target on a thread that a disk may hold: a disk that stops answering ends the wait.
+/// Reads what shows whether the target is as before the run, and its content, on a thread that a
+/// disk may hold: a disk that stops answering ends the wait.
 fn read(
     target: &TargetIdentity,
     run: &RunDescription,
     pages: Option<OpenTarget>,
     directory: Option<PathBuf>,
-) -> anyhow::Result<(Before, Vec<StreamContent>)> {
+) -> anyhow::Result<(Option<String>, Vec<StreamContent>)> {
     let heartbeat = Heartbeat::default();
     let mut signs = SignsOfLife::new(heartbeat.clone(), std::slice::from_ref(target));
     let (run, path) = (run.clone(), target.path.clone());
@@ -167,49 +163,39 @@ fn choose(flags: &CutVerifyFlags, identity: &TargetIdentity) -> anyhow::Result<R
         None => run.target.path == identity.path,
     };
     let mut meant = runs.iter().filter(is_meant);
-    match (meant.next(), &flags.run, meant.next()) {
-        (Some(_), Some(id), Some(_)) => Err(Failure::Usage(format!(
-            "--run {id}: several runs start with these digits; add more"
-        ))
-        .into()),
-        (Some(run), _, _) => Ok(run.clone()),
-        (None, _, _) => Err(Failure::Usage(format!(
-            "{}: the log has no such run. {}",
-            flags.run.as_deref().unwrap_or(&identity.path),
-            listed(&runs)
-        ))
-        .into()),
-    }
+    let wrong = match (meant.next(), &flags.run, meant.next()) {
+        (Some(_), Some(id), Some(_)) => {
+            format!("--run {id}: several runs start with these digits; add more")
+        }
+        (Some(run), _, _) => return Ok(run.clone()),
+        (None, _, _) => {
+            let asked = flags.run.as_deref().unwrap_or(&identity.path);
+            format!("{asked}: the log has no such run. {}", listed(&runs))
+        }
+    };
+    Err(Failure::Usage(wrong).into())
 }
 
 fn listed(runs: &[RunDescription]) -> String {
     if runs.is_empty() {
         return "It has no runs".to_owned();
     }
-    let names: Vec<String> = runs
-        .iter()
-        .take(LISTED)
-        .map(|run| format!("{} ({} on {})", short(&run.run), run.target.path, run.host))
-        .collect();
-    format!(
-        "The newest are {}. Select one with --run ID",
-        names.join(", ")
-    )
-}
-
-/// The command line that decides what nothing on the target shows.
-fn assertion(flags: &CutVerifyFlags, run: &RunDescription) -> String {
-    let (path, server) = (flags.target.display().to_string(), flags.connection.words());
-    format!(
-        "diskproof powercut verify {} {server} --run {} --same-target",
-        quoted(&path),
-        short(&run.run)
-    )
+    let name = |run: &RunDescription| {
+        let (id, path, host) = (short(&run.run), &run.target.path, &run.host);
+        format!("{id} ({path} on {host})")
+    };
+    let names: Vec<String> = runs.iter().take(LISTED).map(name).collect();
+    let names = names.join(", ");
+    format!("The newest are {names}. Select one with --run ID")
 }
 
 fn print(flags: &CutVerifyFlags, log: &RunLog, report: &CutReport) -> anyhow::Result<()> {
-    let decide = report.reason == Some(NotProvenReason::NoTrace);
-    let command = decide.then(|| assertion(flags, &log.description));
+    // The command line that decides what nothing on the target shows.
+    let command = (report.reason == Some(NotProvenReason::NoTrace)).then(|| {
+        let path = quoted(&flags.target.display().to_string());
+        let (server, run) = (flags.connection.words(), short(&log.description.run));
+        format!("diskproof powercut verify {path} {server} --run {run} --same-target")
+    });
     ignore_closed_pipe(to_stdout(|out| {
         if flags.json {
             let document = json!({
@@ -221,9 +207,7 @@ fn print(flags: &CutVerifyFlags, log: &RunLog, report: &CutReport) -> anyhow::Re
             });
             return writeln!(out, "{document:#}");
         }
-        let command = command.as_deref();
-        write_in_locale(out, |page| {
-            write_report(report, &log.description, command, page)
-        })
+        let (run, command) = (&log.description, command.as_deref());
+        write_in_locale(out, |page| write_report(report, run, command, page))
     }))
 }

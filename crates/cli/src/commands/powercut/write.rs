@@ -65,13 +65,12 @@ const METHODS: &[Choice<CutMethod>] = choices! {
 
 /// Writes until the cut.
 pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
-    let verbosity = if flags.quiet {
-        Verbosity::Quiet
-    } else {
-        Verbosity::of_stderr()
+    let verbosity = match flags.quiet {
+        true => Verbosity::Quiet,
+        false => Verbosity::of_stderr(),
     };
     let identity = probe_target(&flags.target, &flags.destructive, verbosity)?;
-    let description = describe(flags, &identity);
+    let mut description = describe(flags, &identity);
     let bytes = description.region_bytes() + FILES_BYTES;
     let consent = flags.destructive.consent(std::slice::from_ref(&identity))?;
     let intent = match identity.kind {
@@ -80,10 +79,9 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
     };
     let admission = admit(identity.clone(), intent).map_err(Failure::Refused)?;
     if flags.dry_run {
+        let (bytes, path) = (format_bytes(bytes), &identity.path);
         verbosity.note(&format!(
-            "would write {} to {} repeatedly until the cut",
-            format_bytes(bytes),
-            identity.path
+            "would write {bytes} to {path} repeatedly until the cut"
         ));
         return Ok(Exit::Done);
     }
@@ -105,11 +103,7 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
         }
     } else {
         let pages = OpenTarget::open(admission).map_err(Failure::Open)?;
-        let before = content_before(&description, &pages, &|| ());
-        let description = RunDescription {
-            before,
-            ..description
-        };
+        description.before = content_before(&description, &pages, &|| ());
         WriteRun::lay_out(description, pages, None)?
     };
     let description = run.description().clone();

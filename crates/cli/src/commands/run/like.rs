@@ -11,46 +11,36 @@ use std::path::Path;
 /// As long as a workload of `run` takes at most.
 const TIME_NS: u64 = 30_000_000_000;
 
-/// What the user asks for.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct LikeRequest<'a> {
-    /// The run that observed the load.
-    pub reference: &'a str,
-    /// The device; the busiest where none is named.
-    pub device: Option<&'a str>,
-    /// The flags of the workload, of which only the time may be set.
-    pub workload: &'a WorkloadFlags,
-    /// Flags that take several values.
-    pub axes: &'a WorkloadAxes,
-    /// The history file.
-    pub history: Option<&'a Path>,
-}
-
 /// The load of one device, and how long it is repeated.
 #[derive(Debug)]
 pub(super) struct LikeSource {
     run_id: String,
     device: ObservedDevice,
     time_ns: u64,
+    /// That one device of several was chosen.
+    pub note: Option<String>,
 }
 
 impl LikeSource {
-    /// The load that `--like` names; a note where one device of several was chosen.
-    pub(super) fn of(request: LikeRequest<'_>) -> Result<(Self, Option<String>), Failure> {
-        let reference = request.reference;
-        let time = request.workload.time;
+    /// The load that `--like` names, of this device, else of the busiest. Of the flags of the
+    /// workload only the time may be set.
+    pub(super) fn of(
+        reference: &str,
+        wanted: Option<&str>,
+        (workload, axes): (&WorkloadFlags, &WorkloadAxes),
+        history: Option<&Path>,
+    ) -> Result<Self, Failure> {
+        let time = workload.time;
         let others = WorkloadFlags {
             time: None,
-            ..request.workload.clone()
+            ..workload.clone()
         };
-        if !others.is_empty() || !request.axes.is_empty() {
-            return Err(Failure::Usage(
-                "--like sets sizes, order, depth and rate; the only workload flag allowed with it \
-                 is --time"
-                    .to_owned(),
-            ));
+        if !others.is_empty() || !axes.is_empty() {
+            let why = "--like sets sizes, order, depth and rate; the only workload flag allowed \
+                       with it is --time";
+            return Err(Failure::Usage(why.to_owned()));
         }
-        let record = load(reference, request.history)?;
+        let record = load(reference, history)?;
         let Some(observed) = record.observed else {
             return Err(Failure::Usage(format!(
                 "--like {reference}: this run contains no observed load; use 'diskproof watch \
@@ -61,21 +51,14 @@ impl LikeSource {
         devices.retain(|device| device.requests() > 0);
         devices.sort_by(|one, other| other.rate().total_cmp(&one.rate()));
         let names: Vec<String> = devices.iter().map(|device| device.name.clone()).collect();
-        let wanted = request.device;
-        let found = devices
-            .into_iter()
-            .find(|device| wanted.is_none_or(|wanted| wanted == device.name));
-        let Some(device) = found else {
+        let is_wanted = |one: &ObservedDevice| wanted.is_none_or(|wanted| wanted == one.name);
+        let Some(device) = devices.into_iter().find(is_wanted) else {
+            let (wanted, observed) = (wanted.unwrap_or_default(), names.join(", "));
             return Err(Failure::Usage(match names.is_empty() {
-                true => format!(
-                    "--like {reference}: no device received requests during the \
-                                 recording"
-                ),
-                false => format!(
-                    "--like-device {}: the run observed {}",
-                    wanted.unwrap_or_default(),
-                    names.join(", ")
-                ),
+                true => {
+                    format!("--like {reference}: no device received requests during the recording")
+                }
+                false => format!("--like-device {wanted}: the run observed {observed}"),
             }));
         };
         let is_chosen = names.len() > 1 && wanted.is_none();
@@ -86,12 +69,12 @@ impl LikeSource {
                 names.join(", ")
             )
         });
-        let source = Self {
+        Ok(Self {
             run_id: record.run_id,
             device,
             time_ns: time.map_or(TIME_NS, |time| time.0),
-        };
-        Ok((source, note))
+            note,
+        })
     }
 
     pub(super) fn plan(&self) -> LikePlan {

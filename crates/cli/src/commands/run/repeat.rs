@@ -2,11 +2,10 @@
 
 use crate::commands::compare::{Form, print};
 use crate::failure::{Exit, Failure};
-use crate::fitness::LAYOUT_BYTES_MIN;
-use crate::flags::MeasuringFlags;
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST};
 use crate::provenance::command_line;
 use crate::saved::load;
-use crate::session::{Filling, LayoutLimits, Means, MeasuringJob, Presentation, measure_by};
+use crate::session::{Filling, Means, MeasuringJob, measure};
 use crate::stdout::{ignore_closed_pipe, to_stdout};
 use crate::targets::refuse_duplicates;
 use diskproof_analysis::compare::{MARGIN, Question, Run, RunGroup, compare};
@@ -24,9 +23,7 @@ const HEAD_BYTES: u64 = 4096;
 
 /// Whether an operand is a record, or the page of one, and not a target with such a name.
 pub(super) fn is_record(path: &Path) -> bool {
-    let extension = path
-        .extension()
-        .map(|extension| extension.to_ascii_lowercase());
+    let extension = path.extension().map(OsStr::to_ascii_lowercase);
     let word = match extension.as_deref().and_then(OsStr::to_str) {
         Some("json") => "diskproof.record/",
         // The policy that stands first in our pages.
@@ -58,37 +55,28 @@ pub(super) fn run(
     };
     let identities = flags.probe_all(&named)?;
     refuse_duplicates(&identities)?;
-    let plan = plan(&record, &identities, flags.seed).map_err(|why| usage(&shown, why))?;
+    let plan = plan(&record, &identities, flags.seed)
+        .map_err(|why| Failure::Usage(format!("{shown}: {why}")))?;
     let filling = match plan.first_write_ns {
-        Some(time_ns) => Filling::Within(LayoutLimits {
-            bytes_min: LAYOUT_BYTES_MIN,
+        Some(time_ns) => Filling::Within {
+            bytes_min: SCRATCH_BYTES_LEAST,
             time_ns,
-        }),
+        },
         None => Filling::Span,
     };
-    let note = flags.note.clone().or_else(|| record.note.clone());
-    let job = MeasuringJob {
-        plan,
-        identities,
-        filling,
-        note,
-        flags,
-    };
+    let mut job = MeasuringJob::new(plan, identities, filling, flags);
+    job.note = job.note.or_else(|| record.note.clone());
     let color = flags.color;
     let is_silent = flags.prints_json();
     let changes = move |again: &Record| match is_silent {
         true => Ok(()),
         false => show_changes((&shown, &record), again, color),
     };
-    let presentation = Presentation {
+    let means = Means {
         then: Some(Box::new(changes)),
-        ..Presentation::default()
+        ..Means::default()
     };
-    measure_by(job, Means::default(), presentation)
-}
-
-fn usage(source: &str, why: &str) -> anyhow::Error {
-    Failure::Usage(format!("{source}: {why}")).into()
+    measure(job, means)
 }
 
 /// The plan on these targets; why it cannot be repeated there.

@@ -69,28 +69,22 @@ impl Matrix {
         for operation in &spec.operations {
             for (size, block_bytes) in spec.block_bytes.iter().enumerate() {
                 for (place, depth) in spec.depths.iter().enumerate() {
-                    let workload = workload(*operation, *block_bytes, *depth);
                     let is_coarse = is_coarse(size, spec.block_bytes.len(), 1)
                         && is_coarse(place, spec.depths.len(), 0);
                     let pass = match is_coarse {
                         true => SweepPass::Coarse,
                         false => SweepPass::Fine,
                     };
-                    matrix.add(
-                        workload,
-                        pass,
-                        why_impossible(*operation, *block_bytes, *depth, limits),
-                    );
+                    let why = why_impossible(*operation, *block_bytes, *depth, limits);
+                    matrix.add(workload(*operation, *block_bytes, *depth), pass, why);
                 }
             }
         }
-        let spans = span_block_bytes(spec).map(|block_bytes| (block_bytes, &spec.span_bytes));
-        for (block_bytes, span_bytes) in spans
-            .into_iter()
-            .flat_map(|(bytes, spans)| spans.iter().map(move |span| (bytes, *span)))
-        {
-            let why = why_impossible(SweepOperation::RandRead, block_bytes, 1, limits);
-            matrix.add(over_span(block_bytes, span_bytes), SweepPass::Fine, why);
+        if let Some(block_bytes) = span_block_bytes(spec) {
+            for span_bytes in &spec.span_bytes {
+                let why = why_impossible(SweepOperation::RandRead, block_bytes, 1, limits);
+                matrix.add(over_span(block_bytes, *span_bytes), SweepPass::Fine, why);
+            }
         }
         if spec.view == Some(SweepView::RandomAccess) {
             for operation in &spec.operations {
@@ -137,12 +131,10 @@ impl Matrix {
 
     /// The cells, for the campaign.
     pub(super) fn cells(&self) -> Vec<SweepCellSetup> {
-        let cells = self.workloads.iter().zip(&self.passes);
+        let workloads = self.workloads.iter().cloned();
+        let cells = workloads.zip(self.passes.iter().copied());
         cells
-            .map(|(workload, pass)| SweepCellSetup {
-                workload: workload.clone(),
-                pass: *pass,
-            })
+            .map(|(workload, pass)| SweepCellSetup { workload, pass })
             .collect()
     }
 }

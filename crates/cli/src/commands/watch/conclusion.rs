@@ -2,33 +2,39 @@
 
 use super::flags::WatchFlags;
 use super::server::without_password;
-use super::steps::WatchedAll;
-use crate::output_files::OutputFiles;
-use crate::provenance::{command_line, run_id, timestamp};
+use crate::output_files::save_records;
+use crate::provenance::command_line;
 use crate::saved::{keep, print_notes};
+use crate::session::facts_now;
 use crate::stdout::{ignore_closed_pipe, record_page, to_stdout, write_page};
-use diskproof_analysis::judge::{RunFacts, RunVariation, judge};
-use diskproof_device::host_facts;
-use diskproof_engine::measure_clock;
+use diskproof_analysis::judge::judge;
 use diskproof_model::data::RunData;
+use diskproof_model::observed::ObservedRecord;
 use diskproof_model::plan::Plan;
-use diskproof_model::record::Tool;
 use diskproof_model::target::TargetIdentity;
 use diskproof_report::json;
 use diskproof_report::terminal::Detail;
+use std::path::PathBuf;
 
 /// Saves before it prints: a reader that goes away must not cost the record.
 pub(super) fn conclude(
     watch: &WatchFlags,
-    all: WatchedAll,
-    files: &OutputFiles<'_>,
+    (observed, targets): (ObservedRecord, Vec<TargetIdentity>),
+    outputs: &[PathBuf],
 ) -> anyhow::Result<()> {
     let data = RunData {
-        observed: Some(all.observed),
+        observed: Some(observed),
         ..RunData::default()
     };
-    let record = judge(facts(watch, all.targets), &data, &[]);
-    let saved = files.save(&record, watch.verbosity());
+    // The plan has no work: the load is that of others.
+    let plan = Plan {
+        targets: targets.iter().map(|one| one.path.clone()).collect(),
+        ..Plan::of("watch", without_password(command_line()))
+    };
+    let mut facts = facts_now(plan, targets);
+    facts.note.clone_from(&watch.note);
+    let record = judge(facts, &data, &[]);
+    let saved = save_records(&record, outputs, watch.verbosity());
     let page = record_page(&record, Detail::Whole);
     let notes = match watch.keeps() {
         true => keep(&record, &page, &watch.history),
@@ -41,35 +47,6 @@ pub(super) fn conclude(
             write_page(&page, watch.color, out)
         }
     });
-    print_notes(&notes, watch.verbosity());
+    print_notes("", &notes, watch.verbosity());
     saved.and(ignore_closed_pipe(printed))
-}
-
-fn facts(watch: &WatchFlags, targets: Vec<TargetIdentity>) -> RunFacts {
-    RunFacts {
-        tool: Tool {
-            name: "diskproof".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        },
-        run_id: run_id(),
-        started: timestamp(),
-        partial: false,
-        ended_early: None,
-        stalled: None,
-        note: watch.note.clone(),
-        host: host_facts(),
-        clock: measure_clock(),
-        plan: plan(&targets),
-        targets,
-        health: Vec::new(),
-        variation: RunVariation::Earlier(Vec::new()),
-    }
-}
-
-/// A plan without work: the load is that of others.
-fn plan(targets: &[TargetIdentity]) -> Plan {
-    Plan {
-        targets: targets.iter().map(|one| one.path.clone()).collect(),
-        ..Plan::of("watch", without_password(command_line()))
-    }
 }

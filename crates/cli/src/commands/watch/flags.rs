@@ -106,10 +106,7 @@ impl WatchFlags {
     }
 
     pub(super) fn verbosity(&self) -> Verbosity {
-        match self.quiet {
-            true => Verbosity::Quiet,
-            false => Verbosity::Lines,
-        }
+        Verbosity::lines(self.quiet)
     }
 
     /// Whether the history keeps the load.
@@ -119,19 +116,16 @@ impl WatchFlags {
 
     /// Whether nothing follows after so many steps, the next of which would end at this interval.
     pub(super) fn is_over(&self, steps: u64, next_end: u64) -> bool {
-        let intervals = self
-            .time
-            .map(|time_ns| time_ns.div_ceil(self.interval).max(1));
+        let intervals = self.time.map(|ns| ns.div_ceil(self.interval).max(1));
         self.count.is_some_and(|count| steps >= count)
             || intervals.is_some_and(|most| next_end > most)
     }
 }
 
 fn parse_interval(text: &str) -> Result<u64, String> {
-    let ns = parse_duration(text).map_err(|error| error.to_string())?;
-    match ns {
-        INTERVAL_NS_MIN..=INTERVAL_NS_MAX => Ok(ns),
-        _ => Err(format!(
+    match parse_duration(text).map_err(|error| error.to_string())? {
+        ns @ INTERVAL_NS_MIN..=INTERVAL_NS_MAX => Ok(ns),
+        ns => Err(format!(
             "{} is outside of 100 ms to 1 h",
             format_duration(ns)
         )),

@@ -10,7 +10,6 @@ use diskproof_report::style::Style;
 use diskproof_report::terminal::{
     WatchFacts, write_watch_facts, write_watch_heading, write_watch_step,
 };
-use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 /// How often a wait looks for signals.
@@ -58,13 +57,11 @@ impl LiveView {
             if left.is_zero() {
                 return true;
             }
-            match &mut self.kind {
-                ViewKind::Screen(screen) => {
-                    if screen.wait_for_quit(left.min(LOOK_EVERY)) {
-                        return false;
-                    }
-                }
-                ViewKind::Lines | ViewKind::Silent => std::thread::sleep(left.min(LOOK_EVERY)),
+            std::thread::sleep(left.min(LOOK_EVERY));
+            if let ViewKind::Screen(screen) = &self.kind
+                && screen.has_quit()
+            {
+                return false;
             }
         }
         false
@@ -82,14 +79,16 @@ impl LiveView {
         let written = match &mut self.kind {
             ViewKind::Silent => Ok(()),
             ViewKind::Screen(screen) => screen.draw(step, facts, named, self.style),
-            ViewKind::Lines => print(|page| {
-                if shown == 0 {
-                    write_watch_facts(facts, &style, page)?;
-                }
-                if shown.is_multiple_of(HEADING_EVERY) {
-                    write_watch_heading(&style, page)?;
-                }
-                write_watch_step(step, named, &style, page)
+            ViewKind::Lines => to_stdout(|out| {
+                write_in_locale(out, |page| {
+                    if shown == 0 {
+                        write_watch_facts(facts, &style, page)?;
+                    }
+                    if shown.is_multiple_of(HEADING_EVERY) {
+                        write_watch_heading(&style, page)?;
+                    }
+                    write_watch_step(step, named, &style, page)
+                })
             }),
         };
         match written {
@@ -97,8 +96,4 @@ impl LiveView {
             other => other.map(|()| true),
         }
     }
-}
-
-fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
-    to_stdout(|out| write_in_locale(out, write))
 }

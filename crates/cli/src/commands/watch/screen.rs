@@ -1,7 +1,7 @@
 //! The view on a whole terminal. It draws the lines of the plain view in place: no widgets, and so
 //! no library for them. The terminal is restored however the program ends, except by SIGKILL.
 
-use crate::stdout::{to_stdout, write_in_locale};
+use crate::stdout::{page_in_locale, to_stdout};
 use diskproof_model::watch::WatchStep;
 use diskproof_report::style::Style;
 use diskproof_report::terminal::{
@@ -11,7 +11,6 @@ use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
 };
 use std::io::{self, IsTerminal as _, Write as _};
-use std::time::Duration;
 
 /// The alternate screen, no cursor, no wrapping.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
@@ -60,9 +59,8 @@ impl FullScreen {
         Ok(screen)
     }
 
-    /// Waits; true where the user pressed a key that ends the view.
-    pub(super) fn wait_for_quit(&mut self, time: Duration) -> bool {
-        std::thread::sleep(time);
+    /// Whether the user has pressed a key that ends the view.
+    pub(super) fn has_quit(&self) -> bool {
         let mut pressed = [0; 64];
         let count = rustix::io::read(io::stdin(), &mut pressed).unwrap_or(0);
         pressed[..count].iter().any(|key| QUIT.contains(key))
@@ -81,15 +79,13 @@ impl FullScreen {
             width: columns,
             ..style
         };
-        let mut page = Vec::new();
-        let written = write_in_locale(&mut page, |page| {
+        let page = page_in_locale(|page| {
             write_watch_heading(&style, page)?;
             write_watch_step(step, named, &style, page)?;
             writeln!(page)?;
             write_watch_facts(facts, &style, page)
         });
-        written?;
-        let frame = frame(&String::from_utf8_lossy(&page), (columns, rows));
+        let frame = frame(&page, (columns, rows));
         to_stdout(|out| out.write_all(frame.as_bytes()))
     }
 }

@@ -8,7 +8,7 @@ use diskproof_device::{probe, read_disks};
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_model::server_load::{ObservedServer, ServerView};
 use diskproof_postgres::{ConnectInfo, PostgresError, StatSession, StopCheck, WatchedServer};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -83,7 +83,9 @@ impl ServerWatch {
             .spawn(move || thread.run(&begun))?;
         let server = match messages.recv() {
             Ok(ServerMessage::Connected(server)) => *server,
-            Ok(ServerMessage::Refused(error)) => return Err(refused(&described, &error)),
+            Ok(ServerMessage::Refused(error)) => {
+                anyhow::bail!("--postgres ({described}): {error}{}", remedy(&error))
+            }
             _ => anyhow::bail!("the thread of the PostgreSQL server ended unexpectedly"),
         };
         let mut watch = Self {
@@ -112,24 +114,17 @@ impl ServerWatch {
     }
 
     fn connected(&mut self, server: WatchedServer) {
-        let devices = match devices_in_time(server.clone()) {
-            Ok(devices) => {
-                self.unknown_devices = None;
-                devices
-            }
+        let (devices, unknown) = match devices_in_time(server.clone()) {
+            Ok(devices) => (devices, None),
             // The user chose the devices to compare with.
             Err(why) if server.is_local && !self.named.is_empty() => {
-                self.unknown_devices = Some(format!(
-                    "{why}; it is compared with {}, which may not be its disk",
-                    self.named.join(" and ")
-                ));
-                self.named.clone()
+                let named = self.named.join(" and ");
+                let why = format!("{why}; it is compared with {named}, which may not be its disk");
+                (self.named.clone(), Some(why))
             }
-            Err(why) => {
-                self.unknown_devices = Some(why);
-                Vec::new()
-            }
+            Err(why) => (Vec::new(), Some(why)),
         };
+        self.unknown_devices = unknown;
         self.observer.connected(devices);
         self.server = server;
         self.view = ServerView::Waiting;
@@ -199,10 +194,6 @@ impl Drop for ServerWatch {
     }
 }
 
-fn refused(described: &str, error: &PostgresError) -> anyhow::Error {
-    anyhow::anyhow!("--postgres ({described}): {error}{}", remedy(error))
-}
-
 /// What to do about errors that the server words for its own administrator.
 fn remedy(error: &PostgresError) -> &'static str {
     let text = error.to_string();
@@ -253,8 +244,8 @@ fn data_devices(server: &WatchedServer) -> Result<Vec<String>, String> {
 }
 
 fn devices_below(path: &Path) -> Result<Vec<String>, String> {
-    let path: PathBuf = path
-        .canonicalize()
+    let found = path.canonicalize();
+    let path = found
         .map_err(|error| format!("{}: the data is not visible here: {error}", path.display()))?;
     let identity = probe(&path).map_err(|error| error.to_string())?;
     let is_below = |name: &String| {
@@ -263,15 +254,13 @@ fn devices_below(path: &Path) -> Result<Vec<String>, String> {
     };
     let top = identity.layers.iter().map(|layer| &layer.name);
     let top: Vec<String> = top.filter(|name| !is_below(name)).cloned().collect();
+    let unresolved = identity.unresolved.as_deref();
     match top.is_empty() {
         false => Ok(top),
         true => Err(format!(
             "{}: no block device is known below the data ({})",
             path.display(),
-            identity
-                .unresolved
-                .as_deref()
-                .unwrap_or("sysfs does not show one")
+            unresolved.unwrap_or("sysfs does not show one")
         )),
     }
 }
@@ -310,8 +299,7 @@ impl ServerThread {
                 Err(PostgresError::Stopped) => return,
                 Err(error) => {
                     session = None;
-                    let is_retried = error.is_transient();
-                    let why = error.to_string();
+                    let (why, is_retried) = (error.to_string(), error.is_transient());
                     let lost = ServerMessage::Lost { why, is_retried };
                     if self.messages.send(lost).is_err() || !is_retried {
                         return;
@@ -322,17 +310,14 @@ impl ServerThread {
             let earliest = Instant::now() + wait_ns;
             let due = loop {
                 step += 1;
-                let due = started + self.period.saturating_mul(step) - self.lead();
+                let lead = LEAD_MAX.min(self.period / 5);
+                let due = started + self.period.saturating_mul(step) - lead;
                 if due > Instant::now() && due >= earliest {
                     break due;
                 }
             };
             self.sleep_until(due);
         }
-    }
-
-    fn lead(&self) -> Duration {
-        LEAD_MAX.min(self.period / 5)
     }
 
     fn sleep_until(&self, due: Instant) {
@@ -359,17 +344,17 @@ impl ServerThread {
         let counters = session.read()?;
         let disks = read_disks()?;
         let at_ns = started.elapsed().as_nanos() as u64;
-        self.send(ServerMessage::Reading(Box::new(ServerReading {
+        let reading = ServerReading {
             at_ns,
             counters,
             disks,
-        })))
+        };
+        self.send(ServerMessage::Reading(Box::new(reading)))
     }
 
     fn send(&self, message: ServerMessage) -> Result<(), PostgresError> {
-        self.messages
-            .send(message)
-            .map_err(|_| PostgresError::Stopped)
+        let sent = self.messages.send(message);
+        sent.map_err(|_| PostgresError::Stopped)
     }
 }
 
@@ -395,6 +380,7 @@ pub(super) fn without_password(argv: Vec<String>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
     #[test]
     fn password_of_the_command_line_is_not_recorded() {

@@ -1,31 +1,34 @@
 //! Reads the kernel at the end of each step and hands it to the arithmetic.
 
-use super::chosen::ChosenDevices;
 use super::flags::WatchFlags;
 use super::server::ServerWatch;
+use crate::failure::Failure;
 use crate::saved::capacities;
+use crate::stderr::Verbosity;
+use crate::targets::{identify, resolve_target};
 use anyhow::Context as _;
 use diskproof_analysis::watch::{Observer, StepInput, WatchedLoad};
 use diskproof_device::{
     ProcessActivity, RequestTrace, WatchedDevice, read_disks, watched_device, whole_devices,
 };
 use diskproof_model::observed::{ObservedDevice, ObservedRecord};
-use diskproof_model::target::TargetIdentity;
+use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::watch::{DiskReading, WatchStep};
 use diskproof_report::terminal::{WatchFacts, hidden_processes_text, seek_method_text};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Everything that is read, step by step.
 pub(super) struct WatchSession {
     observer: Observer,
     /// The devices that were named; empty where all are watched.
-    named: Vec<String>,
+    pub named: Vec<String>,
     targets: Vec<TargetIdentity>,
     trace: Option<RequestTrace>,
     processes: ProcessActivity,
-    facts: WatchFacts,
+    /// What is known before the first step.
+    pub facts: WatchFacts,
     server: Option<ServerWatch>,
     history: Option<PathBuf>,
     interval_ns: u64,
@@ -35,35 +38,29 @@ pub(super) struct WatchSession {
     read_at: Instant,
 }
 
-/// What was seen, and on which devices.
-pub(super) struct WatchedAll {
-    pub observed: ObservedRecord,
-    pub targets: Vec<TargetIdentity>,
-}
-
 impl WatchSession {
-    pub(super) fn start(watch: &WatchFlags, chosen: ChosenDevices) -> anyhow::Result<Self> {
-        let (devices, named) = match chosen {
-            ChosenDevices::All => (all_devices(), Vec::new()),
-            ChosenDevices::Named(devices) => {
-                let names = devices.iter().map(|device| device.name.clone()).collect();
-                (devices, names)
+    /// Without chosen devices all whole ones are watched, also those that appear later.
+    pub(super) fn start(watch: &WatchFlags, chosen: Vec<WatchedDevice>) -> anyhow::Result<Self> {
+        let named: Vec<String> = chosen.iter().map(|device| device.name.clone()).collect();
+        let disks: Vec<(u32, u32)> = chosen.iter().map(|device| device.disk).collect();
+        let devices = match named.is_empty() {
+            true => {
+                let names = whole_devices();
+                names
+                    .iter()
+                    .filter_map(|name| watched_device(name))
+                    .collect()
             }
-        };
-        let disks: Vec<(u32, u32)> = match named.is_empty() {
-            true => Vec::new(),
-            false => devices.iter().map(|device| device.disk).collect(),
+            false => chosen,
         };
         let (trace, untraced) = match RequestTrace::start(&disks) {
             Ok(trace) => (Some(trace), None),
             Err(why) => (None, Some(why)),
         };
         let interval = Duration::from_nanos(watch.interval);
-        let server = watch
-            .postgres
-            .as_deref()
-            .map(|text| ServerWatch::connect(text, (interval, &named), watch.verbosity()));
-        let server = server.transpose()?;
+        let connect =
+            |text: &String| ServerWatch::connect(text, (interval, &named), watch.verbosity());
+        let server = watch.postgres.as_ref().map(connect).transpose()?;
         let now = Instant::now();
         let mut session = Self {
             observer: Observer::new(watch.interval),
@@ -100,17 +97,15 @@ impl WatchSession {
 
     /// Watches these devices from now on.
     fn add(&mut self, devices: Vec<WatchedDevice>, readings: &[DiskReading]) {
-        let identities: Vec<&TargetIdentity> =
-            devices.iter().map(|device| &device.identity).collect();
+        let identities: Vec<_> = devices.iter().map(|device| &device.identity).collect();
         let capacities = capacities(&identities, self.history.as_deref());
         for (device, capacity) in devices.into_iter().zip(capacities) {
             let Some(reading) = readings.iter().find(|reading| reading.name == device.name) else {
                 continue;
             };
             if !self.named.is_empty() || device.is_disk || capacity.is_some() {
-                self.facts
-                    .capacities
-                    .push((device.name.clone(), capacity.clone()));
+                let known = (device.name.clone(), capacity.clone());
+                self.facts.capacities.push(known);
             }
             let watched = WatchedLoad {
                 name: device.name,
@@ -175,23 +170,13 @@ impl WatchSession {
         Ok(step)
     }
 
-    /// What is known before the first step.
-    pub(super) fn facts(&self) -> &WatchFacts {
-        &self.facts
-    }
-
-    /// The devices that the user named.
-    pub(super) fn named(&self) -> &[String] {
-        &self.named
-    }
-
     /// Whether all named devices have vanished.
     pub(super) fn is_over(&self) -> bool {
         !self.named.is_empty() && !self.observer.has_devices()
     }
 
-    /// The load so far, of the devices that were named or had requests.
-    pub(super) fn finish(self) -> WatchedAll {
+    /// The load so far, of the devices that were named or had requests, and these devices.
+    pub(super) fn finish(self) -> (ObservedRecord, Vec<TargetIdentity>) {
         let mut targets = Vec::new();
         let mut devices: Vec<ObservedDevice> = Vec::new();
         for device in self.observer.observed() {
@@ -205,30 +190,61 @@ impl WatchSession {
         let untraced = self.facts.untraced.as_deref();
         let method = untraced.map(|why| format!("seeks: {}", seek_method_text(Some(why))));
         let processes = hidden_processes_text(self.facts.hidden_processes);
-        WatchedAll {
-            observed: ObservedRecord {
-                interval_ns: self.interval_ns,
-                devices,
-                hidden: method.into_iter().chain(processes).collect(),
-                server: self.server.and_then(|server| server.observed()),
-            },
-            targets,
+        let observed = ObservedRecord {
+            interval_ns: self.interval_ns,
+            devices,
+            hidden: method.into_iter().chain(processes).collect(),
+            server: self.server.and_then(|server| server.observed()),
+        };
+        (observed, targets)
+    }
+}
+
+/// The devices that the user names: block devices, kernel names, or directories for the disks below
+/// them.
+pub(super) fn named_devices(
+    given: &[PathBuf],
+    verbosity: Verbosity,
+) -> Result<Vec<WatchedDevice>, Failure> {
+    let mut devices: Vec<WatchedDevice> = Vec::new();
+    for path in given {
+        for device in devices_of(path, verbosity)? {
+            if !devices.iter().any(|known| known.name == device.name) {
+                devices.push(device);
+            }
         }
     }
+    Ok(devices)
+}
+
+fn devices_of(path: &Path, verbosity: Verbosity) -> Result<Vec<WatchedDevice>, Failure> {
+    // A kernel name needs no node in /dev.
+    let name = path.to_str().filter(|_| !path.exists());
+    if let Some(device) = name.and_then(watched_device) {
+        return Ok(vec![device]);
+    }
+    let identity = identify(&resolve_target(path, verbosity), verbosity)?;
+    let layers: Vec<_> = match identity.kind {
+        TargetKind::BlockDevice => identity.layers.first().into_iter().collect(),
+        TargetKind::Directory | TargetKind::File => identity.disks().collect(),
+    };
+    let names = layers.iter().map(|layer| &layer.name);
+    let devices: Vec<_> = names.filter_map(|name| watched_device(name)).collect();
+    if devices.is_empty() {
+        let why = identity.unresolved.as_deref();
+        return Err(Failure::Usage(format!(
+            "{}: no block device is known below it ({}); name one, such as sda",
+            identity.path,
+            why.unwrap_or("sysfs does not show one")
+        )));
+    }
+    Ok(devices)
 }
 
 /// The interval whose end follows a reading, in nanoseconds after the start. Where the reading was
 /// late, as after Ctrl-Z, ends are skipped: few requests in a short step would give a wrong rate.
 fn next_end(read_ns: u64, interval_ns: u64) -> u64 {
     read_ns.saturating_add(interval_ns / 2) / interval_ns.max(1) + 1
-}
-
-fn all_devices() -> Vec<WatchedDevice> {
-    let names = whole_devices();
-    names
-        .iter()
-        .filter_map(|name| watched_device(name))
-        .collect()
 }
 
 fn read_counters() -> anyhow::Result<Vec<DiskReading>> {

@@ -98,9 +98,8 @@ fn pattern_bytes(text: &str) -> Option<Vec<u8>> {
             bytes.extend(inside.as_bytes());
             rest = behind;
         } else if let Some(digits) = rest.strip_prefix("0x").or(rest.strip_prefix("0X")) {
-            let end = digits
-                .find(|c: char| !c.is_ascii_hexdigit())
-                .unwrap_or(digits.len());
+            let end = digits.find(|c: char| !c.is_ascii_hexdigit());
+            let end = end.unwrap_or(digits.len());
             // The 0 of another number, as in 0xff0x14.
             let end = match digits[end..].starts_with(['x', 'X']) {
                 true => end.checked_sub(1)?,
@@ -124,11 +123,8 @@ fn pattern_bytes(text: &str) -> Option<Vec<u8>> {
             }
             let number: i32 = rest[..end].parse().ok()?;
             let all = number.to_le_bytes();
-            let used = all
-                .iter()
-                .rposition(|byte| *byte != 0)
-                .map_or(1, |at| at + 1);
-            bytes.extend(&all[..used]);
+            let last = all.iter().rposition(|byte| *byte != 0).unwrap_or(0);
+            bytes.extend(&all[..=last]);
             rest = &rest[end..];
         }
     }

@@ -39,11 +39,8 @@ impl JobReader<'_> {
         // Each one adds to those before it.
         let settings = self.section.settings.iter();
         for setting in settings.filter(|setting| setting.option.key == "filename") {
-            let value = setting
-                .option
-                .value
-                .as_deref()
-                .filter(|value| !value.is_empty());
+            let value = setting.option.value.as_deref();
+            let value = value.filter(|value| !value.is_empty());
             let value = value.ok_or_else(|| setting.error("the name is missing"))?;
             if is_own_directory && setting.scope == Scope::Global {
                 return Err(setting.error(format!(

@@ -7,7 +7,6 @@ use crate::job_file::sections::Setting;
 use crate::workload::{
     BLOCK_BYTES_MAX, BlockSize, BlockSplit, Bytes, Rate, ReadShare, ValueError, WorkloadFlags,
 };
-use diskproof_compat::fio_values as numbers;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::BlockShare;
 use diskproof_model::rw::{Order, Rw};
@@ -31,11 +30,9 @@ impl JobReader<'_> {
             return Ok((Rw::READ, 0));
         };
         let (word, step) = value.split_once(':').unwrap_or((value, "0"));
-        let rw = word
-            .trim()
-            .parse::<Rw>()
-            .map_err(|why| setting.error(why))?;
-        let number = |text| numbers::bytes(text, self.base).map_err(|why| setting.error(why));
+        let rw = word.trim().parse::<Rw>();
+        let rw = rw.map_err(|why| setting.error(why))?;
+        let number = |text| self.size(setting, text);
         let step = match step.trim().strip_prefix('-') {
             Some(back) => -(number(back)? as i64),
             None => number(step.trim())? as i64,
@@ -54,17 +51,13 @@ impl JobReader<'_> {
             ("sequential", RunFollow::Sequential),
             ("identical", RunFollow::Identical),
         ];
-        let follow = self
-            .choice("rw_sequencer", &follows)?
-            .unwrap_or(RunFollow::Sequential);
+        let follow = self.choice("rw_sequencer", &follows)?;
+        let follow = follow.unwrap_or(RunFollow::Sequential);
         match (rw.order, flags.bs.map(|block| i64::from(block.0))) {
             (_, _) if step == 0 => {}
             (Order::Random, _) => {
-                let run_ops = u32::try_from(step).map_err(|_| {
-                    let most = u32::MAX;
-                    let why = format!("write 1 to {most} blocks at each offset");
-                    self.error("rw", why)
-                })?;
+                let why = || format!("write 1 to {} blocks at each offset", u32::MAX);
+                let run_ops = u32::try_from(step).map_err(|_| self.error("rw", why()))?;
                 flags.shape.random_run = (run_ops > 1).then_some(RandomRun { run_ops, follow });
             }
             (_, None) => {
@@ -133,9 +126,7 @@ impl JobReader<'_> {
         if let Some((setting, value)) = self.value("bsrange")? {
             let range = of_list(value, kind);
             let (low, high) = range.split_once(['-', ':']).unwrap_or((range, range));
-            let size = |text: &str| {
-                numbers::bytes(text.trim(), self.base).map_err(|why| setting.error(why))
-            };
+            let size = |text: &str| self.size(setting, text.trim());
             return ranged(size(low)?, size(high)?).ok_or_else(|| {
                 setting.error(format!(
                     "write a smaller and a larger size, at most {RANGE_SIZES_MAX} times as large \
@@ -143,26 +134,23 @@ impl JobReader<'_> {
                 ))
             });
         }
-        let given = self
-            .value("bs")?
-            .map(|(setting, value)| (setting, of_list(value, kind)));
+        let given = self.value("bs")?;
+        let given = given.map(|(setting, value)| (setting, of_list(value, kind)));
         // `4k,` sets the size of reads; writes keep the default.
         let Some((setting, own)) = given.filter(|(_, own)| !own.is_empty()) else {
             return Ok(one_size(BLOCK_BYTES_DEFAULT as u32));
         };
-        let bytes = numbers::bytes(own, self.base).map_err(|why| setting.error(why))?;
         // A block has the range of --bs, before any code narrows it.
-        let block = bytes.to_string().parse::<BlockSize>();
-        block
-            .map(|block| one_size(block.0))
-            .map_err(|why| setting.error(why))
+        let block = self.size(setting, own)?.to_string().parse::<BlockSize>();
+        let block = block.map_err(|why| setting.error(why))?;
+        Ok(one_size(block.0))
     }
 
     fn split(&self, setting: &Setting, value: &str) -> Result<Vec<BlockShare>, JobFileError> {
         let mut entries: Vec<(u64, Option<u32>)> = Vec::new();
         for entry in value.split(':').filter(|entry| !entry.is_empty()) {
             let (size, share) = entry.split_once('/').unwrap_or((entry, ""));
-            let bytes = numbers::bytes(size.trim(), self.base).map_err(|why| setting.error(why))?;
+            let bytes = self.size(setting, size.trim())?;
             let share = match share.trim() {
                 "" => None,
                 share => Some(share.parse().map_err(|_| setting.error(SPLIT_FORM))?),
@@ -180,11 +168,9 @@ impl JobReader<'_> {
             return Err(setting.error("a size of 0 bytes, or with a share of 0; remove it"));
         }
         let pairs = entries.iter().zip(&shares);
-        let pairs: Vec<String> = pairs
-            .map(|((bytes, _), share)| format!("{bytes}/{share}"))
-            .collect();
-        let mix = pairs.join(":").parse();
-        let mix: BlockSplit = mix.map_err(|why: ValueError| setting.error(why))?;
+        let pairs = pairs.map(|((bytes, _), share)| format!("{bytes}/{share}"));
+        let mix = pairs.collect::<Vec<_>>().join(":").parse::<BlockSplit>();
+        let mix = mix.map_err(|why| setting.error(why))?;
         Ok(match mix.0.as_slice() {
             [one] => one_size(one.block_bytes),
             _ => mix.0,
@@ -196,15 +182,13 @@ impl JobReader<'_> {
         let Some((setting, value)) = self.value("blockalign")? else {
             return Ok(None);
         };
-        let align = numbers::bytes(self.of_direction(setting, value, rw)?, self.base)
-            .map_err(|why| setting.error(why))?;
+        let align = self.size(setting, self.of_direction(setting, value, rw)?)?;
         // fio ignores it for sequential operations.
         if rw.order == Order::Sequential || align == 0 || align == smallest {
             return Ok(None);
         }
-        u32::try_from(align)
-            .map(Some)
-            .map_err(|_| setting.error("use less than 4g"))
+        let align = u32::try_from(align).map(Some);
+        align.map_err(|_| setting.error("use less than 4g"))
     }
 
     /// The law of random offsets that are not all alike.
@@ -257,10 +241,8 @@ impl JobReader<'_> {
         if !rw.is_mix() {
             return Ok(None);
         }
-        let (reads, writes) = (
-            self.number("rwmixread", 100)?,
-            self.number("rwmixwrite", 100)?,
-        );
+        let reads = self.number("rwmixread", 100)?;
+        let writes = self.number("rwmixwrite", 100)?;
         // Of the two, the later one counts.
         let reads = match self.is_later("rwmixwrite", "rwmixread") {
             true => writes.map(|writes| 100 - writes),
@@ -281,17 +263,14 @@ impl JobReader<'_> {
             (Some((setting, value)), None) => (setting, value, true),
         };
         // Also the rate of a direction that the job does not have.
-        for text in value
-            .split(',')
-            .map(str::trim)
-            .filter(|text| !text.is_empty())
-        {
-            numbers::bytes(text, self.base).map_err(|why| setting.error(why))?;
+        let all = value.split(',').map(str::trim);
+        for text in all.filter(|text| !text.is_empty()) {
+            self.size(setting, text)?;
         }
         let number = |kind: OpKind| {
             let rate = match of_list(value, kind) {
                 "" => 0.0,
-                text => numbers::bytes(text, self.base).map_err(|why| setting.error(why))? as f64,
+                text => self.size(setting, text)? as f64,
             };
             if !is_bytes || rate == 0.0 {
                 return Ok(rate);
@@ -398,13 +377,12 @@ fn shares(given: impl Iterator<Item = Option<u32>> + Clone) -> Vec<u32> {
     let open = given.clone().filter(Option::is_none).count().max(1) as u32;
     let equal = 100_u32.saturating_sub(named) / open;
     let mut left = 100;
-    let mut shares: Vec<u32> = given
-        .map(|share| {
-            let share = share.unwrap_or(equal).min(left);
-            left -= share;
-            share
-        })
-        .collect();
+    let shares = given.map(|share| {
+        let share = share.unwrap_or(equal).min(left);
+        left -= share;
+        share
+    });
+    let mut shares: Vec<u32> = shares.collect();
     if let Some(last) = shares.last_mut() {
         *last += left;
     }
@@ -413,28 +391,21 @@ fn shares(given: impl Iterator<Item = Option<u32>> + Clone) -> Vec<u32> {
 
 /// Fills in missing sizes of zones with equal shares of the rest, as fio does.
 fn filled_zones(text: &str) -> Option<String> {
-    let zones: Vec<(f64, Option<f64>)> = text
-        .split(':')
-        .map(|zone| {
-            let (access, size) = zone.split_once('/')?;
-            let size = if size.is_empty() {
-                None
-            } else {
-                Some(size.parse().ok()?)
-            };
-            Some((access.parse().ok()?, size))
-        })
-        .collect::<Option<_>>()?;
+    let zone = |zone: &str| -> Option<(f64, Option<f64>)> {
+        let (access, size) = zone.split_once('/')?;
+        let size = match size {
+            "" => None,
+            size => Some(size.parse().ok()?),
+        };
+        Some((access.parse().ok()?, size))
+    };
+    let zones: Vec<_> = text.split(':').map(zone).collect::<Option<_>>()?;
     let open = zones.iter().filter(|(_, size)| size.is_none()).count();
-    let rest =
-        (100.0 - zones.iter().filter_map(|(_, size)| *size).sum::<f64>()) / open.max(1) as f64;
-    Some(
-        zones
-            .iter()
-            .map(|(access, size)| format!("{access}/{}", size.unwrap_or(rest)))
-            .collect::<Vec<_>>()
-            .join(":"),
-    )
+    let named: f64 = zones.iter().filter_map(|(_, size)| *size).sum();
+    let rest = (100.0 - named) / open.max(1) as f64;
+    let zones = zones.iter();
+    let filled = zones.map(|(access, size)| format!("{access}/{}", size.unwrap_or(rest)));
+    Some(filled.collect::<Vec<_>>().join(":"))
 }
 
 #[cfg(test)]

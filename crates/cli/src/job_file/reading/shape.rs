@@ -90,16 +90,14 @@ impl JobReader<'_> {
 
     fn arrivals(&self) -> Result<Arrivals, JobFileError> {
         let kinds = [("linear", Arrivals::Even), ("poisson", Arrivals::Poisson)];
-        let arrivals = self
-            .choice("rate_process", &kinds)?
-            .unwrap_or(Arrivals::Even);
+        let arrivals = self.choice("rate_process", &kinds)?;
         let has_rate = self.setting("rate").or(self.setting("rate_iops")).is_some();
-        match arrivals == Arrivals::Poisson && !has_rate {
-            true => Err(self.error(
-                "rate_process",
-                "it needs a rate; add rate_iops, or remove it",
-            )),
-            false => Ok(arrivals),
+        match arrivals.unwrap_or(Arrivals::Even) {
+            Arrivals::Poisson if !has_rate => {
+                let why = "it needs a rate; add rate_iops, or remove it";
+                Err(self.error("rate_process", why))
+            }
+            arrivals => Ok(arrivals),
         }
     }
 
@@ -144,24 +142,27 @@ impl JobReader<'_> {
     /// `rate_min` and `rate_iops_min`. With both, fio checks the former.
     fn rate_floors(&self, rw: Rw) -> Result<Vec<RateFloor>, JobFileError> {
         let cycle_ms = self.bytes("rate_cycle", RATE_CYCLE_MS)?.max(1);
-        let (unit, (setting, value)) = match (self.value("rate_min")?, self.value("rate_iops_min")?)
-        {
-            (Some(given), _) => (FloorUnit::Bytes, given),
-            (None, Some(given)) => (FloorUnit::Ops, given),
-            (None, None) => return Ok(Vec::new()),
+        let bytes = self
+            .value("rate_min")?
+            .map(|given| (FloorUnit::Bytes, given));
+        let ops = self.value("rate_iops_min")?;
+        let ops = ops.map(|given| (FloorUnit::Ops, given));
+        let Some((unit, (setting, value))) = bytes.or(ops) else {
+            return Ok(Vec::new());
         };
         let mut floors = Vec::new();
         for kind in rw.chains.iter().filter_map(|chain| chain.last()) {
-            let own = Some(of_list(value, *kind)).filter(|own| !own.is_empty());
-            let floor = own.map_or(Ok(0), |own| numbers::bytes(own, self.base));
-            match floor.map_err(|why| setting.error(why))? {
-                0 => {}
-                floor => floors.push(RateFloor {
+            let floor = match of_list(value, *kind) {
+                "" => 0,
+                own => self.size(setting, own)?,
+            };
+            if floor > 0 {
+                floors.push(RateFloor {
                     of_writes: kind.changes_blocks(),
                     floor: floor as f64,
                     unit,
                     over_ns: cycle_ms.saturating_mul(1_000_000),
-                }),
+                });
             }
         }
         Ok(floors)
@@ -173,11 +174,11 @@ impl JobReader<'_> {
         if over_ns == 0 {
             return Ok(None);
         }
-        let value = self
-            .value("steadystate")?
-            .map_or(STEADY_DEFAULT, |(_, value)| value);
+        let value = self.value("steadystate")?;
+        let value = value.map_or(STEADY_DEFAULT, |(_, value)| value);
         let wrong = |why: &str| self.error("steadystate", why);
         let (word, limit) = value.split_once(':').ok_or_else(|| wrong(STEADY_FORM))?;
+        let limit = limit.trim();
         let (word, test) = match word.trim().strip_suffix("_slope") {
             Some(word) => (word, SteadyTest::Slope),
             None => (word.trim(), SteadyTest::Deviation),
@@ -188,16 +189,13 @@ impl JobReader<'_> {
             "lat" => SteadyFigure::Latency,
             _ => return Err(wrong(STEADY_FORM)),
         };
-        let percent = limit.trim().strip_suffix('%');
+        let percent = limit.strip_suffix('%');
+        let number = |text: &str| text.parse().map_err(|_| STEADY_FORM.to_owned());
         let limit: Result<f64, String> = match (percent, figure) {
-            (Some(number), _) => number.trim().parse().map_err(|_| STEADY_FORM.to_owned()),
-            (None, SteadyFigure::Ops) => limit.trim().parse().map_err(|_| STEADY_FORM.to_owned()),
-            (None, SteadyFigure::Latency) => {
-                numbers::short_time_ns(limit.trim()).map(|ns| ns as f64)
-            }
-            (None, SteadyFigure::Bytes) => {
-                numbers::bytes(limit.trim(), self.base).map(|n| n as f64)
-            }
+            (Some(percent), _) => number(percent.trim()),
+            (None, SteadyFigure::Ops) => number(limit),
+            (None, SteadyFigure::Latency) => numbers::short_time_ns(limit).map(|ns| ns as f64),
+            (None, SteadyFigure::Bytes) => numbers::bytes(limit, self.base).map(|n| n as f64),
         };
         let limit = limit.map_err(|why| wrong(&why))?;
         if !limit.is_finite() || limit < 0.0 {
@@ -215,12 +213,10 @@ impl JobReader<'_> {
                 ns => ns,
             },
         };
+        let why = "it is less than two check intervals";
         match end.samples() {
             2.. => Ok(Some(end)),
-            _ => Err(self.error(
-                "steadystate_duration",
-                "it is less than two check intervals",
-            )),
+            _ => Err(self.error("steadystate_duration", why)),
         }
     }
 
@@ -254,30 +250,19 @@ impl JobReader<'_> {
                 skip_bytes,
             }));
         };
-        Err(self.error(
-            if mode.is_some() {
-                "zonemode"
-            } else {
-                "zonesize"
-            },
-            wrong,
-        ))
+        Err(self.error(mode.map_or("zonesize", |_| "zonemode"), wrong))
     }
 
     /// `cpus_allowed`, `cpumask`, `prio`, `prioclass` and `nice`.
     fn scheduling(&self) -> Result<Option<ThreadScheduling>, JobFileError> {
-        let nice = self.parsed("nice", |text| {
-            let nice = text
-                .parse::<i8>()
-                .ok()
-                .filter(|nice| (-20..=19).contains(nice));
-            nice.ok_or("write -20 to 19")
+        let nice = self.parsed("nice", |text| match text.parse::<i8>() {
+            Ok(nice @ -20..=19) => Ok(nice),
+            _ => Err("write -20 to 19"),
         })?;
         let (class, level) = (self.number("prioclass", 3)?, self.number("prio", 7)?);
+        let given_class = class.filter(|class| *class > 0);
         let io_priority = class.or(level).map(|_| IoPriority {
-            class: class
-                .filter(|class| *class > 0)
-                .map_or(BEST_EFFORT, |class| class as u8),
+            class: given_class.map_or(BEST_EFFORT, |class| class as u8),
             level: level.unwrap_or(0) as u8,
         });
         let scheduling = ThreadScheduling {

@@ -30,8 +30,12 @@ impl<'a> JobReader<'a> {
     }
 
     pub(super) fn text(&self, name: &str) -> Option<&'a str> {
-        self.setting(name)
-            .and_then(|setting| setting.option.value.as_deref())
+        self.setting(name)?.option.value.as_deref()
+    }
+
+    /// A size in the value of a setting.
+    pub(super) fn size(&self, setting: &Setting, text: &str) -> Result<u64, JobFileError> {
+        numbers::bytes(text, self.base).map_err(|why| setting.error(why))
     }
 
     /// The setting and its value, which must not be empty.
@@ -66,10 +70,8 @@ impl<'a> JobReader<'a> {
             let found = choices.iter().find(|(word, _)| *word == text);
             found.map(|(_, value)| *value).ok_or_else(|| {
                 let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-                format!(
-                    "this value is not supported; use one of {}",
-                    words.join(", ")
-                )
+                let words = words.join(", ");
+                format!("this value is not supported; use one of {words}")
             })
         })
     }
@@ -111,12 +113,10 @@ impl<'a> JobReader<'a> {
         let Some(setting) = self.setting(name) else {
             return Ok(None);
         };
-        match setting.option.value.as_deref() {
-            None => Ok(Some(true)),
-            Some(value) => match numbers::bytes(value, self.base) {
-                Ok(number) => Ok(Some(number != 0)),
-                Err(_) => Err(setting.error("write 0 or 1")),
-            },
+        let value = setting.option.value.as_deref().unwrap_or("1");
+        match numbers::bytes(value, self.base) {
+            Ok(number) => Ok(Some(number != 0)),
+            Err(_) => Err(setting.error("write 0 or 1")),
         }
     }
 

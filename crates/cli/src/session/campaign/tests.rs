@@ -1,17 +1,18 @@
 //! Campaigns in virtual time: the same runner and the same decisions on simulated disks.
 
 use super::*;
+use crate::session::facts_now;
+use crate::session::run::INTERRUPTED;
 use diskproof_analysis::campaign::{
     LiveComparison, LiveSetup, Sweep, SweepCellSetup, SweepPass, SweepSetup,
 };
-use diskproof_analysis::judge::{RunVariation, judge};
-use diskproof_device::host_facts;
-use diskproof_engine::{FakeDisk, measure_clock, simulate};
+use diskproof_analysis::judge::judge;
+use diskproof_engine::{FakeDisk, simulate};
 use diskproof_model::campaign::{CampaignDecision, CampaignEnd};
 use diskproof_model::data::RunData;
 use diskproof_model::plan::{Access, Plan};
-use diskproof_model::progress::{Progress, Watch};
-use diskproof_model::record::{Record, Tool};
+use diskproof_model::progress::{Control, Progress, Watch};
+use diskproof_model::record::Record;
 use diskproof_model::sweep::{CellState, SweepOperation, SweepPlan};
 
 const SECOND: u64 = 1_000_000_000;
@@ -53,10 +54,10 @@ impl SimulatedCells {
     }
 }
 
-impl MeasureCell for SimulatedCells {
-    fn measure(&mut self, cell: &CampaignCell) -> Result<CellOutcome, RunError> {
+impl SimulatedCells {
+    fn measure(&mut self, cell: &CampaignCell) -> Result<TimeSlice, EarlyEnd> {
         if self.last == Some(self.measured) {
-            return Ok(CellOutcome::Ended(INTERRUPTED.to_owned()));
+            return Err(EarlyEnd::interrupted());
         }
         self.measured += 1;
         let disk = self.disks[cell.side];
@@ -64,7 +65,7 @@ impl MeasureCell for SimulatedCells {
         let slice = TimeSlice::of(&measurement);
         let start_ns = self.now_ns + slice.start_ns;
         self.now_ns = start_ns + slice.wall_ns;
-        Ok(CellOutcome::Measured(TimeSlice { start_ns, ..slice }))
+        Ok(TimeSlice { start_ns, ..slice })
     }
 }
 
@@ -85,9 +86,11 @@ fn campaign(sides: usize, seconds: u64) -> LiveComparison {
 
 fn decisions(speeds: &[f64], seconds: u64) -> (Vec<CampaignDecision>, u64) {
     let mut cells = SimulatedCells::of(speeds);
-    let (ended, answer) = carry_out(&mut campaign(speeds.len(), seconds), &mut cells).unwrap();
-    assert_eq!(ended, None);
-    (answer.unwrap(), cells.now_ns)
+    let answer = carry_out(&mut campaign(speeds.len(), seconds), |cell| {
+        cells.measure(cell)
+    })
+    .unwrap();
+    (answer, cells.now_ns)
 }
 
 #[test]
@@ -118,8 +121,8 @@ fn campaign_ends_with_its_time() {
 fn campaign_that_ends_early_has_no_answer() {
     let mut cells = SimulatedCells::of(&[1.0, 1.1]);
     cells.last = Some(3);
-    let (ended, answer) = carry_out(&mut campaign(2, 60), &mut cells).unwrap();
-    assert_eq!((ended.as_deref(), answer), (Some(INTERRUPTED), None));
+    let ended = carry_out(&mut campaign(2, 60), |cell| cells.measure(cell)).unwrap_err();
+    assert_eq!(ended.to_string(), INTERRUPTED);
     assert_eq!(cells.measured, 3);
 }
 
@@ -162,8 +165,8 @@ struct SimulatedSweep {
     slices: u64,
 }
 
-impl MeasureCell for SimulatedSweep {
-    fn measure(&mut self, cell: &CampaignCell) -> Result<CellOutcome, RunError> {
+impl SimulatedSweep {
+    fn measure(&mut self, cell: &CampaignCell) -> Result<TimeSlice, EarlyEnd> {
         self.slices += 1;
         let disk = self.disk.fake(cell.workload.block_bytes);
         let mut measured = simulate(&cell.workload, disk, self.slices, &mut Unwatched).unwrap();
@@ -181,7 +184,7 @@ impl MeasureCell for SimulatedSweep {
             Some(known) => known.append(measured),
             None => self.measurements.push(measured),
         }
-        Ok(CellOutcome::Measured(slice))
+        Ok(slice)
     }
 }
 
@@ -235,45 +238,23 @@ fn swept(disk: KnownDisk) -> (Record, u64) {
         measurements: Vec::new(),
         slices: 0,
     };
-    let (ended, answer) = carry_out(&mut sweep, &mut cells).unwrap();
-    assert_eq!((ended, answer), (None, Some(())));
-    let mut facts = facts();
-    facts.plan.workloads = workloads;
-    facts.plan.sweep = Some(SweepPlan {
-        operations,
-        block_bytes: SIZES.to_vec(),
-        depths: DEPTHS.to_vec(),
-        span_bytes: Vec::new(),
-        view: None,
-    });
-    let measurements = std::mem::take(&mut cells.measurements);
-    (judge(facts, &RunData::of(measurements), &[]), cells.now_ns)
-}
-
-fn facts() -> RunFacts {
+    carry_out(&mut sweep, |cell| cells.measure(cell)).unwrap();
     let plan = Plan {
         seed: 1,
         targets: vec!["/disk".to_owned()],
+        workloads,
+        sweep: Some(SweepPlan {
+            operations,
+            block_bytes: SIZES.to_vec(),
+            depths: DEPTHS.to_vec(),
+            span_bytes: Vec::new(),
+            view: None,
+        }),
         ..Plan::of("sweep", Vec::new())
     };
-    RunFacts {
-        tool: Tool {
-            name: "diskproof".to_owned(),
-            version: "0".to_owned(),
-        },
-        run_id: "run".to_owned(),
-        started: "2026-11-22T10:00:00Z".to_owned(),
-        partial: false,
-        ended_early: None,
-        stalled: None,
-        note: None,
-        host: host_facts(),
-        clock: measure_clock(),
-        plan,
-        targets: Vec::new(),
-        health: Vec::new(),
-        variation: RunVariation::Earlier(Vec::new()),
-    }
+    let measurements = std::mem::take(&mut cells.measurements);
+    let facts = facts_now(plan, Vec::new());
+    (judge(facts, &RunData::of(measurements), &[]), cells.now_ns)
 }
 
 /// Every cell is within 2 % of the truth, or the truth within its interval; an interval holds it

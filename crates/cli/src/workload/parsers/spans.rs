@@ -67,20 +67,17 @@ impl FromStr for SpanBounds {
 
 fn position(text: &str) -> Result<Position, ValueError> {
     match text.strip_suffix('%') {
-        Some(share) => {
-            let share = number(share.trim_end()).ok_or_else(|| wrong_form(text, SPAN))?;
-            if share > 100.0 {
-                Err(ValueError::Value(format!(
-                    "'{text}' is more than the whole target; use at most 100%"
-                )))
-            } else {
-                Ok(Position::Percent(share))
-            }
+        Some(share) => match number(share.trim_end()) {
+            None => Err(wrong_form(text, SPAN)),
+            Some(share) if share > 100.0 => Err(ValueError::Value(format!(
+                "'{text}' is more than the whole target; use at most 100%"
+            ))),
+            Some(share) => Ok(Position::Percent(share)),
+        },
+        None => {
+            let bytes = parse_size(text).map_err(|_| wrong_form(text, SPAN))?;
+            Ok(Position::Bytes(whole_pages(text, bytes)))
         }
-        None => Ok(Position::Bytes(whole_pages(
-            text,
-            parse_size(text).map_err(|_| wrong_form(text, SPAN))?,
-        ))),
     }
 }
 
@@ -89,13 +86,10 @@ fn position(text: &str) -> Result<Position, ValueError> {
 /// touch one sector more, or direct I/O would fail.
 fn whole_pages(text: &str, bytes: u64) -> u64 {
     let text = text.to_ascii_lowercase();
-    let is_decimal = ["kb", "mb", "gb", "tb"]
-        .iter()
-        .any(|unit| text.ends_with(unit));
-    if is_decimal {
-        bytes / PAGE_BYTES * PAGE_BYTES
-    } else {
-        bytes
+    let mut units = ["kb", "mb", "gb", "tb"].iter();
+    match units.any(|unit| text.ends_with(unit)) {
+        true => bytes / PAGE_BYTES * PAGE_BYTES,
+        false => bytes,
     }
 }
 
@@ -119,21 +113,16 @@ impl FromStr for Zones {
                 size_percent: percent(size)?,
             })
         };
-        let zones: Vec<Zone> = text
-            .split(':')
-            .map(zone)
-            .collect::<Option<_>>()
-            .ok_or_else(|| wrong_form(text, what))?;
+        let zones: Option<Vec<Zone>> = text.split(':').map(zone).collect();
+        let zones = zones.ok_or_else(|| wrong_form(text, what))?;
         if zones.len() > ZONES_MAX {
             return Err(ValueError::Value(format!(
                 "{} zones are too many; use at most {ZONES_MAX}",
                 zones.len()
             )));
         }
-        if zones
-            .iter()
-            .any(|zone| zone.access_percent <= 0.0 || zone.size_percent <= 0.0)
-        {
+        let is_empty = |zone: &Zone| zone.access_percent <= 0.0 || zone.size_percent <= 0.0;
+        if zones.iter().any(is_empty) {
             return Err(ValueError::Value(format!(
                 "'{text}': every zone needs a share of accesses and of size above 0"
             )));

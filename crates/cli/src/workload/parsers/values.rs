@@ -19,12 +19,14 @@ impl FromStr for WorkloadName {
     fn from_str(text: &str) -> Result<Self, ValueError> {
         // In the commands of other tools a slash would make it a path, and a blank two arguments.
         let fits = (1..=NAME_CHARS_MAX).contains(&text.chars().count()) && !text.starts_with('-');
-        let plain = text
-            .chars()
-            .all(|c| c.is_alphanumeric() || "-_.+".contains(c));
-        (fits && plain)
-            .then(|| Self(text.to_owned()))
-            .ok_or_else(|| wrong_form(text, "a name; use up to 40 letters, digits, - _ . +"))
+        let is_plain = |c: char| c.is_alphanumeric() || "-_.+".contains(c);
+        match fits && text.chars().all(is_plain) {
+            true => Ok(Self(text.to_owned())),
+            false => Err(wrong_form(
+                text,
+                "a name; use up to 40 letters, digits, - _ . +",
+            )),
+        }
     }
 }
 
@@ -48,12 +50,11 @@ impl FromStr for Count {
     type Err = ValueError;
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
-        let plain = text.bytes().all(|b| b.is_ascii_digit());
-        text.parse()
-            .ok()
-            .filter(|_| plain)
-            .map(Self)
-            .ok_or_else(|| wrong_form(text, "a whole number; write it in plain digits, such as 32"))
+        let what = "a whole number; write it in plain digits, such as 32";
+        match text.parse() {
+            Ok(count) if text.bytes().all(|b| b.is_ascii_digit()) => Ok(Self(count)),
+            _ => Err(wrong_form(text, what)),
+        }
     }
 }
 
@@ -89,13 +90,11 @@ impl FromStr for BlockSize {
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
         match parse_size(text)? {
-            0 => Err(ValueError::Value(
-                "a block of 0 bytes transfers nothing; use at least 512".to_owned(),
-            )),
             bytes @ 1..=BLOCK_BYTES_MAX => Ok(Self(bytes as u32)),
-            _ => Err(ValueError::Value(format!(
-                "a block of {text} is too large; use at most 1G"
-            ))),
+            bytes => Err(ValueError::Value(match bytes {
+                0 => "a block of 0 bytes transfers nothing; use at least 512".to_owned(),
+                _ => format!("a block of {text} is too large; use at most 1G"),
+            })),
         }
     }
 }
@@ -124,23 +123,16 @@ impl FromStr for BlockSplit {
         for entry in entries {
             let (size, share) = entry.split_once('/').unwrap_or((entry, ""));
             let BlockSize(block_bytes) = size.parse()?;
-            let percent = match share {
-                "" => None,
-                share => Some(
-                    share
-                        .parse::<u32>()
-                        .ok()
-                        .filter(|p| (1..=100).contains(p))
-                        .ok_or_else(|| wrong_form(text, SPLIT))?,
-                ),
+            let percent = match (share, share.parse::<u32>()) {
+                ("", _) => None,
+                (_, Ok(percent @ 1..=100)) => Some(percent),
+                _ => return Err(wrong_form(text, SPLIT)),
             };
             shares.push((block_bytes, percent));
         }
         let named: u32 = shares.iter().filter_map(|(_, percent)| *percent).sum();
-        let open = shares
-            .iter()
-            .filter(|(_, percent)| percent.is_none())
-            .count() as u32;
+        let open = shares.iter().filter(|(_, percent)| percent.is_none());
+        let open = open.count() as u32;
         // As in fio, sizes without a share divide the rest equally.
         if named > 100
             || (open == 0 && named < 100)
@@ -168,16 +160,12 @@ impl FromStr for ReadShare {
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let what =
             "a share of reads; write percent from 0 to 100 in steps of 0.1, such as 50 or 33.3";
-        let permille = percent(text)
-            .filter(|p| *p <= 100.0)
-            .map(|p| p * 10.0)
-            .ok_or_else(|| wrong_form(text, what))?;
+        let permille = percent(text).filter(|p| *p <= 100.0).map(|p| p * 10.0);
         // In binary, 33.3 × 10 is not exactly a whole number.
-        if (permille - permille.round()).abs() > 1e-6 {
-            Err(wrong_form(text, what))
-        } else {
-            Ok(Self(permille.round() as u16))
-        }
+        let is_whole = |permille: &f64| (permille - permille.round()).abs() <= 1e-6;
+        let permille = permille.filter(is_whole);
+        let permille = permille.ok_or_else(|| wrong_form(text, what))?;
+        Ok(Self(permille.round() as u16))
     }
 }
 
@@ -238,11 +226,11 @@ impl FromStr for Precision {
     type Err = ValueError;
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
+        let what = "a precision; write it in percent, such as 2%";
         let percent = text
             .strip_suffix('%')
-            .and_then(|number_text| number(number_text.trim_end()));
-        let percent = percent
-            .ok_or_else(|| wrong_form(text, "a precision; write it in percent, such as 2%"))?;
+            .and_then(|text| number(text.trim_end()));
+        let percent = percent.ok_or_else(|| wrong_form(text, what))?;
         let percent = within(percent, 0.01..=50.0, || {
             format!("a precision of {text} is out of range; use 0.01% to 50%")
         })?;

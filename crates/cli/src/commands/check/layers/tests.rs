@@ -35,7 +35,7 @@ fn directory(layers: Vec<Layer>) -> TargetIdentity {
 
 fn names(identity: &TargetIdentity) -> Vec<String> {
     let stack = stack(identity).into_iter();
-    stack.map(|found| found.layer.name).collect()
+    stack.map(|found| found.0.name).collect()
 }
 
 #[test]
@@ -61,10 +61,7 @@ fn stack_of_an_array_goes_on_with_its_first_disk() {
         device("sdb", LayerKind::Disk, &[]),
     ]);
     assert_eq!(names(&identity), ["file on xfs", "md0", "sda"]);
-    let of: Vec<u32> = stack(&identity)
-        .iter()
-        .map(|one| one.layer.one_of)
-        .collect();
+    let of: Vec<u32> = stack(&identity).iter().map(|one| one.0.one_of).collect();
     assert_eq!(of, [1, 1, 2]);
 }
 

@@ -1,16 +1,13 @@
 //! What a live comparison measures, and for how long.
 
-use super::request::LiveFlags;
+use crate::commands::compare::flags::LiveFlags;
 use crate::failure::Failure;
-use crate::flags::MeasuringFlags;
-use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, LayoutLimits};
-use crate::standard_workloads::{WriteBudget, standard_workloads};
-use diskproof_analysis::campaign::LiveSetup;
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_MIN, SCRATCH_BYTES_UNIT};
+use crate::standard_workloads::{share_among_sides, standard_workloads};
 use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{Plan, Skipped, Workload};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, format_duration};
+use diskproof_model::units::format_bytes;
 
 const SECOND: u64 = 1_000_000_000;
 /// Time for everything, and with --quick.
@@ -19,8 +16,6 @@ const QUICK_NS: u64 = 20 * SECOND;
 /// Share of the time for filling one scratch file, and for what comes after the last cell.
 const LAYOUT_PARTS: u64 = 12;
 const END_PARTS: u64 = 20;
-/// The longest warm-up of a workload's first cell.
-const WARMUP_NS: u64 = SECOND / 2;
 /// What is compared unless --only names workloads.
 const DEFAULT: [&str; 4] = [
     "sequential-read",
@@ -32,96 +27,34 @@ const DEFAULT: [&str; 4] = [
 const SCRATCH_BYTES: u64 = 1 << 30;
 /// A scratch file that is filled before each cell.
 const SCRATCH_BYTES_REOPENED: u64 = 128 << 20;
-/// A smaller file says nothing about the disk.
-const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
-const SCRATCH_BYTES_MIN: u64 = 8 << 20;
-const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
 
-fn default_time_ns(flags: &LiveFlags) -> u64 {
-    if flags.quick { QUICK_NS } else { TIME_NS }
-}
-
-/// What is measured, and for how long.
-pub(super) struct LivePlan {
-    /// The plan of one side.
-    pub plan: Plan,
-    /// How scratch files are filled.
-    pub filling: Filling,
-    /// Time for all cells.
-    pub time_ns: u64,
-}
-
-impl LivePlan {
-    pub(super) fn new(
-        flags: &LiveFlags,
-        measuring: &MeasuringFlags,
-        identities: &[TargetIdentity],
-        sides: usize,
-    ) -> Result<Self, Failure> {
-        let scratch_bytes = scratch_size(flags, identities)?;
-        let time_ns = flags.time.unwrap_or(default_time_ns(flags));
-        let files = scratch_bytes.map_or(0, |_| identities.len() as u64);
-        let write_bytes = identities.iter().map(|one| one.size_bytes).min();
-        let budget = WriteBudget {
-            write_bytes: scratch_bytes
-                .unwrap_or_else(|| write_bytes.unwrap_or(0).min(SCRATCH_BYTES)),
-            sequential_share: 1,
-        };
-        let all = standard_workloads(measuring, time_ns, budget);
-        let (workloads, skipped) = select(flags, all, identities)?;
-        let layout_ns = time_ns / LAYOUT_PARTS;
-        let cells_ns = (time_ns - time_ns / END_PARTS).saturating_sub(layout_ns * files);
-        let least_ns = LiveSetup::time_ns_min(workloads.len(), sides);
-        if cells_ns < least_ns {
-            let needed = least_ns as f64 * time_ns as f64 / cells_ns.max(1) as f64;
-            let needed = (needed / SECOND as f64).ceil() as u64 * SECOND;
-            return Err(Failure::Usage(format!(
-                "--time {}: too short for {} workloads on {sides} sides; use at least {}, or fewer \
-                 workloads (--only)",
-                format_duration(time_ns),
-                workloads.len(),
-                format_duration(needed)
-            )));
-        }
-        let each_ns = cells_ns / (workloads.len() * sides) as u64;
-        let timed = |mut workload: Workload| {
-            workload.warmup_ns = WARMUP_NS.min(each_ns / 4);
-            workload.stop.time_ns = Some(each_ns - workload.warmup_ns);
-            workload.stop.precision = None;
-            workload
-        };
-        let plan = Plan {
-            seed: flags.seed.unwrap_or_else(random_seed),
-            targets: Vec::new(),
-            scratch_bytes,
-            workloads: workloads.into_iter().map(timed).collect(),
-            skipped,
-            ..Plan::of("compare", command_line())
-        };
-        let filling = match flags.reopen {
-            true => Filling::Span,
-            false => Filling::Within(LayoutLimits {
-                bytes_min: SCRATCH_BYTES_LEAST,
-                time_ns: layout_ns,
-            }),
-        };
-        Ok(Self {
-            plan,
-            filling,
-            time_ns: cells_ns,
-        })
-    }
-
-    /// The plan of all sides together.
-    pub(super) fn joint(&self, identities: &[TargetIdentity], sides: u64) -> Plan {
-        let mut plan = self.plan.clone();
-        plan.targets = identities.iter().map(|one| one.path.clone()).collect();
-        for workload in &mut plan.workloads {
-            let each_ns = workload.stop.time_ns.unwrap_or(0) + workload.warmup_ns;
-            workload.stop.time_ns = Some(each_ns * sides - workload.warmup_ns);
-        }
-        plan
-    }
+/// The plan of one side, the time of its layout, and that of all cells.
+pub(super) fn live_plan(
+    flags: &LiveFlags,
+    measuring: &MeasuringFlags,
+    identities: &[TargetIdentity],
+    sides: usize,
+) -> Result<(Plan, u64, u64), Failure> {
+    let scratch_bytes = scratch_size(flags, identities)?;
+    let default_ns = if flags.quick { QUICK_NS } else { TIME_NS };
+    let time_ns = flags.time.unwrap_or(default_ns);
+    let files = scratch_bytes.map_or(0, |_| identities.len() as u64);
+    let smallest = identities.iter().map(|one| one.size_bytes).min();
+    let write_bytes = scratch_bytes.unwrap_or(smallest.unwrap_or(0).min(SCRATCH_BYTES));
+    let all = standard_workloads(measuring, time_ns, write_bytes, 1);
+    let (workloads, skipped) = select(flags, all, identities)?;
+    let layout_ns = time_ns / LAYOUT_PARTS;
+    let cells_ns = (time_ns - time_ns / END_PARTS).saturating_sub(layout_ns * files);
+    let workloads = share_among_sides(workloads, sides, "sides", time_ns, cells_ns);
+    let workloads =
+        workloads.map_err(|why| Failure::Usage(format!("{why}, or fewer workloads (--only)")))?;
+    let plan = Plan {
+        scratch_bytes,
+        workloads,
+        skipped,
+        ..measuring.plan("compare", &[])
+    };
+    Ok((plan, layout_ns, cells_ns))
 }
 
 /// The size of each scratch file; `None` where the targets are files or devices.
@@ -195,8 +128,9 @@ fn select(
 
 /// Why writing workloads are skipped.
 fn why_not_written(flags: &LiveFlags, identities: &[TargetIdentity]) -> Option<&'static str> {
-    if flags.read_only {
-        return Some("--read-only");
-    }
-    flags.destructive.why_only_read(identities.first()?.kind)
+    let why_only_read = || flags.destructive.why_only_read(identities.first()?.kind);
+    flags
+        .read_only
+        .then_some("--read-only")
+        .or_else(why_only_read)
 }

@@ -1,83 +1,51 @@
 //! Which targets or settings are compared. Opens no target for writing.
 
-use super::request::{LiveFlags, LiveRequest};
+use crate::commands::compare::flags::{CompareFlags, LiveFlags};
 use crate::failure::Failure;
 use crate::saved::names_run;
-use crate::session::CampaignSide;
 use crate::stderr::Verbosity;
 use crate::targets::resolve_target;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::fs::File;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// The sides of a live comparison.
-pub(crate) struct LiveSides {
-    /// The targets, as the user named them.
-    pub(super) targets: Vec<PathBuf>,
-    pub(super) sides: Vec<CampaignSide>,
-    pub(super) labels: Vec<String>,
-}
-
-impl LiveSides {
-    /// `None` where the arguments name saved runs.
-    pub(crate) fn of(request: &LiveRequest<'_>) -> Result<Option<Self>, Failure> {
-        let usage = |text: String| Err(Failure::Usage(text));
-        let commands = &request.flags.prepare;
-        if !commands.is_empty() {
-            return match (request.names, request.baseline) {
-                (_, Some(_)) => usage("--baseline names saved runs; omit it".to_owned()),
-                _ if commands.len() < 2 => usage(
-                    "a single --prepare gives nothing to compare; use one for each side, such as \
-                     --prepare 'CMD A' --prepare 'CMD B'"
-                        .to_owned(),
-                ),
-                ([], _) => Ok(Some(Self::settings(".", commands))),
-                ([target], _) => Ok(Some(Self::settings(target, commands))),
-                _ => usage(
-                    "--prepare compares settings of one target; name one target, or compare the \
-                     targets without --prepare"
-                        .to_owned(),
-                ),
-            };
-        }
-        let history = request.measuring.history.history.as_deref();
-        let is_live = |name: &&String| request.baseline.is_none() && is_target(name, history);
-        let (targets, others): (Vec<&String>, Vec<&String>) =
-            request.names.iter().partition(is_live);
-        match (&targets[..], &others[..]) {
-            ([], _) => Ok(None),
-            ([only], []) => usage(format!(
-                "{only} cannot be compared alone; name a second target, or two settings with \
+/// The targets to measure, as the user named them; `None` where the arguments name saved runs.
+pub(crate) fn live_targets(compare: &CompareFlags) -> Result<Option<Vec<String>>, Failure> {
+    let usage = |text: String| Err(Failure::Usage(text));
+    let commands = &compare.live.prepare;
+    if !commands.is_empty() {
+        return match (&compare.runs[..], &compare.baseline) {
+            (_, Some(_)) => usage("--baseline names saved runs; omit it".to_owned()),
+            _ if commands.len() < 2 => usage(
+                "a single --prepare gives nothing to compare; use one for each side, such as \
                  --prepare 'CMD A' --prepare 'CMD B'"
-            )),
-            ([target, ..], [other, ..]) => usage(format!(
-                "{target} is a target, but {other} is not. Name either saved runs, or directories, \
-                 files and block devices"
-            )),
-            (_, []) => Ok(Some(Self {
-                targets: targets.iter().map(PathBuf::from).collect(),
-                sides: (0..targets.len())
-                    .map(|target| CampaignSide {
-                        target,
-                        prepare: None,
-                    })
-                    .collect(),
-                labels: targets.iter().map(|name| (*name).clone()).collect(),
-            })),
-        }
-    }
-
-    fn settings(target: &str, commands: &[String]) -> Self {
-        let side = |command: &String| CampaignSide {
-            target: 0,
-            prepare: Some(command.clone()),
+                    .to_owned(),
+            ),
+            ([], _) => Ok(Some(vec![".".to_owned()])),
+            ([target], _) => Ok(Some(vec![target.clone()])),
+            _ => usage(
+                "--prepare compares settings of one target; name one target, or compare the \
+                 targets without --prepare"
+                    .to_owned(),
+            ),
         };
-        Self {
-            targets: vec![PathBuf::from(target)],
-            sides: commands.iter().map(side).collect(),
-            labels: commands.to_vec(),
-        }
+    }
+    let history = compare.history_file.history.as_deref();
+    let is_live = |name: &String| compare.baseline.is_none() && is_target(name, history);
+    let (targets, others): (Vec<String>, Vec<String>) =
+        compare.runs.iter().cloned().partition(is_live);
+    match (&targets[..], &others[..]) {
+        ([], _) => Ok(None),
+        ([only], []) => usage(format!(
+            "{only} cannot be compared alone; name a second target, or two settings with \
+             --prepare 'CMD A' --prepare 'CMD B'"
+        )),
+        ([target, ..], [other, ..]) => usage(format!(
+            "{target} is a target, but {other} is not. Name either saved runs, or directories, \
+             files and block devices"
+        )),
+        (_, []) => Ok(Some(targets)),
     }
 }
 

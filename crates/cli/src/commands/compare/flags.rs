@@ -1,0 +1,220 @@
+//! The flags of `compare`.
+
+use crate::consent::DestructiveFlags;
+use crate::flags::{
+    ColorWhen, ENGINES, HealthFlags, MeasuringFlags, UndecidedMeans, one_of, output_help,
+    parse_page_name,
+};
+use crate::saved::{HistoryFileFlag, HistoryOptions};
+use crate::selection::SelectionFlags;
+use clap::ArgAction;
+use diskproof_analysis::compare::{Limit, MARGIN};
+use diskproof_model::plan::EngineChoice;
+use diskproof_model::units::{parse_duration, parse_size};
+use std::path::PathBuf;
+
+/// Shown below the flags.
+const HELP: &str = concat!(
+    "Two or more directories, files or block devices are measured live, in random alternation.\n",
+    "For settings of one target, name a --prepare command for each side; it runs before the\n",
+    "slices of that side.\n",
+    "A workload ends when its ratio is decided, or known to a tenth of --margin.\n",
+    "\n",
+    "A RUN is an id or its beginning, latest, latest~1, a label (all its runs), or a file\n",
+    "(.json, or the .html page of a report). Runs that repeat one experiment form one side:\n",
+    "join them with commas, A1,A2,A3, or give them one label. Each side is compared with the\n",
+    "first.\n",
+    "\n",
+    "--fail-on takes a metric from the table and a change in percent of the first side:\n",
+    "'random-read-d32.iops<-5%' fails if the rate fell by more than 5 %, and\n",
+    "'commit-fdatasync.p99>10%' if the latency rose by more than 10 %. A change that chance\n",
+    "alone explains is undecided. So is a change between single runs, unless the history\n",
+    "contains earlier runs of the same target and plan, which show how much runs vary.\n",
+    "\n",
+    "Exit codes: 0 done, 1 a --fail-on condition holds, 2 usage, 3 refused for safety, 4 the\n",
+    "measurement failed, or a --fail-on condition has no answer (not comparable, or not measured\n",
+    "on one side), 5 a condition is undecided, with --fail-on-undecided, 130 Ctrl-C.\n",
+    "\n",
+    "docs/compare.md explains the verdicts.\n",
+    "\n",
+    "Examples:\n",
+    "  diskproof compare before.json after.json\n",
+    "  diskproof compare latest~1 latest\n",
+    "  diskproof compare old-firmware new-firmware          two labels, all their runs\n",
+    "  diskproof compare a1.json,a2.json b1.json,b2.json\n",
+    "  diskproof compare --baseline main latest --fail-on 'random-read-d32.iops<-5%'\n",
+    "  diskproof compare /mnt/old /mnt/new                  live, about a minute\n",
+    "  sudo diskproof compare /dev/sdb /dev/sdc --quick     live, reads only\n",
+    "  sudo diskproof compare /data --cleanup 'echo none > /sys/block/sda/queue/scheduler' \\\n",
+    "    --prepare 'echo none > /sys/block/sda/queue/scheduler' \\\n",
+    "    --prepare 'echo mq-deadline > /sys/block/sda/queue/scheduler'",
+);
+
+/// Compare targets, settings or saved runs: better, worse, the same, or undecided
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct CompareFlags {
+    /// Saved runs, or targets to measure; the first one is the baseline unless --baseline names one
+    /// [default with --baseline: latest; with --prepare: .]
+    #[arg(value_name = "RUN|TARGET")]
+    pub runs: Vec<String>,
+    /// Compare with the runs of this label
+    #[arg(long, value_name = "LABEL")]
+    pub baseline: Option<String>,
+    /// Differences up to this size count as the same
+    #[arg(long, value_name = "PERCENT", value_parser = parse_margin, default_value = "2%")]
+    pub margin: f64,
+    /// Exit with 1 if this holds, such as 'random-read-d32.iops<-5%' (repeatable)
+    #[arg(long = "fail-on", value_name = "CONDITION", action = ArgAction::Append)]
+    pub limits: Vec<Limit>,
+    /// Exit with 5 if a --fail-on condition is undecided
+    #[arg(long, requires = "limits")]
+    pub fail_on_undecided: bool,
+    /// Show every metric, including derived ones
+    #[arg(long)]
+    pub all: bool,
+    /// Print the comparison as JSON; the same as -o -
+    #[arg(long)]
+    pub json: bool,
+    /// Files to write.
+    #[arg(short = 'o', long = "output", value_name = "FILE",
+        help = output_help(|format| format.comparison.is_some()))]
+    pub outputs: Vec<PathBuf>,
+    /// Save a page, like -o FILE.html (repeatable)
+    #[arg(long, value_name = "FILE.html", value_parser = parse_page_name)]
+    pub html: Vec<PathBuf>,
+    /// Colour the result
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: ColorWhen,
+    /// The history.
+    #[command(flatten)]
+    pub history_file: HistoryFileFlag,
+    /// The live comparison.
+    #[command(flatten)]
+    pub live: LiveFlags,
+}
+
+/// Flags of a live comparison.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Live comparison of targets or settings")]
+pub struct LiveFlags {
+    /// Compare settings of one target: run CMD in a shell before each slice of a side (once per
+    /// side)
+    #[arg(long, value_name = "CMD")]
+    pub prepare: Vec<String>,
+    /// Run CMD in a shell after the last slice
+    #[arg(long, value_name = "CMD", requires = "prepare")]
+    pub cleanup: Option<String>,
+    /// Close the target before each --prepare command and reopen it afterwards, as umount requires
+    #[arg(long, requires = "prepare")]
+    pub reopen: bool,
+    /// Time for everything [default: 60s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with = "quick")]
+    pub time: Option<u64>,
+    /// Take at most 20 seconds
+    #[arg(long)]
+    pub quick: bool,
+    /// Skip the writing workloads; a scratch file is still filled
+    #[arg(long)]
+    pub read_only: bool,
+    /// What is compared.
+    #[command(flatten)]
+    pub selection: SelectionFlags,
+    /// Size of each scratch file
+    #[arg(long, value_name = "BYTES", value_parser = parse_size)]
+    pub size: Option<u64>,
+    /// I/O engine [default: auto]
+    #[arg(long, value_name = "NAME", value_parser = one_of(ENGINES))]
+    pub engine: Option<EngineChoice>,
+    /// Seed of every random choice
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// A remark to store in the records
+    #[arg(long, value_name = "TEXT")]
+    pub note: Option<String>,
+    /// What may be destroyed.
+    #[command(flatten)]
+    pub destructive: DestructiveFlags,
+    /// Show the plan, its time and the bytes it would write; open nothing for writing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not save the runs; DISKPROOF_NO_HISTORY=1 does the same
+    #[arg(long, conflicts_with = "history")]
+    pub no_history: bool,
+    /// Whether SMART health is read.
+    #[command(flatten)]
+    pub health: HealthFlags,
+    /// Print no progress and no notes on stderr
+    #[arg(short = 'q', long)]
+    pub quiet: bool,
+}
+
+impl CompareFlags {
+    /// The flags of verbs that measure.
+    pub(super) fn measuring(&self) -> MeasuringFlags {
+        let live = &self.live;
+        MeasuringFlags {
+            outputs: self.outputs.clone(),
+            html: self.html.clone(),
+            json: self.json,
+            quiet: live.quiet,
+            verbose: false,
+            commands: false,
+            color: self.color,
+            dry_run: live.dry_run,
+            seed: live.seed,
+            note: live.note.clone(),
+            engine: live.engine,
+            size: live.size,
+            destructive: live.destructive.clone(),
+            expected: Vec::new(),
+            undecided: UndecidedMeans::Report,
+            history: HistoryOptions {
+                label: None,
+                history: self.history_file.history.clone(),
+                no_history: live.no_history,
+            },
+            health: HealthFlags {
+                no_health: live.health.no_health,
+            },
+        }
+    }
+}
+
+impl LiveFlags {
+    /// The first flag that is given and has no meaning for saved runs.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--time", self.time.is_some()),
+            ("--quick", self.quick),
+            ("--read-only", self.read_only),
+            ("--only", !self.selection.only.is_empty()),
+            ("--skip", !self.selection.skip.is_empty()),
+            ("--size", self.size.is_some()),
+            ("--engine", self.engine.is_some()),
+            ("--seed", self.seed.is_some()),
+            ("--note", self.note.is_some()),
+            ("--destroy", !self.destructive.destroy.is_empty()),
+            ("--overwrite", self.destructive.overwrite),
+            ("--dry-run", self.dry_run),
+        ];
+        given
+            .iter()
+            .find(|(_, is_given)| *is_given)
+            .map(|one| one.0)
+    }
+}
+
+/// Reads a share in percent.
+fn parse_margin(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim();
+    let percent = number.parse::<f64>().ok();
+    let percent = percent.filter(|percent| *percent > 0.0 && *percent < 100.0);
+    let default = MARGIN * 100.0;
+    percent.map(|percent| percent / 100.0).ok_or_else(|| {
+        format!(
+            "'{text}' is not a margin; write more than 0 and less than 100 percent, such as \
+             {default}%"
+        )
+    })
+}
