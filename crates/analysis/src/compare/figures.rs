@@ -227,12 +227,15 @@ impl<'a> OpRun<'a> {
         let counts = together.iter().map(|(_, op)| op.count);
         let count = counts.fold(0, u64::saturating_add);
         let is_alone = together.len() == 1 && kind != OpKind::Sync;
-        let total = total_rate(m, Figure::Iops).filter(|_| !is_alone);
+        let shared = match is_alone {
+            true => None,
+            false => total_rate(m, Figure::Iops).map(|rate| (rate, count)),
+        };
         Some(Self {
             op,
             distribution,
             is_open_loop: m.workload.rate.is_some(),
-            shared: total.map(|rate| (rate, count)),
+            shared,
         })
     }
 
