@@ -11,6 +11,10 @@ const STEP_MIN: f64 = 0.001;
 /// The first step: a factor of two.
 const STEP_FIRST: f64 = std::f64::consts::LN_2;
 
+/// A fitted rate this many times the highest measured one is none: the latencies of these cells do
+/// not grow with their size, and the best rate would be endless.
+const RATE_TIMES_MAX: f64 = 100.0;
+
 /// A measured cell.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CellLatency {
@@ -19,7 +23,7 @@ pub(super) struct CellLatency {
     pub latency_ns: f64,
 }
 
-/// The model of these cells; `None` of too few.
+/// The model of these cells; `None` of too few, or where they do not show what a byte costs.
 pub(super) fn fitted(cells: &[CellLatency]) -> Option<CostModel> {
     let varies = |of: fn(&CellLatency) -> u32| cells.iter().any(|cell| of(cell) != of(&cells[0]));
     let is_enough =
@@ -27,7 +31,8 @@ pub(super) fn fitted(cells: &[CellLatency]) -> Option<CostModel> {
     if !is_enough {
         return None;
     }
-    let mut logs = start(cells);
+    let first = start(cells);
+    let mut logs = first;
     let mut least = squares(cells, logs);
     let mut step = STEP_FIRST;
     while step > STEP_MIN {
@@ -45,6 +50,9 @@ pub(super) fn fitted(cells: &[CellLatency]) -> Option<CostModel> {
         if !is_better {
             step /= 2.0;
         }
+    }
+    if logs[2] - first[2] > RATE_TIMES_MAX.ln() {
+        return None;
     }
     let freedom = (cells.len() - logs.len()) as f64;
     Some(CostModel {
@@ -156,5 +164,13 @@ mod tests {
         assert_eq!(fitted(&all[..5]), None);
         assert_eq!(fitted(&all[..7]), None, "one size");
         assert!(fitted(&all[..14]).is_some());
+    }
+
+    #[test]
+    fn latencies_that_do_not_grow_with_the_size_have_no_model() {
+        let mut all = cells(&truth(80e3, 2.5e3, 3e9), 0.0);
+        all.iter_mut()
+            .for_each(|cell| cell.latency_ns = 80e3 * f64::from(cell.depth));
+        assert_eq!(fitted(&all), None);
     }
 }
