@@ -213,9 +213,10 @@ fn measurement_records(measurements: &[Measurement], plan: &Plan) -> Vec<Measure
         let steady = SteadyPart::of(m, falls[index]);
         let burst_end_ns = steady.burst_end_ns().filter(|_| falls[index].is_none());
         let is_machines = burst_end_ns.is_some_and(|at_ns| machine_fell(&all, index, at_ns));
-        let steady = match is_machines {
-            true => SteadyPart::unsettled(m),
-            false => steady,
+        let steady = if is_machines {
+            SteadyPart::unsettled(m)
+        } else {
+            steady
         };
         let mut record = measurement_record(m, &steady, plan);
         slices::widen(&mut record.ops, m, record.settling_ns);

@@ -51,9 +51,10 @@ pub(crate) fn clause(record: &Record) -> Option<String> {
 fn rate_text(m: &MeasurementRecord) -> String {
     let ops = m.headline_ops();
     let rates: Vec<String> = ops.iter().map(|(_, op)| op.iops.value_text()).collect();
-    match rates.is_empty() {
-        true => String::new(),
-        false => format!(", at {}", rates.join(" and ")),
+    if rates.is_empty() {
+        String::new()
+    } else {
+        format!(", at {}", rates.join(" and "))
     }
 }
 

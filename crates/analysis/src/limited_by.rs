@@ -106,9 +106,10 @@ fn by_rate(m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
     let is_ping = m.ping.is_some();
     let is_kept = |_: &f64| is_ping || m.missed_starts == Some(0);
     let rate = m.workload.rate.filter(is_kept)?;
-    let why = match is_ping {
-        true => "requests were sent at a fixed pace",
-        false => "every operation started on schedule",
+    let why = if is_ping {
+        "requests were sent at a fixed pace"
+    } else {
+        "every operation started on schedule"
     };
     let evidence = evidence(index, "workload/rate", rate, rate, "1/s");
     Some(known(RateLimit::RequestedRate, why.to_owned(), evidence))

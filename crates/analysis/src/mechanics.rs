@@ -59,9 +59,10 @@ pub(crate) fn measured_mechanics(record: &Record, surface: &SurfaceRecord) -> Me
         return Mechanics::Rotating;
     }
     // In a small part of the surface the arm has nowhere to go.
-    match reach(record, surface) == Reach::Whole && near < FAR_TO_NEAR_MIN * random {
-        true => Mechanics::Solid,
-        false => Mechanics::Unknown,
+    if reach(record, surface) == Reach::Whole && near < FAR_TO_NEAR_MIN * random {
+        Mechanics::Solid
+    } else {
+        Mechanics::Unknown
     }
 }
 
@@ -113,9 +114,10 @@ pub(crate) fn surveyed_target(record: &Record) -> Option<&TargetIdentity> {
 /// How much of the surface was surveyed.
 pub(crate) fn reach(record: &Record, surface: &SurfaceRecord) -> Reach {
     let surface_bytes = surveyed_target(record).map_or(0, surface_bytes);
-    match surface_bytes > 0 && surface.span_bytes as f64 >= WHOLE_MIN * surface_bytes as f64 {
-        true => Reach::Whole,
-        false => Reach::Part,
+    if surface_bytes > 0 && surface.span_bytes as f64 >= WHOLE_MIN * surface_bytes as f64 {
+        Reach::Whole
+    } else {
+        Reach::Part
     }
 }
 

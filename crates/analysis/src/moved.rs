@@ -21,9 +21,10 @@ pub(crate) fn total(measurements: &[Measurement], plan: &Plan) -> Option<MovedTo
         }
         let group = plan.group_of(&m.workload.name);
         let is_alone = plan.targets.len() <= 1 && group.is_none_or(|group| group.is_alone());
-        let with_warmup = match is_alone {
-            true => m.asked.total().max(bytes),
-            false => bytes,
+        let with_warmup = if is_alone {
+            m.asked.total().max(bytes)
+        } else {
+            bytes
         };
         let scale = with_warmup as f64 / bytes.max(1) as f64;
         all.requests += (requests as f64 * scale) as u64;
@@ -107,9 +108,10 @@ pub(crate) fn before(record: &Record, index: usize, at_ns: u64, writes_only: boo
 /// Operations and bytes in a part of the measured time.
 fn counted(m: &MeasurementRecord, from_ns: u64, to_ns: u64, writes_only: bool) -> (f64, f64) {
     let (mut requests, mut bytes) = (0.0, 0.0);
-    let kinds: &[OpKind] = match writes_only {
-        true => &[OpKind::Write],
-        false => &[OpKind::Read, OpKind::Write],
+    let kinds: &[OpKind] = if writes_only {
+        &[OpKind::Write]
+    } else {
+        &[OpKind::Read, OpKind::Write]
     };
     for op in kinds.iter().filter_map(|kind| m.ops.get(kind)) {
         let series = &op.series;

@@ -147,9 +147,10 @@ fn read_rate(plan: &Plan, rate: f64) -> Promised {
     let rotates = plan.data_sheet.is_some_and(|sheet| sheet.rpm.is_some());
     let has_curve = plan.survey.as_ref().is_some_and(|s| s.curve.is_some());
     let has_workload = plan.workloads.iter().any(|one| one.name == READ);
-    let (figure, what) = match has_workload && !(has_curve && rotates) {
-        true => ("sequential-read.throughput", "sequential reads"),
-        false => ("curve.max", "transfer rate"),
+    let (figure, what) = if has_workload && !(has_curve && rotates) {
+        ("sequential-read.throughput", "sequential reads")
+    } else {
+        ("curve.max", "transfer rate")
     };
     on(figure, what, rate, RATE_ALLOWED)
 }

@@ -141,9 +141,10 @@ pub fn curve(surface: &SurfaceMeasurement, target: &TargetIdentity) -> String {
     let is_part = surface.survey.span != Span::default();
     let start = surface.span_start_bytes;
     let end = start + surface.span_bytes;
-    let part = match is_part {
-        true => format!("-r {}:{} ", mib(start), mib(end)),
-        false => String::new(),
+    let part = if is_part {
+        format!("-r {}:{} ", mib(start), mib(end))
+    } else {
+        String::new()
     };
     format!("zcav -b {cell} {part}-u root -f {}", quoted(&target.path))
 }
@@ -154,9 +155,10 @@ fn writes(w: &WorkloadRecord) -> bool {
 
 /// Interfaces that hold one request per thread need as many jobs as requests must be in flight.
 fn jobs(w: &WorkloadRecord) -> u32 {
-    match is_blocking(w.engine) {
-        true => w.workers * w.depth,
-        false => w.workers,
+    if is_blocking(w.engine) {
+        w.workers * w.depth
+    } else {
+        w.workers
     }
 }
 

@@ -80,8 +80,9 @@ pub(crate) fn second_reading(curve: &[CurvePoint], shape: &Shape, dip: &Dip) -> 
         return SecondReading::Missing;
     };
     let depth = mean(&beside) - inside;
-    match depth >= DEPTH_SHARE * (dip.beside / dip.rate).ln() {
-        true => SecondReading::Confirmed(inside.exp()),
-        false => SecondReading::Refuted,
+    if depth >= DEPTH_SHARE * (dip.beside / dip.rate).ln() {
+        SecondReading::Confirmed(inside.exp())
+    } else {
+        SecondReading::Refuted
     }
 }

@@ -47,9 +47,10 @@ struct Levels {
 impl<'a> WorkloadSlices<'a> {
     /// Of what was measured.
     pub(crate) fn of(m: &'a Measurement) -> Self {
-        let kinds = match m.ops.contains_key(&OpKind::Commit) {
-            true => vec![OpKind::Commit],
-            false => vec![OpKind::Read, OpKind::Write],
+        let kinds = if m.ops.contains_key(&OpKind::Commit) {
+            vec![OpKind::Commit]
+        } else {
+            vec![OpKind::Read, OpKind::Write]
         };
         let w = &m.workload;
         Self {

@@ -341,9 +341,10 @@ fn turnover_ns(m: &Measurement, from_ns: u64) -> u64 {
 /// cut.
 fn common_settling(m: &Measurement) -> Settling {
     headline_series(&m.ops).map_or(NOTHING_TO_SETTLE, |series| {
-        match slices::are_apart(&m.slices) {
-            true => estimate::settling_of_slices(&series, m.wall_ns, &slice_rates(m)),
-            false => estimate::settling(&series, m.wall_ns),
+        if slices::are_apart(&m.slices) {
+            estimate::settling_of_slices(&series, m.wall_ns, &slice_rates(m))
+        } else {
+            estimate::settling(&series, m.wall_ns)
         }
     })
 }

@@ -141,9 +141,12 @@ fn weights(samples: &[CurveSample], span: Range<u64>) -> Vec<f64> {
         .collect();
     let total: f64 = cells.iter().sum();
     // Without a span, or with all samples at one place of it, each counts the same.
-    let weight = |cell: &f64| match total > 0.0 {
-        true => cell / total,
-        false => 1.0 / cells.len() as f64,
+    let weight = |cell: &f64| {
+        if total > 0.0 {
+            cell / total
+        } else {
+            1.0 / cells.len() as f64
+        }
     };
     cells.iter().map(weight).collect()
 }
@@ -157,9 +160,10 @@ fn half_width_95(samples: &[CurveSample], weights: &[f64]) -> Option<f64> {
     let surprise = |w: &[CurveSample]| {
         let (before, at, after) = (&w[0], &w[1], &w[2]);
         let width = after.middle_bytes - before.middle_bytes;
-        let share = match width > 0.0 {
-            true => (at.middle_bytes - before.middle_bytes) / width,
-            false => 0.5,
+        let share = if width > 0.0 {
+            (at.middle_bytes - before.middle_bytes) / width
+        } else {
+            0.5
         };
         let line = before.seconds_per_byte * (1.0 - share) + after.seconds_per_byte * share;
         // Three independent errors make it: one whole and the neighbours' in their shares.

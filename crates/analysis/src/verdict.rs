@@ -113,9 +113,10 @@ const STREAM_SOURCE: &str =
 pub fn verdict(record: &Record) -> RunVerdict {
     let grades: Vec<UseGrade> = USES.iter().flat_map(|use_| grades(record, use_)).collect();
     // Of several targets each has its own grades, which no sentence holds.
-    let figures = match grades.is_empty() || record.targets.len() > 1 {
-        true => plain_headline(record),
-        false => graded_headline(&grades),
+    let figures = if grades.is_empty() || record.targets.len() > 1 {
+        plain_headline(record)
+    } else {
+        graded_headline(&grades)
     };
     let headline = match verification::headline(record) {
         Some(outcome) => format!("{outcome} {figures}"),
@@ -349,9 +350,10 @@ fn plain_headline(record: &Record) -> String {
         let each = trusted.flat_map(|(_, m)| measurement_clauses(m));
         clauses.extend(each.take(CLAUSES_MAX));
     }
-    match clauses.is_empty() {
-        true => "Nothing was measured.".to_owned(),
-        false => sentence(&clauses.join("; ")),
+    if clauses.is_empty() {
+        "Nothing was measured.".to_owned()
+    } else {
+        sentence(&clauses.join("; "))
     }
 }
 

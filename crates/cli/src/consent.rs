@@ -72,9 +72,10 @@ impl DestructiveFlags {
             (false, true) => Overwriting::Own,
             (false, false) => Overwriting::Forbidden,
         };
-        let unknown = match self.wipe_unknown {
-            true => UnknownContent::Wipe,
-            false => UnknownContent::Refuse,
+        let unknown = if self.wipe_unknown {
+            UnknownContent::Wipe
+        } else {
+            UnknownContent::Refuse
         };
         Ok(Consent {
             destroy: self.destroy.clone(),

@@ -147,11 +147,12 @@ fn read_profile(profile: &str) -> Result<(PlanFile, String), Failure> {
     };
     let file =
         PlanFile::parse(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))?;
-    match file.limits.is_empty() {
-        true => Err(Failure::Usage(format!(
+    if file.limits.is_empty() {
+        Err(Failure::Usage(format!(
             "{shown}: the file has no [[limit]] to check; see docs/fitness.md"
-        ))),
-        false => Ok((file, shown)),
+        )))
+    } else {
+        Ok((file, shown))
     }
 }
 

@@ -100,9 +100,10 @@ pub(crate) fn report(error: clap::Error) -> ExitCode {
     let error = with_hints(error, arguments);
     // A closed stdout or stderr changes nothing about the exit code.
     let _ = error.print();
-    match error.use_stderr() {
-        true => Exit::Usage.into(),
-        false => Exit::Done.into(),
+    if error.use_stderr() {
+        Exit::Usage.into()
+    } else {
+        Exit::Done.into()
     }
 }
 
@@ -168,12 +169,13 @@ fn hints_for_unknown(flag: &str, arguments: &[String]) -> Vec<String> {
         }
     }
     if !flag.starts_with('-') {
-        return match takes_one_target(verb) {
-            true => vec![format!(
+        return if takes_one_target(verb) {
+            vec![format!(
                 "{verb} measures one target; to measure two against each other: diskproof compare \
-                 A B"
-            )],
-            false => Vec::new(),
+             A B"
+            )]
+        } else {
+            Vec::new()
         };
     }
     let verbs = verbs_with(flag);

@@ -166,9 +166,10 @@ impl MeasuringFlags {
 
     /// How much of the result is printed.
     pub fn detail(&self) -> Detail {
-        match self.verbose {
-            true => Detail::Whole,
-            false => Detail::Short,
+        if self.verbose {
+            Detail::Whole
+        } else {
+            Detail::Short
         }
     }
 

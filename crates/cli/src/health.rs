@@ -10,9 +10,10 @@ use diskproof_model::target::TargetIdentity;
 
 /// What the disks below these targets report; nothing with `--no-health`.
 pub(crate) fn read_health(identities: &[TargetIdentity], flags: &HealthFlags) -> Vec<DiskHealth> {
-    match flags.no_health {
-        true => Vec::new(),
-        false => disk_health(identities, std::env::var_os("PATH").as_deref()),
+    if flags.no_health {
+        Vec::new()
+    } else {
+        disk_health(identities, std::env::var_os("PATH").as_deref())
     }
 }
 

@@ -199,9 +199,10 @@ impl Live {
         }
         let end = *lock_deadline(&self.deadline);
         self.is_late |= end.is_some_and(|end| self.looked >= end);
-        match self.is_late || self.interrupt.signal().is_some() {
-            true => Control::Interrupt,
-            false => Control::Continue,
+        if self.is_late || self.interrupt.signal().is_some() {
+            Control::Interrupt
+        } else {
+            Control::Continue
         }
     }
 
@@ -227,9 +228,10 @@ impl Live {
     /// The current slice is over, and with it perhaps the workloads.
     pub(crate) fn end_slice(&mut self, is_over: bool) {
         if let Some(spent_ns) = self.spent_ns.get_mut(self.current.start) {
-            *spent_ns = match is_over {
-                true => u64::MAX,
-                false => spent_ns.saturating_add(self.slice_ns.unwrap_or(0)),
+            *spent_ns = if is_over {
+                u64::MAX
+            } else {
+                spent_ns.saturating_add(self.slice_ns.unwrap_or(0))
             };
         }
         self.slice_ns = Some(0);

@@ -220,9 +220,10 @@ impl Place {
 
     fn check_still_named(&self, temporary: &OsStr, file: &File) -> io::Result<()> {
         let named = statat(&self.folder, temporary, AtFlags::SYMLINK_NOFOLLOW)?;
-        match is_same(&named, &fstat(file)?) {
-            true => Ok(()),
-            false => Err(io::Error::other(REPLACED)),
+        if is_same(&named, &fstat(file)?) {
+            Ok(())
+        } else {
+            Err(io::Error::other(REPLACED))
         }
     }
 
@@ -332,13 +333,15 @@ fn is_standard_stream(found: &Stat) -> bool {
 }
 
 fn check_name_length(name: &OsStr) -> Result<(), String> {
-    let most = match name.as_bytes().contains(&b'%') {
-        true => NAME_BYTES_MAX - CHART_NAME_BYTES,
-        false => NAME_BYTES_MAX,
+    let most = if name.as_bytes().contains(&b'%') {
+        NAME_BYTES_MAX - CHART_NAME_BYTES
+    } else {
+        NAME_BYTES_MAX
     };
-    match name.len() > most {
-        true => Err(name_too_long(most)),
-        false => Ok(()),
+    if name.len() > most {
+        Err(name_too_long(most))
+    } else {
+        Ok(())
     }
 }
 

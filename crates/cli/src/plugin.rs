@@ -115,9 +115,10 @@ pub(crate) fn run_as_link() -> Option<Exit> {
             return Some(print(&unknown(line.trim_start_matches("error: "))));
         }
     };
-    let answer = match flags.newest {
-        true => newest(&flags),
-        false => measured(&flags),
+    let answer = if flags.newest {
+        newest(&flags)
+    } else {
+        measured(&flags)
     };
     let answer = answer.unwrap_or_else(|error| unknown(format!("{error:#}")));
     Some(print(&answer))
@@ -161,9 +162,10 @@ fn judged(record: &Record, warning: u64, critical: u64) -> Answer {
     };
     let data = |name: &str, ns: u64, limits: bool| {
         let ms = |ns: u64| ns as f64 / 1e6;
-        match limits {
-            true => format!(" {name}={}ms;{};{};0;", ms(ns), ms(warning), ms(critical)),
-            false => format!(" {name}={}ms;;;0;", ms(ns)),
+        if limits {
+            format!(" {name}={}ms;{};{};0;", ms(ns), ms(warning), ms(critical))
+        } else {
+            format!(" {name}={}ms;;;0;", ms(ns))
         }
     };
     let errors: u64 = op.errors.values().sum();

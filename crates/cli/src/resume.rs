@@ -107,9 +107,10 @@ pub(crate) fn ended_early(
     });
     if let Some(hang) = surface.hang.filter(|hang| !hang.late) {
         let (path, lasted) = (&identity.path, format_duration(hang.lasted_ns));
-        let interrupted = match surface.interrupted {
-            true => format!("{interrupted}; "),
-            false => String::new(),
+        let interrupted = if surface.interrupted {
+            format!("{interrupted}; ")
+        } else {
+            String::new()
         };
         return Some(format!(
             "{interrupted}{path} stopped answering; diskproof stopped waiting after {lasted}. See \

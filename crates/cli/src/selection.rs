@@ -33,9 +33,10 @@ impl SelectionFlags {
     /// The flag that excludes a workload.
     pub(crate) fn excludes(&self, name: &str) -> Option<&'static str> {
         let is_in = |names: &[String]| names.iter().any(|one| one == name);
-        match !self.only.is_empty() && !is_in(&self.only) {
-            true => Some("--only"),
-            false => is_in(&self.skip).then_some("--skip"),
+        if !self.only.is_empty() && !is_in(&self.only) {
+            Some("--only")
+        } else {
+            is_in(&self.skip).then_some("--skip")
         }
     }
 }

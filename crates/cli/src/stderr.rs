@@ -34,10 +34,7 @@ impl Verbosity {
 
     /// Lines without progress in place; warnings and errors only, if `quiet`.
     pub(crate) fn lines(quiet: bool) -> Self {
-        match quiet {
-            true => Self::Quiet,
-            false => Self::Lines,
-        }
+        if quiet { Self::Quiet } else { Self::Lines }
     }
 
     /// Writes a line to stderr, unless quiet.

@@ -68,9 +68,10 @@ pub(crate) fn page_in_locale(write: impl FnOnce(&mut dyn Write) -> io::Result<()
 
 fn in_locale(page: &str) -> String {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(|name| std::env::var(name).ok());
-    match is_ascii_only(locale) {
-        true => ascii::transliterate(page),
-        false => page.to_owned(),
+    if is_ascii_only(locale) {
+        ascii::transliterate(page)
+    } else {
+        page.to_owned()
     }
 }
 

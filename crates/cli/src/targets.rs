@@ -97,9 +97,10 @@ pub(crate) fn refuse_duplicates(identities: &[TargetIdentity]) -> Result<(), Fai
     for (index, identity) in identities.iter().enumerate() {
         let same = |other: &&TargetIdentity| other.is_same(identity);
         if let Some(other) = identities[..index].iter().find(same) {
-            let also = match other.path == identity.path {
-                true => String::new(),
-                false => format!(", also as {}", identity.path),
+            let also = if other.path == identity.path {
+                String::new()
+            } else {
+                format!(", also as {}", identity.path)
             };
             return Err(Failure::Usage(format!(
                 "{} is named twice{also}; use --jobs or --depth for more requests on one target",

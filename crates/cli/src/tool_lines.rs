@@ -73,13 +73,12 @@ impl SharedPrinter {
         error: Option<&str>,
     ) -> ToolText {
         let own: Vec<Measurement>;
-        let measurements = match self.lock().prints_failed() {
-            true => measurements,
-            false => {
-                let good = measurements.iter().filter(|one| !one.has_errors());
-                own = good.cloned().collect();
-                &own
-            }
+        let measurements = if self.lock().prints_failed() {
+            measurements
+        } else {
+            let good = measurements.iter().filter(|one| !one.has_errors());
+            own = good.cloned().collect();
+            &own
         };
         let host = host_facts();
         let result = ToolResult {

@@ -79,9 +79,10 @@ impl WriteCacheFlags {
         let mut answer = String::new();
         // What cannot be read is no consent.
         let _ = io::stdin().read_line(&mut answer);
-        match ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
-            true => Ok(()),
-            false => Err(Failure::Unconfirmed("nothing was switched".to_owned())),
+        if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
+            Ok(())
+        } else {
+            Err(Failure::Unconfirmed("nothing was switched".to_owned()))
         }
     }
 

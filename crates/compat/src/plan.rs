@@ -66,9 +66,10 @@ pub(crate) fn until_ns(time_ns: u64) -> Stop {
 
 /// Direct requests, or others.
 pub(crate) fn direct_or(is_direct: bool, otherwise: CachePolicy) -> CachePolicy {
-    match is_direct {
-        true => CachePolicy::Direct,
-        false => otherwise,
+    if is_direct {
+        CachePolicy::Direct
+    } else {
+        otherwise
     }
 }
 

@@ -102,9 +102,10 @@ pub(crate) fn remove_emptied(
     directory: BorrowedFd<'_>,
 ) -> Result<(), Errno> {
     let named = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    match is_same(&named, &fstat(directory)?) {
-        true => unlinkat(parent, name, AtFlags::REMOVEDIR),
-        false => Err(Errno::EXIST),
+    if is_same(&named, &fstat(directory)?) {
+        unlinkat(parent, name, AtFlags::REMOVEDIR)
+    } else {
+        Err(Errno::EXIST)
     }
 }
 

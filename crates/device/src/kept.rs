@@ -131,10 +131,10 @@ impl KeptDirectory {
         old: impl Arg,
         new: impl Arg,
     ) -> Result<(), Errno> {
-        match self.can_rename_over() {
-            // Kernels before 3.15 have only this call.
-            true => renameat(folder, old, folder, new),
-            false => renameat_with(folder, old, folder, new, self.to_free_name),
+        if self.can_rename_over() {
+            renameat(folder, old, folder, new)
+        } else {
+            renameat_with(folder, old, folder, new, self.to_free_name)
         }
     }
 
@@ -181,9 +181,10 @@ impl KeptDirectory {
         folder: BorrowedFd<'_>,
         name: impl Arg + Copy,
     ) -> Result<(), Errno> {
-        match self.is_own(folder, name)? {
-            true => unlinkat(folder, name, AtFlags::empty()),
-            false => Err(Errno::EXIST),
+        if self.is_own(folder, name)? {
+            unlinkat(folder, name, AtFlags::empty())
+        } else {
+            Err(Errno::EXIST)
         }
     }
 
@@ -321,9 +322,10 @@ fn open_own_again(
     };
     let file = released::open(&found, &consent, &permit)?.fd;
     let opened = fstat(&file).map_err(failed)?;
-    match is_same(&opened, &there) {
-        true => Ok((file, permit.size_bytes())),
-        false => Err(changed(&shown, "another file has its name")),
+    if is_same(&opened, &there) {
+        Ok((file, permit.size_bytes()))
+    } else {
+        Err(changed(&shown, "another file has its name"))
     }
 }
 
@@ -338,9 +340,10 @@ fn is_new(directory: &OwnedFd) -> Result<(), Errno> {
     if fstat(directory)?.st_uid != rustix::process::geteuid().as_raw() {
         return Err(Errno::PERM);
     }
-    match entry_names(directory.as_fd())?.is_empty() {
-        true => Ok(()),
-        false => Err(Errno::NOTEMPTY),
+    if entry_names(directory.as_fd())?.is_empty() {
+        Ok(())
+    } else {
+        Err(Errno::NOTEMPTY)
     }
 }
 

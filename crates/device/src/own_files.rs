@@ -61,10 +61,7 @@ impl OwnFiles {
     /// A new, empty file for the owner only. A name that exists is an error, even that of a
     /// symlink.
     pub(crate) fn create(self, folder: BorrowedFd<'_>, name: impl Arg) -> Result<OwnedFd, Errno> {
-        let mode = match self.is_marked {
-            true => MARKED,
-            false => UNMARKED,
-        };
+        let mode = if self.is_marked { MARKED } else { UNMARKED };
         create(folder, name, mode)
     }
 }

@@ -112,9 +112,10 @@ pub enum ProbeError {
 /// How an error that has named the path names a part of it.
 fn part_of(path: &str, part: &str) -> String {
     // Compared as paths: one of them may end with a slash.
-    match Path::new(path) == Path::new(part) {
-        true => "it".to_owned(),
-        false => format!("'{part}'"),
+    if Path::new(path) == Path::new(part) {
+        "it".to_owned()
+    } else {
+        format!("'{part}'")
     }
 }
 
@@ -238,12 +239,13 @@ fn describe_kind(kind: FileType) -> &'static str {
 /// A link in a directory with the sticky bit that is neither the user's own nor the directory's
 /// owner's (may_follow_link in linux/fs/namei.c).
 fn is_foreign(link: &Stat, at: &Path) -> bool {
-    let directory = at
-        .parent()
-        .and_then(|parent| match parent.as_os_str().is_empty() {
-            true => stat(".").ok(),
-            false => stat(parent).ok(),
-        });
+    let directory = at.parent().and_then(|parent| {
+        if parent.as_os_str().is_empty() {
+            stat(".").ok()
+        } else {
+            stat(parent).ok()
+        }
+    });
     let is_shared = directory.is_some_and(|directory| {
         directory.st_mode & 0o1002 == 0o1002 && directory.st_uid != link.st_uid
     });
@@ -254,9 +256,12 @@ fn is_foreign(link: &Stat, at: &Path) -> bool {
 
 /// Which part of a path is to blame for an error.
 fn explain(path: &Path, errno: Errno) -> ProbeError {
-    let shown = |path: &Path| match path.as_os_str().is_empty() {
-        true => "''".to_owned(),
-        false => path.display().to_string(),
+    let shown = |path: &Path| {
+        if path.as_os_str().is_empty() {
+            "''".to_owned()
+        } else {
+            path.display().to_string()
+        }
     };
     let asked = shown(path);
     // From the root to the whole, the first part that cannot be followed.

@@ -61,9 +61,10 @@ pub(crate) fn open(
             open_file(identity, consent, &held, &mut reasons)?
         }
     };
-    match reasons.is_empty() {
-        true => Ok(released),
-        false => Err(refused(identity, reasons)),
+    if reasons.is_empty() {
+        Ok(released)
+    } else {
+        Err(refused(identity, reasons))
     }
 }
 

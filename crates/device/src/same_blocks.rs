@@ -162,9 +162,10 @@ impl BlockComparison<'_> {
         match self.compare((upper, upper_start), (target, start_bytes), span.length) {
             Ok(compared) => {
                 place.compared = compared;
-                place.blocks = match is_encrypted {
-                    true => BlockMatch::Mapped,
-                    false => BlockMatch::Same,
+                place.blocks = if is_encrypted {
+                    BlockMatch::Mapped
+                } else {
+                    BlockMatch::Same
                 };
             }
             Err(why) => {

@@ -37,9 +37,10 @@ const LOCAL: [u64; 14] = [
 pub(crate) fn journal_for(folder: &Path) -> JournalMode {
     // The type is a signed or an unsigned word, by architecture; magic numbers have 32 bits.
     let kind = rustix::fs::statfs(folder).map(|facts| facts.f_type as u64 & 0xffff_ffff);
-    match kind.is_ok_and(|kind| LOCAL.contains(&kind)) {
-        true => JournalMode::Wal,
-        false => JournalMode::Delete,
+    if kind.is_ok_and(|kind| LOCAL.contains(&kind)) {
+        JournalMode::Wal
+    } else {
+        JournalMode::Delete
     }
 }
 

@@ -70,9 +70,10 @@ pub(crate) fn check(history: &Path) -> Result<(), HistoryError> {
     let sides = SQLITE_SUFFIXES.map(|suffix| with_suffix(history, suffix));
     let [journal, shm, wal] = sides.each_ref().map(|path| start_of(path));
     let starts = [journal?, shm?, wal?];
-    let header = match exists(history)? {
-        true => start_of(history)?,
-        false => None,
+    let header = if exists(history)? {
+        start_of(history)?
+    } else {
+        None
     };
     let is_marked = read_mark(history)?;
     let is_ours = header.as_ref().map(|header| {

@@ -186,9 +186,10 @@ impl Filter {
             .into_iter()
             .filter_map(|(part, value)| Some((part, value?)));
         let (conditions, values): (Vec<&str>, Vec<Value>) = given.unzip();
-        let conditions = match conditions.is_empty() {
-            true => "true".to_owned(),
-            false => conditions.join(" AND "),
+        let conditions = if conditions.is_empty() {
+            "true".to_owned()
+        } else {
+            conditions.join(" AND ")
         };
         (conditions, values)
     }

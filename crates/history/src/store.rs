@@ -44,9 +44,10 @@ impl History {
             Err(HistoryError::Unreachable { .. }) => None,
             other => Some(other?),
         };
-        let sharing = match is_full(&path) {
-            true => Sharing::Alone,
-            false => Sharing::Shared,
+        let sharing = if is_full(&path) {
+            Sharing::Alone
+        } else {
+            Sharing::Shared
         };
         let connection = match connect(&path, sharing) {
             Err(HistoryError::Unreachable { .. }) if !has_log(&path) => connect_frozen(&path),

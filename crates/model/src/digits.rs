@@ -129,9 +129,10 @@ impl Estimate {
 
     /// The value in its unit, with the digits that the interval supports: `13,700/s`.
     pub fn value_text(&self) -> String {
-        match self.is_unknown() {
-            true => "undecided".to_owned(),
-            false => figure_text(self.value, self.half_width_95, &self.unit),
+        if self.is_unknown() {
+            "undecided".to_owned()
+        } else {
+            figure_text(self.value, self.half_width_95, &self.unit)
         }
     }
 

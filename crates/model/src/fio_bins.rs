@@ -84,9 +84,10 @@ impl RateSamples {
 
     /// The share of these KiB per second in the bytes per second of a group, in percent.
     pub fn share_of(&self, bytes_per_second: f64) -> f64 {
-        match bytes_per_second > 0.0 {
-            true => (self.mean * 1024.0 * 100.0 / bytes_per_second).min(100.0),
-            false => 0.0,
+        if bytes_per_second > 0.0 {
+            (self.mean * 1024.0 * 100.0 / bytes_per_second).min(100.0)
+        } else {
+            0.0
         }
     }
 }

@@ -33,9 +33,12 @@ pub const SERVER_START_NS: u64 = 5_000_000_000;
 impl PostgresPlan {
     /// Time of its start, of all its slices and of the settings that it tries, in nanoseconds.
     pub fn time_ns(&self) -> u64 {
-        let slice_ns = |load: &PostgresLoad| match load.pgbench {
-            true => self.slice_ns.max(PGBENCH_NS_MIN),
-            false => self.slice_ns,
+        let slice_ns = |load: &PostgresLoad| {
+            if load.pgbench {
+                self.slice_ns.max(PGBENCH_NS_MIN)
+            } else {
+                self.slice_ns
+            }
         };
         let round_ns: u64 = self.loads.iter().map(slice_ns).sum();
         let trial_ns = self.trial.as_ref().map_or(0, |trial| trial.time_ns);

@@ -212,9 +212,10 @@ impl ThreadScheduling {
 
 impl WriteContent {
     fn fact(&self) -> String {
-        let filler = match self.filler.is_empty() {
-            true => "zeros",
-            false => "a pattern",
+        let filler = if self.filler.is_empty() {
+            "zeros"
+        } else {
+            "a pattern"
         };
         let mut facts = Vec::new();
         match self.filler_percent {

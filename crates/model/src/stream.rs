@@ -68,9 +68,10 @@ impl TryFrom<StreamsForm> for Streams {
             |stream: &Stream| stream.permille > 0 && CHAINS.contains(&stream.does.as_slice());
         let shares: u32 = streams.iter().map(|one| u32::from(one.permille)).sum();
         let fits = streams.len() <= STREAMS_MAX && shares == 1000;
-        match fits && streams.iter().all(is_known) {
-            true => Ok(Self(streams)),
-            false => Err(StreamsError),
+        if fits && streams.iter().all(is_known) {
+            Ok(Self(streams))
+        } else {
+            Err(StreamsError)
         }
     }
 }

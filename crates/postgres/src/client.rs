@@ -114,9 +114,10 @@ impl PostgresClient {
             stop,
             deadline,
         };
-        let secret = match stream.is_private() {
-            true => None,
-            false => config.get_password().map(password_message),
+        let secret = if stream.is_private() {
+            None
+        } else {
+            config.get_password().map(password_message)
         };
         let socket = TurnSocket::new(stream, &wait.turn, secret)?;
         let mut connecting = pin!(config.connect_raw(socket, tls));

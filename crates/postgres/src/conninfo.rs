@@ -307,9 +307,10 @@ fn refuse_unusable(
             && let Some(value) = setting(name)
             && !values.contains(&value.as_str())
         {
-            let where_from = match given.iter().any(|(given, _)| given == name) {
-                true => (*name).to_owned(),
-                false => format!("{name} ({variable})"),
+            let where_from = if given.iter().any(|(given, _)| given == name) {
+                (*name).to_owned()
+            } else {
+                format!("{name} ({variable})")
             };
             return Err(format!("{where_from}={value} cannot be used: {why}"));
         }

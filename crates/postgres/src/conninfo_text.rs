@@ -107,9 +107,10 @@ fn hosts_and_ports(text: &str) -> Result<(String, String), String> {
         hosts.push(host);
         ports.push(port);
     }
-    let ports = match ports.iter().all(|port| port.is_empty()) {
-        true => String::new(),
-        false => ports.join(","),
+    let ports = if ports.iter().all(|port| port.is_empty()) {
+        String::new()
+    } else {
+        ports.join(",")
     };
     Ok((hosts.join(","), ports))
 }

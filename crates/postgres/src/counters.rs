@@ -178,9 +178,10 @@ impl StatSession {
         self.client.set_deadline(Instant::now() + ANSWER_WITHIN);
         let [io_timing, wal_timing] = first_row(self.client.query(TIMING)?);
         let (is_io_timed, is_wal_timed) = (is_on(&io_timing), is_on(&wal_timing));
-        let io = match self.version >= VERSION_IO {
-            true => self.io(is_io_timed, is_wal_timed)?,
-            false => self.io_before_16(is_io_timed)?,
+        let io = if self.version >= VERSION_IO {
+            self.io(is_io_timed, is_wal_timed)?
+        } else {
+            self.io_before_16(is_io_timed)?
         };
         let wal = self.wal(&io, is_wal_timed)?;
         let [temp_bytes] = first_numbers(self.client.query(TEMPORARY)?);
@@ -193,9 +194,12 @@ impl StatSession {
 
     fn io(&mut self, is_timed: bool, is_wal_timed: bool) -> Result<Vec<ServerIo>, PostgresError> {
         let has_bytes = self.version >= VERSION_IO_BYTES;
-        let bytes = |name: &str| match has_bytes {
-            true => format!("{name}_bytes"),
-            false => format!("{name}s * op_bytes"),
+        let bytes = |name: &str| {
+            if has_bytes {
+                format!("{name}_bytes")
+            } else {
+                format!("{name}s * op_bytes")
+            }
         };
         let statement = IO
             .replace("READ_BYTES", &bytes("read"))

@@ -183,9 +183,10 @@ impl PostgresError {
             _ if is_closed => io::Error::from(io::ErrorKind::UnexpectedEof).into(),
             _ => match kind.as_str() {
                 CONFIGURATION => Self::NoPassword,
-                AUTHENTICATION => Self::Login(match why.starts_with("unsupported") {
-                    true => UNSUPPORTED.to_owned(),
-                    false => why,
+                AUTHENTICATION => Self::Login(if why.starts_with("unsupported") {
+                    UNSUPPORTED.to_owned()
+                } else {
+                    why
                 }),
                 HANDSHAKE => Self::Tls(why),
                 _ => Self::Protocol([kind, why].join(" ").trim_end().to_owned()),

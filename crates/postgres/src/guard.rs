@@ -90,9 +90,10 @@ impl GuardOrders {
         let is_made = ending.wait_until_made();
         let claimed = ClaimedDirectory::claim(Path::new("."), CLUSTER_NAME);
         let Some(claimed) = claimed.map_err(|error| text(&error))? else {
-            return match is_made {
-                true => Err("its directory has vanished".to_owned()),
-                false => Ok(Ok(())),
+            return if is_made {
+                Err("its directory has vanished".to_owned())
+            } else {
+                Ok(Ok(()))
             };
         };
         if !is_made {

@@ -193,13 +193,13 @@ fn run_sessions(
         let mut starting = is_complete.write().unwrap_or_else(PoisonError::into_inner);
         for (session, insert) in sessions {
             let (is_complete, count) = (&is_complete, &count);
-            let thread =
-                std::thread::Builder::new().spawn_scoped(scope, move || {
-                    match *is_complete.read().unwrap_or_else(PoisonError::into_inner) {
-                        true => insert_until((session, insert), time, stop, count),
-                        false => Err(PostgresError::Stopped),
-                    }
-                });
+            let thread = std::thread::Builder::new().spawn_scoped(scope, move || {
+                if *is_complete.read().unwrap_or_else(PoisonError::into_inner) {
+                    insert_until((session, insert), time, stop, count)
+                } else {
+                    Err(PostgresError::Stopped)
+                }
+            });
             threads.push(thread.map_err(|error| PostgresError::Program {
                 program: "a thread for each session".to_owned(),
                 why: error.to_string(),

@@ -58,9 +58,10 @@ fn telling_lines(text: &str) -> String {
     let causes: Vec<&str> = lines()
         .filter(|line| CAUSES.iter().any(|word| line.contains(word)) && !line.contains(STARTING))
         .collect();
-    let lines = match causes.is_empty() {
-        true => lines().collect(),
-        false => causes,
+    let lines = if causes.is_empty() {
+        lines().collect()
+    } else {
+        causes
     };
     match &lines[lines.len().saturating_sub(LINES_MAX)..] {
         [] => String::new(),

@@ -80,11 +80,12 @@ pub fn find_programs(
     search_path: Option<&OsStr>,
 ) -> Result<Programs, PostgresError> {
     if let Some(folder) = asked {
-        return match has_server(folder) {
-            true => Programs::of(&absolute(folder), VERSION_WITHIN),
-            false => Err(PostgresError::NoServer {
+        return if has_server(folder) {
+            Programs::of(&absolute(folder), VERSION_WITHIN)
+        } else {
+            Err(PostgresError::NoServer {
                 searched: folder.display().to_string(),
-            }),
+            })
         };
     }
     let on_path: Vec<PathBuf> = search_path

@@ -46,9 +46,10 @@ pub(crate) fn read(
         }
         searched.push(path.display().to_string());
     }
-    let searched = match searched.is_empty() {
-        true => "there is no ~/.pg_service.conf; name a file with PGSERVICEFILE".to_owned(),
-        false => format!("it is not in {}", searched.join(" or ")),
+    let searched = if searched.is_empty() {
+        "there is no ~/.pg_service.conf; name a file with PGSERVICEFILE".to_owned()
+    } else {
+        format!("it is not in {}", searched.join(" or "))
     };
     Err(format!("service={service} is unknown: {searched}"))
 }

@@ -224,13 +224,14 @@ impl ServerCertVerifier for CertificateCheck {
             return Ok(ServerCertVerified::assertion());
         };
         // A self-signed certificate is its own authority, which a chain does not allow.
-        let checked = match self.trusted.contains(certificate) {
-            true => is_in_force(certificate, now)
+        let checked = if self.trusted.contains(certificate) {
+            is_in_force(certificate, now)
                 .and_then(|()| ParsedCertificate::try_from(certificate))
-                .and_then(|parsed| rustls::client::verify_server_name(&parsed, name)),
-            false => authorities
+                .and_then(|parsed| rustls::client::verify_server_name(&parsed, name))
+        } else {
+            authorities
                 .verify_server_cert(certificate, intermediates, name, ocsp, now)
-                .map(drop),
+                .map(drop)
         };
         match checked {
             // The name is the last that is checked.

@@ -146,11 +146,12 @@ impl LogStore {
 fn check_room(folder: &Path, divisor: u64) -> io::Result<()> {
     let found = rustix::fs::statvfs(folder)?;
     let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
-    match has_room(bytes(found.f_bavail), bytes(found.f_blocks), divisor) {
-        true => Ok(()),
-        false => Err(io::Error::other(
+    if has_room(bytes(found.f_bavail), bytes(found.f_blocks), divisor) {
+        Ok(())
+    } else {
+        Err(io::Error::other(
             "the filesystem of the logs is nearly full; free some space, or use --log DIR",
-        )),
+        ))
     }
 }
 

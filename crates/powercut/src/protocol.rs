@@ -164,9 +164,12 @@ impl WireMessage {
 
     fn decode(kind: u8, body: &[u8]) -> Result<Self, &'static str> {
         let proof = || body.try_into().map_err(|_| "a proof of the wrong length");
-        let empty = |message| match body.is_empty() {
-            true => Ok(message),
-            false => Err("a message of this kind has no body"),
+        let empty = |message| {
+            if body.is_empty() {
+                Ok(message)
+            } else {
+                Err("a message of this kind has no body")
+            }
         };
         match kind {
             1 => Ok(Self::Challenge(proof()?)),

@@ -119,9 +119,10 @@ impl Rehearsal {
     }
 
     fn page(&self, index: usize, slot: u32, number: u64) -> Vec<u8> {
-        let bytes = match self.run.streams[index].is_paged() {
-            true => PAGE_BYTES,
-            false => FILE_BYTES,
+        let bytes = if self.run.streams[index].is_paged() {
+            PAGE_BYTES
+        } else {
+            FILE_BYTES
         };
         let mut page = vec![0; bytes];
         fill(&mut page, self.run.label(index, slot, number));

@@ -143,9 +143,10 @@ impl DeadlineStream {
         let left = self.deadline.map_or(FRAME_TIMEOUT, |end| {
             end.saturating_duration_since(Instant::now())
         });
-        match left.is_zero() {
-            true => Err(io::ErrorKind::TimedOut.into()),
-            false => Ok(left),
+        if left.is_zero() {
+            Err(io::ErrorKind::TimedOut.into())
+        } else {
+            Ok(left)
         }
     }
 }
@@ -243,9 +244,10 @@ impl Served<'_> {
     }
 
     fn keep_place(&self, used: PlaceUse) -> Result<(), WireError> {
-        match self.place.is_kept_for(used) {
-            true => Ok(()),
-            false => Err(io::Error::other("too many connections; try again later").into()),
+        if self.place.is_kept_for(used) {
+            Ok(())
+        } else {
+            Err(io::Error::other("too many connections; try again later").into())
         }
     }
 }

@@ -38,9 +38,10 @@ impl Token {
 
     /// The proof for this random number.
     pub(crate) fn proof(&self, nonce: &[u8; PROOF_BYTES]) -> [u8; PROOF_BYTES] {
-        let key: Vec<u8> = match self.0.len() > BLOCK_BYTES {
-            true => Sha256::digest(self.0.as_bytes()).to_vec(),
-            false => self.0.as_bytes().to_vec(),
+        let key: Vec<u8> = if self.0.len() > BLOCK_BYTES {
+            Sha256::digest(self.0.as_bytes()).to_vec()
+        } else {
+            self.0.as_bytes().to_vec()
         };
         let mut block = [0; BLOCK_BYTES];
         block[..key.len()].copy_from_slice(&key);

@@ -106,9 +106,10 @@ impl Outer {
         pretty: impl FnOnce(&mut PrettyFormatter<'static>, &mut W) -> io::Result<()>,
         compact: &[u8],
     ) -> io::Result<()> {
-        let indented_max = match POINTS.contains(&self.field.as_str()) {
-            true => INDENTED_POINTS_MAX,
-            false => INDENTED_MAX,
+        let indented_max = if POINTS.contains(&self.field.as_str()) {
+            INDENTED_POINTS_MAX
+        } else {
+            INDENTED_MAX
         };
         if self.depth <= indented_max {
             pretty(&mut self.pretty, to)

@@ -123,9 +123,10 @@ impl<'a> Page<'a> {
             .enumerate()
             .take_while(|(index, _)| Some(*index) <= last)
         {
-            let text = match Some(index) == last {
-                true => piece.text.trim_end(),
-                false => &piece.text,
+            let text = if Some(index) == last {
+                piece.text.trim_end()
+            } else {
+                &piece.text
             };
             let style = match text.trim() {
                 "" => TextStyle::Plain,

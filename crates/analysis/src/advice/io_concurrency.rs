@@ -115,21 +115,23 @@ pub(super) fn from_knee(record: &Record) -> Vec<Advice> {
     }
     let gain = gain(knee);
     let pays = gain.is_none_or(|gain| gain >= GAIN_MIN) && knee.depth > 1;
-    let wanted = match pays {
-        true => knee.depth.min(CONCURRENCY_MAX),
-        false => 1,
+    let wanted = if pays {
+        knee.depth.min(CONCURRENCY_MAX)
+    } else {
+        1
     };
     let advice = |(setting_name, _): (&str, bool)| {
         let is_maintenance = setting_name != settings[0].0;
-        let (setting, what) = match is_maintenance {
-            true => (
+        let (setting, what) = if is_maintenance {
+            (
                 maintenance_setting(version, wanted),
                 "for vacuum, analyze and recovery",
-            ),
-            false => (
+            )
+        } else {
+            (
                 effective_setting(version, wanted),
                 "for bitmap scans of tables larger than the cache",
-            ),
+            )
         };
         let range = |high| [f64::from(knee.depth_low), f64::from(high)];
         Advice {

@@ -165,9 +165,10 @@ fn effective_io_concurrency(record: &Record) -> Option<Advice> {
     let width = width(&one.iops).hypot(width(&many.iops));
     let version = record.plan.postgres_version;
     let pays = gain >= GAIN_MIN;
-    let wanted = match pays {
-        true => (gain.ceil() as u32).next_power_of_two(),
-        false => 1,
+    let wanted = if pays {
+        (gain.ceil() as u32).next_power_of_two()
+    } else {
+        1
     };
     let setting = effective_setting(version, wanted);
     let effect = if pays { "pays" } else { "gains little" };

@@ -49,9 +49,10 @@ fn add(tried: &TrialRecord, advice: &mut Vec<Advice>) {
     let sentence = sentence(tried);
     // What the server decided ends the advice that the figures alone would give.
     let is_alone = entry.why.is_empty() || value.is_some();
-    entry.why = match is_alone {
-        true => sentence,
-        false => format!("{sentence} {}", entry.why),
+    entry.why = if is_alone {
+        sentence
+    } else {
+        format!("{sentence} {}", entry.why)
     };
     if let Some(value) = value {
         entry.value = Some(value.to_owned());

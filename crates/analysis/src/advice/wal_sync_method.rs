@@ -78,12 +78,13 @@ pub(super) fn wal_sync_method(record: &Record) -> Option<Advice> {
         default.iops.value_text(),
     );
     let percent = (GAIN_MIN - 1.0) * 100.0;
-    let (value, conclusion) = match is_better {
-        true => (best.method, String::new()),
-        false => (
+    let (value, conclusion) = if is_better {
+        (best.method, String::new())
+    } else {
+        (
             DEFAULT,
             format!(" This is less than the {percent:.0} % that would justify a change."),
-        ),
+        )
     };
     Some(Advice {
         setting: SETTING.to_owned(),

@@ -98,9 +98,10 @@ impl SweptCell {
 
     /// Operations per second; 0 before the first slice.
     fn rate(&self) -> f64 {
-        match self.rates.is_empty() {
-            true => 0.0,
-            false => mean(&self.rates),
+        if self.rates.is_empty() {
+            0.0
+        } else {
+            mean(&self.rates)
         }
     }
 

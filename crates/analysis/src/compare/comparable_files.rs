@@ -96,9 +96,10 @@ impl Compared for StepOfRun<'_> {
 }
 
 fn size_text(&(min, max): &(u64, u64)) -> String {
-    match min == max {
-        true => format!("files of {}", format_bytes(min)),
-        false => format!("files of {} to {}", format_bytes(min), format_bytes(max)),
+    if min == max {
+        format!("files of {}", format_bytes(min))
+    } else {
+        format!("files of {} to {}", format_bytes(min), format_bytes(max))
     }
 }
 

@@ -122,9 +122,12 @@ pub(super) fn differences(a: &[Run<'_>], b: &[Run<'_>]) -> Vec<Difference> {
     let text = |values: BTreeSet<String>| {
         let unnamed = values.len().saturating_sub(VALUES_MAX);
         let named = values.into_iter().take(VALUES_MAX);
-        let named = named.map(|value| match value.is_empty() {
-            true => "unknown".to_owned(),
-            false => value,
+        let named = named.map(|value| {
+            if value.is_empty() {
+                "unknown".to_owned()
+            } else {
+                value
+            }
         });
         let more = (unnamed > 0).then(|| format!("{unnamed} more"));
         named.chain(more).collect::<Vec<_>>().join(" / ")
@@ -230,8 +233,9 @@ fn stack_text(target: &TargetIdentity) -> String {
 fn environment_text(host: &HostFacts) -> String {
     let parts = [&host.hypervisor, &host.container];
     let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
-    match parts.is_empty() {
-        true => "no".to_owned(),
-        false => parts.join(", "),
+    if parts.is_empty() {
+        "no".to_owned()
+    } else {
+        parts.join(", ")
     }
 }

@@ -227,9 +227,10 @@ impl<'a> OpRun<'a> {
         let counts = together.iter().map(|(_, op)| op.count);
         let count = counts.fold(0, u64::saturating_add);
         let is_alone = together.len() == 1 && kind != OpKind::Sync;
-        let shared = match is_alone {
-            true => None,
-            false => total_rate(m, Figure::Iops).map(|rate| (rate, count)),
+        let shared = if is_alone {
+            None
+        } else {
+            total_rate(m, Figure::Iops).map(|rate| (rate, count))
         };
         Some(Self {
             op,
@@ -250,9 +251,10 @@ impl<'a> OpRun<'a> {
     }
 
     fn freedom(&self) -> f64 {
-        let batches = match self.is_open_loop {
-            true => self.op.series.cells.len() as u64,
-            false => self.rate().n,
+        let batches = if self.is_open_loop {
+            self.op.series.cells.len() as u64
+        } else {
+            self.rate().n
         };
         (batches.max(2) - 1) as f64
     }
@@ -268,15 +270,17 @@ impl<'a> OpRun<'a> {
         // number (renewal theory). How typical ones wander is hidden behind the stalls of a
         // few; so all that the rate varies is put down to the typical ones where one of them is
         // asked for.
-        let dispersion = match quantile < TAIL_FROM {
-            true => self.distribution.typical_dispersion(),
-            false => self.distribution.dispersion(),
+        let dispersion = if quantile < TAIL_FROM {
+            self.distribution.typical_dispersion()
+        } else {
+            self.distribution.dispersion()
         };
         let shared = self.shared.as_ref().map(|(_, count)| *count);
         let count = shared.unwrap_or(self.distribution.count()).max(1);
-        let by_rate = match dispersion > DISPERSION_MIN {
-            true => self.rate_error()?.powi(2) * count as f64 / dispersion,
-            false => 1.0,
+        let by_rate = if dispersion > DISPERSION_MIN {
+            self.rate_error()?.powi(2) * count as f64 / dispersion
+        } else {
+            1.0
         };
         let by_rate = by_rate.min(self.latencies_per_cell());
         Some(clusters.max(by_rate).max(1.0))

@@ -123,12 +123,11 @@ impl Limit {
         if (is_known && surely) || self.relation.holds(0.0, self.change) {
             return (ConditionOutcome::Holds, says);
         }
-        let why = match is_known {
-            true => ": chance alone would explain it",
-            false => {
-                " in one run per side, but the variation between runs is unknown. Compare three \
-                 runs per side"
-            }
+        let why = if is_known {
+            ": chance alone would explain it"
+        } else {
+            " in one run per side, but the variation between runs is unknown. Compare three \
+             runs per side"
         };
         (ConditionOutcome::Undecided, says + why)
     }
@@ -174,9 +173,10 @@ pub(super) fn vet(limits: &[Limit], candidates: &[Candidate]) -> Result<(), Comp
     let mut known: Vec<&str> = metrics.map(|m| m.metric.as_str()).collect();
     known.sort_unstable();
     known.dedup();
-    let known = match known.is_empty() {
-        true => "none, because the runs have nothing in common".to_owned(),
-        false => known.join(", "),
+    let known = if known.is_empty() {
+        "none, because the runs have nothing in common".to_owned()
+    } else {
+        known.join(", ")
     };
     Err(CompareError::Metric {
         expression: unknown.expression.clone(),

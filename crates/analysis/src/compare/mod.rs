@@ -158,9 +158,10 @@ fn candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str) -> Can
             });
             continue;
         }
-        let prefix = match several {
-            true => format!("{}:", key.0 + 1),
-            false => String::new(),
+        let prefix = if several {
+            format!("{}:", key.0 + 1)
+        } else {
+            String::new()
         };
         let found = rows::of_workload(&prefix, &a, &b, &earlier);
         let comparable = found.first().is_some_and(|row| row.reasons.is_empty());

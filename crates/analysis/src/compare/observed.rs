@@ -42,9 +42,10 @@ pub(super) fn rows(sides: &Sides<'_>, unmatched: &mut Vec<Unmatched>) -> Vec<Row
 fn pairs<'a>(sides: &'a Sides<'a>, unmatched: &mut Vec<Unmatched>) -> Vec<LoadPair<'a>> {
     let (a, b) = (names(&sides.a), names(&sides.b));
     if let ([one], [other]) = (a.as_slice(), b.as_slice()) {
-        let subject = match one == other {
-            true => (*one).to_owned(),
-            false => format!("{one} and {other}"),
+        let subject = if one == other {
+            (*one).to_owned()
+        } else {
+            format!("{one} and {other}")
         };
         return vec![LoadPair {
             subject,

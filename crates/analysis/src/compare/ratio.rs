@@ -149,13 +149,15 @@ impl SideFigure {
     fn variance_within(&self) -> f64 {
         let below = self.within_arm(Arm::Below, 1.0);
         let above = self.within_arm(Arm::Above, 1.0);
-        let error = match above.is_finite() {
-            true => 0.5 * (below + above),
-            false => below,
+        let error = if above.is_finite() {
+            0.5 * (below + above)
+        } else {
+            below
         };
-        match error.is_finite() {
-            true => error * error * self.runs as f64,
-            false => 0.0,
+        if error.is_finite() {
+            error * error * self.runs as f64
+        } else {
+            0.0
         }
     }
 
@@ -257,9 +259,10 @@ impl Joined {
 
     /// Standard errors between the ratio and 1: at which multiple the interval begins to hold 1.
     pub(super) fn statistic(&self) -> f64 {
-        let arm = match self.log > 0.0 {
-            true => Arm::Below,
-            false => Arm::Above,
+        let arm = if self.log > 0.0 {
+            Arm::Below
+        } else {
+            Arm::Above
         };
         let (mut low, mut high) = (0.0, MULTIPLES_MAX);
         if self.log == 0.0 || self.reach(arm, high) < self.log.abs() {
@@ -323,9 +326,10 @@ fn satterthwaite(a: &SideFigure, b: &SideFigure) -> f64 {
     let variance = |s: &SideFigure| s.arm(Arm::Below, 1.0).powi(2);
     let (va, vb) = (variance(a), variance(b));
     let least = fa.min(fb);
-    match va + vb > 0.0 {
-        true => ((va + vb).powi(2) / (va * va / fa + vb * vb / fb)).max(least),
-        false => least,
+    if va + vb > 0.0 {
+        ((va + vb).powi(2) / (va * va / fa + vb * vb / fb)).max(least)
+    } else {
+        least
     }
 }
 

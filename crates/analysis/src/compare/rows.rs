@@ -174,9 +174,10 @@ fn leading(
         let known = percentiles.find(|figure| has(a, *figure) && has(b, *figure));
         return (op, known.unwrap_or(Figure::Mean));
     }
-    let figure = match m.is_rated_in_bytes() {
-        true => Figure::Throughput,
-        false => Figure::Iops,
+    let figure = if m.is_rated_in_bytes() {
+        Figure::Throughput
+    } else {
+        Figure::Iops
     };
     let is_single = ops.iter().filter(|op| **op != OpKind::Sync).count() == 1;
     (op.filter(|_| is_single), figure)

@@ -208,17 +208,17 @@ fn blocks(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> {
     let headline = metrics.iter().filter(|m| m.headline);
     let counts = headline.filter(|m| m.basis == Basis::Blocks).map(|m| m.a.n);
     let (least, most) = (counts.clone().min()?, counts.max()?);
-    let count = match least == most {
-        true => format!("{most} blocks"),
-        false => format!("{least} to {most} blocks"),
+    let count = if least == most {
+        format!("{most} blocks")
+    } else {
+        format!("{least} to {most} blocks")
     };
     let mut runs = sides.a.iter().chain(&sides.b);
-    let disturbed = match runs.any(|(_, run)| is_shared_disturbance(run.record)) {
-        true => {
-            " Other programs used the disk during the comparison; the random order spreads their \
-             effect over both sides."
-        }
-        false => "",
+    let disturbed = if runs.any(|(_, run)| is_shared_disturbance(run.record)) {
+        " Other programs used the disk during the comparison; the random order spreads their \
+         effect over both sides."
+    } else {
+        ""
     };
     Some(format!(
         "Measured in alternation: {count} of each workload, each with one slice of either side in \

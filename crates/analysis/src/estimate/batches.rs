@@ -82,9 +82,10 @@ fn autocorrelation(values: &[f64]) -> f64 {
     let squares: f64 = values.iter().map(|v| (v - centre).powi(2)).sum();
     let pairs = values.windows(2);
     let products: f64 = pairs.map(|w| (w[0] - centre) * (w[1] - centre)).sum();
-    match squares > 0.0 {
-        true => products / squares,
-        false => 0.0,
+    if squares > 0.0 {
+        products / squares
+    } else {
+        0.0
     }
 }
 

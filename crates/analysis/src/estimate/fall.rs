@@ -48,9 +48,10 @@ pub(super) fn last_fall(values: &[f64]) -> Option<usize> {
 
 /// The least fall to a part with these counts that is no chance.
 pub(super) fn least_fall(tail: &[f64]) -> f64 {
-    match even::is_of_limiter(tail) {
-        true => LIMITER_FALL_MIN,
-        false => FALL_MIN,
+    if even::is_of_limiter(tail) {
+        LIMITER_FALL_MIN
+    } else {
+        FALL_MIN
     }
 }
 

@@ -8,9 +8,10 @@ const FREEDOM_MAX: f64 = 1e5;
 
 fn student(freedom: f64) -> StudentsT {
     // The interval of one degree of freedom is already so wide that it shows how little is known.
-    let freedom = match freedom > 1.0 {
-        true => freedom.min(FREEDOM_MAX),
-        false => 1.0,
+    let freedom = if freedom > 1.0 {
+        freedom.min(FREEDOM_MAX)
+    } else {
+        1.0
     };
     StudentsT::new(0.0, 1.0, freedom).expect("degrees of freedom are positive")
 }

@@ -252,9 +252,12 @@ impl Expected {
     pub fn evaluate(&self, record: &Record) -> Expectation {
         let observed = self.observations(record);
         let judged = observed.into_iter().map(|seen| (self.outcome(seen), seen));
-        let worst = judged.reduce(|one, other| match self.is_worse(&other, &one) {
-            true => other,
-            false => one,
+        let worst = judged.reduce(|one, other| {
+            if self.is_worse(&other, &one) {
+                other
+            } else {
+                one
+            }
         });
         let (outcome, seen) = worst.unwrap_or((ExpectationOutcome::Undecided, None));
         let is_low_end = |seen: &Observed| seen.spread == Uncertainty::AtLeast;
@@ -339,9 +342,10 @@ impl Expected {
             }
             Uncertainty::Exact | Uncertainty::Unknown => return None,
             Uncertainty::Interval([low, high]) => {
-                let arm = match self.threshold > seen.value {
-                    true => high - seen.value,
-                    false => seen.value - low,
+                let arm = if self.threshold > seen.value {
+                    high - seen.value
+                } else {
+                    seen.value - low
                 };
                 (SPARE * arm / (self.threshold - seen.value)).powi(2)
             }

@@ -59,9 +59,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let off: Vec<Off> = off.into_iter().flatten().collect();
     off.first()?;
     let words: Vec<&str> = off.iter().map(|o| o.words.as_str()).collect();
-    let remedy = match off.iter().any(|o| o.faster) {
-        true => REMEDY_FASTER,
-        false => REMEDY_SLOWER,
+    let remedy = if off.iter().any(|o| o.faster) {
+        REMEDY_FASTER
+    } else {
+        REMEDY_SLOWER
     };
     Some(Diagnosis::new(
         Severity::Warning,

@@ -73,9 +73,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .collect();
     let scope = scope(record, hits.iter().map(|h| h.0));
     let are_earlier = hits.iter().all(|(_, v)| v.runs.is_some());
-    let (what, remedy) = match are_earlier {
-        true => ("not what an earlier run wrote", NOT_AS_WRITTEN),
-        false => ("wrong when read back", WRONG),
+    let (what, remedy) = if are_earlier {
+        ("not what an earlier run wrote", NOT_AS_WRITTEN)
+    } else {
+        ("wrong when read back", WRONG)
     };
     let blocks = counted(sum(|v| v.blocks), "block");
     let is = if bad == 1 { "is" } else { "are" };
@@ -112,12 +113,13 @@ fn check_unverified(record: &Record) -> Option<Diagnosis> {
     let blocks = counted(sum(|v| v.blocks), "block");
     let scope = scope(record, hits.iter().map(|hit| hit.0));
     let is_none = sum(|v| v.good_blocks() + v.wrong_blocks()) == 0;
-    let claim = match is_none {
-        true => format!("None of {blocks} in {scope} has a signature to verify"),
-        false => format!(
+    let claim = if is_none {
+        format!("None of {blocks} in {scope} has a signature to verify")
+    } else {
+        format!(
             "{} of {blocks} in {scope} have no signature to verify",
             sum(|v| v.bad_blocks - v.wrong_blocks())
-        ),
+        )
     };
     let other = sum(|v| v.other_size_blocks.unwrap_or(0));
     let sizes = match first.other_size_bytes {

@@ -143,9 +143,10 @@ fn cache_cliff(record: &Record) -> Option<Diagnosis> {
             gigabytes(written.bytes as u64),
             format_throughput(after * f64::from(bytes_each)),
             // Only reads tell a full cache from a credit, whose rate is even.
-            match rate_limited::is_even(record, first.index) {
-                true => ", or the burst credit of the volume was used up",
-                false => "",
+            if rate_limited::is_even(record, first.index) {
+                ", or the burst credit of the volume was used up"
+            } else {
+                ""
             }
         ),
         evidence: hits.iter().map(rate_evidence).collect(),
@@ -197,9 +198,10 @@ fn is_from_page_cache(record: &Record, m: &MeasurementRecord) -> bool {
 fn others_fell(record: &Record, hits: &[SlowedWorkload<'_>], first: usize) -> String {
     let mut others: Vec<usize> = hits.iter().map(|hit| hit.index).collect();
     others.retain(|index| *index != first);
-    match others.is_empty() {
-        false => format!(" The rate of {} fell, too.", scope(record, others)),
-        true => String::new(),
+    if !others.is_empty() {
+        format!(" The rate of {} fell, too.", scope(record, others))
+    } else {
+        String::new()
     }
 }
 

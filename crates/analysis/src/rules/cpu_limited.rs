@@ -39,9 +39,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .collect();
     let (_, worst) = largest_by(&hits, |(_, m)| m.cpu_share())?;
     let all_busy = takes_all(record, worst);
-    let beside = match all_busy && !worst.workload.together_with.is_empty() {
-        true => " with the workloads that ran at the same time",
-        false => "",
+    let beside = if all_busy && !worst.workload.together_with.is_empty() {
+        " with the workloads that ran at the same time"
+    } else {
+        ""
     };
     let (share, all, remedy) = match (all_busy, record.host.cpus) {
         (false, _) => (

@@ -109,9 +109,12 @@ fn shallow(index: usize, m: &MeasurementRecord) -> Option<(f64, Evidence)> {
     // A thread without a processor sends no request, and the disks' queues run empty: `starved`
     // reports that. A gap longer than the wait for processors has another cause.
     let kept_waiting = starved::is_kept_waiting(m);
-    let with_processors = |depth: f64| match kept_waiting {
-        true => depth / (1.0 - m.starved.share).max(f64::MIN_POSITIVE),
-        false => depth,
+    let with_processors = |depth: f64| {
+        if kept_waiting {
+            depth / (1.0 - m.starved.share).max(f64::MIN_POSITIVE)
+        } else {
+            depth
+        }
     };
     let achieved = m.achieved_depth;
     if with_processors(achieved) < held {

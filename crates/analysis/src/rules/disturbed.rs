@@ -79,9 +79,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
 
 /// `38 %`, `27 times as much`.
 fn share_text(share: f64) -> String {
-    match share < TIMES_MIN {
-        true => format_percent(share),
-        false => format!("{} times as much", rounded(share, None)),
+    if share < TIMES_MIN {
+        format_percent(share)
+    } else {
+        format!("{} times as much", rounded(share, None))
     }
 }
 
@@ -95,15 +96,12 @@ pub(super) fn is_disturbed(record: &Record, measured: Measured<'_>) -> bool {
 fn hit(counted: Traffic<'_>) -> Option<Disturbance<'_>> {
     let (asked, device) = (counted.asked, counted.device);
     let foreign = counted.excess()?.foreign;
-    let (did, place, all, ours, excess) = match foreign.reads >= foreign.writes {
-        true => {
-            let (all, ours) = (device.read_bytes, asked.read_bytes);
-            ("read", "read_bytes", all, ours, foreign.reads)
-        }
-        false => {
-            let (all, ours) = (device.write_bytes, asked.write_bytes);
-            ("wrote", "write_bytes", all, ours, foreign.writes)
-        }
+    let (did, place, all, ours, excess) = if foreign.reads >= foreign.writes {
+        let (all, ours) = (device.read_bytes, asked.read_bytes);
+        ("read", "read_bytes", all, ours, foreign.reads)
+    } else {
+        let (all, ours) = (device.write_bytes, asked.write_bytes);
+        ("wrote", "write_bytes", all, ours, foreign.writes)
     };
     let least = (SHARE_MIN * asked.with_trims() as f64).max(EXCESS_BYTES_MIN as f64);
     let path = format!("{}/{place}", counted.path());
@@ -154,9 +152,10 @@ fn culprits(record: &Record, hits: &[Disturbance<'_>]) -> String {
         Some(bytes) if bytes as f64 <= ELSEWHERE_SHARE_MAX * named as f64 => "on this disk",
         _ => "on any disk (the kernel does not report which)",
     };
-    let missing = match hits.iter().all(|h| h.counted.device.exits_reported) {
-        true => "",
-        false => " Processes that have ended are visible only to root.",
+    let missing = if hits.iter().all(|h| h.counted.device.exits_reported) {
+        ""
+    } else {
+        " Processes that have ended are visible only to root."
     };
     match (names.is_empty(), hidden) {
         (false, _) => format!("Busiest {scope}: {}.{missing}", names.join(", ")),

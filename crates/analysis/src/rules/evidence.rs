@@ -149,9 +149,10 @@ pub(super) fn part_path(index: Option<usize>) -> String {
 
 /// A warning if it is serious, else a note.
 pub(super) fn warning_if(is_serious: bool) -> Severity {
-    match is_serious {
-        true => Severity::Warning,
-        false => Severity::Note,
+    if is_serious {
+        Severity::Warning
+    } else {
+        Severity::Note
     }
 }
 

@@ -272,9 +272,10 @@ fn limit(record: &Record, surface: &SurfaceRecord, rate: f64) -> (String, String
 }
 
 fn carries(link: f64) -> std::ops::RangeInclusive<f64> {
-    match link <= USB2 {
-        true => LINK_SHARE_USB2,
-        false => LINK_SHARE,
+    if link <= USB2 {
+        LINK_SHARE_USB2
+    } else {
+        LINK_SHARE
     }
 }
 

@@ -276,9 +276,10 @@ fn diagnosis(
 fn name(disk: &DiskHealth) -> String {
     let label = [&disk.model, &disk.serial].into_iter().flatten();
     let label: Vec<&str> = label.map(String::as_str).collect();
-    match label.is_empty() {
-        true => disk.disk.clone(),
-        false => format!("{} ({})", disk.disk, label.join(", ")),
+    if label.is_empty() {
+        disk.disk.clone()
+    } else {
+        format!("{} ({})", disk.disk, label.join(", "))
     }
 }
 
@@ -346,9 +347,10 @@ fn sectors_pending(disk: ReportedDisk<'_>) -> Option<Issue> {
         evidence.push(disk.count("uncorrectable_sectors", count, SECTORS_MAX));
     }
     // Flash rewrites a page that was hard to read; some firmware counts it here for a moment.
-    let severity = match is_flash(health) {
-        true => Severity::Warning,
-        false => Severity::Failure,
+    let severity = if is_flash(health) {
+        Severity::Warning
+    } else {
+        Severity::Failure
     };
     (!evidence.is_empty()).then(|| Issue {
         severity,
@@ -364,9 +366,10 @@ fn worn_out(disk: ReportedDisk<'_>) -> Option<Issue> {
     let mut severity = Severity::Warning;
     if let Some(wear) = health.wear_percent.filter(|wear| *wear >= WEAR_PERCENT) {
         let is_used_up = wear >= WORN_OUT_PERCENT;
-        let threshold = match is_used_up {
-            true => WORN_OUT_PERCENT,
-            false => WEAR_PERCENT,
+        let threshold = if is_used_up {
+            WORN_OUT_PERCENT
+        } else {
+            WEAR_PERCENT
         };
         if is_used_up {
             severity = Severity::Failure;
@@ -439,9 +442,10 @@ fn too_hot(disk: ReportedDisk<'_>) -> Option<Issue> {
     if degrees < limit - MARGIN_CELSIUS {
         return None;
     }
-    let (severity, place) = match degrees >= limit {
-        true => (Severity::Warning, "at or over"),
-        false => (Severity::Note, "near"),
+    let (severity, place) = if degrees >= limit {
+        (Severity::Warning, "at or over")
+    } else {
+        (Severity::Note, "near")
     };
     Some(Issue {
         severity,

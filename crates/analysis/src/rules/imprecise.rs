@@ -246,9 +246,10 @@ fn empty_claims(record: &Record, unanswered: &[usize], used_up: &[usize]) -> Vec
 fn rough_claim(record: &Record, rough: &[&ImpreciseWorkload]) -> Option<String> {
     let roughest = largest_by(rough, |hit| hit.width)?;
     let name = workload_name(record, &record.measurements[roughest.index]);
-    let mut width = match roughest.width.is_finite() {
-        true => format!("to ±{}", format_percent(roughest.width)),
-        false => "too short for an interval".to_owned(),
+    let mut width = if roughest.width.is_finite() {
+        format!("to ±{}", format_percent(roughest.width))
+    } else {
+        "too short for an interval".to_owned()
     };
     if rough.len() > 1 {
         width = format!("{width} in {name}");
@@ -365,9 +366,10 @@ fn judged_width(m: &MeasurementRecord, op: &OpRecord) -> f64 {
     // Relative half-width of a binomial count.
     let share = op.count as f64 / all as f64;
     let split = 1.96 * ((1.0 - share) / op.count as f64).sqrt();
-    match own <= (total * total + (SPLIT_FACTOR * split).powi(2)).sqrt() {
-        true => total,
-        false => own,
+    if own <= (total * total + (SPLIT_FACTOR * split).powi(2)).sqrt() {
+        total
+    } else {
+        own
     }
 }
 
@@ -417,9 +419,10 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
     }
     // In turns, and with a limit, the time is that of all workloads together.
     let has_own_time = record.plan.order.is_as_given() && record.plan.time_limit_ns.is_none();
-    let longer = match is_short_stroke || has_own_time {
-        true => format!("{how} 10s"),
-        false => how.to_owned(),
+    let longer = if is_short_stroke || has_own_time {
+        format!("{how} 10s")
+    } else {
+        how.to_owned()
     };
     if is_unanswered(m) {
         return format!(

@@ -255,9 +255,10 @@ fn plateau<'a>(record: &Record, (index, m): Measured<'a>) -> Option<EvenWorkload
     }
     let (ops, bytes) = cells(m)?;
     let scatter = scatter(&ops).filter(|scatter| *scatter <= EVEN)?;
-    let (values, unit) = match m.workload.block_bytes >= LARGE_BYTES {
-        true => (bytes, "B/s"),
-        false => (ops, "1/s"),
+    let (values, unit) = if m.workload.block_bytes >= LARGE_BYTES {
+        (bytes, "B/s")
+    } else {
+        (ops, "1/s")
     };
     let interval_ns = m.headline_ops()[0].1.series.interval_ns as f64;
     let rate = values.iter().sum::<f64>() / values.len() as f64 * 1e9 / interval_ns;

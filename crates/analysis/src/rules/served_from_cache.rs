@@ -103,9 +103,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
         )
     };
     Some(Diagnosis {
-        severity: match worst.share < SHARE_FAILURE {
-            true => Severity::Failure,
-            false => Severity::Warning,
+        severity: if worst.share < SHARE_FAILURE {
+            Severity::Failure
+        } else {
+            Severity::Warning
         },
         claim,
         evidence: hits.iter().flat_map(|h| h.evidence.clone()).collect(),
@@ -125,9 +126,10 @@ fn of_workload<'a>(record: &'a Record, index: usize, m: &'a MeasurementRecord) -
         target: m.target,
         name: workload_name(record, m),
         path: format!("/measurements/{index}/device"),
-        cache: match is_cached {
-            true => CachePolicy::Cached,
-            false => m.workload.cache,
+        cache: if is_cached {
+            CachePolicy::Cached
+        } else {
+            m.workload.cache
         },
         asked: m.asked,
         device: &m.device,
@@ -234,21 +236,22 @@ fn cause(record: &Record, hits: &[CacheAnswer<'_>]) -> (String, String) {
             format!("Bypass it with losetup --direct-io=on /dev/{name}, and measure again."),
         );
     }
-    let (cause, remedy) = match hits
+    let (cause, remedy) = if hits
         .iter()
         .any(|hit| hit.counted.cache == CachePolicy::Buffered)
     {
-        true => (
+        (
             "These workloads went through the kernel's page cache.",
             "Measure a filesystem or a device that supports O_DIRECT, or use a --size of several \
-             times the memory.",
-        ),
-        false => (
+         times the memory.",
+        )
+    } else {
+        (
             "Direct I/O was on, so a lower layer has a cache: the filesystem, a cache device, or \
-             compression.",
+         compression.",
             "Do not compare these figures with those of a disk. Measure the block device below \
-             the cache, or use a --size larger than the cache.",
-        ),
+         the cache, or use a --size larger than the cache.",
+        )
     };
     (cause.to_owned(), remedy.to_owned())
 }

@@ -75,9 +75,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
         (n, true) => format!("{n} stretches of the disk are slow"),
         (n, false) => format!("{n} stretches of the disk were slow once"),
     };
-    let consequence = match is_confirmed {
-        true => "The normal decline toward the inner zones does not explain it.",
-        false => "The survey could not read it a second time, so another program may be the cause.",
+    let consequence = if is_confirmed {
+        "The normal decline toward the inner zones does not explain it."
+    } else {
+        "The survey could not read it a second time, so another program may be the cause."
     };
     Some(Diagnosis::new(
         warning_if(is_confirmed),

@@ -138,13 +138,15 @@ impl<'a> Traffic<'a> {
         let beside_tables = unexplained.saturating_sub(tables.min(TABLE_BYTES_MAX));
         let unexplained_reads = reads.saturating_sub(self.bitmap_bytes());
         let foreign = Excess {
-            reads: match is_asked {
-                true => unexplained_reads,
-                false => shown(unexplained_reads, others.reads),
+            reads: if is_asked {
+                unexplained_reads
+            } else {
+                shown(unexplained_reads, others.reads)
             },
-            writes: match self.writes_only_what_is_asked() {
-                true => unexplained.saturating_sub(tables),
-                false => 0,
+            writes: if self.writes_only_what_is_asked() {
+                unexplained.saturating_sub(tables)
+            } else {
+                0
             }
             .max(shown(beside_tables, others.writes)),
         };
@@ -165,25 +167,28 @@ impl<'a> Traffic<'a> {
         };
         let here = (all.reads + all.writes)
             .saturating_sub(self.device.elsewhere_bytes.unwrap_or_default());
-        match here >= (all.reads + all.writes).div_ceil(2) {
-            true => Excess {
+        if here >= (all.reads + all.writes).div_ceil(2) {
+            Excess {
                 reads: all.reads.min(here),
                 writes: all.writes.min(here),
-            },
-            false => Excess::default(),
+            }
+        } else {
+            Excess::default()
         }
     }
 
     /// The most that filesystems write for our own requests.
     fn metadata_bytes(&self) -> u64 {
-        let syncs = match self.commits {
-            true => self.asked.write_bytes / u64::from(self.block_bytes.max(1)),
-            false => 0,
+        let syncs = if self.commits {
+            self.asked.write_bytes / u64::from(self.block_bytes.max(1))
+        } else {
+            0
         };
         let of_one = |filesystem: MetadataOf<'_>| {
-            let per_sync = match filesystem.copies_on_write() {
-                true => TREE_BYTES,
-                false => JOURNAL_BYTES,
+            let per_sync = if filesystem.copies_on_write() {
+                TREE_BYTES
+            } else {
+                JOURNAL_BYTES
             };
             METADATA_BYTES + syncs * per_sync
         };

@@ -52,15 +52,12 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .reduce(|a, b| if b.severity > a.severity { b } else { a })?;
     let target = record.measurements[worst.index].target;
     let target = record.targets.get(target);
-    let remedy = match target.is_some_and(|target| target.kind == TargetKind::BlockDevice) {
-        true => {
-            "Measure a device whose span has been written completely, or a part that contains \
-             data."
-        }
-        false => {
-            "Measure a directory, in which diskproof fills its own file, or a file with content \
-             instead of holes."
-        }
+    let remedy = if target.is_some_and(|target| target.kind == TargetKind::BlockDevice) {
+        "Measure a device whose span has been written completely, or a part that contains \
+         data."
+    } else {
+        "Measure a directory, in which diskproof fills its own file, or a file with content \
+         instead of holes."
     };
     Some(Diagnosis::new(
         worst.severity,
@@ -82,9 +79,10 @@ fn hit((index, m): Measured) -> Option<EmptyReads> {
         let share = unwritten as f64 / span.max(1) as f64;
         return Some(EmptyReads {
             index,
-            severity: match share >= UNWRITTEN_FAILURE {
-                true => Severity::Failure,
-                false => Severity::Warning,
+            severity: if share >= UNWRITTEN_FAILURE {
+                Severity::Failure
+            } else {
+                Severity::Warning
             },
             words: format!(
                 "{} of {} ({}) were never written.",
@@ -101,9 +99,10 @@ fn hit((index, m): Measured) -> Option<EmptyReads> {
             ),
         });
     }
-    let enough = match zero.zero == zero.sampled {
-        true => SAMPLED_ALIKE_MIN,
-        false => SAMPLED_MIN,
+    let enough = if zero.zero == zero.sampled {
+        SAMPLED_ALIKE_MIN
+    } else {
+        SAMPLED_MIN
     };
     (zero.sampled >= enough && zero.zero as f64 >= zero_max).then(|| EmptyReads {
         index,

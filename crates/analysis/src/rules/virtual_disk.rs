@@ -56,12 +56,11 @@ fn check(record: &Record) -> Option<Diagnosis> {
     names.sort_unstable();
     names.dedup();
     let is_cloud = |(_, layer): &(String, &Layer)| is_named(layer.model.as_deref(), &CLOUD);
-    let credits = match hits.iter().any(is_cloud) {
-        true => {
-            " Cloud volumes also allow bursts above the sustained rate; a short run cannot \
-             distinguish the two."
-        }
-        false => "",
+    let credits = if hits.iter().any(is_cloud) {
+        " Cloud volumes also allow bursts above the sustained rate; a short run cannot \
+         distinguish the two."
+    } else {
+        ""
     };
     let (is, it) = match names.len() {
         1 => ("is a virtual disk", "it"),

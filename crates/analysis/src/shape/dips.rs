@@ -58,9 +58,10 @@ pub(super) fn lone_points(values: &[f64], scatter: f64) -> Vec<LonePoint> {
         })
     });
     let lone: Vec<LonePoint> = lone.collect();
-    match lone.len() as f64 > LONE_SHARE_MAX * values.len() as f64 {
-        true => Vec::new(),
-        false => lone,
+    if lone.len() as f64 > LONE_SHARE_MAX * values.len() as f64 {
+        Vec::new()
+    } else {
+        lone
     }
 }
 
@@ -162,9 +163,10 @@ fn is_dip(
     let right = levels[to + 1];
     let left = from.checked_sub(1);
     let left = left.map_or(f64::INFINITY, |left| levels[left]);
-    let depth = match length >= LONG_DIP_POINTS {
-        true => LONG_DIP_DEPTH_MIN.max(depth_over_scatter(length, scatter)),
-        false => depth_min(length, scatter),
+    let depth = if length >= LONG_DIP_POINTS {
+        LONG_DIP_DEPTH_MIN.max(depth_over_scatter(length, scatter))
+    } else {
+        depth_min(length, scatter)
     };
     let steps = levels[from] <= left - depth && levels[to] <= right - depth;
     let start = if left.is_finite() { left } else { right };

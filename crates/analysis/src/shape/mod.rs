@@ -103,9 +103,10 @@ impl Shape {
         let values: Vec<f64> = self.points.iter().map(|p| p.ln_rate).collect();
         let stray = |(point, distance): (usize, f64)| {
             let level = median(&values[point - NEIGHBOURS..point]);
-            let expected = match values[point] > level {
-                true => values[point] - distance,
-                false => values[point] + distance,
+            let expected = if values[point] > level {
+                values[point] - distance
+            } else {
+                values[point] + distance
             };
             Stray {
                 point,

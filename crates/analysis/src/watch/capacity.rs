@@ -61,10 +61,7 @@ pub fn disk_capacity(record: &Record, watched: &TargetIdentity) -> Option<Measur
         let is_large = |m: &&&MeasurementRecord| m.workload.block_bytes >= BLOCK_BYTES_MIN;
         let shown = measured.iter().filter(|m| !throughput || is_large(m));
         let ops = shown.filter_map(|m| m.ops.get(&kind));
-        let rates = ops.map(|op| match throughput {
-            true => &op.throughput,
-            false => &op.iops,
-        });
+        let rates = ops.map(|op| if throughput { &op.throughput } else { &op.iops });
         let known = rates.filter(|rate| rate.value > 0.0);
         Some(known.max_by(|a, b| a.cmp_certain(b))?.value)
     };

@@ -75,9 +75,10 @@ pub fn like_workloads(
             }
             let name = format!("{}-{}", kind.as_str(), access_name(&access));
             workloads.push(Workload {
-                start: match workloads.is_empty() {
-                    true => Start::AfterPrevious,
-                    false => Start::WithPrevious,
+                start: if workloads.is_empty() {
+                    Start::AfterPrevious
+                } else {
+                    Start::WithPrevious
                 },
                 streams: Streams::with_reads(if *kind == OpKind::Read { 1000 } else { 0 }),
                 access,
@@ -92,12 +93,13 @@ pub fn like_workloads(
             });
         }
     }
-    match workloads.is_empty() {
-        true => Err(LikeError::TooSlow {
+    if workloads.is_empty() {
+        Err(LikeError::TooSlow {
             device: device(),
             seconds: target.time_ns / 1_000_000_000,
-        }),
-        false => Ok(workloads),
+        })
+    } else {
+        Ok(workloads)
     }
 }
 

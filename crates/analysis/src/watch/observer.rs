@@ -156,12 +156,11 @@ impl ObservedLoad {
         let counted = step.read.ops + step.write.ops;
         let is_traced = self.is_traced(&own, &step);
         let estimated = [estimated_share(&step.read), estimated_share(&step.write)];
-        let (shares, method) = match is_traced {
-            true => (self.traced_shares(&own, estimated), SeekMethod::Traced),
-            false => {
-                self.streams.forget();
-                (estimated, SeekMethod::Estimated)
-            }
+        let (shares, method) = if is_traced {
+            (self.traced_shares(&own, estimated), SeekMethod::Traced)
+        } else {
+            self.streams.forget();
+            (estimated, SeekMethod::Estimated)
         };
         if counted > 0 {
             let seeks = shares[0] * step.read.ops as f64 + shares[1] * step.write.ops as f64;

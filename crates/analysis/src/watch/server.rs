@@ -119,9 +119,10 @@ impl ServerObserver {
             ..Cell::default()
         };
         let reads = cell(sum(|io| io.read_ops), counters.read_bytes());
-        let log_writes = match counters.io.iter().any(ServerIo::is_wal) {
-            true => 0,
-            false => counters.wal.write_ops.unwrap_or(0),
+        let log_writes = if counters.io.iter().any(ServerIo::is_wal) {
+            0
+        } else {
+            counters.wal.write_ops.unwrap_or(0)
         };
         let write_ops = sum(|io| io.write_ops + io.extend_ops) + log_writes;
         let writes = cell(write_ops, counters.write_bytes());
@@ -183,9 +184,10 @@ fn counters_between(before: &ServerCounters, after: &ServerCounters) -> Option<S
             generated_bytes,
             // Before version 18 the bytes are those of a page for each write. The log has at least
             // its records; since its start, a server may have written many of them at once.
-            write_bytes: match is_counted {
-                true => write_bytes,
-                false => write_bytes.max(generated_bytes),
+            write_bytes: if is_counted {
+                write_bytes
+            } else {
+                write_bytes.max(generated_bytes)
             },
             write_ops: both(old.write_ops, new.write_ops)?,
             syncs: both(old.syncs, new.syncs)?,

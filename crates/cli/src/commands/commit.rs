@@ -263,9 +263,10 @@ fn scratch_size(commit: &CommitFlags, identity: &TargetIdentity) -> Result<Optio
     if !commit.measuring.needs_scratch(identity, "omit it")? {
         return Ok(None);
     }
-    let data_bytes = match commit.quick {
-        true => DATA_BYTES_QUICK,
-        false => DATA_BYTES,
+    let data_bytes = if commit.quick {
+        DATA_BYTES_QUICK
+    } else {
+        DATA_BYTES
     };
     let room = scratch_bytes_max(identity).saturating_sub(commit.server.bytes());
     let most = (SEGMENT_BYTES + data_bytes).min(room).max(SEGMENT_BYTES);
@@ -293,9 +294,10 @@ impl CommitRow {
     fn excluded(&self, selection: &SelectionFlags) -> Option<&'static str> {
         let workloads = self.workloads.iter();
         let each = workloads.map(|workload| selection.excludes(&workload.name));
-        match each.clone().any(|flag| flag == Some("--skip")) {
-            true => Some("--skip"),
-            false => each.clone().all(|flag| flag.is_some()).then_some("--only"),
+        if each.clone().any(|flag| flag == Some("--skip")) {
+            Some("--skip")
+        } else {
+            each.clone().all(|flag| flag.is_some()).then_some("--only")
         }
     }
 

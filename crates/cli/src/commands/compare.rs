@@ -37,9 +37,12 @@ impl RunSet {
         let named = |reference: &str| -> Result<Vec<(String, Record)>, Failure> {
             let records = load_all(reference, history_file.file())?;
             let several = records.len() > 1;
-            let named = |record: Record| match several {
-                true => (short(&record.run_id).to_owned(), record),
-                false => (reference.to_owned(), record),
+            let named = |record: Record| {
+                if several {
+                    (short(&record.run_id).to_owned(), record)
+                } else {
+                    (reference.to_owned(), record)
+                }
             };
             Ok(records.into_iter().map(named).collect())
         };

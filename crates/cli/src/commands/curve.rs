@@ -212,17 +212,19 @@ fn survey(
     // The earlier run did everything else.
     let fresh = resumed.is_none();
     let sample_bytes = curve.sample_size;
-    let coverage = match curve.full {
-        true => Coverage::Full,
-        false => Coverage::Sampled { sample_bytes },
+    let coverage = if curve.full {
+        Coverage::Full
+    } else {
+        Coverage::Sampled { sample_bytes }
     };
     let time_ns = ACCESS_TIME_NS.max(ACCESS_TIME_NS / u64::from(READS) * u64::from(curve.reads));
     let scan_block = resumed.map_or(SCAN_BLOCK_BYTES, |resumed| resumed.block_bytes);
     let has_curve = fresh && curve.points > 0;
     Survey {
-        operation: match curve.write {
-            true => OpKind::Write,
-            false => OpKind::Read,
+        operation: if curve.write {
+            OpKind::Write
+        } else {
+            OpKind::Read
         },
         span,
         engine: curve.measuring.engine.unwrap_or(EngineChoice::Auto),
@@ -252,9 +254,10 @@ fn survey(
 /// The longest that the samples take: on a slow disk they become smaller, then fewer. `None` where
 /// the user asks for an amount.
 fn curve_time_ns(curve: &CurveFlags) -> Option<u64> {
-    let each_ns = match curve.write {
-        false => POINT_NS_MAX.0,
-        true => POINT_NS_MAX.1,
+    let each_ns = if !curve.write {
+        POINT_NS_MAX.0
+    } else {
+        POINT_NS_MAX.1
     };
     let ns = u64::from(curve.points) * each_ns;
     (!curve.full && curve.sample_size.is_none()).then_some(ns.max(CURVE_NS_MIN))

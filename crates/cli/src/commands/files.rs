@@ -185,9 +185,10 @@ pub fn plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan, Failu
             directories: files.directories,
             threads: files.threads,
             sync: files.fsync,
-            caches: match files.drop_caches {
-                true => FileCaches::DropAll,
-                false => FileCaches::DropOwnPages,
+            caches: if files.drop_caches {
+                FileCaches::DropAll
+            } else {
+                FileCaches::DropOwnPages
             },
             orders: files.order.to_vec(),
             rounds: files.rounds,

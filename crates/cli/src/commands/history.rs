@@ -186,9 +186,10 @@ fn list(list: &List) -> anyhow::Result<Exit> {
     }
     let is_nothing = runs.is_empty() && !list.json;
     if is_nothing {
-        match list.filter() == Filter::default() {
-            true => eprint_line(&empty_text(&place.path)),
-            false => eprint_line("no saved run matches. 'diskproof history' lists all runs"),
+        if list.filter() == Filter::default() {
+            eprint_line(&empty_text(&place.path))
+        } else {
+            eprint_line("no saved run matches. 'diskproof history' lists all runs")
         }
     }
     if list.trend {
@@ -202,19 +203,23 @@ fn list(list: &List) -> anyhow::Result<Exit> {
 
 fn show_trend(runs: &[SavedRun], list: &List) -> anyhow::Result<Exit> {
     let trends = trends(runs);
-    ignore_closed_pipe(to_stdout(|out| match list.json {
-        true => json::write_trends(&trends, out),
-        false => write_in_locale(out, |page| {
-            let style = style(list.color.unwrap_or(ColorWhen::Auto));
-            terminal::write_trends(&trends, &style, page)
-        }),
+    ignore_closed_pipe(to_stdout(|out| {
+        if list.json {
+            json::write_trends(&trends, out)
+        } else {
+            write_in_locale(out, |page| {
+                let style = style(list.color.unwrap_or(ColorWhen::Auto));
+                terminal::write_trends(&trends, &style, page)
+            })
+        }
     }))?;
     if trends.is_empty() {
         eprint_line("no complete run has figures for a trend");
         // A timer must not take the absence of figures for a pass.
-        return Ok(match list.fail_on.is_empty() {
-            true => Exit::Done,
-            false => Exit::Undecided,
+        return Ok(if list.fail_on.is_empty() {
+            Exit::Done
+        } else {
+            Exit::Undecided
         });
     }
     let mut exit = Exit::Done;
@@ -243,11 +248,14 @@ fn show_trend(runs: &[SavedRun], list: &List) -> anyhow::Result<Exit> {
 }
 
 fn write(runs: &[SavedRun], as_json: bool, color: Option<ColorWhen>) -> anyhow::Result<Exit> {
-    ignore_closed_pipe(to_stdout(|out| match as_json {
-        true => json::write_runs(runs, out),
-        false => write_in_locale(out, |page| {
-            terminal::write_runs(runs, &style(color.unwrap_or(ColorWhen::Auto)), page)
-        }),
+    ignore_closed_pipe(to_stdout(|out| {
+        if as_json {
+            json::write_runs(runs, out)
+        } else {
+            write_in_locale(out, |page| {
+                terminal::write_runs(runs, &style(color.unwrap_or(ColorWhen::Auto)), page)
+            })
+        }
     }))?;
     Ok(Exit::Done)
 }
@@ -281,9 +289,10 @@ fn remove_old(prune: &Prune) -> anyhow::Result<Exit> {
     if prune.dry_run {
         let count = counted(runs.len() as u64, "run");
         eprint_line(&format!("would delete {count}; nothing was deleted"));
-        return match runs.is_empty() {
-            true => Ok(Exit::Done),
-            false => write(&runs, false, None),
+        return if runs.is_empty() {
+            Ok(Exit::Done)
+        } else {
+            write(&runs, false, None)
         };
     }
     let ids: Vec<String> = runs.into_iter().map(|run| run.run_id).collect();
@@ -346,9 +355,10 @@ fn add(files: &Import) -> anyhow::Result<Exit> {
 
 /// Loads a file, also one that is named like a run, such as `latest`.
 fn load_file(file: &str) -> Result<diskproof_model::record::Record, Failure> {
-    match file == "-" || Path::new(file).is_absolute() {
-        true => load(file, None),
-        false => load(&format!("./{file}"), None),
+    if file == "-" || Path::new(file).is_absolute() {
+        load(file, None)
+    } else {
+        load(&format!("./{file}"), None)
     }
 }
 

@@ -61,13 +61,14 @@ pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
         save_file(&OutputFile::new(path, |out| write(&examined, out)))
             .with_context(|| format!("-o {}: cannot save it", path.display()))?;
     }
-    to_stdout(
-        |out| match info.json || outputs.len() < info.outputs.len() {
-            true => json::write_identity(&examined, out),
-            false => write_in_locale(out, |page| {
+    to_stdout(|out| {
+        if info.json || outputs.len() < info.outputs.len() {
+            json::write_identity(&examined, out)
+        } else {
+            write_in_locale(out, |page| {
                 terminal::write_identity(&examined, &style(info.color), page)
-            }),
-        },
-    )?;
+            })
+        }
+    })?;
     Ok(Exit::Done)
 }

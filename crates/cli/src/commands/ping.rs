@@ -199,9 +199,10 @@ fn expected(ping: &PingFlags, workload: &Workload) -> Result<Vec<Expected>, Fail
     let Some(limit_ns) = ping.abort_above else {
         return Ok(all);
     };
-    let written = match workload.commits() {
-        true => OpKind::Commit,
-        false => OpKind::Write,
+    let written = if workload.commits() {
+        OpKind::Commit
+    } else {
+        OpKind::Write
     };
     let kinds = [
         workload.reads().then_some(OpKind::Read),
@@ -251,9 +252,10 @@ pub fn plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan, Fai
 }
 
 fn block_bytes(ping: &PingFlags) -> Result<u32, Failure> {
-    let default = match ping.sequential {
-        true => SEQUENTIAL_BLOCK_BYTES,
-        false => BLOCK_BYTES,
+    let default = if ping.sequential {
+        SEQUENTIAL_BLOCK_BYTES
+    } else {
+        BLOCK_BYTES
     };
     let bytes = ping.bs.unwrap_or(default);
     match bytes {
@@ -268,14 +270,12 @@ fn block_bytes(ping: &PingFlags) -> Result<u32, Failure> {
 
 /// How the requests follow each other.
 fn ping_plan(ping: &PingFlags, block_bytes: u32, seed: u64) -> Result<PingPlan, Failure> {
-    let idle_ns = match ping.gaps {
-        true => gap_schedule(rounds(ping)?, seed),
-        false => Vec::new(),
+    let idle_ns = if ping.gaps {
+        gap_schedule(rounds(ping)?, seed)
+    } else {
+        Vec::new()
     };
-    let default_ns = match ping.rapid {
-        true => 0,
-        false => INTERVAL_NS,
-    };
+    let default_ns = if ping.rapid { 0 } else { INTERVAL_NS };
     let by_rate = ping.rate.map(|rate| (1e9 / rate).ceil() as u64);
     let by_speed = ping
         .speed
@@ -338,9 +338,10 @@ fn workload(ping: &PingFlags, (block_bytes, span): (u32, Span), requests: &PingP
         (false, true) => CachePolicy::Buffered,
         (false, false) => CachePolicy::Direct,
     };
-    let default_sync = match ping.cached {
-        true => SyncPolicy::None,
-        false => each(SyncCall::Fdatasync),
+    let default_sync = if ping.cached {
+        SyncPolicy::None
+    } else {
+        each(SyncCall::Fdatasync)
     };
     let sync = match read_permille {
         1000 => SyncPolicy::None,
@@ -359,11 +360,12 @@ fn workload(ping: &PingFlags, (block_bytes, span): (u32, Span), requests: &PingP
     };
     Workload {
         streams: Streams::with_reads(read_permille),
-        access: match ping.sequential {
-            true => Access::Sequential,
-            false => Access::Random {
+        access: if ping.sequential {
+            Access::Sequential
+        } else {
+            Access::Random {
                 distribution: Distribution::Uniform,
-            },
+            }
         },
         block_bytes,
         span,

@@ -312,9 +312,10 @@ impl RunRequest {
         let context = ResolveContext {
             target_bytes: identities.iter().map(size).collect(),
             memory,
-            content: match identities.iter().all(|i| i.kind == TargetKind::Directory) {
-                true => Content::Nothing,
-                false => Content::Data,
+            content: if identities.iter().all(|i| i.kind == TargetKind::Directory) {
+                Content::Nothing
+            } else {
+                Content::Data
             },
             engine: self.engine,
         };
@@ -461,9 +462,10 @@ fn is_job_file(path: &Path) -> bool {
 /// Reads a plan file, or translates a job file.
 fn read_plan(path: &Path, run: &RunFlags, overrides: CliOverrides<'_>) -> Result<JobFile, Failure> {
     let shown = path.display();
-    let (kind, place) = match is_job_file(path) {
-        true => ("job", "options into its sections"),
-        false => ("plan", "keys under [defaults] in it"),
+    let (kind, place) = if is_job_file(path) {
+        ("job", "options into its sections")
+    } else {
+        ("plan", "keys under [defaults] in it")
     };
     if !run.workload.is_empty() || !run.axes.is_empty() {
         return Err(Failure::Usage(format!(

@@ -202,9 +202,10 @@ fn time_ns(sweep: &SweepFlags) -> u64 {
 fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<(Plan, Matrix), Failure> {
     let (measuring, time_ns) = (&sweep.measuring, time_ns(sweep));
     Failure::check_time(time_ns)?;
-    let scratch_bytes = match sweep.quick {
-        true => SCRATCH_BYTES_QUICK,
-        false => SCRATCH_BYTES,
+    let scratch_bytes = if sweep.quick {
+        SCRATCH_BYTES_QUICK
+    } else {
+        SCRATCH_BYTES
     };
     let scratch_bytes = measuring.scratch_bytes(identity, scratch_bytes)?;
     let target_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
@@ -214,9 +215,10 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<(Plan, Matrix),
         target_bytes,
         sector_bytes: sector_bytes(std::slice::from_ref(identity)),
         memory_bytes: memory_free_bytes().unwrap_or(u64::MAX),
-        write_bytes: match sweep.quick {
-            true => WRITE_BYTES_QUICK,
-            false => WRITE_BYTES,
+        write_bytes: if sweep.quick {
+            WRITE_BYTES_QUICK
+        } else {
+            WRITE_BYTES
         },
         time_ns: time_ns - scratch_bytes.map_or(0, |_| time_ns / LAYOUT_PARTS),
         precision: PRECISION,
@@ -246,16 +248,18 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<(Plan, Matrix),
 /// What is measured: the axes of the flags, those of the view, or the default ones.
 fn axes(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<SweepPlan, Failure> {
     let can_write = why_not_written(sweep, identity.kind).is_none();
-    let second = match can_write {
-        true => SweepOperation::RandWrite,
-        false => SweepOperation::Read,
+    let second = if can_write {
+        SweepOperation::RandWrite
+    } else {
+        SweepOperation::Read
     };
     let (mut block_bytes, mut depths, mut operations) = match sweep.view.map(axes_of) {
         Some((sizes, depth, operations)) => (sizes, vec![depth], operations),
         None => {
-            let (sizes, depths) = match sweep.quick {
-                true => (SIZES_QUICK.to_vec(), DEPTHS_QUICK.to_vec()),
-                false => (SIZES.to_vec(), DEPTHS.to_vec()),
+            let (sizes, depths) = if sweep.quick {
+                (SIZES_QUICK.to_vec(), DEPTHS_QUICK.to_vec())
+            } else {
+                (SIZES.to_vec(), DEPTHS.to_vec())
             };
             (sizes, depths, vec![SweepOperation::RandRead, second])
         }

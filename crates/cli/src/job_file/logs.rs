@@ -55,12 +55,13 @@ fn check_place(
     };
     let climbs = given.components().any(|part| part == Component::ParentDir);
     let is_below_any = is_below(Path::new(".")) || output.is_some_and(is_below);
-    match (!climbs && is_below_any) || setting.source.is_on_command_line() {
-        true => Ok(()),
-        false => Err(setting.error(
+    if (!climbs && is_below_any) || setting.source.is_on_command_line() {
+        Ok(())
+    } else {
+        Err(setting.error(
             "a job file may name logs only below the current directory and that of --output; \
-             start in the directory of the logs, or write the option on the command line, before \
-             the file",
-        )),
+         start in the directory of the logs, or write the option on the command line, before \
+         the file",
+        ))
     }
 }

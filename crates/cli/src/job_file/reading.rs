@@ -270,9 +270,10 @@ impl<'a> JobReader<'a> {
 
     fn cache(&self, is_mmap: bool) -> Result<Cache, JobFileError> {
         let (direct, buffered) = (self.switch("direct")?, self.switch("buffered")?);
-        let is_direct = match self.is_later("buffered", "direct") {
-            true => buffered == Some(false),
-            false => direct == Some(true),
+        let is_direct = if self.is_later("buffered", "direct") {
+            buffered == Some(false)
+        } else {
+            direct == Some(true)
         };
         Ok(match self.switch("invalidate")?.unwrap_or(true) {
             _ if is_direct && !is_mmap => Cache::Direct,
@@ -320,9 +321,10 @@ impl<'a> JobReader<'a> {
         let given = self.value("verify")?;
         let given = given.filter(|(_, kind)| !["0", "none", "null"].contains(kind));
         let Some((setting, kind)) = given else {
-            return match only {
-                true => Err(self.error("verify_only", "it needs verify, such as crc32c")),
-                false => Ok(false),
+            return if only {
+                Err(self.error("verify_only", "it needs verify, such as crc32c"))
+            } else {
+                Ok(false)
             };
         };
         let is_pattern = matches!(kind, "meta" | "pattern" | "pattern_hdr");

@@ -211,13 +211,14 @@ pub(crate) fn read_sections(
         origin: TextOrigin::JobFile,
     };
     let no_job = "the file has no job; add a section such as [reads] with rw=randread";
-    match reader.sections.is_empty() {
-        true => Err(reader.glued.unwrap_or_else(|| empty.error(no_job))),
-        false => Ok(ReadSections {
+    if reader.sections.is_empty() {
+        Err(reader.glued.unwrap_or_else(|| empty.error(no_job)))
+    } else {
+        Ok(ReadSections {
             sections: reader.sections,
             global: reader.global,
             unset: reader.unset,
-        }),
+        })
     }
 }
 
@@ -336,9 +337,10 @@ impl Reader<'_> {
             )));
         } else {
             let has_include = |setting: &Rc<Setting>| setting.source.origin == TextOrigin::Include;
-            let origin = match self.global.iter().any(has_include) {
-                true => TextOrigin::SectionWithInclude,
-                false => TextOrigin::JobFile,
+            let origin = if self.global.iter().any(has_include) {
+                TextOrigin::SectionWithInclude
+            } else {
+                TextOrigin::JobFile
             };
             Open::FioJob(Section {
                 source: SourceLine { origin, ..source },

@@ -145,12 +145,13 @@ fn check_new_files(job: &FioJob, paths: &[PathBuf]) -> Result<(), &'static str> 
     if paths.iter().any(|path| path.parent() != paths[0].parent()) {
         return Err("new files in several directories are not supported; write a section for each");
     }
-    match job.is_uniform() {
-        true => Ok(()),
-        false => Err(
+    if job.is_uniform() {
+        Ok(())
+    } else {
+        Err(
             "several new files for one job are supported only with uniformly random \
-                      requests, because they become one file; write a section for each",
-        ),
+                  requests, because they become one file; write a section for each",
+        )
     }
 }
 

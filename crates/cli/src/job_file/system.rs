@@ -64,9 +64,10 @@ impl Environment for System {
     fn absolute(&self, path: &Path) -> PathBuf {
         // Without the components that are "." only.
         let path: PathBuf = path.components().collect();
-        match path.as_path() == Path::new(".") {
-            true => std::env::current_dir().unwrap_or(path),
-            false => std::path::absolute(&path).unwrap_or(path),
+        if path.as_path() == Path::new(".") {
+            std::env::current_dir().unwrap_or(path)
+        } else {
+            std::path::absolute(&path).unwrap_or(path)
         }
     }
 }

@@ -62,9 +62,10 @@ pub(crate) fn plan(
             flags.together = (index > 0).then_some(true);
             flags.ends_alone = ends_alone.then_some(true);
             // With several targets, one workload stands for several jobs.
-            let label = match placements.total_bytes.len() > 1 {
-                true => job.word(),
-                false => &job.name,
+            let label = if placements.total_bytes.len() > 1 {
+                job.word()
+            } else {
+                &job.name
             };
             let name = names.next(label, job.word(), *copy);
             flags.name = Some(parsed(job, &name)?);
@@ -424,9 +425,10 @@ fn work_bytes(job: &FioJob, own: FilePart) -> Result<u64, JobFileError> {
         None => whole_blocks(own.job_bytes.saturating_mul(loops)),
         Some(Bytes(step)) => {
             let rest = own.job_bytes % step;
-            match !own.is_whole_file || (rest > 0 && rest <= block) {
-                true => passes((own.job_bytes.saturating_sub(block) / step + 1) * block),
-                false => passes(own.job_bytes),
+            if !own.is_whole_file || (rest > 0 && rest <= block) {
+                passes((own.job_bytes.saturating_sub(block) / step + 1) * block)
+            } else {
+                passes(own.job_bytes)
             }
         }
     };
@@ -436,9 +438,10 @@ fn work_bytes(job: &FioJob, own: FilePart) -> Result<u64, JobFileError> {
              with a runtime",
         )),
         Some(bytes) => {
-            let lap = match job.is_random() && !job.is_mapped {
-                true => whole_blocks(own.job_bytes.max(asked.unwrap_or(0))),
-                false => total / loops,
+            let lap = if job.is_random() && !job.is_mapped {
+                whole_blocks(own.job_bytes.max(asked.unwrap_or(0)))
+            } else {
+                total / loops
             };
             Ok(bytes.min(laps_bytes(lap, loops, asked.unwrap_or(0), block)))
         }
@@ -460,9 +463,10 @@ fn zone_bytes(zones: ZoneStride, own: FilePart, block: u64) -> u64 {
     let size = own.job_bytes / block * block;
     let period = zones.zone_bytes.saturating_add(zones.skip_bytes).max(1);
     let (whole, rest) = (own.length / period, own.length % period);
-    match rest > 0 && rest < zones.zone_bytes {
-        true => size.min((whole * zones.zone_bytes + rest) / block * block),
-        false => size,
+    if rest > 0 && rest < zones.zone_bytes {
+        size.min((whole * zones.zone_bytes + rest) / block * block)
+    } else {
+        size
     }
 }
 

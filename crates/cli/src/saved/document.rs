@@ -61,9 +61,10 @@ pub(super) fn from_file(reference: &str) -> Result<Option<SavedDocument>, Failur
 pub(crate) fn read_document(path: &Path) -> io::Result<String> {
     let name = path.to_owned();
     let file = answer(OPEN_LIMIT, move || File::open(name))?;
-    let limit = match file.metadata()?.is_file() {
-        true => READ_LIMIT,
-        false => PIPE_LIMIT,
+    let limit = if file.metadata()?.is_file() {
+        READ_LIMIT
+    } else {
+        PIPE_LIMIT
     };
     let file = Arc::new(file);
     answer(limit, move || read_up_to_max(&*file))
@@ -87,9 +88,10 @@ fn answer<T: Send + 'static>(
 fn read_up_to_max(from: impl Read) -> io::Result<String> {
     let mut text = String::new();
     let most = DOCUMENT_BYTES_MAX as u64;
-    match from.take(most + 1).read_to_string(&mut text)? as u64 > most {
-        true => Err(io::Error::other(DocumentError::TooLarge)),
-        false => Ok(text),
+    if from.take(most + 1).read_to_string(&mut text)? as u64 > most {
+        Err(io::Error::other(DocumentError::TooLarge))
+    } else {
+        Ok(text)
     }
 }
 

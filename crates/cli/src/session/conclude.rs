@@ -119,9 +119,10 @@ fn text_of_tool(tool: &SharedPrinter, record: &Record, end: &EndedRun) -> ToolTe
             let has_completed =
                 ops.any(|op| op.count > 0) || data.surface.is_some() || data.files.is_some();
             // The output of a tool may have nothing but zeros then.
-            let none = match has_completed {
-                true => "",
-                false => "no request completed, so every figure is undecided. ",
+            let none = if has_completed {
+                ""
+            } else {
+                "no request completed, so every figure is undecided. "
             };
             format!("{}: {none}{why}\n", tool.name)
         }

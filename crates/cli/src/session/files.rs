@@ -134,9 +134,10 @@ fn what_to_do<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
     if any("ENOSPC") {
         return "no space or no inodes left: free some, or use a smaller --count".to_owned();
     }
-    match any("EEXIST") || any("ENOENT") {
-        true => "another program creates, renames or removes files in this directory".to_owned(),
-        false => remedy(names),
+    if any("EEXIST") || any("ENOENT") {
+        "another program creates, renames or removes files in this directory".to_owned()
+    } else {
+        remedy(names)
     }
 }
 

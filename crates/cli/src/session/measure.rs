@@ -22,9 +22,10 @@ pub(crate) fn measure(job: MeasuringJob<'_>, mut means: Means) -> anyhow::Result
     let outputs = flags.files();
     refuse_format_of_sweep(&job.plan, &outputs)?;
     let consent = flags.destructive.consent(&job.identities)?;
-    let trial = match flags.dry_run {
-        true => Trial::Permission,
-        false => Trial::Create,
+    let trial = if flags.dry_run {
+        Trial::Permission
+    } else {
+        Trial::Create
     };
     check_outputs(&outputs, trial)?;
     refuse_targets_as_outputs(&outputs, &job.identities)?;

@@ -297,9 +297,10 @@ pub(crate) fn rehearse(job: &MeasuringJob<'_>, consent: &Consent) -> Result<(), 
             OpenTarget::open(admission)?;
             continue;
         }
-        let (needed, doing) = match is_scratch {
-            true => (Access::EXEC_OK, "create a scratch file in it"),
-            false => (Access::READ_OK, "open it for writing"),
+        let (needed, doing) = if is_scratch {
+            (Access::EXEC_OK, "create a scratch file in it")
+        } else {
+            (Access::READ_OK, "open it for writing")
         };
         let needed = Access::WRITE_OK | needed;
         accessat(CWD, &identity.path, needed, AtFlags::EACCESS).map_err(|errno| {
@@ -348,9 +349,10 @@ fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
             names.join(", ")
         ));
     };
-    match expected.op.is_none_or(|kind| workload.makes(kind)) {
-        true => Ok(()),
-        false => Err(format!("{name} has no such operations")),
+    if expected.op.is_none_or(|kind| workload.makes(kind)) {
+        Ok(())
+    } else {
+        Err(format!("{name} has no such operations"))
     }
 }
 

@@ -188,9 +188,10 @@ impl TargetRun {
     ) -> Result<(), EarlyEnd> {
         let asked = sliced.group;
         let is_whole = sliced.is_whole();
-        let next = match is_whole {
-            true => sliced.shortened(share).unwrap_or(asked.workloads.to_vec()),
-            false => vec![sliced.next(share)],
+        let next = if is_whole {
+            sliced.shortened(share).unwrap_or(asked.workloads.to_vec())
+        } else {
+            vec![sliced.next(share)]
         };
         let group = Group {
             workloads: &next,
@@ -408,9 +409,10 @@ impl TargetRun {
             }));
         }
         // No further request goes to a target that still has some.
-        match measured.iter().any(|m| m.hang.is_some()) {
-            true => Err(EarlyEnd::Reason(LATE.to_owned())),
-            false => Ok(()),
+        if measured.iter().any(|m| m.hang.is_some()) {
+            Err(EarlyEnd::Reason(LATE.to_owned()))
+        } else {
+            Ok(())
         }
     }
 

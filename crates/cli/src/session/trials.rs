@@ -58,9 +58,10 @@ impl ServerBench<'_> {
             .cluster
             .run_load(load, time, &self.stop, &mut progress)?;
         self.heartbeat.beat();
-        match (self.stop)() {
-            true => Err(PostgresError::Stopped),
-            false => Ok(result),
+        if (self.stop)() {
+            Err(PostgresError::Stopped)
+        } else {
+            Ok(result)
         }
     }
 
@@ -119,9 +120,10 @@ impl Trials<'_, '_> {
             let is_over = match tried {
                 Ok(()) => false,
                 Err(PostgresError::Statement { message, .. }) => {
-                    measured.untested = Some(match message.contains("statement timeout") {
-                        true => "a statement exceeds its time (--time)".to_owned(),
-                        false => format!("the server reports '{message}'"),
+                    measured.untested = Some(if message.contains("statement timeout") {
+                        "a statement exceeds its time (--time)".to_owned()
+                    } else {
+                        format!("the server reports '{message}'")
                     });
                     false
                 }
@@ -223,9 +225,10 @@ impl Trials<'_, '_> {
             Some(table) if one.trial.load.is_scan() => self.scan(one, table, value),
             _ => self.insert(one, value),
         };
-        match stop() {
-            true => Err(PostgresError::Stopped),
-            false => slice,
+        if stop() {
+            Err(PostgresError::Stopped)
+        } else {
+            slice
         }
     }
 

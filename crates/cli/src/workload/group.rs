@@ -37,9 +37,10 @@ pub(crate) fn resolve_group(
     let mismatch = |one: &Workload| Some((one.name.clone(), sector_mismatch(one, unit_bytes)?));
     if let Some((odd, why)) = workloads.iter().find_map(mismatch) {
         let skipped = workloads.into_iter().map(|workload| Skipped {
-            why: match workload.name == odd {
-                true => why.clone(),
-                false => format!("it runs together with {odd}, which is skipped"),
+            why: if workload.name == odd {
+                why.clone()
+            } else {
+                format!("it runs together with {odd}, which is skipped")
             },
             workload: workload.name,
         });
@@ -77,9 +78,10 @@ fn end_together(workloads: &mut [Workload], members: &[&WorkloadFlags]) {
     let given = members.iter().filter_map(|flags| flags.warmup);
     let given = given.map(|warmup| warmup.0).max();
     let is_counted = |one: &Workload| one.stop.bytes.is_some() || one.stop.ops.is_some();
-    let default = match workloads.iter().any(is_counted) {
-        true => None,
-        false => workloads.iter().map(|workload| workload.warmup_ns).max(),
+    let default = if workloads.iter().any(is_counted) {
+        None
+    } else {
+        workloads.iter().map(|workload| workload.warmup_ns).max()
     };
     let warmup_ns = given.or(default).unwrap_or(0);
     workloads

@@ -81,9 +81,10 @@ impl Resolution<'_> {
         let (sync, stop) = (self.sync()?, self.stop(block_bytes, once)?);
         let mut workload = Workload {
             name: name.map_or(self.rw.as_str(), |name| &name.0).to_owned(),
-            start: match is_set(flags.together) {
-                true => Start::WithPrevious,
-                false => Start::AfterPrevious,
+            start: if is_set(flags.together) {
+                Start::WithPrevious
+            } else {
+                Start::AfterPrevious
             },
             streams: self.streams()?,
             access: self.access(block_bytes)?,
@@ -189,14 +190,15 @@ impl Resolution<'_> {
 
     /// The error of a key about writes in a workload that has none.
     fn check_writes(&self, key: &str) -> Resolved<()> {
-        match self.flags.writes_data() {
-            true => Ok(()),
-            false => contradiction(format!(
+        if self.flags.writes_data() {
+            Ok(())
+        } else {
+            contradiction(format!(
                 "{} makes writes durable, but this workload writes no data; use {} write, rw, \
-                 randwrite or randrw",
+             randwrite or randrw",
                 self.name(key),
                 self.name("rw")
-            )),
+            ))
         }
     }
 

@@ -210,9 +210,10 @@ impl BonnieLoad {
             file_bytes_max: files.bytes_max,
             directories: files.directories,
             threads: self.labels.concurrency,
-            sync: match self.syncs_each {
-                true => FileSync::Both,
-                false => FileSync::None,
+            sync: if self.syncs_each {
+                FileSync::Both
+            } else {
+                FileSync::None
             },
             caches: FileCaches::DropOwnPages,
             orders: vec![FileOrder::Sequential, FileOrder::Random],

@@ -316,12 +316,13 @@ impl ToolPrinter for TablePrinter {
             None => table.push('\n'),
         }
         let csv = self.csv(&self.tests, &machine);
-        match self.labels.is_quiet {
-            true => ToolText {
+        if self.labels.is_quiet {
+            ToolText {
                 stdout: format!("{csv}\n"),
                 stderr: table,
-            },
-            false => ToolText::out(format!("{table}{csv}\n")),
+            }
+        } else {
+            ToolText::out(format!("{table}{csv}\n"))
         }
     }
 }
@@ -331,9 +332,10 @@ fn step_figures(measured: &FileStepMeasurement) -> TestFigures {
     TestFigures {
         rate: format!("{rate:.0}"),
         // Five columns.
-        short: match rate < 99_999.5 {
-            true => format!("{rate:.0}"),
-            false => format!("{:.0}k", rate / 1000.0),
+        short: if rate < 99_999.5 {
+            format!("{rate:.0}")
+        } else {
+            format!("{:.0}k", rate / 1000.0)
         },
         cpu: cpu_text(measured.cpu, measured.wall_ns),
         latency: latency_text(measured.op.latency.max_ns()),

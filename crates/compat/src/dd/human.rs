@@ -51,21 +51,24 @@ pub(super) fn human(bytes: f64, base: f64) -> String {
     let Some(letter) = prefix else {
         return format!("{:.0} B", value);
     };
-    let unit = match base == 1024.0 {
-        true => format!("{}iB", letter.to_ascii_uppercase()),
-        false => format!("{letter}B"),
+    let unit = if base == 1024.0 {
+        format!("{}iB", letter.to_ascii_uppercase())
+    } else {
+        format!("{letter}B")
     };
-    match rounded(value, true) < 10.0 {
-        true => format!("{value:.1} {unit}"),
-        false => format!("{value:.0} {unit}"),
+    if rounded(value, true) < 10.0 {
+        format!("{value:.1} {unit}")
+    } else {
+        format!("{value:.0} {unit}")
     }
 }
 
 /// As it is printed: with one digit below 10, where there is a prefix.
 fn rounded(value: f64, has_prefix: bool) -> f64 {
-    match has_prefix && value < 9.95 {
-        true => (value * 10.0).round() / 10.0,
-        false => value.round(),
+    if has_prefix && value < 9.95 {
+        (value * 10.0).round() / 10.0
+    } else {
+        value.round()
     }
 }
 

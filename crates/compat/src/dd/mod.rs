@@ -269,9 +269,10 @@ impl CopyLoad {
 impl DropInLoad for CopyLoad {
     fn target(&self) -> LoadTarget {
         let path = PathBuf::from(&self.path);
-        match self.writes && !self.has("conv=nocreat") {
-            true => LoadTarget::Output(path),
-            false => LoadTarget::Existing(path),
+        if self.writes && !self.has("conv=nocreat") {
+            LoadTarget::Output(path)
+        } else {
+            LoadTarget::Existing(path)
         }
     }
 
@@ -304,9 +305,10 @@ impl DropInLoad for CopyLoad {
                 sync => sync,
             },
             cache: self.cache(),
-            layout: match is_new {
-                true => Layout::Provides,
-                false => Layout::Needed,
+            layout: if is_new {
+                Layout::Provides
+            } else {
+                Layout::Needed
             },
             ..blocking(name, Access::Sequential, block_bytes as u32)
         };

@@ -75,9 +75,10 @@ pub(super) fn transfer(bytes: u64, seconds: f64) -> String {
         (false, false) => format!(" ({si}, {iec})"),
     };
     let plural = if bytes == 1 { "" } else { "s" };
-    let rate = match seconds > 0.0 {
-        true => human(bytes as f64 / seconds, 1000.0),
-        false => "Infinity B".to_owned(),
+    let rate = if seconds > 0.0 {
+        human(bytes as f64 / seconds, 1000.0)
+    } else {
+        "Infinity B".to_owned()
     };
     let seconds = general(seconds);
     format!("{bytes} byte{plural}{sizes} copied, {seconds} s, {rate}/s\n")

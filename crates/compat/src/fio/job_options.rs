@@ -171,9 +171,10 @@ pub fn fio_similar(name: &str) -> Option<&'static str> {
 /// with the next one.
 fn differ_by_one(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
-    let (short, long) = match one.len() <= other.len() {
-        true => (one, other),
-        false => (other, one),
+    let (short, long) = if one.len() <= other.len() {
+        (one, other)
+    } else {
+        (other, one)
     };
     let same = short.iter().zip(long).take_while(|(a, b)| a == b).count();
     let (short, long) = (&short[same..], &long[same..]);

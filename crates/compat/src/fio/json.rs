@@ -115,9 +115,12 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
         .map(|found| ("steadystate", steady(found)));
     let pairs = head.into_iter().chain(directions).chain(all);
     let pairs = pairs.chain(rest).chain(steady);
-    object(pairs.filter_map(|pair| match entry.is_mixed {
-        true => as_mixed(pair),
-        false => Some(pair),
+    object(pairs.filter_map(|pair| {
+        if entry.is_mixed {
+            as_mixed(pair)
+        } else {
+            Some(pair)
+        }
     }))
 }
 
@@ -135,9 +138,10 @@ fn steady(found: &SteadyEntry) -> Json {
         SteadyFigure::Bytes => &outcome.rate_samples,
         SteadyFigure::Latency => &outcome.latency_samples,
     };
-    let whole = match end.is_percent {
-        true => criterion * found.mean(samples) as f64 / 100.0,
-        false => criterion,
+    let whole = if end.is_percent {
+        criterion * found.mean(samples) as f64 / 100.0
+    } else {
+        criterion
     };
     let (deviation, of_slope) = match end.test {
         SteadyTest::Deviation => (whole, 0.0),

@@ -47,9 +47,10 @@ pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> V
                     Some(prefix) if prefix.is_empty() => job.name.replace('/', "."),
                     Some(prefix) => prefix,
                 };
-                let path = match described.is_on(job, "per_job_logs", true) {
-                    true => format!("{prefix}_{suffix}.{number}.log"),
-                    false => format!("{prefix}_{suffix}.log"),
+                let path = if described.is_on(job, "per_job_logs", true) {
+                    format!("{prefix}_{suffix}.{number}.log")
+                } else {
+                    format!("{prefix}_{suffix}.log")
                 };
                 add(
                     &mut files,

@@ -133,9 +133,10 @@ fn samples(kib: &RateSamples, all_bytes: u64, iops: &RateSamples) -> String {
         return String::new();
     }
     let share = kib.share_of(all_bytes.max(1) as f64);
-    let (unit, divisor) = match kib.mean > 1_048_576.0 {
-        true => ("MiB", 1024.0),
-        false => ("KiB", 1.0),
+    let (unit, divisor) = if kib.mean > 1_048_576.0 {
+        ("MiB", 1024.0)
+    } else {
+        ("KiB", 1.0)
     };
     format!(
         "   bw ({unit:>5}/s): min={:5.0}, max={:5.0}, per={share:3.2}%, avg={:5.2}, \

@@ -132,9 +132,10 @@ impl FioPrinter {
             copies += job.copies;
         }
         let thread = |job| self.described.is_on(job, "thread", false);
-        let kind = match self.described.jobs.iter().any(thread) {
-            true => "thread",
-            false => "process",
+        let kind = if self.described.jobs.iter().any(thread) {
+            "thread"
+        } else {
+            "process"
         };
         let plural = match (copies, kind) {
             (1, _) => "",
@@ -187,9 +188,10 @@ impl FioPrinter {
 
 impl ToolPrinter for FioPrinter {
     fn begin(&mut self) -> String {
-        match self.is_saved {
-            true => String::new(),
-            false => self.head(),
+        if self.is_saved {
+            String::new()
+        } else {
+            self.head()
         }
     }
 
@@ -224,12 +226,11 @@ impl ToolPrinter for FioPrinter {
             unix_ns: results.unix_ns,
             host_name: "",
         });
-        match self.is_saved {
-            true => {
-                self.status.push_str(&text);
-                String::new()
-            }
-            false => text,
+        if self.is_saved {
+            self.status.push_str(&text);
+            String::new()
+        } else {
+            text
         }
     }
 
@@ -251,9 +252,10 @@ impl ToolPrinter for FioPrinter {
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
-        let head = match self.is_saved {
-            true => self.head(),
-            false => String::new(),
+        let head = if self.is_saved {
+            self.head()
+        } else {
+            String::new()
         };
         ToolText {
             stdout: head + &self.status + &self.text(result),

@@ -114,10 +114,7 @@ impl SteadyEntry {
 
     /// The unit of the limit.
     pub(super) fn unit(&self) -> &'static str {
-        match self.end.is_percent {
-            true => "%",
-            false => "",
-        }
+        if self.end.is_percent { "%" } else { "" }
     }
 }
 
@@ -340,9 +337,10 @@ fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntr
 
 /// The operations that fio counts as writes.
 pub(super) fn write_kind(measurement: &Measurement) -> OpKind {
-    match measurement.ops.contains_key(&OpKind::Write) {
-        true => OpKind::Write,
-        false => OpKind::Commit,
+    if measurement.ops.contains_key(&OpKind::Write) {
+        OpKind::Write
+    } else {
+        OpKind::Commit
     }
 }
 
@@ -404,9 +402,10 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
 
 /// The kinds of operations of each direction: one, or all in the first of them.
 fn shared(kinds: &[OpKind], is_mixed: bool) -> Vec<&[OpKind]> {
-    match is_mixed {
-        true => vec![kinds],
-        false => kinds.chunks(1).collect(),
+    if is_mixed {
+        vec![kinds]
+    } else {
+        kinds.chunks(1).collect()
     }
 }
 

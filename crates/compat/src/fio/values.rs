@@ -86,9 +86,10 @@ pub fn time_ns(text: &str) -> Result<u64, String> {
 
 /// Parses a time, in nanoseconds; a bare number is microseconds.
 pub fn short_time_ns(text: &str) -> Result<u64, String> {
-    match text.chars().any(char::is_alphabetic) {
-        true => time_ns(text),
-        false => whole(expression(text, Units::None)? * 1000.0, text),
+    if text.chars().any(char::is_alphabetic) {
+        time_ns(text)
+    } else {
+        whole(expression(text, Units::None)? * 1000.0, text)
     }
 }
 
@@ -170,9 +171,10 @@ fn expression(text: &str, units: Units) -> Result<f64, String> {
         Units::Times if !parser.has_unit => value.number * SECOND_US,
         _ => value.number,
     };
-    match number.abs() > NUMBER_MAX {
-        true => Err(format!("the value of '{text}' is too large")),
-        false => Ok(number),
+    if number.abs() > NUMBER_MAX {
+        Err(format!("the value of '{text}' is too large"))
+    } else {
+        Ok(number)
     }
 }
 

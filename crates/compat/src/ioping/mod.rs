@@ -105,9 +105,10 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
         let text = format!("this platform supports requests {BLOCK_BYTES_MAX} bytes at most");
         return Err(text);
     }
-    let work_bytes = match is_rapid {
-        true => RAPID_WORK_BYTES,
-        false => WORK_BYTES,
+    let work_bytes = if is_rapid {
+        RAPID_WORK_BYTES
+    } else {
+        WORK_BYTES
     };
     if given.read("b", count)?.unwrap_or(0) > 1 {
         return Err("-b above 1 is not supported; use -i 0 -c COUNT for one burst".to_owned());
@@ -133,9 +134,10 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
         is_linear,
         cache,
         sync,
-        engine: match given.has("A") {
-            true => EngineChoice::Fixed(EngineKind::Aio),
-            false => EngineChoice::Auto,
+        engine: if given.has("A") {
+            EngineChoice::Fixed(EngineKind::Aio)
+        } else {
+            EngineChoice::Auto
         },
         form: OutputForm {
             is_quiet: is_rapid || given.has("q") || given.has("B"),

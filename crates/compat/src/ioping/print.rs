@@ -195,9 +195,10 @@ impl IopingPrinter {
         self.part = RequestSum::from(self.end_ns);
         let period_ns = self.form.period_ns;
         self.next_period_ns = period_ns.map_or(u64::MAX, |ns| self.end_ns + ns);
-        match self.form.is_json {
-            true => self.json_statistics(&figures, unix_ns),
-            false => raw_line(&figures),
+        if self.form.is_json {
+            self.json_statistics(&figures, unix_ns)
+        } else {
+            raw_line(&figures)
         }
     }
 

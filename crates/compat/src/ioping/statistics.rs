@@ -111,9 +111,12 @@ impl RequestSum {
 
     /// The figures at this time, for requests of this size.
     pub(super) fn figures(&self, end_ns: u64, block_bytes: u64) -> RequestFigures {
-        let per_second = |count: u64, ns: f64| match ns > 0.0 {
-            true => 1e9 * count as f64 / ns,
-            false => 0.0,
+        let per_second = |count: u64, ns: f64| {
+            if ns > 0.0 {
+                1e9 * count as f64 / ns
+            } else {
+                0.0
+            }
         };
         let load_ns = end_ns.saturating_sub(self.start_ns);
         let (valid, bytes) = (self.valid.max(1) as f64, block_bytes as f64);

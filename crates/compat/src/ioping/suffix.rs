@@ -90,9 +90,10 @@ fn number(text: &str, suffixes: &Suffixes) -> Result<f64, String> {
         return Err(format!("invalid suffix: \"{rest}\""));
     };
     let number = value.unwrap_or(0.0) * factor;
-    match (0.0..=MAX).contains(&number) {
-        true => Ok(number),
-        false => Err(format!("integer overflow at parsing argument: {text}")),
+    if (0.0..=MAX).contains(&number) {
+        Ok(number)
+    } else {
+        Err(format!("integer overflow at parsing argument: {text}"))
     }
 }
 

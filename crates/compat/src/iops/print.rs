@@ -80,9 +80,10 @@ impl ToolPrinter for SizesPrinter {
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
-        ToolText::out(match result.interrupted {
-            true => "caught ctrl-c, bye.\n",
-            false => "",
+        ToolText::out(if result.interrupted {
+            "caught ctrl-c, bye.\n"
+        } else {
+            ""
         })
     }
 }

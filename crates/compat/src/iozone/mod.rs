@@ -95,9 +95,10 @@ fn read_sizes(given: &GivenArguments) -> Result<Sizes, String> {
         records: chosen(records, all_records, RECORD_KIB),
         skips_small,
     };
-    match sizes.pairs().is_empty() {
-        true => Err("no record fits into a file".to_owned()),
-        false => Ok(sizes),
+    if sizes.pairs().is_empty() {
+        Err("no record fits into a file".to_owned())
+    } else {
+        Ok(sizes)
     }
 }
 

@@ -91,9 +91,12 @@ pub(super) fn rows(sector_bytes: u32) -> Vec<TestRow> {
     };
     let mut two_writes = methods(TWO_WRITES, 2);
     two_writes.iter_mut().for_each(|row| row.name += "-2");
-    let size = |kib: u32| match sector_bytes > kib << 10 {
-        true => RowContent::SectorTooLarge,
-        false => RowContent::Writes(kib << 10, 16 / kib, OPEN_SYNC, Direct),
+    let size = |kib: u32| {
+        if sector_bytes > kib << 10 {
+            RowContent::SectorTooLarge
+        } else {
+            RowContent::Writes(kib << 10, 16 / kib, OPEN_SYNC, Direct)
+        }
     };
     let sizes = [
         (" 1 * 16kB open_sync write", "open_sync-1x16k", size(16)),

@@ -154,9 +154,12 @@ pub(super) struct Fairness {
 
 impl Fairness {
     pub(super) fn text(&self) -> String {
-        let both = |(mean, deviation): (f64, f64)| match deviation.is_nan() {
-            true => format!("{mean:.4}/nan"),
-            false => format!("{mean:.4}/{deviation:.2}"),
+        let both = |(mean, deviation): (f64, f64)| {
+            if deviation.is_nan() {
+                format!("{mean:.4}/nan")
+            } else {
+                format!("{mean:.4}/{deviation:.2}")
+            }
         };
         format!(
             "\nThreads fairness:\n    events (avg/stddev):           {}\n    execution time \
@@ -222,13 +225,14 @@ pub(super) fn head(settings: &RunSettings) -> String {
 impl ToolPrinter for FileioPrinter {
     fn begin(&mut self) -> String {
         let shown = &self.shown;
-        let random = match shown.mode.is_random {
-            true => format!(
+        let random = if shown.mode.is_random {
+            format!(
                 "Number of IO requests: {}\nRead/Write ratio for combined random IO test: {:.2}\n",
                 shown.settings.events.unwrap_or(0),
                 shown.ratio
-            ),
-            false => String::new(),
+            )
+        } else {
+            String::new()
         };
         format!(
             "{}Extra file open flags: {}\n{} files, {} each\n{} total file size\nBlock size \
@@ -261,9 +265,10 @@ impl ToolPrinter for FileioPrinter {
     fn measured(&mut self, measurement: &Measurement) -> String {
         let interval_ns = self.shown.settings.interval_ns.unwrap_or(u64::MAX);
         let over = |ns: u64| ns / interval_ns;
-        match over(measurement.wall_ns) > over(self.reported.at_ns) {
-            true => self.interval(measurement, measurement.wall_ns),
-            false => String::new(),
+        if over(measurement.wall_ns) > over(self.reported.at_ns) {
+            self.interval(measurement, measurement.wall_ns)
+        } else {
+            String::new()
         }
     }
 

@@ -150,9 +150,10 @@ impl DropInLoad for BlocksLoad {
         // The last block read ends the span.
         let span_bytes = ((points - 1) * self.skip + 1) * block_bytes;
         let survey = Survey {
-            operation: match self.writes {
-                true => OpKind::Write,
-                false => OpKind::Read,
+            operation: if self.writes {
+                OpKind::Write
+            } else {
+                OpKind::Read
             },
             span: part(self.start_bytes, span_bytes),
             engine: EngineChoice::Auto,

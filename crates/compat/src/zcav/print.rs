@@ -80,9 +80,10 @@ impl BlocksPrinter {
             let block = self.blocks.entry(number).or_default();
             // A survey does not time its first and last requests, but zcav counts all of them: they
             // pass as moved at the rate of the rest.
-            block.bytes = match interrupted || point.errors > 0 {
-                true => untimed + point.bytes,
-                false => block_bytes,
+            block.bytes = if interrupted || point.errors > 0 {
+                untimed + point.bytes
+            } else {
+                block_bytes
             };
             block.seconds.push(1.0 / point.bytes_per_second);
             let all = block.bytes as f64 / point.bytes as f64;

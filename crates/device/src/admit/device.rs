@@ -43,9 +43,10 @@ pub(super) fn judge(
         "read and write",
         reasons,
     );
-    let retry = match is_used {
-        true => RetryPolicy::Never,
-        false => RetryPolicy::OneSecond,
+    let retry = if is_used {
+        RetryPolicy::Never
+    } else {
+        RetryPolicy::OneSecond
     };
     match Inspector::of_device(identity, retry) {
         Ok(inspector) => {
@@ -236,9 +237,10 @@ fn judge_contents(
     steps::before(GateStep::Judge);
     let found = inspector.scan_device(identity.size_bytes, &family.slices);
     contents::judge_device(&identity.path, &found, consent.unknown, reasons);
-    let whole = match family.whole != family.target {
-        true => judge_disk_around(family, reasons),
-        false => None,
+    let whole = if family.whole != family.target {
+        judge_disk_around(family, reasons)
+    } else {
+        None
     };
     let above = FoundAbove {
         target: &found,

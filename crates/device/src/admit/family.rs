@@ -76,9 +76,10 @@ impl DeviceFamily {
     /// `None` where sysfs does not show the device: then nothing can be vouched for.
     pub(crate) fn of(root: &SysRoot, device: &str) -> Option<Self> {
         let target = member(root, device)?;
-        let whole = match is_partition(&target) {
-            true => member_at(target.at.parent()?)?,
-            false => target.clone(),
+        let whole = if is_partition(&target) {
+            member_at(target.at.parent()?)?
+        } else {
+            target.clone()
         };
         let mut family = Self {
             target: target.clone(),

@@ -47,12 +47,13 @@ fn watched_device_in(root: &SysRoot, name: &str) -> Option<WatchedDevice> {
     let device = read_text(&at.join("dev"))?;
     let size: u64 = read_number(&at.join("size")).unwrap_or(0);
     let is_partition = at.join("partition").exists();
-    let (disk, first) = match is_partition {
-        true => (
+    let (disk, first) = if is_partition {
+        (
             read_text(&at.parent()?.join("dev"))?,
             read_number::<u64>(&at.join("start")).unwrap_or(0),
-        ),
-        false => (device.clone(), 0),
+        )
+    } else {
+        (device.clone(), 0)
     };
     let stack = layers::below_device(root, &mounts::read(root, "self"), &device);
     Some(WatchedDevice {

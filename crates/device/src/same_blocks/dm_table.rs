@@ -62,9 +62,10 @@ fn read_table(text: &str, number: &str) -> BlockMap {
     if segments.is_empty() {
         return unreadable(text);
     }
-    match is_encrypted {
-        true => BlockMap::Encrypted(segments),
-        false => BlockMap::Segments(segments),
+    if is_encrypted {
+        BlockMap::Encrypted(segments)
+    } else {
+        BlockMap::Segments(segments)
     }
 }
 

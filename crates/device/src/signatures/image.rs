@@ -75,9 +75,10 @@ impl<'a> Image<'a> {
         }
         let offset = number * CHUNK_BYTES;
         let wanted = CHUNK_BYTES.min(self.size_bytes.saturating_sub(offset)) as usize;
-        let read = match self.began.elapsed() > self.longest {
-            true => Err(Errno::TIMEDOUT),
-            false => (self.read_at)(offset, wanted),
+        let read = if self.began.elapsed() > self.longest {
+            Err(Errno::TIMEDOUT)
+        } else {
+            (self.read_at)(offset, wanted)
         };
         let chunk = match read {
             Ok(bytes) if bytes.len() >= wanted => Some(Rc::new(bytes)),

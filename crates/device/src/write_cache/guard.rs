@@ -75,9 +75,10 @@ fn restore(disks: &[SwitchedDisk]) -> Result<(), String> {
             Some(format!("{}: {why}", disk.name))
         })
         .collect();
-    match errors.is_empty() {
-        true => Ok(()),
-        false => Err(errors.join("; ")),
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(errors.join("; "))
     }
 }
 

@@ -88,12 +88,13 @@ impl WriteCacheSwitch {
                 disks.push(switched_disk(disk, search_path)?);
             }
         }
-        match disks.is_empty() {
-            true => Err(WriteCacheError::NoSwitch {
+        if disks.is_empty() {
+            Err(WriteCacheError::NoSwitch {
                 disk: identity.path.clone(),
                 why: "no local disk is known below it".to_owned(),
-            }),
-            false => Ok(Self { disks }),
+            })
+        } else {
+            Ok(Self { disks })
         }
     }
 

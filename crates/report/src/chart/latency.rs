@@ -64,9 +64,10 @@ fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
     let unit = latency_unit(longest_ns as f64 / 5.0);
     let (block, longest) = (format_bytes(block_bytes.into()), format_latency(longest_ns));
     Some(Chart {
-        id: match only {
-            true => "latency-percentiles".to_owned(),
-            false => format!("latency-percentiles-{}", slug(&block)),
+        id: if only {
+            "latency-percentiles".to_owned()
+        } else {
+            format!("latency-percentiles-{}", slug(&block))
         },
         title: format!("Latency percentiles, {block} operations: longest {longest}"),
         caption,

@@ -260,9 +260,10 @@ fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
 fn decades(low: f64, high: f64) -> Vec<f64> {
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let every = ((last - first) / TICKS_ACROSS as i32 + 1).max(1) as usize;
-    let parts: &[f64] = match (high / low).log10() < DECADES_FOR_POWERS_ALONE {
-        true => &[1.0, 2.0, 5.0],
-        false => &[1.0],
+    let parts: &[f64] = if (high / low).log10() < DECADES_FOR_POWERS_ALONE {
+        &[1.0, 2.0, 5.0]
+    } else {
+        &[1.0]
     };
     let powers = (first..=last)
         .step_by(every)
@@ -317,9 +318,10 @@ fn short(value: f64, step: f64) -> String {
     let is_enough = |digits: &i32| is_whole(step / divisor * 10.0_f64.powi(*digits));
     let digits = (0..=9).find(is_enough).unwrap_or(3) as usize;
     let text = format!("{:.digits$}", value / divisor);
-    let text = match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.'),
-        false => &text,
+    let text = if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &text
     };
     match text {
         "0" | "-0" => "0".to_owned(),

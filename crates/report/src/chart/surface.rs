@@ -35,9 +35,10 @@ fn access_axis(access: &[AccessPoint], unit: &str) -> Axis {
         .get(latencies.len() / 2)
         .map_or(0.0, |ns| *ns as f64);
     let axis = Axis::new("access time", unit);
-    match longest(access) > LONGEST_OVER_USUAL * usual {
-        true => axis.scaled(Scale::Log),
-        false => axis.starting_at_zero(),
+    if longest(access) > LONGEST_OVER_USUAL * usual {
+        axis.scaled(Scale::Log)
+    } else {
+        axis.starting_at_zero()
     }
 }
 

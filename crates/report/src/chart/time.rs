@@ -24,9 +24,10 @@ const OVER_TIME: [&str; 3] = ["burst-exhausted", "ragged", "stalled"];
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
     let all = record.measurements.iter().enumerate();
     let is_few = record.measurements.len() <= ALL_MAX;
-    let caption = match is_few {
-        true => CAPTION.to_owned(),
-        false => format!("{CAPTION} {OTHERS}"),
+    let caption = if is_few {
+        CAPTION.to_owned()
+    } else {
+        format!("{CAPTION} {OTHERS}")
     };
     let is_shown = |index: usize, m: &MeasurementRecord| {
         m.ping.is_none() && (is_few || index == 0 || changes(record, index, m))
@@ -59,9 +60,10 @@ fn chart(record: &Record, m: &MeasurementRecord, caption: &str) -> Option<Chart>
     let group = cells_per_point(m, &ops);
     let longest = ops.iter().map(|(_, op)| op.series.total().latency_max_ns);
     let (latency_unit, ns) = latency_unit(longest.max()? as f64);
-    let (label, unit) = match m.is_rated_in_bytes() {
-        true => ("throughput", "MB/s"),
-        false => ("rate", "IOPS"),
+    let (label, unit) = if m.is_rated_in_bytes() {
+        ("throughput", "MB/s")
+    } else {
+        ("rate", "IOPS")
     };
     let mut series = Vec::new();
     let mut guides = Vec::new();
@@ -146,9 +148,10 @@ fn points(m: &MeasurementRecord, op: &OpRecord, group: usize) -> Vec<Point> {
     let cells: Vec<(f64, f64, Cell)> = cells.collect();
     let rest = cells.len() % group;
     let whole = cells.len() - rest;
-    let last = match rest * 2 < group && whole >= group {
-        true => whole - group,
-        false => whole,
+    let last = if rest * 2 < group && whole >= group {
+        whole - group
+    } else {
+        whole
     };
     let (even, tail) = cells.split_at(last);
     let all = even.chunks(group).chain((!tail.is_empty()).then_some(tail));

@@ -68,9 +68,10 @@ fn of_candidate(comparison: &Comparison, candidate: &Candidate, letter: &str) ->
     let notes = candidate.notes.iter().map(|note| ("note", note.as_str()));
     let mut runs = comparison.baseline.runs.iter().chain(&candidate.side.runs);
     // What is missing matters more than why something has no verdict.
-    let told: Vec<(&str, &str)> = match runs.any(|run| run.partial) {
-        true => notes.chain(reasons).collect(),
-        false => reasons.chain(notes).collect(),
+    let told: Vec<(&str, &str)> = if runs.any(|run| run.partial) {
+        notes.chain(reasons).collect()
+    } else {
+        reasons.chain(notes).collect()
     };
     let shown = told.iter().take(NOTES_MAX);
     blocks.extend(shown.map(|(label, text)| Block::toned_fact(Tone::Note, label, *text)));

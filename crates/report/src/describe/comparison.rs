@@ -279,9 +279,10 @@ fn ratio_text(ratio: Ratio) -> String {
     let half = half_width(ratio);
     let own = rounded(ratio.value, Some(half));
     let printed = own.replace(',', "").parse().unwrap_or(f64::NAN);
-    match percent_text(printed, half) == change_text(ratio) {
-        true => own,
-        false => format!("{:.*}", 2 + percent_decimals(half), ratio.value),
+    if percent_text(printed, half) == change_text(ratio) {
+        own
+    } else {
+        format!("{:.*}", 2 + percent_decimals(half), ratio.value)
     }
 }
 

@@ -20,12 +20,11 @@ const SYNC_DECIDES: f64 = 0.5;
 
 /// The table of the steps, and what they mean.
 pub(crate) fn blocks(record: &Record, files: &FilesRecord) -> Vec<Block> {
-    let mut blocks = vec![match files.steps.is_empty() {
-        true => Block::text(Tone::Error, "nothing was measured"),
-        false => {
-            let rows = files.steps.iter().map(row).collect();
-            Block::table("Operations on many small files", COLUMNS, rows)
-        }
+    let mut blocks = vec![if files.steps.is_empty() {
+        Block::text(Tone::Error, "nothing was measured")
+    } else {
+        let rows = files.steps.iter().map(row).collect();
+        Block::table("Operations on many small files", COLUMNS, rows)
     }];
     if let Some(plan) = &record.plan.files {
         blocks.extend(Block::facts([

@@ -64,13 +64,15 @@ pub(crate) fn findings_in_short(all: &[Finding], urgent: Urgent) -> Vec<Block> {
     };
     let shown: Vec<&&Finding> = first.take(most).collect();
     let more = others.len() - shown.len();
-    let what = match of(Severity::Note).count() == more {
-        true => "note",
-        false => "finding",
+    let what = if of(Severity::Note).count() == more {
+        "note"
+    } else {
+        "finding"
     };
-    let what = match shown.is_empty() {
-        true => what.to_owned(),
-        false => format!("more {what}"),
+    let what = if shown.is_empty() {
+        what.to_owned()
+    } else {
+        format!("more {what}")
     };
     let mut more = (more > 0).then(|| format!("{}: -v", counted(more as u64, &what)));
     let fact = |finding: &&Finding| {

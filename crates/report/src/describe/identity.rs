@@ -113,9 +113,12 @@ fn layer_facts(layer: &Layer) -> Vec<LabeledValue> {
             None if supported => "supported".to_owned(),
             _ => "not supported".to_owned(),
         });
-    let access = layer.backing_direct.map(|direct| match direct {
-        true => "direct (O_DIRECT)".to_owned(),
-        false => "through the page cache".to_owned(),
+    let access = layer.backing_direct.map(|direct| {
+        if direct {
+            "direct (O_DIRECT)".to_owned()
+        } else {
+            "through the page cache".to_owned()
+        }
     });
     let read_only = "no: the device is read-only".to_owned();
     vec![

@@ -158,9 +158,10 @@ fn alone_text(load: &LoadRecord) -> Option<String> {
         ));
     }
     let time = |ns: f64| figure_text(ns, Some(ns * width), "ns");
-    let doubt = match EXPLAINED.contains(&parts.explained) {
-        true => "",
-        false => ", so the two figures do not match; measure again when the machine is quieter",
+    let doubt = if EXPLAINED.contains(&parts.explained) {
+        ""
+    } else {
+        ", so the two figures do not match; measure again when the machine is quieter"
     };
     let client = load.client_cpu_ns.map(|ns| {
         let time = figure_text(ns, Some(ns * CPU_WIDTH), "ns");

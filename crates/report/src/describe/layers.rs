@@ -197,12 +197,11 @@ fn cached(record: &Record, layers: &LayersRecord) -> Option<String> {
     let faster = layers.costs.iter().filter(is_faster);
     let names = distinct(faster.map(|cost| name(record, cost.target)));
     let mut devices = record.targets.iter().flat_map(|target| &target.layers);
-    let why = match devices.any(|layer| layer.backing_direct == Some(false)) {
-        true => {
-            "a loop device without direct I/O answers from the page cache (losetup \
-                 --direct-io=on)"
-        }
-        false => "a cache in the layer answers, or it merges and spreads requests",
+    let why = if devices.any(|layer| layer.backing_direct == Some(false)) {
+        "a loop device without direct I/O answers from the page cache (losetup \
+             --direct-io=on)"
+    } else {
+        "a cache in the layer answers, or it merges and spreads requests"
     };
     (!names.is_empty()).then(|| format!("{} faster than the layer below: {why}", list(names)))
 }

@@ -92,9 +92,10 @@ fn duration_text(record: &Record, m: &MeasurementRecord) -> String {
     }
     if m.settling_ns > 0 {
         let settling = format_duration(m.settling_ns);
-        let phase = match m.phases.iter().any(|phase| phase.name == PhaseKind::Burst) {
-            true => "a burst",
-            false => "in which the rate settled",
+        let phase = if m.phases.iter().any(|phase| phase.name == PhaseKind::Burst) {
+            "a burst"
+        } else {
+            "in which the rate settled"
         };
         text += &format!("; without the first {settling}, {phase}");
     }

@@ -42,9 +42,10 @@ pub(crate) fn blocks(observed: &ObservedRecord) -> Vec<Block> {
     let rows =
         devices.flat_map(|device| device.ops.iter().map(|(kind, op)| row(device, *kind, op)));
     let rows: Vec<Vec<String>> = rows.collect();
-    let mut blocks = vec![match rows.is_empty() {
-        true => Block::text(Tone::Plain, "no requests"),
-        false => Block::table("Observed load", COLUMNS, rows),
+    let mut blocks = vec![if rows.is_empty() {
+        Block::text(Tone::Plain, "no requests")
+    } else {
+        Block::table("Observed load", COLUMNS, rows)
     }];
     blocks.extend(Block::facts(facts(observed)));
     blocks.extend(observed.server.iter().flat_map(server::blocks));

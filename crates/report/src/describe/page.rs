@@ -42,9 +42,10 @@ pub(crate) fn sections(record: &Record) -> Vec<Section> {
     let caveats = caveats.map(|caveat| Block::text(Tone::Dim, caveat));
     let postgres = || record.postgres.iter();
     // On one screen, the end follows the figures as their notes do.
-    let (caveats_on, end_id) = match is_brief(record) {
-        true => (Whole, "notes"),
-        false => (Always, "end"),
+    let (caveats_on, end_id) = if is_brief(record) {
+        (Whole, "notes")
+    } else {
+        (Always, "end")
     };
     sections.extend([
         Section::new("caveats", caveats_on, caveats.collect()),

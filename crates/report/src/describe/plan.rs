@@ -355,14 +355,16 @@ fn ends(plan: &Plan) -> Block {
     let precisions: Vec<f64> = workloads.iter().filter_map(|w| w.stop.precision).collect();
     let end = |of: fn(f64, f64) -> f64| precisions.iter().copied().reduce(of);
     if let (Some(finest), Some(widest)) = (end(f64::min), end(f64::max)) {
-        let who = match precisions.len() == workloads.len() {
-            true => "A workload ends",
-            false => "Some workloads end",
+        let who = if precisions.len() == workloads.len() {
+            "A workload ends"
+        } else {
+            "Some workloads end"
         };
         let [finest_text, widest_text] = [finest, widest].map(format_percent);
-        let range = match finest == widest {
-            true => widest_text,
-            false => format!("{finest_text} to {widest_text}"),
+        let range = if finest == widest {
+            widest_text
+        } else {
+            format!("{finest_text} to {widest_text}")
         };
         let range = glue(&format!("± {range}"));
         text += &format!(" {who} earlier once the rate is known to {range}.");

@@ -74,9 +74,10 @@ fn why_apart((low, high): (f64, f64)) -> &'static str {
 /// `99.6 % to 100.3 %`
 fn share_text((low, high): (f64, f64)) -> String {
     let [low, high] = [low, high].map(|share| glue(&format!("{:.1} %", share * 100.0)));
-    match low == high {
-        true => low,
-        false => format!("{low} to {high}"),
+    if low == high {
+        low
+    } else {
+        format!("{low} to {high}")
     }
 }
 

@@ -56,9 +56,10 @@ pub(crate) fn notes(
     let mut notes = grouped(all);
     notes.sort_by_key(|(remark, _)| remark.kind);
     let note = |(remark, names): (MeasurementRemark, Vec<&String>)| {
-        let text = match names.len() == measurements.len() {
-            true => remark.text,
-            false => format!("{}: {}", list(names), remark.text),
+        let text = if names.len() == measurements.len() {
+            remark.text
+        } else {
+            format!("{}: {}", list(names), remark.text)
         };
         Block::toned_fact(remark.kind.tone(), remark.word, text)
     };
@@ -120,9 +121,10 @@ fn phases(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
                 .latency
                 .p50
                 .map(|ns| format!(", p50 {}", format_latency(ns)));
-            let rate = match measurement.is_rated_in_bytes() {
-                true => op.throughput.text(),
-                false => op.rate.text(),
+            let rate = if measurement.is_rated_in_bytes() {
+                op.throughput.text()
+            } else {
+                op.rate.text()
             };
             format!("{}s at {rate}{}", kind.as_str(), p50.unwrap_or_default())
         });

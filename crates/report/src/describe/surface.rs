@@ -91,14 +91,15 @@ fn repeats(record: &Record) -> Option<Block> {
         .iter()
         .max_by(|a, b| change(a).total_cmp(&change(b)));
     let most = largest?;
-    let outcome = match change(most) < CONFIRMED {
-        true => ": confirmed".to_owned(),
-        false => format!(
+    let outcome = if change(most) < CONFIRMED {
+        ": confirmed".to_owned()
+    } else {
+        format!(
             "; the median counts (largest change: {} to {} at {})",
             format_throughput(most.readings[0]),
             format_throughput(most.bytes_per_second),
             distance(most.offset_bytes as f64),
-        ),
+        )
     };
     let text = format!(
         "{} of {} stood out and {} read again{outcome}",

@@ -171,9 +171,10 @@ fn latencies(matrix: &SweepMatrix) -> Vec<Block> {
     let Some(median) = means.get(means.len() / 2) else {
         return Vec::new();
     };
-    let (scale, unit) = match *median < MICROSECONDS_BELOW_NS {
-        true => (1e3, "µs"),
-        false => (1e6, "ms"),
+    let (scale, unit) = if *median < MICROSECONDS_BELOW_NS {
+        (1e3, "µs")
+    } else {
+        (1e6, "ms")
     };
     let mut cells = matrix.cells.iter();
     if cells.all(|cell| cell.latency_p99_ns.is_none()) {
@@ -256,9 +257,10 @@ fn spans_on(rotational: &[Option<bool>], sweep: &SweepRecord) -> String {
 fn step_text(step: &SpanStep) -> String {
     let latency = |ns: f64| format_latency(ns.round() as u64);
     let fast = format_bytes(step.fast_bytes);
-    let claim = match step.fast_ns >= ARM_MIN_NS {
-        true => format!("Up to about {fast} a cache answers or the arm moves less"),
-        false => format!("A cache answers up to about {fast}"),
+    let claim = if step.fast_ns >= ARM_MIN_NS {
+        format!("Up to about {fast} a cache answers or the arm moves less")
+    } else {
+        format!("A cache answers up to about {fast}")
     };
     format!(
         "{claim}: a read there takes {}. Over {} it takes {}, {:.1} times as long.",
@@ -380,9 +382,12 @@ fn intervals_text(sweep: &SweepRecord) -> Option<String> {
     }
     widths.sort_by(|a, b| a.0.total_cmp(&b.0));
     let ((median, _), (widest, name)) = (widths.get(widths.len() / 2)?, widths.last()?);
-    let [median, widest] = [median, widest].map(|width| match width.is_finite() {
-        true => format!("±{}", format_percent(*width)),
-        false => "unknown".to_owned(),
+    let [median, widest] = [median, widest].map(|width| {
+        if width.is_finite() {
+            format!("±{}", format_percent(*width))
+        } else {
+            "unknown".to_owned()
+        }
     });
     Some(format!("median {median}, widest {widest} ({name})"))
 }

@@ -40,9 +40,10 @@ fn window(m: &MeasurementRecord) -> CountedTime {
     CountedTime {
         start_ns,
         // Slices lie between those of other workloads, and none of them overlap.
-        end_ns: match m.slices.is_empty() {
-            true => m.start_ns.saturating_add(m.wall_ns),
-            false => start_ns,
+        end_ns: if m.slices.is_empty() {
+            m.start_ns.saturating_add(m.wall_ns)
+        } else {
+            start_ns
         },
         counts: [
             device.read_ops,

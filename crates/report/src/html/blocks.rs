@@ -133,9 +133,10 @@ pub(super) fn tiles(table: &Table) -> Markup {
 fn heading(table: &Table, index: usize, column: &Column) -> Markup {
     let is_number = column.align == Align::Right;
     // Percentiles keep their small letter.
-    let name = match column.name.contains(|c: char| c.is_ascii_digit()) {
-        true => column.name.clone(),
-        false => capitalized(&column.name),
+    let name = if column.name.contains(|c: char| c.is_ascii_digit()) {
+        column.name.clone()
+    } else {
+        capitalized(&column.name)
     };
     html! {
         @if column.place == Place::Drawn {

@@ -141,9 +141,10 @@ fn overlay(pair: &PercentilePair, index: usize, letter: &str, several: bool) -> 
     if series.iter().any(|series| series.points.is_empty()) {
         return None;
     }
-    let against = match several {
-        true => format!(", {letter} against A"),
-        false => String::new(),
+    let against = if several {
+        format!(", {letter} against A")
+    } else {
+        String::new()
     };
     let doubt = if pair.comparable {
         ""

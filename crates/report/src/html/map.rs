@@ -74,9 +74,10 @@ fn scan(record: &Record) -> Option<&Scan> {
 pub(super) fn scan_map(record: &Record) -> Option<Markup> {
     let scan = scan(record)?;
     let read = reach(scan, record.surface.as_ref()?.span_start_bytes);
-    let state = match scan.finished {
-        true => "finished",
-        false => "not finished",
+    let state = if scan.finished {
+        "finished"
+    } else {
+        "not finished"
     };
     Some(html! {
         figure.chart.map #chart-scan-map aria-labelledby="title-scan-map" {

@@ -90,9 +90,10 @@ fn page(record: &Record, keeps_data: bool) -> io::Result<String> {
     };
     let request = shown(&request_text(&record.plan));
     let title = format!("{request} · {}", clean(&record.started));
-    let json = match keeps_data {
-        true => serde_json::to_string(record)?,
-        false => serde_json::to_string(&record.clone().without_data())?,
+    let json = if keeps_data {
+        serde_json::to_string(record)?
+    } else {
+        serde_json::to_string(&record.clone().without_data())?
     };
     let block = |id, json| DataBlock { id, json };
     let mut blocks = vec![block("chart-data", charts::data(&charts).to_string())];

@@ -40,10 +40,10 @@ pub fn page_json(page: &str) -> Result<String, PageError> {
         };
         if ids.iter().any(|id| tag.contains(id)) {
             let content = after.split_once("</script").map_or(after, |parts| parts.0);
-            return match tag.contains(PACKED_TYPE) {
-                true => unpacked(content),
-                // Pages of versions before the packing.
-                false => Ok(content.to_owned()),
+            return if tag.contains(PACKED_TYPE) {
+                unpacked(content)
+            } else {
+                Ok(content.to_owned())
             };
         }
         rest = after;

@@ -344,9 +344,10 @@ fn guide_labels(chart: &Chart, frame: &Frame, ranges: &Ranges) -> Markup {
     let level: Vec<&str> = level.map(|guide| guide.label.as_str()).collect();
     let room = frame.right - frame.left - GUIDE_SAMPLE;
     let level = text_block::shortened(&level.join(" · "), room, 12.0);
-    let above = match has_guide(chart, true) {
-        true => GUIDE_ROW,
-        false => 0.0,
+    let above = if has_guide(chart, true) {
+        GUIDE_ROW
+    } else {
+        0.0
     };
     let y = frame.top - 6.0;
     html! {

@@ -71,9 +71,10 @@ fn legend(chart: &Chart) -> String {
         .series
         .iter()
         .filter(|series| series.mark == SeriesMark::Dots);
-    match dots.any(|series| series.points.len() > 1) {
-        true => format!("{names}   (dots: lowest and highest in each column)"),
-        false => names,
+    if dots.any(|series| series.points.len() > 1) {
+        format!("{names}   (dots: lowest and highest in each column)")
+    } else {
+        names
     }
 }
 

@@ -134,9 +134,10 @@ impl<'t> Grid<'t> {
             _ => String::new(),
         };
         let graphs: Vec<String> = self.lines.iter().map(|line| graph(line.course)).collect();
-        let caption = match graphs.iter().all(String::is_empty) {
-            true => "",
-            false => self.graphs,
+        let caption = if graphs.iter().all(String::is_empty) {
+            ""
+        } else {
+            self.graphs
         };
         let dim = vec![TextStyle::Dim; self.names.len()];
         if self.names.iter().any(|name| !name.is_empty()) {

@@ -115,12 +115,13 @@ fn workloads(
         WORKLOADS.contains(&one.name.as_str()) && selection.excludes(&one.name).is_none()
     };
     let chosen: Vec<Workload> = all.into_iter().filter(is_chosen).collect();
-    match chosen.is_empty() {
-        true => Err(Failure::Usage(format!(
+    if chosen.is_empty() {
+        Err(Failure::Usage(format!(
             "nothing is left to measure; --layers measures {}",
             WORKLOADS.join(" and ")
-        ))),
-        false => Ok(chosen),
+        )))
+    } else {
+        Ok(chosen)
     }
 }
 
@@ -225,9 +226,10 @@ fn first_of_largest<'a>(layers: &[&'a Layer]) -> Option<&'a Layer> {
 
 fn device_layer(identity: &TargetIdentity, layer: &Layer, one_of: usize) -> FoundLayer {
     let is_target = identity.kind == TargetKind::BlockDevice && identity.device == layer.device;
-    let path = match is_target {
-        true => identity.path.clone(),
-        false => format!("/dev/{}", layer.name.replace('!', "/")),
+    let path = if is_target {
+        identity.path.clone()
+    } else {
+        format!("/dev/{}", layer.name.replace('!', "/"))
     };
     let is_mapped = layer.kind == LayerKind::DeviceMapper;
     let model = layer.model.as_ref().filter(|_| is_mapped);

@@ -33,9 +33,10 @@ pub(super) fn run(
         identities.push(measuring.probe(Path::new(target))?);
     }
     check_kinds(&identities, live_flags)?;
-    let labels = match live_flags.prepare.is_empty() {
-        true => targets,
-        false => &live_flags.prepare,
+    let labels = if live_flags.prepare.is_empty() {
+        targets
+    } else {
+        &live_flags.prepare
     };
     let count = labels.len();
     let (of_side, layout_ns, cells_ns) = live_plan(live_flags, measuring, &identities, count)?;
@@ -45,12 +46,13 @@ pub(super) fn run(
         workloads: of_all_sides(&of_side.workloads, count),
         ..of_side.clone()
     };
-    let filling = match live_flags.reopen {
-        true => Filling::Span,
-        false => Filling::Within {
+    let filling = if live_flags.reopen {
+        Filling::Span
+    } else {
+        Filling::Within {
             bytes_min: SCRATCH_BYTES_LEAST,
             time_ns: layout_ns,
-        },
+        }
     };
     let job = MeasuringJob::new(plan, identities, filling, measuring);
     if live_flags.dry_run {

@@ -38,12 +38,13 @@ pub(super) fn run(flags: &RehearseFlags) -> anyhow::Result<Exit> {
             cuts.push(rehearse(disk, flags.seed.wrapping_add(cut), &address)?);
         }
     }
-    ignore_closed_pipe(to_stdout(|out| match flags.json {
-        true => {
+    ignore_closed_pipe(to_stdout(|out| {
+        if flags.json {
             let document = json!({ "schema": "diskproof.powercut-rehearsal/1", "cuts": cuts });
             writeln!(out, "{document:#}")
+        } else {
+            write_in_locale(out, |page| write_rehearsal(&cuts, page))
         }
-        false => write_in_locale(out, |page| write_rehearsal(&cuts, page)),
     }))?;
     let all_right = cuts.iter().all(|cut| cut.is_right);
     Ok(if all_right { Exit::Done } else { Exit::Failed })

@@ -65,9 +65,10 @@ const METHODS: &[Choice<CutMethod>] = choices! {
 
 /// Writes until the cut.
 pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
-    let verbosity = match flags.quiet {
-        true => Verbosity::Quiet,
-        false => Verbosity::of_stderr(),
+    let verbosity = if flags.quiet {
+        Verbosity::Quiet
+    } else {
+        Verbosity::of_stderr()
     };
     let identity = probe_target(&flags.target, &flags.destructive, verbosity)?;
     let mut description = describe(flags, &identity);
@@ -116,9 +117,10 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
             is_instructed = true;
         }
         screen.show(progress);
-        match interrupt.signal().is_some() || screen.is_over() {
-            true => NextStep::Stop,
-            false => NextStep::Continue,
+        if interrupt.signal().is_some() || screen.is_over() {
+            NextStep::Stop
+        } else {
+            NextStep::Continue
         }
     });
     screen.line.clear();

@@ -54,11 +54,10 @@ impl LikeSource {
         let is_wanted = |one: &ObservedDevice| wanted.is_none_or(|wanted| wanted == one.name);
         let Some(device) = devices.into_iter().find(is_wanted) else {
             let (wanted, observed) = (wanted.unwrap_or_default(), names.join(", "));
-            return Err(Failure::Usage(match names.is_empty() {
-                true => {
-                    format!("--like {reference}: no device received requests during the recording")
-                }
-                false => format!("--like-device {wanted}: the run observed {observed}"),
+            return Err(Failure::Usage(if names.is_empty() {
+                format!("--like {reference}: no device received requests during the recording")
+            } else {
+                format!("--like-device {wanted}: the run observed {observed}")
             }));
         };
         let is_chosen = names.len() > 1 && wanted.is_none();

@@ -44,9 +44,10 @@ pub(super) fn run(
 ) -> anyhow::Result<Exit> {
     let shown = source.display().to_string();
     // A name without a slash would be a run of the history.
-    let path = match source.is_absolute() {
-        true => shown.clone(),
-        false => format!("./{shown}"),
+    let path = if source.is_absolute() {
+        shown.clone()
+    } else {
+        format!("./{shown}")
     };
     let record = load(&path, None)?;
     let named: Vec<PathBuf> = match targets {
@@ -68,9 +69,12 @@ pub(super) fn run(
     job.note = job.note.or_else(|| record.note.clone());
     let color = flags.color;
     let is_silent = flags.prints_json();
-    let changes = move |again: &Record| match is_silent {
-        true => Ok(()),
-        false => show_changes((&shown, &record), again, color),
+    let changes = move |again: &Record| {
+        if is_silent {
+            Ok(())
+        } else {
+            show_changes((&shown, &record), again, color)
+        }
     };
     let means = Means {
         then: Some(Box::new(changes)),
@@ -140,9 +144,10 @@ fn show_changes(
         }],
     };
     let label = again.plan.targets.join(", ");
-    let label = match label == before.plan.targets.join(", ") {
-        true => "now".to_owned(),
-        false => label,
+    let label = if label == before.plan.targets.join(", ") {
+        "now".to_owned()
+    } else {
+        label
     };
     let question = Question {
         tool: again.tool.clone(),

@@ -71,9 +71,10 @@ impl Matrix {
                 for (place, depth) in spec.depths.iter().enumerate() {
                     let is_coarse = is_coarse(size, spec.block_bytes.len(), 1)
                         && is_coarse(place, spec.depths.len(), 0);
-                    let pass = match is_coarse {
-                        true => SweepPass::Coarse,
-                        false => SweepPass::Fine,
+                    let pass = if is_coarse {
+                        SweepPass::Coarse
+                    } else {
+                        SweepPass::Fine
                     };
                     let why = why_impossible(*operation, *block_bytes, *depth, limits);
                     matrix.add(workload(*operation, *block_bytes, *depth), pass, why);

@@ -36,13 +36,15 @@ pub(super) fn conclude(
     let record = judge(facts, &data, &[]);
     let saved = save_records(&record, outputs, watch.verbosity());
     let page = record_page(&record, Detail::Whole);
-    let notes = match watch.keeps() {
-        true => keep(&record, &page, &watch.history),
-        false => Vec::new(),
+    let notes = if watch.keeps() {
+        keep(&record, &page, &watch.history)
+    } else {
+        Vec::new()
     };
-    let printed = to_stdout(|out| match watch.prints_json() {
-        true => json::write_record(&record, out),
-        false => {
+    let printed = to_stdout(|out| {
+        if watch.prints_json() {
+            json::write_record(&record, out)
+        } else {
             writeln!(out)?;
             write_page(&page, watch.color, out)
         }

@@ -255,13 +255,14 @@ fn devices_below(path: &Path) -> Result<Vec<String>, String> {
     let top = identity.layers.iter().map(|layer| &layer.name);
     let top: Vec<String> = top.filter(|name| !is_below(name)).cloned().collect();
     let unresolved = identity.unresolved.as_deref();
-    match top.is_empty() {
-        false => Ok(top),
-        true => Err(format!(
+    if !top.is_empty() {
+        Ok(top)
+    } else {
+        Err(format!(
             "{}: no block device is known below the data ({})",
             path.display(),
             unresolved.unwrap_or("sysfs does not show one")
-        )),
+        ))
     }
 }
 

@@ -43,15 +43,14 @@ impl WatchSession {
     pub(super) fn start(watch: &WatchFlags, chosen: Vec<WatchedDevice>) -> anyhow::Result<Self> {
         let named: Vec<String> = chosen.iter().map(|device| device.name.clone()).collect();
         let disks: Vec<(u32, u32)> = chosen.iter().map(|device| device.disk).collect();
-        let devices = match named.is_empty() {
-            true => {
-                let names = whole_devices();
-                names
-                    .iter()
-                    .filter_map(|name| watched_device(name))
-                    .collect()
-            }
-            false => chosen,
+        let devices = if named.is_empty() {
+            let names = whole_devices();
+            names
+                .iter()
+                .filter_map(|name| watched_device(name))
+                .collect()
+        } else {
+            chosen
         };
         let (trace, untraced) = match RequestTrace::start(&disks) {
             Ok(trace) => (Some(trace), None),

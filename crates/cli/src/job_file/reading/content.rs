@@ -26,9 +26,10 @@ impl JobReader<'_> {
         let smallest = u64::from(writes.min().or(flags.sizes().min()).unwrap_or(1));
         let is_filled = pattern.is_some() || self.flag("zero_buffers")?;
         let content = WriteContent {
-            filler_percent: match compressed > 0 || repeat_percent > 0 {
-                false if is_filled => 100,
-                _ => compressed,
+            filler_percent: if !(compressed > 0 || repeat_percent > 0) && is_filled {
+                100
+            } else {
+                compressed
             },
             chunk_bytes: match self.bytes("buffer_compress_chunk", CHUNK_BYTES_DEFAULT)? {
                 0 => smallest,
@@ -101,9 +102,10 @@ fn pattern_bytes(text: &str) -> Option<Vec<u8>> {
             let end = digits.find(|c: char| !c.is_ascii_hexdigit());
             let end = end.unwrap_or(digits.len());
             // The 0 of another number, as in 0xff0x14.
-            let end = match digits[end..].starts_with(['x', 'X']) {
-                true => end.checked_sub(1)?,
-                false => end,
+            let end = if digits[end..].starts_with(['x', 'X']) {
+                end.checked_sub(1)?
+            } else {
+                end
             };
             let (hex, behind) = digits.split_at(end);
             let even = format!("{}{hex}", if hex.len() % 2 == 1 { "0" } else { "" });

@@ -21,14 +21,15 @@ impl JobReader<'_> {
             _ => false,
         };
         let is_sized = self.setting("size").is_some() && self.setting("filesize").is_none();
-        match is_alike && is_sized && self.setting("filename").is_none() {
-            true => Ok(true),
-            false => Err(self.error(
+        if is_alike && is_sized && self.setting("filename").is_none() {
+            Ok(true)
+        } else {
+            Err(self.error(
                 "nrfiles",
                 "several files for one job are supported with uniformly random requests, or with \
-                 file_service_type=sequential, if size is set, and neither filesize nor filename; \
-                 otherwise use nrfiles=1 and their total size",
-            )),
+             file_service_type=sequential, if size is set, and neither filesize nor filename; \
+             otherwise use nrfiles=1 and their total size",
+            ))
         }
     }
 

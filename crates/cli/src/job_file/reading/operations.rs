@@ -244,9 +244,10 @@ impl JobReader<'_> {
         let reads = self.number("rwmixread", 100)?;
         let writes = self.number("rwmixwrite", 100)?;
         // Of the two, the later one counts.
-        let reads = match self.is_later("rwmixwrite", "rwmixread") {
-            true => writes.map(|writes| 100 - writes),
-            false => reads,
+        let reads = if self.is_later("rwmixwrite", "rwmixread") {
+            writes.map(|writes| 100 - writes)
+        } else {
+            reads
         };
         Ok(Some(ReadShare(reads.unwrap_or(50) as u16 * 10)))
     }
@@ -285,26 +286,25 @@ impl JobReader<'_> {
             })?;
             Ok(rate / f64::from(block))
         };
-        let rate = match rw.is_mix() {
-            false => number(rw.first())?,
-            true => {
-                let (reads, writes) = (number(OpKind::Read)?, number(OpKind::Write)?);
-                if (reads == 0.0) != (writes == 0.0) {
-                    return Err(setting.error(
-                        "a rate for only one direction is not supported; write two concurrent \
-                         sections",
-                    ));
-                }
-                if reads > 0.0 {
-                    flags.rwmixread = Some(share_of_rates(reads, writes).ok_or_else(|| {
-                        setting.error(
-                            "the rates of reads and writes differ too much for one workload; \
-                             write two concurrent sections",
-                        )
-                    })?);
-                }
-                reads + writes
+        let rate = if !rw.is_mix() {
+            number(rw.first())?
+        } else {
+            let (reads, writes) = (number(OpKind::Read)?, number(OpKind::Write)?);
+            if (reads == 0.0) != (writes == 0.0) {
+                return Err(setting.error(
+                    "a rate for only one direction is not supported; write two concurrent \
+                     sections",
+                ));
             }
+            if reads > 0.0 {
+                flags.rwmixread = Some(share_of_rates(reads, writes).ok_or_else(|| {
+                    setting.error(
+                        "the rates of reads and writes differ too much for one workload; \
+                         write two concurrent sections",
+                    )
+                })?);
+            }
+            reads + writes
         };
         flags.rate = (rate > 0.0).then_some(Rate(rate));
         Ok(())

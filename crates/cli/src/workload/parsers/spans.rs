@@ -87,9 +87,10 @@ fn position(text: &str) -> Result<Position, ValueError> {
 fn whole_pages(text: &str, bytes: u64) -> u64 {
     let text = text.to_ascii_lowercase();
     let mut units = ["kb", "mb", "gb", "tb"].iter();
-    match units.any(|unit| text.ends_with(unit)) {
-        true => bytes / PAGE_BYTES * PAGE_BYTES,
-        false => bytes,
+    if units.any(|unit| text.ends_with(unit)) {
+        bytes / PAGE_BYTES * PAGE_BYTES
+    } else {
+        bytes
     }
 }
 

@@ -20,12 +20,13 @@ impl FromStr for WorkloadName {
         // In the commands of other tools a slash would make it a path, and a blank two arguments.
         let fits = (1..=NAME_CHARS_MAX).contains(&text.chars().count()) && !text.starts_with('-');
         let is_plain = |c: char| c.is_alphanumeric() || "-_.+".contains(c);
-        match fits && text.chars().all(is_plain) {
-            true => Ok(Self(text.to_owned())),
-            false => Err(wrong_form(
+        if fits && text.chars().all(is_plain) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(wrong_form(
                 text,
                 "a name; use up to 40 letters, digits, - _ . +",
-            )),
+            ))
         }
     }
 }

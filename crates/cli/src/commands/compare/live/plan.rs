@@ -79,9 +79,10 @@ fn scratch_size(flags: &LiveFlags, identities: &[TargetIdentity]) -> Result<Opti
         None => {
             // Several directories may share one filesystem.
             let room = identities.iter().map(scratch_bytes_max).min().unwrap_or(0);
-            let most = match flags.reopen {
-                true => SCRATCH_BYTES_REOPENED,
-                false => SCRATCH_BYTES,
+            let most = if flags.reopen {
+                SCRATCH_BYTES_REOPENED
+            } else {
+                SCRATCH_BYTES
             };
             most.min(room / identities.len() as u64)
                 .max(SCRATCH_BYTES_LEAST)
