@@ -132,6 +132,7 @@ impl KeptDirectory {
         new: impl Arg,
     ) -> Result<(), Errno> {
         if self.can_rename_over() {
+            // Kernels before 3.15 have only this call.
             renameat(folder, old, folder, new)
         } else {
             renameat_with(folder, old, folder, new, self.to_free_name)

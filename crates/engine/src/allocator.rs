@@ -29,18 +29,20 @@ fn is_mapped(layout: Layout) -> bool {
 // allocated a block also frees it. A block comes back unless it is null.
 unsafe impl GlobalAlloc for EndingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        given(match is_mapped(layout) {
-            true => map(layout.size()),
+        given(if is_mapped(layout) {
+            map(layout.size())
+        } else {
             // SAFETY: the caller keeps the contract of `alloc`.
-            false => unsafe { System.alloc(layout) },
+            unsafe { System.alloc(layout) }
         })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        given(match is_mapped(layout) {
-            true => map(layout.size()),
+        given(if is_mapped(layout) {
+            map(layout.size())
+        } else {
             // SAFETY: the caller keeps the contract of `alloc_zeroed`.
-            false => unsafe { System.alloc_zeroed(layout) },
+            unsafe { System.alloc_zeroed(layout) }
         })
     }
 
@@ -65,10 +67,11 @@ unsafe impl GlobalAlloc for EndingAllocator {
     unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
         // SAFETY: the caller keeps the contract of `dealloc`; a mapping has this size.
         unsafe {
-            match is_mapped(layout) {
+            if is_mapped(layout) {
                 // Fails only where the kernel has no room for a mapping cut in two: it stays, then.
-                true => _ = libc::munmap(old.cast(), layout.size()),
-                false => System.dealloc(old, layout),
+                let _ = libc::munmap(old.cast(), layout.size());
+            } else {
+                System.dealloc(old, layout);
             }
         }
     }
@@ -94,9 +97,10 @@ unsafe fn remap(old: *mut u8, old_bytes: usize, bytes: usize) -> *mut u8 {
 }
 
 fn mapped(address: *mut libc::c_void) -> *mut u8 {
-    match address == libc::MAP_FAILED {
-        true => std::ptr::null_mut(),
-        false => address.cast(),
+    if address == libc::MAP_FAILED {
+        std::ptr::null_mut()
+    } else {
+        address.cast()
     }
 }
 

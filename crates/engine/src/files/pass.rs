@@ -133,9 +133,10 @@ impl Pass {
             Task::Measure(FileOperation::Read) => return self.read(index, name, worker),
             Task::Measure(FileOperation::Stat) => {
                 let size = tree.stat(name).map_err(Errno::raw_os_error)?;
-                return match size >= self.set.size_bytes(index) {
-                    true => Ok(0),
-                    false => Err(END_OF_FILE),
+                return if size >= self.set.size_bytes(index) {
+                    Ok(0)
+                } else {
+                    Err(END_OF_FILE)
                 };
             }
             Task::Measure(FileOperation::Rename) => tree.rename(name).and_then(|()| {
@@ -411,9 +412,10 @@ impl Supervisor<'_> {
                 (counted, moved_ns) = (done, now_ns);
             }
             let silent_ns = now_ns.saturating_sub(moved_ns);
-            let stall = match is_interrupted {
-                true => self.stall.ended(),
-                false => self.stall,
+            let stall = if is_interrupted {
+                self.stall.ended()
+            } else {
+                self.stall
             };
             self.check_silence(silent_ns, elapsed_ns, stall)?;
             let by_time = self
@@ -452,9 +454,10 @@ impl Supervisor<'_> {
     ) -> Result<(), RunError> {
         let is_over = self.pass.limit_ns.is_some_and(|limit| elapsed_ns > limit);
         let is_ending = is_over || self.pass.signals.stop.load(Ordering::Relaxed);
-        let limit_ns = match is_ending {
-            true => stall.ns(),
-            false => stall.without_deadline_ns(),
+        let limit_ns = if is_ending {
+            stall.ns()
+        } else {
+            stall.without_deadline_ns()
         };
         if silent_ns <= limit_ns {
             return Ok(());

@@ -52,9 +52,10 @@ pub enum BufferUse {
 impl BufferUse {
     /// What the requests of `workload` need.
     pub fn of(workload: &Workload) -> Self {
-        match workload.reads() && workload.writes() {
-            true => Self::Separate,
-            false => Self::OneWay,
+        if workload.reads() && workload.writes() {
+            Self::Separate
+        } else {
+            Self::OneWay
         }
     }
 

@@ -24,9 +24,10 @@ impl ContentWriter {
     pub(crate) fn new(content: WriteContent, seed: u64, stream: u64) -> Self {
         let own = Random::new(seed, stream).bits();
         // As in fio, a worker repeats the first blocks that it does not repeat.
-        let shared = match content.shares_repeated {
-            true => Random::new(seed, u64::MAX).bits(),
-            false => own,
+        let shared = if content.shares_repeated {
+            Random::new(seed, u64::MAX).bits()
+        } else {
+            own
         };
         Self {
             content,

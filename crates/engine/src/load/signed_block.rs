@@ -75,9 +75,10 @@ impl BlockSignature {
             }
         } else if size != 0 && size != block.len() {
             // Of a larger block, only the header is here.
-            match block.get(..size).is_none_or(is_sum_of) {
-                true => Err(SignatureFault::OtherSize(size as u32)),
-                false => Err(SignatureFault::Checksum),
+            if block.get(..size).is_none_or(is_sum_of) {
+                Err(SignatureFault::OtherSize(size as u32))
+            } else {
+                Err(SignatureFault::Checksum)
             }
         } else if is_sum_of(block) {
             Ok(found)

@@ -124,9 +124,10 @@ impl SteadyWatch {
                 products / squares
             }
         };
-        let found = match self.end.is_percent {
-            true => 100.0 * found / mean,
-            false => found,
+        let found = if self.end.is_percent {
+            100.0 * found / mean
+        } else {
+            found
         };
         found.is_finite().then_some(found)
     }

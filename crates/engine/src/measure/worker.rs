@@ -300,9 +300,10 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             counters.complete(generator, slot, result, now);
         });
         let buffers = self.backend.buffers();
-        match check.look(|slot, len| buffers.bytes(slot, len)) {
-            true => self.clock.now().max(now),
-            false => now,
+        if check.look(|slot, len| buffers.bytes(slot, len)) {
+            self.clock.now().max(now)
+        } else {
+            now
         }
     }
 
@@ -512,9 +513,10 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         if self.unanswered_ns > 0 {
             self.warmup_in_flight_ns = 0;
         }
-        let why = match now < self.schedule.end_ns {
-            true => EndReason::Stopped,
-            false => EndReason::Time,
+        let why = if now < self.schedule.end_ns {
+            EndReason::Stopped
+        } else {
+            EndReason::Time
         };
         let ending = (why, now + self.unanswered_ns);
         self.end(ending.0, ending.1);

@@ -156,13 +156,15 @@ impl Follower<'_> {
 
     /// Waits no longer for targets that have not answered for too long.
     fn leave_hung(&mut self, now: u64, running: &mut [bool]) {
-        let limit_ns = match self.is_stopping() {
-            true => self.stall_timeout.ns(),
-            false => self.stall_timeout.without_deadline_ns(),
+        let limit_ns = if self.is_stopping() {
+            self.stall_timeout.ns()
+        } else {
+            self.stall_timeout.without_deadline_ns()
         };
-        let kind = match self.workload.reads() {
-            true => OpKind::Read,
-            false => OpKind::Write,
+        let kind = if self.workload.reads() {
+            OpKind::Read
+        } else {
+            OpKind::Write
         };
         let mut is_hung = false;
         for (target, wait) in self.waits.iter_mut().enumerate() {

@@ -243,9 +243,10 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
             (true, true) => number % 2 == 1,
             (reads, _) => reads,
         };
-        match is_read {
-            true => (OpKind::Read, self.reads.step()),
-            false => (OpKind::Write, self.writes.step()),
+        if is_read {
+            (OpKind::Read, self.reads.step())
+        } else {
+            (OpKind::Write, self.writes.step())
         }
     }
 

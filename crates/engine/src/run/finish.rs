@@ -148,9 +148,10 @@ impl Finisher<'_> {
             target: assignment.target,
             block_bytes: workload.block_bytes,
             cache: prepared.cache.used,
-            read_bytes: match workload.shape.ordinary_pages {
-                true => workload.block_bytes as usize,
-                false => READ_BYTES,
+            read_bytes: if workload.shape.ordinary_pages {
+                workload.block_bytes as usize
+            } else {
+                READ_BYTES
             },
         };
         let (result, control, silent_ns) =

@@ -84,13 +84,14 @@ pub(crate) fn find_slow(
     let timed = waited.map_err(|lasted| {
         target.leave_open();
         let (path, workload) = (target.identity().path.clone(), workload.name.clone());
-        match is_unwanted {
-            false => RunError::Stalled {
+        if !is_unwanted {
+            RunError::Stalled {
                 path,
                 workload,
                 seconds: lasted.as_secs(),
-            },
-            true => RunError::Interrupted { workload },
+            }
+        } else {
+            RunError::Interrupted { workload }
         }
     })?;
     Ok(timed.filter(|slow| slow.limits(workload)))
@@ -111,9 +112,10 @@ impl SlowTarget {
 
     /// Whether it is slow, or at least too slow for the queue of a workload.
     fn limits(self, workload: &Workload) -> bool {
-        match self.is_large() {
-            true => self.depth_of(workload).is_some(),
-            false => self.ns > SLOW_NS,
+        if self.is_large() {
+            self.depth_of(workload).is_some()
+        } else {
+            self.ns > SLOW_NS
         }
     }
 
@@ -126,9 +128,10 @@ impl SlowTarget {
     pub(crate) fn depth_of(self, workload: &Workload) -> Option<u32> {
         let block_ns = self.ns_of(u64::from(largest_block(workload)));
         let all_ns = block_ns.saturating_mul(u64::from(workload.workers)).max(1);
-        let (least_ns, most_ns) = match self.is_large() {
-            true => (LARGE_DRAIN_NS, LARGE_DRAIN_NS),
-            false => DRAIN_NS,
+        let (least_ns, most_ns) = if self.is_large() {
+            (LARGE_DRAIN_NS, LARGE_DRAIN_NS)
+        } else {
+            DRAIN_NS
         };
         let time_ns = match workload.layout {
             Layout::Provides => Some(workload.stop.time_ns.unwrap_or(0)),
@@ -192,9 +195,10 @@ impl FirstRequest {
             ns if ns < WAKE_UP_NS => send(small)?,
             ns => ns,
         };
-        let (bytes, ns) = match ns <= SLOW_NS && large > small {
-            true => (large, send(large)?),
-            false => (small, ns),
+        let (bytes, ns) = if ns <= SLOW_NS && large > small {
+            (large, send(large)?)
+        } else {
+            (small, ns)
         };
         Some(SlowTarget {
             bytes: u64::from(bytes),
@@ -216,9 +220,10 @@ impl FirstRequest {
         }
         let at = start + self.random.below(length / bytes) * bytes;
         let read_ns = timed(&mut || pread(fd, &mut *memory, at))?;
-        let write_ns = match self.writes {
-            true => timed(&mut || pwrite(fd, memory, at))?,
-            false => 0,
+        let write_ns = if self.writes {
+            timed(&mut || pwrite(fd, memory, at))?
+        } else {
+            0
         };
         Some(if self.reads {
             read_ns.max(write_ns)

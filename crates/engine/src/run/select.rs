@@ -259,9 +259,10 @@ fn read_one(mut backend: impl Backend, len: u32, readable: bool) -> io::Result<(
 /// devices that cannot (zram; Linux 6.18).
 fn try_call(backend: &mut UringBackend, call: BlockCall, punted: Option<bool>) -> io::Result<()> {
     let is_command = call == BlockCall::DISCARD && backend.has_commands();
-    let errno = match is_command && punted != Some(true) {
-        true => -result_of(backend, Op::Call(call), 0)?,
-        false => libc::EOPNOTSUPP,
+    let errno = if is_command && punted != Some(true) {
+        -result_of(backend, Op::Call(call), 0)?
+    } else {
+        libc::EOPNOTSUPP
     };
     match errno {
         0 | libc::EINVAL => Ok(()),

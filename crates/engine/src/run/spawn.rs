@@ -181,18 +181,20 @@ fn work(
             let rwf_dsync = SyncPolicy::WithWrite {
                 flag: WriteFlag::RwfDsync,
             };
-            let write_flags = match config.workload.sync == rwf_dsync {
-                true => ReadWriteFlags::DSYNC,
-                false => ReadWriteFlags::empty(),
+            let write_flags = if config.workload.sync == rwf_dsync {
+                ReadWriteFlags::DSYNC
+            } else {
+                ReadWriteFlags::empty()
             };
             let mut backend = SyncBackend::new(fd, buffers);
             (backend.write_flags, backend.sync_route) = (write_flags, sync_route);
             run_worker(config, backend, start, reports)
         }
         EngineKind::Mmap => {
-            let protection = match config.workload.writes() {
-                true => ProtFlags::READ | ProtFlags::WRITE,
-                false => ProtFlags::READ,
+            let protection = if config.workload.writes() {
+                ProtFlags::READ | ProtFlags::WRITE
+            } else {
+                ProtFlags::READ
             };
             let advice = match config.workload.access {
                 Access::Sequential => Advice::Sequential,
@@ -212,9 +214,10 @@ fn work(
 /// Buffers with the data of the first writes.
 fn filled_buffers(config: &WorkerConfig, slots: u32) -> io::Result<Buffers> {
     let largest = largest_block(&config.workload);
-    let mut buffers = match config.workload.shape.ordinary_pages {
-        true => Buffers::in_ordinary_pages(slots as usize, largest as usize)?,
-        false => Buffers::new(slots as usize, largest as usize)?,
+    let mut buffers = if config.workload.shape.ordinary_pages {
+        Buffers::in_ordinary_pages(slots as usize, largest as usize)?
+    } else {
+        Buffers::new(slots as usize, largest as usize)?
     };
     buffers.fill_random(&mut Random::new(config.seed, !config.stream));
     if let Some(mut content) = content_of(config) {

@@ -219,9 +219,10 @@ impl<'a> WorkerGroup<'a> {
             for slot in 0..per_worker {
                 let index = worker * per_worker + slot;
                 let ordered = matches!(workload.access, Access::Sequential);
-                let extent = match ordered {
-                    true => share(worker, workers),
-                    false => share(index, threads),
+                let extent = if ordered {
+                    share(worker, workers)
+                } else {
+                    share(index, threads)
                 };
                 let mut pattern = Pattern::new(workload, extent, seed, first_stream | index);
                 pattern.skip(prepared.skip_bytes / workers);

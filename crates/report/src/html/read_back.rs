@@ -43,6 +43,7 @@ pub fn page_json(page: &str) -> Result<String, PageError> {
             return if tag.contains(PACKED_TYPE) {
                 unpacked(content)
             } else {
+                // Pages of versions before the packing.
                 Ok(content.to_owned())
             };
         }

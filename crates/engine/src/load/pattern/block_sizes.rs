@@ -17,9 +17,10 @@ pub(crate) struct BlockSizes {
 impl BlockSizes {
     /// The sizes of a stream of a workload.
     pub(crate) fn of(stream: &Stream, workload: &Workload) -> Self {
-        let mix = match stream.sizes.is_empty() {
-            true => &workload.block_mix,
-            false => &stream.sizes,
+        let mix = if stream.sizes.is_empty() {
+            &workload.block_mix
+        } else {
+            &stream.sizes
         };
         let mut total = 0;
         let weighted = mix.iter().filter(|share| share.weight > 0);

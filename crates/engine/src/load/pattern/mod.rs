@@ -216,11 +216,10 @@ impl Pattern {
             random: Random::new(seed, stream),
             map: visit_map(workload, extent),
         };
-        match workload.shape.each_block_once {
-            true => {
-                pattern.with_each_block_once(&SharedCursors::default(), order_key(seed, stream))
-            }
-            false => pattern,
+        if workload.shape.each_block_once {
+            pattern.with_each_block_once(&SharedCursors::default(), order_key(seed, stream))
+        } else {
+            pattern
         }
     }
 

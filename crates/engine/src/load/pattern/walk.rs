@@ -384,9 +384,10 @@ impl RandomRuns {
             (false, RunFollow::Sequential) => self.last.1,
         };
         // Behind the end there is nothing to go on with.
-        let offset = match offset + len > self.end {
-            true => self.walk.next(len as u32, random),
-            false => offset.max(self.start),
+        let offset = if offset + len > self.end {
+            self.walk.next(len as u32, random)
+        } else {
+            offset.max(self.start)
         };
         self.last = (offset, offset + len);
         offset
