@@ -4,7 +4,7 @@ use crate::drop_in::{DropIn, Started};
 use crate::load::{DropInLoad, PlanContext};
 use diskproof_model::measurement::{
     ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Measurement, OpKind, OpMeasurement,
-    Starvation, StopReason, ZeroSample,
+    StopReason,
 };
 use diskproof_model::plan::{CachePolicy, EngineKind, Plan, Workload};
 use diskproof_model::surface::{CurvePoint, SurfaceMeasurement, Survey};
@@ -111,49 +111,29 @@ pub(crate) fn measurement(
         bytes: count * u64::from(workload.block_bytes),
         ..OpMeasurement::default()
     };
+    let engine = EngineUse {
+        asked: workload.engine,
+        used: EngineKind::Sync,
+        fallbacks: Vec::new(),
+        features: Vec::new(),
+        depth: None,
+        done_before_wait: None,
+    };
+    let cache = CacheUse {
+        asked: workload.cache,
+        used: workload.cache,
+        why: None,
+    };
+    let span = (
+        workload.span.start_bytes,
+        workload.span.length_bytes.unwrap_or(0),
+    );
     Measurement {
-        target: 0,
-        workload: workload.clone(),
-        span_start_bytes: workload.span.start_bytes,
-        span_bytes: workload.span.length_bytes.unwrap_or(0),
-        engine: EngineUse {
-            asked: workload.engine,
-            used: EngineKind::Sync,
-            fallbacks: Vec::new(),
-            features: Vec::new(),
-            depth: None,
-            done_before_wait: None,
-        },
-        cache: CacheUse {
-            asked: workload.cache,
-            used: workload.cache,
-            why: None,
-        },
-        start_ns: 0,
         wall_ns,
-        cpu: CpuTime::default(),
         ops: BTreeMap::from([(kind, op)]),
-        asked: ByteCount::default(),
-        device: DeviceUse::default(),
         achieved_depth: 1.0,
-        dead_time_ns: None,
-        starved: Starvation::default(),
-        ceiling_iops: None,
-        zero_blocks: ZeroSample::default(),
-        unwritten_bytes: None,
-        missed_starts: None,
-        punted: None,
-        verify: None,
-        hang: None,
-        interruptions: Vec::new(),
-        first_write: None,
-        laid_out: None,
-        windows: Vec::new(),
-        slices: Vec::new(),
-        shortened_from_ns: None,
-        requests: Vec::new(),
-        steady: None,
         stopped: StopReason::Time,
+        ..Measurement::unmeasured(workload.clone(), span, engine, cache)
     }
 }
 

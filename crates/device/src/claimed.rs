@@ -18,11 +18,6 @@ pub(crate) const CLAIM: &str = "claim";
 pub(crate) const UNFINISHED: &str = "unfinished";
 /// The second name of the first file, which tries the filesystem.
 pub(crate) const TRIAL: &str = "trial";
-/// Whether a file has not got its own name yet.
-fn is_first_name(name: &[u8]) -> bool {
-    [UNFINISHED, TRIAL].map(str::as_bytes).contains(&name)
-}
-
 const CLAIM_TEXT: &str = "This directory belongs to diskproof, which removes it.\n";
 const SIZES: [&str; 2] = ["Its files have at most ", " bytes.\n"];
 /// Longer than any claim.
@@ -45,6 +40,11 @@ fn file_bytes_max(text: &str) -> Option<Option<u64>> {
     let [before, after] = SIZES;
     let bytes = sizes.strip_prefix(before)?.strip_suffix(after)?;
     bytes.parse().ok().map(Some)
+}
+
+/// Whether a file has not got its own name yet.
+fn is_first_name(name: &[u8]) -> bool {
+    [UNFINISHED, TRIAL].map(str::as_bytes).contains(&name)
 }
 
 /// A directory of ours, to be removed.

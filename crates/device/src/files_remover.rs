@@ -44,6 +44,7 @@ pub fn start_files_remover(directory: &str) -> Result<(), OpenError> {
         }
     }
 }
+
 /// Waits until its input is closed and no process uses the files of the present directory, and
 /// removes them.
 pub fn remove_files() -> ExitCode {

@@ -115,6 +115,49 @@ pub struct Measurement {
 }
 
 impl Measurement {
+    /// A workload on target 0 of which nothing is measured yet, over `span_bytes` from
+    /// `span_start_bytes` on.
+    pub fn unmeasured(
+        workload: Workload,
+        (span_start_bytes, span_bytes): (u64, u64),
+        engine: EngineUse,
+        cache: CacheUse,
+    ) -> Self {
+        Self {
+            target: 0,
+            workload,
+            span_start_bytes,
+            span_bytes,
+            engine,
+            cache,
+            start_ns: 0,
+            wall_ns: 0,
+            cpu: CpuTime::default(),
+            ops: PerOp::new(),
+            asked: ByteCount::default(),
+            device: DeviceUse::default(),
+            achieved_depth: 0.0,
+            dead_time_ns: None,
+            starved: Starvation::default(),
+            ceiling_iops: None,
+            zero_blocks: ZeroSample::default(),
+            unwritten_bytes: None,
+            missed_starts: None,
+            punted: None,
+            verify: None,
+            hang: None,
+            interruptions: Vec::new(),
+            first_write: None,
+            laid_out: None,
+            windows: Vec::new(),
+            slices: Vec::new(),
+            shortened_from_ns: None,
+            requests: Vec::new(),
+            steady: None,
+            stopped: StopReason::Ops,
+        }
+    }
+
     /// Whether requests failed.
     pub fn has_errors(&self) -> bool {
         self.ops.values().any(|op| !op.errors.is_empty())

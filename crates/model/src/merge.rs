@@ -470,7 +470,7 @@ fn devices(a: &DeviceUse, b: &DeviceUse, weights: Weights) -> DeviceUse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::{BadBlock, ByteCount, CacheUse, CpuTime, OpKind};
+    use crate::measurement::{BadBlock, CacheUse, OpKind};
     use crate::op::PerOp;
     use crate::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
     use crate::series::Cell;
@@ -505,49 +505,29 @@ mod tests {
             proptest::option::of(0.0..1.0),
             proptest::option::of(1..9u32),
         );
-        (op(), verified, engine).prop_map(|(op, verify, (done_before_wait, depth))| Measurement {
-            target: 0,
-            workload: Workload::named("w"),
-            span_start_bytes: op.count,
-            span_bytes: 4096,
-            engine: EngineUse {
+        (op(), verified, engine).prop_map(|(op, verify, (done_before_wait, depth))| {
+            let engine = EngineUse {
                 asked: EngineChoice::Auto,
                 used: EngineKind::Aio,
                 fallbacks: Vec::new(),
                 features: Vec::new(),
                 depth,
                 done_before_wait,
-            },
-            cache: CacheUse {
+            };
+            let cache = CacheUse {
                 asked: CachePolicy::Direct,
                 used: CachePolicy::Direct,
                 why: None,
-            },
-            start_ns: 0,
-            wall_ns: 1_000_000_000,
-            cpu: CpuTime::default(),
-            ops: PerOp::from_iter([(OpKind::Read, op)]),
-            asked: ByteCount::default(),
-            device: DeviceUse::default(),
-            achieved_depth: 1.0,
-            dead_time_ns: None,
-            starved: Starvation::default(),
-            ceiling_iops: None,
-            zero_blocks: ZeroSample::default(),
-            unwritten_bytes: None,
-            missed_starts: None,
-            punted: None,
-            verify,
-            hang: None,
-            interruptions: Vec::new(),
-            first_write: None,
-            laid_out: None,
-            windows: Vec::new(),
-            slices: Vec::new(),
-            shortened_from_ns: None,
-            requests: Vec::new(),
-            steady: None,
-            stopped: StopReason::Time,
+            };
+            let span = (op.count, 4096);
+            Measurement {
+                wall_ns: 1_000_000_000,
+                achieved_depth: 1.0,
+                verify,
+                stopped: StopReason::Time,
+                ops: PerOp::from_iter([(OpKind::Read, op)]),
+                ..Measurement::unmeasured(Workload::named("w"), span, engine, cache)
+            }
         })
     }
 

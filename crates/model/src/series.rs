@@ -32,9 +32,7 @@ impl Cell {
         self.latency_max_ns = self.latency_max_ns.max(other.latency_max_ns);
         self.latency_sum_ns = self.latency_sum_ns.saturating_add(other.latency_sum_ns);
     }
-}
 
-impl Cell {
     fn sum<'a>(cells: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut sum = Self::default();
         cells.into_iter().for_each(|cell| sum.merge(cell));

@@ -1,7 +1,6 @@
 //! Directories of database servers, recognised by the names in them; postgres.rs knows those of
-//! PostgreSQL. Only for
-//! files to overwrite: a scratch file in such a directory has no name and does no harm. Reads names
-//! only.
+//! PostgreSQL. Only for files to overwrite: a scratch file in such a directory has no name and does
+//! no harm. Reads names only.
 
 use super::ancestry::Ancestry;
 use super::postgres;

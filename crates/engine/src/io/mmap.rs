@@ -24,10 +24,10 @@ pub(crate) struct MmapBackend {
     /// Where the last request may end.
     reach: usize,
     protection: ProtFlags,
-    /// How the accesses follow each other. Without advice the
-    /// kernel reads a whole read-ahead window (8 MiB on some virtual disks) around each missing
-    /// page, and random requests would move a thousand times the requested bytes
-    /// (do_sync_mmap_readahead in mm/filemap.c). fio's mmap engine gives the same advice.
+    /// How the accesses follow each other. Without advice the kernel reads a whole read-ahead
+    /// window (8 MiB on some virtual disks) around each missing page, and random requests would
+    /// move a thousand times the requested bytes (do_sync_mmap_readahead in mm/filemap.c). fio's
+    /// mmap engine gives the same advice.
     advice: Advice,
     buffers: Buffers,
     done: Option<(u32, i32)>,

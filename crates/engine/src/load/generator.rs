@@ -132,12 +132,27 @@ impl RequestGenerator {
 
     /// Takes these options, those of the budget apart, where any of them is set.
     pub(crate) fn with_options(mut self, wanted: GeneratorOptions) -> Self {
-        let is_set = wanted.pacer.is_some()
-            || wanted.journal.is_some()
-            || wanted.pauses.is_some()
-            || wanted.content.is_some()
-            || wanted.flow.is_some()
-            || wanted.calls.is_some();
+        // Every field by name, so that none that is new is left out.
+        let GeneratorOptions {
+            pacer,
+            journal,
+            pauses,
+            content,
+            flow,
+            calls,
+            measure_ns: _,
+            late: _,
+            reserved_ns: _,
+            sync_every: _,
+            writes_unsynced: _,
+            bytes_left: _,
+        } = &wanted;
+        let is_set = pacer.is_some()
+            || journal.is_some()
+            || pauses.is_some()
+            || content.is_some()
+            || flow.is_some()
+            || calls.is_some();
         if is_set {
             let own = self.options.get_or_insert_default();
             **own = GeneratorOptions {

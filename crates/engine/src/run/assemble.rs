@@ -10,8 +10,8 @@ use crate::measure::windows::add_up;
 use crate::run::hang::since;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
-    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Interruption, Measurement, OpKind,
-    PerOp, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, Starvation, StopReason, ZeroSample,
+    CacheUse, EngineUse, Hang, Interruption, Measurement, OpKind, SERIES_CELLS_MAX,
+    SERIES_INTERVAL_NS, Starvation, StopReason,
 };
 use diskproof_model::plan::{Layout, Workload};
 use diskproof_model::progress::Control;
@@ -74,36 +74,7 @@ pub(crate) fn unmeasured(
 ) -> Measurement {
     Measurement {
         target,
-        workload: workload.clone(),
-        span_start_bytes: span.start,
-        span_bytes: span.length,
-        engine,
-        cache,
-        start_ns: 0,
-        wall_ns: 0,
-        cpu: CpuTime::default(),
-        ops: PerOp::new(),
-        asked: ByteCount::default(),
-        device: DeviceUse::default(),
-        achieved_depth: 0.0,
-        dead_time_ns: None,
-        starved: Starvation::default(),
-        ceiling_iops: None,
-        zero_blocks: ZeroSample::default(),
-        unwritten_bytes: None,
-        missed_starts: None,
-        punted: None,
-        verify: None,
-        hang: None,
-        interruptions: Vec::new(),
-        first_write: None,
-        laid_out: None,
-        windows: Vec::new(),
-        slices: Vec::new(),
-        shortened_from_ns: None,
-        requests: Vec::new(),
-        steady: None,
-        stopped: StopReason::Ops,
+        ..Measurement::unmeasured(workload.clone(), (span.start, span.length), engine, cache)
     }
 }
 
