@@ -2,24 +2,21 @@
 //! the ends of a disk or file. Reads only; prefers a false alarm to a missed signature. Must not
 //! know what follows from one: the gate decides.
 
-mod backups;
-mod databases;
 mod image;
 mod magics;
 mod partition_tables;
 mod structures;
-mod table;
 mod unknown;
 
 pub(crate) use image::{Image, Unreadable};
+pub(crate) use magics::Clearing;
 pub(crate) use partition_tables::{Slice, SliceName};
-pub(crate) use table::Clearing;
 pub(crate) use unknown::Unknown;
 
 use diskproof_model::units::SECTOR_BYTES;
 use image::View;
+use magics::{FormatMark, MAGICS, Role};
 use std::collections::HashSet;
-use table::{FormatMark, Role, Table};
 
 /// A mark that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,12 +40,6 @@ pub(crate) struct ScanResult {
     /// Where a signature was found: the ends hold more than its sector, and `wipefs` leaves that.
     pub(crate) has_remains: bool,
     pub(crate) unreadable: Vec<Unreadable>,
-}
-
-/// Tables whose rows are a fixed text at a fixed place.
-fn tables() -> impl Iterator<Item = Table> {
-    let others = [databases::TABLE, backups::TABLE];
-    magics::TABLES_OF_MAGICS.into_iter().chain(others)
 }
 
 /// Looks at both ends of a disk or file, at those of every partition in a table on it,
@@ -136,12 +127,8 @@ fn signatures_in(
 
 /// Every mark but those of partition tables that name partitions.
 fn marks_of(view: &View<'_, '_>) -> Vec<FormatMark> {
-    let mut marks: Vec<FormatMark> = tables().flat_map(|table| table.find(view)).collect();
-    marks.extend(magics::find(view));
-    marks.extend(structures::find(view));
-    marks.extend(databases::find(view));
-    marks.extend(backups::find(view));
-    marks
+    let fixed = MAGICS.iter().filter_map(|magic| magic.find(view));
+    fixed.chain(structures::find(view)).collect()
 }
 
 /// The four labels of ZFS are one reason, since one command takes all of them away. Each copy that

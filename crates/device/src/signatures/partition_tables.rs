@@ -2,7 +2,7 @@
 //! both ends, Apple's map. Every partition of a table is inspected, whether or not it is plausible.
 
 use super::image::View;
-use super::table::{Clearing, FormatMark, Role};
+use super::magics::{Clearing, FormatMark, Role};
 use std::collections::BTreeSet;
 
 /// A partition, as the kernel or a table describes it.
@@ -50,8 +50,12 @@ pub(super) fn read(view: &View<'_, '_>) -> Tables {
 
 impl Tables {
     fn mark(&mut self, what: &'static str, offset: u64) {
-        let mark = FormatMark::new(what, offset, Clearing::Wipefs, Role::PartitionTable);
-        self.marks.push(mark);
+        self.marks.push(FormatMark {
+            what,
+            offset,
+            clearing: Clearing::Wipefs,
+            role: Role::PartitionTable,
+        });
     }
 
     /// Offsets are within the view, as all of a table's are; empty entries are none.

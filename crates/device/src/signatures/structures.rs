@@ -1,42 +1,85 @@
 //! Signatures that need a second look, because the magic is short, moves or is missing: ext, ZFS,
-//! NILFS2, HFS, Minix, UFS, UDF anchors, external XFS logs and a few more. Further fields are
-//! compared only where two bytes would match by chance.
+//! NILFS2, HFS, Minix, UFS, UDF anchors, external XFS logs, pages of databases and a few more.
+//! Further fields are compared only where two bytes would match by chance.
+//!
+//! And copies of superblocks far from both ends. They survive when the first MiB of a filesystem is
+//! zeroed, and a filesystem checker restores the filesystem from them. Their offsets depend on the
+//! geometry, so only those of the usual geometries are checked.
 
 use super::image::View;
-use super::table::{Check, Clearing, FormatMark, Role, find_structures, first};
+use super::magics::Clearing::{self, Wipefs, Zeros, ZpoolLabelclear};
+use super::magics::FormatMark;
+use super::magics::Role::{self, Content, PartitionTable};
 use diskproof_model::units::SECTOR_BYTES as SECTOR;
+use std::collections::BTreeSet;
 
 const KIB: u64 = 1 << 10;
-const XFS_LOG: &str = "external log of an XFS filesystem";
 
-const CHECKS: [Check; 14] = [
-    ("ext2/3/4 filesystem or its journal", ext, Clearing::Wipefs),
-    ("NILFS2 filesystem", nilfs, Clearing::Wipefs),
-    ("ZFS pool member", zfs, Clearing::ZpoolLabelclear),
-    ("HFS filesystem", hfs, Clearing::Wipefs),
-    ("Minix filesystem", minix, Clearing::Wipefs),
-    ("UFS filesystem", ufs, Clearing::Wipefs),
-    ("System V filesystem", sysv, Clearing::Wipefs),
-    ("FAT filesystem", fat, Clearing::Wipefs),
-    ("anchor of a UDF filesystem", udf_anchor, Clearing::Zeros),
-    (XFS_LOG, xfs_log, Clearing::Wipefs),
-    ("Oracle ASM disk header", oracle_asm, Clearing::Zeros),
-    ("Apple Core Storage volume", core_storage, Clearing::Wipefs),
-    ("VIA RAID member", via, Clearing::Wipefs),
-    ("JMicron RAID member", jmicron, Clearing::Wipefs),
+const EXT_COPY: &str = "backup superblock of an ext2/3/4 filesystem";
+const XFS_COPY: &str = "second superblock of an XFS filesystem";
+const NTFS_COPY: &str = "second boot sector of an NTFS filesystem in its middle";
+
+/// A structure: its name, its offset if present, how to remove it, and what it is.
+type Check = (
+    &'static str,
+    fn(&View<'_, '_>) -> Option<u64>,
+    Clearing,
+    Role,
+);
+
+#[rustfmt::skip]
+const CHECKS: [Check; 21] = [
+    ("ext2/3/4 filesystem or its journal", ext, Wipefs, Content),
+    ("NILFS2 filesystem", nilfs, Wipefs, Content),
+    ("ZFS pool member", zfs, ZpoolLabelclear, Content),
+    ("HFS filesystem", hfs, Wipefs, Content),
+    ("Minix filesystem", minix, Wipefs, Content),
+    ("UFS filesystem", ufs, Wipefs, Content),
+    ("System V filesystem", sysv, Wipefs, Content),
+    ("FAT filesystem", fat, Wipefs, Content),
+    ("anchor of a UDF filesystem", udf_anchor, Zeros, Content),
+    ("external log of an XFS filesystem", xfs_log, Wipefs, Content),
+    ("Oracle ASM disk header", oracle_asm, Zeros, Content),
+    ("Apple Core Storage volume", core_storage, Wipefs, Content),
+    ("VIA RAID member", via, Wipefs, Content),
+    ("JMicron RAID member", jmicron, Wipefs, Content),
+    ("Sun disk label", sun, Wipefs, PartitionTable),
+    ("Atari disk label", atari, Wipefs, PartitionTable),
+    ("Amiga disk label", amiga, Zeros, PartitionTable),
+    ("PostgreSQL data pages", postgres_page, Zeros, Content),
+    ("PostgreSQL write-ahead log", postgres_wal, Zeros, Content),
+    ("InnoDB (MySQL, MariaDB) tablespace", innodb, Zeros, Content),
+    ("Redis or Valkey append-only file (AOF)", redis_commands, Zeros, Content),
 ];
 
-const TABLES: [Check; 3] = [
-    ("Sun disk label", sun, Clearing::Wipefs),
-    ("Atari disk label", atari, Clearing::Wipefs),
-    ("Amiga disk label", amiga, Clearing::Zeros),
-];
-
-/// Every structure that is there.
+/// Every structure that is there, then every copy of a superblock.
 pub(super) fn find(view: &View<'_, '_>) -> Vec<FormatMark> {
-    let mut found = find_structures(view, &CHECKS, Role::Content);
-    found.extend(find_structures(view, &TABLES, Role::PartitionTable));
-    found
+    let structures = CHECKS
+        .iter()
+        .filter_map(|(what, check, clearing, role)| Some((*what, check(view)?, *clearing, *role)));
+    let ext = ext_copies(view).map(|offset| (EXT_COPY, offset));
+    let xfs = xfs_copies(view).map(|offset| (XFS_COPY, offset));
+    let ntfs = ntfs_copy(view).map(|offset| (NTFS_COPY, offset));
+    let copies = ext.chain(xfs).chain(ntfs);
+    structures
+        .chain(copies.map(|(what, offset)| (what, offset, Zeros, Content)))
+        .map(|(what, offset, clearing, role)| FormatMark {
+            what,
+            offset,
+            clearing,
+            role,
+        })
+        .collect()
+}
+
+/// The first of some offsets at which a check says yes.
+fn first(
+    offsets: impl IntoIterator<Item = u64>,
+    is_there: impl Fn(u64) -> Option<bool>,
+) -> Option<u64> {
+    offsets
+        .into_iter()
+        .find(|offset| is_there(*offset) == Some(true))
 }
 
 /// `s_magic` of linux/fs/ext4/ext4.h; an external journal has it too.
@@ -274,4 +317,117 @@ fn amiga(view: &View<'_, '_>) -> Option<u64> {
     first((0..16).map(|block| block * SECTOR), |at| {
         Some(&view.array::<4>(at)? == b"RDSK")
     })
+}
+
+/// `PageHeaderData` of PostgreSQL's storage/bufpage.h: pointers in order, size and layout version
+/// in one number.
+fn postgres_page(view: &View<'_, '_>) -> Option<u64> {
+    first([0], |at| {
+        let (flags, lower, upper) = (
+            view.le16(at + 10)?,
+            view.le16(at + 12)?,
+            view.le16(at + 14)?,
+        );
+        let (special, size_and_version) = (view.le16(at + 16)?, view.le16(at + 18)?);
+        let (size, version) = (size_and_version & 0xff00, size_and_version & 0xff);
+        let sized =
+            size.is_power_of_two() && (1024..=32768).contains(&size) && (1..=4).contains(&version);
+        Some(
+            sized
+                && flags <= 0xf
+                && lower >= 20
+                && lower <= upper
+                && upper <= special
+                && special <= size,
+        )
+    })
+}
+
+/// `XLogPageHeaderData` of access/xlog_internal.h: the magic number grows with the versions, 0xD05x
+/// of 8.0 to 0xD1xx of 18.
+fn postgres_wal(view: &View<'_, '_>) -> Option<u64> {
+    first([0], |at| {
+        let (magic, info) = (view.le16(at)?, view.le16(at + 2)?);
+        let (timeline, address) = (view.le32(at + 4)?, view.le64(at + 8)?);
+        Some(
+            (0xd050..=0xd1ff).contains(&magic)
+                && info <= 0xf
+                && timeline > 0
+                && timeline < 1 << 24
+                && address % 1024 == 0,
+        )
+    })
+}
+
+/// The first page of a tablespace (storage/innobase/include/fil0types.h, fsp0types.h): page 0, of
+/// the type "file space header", with the number of the space in the page's header and in that of
+/// the space.
+fn innodb(view: &View<'_, '_>) -> Option<u64> {
+    const FSP_HEADER: u16 = 8;
+    first([0], |at| {
+        Some(
+            view.be32(at + 4)? == 0
+                && view.be16(at + 24)? == FSP_HEADER
+                && view.be32(at + 34)? == view.be32(at + 38)?,
+        )
+    })
+}
+
+/// Commands as Redis' protocol has them, `*2` and `$6` and `SELECT` in lines; or an annotation with
+/// a time before them (`aof-timestamp-enabled`).
+fn redis_commands(view: &View<'_, '_>) -> Option<u64> {
+    first([0], |at| {
+        let head: [u8; 32] = view.array(at)?;
+        Some(head.starts_with(b"#TS:") || is_command(&head).is_some())
+    })
+}
+
+/// A count of words, then the length of the first one.
+fn is_command(head: &[u8]) -> Option<()> {
+    let rest = after_number(head.strip_prefix(b"*")?)?;
+    after_number(rest.strip_prefix(b"$")?).map(|_| ())
+}
+
+/// What follows a number and the end of its line.
+fn after_number(text: &[u8]) -> Option<&[u8]> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    text.get(digits..)?
+        .strip_prefix(b"\r\n")
+        .filter(|_| digits > 0)
+}
+
+/// The first two copies that every sparse ext filesystem has, in groups of the default size
+/// (`ext2fs_initialize` of e2fsprogs: eight blocks for each byte of a block). The copy names the
+/// size of its blocks, so that two bytes of random data are not mistaken for one. The number of its
+/// group is ignored: revision 0 of the format has none.
+fn ext_copies(view: &View<'_, '_>) -> impl Iterator<Item = u64> {
+    const GROUPS: [u64; 2] = [1, 3];
+    let places = (0..7u32).flat_map(|log| GROUPS.map(|group| (log, group)));
+    places.filter_map(|(log, group)| {
+        let block = KIB << log;
+        let first_block = u64::from(log == 0);
+        let at = (group * 8 * block + first_block) * block;
+        let is_copy = view.le16(at + 56)? == 0xef53 && view.le32(at + 24)? == log;
+        is_copy.then_some(at)
+    })
+}
+
+/// The starts of the second and third allocation group, by the default counts of groups
+/// (`calc_default_ag_geometry` of xfsprogs' libxfs/topology.c): 2 to 32, or of the largest size.
+fn xfs_copies(view: &View<'_, '_>) -> impl Iterator<Item = u64> {
+    const BLOCK: u64 = 4 * KIB;
+    const GROUP_BLOCKS_MAX: u64 = (1 << 40) / BLOCK - 1;
+    let blocks = view.length() / BLOCK;
+    let by_count = (1..=5u32).map(|shift| blocks.div_ceil(1 << shift));
+    let groups = by_count.chain([GROUP_BLOCKS_MAX]);
+    let starts: BTreeSet<u64> = groups
+        .flat_map(|blocks| [blocks * BLOCK, 2 * blocks * BLOCK])
+        .collect();
+    starts.into_iter().filter(|at| view.holds(*at, b"XFSB"))
+}
+
+/// Windows NT 3.51 kept the copy in the middle of the volume, and ntfsfix still looks there.
+fn ntfs_copy(view: &View<'_, '_>) -> Option<u64> {
+    let middle = view.length() / SECTOR / 2 * SECTOR;
+    view.holds(middle + 3, b"NTFS    ").then_some(middle)
 }
