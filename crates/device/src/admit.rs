@@ -3,38 +3,32 @@
 //! workloads.
 
 mod ancestry;
-mod backing;
 mod contents;
 pub(crate) mod device;
 mod family;
 pub(crate) mod file;
 mod in_use;
-mod loops;
 mod names;
 mod openers;
-mod outside;
 mod permit;
-mod postgres;
-mod prerequisites;
 pub(crate) mod refusal;
 mod servers;
-mod subject;
 
-use crate::errno;
-use crate::filesystems::is_in_memory;
 use crate::held::Held;
+use crate::mounts::is_in_memory;
+use crate::naming::errno_name;
 use crate::sysroot::SysRoot;
 use ancestry::Ancestry;
+use ancestry::Outside;
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes};
-use outside::Outside;
 use permit::VisibilityGaps;
 pub use permit::{Admission, Consent, Intent, Overwriting, UnknownContent};
 pub(crate) use permit::{Grant, Permit};
-pub use prerequisites::READ_BYTES_MIN;
-pub(crate) use prerequisites::overwriting_asked;
-use prerequisites::{bytes_kept_free, judge_access, judge_filesystem_kind};
+pub use refusal::READ_BYTES_MIN;
 use refusal::RefusalReasons;
+pub(crate) use refusal::overwriting_asked;
+use refusal::{bytes_kept_free, judge_access, judge_filesystem_kind};
 use rustix::fs::{Access as Permission, StatVfsMountFlags, access, statvfs};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
@@ -154,13 +148,13 @@ fn judge_servers(
     above: &Ancestry,
     reasons: &mut RefusalReasons,
 ) {
-    postgres::judge_directory(above, reasons);
+    servers::judge_directory(above, reasons);
     let Ok(stat) = rustix::fs::fstat(directory) else {
         return;
     };
     let id = (stat.st_dev, stat.st_ino);
     if let Outside::Seen(above) = Outside::of(&SysRoot::default(), identity, id) {
-        postgres::judge_directory(&above, reasons);
+        servers::judge_directory(&above, reasons);
     }
 }
 
@@ -168,7 +162,7 @@ fn add_unknown_place(errno: Errno, reasons: &mut RefusalReasons) {
     reasons.add(
         format!(
             "its parent directories cannot be read ({}), so they may belong to a database server",
-            errno::name(errno)
+            errno_name(errno)
         ),
         match errno {
             Errno::MFILE | Errno::NFILE => "raise the limit on open files (ulimit -n)",
@@ -266,7 +260,7 @@ fn judge_scratch(
     {
         let reason = format!(
             "this user may not create files in it ({})",
-            errno::name(errno)
+            errno_name(errno)
         );
         reasons.add(reason, "Name a writable directory, or run as its owner.");
     }

@@ -2,7 +2,7 @@
 //! between two of its steps. Whatever happens, it opens what was released, or it refuses.
 
 use crate::admit::{Admission, Consent, Intent, Overwriting, admit};
-use crate::aligned::AlignedBlock;
+use crate::direct_io::AlignedBlock;
 use crate::held::proc_path;
 use crate::open::OpenTarget;
 use crate::probe::probe;

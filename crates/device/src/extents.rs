@@ -2,7 +2,7 @@
 //! unwritten. Reading them costs no disk access, so a figure that includes them is wrong. Does
 //! not judge.
 
-use crate::fiemap::{FileExtent, extents_in};
+use crate::syscalls::{FileExtent, extents_in};
 use rustix::fs::{SeekFrom, fstat, seek};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;

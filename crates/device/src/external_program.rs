@@ -1,17 +1,23 @@
 //! Runs programs, each in its own process group, which ends with diskproof. What one prints is
 //! waited for, but never longer than a deadline: a disk that hangs keeps its caller in the kernel,
 //! where no signal reaches it. Does not know what the text means.
+//!
+//! And what a process of ours and the program that started it as a guard say to each other: lines
+//! on its standard output. Such a process outlives the program and undoes what that has done.
 
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
 };
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::ffi::OsStr;
-use std::io::{self, Read as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{self, Receiver, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Where distributions put it; users who are not root often lack these in PATH.
@@ -185,6 +191,34 @@ pub fn output_of(mut command: Command, limit: Duration) -> Result<String, NoAnsw
         Ok(Err(error)) => Err(NoAnswer::Failed(error)),
         Err(_) => Err(NoAnswer::Late),
     }
+}
+
+/// A line for the program, if it still lives.
+pub fn report_line(line: &str) {
+    let line = line.replace('\n', "; ");
+    let mut out = io::stdout();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+/// What a process reports, until it has ended.
+pub fn reported_lines(process: &mut Child) -> io::Result<Receiver<String>> {
+    let (sender, lines) = channel();
+    if let Some(output) = process.stdout.take() {
+        std::thread::Builder::new().spawn(move || {
+            let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+            lines.all(|line| sender.send(line).is_ok());
+        })?;
+    }
+    Ok(lines)
+}
+
+/// Is set by every signal that asks a process to end.
+pub fn ending_signals() -> io::Result<Arc<AtomicBool>> {
+    let due = Arc::default();
+    for number in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
+        signal_hook::flag::register(number, Arc::clone(&due))?;
+    }
+    Ok(due)
 }
 
 #[cfg(test)]

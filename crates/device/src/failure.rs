@@ -1,6 +1,6 @@
 //! Why a target could not be opened or prepared, each with what to do about it.
 
-use crate::errno;
+use crate::naming::errno_name;
 use diskproof_model::target::Refusal;
 use rustix::io::Errno;
 
@@ -145,12 +145,12 @@ impl OpenError {
             Errno::MFILE | Errno::NFILE => Self::Descriptors {
                 path,
                 doing,
-                errno: errno::name(errno),
+                errno: errno_name(errno),
             },
             other => Self::System {
                 path,
                 doing,
-                errno: errno::name(other),
+                errno: errno_name(other),
             },
         }
     }
@@ -194,7 +194,7 @@ mod tests {
             assert!(
                 text.starts_with("/data: ")
                     && text.contains(part)
-                    && text.contains(&errno::name(errno)),
+                    && text.contains(&errno_name(errno)),
                 "{text}"
             );
         }

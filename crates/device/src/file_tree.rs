@@ -1,15 +1,18 @@
 //! Many small files in our own directory with a known name. Files are named by numbers, and every
 //! operation goes through the descriptor of a directory that this program made: no name given from
 //! outside can lead elsewhere. Measures nothing.
+//!
+//! What a killed test left is removed by the next one. What a test whose process the disk holds
+//! leaves is removed by a process of its own, which outlives it: the program itself with a hidden
+//! verb, which works in the directory under test.
 
 use crate::admit::Admission;
+use crate::claimed::{CLAIM, ClaimedDirectory, not_ours};
 use crate::failure::OpenError;
-use crate::file_names::{FileName, NameState, folder_name, is_file_name, text};
-use crate::files_remover::remove_leftover;
-use crate::filesystems::is_in_memory;
 use crate::kept::KeptDirectory;
-use crate::tree::Entry;
-use crate::write_back::{drop_all_caches, write_pages};
+use crate::mounts::is_in_memory;
+use crate::syscalls::{drop_all_caches, write_pages};
+use crate::tree::{Entry, count_ours, open_folder};
 use diskproof_model::files::FILES_DIRECTORY;
 use diskproof_model::target::TargetIdentity;
 use rustix::fs::{
@@ -18,9 +21,13 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use std::collections::HashSet;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// A directory with its files, made by this process. It is removed with all that this process made
 /// in it when its last user drops it, however a run ends.
@@ -234,11 +241,157 @@ impl Drop for FileTree {
     }
 }
 
+/// The hidden verb.
+pub const FILES_REMOVER_VERB: &str = "files-remover";
+/// How often it looks whether the test has ended.
+const POLL: Duration = Duration::from_millis(200);
+
+/// Starts the process that removes the files in this directory. Its own group keeps Ctrl-C of the
+/// terminal away from it.
+pub fn start_files_remover(directory: &str) -> Result<(), OpenError> {
+    let path = Path::new(directory).join(FILES_DIRECTORY);
+    let path = path.display().to_string();
+    let started = Command::new("/proc/self/exe")
+        .arg(FILES_REMOVER_VERB)
+        .current_dir(directory)
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    match started {
+        Ok(mut child) => {
+            // Closes with the last thread of this process, which may be making the directory.
+            let _ = child.stdin.take().map(IntoRawFd::into_raw_fd);
+            Ok(())
+        }
+        Err(error) => {
+            let errno = crate::naming::errno_of(&error);
+            Err(OpenError::from_errno(&path, "start its removal", errno))
+        }
+    }
+}
+
+/// Waits until its input is closed and no process uses the files of the present directory, and
+/// removes them.
+pub fn remove_files() -> ExitCode {
+    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+    let Ok(parent) = open_folder(rustix::fs::CWD, ".") else {
+        return ExitCode::FAILURE;
+    };
+    loop {
+        match remove_leftover(parent.as_fd(), FILES_DIRECTORY, FILES_DIRECTORY) {
+            Err(OpenError::InUse { .. }) => std::thread::sleep(POLL),
+            Err(_) => return ExitCode::FAILURE,
+            Ok(_) => return ExitCode::SUCCESS,
+        }
+    }
+}
+
+/// Removes the directory `name`, shown as `path`, if a killed test left it. Returns how many files
+/// it held; `None` where there is no such directory, or one without a file.
+///
+/// Everything in it is checked to be of that test before anything is removed; one strange entry
+/// keeps all of it. Every step goes through a descriptor, so that no exchange of a name leads out
+/// of the directory.
+pub(crate) fn remove_leftover(
+    parent: BorrowedFd<'_>,
+    name: &str,
+    path: &str,
+) -> Result<Option<u64>, OpenError> {
+    let Some(claimed) = ClaimedDirectory::claim_in(parent, name, path)? else {
+        return Ok(None);
+    };
+    let made = claimed.files();
+    let is_ours = |entry: &Entry<'_>| match entry.kind() {
+        FileType::Directory => entry.depth == 0 && is_folder_name(entry.name_bytes()),
+        _ => entry.depth == 1 && is_file_name(entry.name_bytes()) && made.accept(entry.stat()),
+    };
+    let (files, foreign) = count_ours(claimed.directory(), CLAIM, &is_ours).map_err(|errno| {
+        OpenError::from_errno(path, "list the remains of an earlier run", errno)
+    })?;
+    match foreign.text() {
+        Some(what) => Err(not_ours(path, &what)),
+        None => claimed.remove(&is_ours).map(|()| Some(files)),
+    }
+}
+
+const FOLDER_PREFIX: u8 = b'd';
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+/// A letter, 16 digits and the zero byte.
+const NAME_BYTES: usize = 18;
+
+/// Which of its two names a file has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NameState {
+    /// The one with which it was created.
+    First,
+    /// The one that it got by a rename.
+    Renamed,
+}
+
+/// The name of a file: its directory, a number and which of its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileName {
+    /// Index of its directory.
+    pub folder: usize,
+    /// Its number, which sorts as the name does.
+    pub number: u64,
+    /// Which of its names.
+    pub state: NameState,
+}
+
+impl FileName {
+    /// The same file after its rename.
+    pub(crate) fn renamed(self) -> Self {
+        Self {
+            state: NameState::Renamed,
+            ..self
+        }
+    }
+
+    pub(crate) fn bytes(self) -> [u8; NAME_BYTES] {
+        let mut name = [0; NAME_BYTES];
+        name[0] = match self.state {
+            NameState::First => b'a',
+            NameState::Renamed => b'b',
+        };
+        for (place, byte) in name[1..NAME_BYTES - 1].iter_mut().enumerate() {
+            *byte = DIGITS[(self.number >> (60 - 4 * place)) as usize & 15];
+        }
+        name
+    }
+}
+
+/// The name as system calls take it.
+pub(crate) fn text(name: &[u8; NAME_BYTES]) -> &CStr {
+    CStr::from_bytes_until_nul(name).expect("the last byte of a name stays zero")
+}
+
+/// The name of a directory inside.
+pub(crate) fn folder_name(index: usize) -> String {
+    format!("{}{index:07}", char::from(FOLDER_PREFIX))
+}
+
+/// Whether a directory inside may be one of ours.
+pub(crate) fn is_folder_name(name: &[u8]) -> bool {
+    matches!(name, [FOLDER_PREFIX, digits @ ..]
+        if digits.len() == 7 && digits.iter().all(u8::is_ascii_digit))
+}
+
+/// Whether a file may be one of ours.
+pub(crate) fn is_file_name(name: &[u8]) -> bool {
+    matches!(name, [b'a' | b'b', digits @ ..]
+        if digits.len() == 16 && digits.iter().all(|digit| DIGITS.contains(digit)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Intent;
+    use crate::admit;
     use crate::claimed::CLAIM;
-    use crate::{Intent, admit, probe};
+    use crate::probe;
     use std::os::unix::fs::MetadataExt as _;
     use std::path::Path;
 
@@ -569,5 +722,26 @@ mod tests {
             Err(OpenError::NotOurs { .. })
         ));
         assert!(precious.exists());
+    }
+
+    #[test]
+    fn names_sort_as_their_numbers_and_are_recognised() {
+        let of = |number| {
+            let name = FileName {
+                folder: 0,
+                number,
+                state: NameState::First,
+            };
+            text(&name.bytes()).to_owned()
+        };
+        assert_eq!(of(0x12ab).to_str(), Ok("a00000000000012ab"));
+        assert!(of(9) < of(10) && of(u64::MAX - 1) < of(u64::MAX));
+        assert!(is_file_name(of(7).as_bytes()) && is_folder_name(folder_name(3).as_bytes()));
+        for wrong in ["", "a", "a12", "c0000000000000000", "a000000000000000G"] {
+            assert!(!is_file_name(wrong.as_bytes()), "{wrong}");
+        }
+        for wrong in ["", "d", "d00000001", "d000000x", "e0000001"] {
+            assert!(!is_folder_name(wrong.as_bytes()), "{wrong}");
+        }
     }
 }

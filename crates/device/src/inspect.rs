@@ -1,9 +1,8 @@
 //! Reads the ends of a device or file for the gate. Bypasses the page cache of a device, because
 //! each node of a disk has its own cache. Opens for reading only; judges nothing.
 
-use crate::aligned::AlignedBlock;
+use crate::direct_io::{AlignedBlock, clear_flags, is_direct};
 use crate::failure::{OpenError, open_failed};
-use crate::file_flags::{clear, is_direct};
 use crate::held::{Held, changed};
 use crate::naming::device_number;
 use crate::signatures::{Image, ScanResult, Slice, scan, scan_around, scan_device};
@@ -148,7 +147,7 @@ pub(crate) fn read_block(fd: BorrowedFd<'_>, offset: u64, length: usize) -> Resu
             Ok(read) => filled += read,
             Err(Errno::INTR) => {}
             // The last block of a device whose size is no multiple of its sectors.
-            Err(Errno::INVAL) if is_direct(fd) => clear(fd, OFlags::DIRECT)?,
+            Err(Errno::INVAL) if is_direct(fd) => clear_flags(fd, OFlags::DIRECT)?,
             Err(errno) => return Err(errno),
         }
     }

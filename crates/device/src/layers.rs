@@ -2,8 +2,7 @@
 //! sysfs. Opens no device.
 
 use crate::disk::{describe, kind_of};
-use crate::filesystems::MEMORY_FILESYSTEMS;
-use crate::mounts::{MountEntry, holding};
+use crate::mounts::{MEMORY_FILESYSTEMS, MountEntry, holding};
 use crate::naming::device_number;
 use crate::sysroot::{SysRoot, devices_in, list, read_text};
 use diskproof_model::target::{Layer, LayerKind};

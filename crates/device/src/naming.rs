@@ -1,6 +1,8 @@
-//! How Linux names block devices: by number and by node. Reads nothing.
+//! How Linux names block devices: by number and by node, and errors. Reads
+//! nothing.
 
 use rustix::fs::{major, minor};
+use rustix::io::Errno;
 
 /// `major:minor`.
 pub(crate) fn device_number(number: u64) -> String {
@@ -11,4 +13,14 @@ pub(crate) fn device_number(number: u64) -> String {
 /// mark for a slash.
 pub(crate) fn node(name: &str) -> String {
     format!("/dev/{}", name.replace('!', "/"))
+}
+
+/// `EINVAL` for 22, and so on.
+pub(crate) fn errno_name(errno: Errno) -> String {
+    diskproof_model::errno::name(errno.raw_os_error())
+}
+
+/// The error number of a standard library error; EIO where it carries none.
+pub(crate) fn errno_of(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

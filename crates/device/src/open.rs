@@ -3,15 +3,13 @@
 //! [`OpenTarget::fd`].
 
 use crate::admit::{Admission, Grant, Permit, UnknownContent, judge_open_directory};
-use crate::aligned::AlignedBlock;
-use crate::errno;
+use crate::direct_io::{AlignedBlock, clear_flags};
 use crate::extents;
 use crate::failure::{OpenError, open_failed};
-use crate::file_flags;
-use crate::held::{Held, changed};
+use crate::held::{Held, changed, reopen};
+use crate::naming::errno_name;
 use crate::own_mark;
 use crate::released::{self, Released};
-use crate::reopen::{Reopened, reopen};
 use crate::scratch;
 use crate::wipe;
 use diskproof_model::measurement::CacheUse;
@@ -205,10 +203,13 @@ impl OpenTarget {
     /// gate, which has said yes to this very file or device. What is written through either shows
     /// in both; how far a scratch file is written is noted as it is now.
     pub fn reopen(&self) -> Result<Self, OpenError> {
-        let Reopened { fd, first } = reopen(self.fd(), OFlags::empty(), &self.identity.path)?;
+        let fd = reopen(self.fd(), OFlags::empty(), &self.identity.path)?;
         let (identity, content) = (self.identity.clone(), self.content.clone());
+        // It holds the claim on a device (O_EXCL belongs to the description that opened with it)
+        // and the lock: both last as long as any other description of ours.
+        let first = self.first.as_ref().unwrap_or(&self.fd);
         Ok(Self {
-            first: Some(Arc::new(first)),
+            first: Some(Arc::clone(first)),
             ..Self::new(Arc::new(fd), identity, content, self.direct)
         })
     }
@@ -226,7 +227,7 @@ impl OpenTarget {
             WriteDurability::Data => O_DSYNC,
             WriteDurability::File => OFlags::SYNC,
         };
-        let fd = reopen(self.fd(), extra, &self.identity.path)?.fd;
+        let fd = reopen(self.fd(), extra, &self.identity.path)?;
         let flags = fcntl_getfl(&self.fd);
         flags
             .and_then(|flags| fcntl_setfl(&fd, flags))
@@ -441,7 +442,7 @@ impl OpenTarget {
                 let bytes = self.direct.alignment_bytes;
                 format!(
                     "{who} accepts O_DIRECT, but refuses a request of {bytes} bytes: {}",
-                    errno::name(errno)
+                    errno_name(errno)
                 )
             }),
         };
@@ -465,7 +466,7 @@ impl OpenTarget {
         match result {
             Ok(()) => Ok(None),
             Err(e @ (Errno::INVAL | Errno::OPNOTSUPP)) if wanted.contains(OFlags::DIRECT) => {
-                Ok(Some(errno::name(e)))
+                Ok(Some(errno_name(e)))
             }
             Err(e) => Err(failed(e)),
         }
@@ -553,7 +554,7 @@ fn open_existing(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
         let what = format!("its size changed from {before} to {size} bytes");
         return Err(changed(&identity.path, &what));
     }
-    file_flags::clear(&fd, OFlags::NONBLOCK)
+    clear_flags(&fd, OFlags::NONBLOCK)
         .map_err(|e| OpenError::from_errno(&identity.path, "set its file flags", e))?;
     Ok(fd)
 }

@@ -2,10 +2,9 @@
 //! it works where opening is forbidden. Judges nothing: that is admit.rs.
 
 use crate::disk;
-use crate::errno;
 use crate::layers::{self, Stack};
 use crate::mounts::{self, MountEntry, holding};
-use crate::naming::device_number;
+use crate::naming::{device_number, errno_name, errno_of};
 use crate::steps::{self, GateStep};
 use crate::sysroot::SysRoot;
 use diskproof_model::target::{Filesystem, TargetIdentity, TargetKind};
@@ -131,7 +130,7 @@ fn probe_in(root: &SysRoot, path: &Path) -> Result<TargetIdentity, ProbeError> {
     steps::before(GateStep::Probe);
     let resolved = path
         .canonicalize()
-        .map_err(|error| explain(path, errno::of(&error)))?;
+        .map_err(|error| explain(path, errno_of(&error)))?;
     let text = resolved
         .to_str()
         .ok_or_else(|| ProbeError::NotUtf8 {
@@ -317,7 +316,7 @@ fn explain(path: &Path, errno: Errno) -> ProbeError {
         },
         other => ProbeError::System {
             path: asked,
-            errno: errno::name(other),
+            errno: errno_name(other),
         },
     }
 }

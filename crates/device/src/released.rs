@@ -4,12 +4,12 @@
 
 use crate::admit::refusal::RefusalReasons;
 use crate::admit::{Consent, Permit, device, file, overwriting_asked};
+use crate::direct_io::clear_flags;
 use crate::failure::{OpenError, open_failed};
-use crate::file_flags;
 use crate::held::{Held, changed};
 use crate::inspect::{Inspector, RetryPolicy, open_claiming};
-use crate::lease::{Writers, writers_beside};
 use crate::naming::{device_number, node};
+use crate::syscalls::{Writers, writers_beside};
 use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::{FlockOperation, OFlags, SeekFrom, fcntl_getfl, fcntl_setfl, flock, fstat, seek};
@@ -204,7 +204,7 @@ fn lock(fd: &OwnedFd, reasons: &mut RefusalReasons) {
                 );
             }
             Err(errno) => {
-                let errno = crate::errno::name(errno);
+                let errno = crate::naming::errno_name(errno);
                 return reasons.add(format!("it cannot be locked ({errno})"), "see dmesg");
             }
         }
@@ -223,7 +223,7 @@ fn open_file(
     let stat = fstat(&fd)
         .map_err(|errno| OpenError::from_errno(&identity.path, "read its metadata", errno))?;
     check_size(identity, stat.st_size.unsigned_abs())?;
-    file_flags::clear(&fd, OFlags::NONBLOCK)
+    clear_flags(&fd, OFlags::NONBLOCK)
         .map_err(|errno| OpenError::from_errno(&identity.path, "set its file flags", errno))?;
     lock(&fd, reasons);
     let opened = (fd.as_fd(), consent.overwriting);

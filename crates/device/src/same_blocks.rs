@@ -2,17 +2,16 @@
 //! partition, the offset of a loop device, the table of device mapper. Reads some of them on both
 //! sides and compares their content, because a wrong map would compare different blocks.
 
-mod dm_table;
-mod segments;
+mod block_map;
 
-use crate::fiemap::extents_in;
 use crate::inspect::read_block;
 use crate::open::OpenTarget;
+use crate::syscalls::extents_in;
 use crate::sysroot::{SysRoot, read_number, read_text};
+use block_map::{BlockMap, Segment, UNIT_BYTES, compose, longest, map_mapped};
 use diskproof_model::layers::{BlockMatch, LayerPlace, PlannedLayer};
 use diskproof_model::target::LayerKind;
 use diskproof_model::units::SECTOR_BYTES;
-use segments::{BlockMap, Segment, UNIT_BYTES, compose, longest};
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
@@ -244,7 +243,7 @@ fn map_below(
         }
         Some(LayerKind::DeviceMapper) => {
             let number = read_text(&sysfs_directory(root, lower).join("dev"));
-            dm_table::map_below(read_text(&at.join("dm/name")), number)
+            map_mapped(read_text(&at.join("dm/name")), number)
         }
         Some(LayerKind::Md) if read_text(&at.join("md/level")).as_deref() == Some("raid1") => {
             let member = at.join(format!("md/dev-{}", kernel_name(lower)));

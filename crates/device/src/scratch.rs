@@ -3,7 +3,7 @@
 
 use crate::admit::Permit;
 use crate::failure::OpenError;
-use crate::signals::SignalsHeld;
+use crate::syscalls::SignalsHeld;
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, ftruncate, openat, unlinkat};
 use rustix::io::Errno;
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -2,9 +2,8 @@
 //! again first, and writes nothing where it recognises a format.
 
 use crate::admit::device::inspect;
-use crate::aligned::AlignedBlock;
+use crate::direct_io::{AlignedBlock, clear_flags, is_direct};
 use crate::failure::OpenError;
-use crate::file_flags::{clear, is_direct};
 use crate::held::changed;
 use crate::inspect::Inspector;
 use diskproof_model::target::TargetIdentity;
@@ -43,7 +42,7 @@ fn write_zeros(fd: BorrowedFd<'_>, at: u64, length: u64) -> Result<u64, Errno> {
         Ok(written) => Ok(written as u64),
         Err(Errno::INTR) => Ok(0),
         // The last block of a device whose size is no multiple of its sectors.
-        Err(Errno::INVAL) if is_direct(fd) => clear(fd, OFlags::DIRECT).map(|()| 0),
+        Err(Errno::INVAL) if is_direct(fd) => clear_flags(fd, OFlags::DIRECT).map(|()| 0),
         Err(errno) => Err(errno),
     }
 }

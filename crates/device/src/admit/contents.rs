@@ -3,8 +3,7 @@
 
 use super::permit::UnknownContent;
 use super::refusal::RefusalReasons;
-use crate::errno;
-use crate::naming::node;
+use crate::naming::{errno_name, node};
 use crate::signatures::{Clearing, ScanResult, Signature, Slice, SliceName, Unknown};
 use diskproof_model::shell::quoted;
 use diskproof_model::units::{counted, format_bytes};
@@ -153,7 +152,7 @@ fn judge_unreadable(found: &ScanResult, reasons: &mut RefusalReasons) {
     if let Some(first) = found.unreadable.first() {
         let why = first
             .errno
-            .map_or_else(|| "it ends too early".to_owned(), errno::name);
+            .map_or_else(|| "it ends too early".to_owned(), errno_name);
         let places = found.unreadable.len();
         reasons.add(
             format!(

@@ -2,15 +2,17 @@
 //! it holds no signature and no unknown data. Reads the device's ends; writes nothing. A check that
 //! fails to run is a reason to refuse.
 
-use super::backing::{self, FoundAbove};
-use super::contents;
-use super::family::DeviceFamily;
+use super::ancestry::Ancestry;
+use super::contents::{self, Shown};
+use super::family::{BackingFile, DeviceFamily, Subject};
+use super::file::judge_names;
 use super::in_use;
 use super::names::{disk_of, names};
 use super::permit::{Consent, VisibilityGaps};
-use super::prerequisites::{READ_BYTES_MIN, judge_access};
-use super::refusal::RefusalReasons;
-use super::subject::Subject;
+use super::refusal::{READ_BYTES_MIN, RefusalReasons, judge_access};
+use super::servers;
+use crate::failure::{OpenError, open_failed};
+use crate::held::{Held, changed};
 use crate::inspect::{Claim, Inspector, RetryPolicy};
 use crate::layers;
 use crate::signatures::ScanResult;
@@ -19,7 +21,7 @@ use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
-use rustix::fs::Access as Permission;
+use rustix::fs::{Access as Permission, OFlags, fstat};
 use std::os::fd::AsFd;
 
 /// Everything that speaks against destroying it, before it is opened for writing.
@@ -242,11 +244,7 @@ fn judge_contents(
     } else {
         None
     };
-    let above = FoundAbove {
-        target: &found,
-        whole: whole.as_ref(),
-    };
-    backing::judge(family, &above, reasons);
+    judge_backing(family, &found, whole.as_ref(), reasons);
 }
 
 /// A member of a RAID of the firmware, say, shows the partitions of the volume as its own. Returns
@@ -268,4 +266,85 @@ fn judge_disk_around(family: &DeviceFamily, reasons: &mut RefusalReasons) -> Opt
             None
         }
     }
+}
+
+/// Judges every file and device behind the target. Marks that the target shows, or the whole disk
+/// around it, are judged there: a partition may be overwritten while its neighbours hold data.
+fn judge_backing(
+    family: &DeviceFamily,
+    target: &ScanResult,
+    whole: Option<&ScanResult>,
+    reasons: &mut RefusalReasons,
+) {
+    // Placed in a backing store in which the target begins at byte `start`. The whole disk begins
+    // where its partition does, less the partition's own start.
+    let placed = |start: u64| -> Vec<Shown<'_>> {
+        let target = Shown {
+            found: target,
+            start,
+        };
+        let whole = whole.map(|found| Shown {
+            found,
+            start: start.saturating_sub(family.target_start()),
+        });
+        std::iter::once(target).chain(whole).collect()
+    };
+    for file in &family.backing_files {
+        let shown = placed(file.start);
+        if let Err(error) = judge_file(file, &shown, reasons) {
+            add_uninspected(file, &error.to_string(), reasons);
+        }
+    }
+    for device in &family.backing_devices {
+        let node = device.member.node();
+        match Inspector::of_relative(&node, &device.member.device) {
+            Ok(inspector) => {
+                let behind = inspector.scan(device.size_bytes, &[]);
+                let shown = placed(device.start);
+                contents::judge_behind(&node, &behind, &shown, reasons);
+            }
+            Err(error) => reasons.add(
+                format!("{node}, which lies behind it, cannot be inspected: {error}"),
+                "solve this first; diskproof writes only to targets that it can inspect",
+            ),
+        }
+    }
+}
+
+fn judge_file(
+    file: &BackingFile,
+    shown: &[Shown<'_>],
+    reasons: &mut RefusalReasons,
+) -> Result<(), OpenError> {
+    let path = file.path.display().to_string();
+    let Some(id) = file.id else {
+        add_uninspected(file, "it has no name here", reasons);
+        return Ok(());
+    };
+    let failed = |errno| open_failed(&path, errno);
+    let held = Held::at(&file.path).map_err(failed)?;
+    if held.id() != id {
+        return Err(changed(&path, "something else replaced it"));
+    }
+    let above = Ancestry::of_file(&path, id)?;
+    servers::judge_file(&above, reasons);
+    let fd = held
+        .reopen(OFlags::RDONLY | OFlags::NONBLOCK)
+        .map_err(failed)?;
+    let stat = fstat(&fd).map_err(failed)?;
+    judge_names(stat.st_nlink, reasons);
+    let behind = Inspector::through(fd.as_fd()).scan(stat.st_size.unsigned_abs(), &[]);
+    contents::judge_behind(&path, &behind, shown, reasons);
+    Ok(())
+}
+
+fn add_uninspected(file: &BackingFile, why: &str, reasons: &mut RefusalReasons) {
+    reasons.add(
+        format!(
+            "the file behind {} ({}) cannot be inspected: {why}",
+            file.above,
+            file.path.display()
+        ),
+        "run where that file can be read, or recreate the loop device on a file that has a name",
+    );
 }

@@ -1,12 +1,13 @@
 //! A block device and every other device that shares its blocks: its partitions, the disk that it
 //! is a part of, partitions that overlap it, other paths to the same disk, what lies behind a loop
-//! device. Reads sysfs only; judges nothing.
+//! device. And whether a path, a descriptor or a device number belongs to what must not be in use.
+//! Reads sysfs only; judges nothing, and does not look for users.
 
 use super::names::wwid_of;
 use crate::disk::size_bytes;
-use crate::loop_file;
 use crate::naming::{device_number, node};
 use crate::signatures::{Slice, SliceName};
+use crate::syscalls::file_behind_loop;
 use crate::sysroot::{SysRoot, list, read_number, read_text};
 use diskproof_model::units::SECTOR_BYTES;
 use rustix::fs::{FileType, Stat, stat};
@@ -213,8 +214,7 @@ impl DeviceFamily {
 /// Whether what now has the path is what the loop device was set up with; yes where its driver does
 /// not say.
 fn is_behind(above: &Member, stat: &Stat) -> bool {
-    loop_file::behind(&above.node(), &above.device)
-        .is_none_or(|id| id == (stat.st_dev, stat.st_ino))
+    file_behind_loop(&above.node(), &above.device).is_none_or(|id| id == (stat.st_dev, stat.st_ino))
 }
 
 /// The file or device behind a loop device.
@@ -255,6 +255,86 @@ fn slice(partition: &Member) -> Option<Slice> {
         start: bytes("start")?,
         length: bytes("size")?,
     })
+}
+
+/// What must not be in use.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Subject<'a> {
+    /// A block device with all its relatives.
+    Device(&'a DeviceFamily),
+    /// A regular file.
+    File {
+        /// Its path.
+        path: &'a str,
+        /// Device and inode.
+        id: (u64, u64),
+    },
+}
+
+impl Subject<'_> {
+    /// The name by which what `path` names belongs to the subject: the target itself, a partition,
+    /// the file behind a loop device.
+    pub(super) fn owns_path(&self, path: &Path) -> Option<String> {
+        self.owns(&Node::from(&stat(path).ok()?))
+    }
+
+    /// The same for what was looked at already.
+    pub(super) fn owns(&self, node: &Node) -> Option<String> {
+        match self {
+            Self::Device(family) if node.is_block => {
+                family.member(&device_number(node.device)).map(Member::node)
+            }
+            Self::Device(family) => {
+                let mut files = family.backing_files.iter();
+                let behind = files.find(|file| file.id == Some(node.id));
+                behind.map(|file| file.path.display().to_string())
+            }
+            Self::File { path, id } => {
+                (!node.is_block && *id == node.id).then(|| (*path).to_owned())
+            }
+        }
+    }
+
+    pub(super) fn owns_device(&self, device: &str) -> Option<String> {
+        match self {
+            Self::Device(family) => family.member(device).map(Member::node),
+            Self::File { .. } => None,
+        }
+    }
+
+    /// For paths that cannot be looked at from here: by the last part of their name.
+    pub(super) fn owns_node_name(&self, path: &Path) -> Option<String> {
+        let name = path.strip_prefix("/dev").ok()?.to_str()?.replace('/', "!");
+        match self {
+            Self::Device(family) => family
+                .members
+                .iter()
+                .find(|member| member.name == name)
+                .map(Member::node),
+            Self::File { .. } => None,
+        }
+    }
+}
+
+/// What a path or a descriptor leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Node {
+    pub(super) is_block: bool,
+    /// Number of the device that it is.
+    pub(super) device: u64,
+    /// Device that it lies on, and its inode.
+    pub(super) id: (u64, u64),
+}
+
+impl From<&Stat> for Node {
+    fn from(stat: &Stat) -> Self {
+        let is_block = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
+        Self {
+            is_block,
+            device: stat.st_rdev,
+            id: (stat.st_dev, stat.st_ino),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,17 +1,15 @@
 //! Whether an existing file may be overwritten: the user released it, nothing uses it, it belongs
 //! to no server, and it is no image of anything. Reads its ends; writes nothing.
 
-use super::ancestry::Ancestry;
+use super::ancestry::{Ancestry, Outside, judge_mounted_file};
 use super::contents;
+use super::family::Subject;
 use super::in_use;
-use super::outside::{Outside, judge_mounted_file};
 use super::permit::{Overwriting, VisibilityGaps};
-use super::prerequisites::{
-    READ_BYTES_MIN, bytes_kept_free, judge_filesystem_kind, judge_held_access,
+use super::refusal::{
+    READ_BYTES_MIN, RefusalReasons, bytes_kept_free, judge_filesystem_kind, judge_held_access,
 };
-use super::refusal::RefusalReasons;
 use super::servers;
-use super::subject::Subject;
 use crate::failure::{OpenError, open_failed};
 use crate::held::{Held, changed};
 use crate::inspect::Inspector;

@@ -1,9 +1,9 @@
 //! Which processes hold something open or have it mapped into memory, from /proc/PID/fd,
 //! /proc/PID/task/*/fd and /proc/PID/maps. Does not know what follows.
 
-use super::subject::{Node, Subject};
-use crate::descriptors::tables;
-use crate::sysroot::{SysRoot, read_text};
+use super::family::{Node, Subject};
+use crate::syscalls::share_table;
+use crate::sysroot::{SysRoot, list, read_text};
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statx};
 use rustix::io::Errno;
 use std::collections::HashSet;
@@ -167,9 +167,37 @@ impl<'a> Mapping<'a> {
     }
 }
 
+/// The directories that show all descriptors of a process, its own first; `process` is its
+/// directory in /proc.
+fn tables(process: &Path, pid: u32) -> Vec<PathBuf> {
+    let mut owners = vec![pid];
+    let tasks = process.join("task");
+    let threads = list(&tasks);
+    for thread in threads
+        .iter()
+        .filter_map(|name| name.parse::<u32>().ok())
+        .filter(|thread| *thread != pid)
+    {
+        // Where the kernel cannot compare (no CONFIG_KCMP), all threads are taken to share, as all
+        // but a few programs have it.
+        if !owners.iter().any(|owner| share_table(*owner, thread)) {
+            owners.push(thread);
+        }
+    }
+    let directory = |owner: &u32| {
+        if *owner == pid {
+            process.join("fd")
+        } else {
+            tasks.join(owner.to_string()).join("fd")
+        }
+    };
+    owners.iter().map(directory).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::mpsc::channel;
 
     #[test]
     fn mappings_of_files_and_devices_are_read() {
@@ -235,5 +263,29 @@ mod tests {
             "another file of this name, in another namespace or of another time"
         );
         assert!(!is_mapped((0, 0x2a), told.stx_ino, "/elsewhere"));
+    }
+
+    #[test]
+    #[allow(unsafe_code)]
+    fn a_thread_that_left_the_table_has_one_of_its_own() {
+        let (tell, told) = channel();
+        let (end, ended) = channel::<()>();
+        let thread = std::thread::spawn(move || {
+            // SAFETY: unshare takes a number; the thread opens and closes nothing that others know
+            // of.
+            let (left, own) = unsafe { (libc::unshare(libc::CLONE_FILES), libc::gettid()) };
+            tell.send((left, own)).unwrap();
+            let _ = ended.recv();
+        });
+        let (left, own) = told.recv().unwrap();
+        assert_eq!(left, 0);
+        let found = tables(Path::new("/proc/self"), std::process::id());
+        assert_eq!(found[0], Path::new("/proc/self/fd"));
+        assert!(
+            found.contains(&PathBuf::from(format!("/proc/self/task/{own}/fd"))),
+            "{found:?}"
+        );
+        drop(end);
+        thread.join().unwrap();
     }
 }

@@ -1,10 +1,11 @@
-//! Directories of database servers, recognised by the names in them; postgres.rs knows those of
-//! PostgreSQL. Only for files to overwrite: a scratch file in such a directory has no name and does
-//! no harm. Reads names only.
+//! Directories of database servers, recognised by the names in them: never a target. A foreign file
+//! may keep a PostgreSQL server from starting, a full pg_wal stops it, and its own files are its
+//! data. In a directory of another server a scratch file has no name and does no harm, so that
+//! those count only for files to overwrite. Reads names and metadata only.
 
 use super::ancestry::Ancestry;
-use super::postgres;
 use super::refusal::RefusalReasons;
+use std::path::Path;
 
 /// Whose, and files that stand together at the top of every data directory of that server.
 const SERVERS: [(&str, &[&str]); 11] = [
@@ -23,7 +24,9 @@ const SERVERS: [(&str, &[&str]); 11] = [
 
 /// Refuses every file in such a directory, at any depth.
 pub(super) fn judge_file(above: &Ancestry, reasons: &mut RefusalReasons) {
-    postgres::judge_file(above, reasons);
+    // Stricter than for a directory, because PG_VERSION stands in every directory that holds
+    // tables.
+    judge_postgres(above, &["PG_VERSION"], reasons);
     for directory in &above.nearest_first {
         for (whose, names) in SERVERS {
             if names.iter().all(|name| directory.holds(name)) {
@@ -38,6 +41,68 @@ pub(super) fn judge_file(above: &Ancestry, reasons: &mut RefusalReasons) {
             }
         }
     }
+}
+
+/// Directory entries read in search of WAL segments: nearly all entries of a pg_wal are some, and a
+/// directory of millions must not take seconds.
+const ENTRIES_MAX: usize = 10_000;
+const OTHER_DIRECTORY: &str = "Name another directory on the same filesystem.";
+
+/// For a scratch file in a directory.
+pub(super) fn judge_directory(directory: &Ancestry, reasons: &mut RefusalReasons) {
+    judge_postgres(directory, &["PG_VERSION", "global/pg_control"], reasons);
+}
+
+/// `marks` stand together in a data directory.
+fn judge_postgres(above: &Ancestry, marks: &[&str], reasons: &mut RefusalReasons) {
+    let mut all = above.nearest_first.iter();
+    if let Some(data) = all.find(|at| marks.iter().all(|mark| at.holds(mark))) {
+        add(&data.path, "is a PostgreSQL data directory", reasons);
+    }
+    let Some(nearest) = above.nearest_first.first() else {
+        return;
+    };
+    let mut all = above.nearest_first.iter();
+    if let Some(space) = all.find(|at| at.name().is_some_and(is_tablespace_name)) {
+        add(&space.path, "belongs to a PostgreSQL tablespace", reasons);
+    }
+    let names = nearest.names(ENTRIES_MAX);
+    if names.iter().any(|name| is_tablespace_name(name)) {
+        let what = "is the location of a PostgreSQL tablespace";
+        add(&nearest.path, what, reasons);
+    }
+    // The server keeps its own directories in pg_wal, wherever that is.
+    let is_inside_wal = matches!(nearest.name(), Some("archive_status" | "summaries"));
+    let outer = above.nearest_first.get(1).filter(|_| is_inside_wal);
+    for directory in [Some(nearest), outer].into_iter().flatten() {
+        let names = directory.names(ENTRIES_MAX);
+        if names.iter().any(|name| is_wal_segment_name(name)) {
+            let what = "contains files named like PostgreSQL's WAL segments";
+            return add(&directory.path, what, reasons);
+        }
+    }
+}
+
+fn add(directory: &Path, what: &str, reasons: &mut RefusalReasons) {
+    reasons.add(format!("{} {what}", directory.display()), OTHER_DIRECTORY);
+}
+
+/// `PG_16_202307071`: the server's own directory within a tablespace, reached by a symlink from the
+/// data directory.
+fn is_tablespace_name(name: &str) -> bool {
+    let digits =
+        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    name.strip_prefix("PG_")
+        .and_then(|rest| rest.split_once('_'))
+        .is_some_and(|(version, catalog)| digits(version) && digits(catalog))
+}
+
+/// pg_wal can be a symlink to anywhere; its segments are named by 24 hexadecimal digits.
+fn is_wal_segment_name(name: &str) -> bool {
+    name.len() == 24
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b))
 }
 
 #[cfg(test)]
@@ -69,5 +134,52 @@ mod tests {
                 std::fs::remove_file(place.path().join("data").join(name)).unwrap();
             }
         }
+    }
+
+    #[test]
+    fn wal_names_differ_from_others() {
+        assert!(is_wal_segment_name("000000010000000000000001"));
+        for name in [
+            "00000001000000000000000",
+            "00000001.history",
+            "00000001000000000000000g",
+            "000000010000000000000001.partial",
+        ] {
+            assert!(!is_wal_segment_name(name), "{name}");
+        }
+        assert!(
+            is_tablespace_name("PG_9.6_201608131")
+                && !is_tablespace_name("PG_VERSION")
+                && !is_tablespace_name("PG__")
+        );
+    }
+
+    #[test]
+    fn files_of_a_server_are_kept_out_of_at_every_depth() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        for made in [
+            "data/base/5",
+            "moved_wal",
+            "space/PG_17_202406281/5",
+            "beside",
+        ] {
+            std::fs::create_dir_all(place.path().join(made)).unwrap();
+        }
+        std::fs::write(place.path().join("data/base/5/PG_VERSION"), "17\n").unwrap();
+        std::fs::write(place.path().join("moved_wal/0000000100000000000000A1"), "").unwrap();
+        let refused = |file: &str| {
+            let mut reasons = RefusalReasons::default();
+            let path = place.path().join(file);
+            judge_file(&above(path.parent().unwrap()), &mut reasons);
+            !reasons.is_empty()
+        };
+        std::fs::create_dir(place.path().join("moved_wal/archive_status")).unwrap();
+        assert!(refused("moved_wal/archive_status/x") && refused("space/file") && !refused("file"));
+        assert!(
+            refused("data/base/5/16384")
+                && refused("moved_wal/0000000100000000000000A1")
+                && refused("space/PG_17_202406281/5/1")
+        );
+        assert!(!refused("beside/file") && !refused("data/base/file"));
     }
 }

@@ -1,7 +1,6 @@
 //! Recorded answers of real disks (see tests/fixtures/health/README.md), answers as smartctl words
 //! them, and programs that misbehave.
 
-use super::answer::{Answer, read_answer};
 use super::*;
 use crate::disk::bare_layer;
 use crate::external_program::find_program;
@@ -22,15 +21,15 @@ fn recorded(name: &str) -> String {
 
 fn health(name: &str) -> DiskHealth {
     match read_answer(&recorded(name), "/dev/sdx") {
-        Answer::Health(health) => *health,
-        Answer::Nothing(why) => panic!("{name}: {why}"),
+        Ok(health) => health,
+        Err(why) => panic!("{name}: {why}"),
     }
 }
 
 fn nothing(text: &str) -> String {
     match read_answer(text, "/dev/sdx") {
-        Answer::Nothing(why) => why,
-        Answer::Health(health) => panic!("{health:?}"),
+        Err(why) => why,
+        Ok(health) => panic!("{health:?}"),
     }
 }
 
@@ -137,7 +136,7 @@ fn flash_on_sata_tells_wear_under_many_names() {
         "its LBAs are no sectors"
     );
     let text = recorded("ata-ssd-other-units").replace("Host_Writes_32MiB", "Unknown_Attribute");
-    let Answer::Health(dell) = read_answer(&text, "/dev/sdx") else {
+    let Ok(dell) = read_answer(&text, "/dev/sdx") else {
         panic!()
     };
     assert_eq!(
@@ -181,7 +180,7 @@ fn heat_alone_is_no_verdict() {
     document["smart_status"]["passed"] = false.into();
     document["nvme_composite_temperature_threshold"] =
         serde_json::json!({ "warning": 70, "critical": 85 });
-    let Answer::Health(seen) = read_answer(&document.to_string(), "/dev/sdx") else {
+    let Ok(seen) = read_answer(&document.to_string(), "/dev/sdx") else {
         panic!()
     };
     assert_eq!(
@@ -213,7 +212,7 @@ fn self_tests_of_nvme_and_scsi() {
             entry("Extended", 7, "Completed: failed segments", 100),
         ],
     });
-    let Answer::Health(seen) = read_answer(&document.to_string(), "/dev/sdx") else {
+    let Ok(seen) = read_answer(&document.to_string(), "/dev/sdx") else {
         panic!()
     };
     assert_eq!(
@@ -231,7 +230,7 @@ fn self_tests_of_nvme_and_scsi() {
     };
     document["scsi_self_test_0"] = entry(0, "Completed", 22_000);
     document["scsi_self_test_1"] = entry(4, "Completed, segment failed", 21_000);
-    let Answer::Health(seen) = read_answer(&document.to_string(), "/dev/sdx") else {
+    let Ok(seen) = read_answer(&document.to_string(), "/dev/sdx") else {
         panic!()
     };
     assert_eq!(
@@ -239,7 +238,7 @@ fn self_tests_of_nvme_and_scsi() {
         self_test("Background short: Completed", true, 22_000)
     );
     document["scsi_self_test_0"] = entry(15, "Self test in progress ...", 0);
-    let Answer::Health(seen) = read_answer(&document.to_string(), "/dev/sdx") else {
+    let Ok(seen) = read_answer(&document.to_string(), "/dev/sdx") else {
         panic!()
     };
     assert_eq!(seen.self_test.unwrap().remaining_percent, Some(100));
@@ -280,7 +279,7 @@ fn scsi_disks() {
         "passed": false,
         "scsi": { "asc": 0x5d, "ascq": 0x10, "ie_string": text },
     });
-    let Answer::Health(seen) = read_answer(&document.to_string(), "/dev/sdx") else {
+    let Ok(seen) = read_answer(&document.to_string(), "/dev/sdx") else {
         panic!()
     };
     assert_eq!(
@@ -289,7 +288,7 @@ fn scsi_disks() {
     );
     document["smart_status"]["scsi"]["asc"] = 0x0b.into();
     document["smart_status"]["scsi"]["ascq"] = 1.into();
-    let Answer::Health(seen) = read_answer(&document.to_string(), "/dev/sdx") else {
+    let Ok(seen) = read_answer(&document.to_string(), "/dev/sdx") else {
         panic!()
     };
     assert_eq!(
@@ -589,7 +588,7 @@ fn values_that_cannot_be_true_are_unknown() {
             },
             "nvme_self_test_log": { "table": [{ "power_on_hours": hours }] },
         });
-        let Answer::Health(health) = read_answer(&document.to_string(), "/dev/sdx") else {
+        let Ok(health) = read_answer(&document.to_string(), "/dev/sdx") else {
             panic!()
         };
         let test = health.self_test.and_then(|test| test.hours);
@@ -614,8 +613,8 @@ fn values_that_cannot_be_true_are_unknown() {
         let document =
             serde_json::json!({ "rotation_rate": rpm, "smart_status": { "passed": true } });
         match read_answer(&document.to_string(), "/dev/sdx") {
-            Answer::Health(health) => health.rotation_rpm,
-            Answer::Nothing(_) => None,
+            Ok(health) => health.rotation_rpm,
+            Err(_) => None,
         }
     };
     assert_eq!((spins(15_000), spins(65_535)), (Some(15_000), None));

@@ -1,7 +1,6 @@
 //! Tools that behave as the real ones do, on a state file, and what they print word for word.
 
-use super::switch::tool_of;
-use super::tool::CacheTool;
+use super::{CacheTool, tool_of};
 use crate::disk::bare_layer;
 use diskproof_model::target::{LayerKind, Link, WriteCache};
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,5 +1,9 @@
-//! A block of memory at an address that suits direct I/O on every device. Does not know what is in
-//! it.
+//! What direct I/O needs: memory at an address that suits every device, and the flags of an open
+//! file description that can change (F_SETFL of fcntl(2)).
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
+use std::os::fd::AsFd;
 
 /// Every device takes memory that is aligned to a page; the engine's buffers have the same.
 pub(crate) const MEMORY_ALIGNMENT: usize = 4096;
@@ -25,6 +29,16 @@ impl AlignedBlock {
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..self.start + self.length]
     }
+}
+
+/// Takes flags away, and leaves the others.
+pub(crate) fn clear_flags(fd: impl AsFd, flags: OFlags) -> Result<(), Errno> {
+    fcntl_setfl(&fd, fcntl_getfl(&fd)?.difference(flags))
+}
+
+/// Whether it bypasses the page cache.
+pub(crate) fn is_direct(fd: impl AsFd) -> bool {
+    fcntl_getfl(fd).is_ok_and(|flags| flags.contains(OFlags::DIRECT))
 }
 
 #[cfg(test)]

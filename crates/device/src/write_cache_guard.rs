@@ -2,9 +2,8 @@
 //! happens however the program ends, also by kill -9; then it restores and says so. It is the
 //! program itself with a hidden verb.
 
-use super::switch::{SwitchedDisk, WriteCacheError, WriteCacheSwitch};
-use super::tool::{CacheTool, state_text};
-use crate::helper_process::{ending_signals, report_line, reported_lines};
+use crate::external_program::{ending_signals, report_line, reported_lines};
+use crate::write_cache::{CacheTool, SwitchedDisk, WriteCacheError, WriteCacheSwitch, state_text};
 use diskproof_model::target::WriteCache;
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
@@ -128,7 +127,7 @@ impl GuardedWriteCache {
         Self::start_as(switch, Command::new("/proc/self/exe"))
     }
 
-    pub(super) fn start_as(
+    pub(crate) fn start_as(
         switch: WriteCacheSwitch,
         mut program: Command,
     ) -> Result<Self, WriteCacheError> {

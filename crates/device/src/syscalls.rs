@@ -1,0 +1,251 @@
+//! The system calls of this crate that no safe wrapper offers: FIEMAP, leases, loop devices, masks
+//! of signals, write-back of pages, tables of descriptors. Raw answers only; judges nothing.
+#![allow(unsafe_code)]
+
+use crate::naming::{device_number, errno_of};
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use rustix::io::Errno;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// `FS_IOC_FIEMAP`, from linux/fs.h: `_IOWR('f', 11, struct fiemap)` with the 32 bytes of the
+/// header.
+const FS_IOC_FIEMAP: u64 = 0xC020_660B;
+/// Write dirty pages back before mapping, so that delayed allocation has happened.
+const FIEMAP_FLAG_SYNC: u32 = 1;
+/// Extents fetched per call: 128 × 56 bytes stay on the stack.
+const EXTENTS: usize = 128;
+
+/// One extent as `struct fiemap_extent` (linux/fiemap.h) has it.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct FileExtent {
+    pub(crate) logical: u64,
+    pub(crate) physical: u64,
+    pub(crate) length: u64,
+    reserved64: [u64; 2],
+    pub(crate) flags: u32,
+    reserved: [u32; 3],
+}
+
+#[repr(C)]
+struct Fiemap {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped_extents: u32,
+    extent_count: u32,
+    reserved: u32,
+    extents: [FileExtent; EXTENTS],
+}
+
+/// `FIEMAP_EXTENT_LAST`: the file ends with this one.
+const LAST: u32 = 0x1;
+
+/// The extents from `start` to `end` in parts, each with where it was asked for.
+pub(crate) fn extents_in(
+    fd: BorrowedFd<'_>,
+    start: u64,
+    end: u64,
+) -> impl Iterator<Item = Result<(u64, Vec<FileExtent>), Errno>> {
+    let mut next = Some(start);
+    std::iter::from_fn(move || {
+        let at = next.take().filter(|at| *at < end)?;
+        let found = match fiemap(fd, at, end - at) {
+            Ok(found) => found,
+            Err(errno) => return Some(Err(errno)),
+        };
+        let last = *found.last()?;
+        let behind = last.logical.saturating_add(last.length);
+        next = Some(behind).filter(|next| last.flags & LAST == 0 && *next > at);
+        Some(Ok((at, found)))
+    })
+}
+
+/// The next extents at or after `start`, at most [`EXTENTS`]; empty when there are none in the
+/// range.
+pub(crate) fn fiemap(
+    fd: BorrowedFd<'_>,
+    start: u64,
+    length: u64,
+) -> Result<Vec<FileExtent>, Errno> {
+    let mut map = Fiemap {
+        start,
+        length,
+        flags: FIEMAP_FLAG_SYNC,
+        mapped_extents: 0,
+        extent_count: EXTENTS as u32,
+        reserved: 0,
+        extents: [FileExtent::default(); EXTENTS],
+    };
+    // SAFETY: the descriptor is open for the length of the borrow; the structure has the kernel's
+    // layout (repr(C), checked by the test below) and room for the `extent_count` extents that
+    // it announces; the kernel writes nothing else.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut map) };
+    if result != 0 {
+        return Err(errno_of(&std::io::Error::last_os_error()));
+    }
+    Ok(map.extents[..(map.mapped_extents as usize).min(EXTENTS)].to_vec())
+}
+
+/// Whether another process has a file open for writing: the kernel grants a lease only where none
+/// has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writers {
+    /// There are none.
+    None,
+    /// There are some.
+    Some,
+    /// The filesystem has no leases (NFS, FUSE), or this user may not have one.
+    Unknown,
+}
+
+/// Takes a write lease on a descriptor that is open for writing, and gives it back at once
+/// (fcntl(2), F_SETLEASE).
+pub(crate) fn writers_beside(fd: BorrowedFd<'_>) -> Writers {
+    // SAFETY: F_SETLEASE takes a number; the descriptor is open for the length of the borrow.
+    let lease = |kind: i32| unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETLEASE, kind) };
+    if lease(libc::F_WRLCK) == 0 {
+        lease(libc::F_UNLCK);
+        return Writers::None;
+    }
+    match std::io::Error::last_os_error().raw_os_error() {
+        Some(libc::EAGAIN) => Writers::Some,
+        _ => Writers::Unknown,
+    }
+}
+
+// The file behind a loop device, as its driver reports it: the path in sysfs may belong to another
+// mount namespace, or name another file by now.
+
+/// `LOOP_GET_STATUS64` of linux/loop.h.
+const LOOP_GET_STATUS64: u64 = 0x4C05;
+/// `sizeof(struct loop_info64)`; of its numbers the first two are read.
+const LOOP_INFO_WORDS: usize = 29;
+
+/// Device and inode of the file, or of the node of the device, behind a loop device; `None` where
+/// this user may not ask, or nothing is behind it.
+pub(crate) fn file_behind_loop(node: &str, number: &str) -> Option<(u64, u64)> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let fd = open(node, flags, Mode::empty()).ok()?;
+    let stat = fstat(&fd).ok()?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice
+        || device_number(stat.st_rdev) != number
+    {
+        return None;
+    }
+    let mut info = MaybeUninit::<[u64; LOOP_INFO_WORDS]>::zeroed();
+    // SAFETY: the descriptor is open; the structure has 232 bytes (checked by the test below
+    // against what the kernel writes) and the kernel writes no more than that into it.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), LOOP_GET_STATUS64 as _, info.as_mut_ptr()) };
+    if result != 0 {
+        return None;
+    }
+    // SAFETY: zeroed before, and any bits are numbers.
+    let info = unsafe { info.assume_init() };
+    Some((info[0], info[1]))
+}
+
+/// While it lives, no signal (but SIGKILL and SIGSTOP, which cannot be blocked) is delivered to
+/// this thread.
+pub(crate) struct SignalsHeld {
+    before: libc::sigset_t,
+    // The mask belongs to the thread that set it: not Send.
+    _thread: PhantomData<*const ()>,
+}
+
+impl SignalsHeld {
+    pub(crate) fn begin() -> Self {
+        let mut all = MaybeUninit::uninit();
+        let mut before = MaybeUninit::uninit();
+        // SAFETY: sigfillset initialises the set it is given; pthread_sigmask reads that set and
+        // fills `before`. With a valid `how` neither can fail (pthread_sigmask(3)).
+        let before = unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
+            before.assume_init()
+        };
+        Self {
+            before,
+            _thread: PhantomData,
+        }
+    }
+}
+
+impl Drop for SignalsHeld {
+    fn drop(&mut self) {
+        // SAFETY: `before` was filled by pthread_sigmask in this same thread; a null old set is
+        // allowed.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
+    }
+}
+
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+
+/// Writes the pages of a file to the disk and waits for them. Unlike fdatasync(2) it writes neither
+/// the inode nor the journal, which for thousands of small files would take minutes on a rotating
+/// disk. The data is not durable afterwards (sync_file_range(2)), but the pages are clean.
+pub(crate) fn write_pages(file: BorrowedFd<'_>) -> Result<(), Errno> {
+    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+        | libc::SYNC_FILE_RANGE_WRITE
+        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    // SAFETY: the descriptor is open as long as it is borrowed; the call takes no memory of ours.
+    let result = unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, flags) };
+    match result {
+        0 => Ok(()),
+        _ => Err(errno_of(&std::io::Error::last_os_error())),
+    }
+}
+
+/// Drops clean pages, names and inodes of the whole machine (proc_sys_vm(5)). Only root may.
+pub(crate) fn drop_all_caches() -> Result<(), Errno> {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(DROP_CACHES, flags, rustix::fs::Mode::empty())?;
+    rustix::io::write(&file, b"3").map(drop)
+}
+
+/// `KCMP_FILES` of linux/kcmp.h.
+const KCMP_FILES: libc::c_long = 2;
+
+/// Whether two threads have one table (kcmp(2)); yes where the kernel does not say.
+pub(crate) fn share_table(one: u32, other: u32) -> bool {
+    // SAFETY: kcmp takes five numbers and touches no memory of ours; the last two are not used for
+    // KCMP_FILES.
+    let order = unsafe {
+        libc::syscall(
+            libc::SYS_kcmp,
+            libc::c_long::from(one),
+            libc::c_long::from(other),
+            KCMP_FILES,
+            0,
+            0,
+        )
+    };
+    order <= 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn structures_have_the_kernels_size() {
+        assert_eq!(size_of::<FileExtent>(), 56);
+        assert_eq!(std::mem::offset_of!(Fiemap, extents), 32);
+    }
+
+    #[test]
+    fn another_writer_is_known_and_none_is_known_too() {
+        let file = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
+        assert_eq!(writers_beside(file.as_file().as_fd()), Writers::None);
+        let other = std::fs::File::options()
+            .write(true)
+            .open(file.path())
+            .unwrap();
+        assert_eq!(writers_beside(file.as_file().as_fd()), Writers::Some);
+        drop(other);
+        assert_eq!(writers_beside(file.as_file().as_fd()), Writers::None);
+    }
+}
