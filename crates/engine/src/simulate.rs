@@ -1,11 +1,10 @@
 //! The whole measuring path in virtual time: the same worker, a fake clock, and a disk with a fixed
 //! service time. Exact, so that tests compare records and reports to the last digit.
 
-use crate::io::Extent;
 use crate::io::any_backend::BufferUse;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock, FakeClock};
-use crate::io::{Backend, BlockCall, Op, RequestSource, WAIT_MAX_NS, WaitMode};
+use crate::io::{Backend, BlockCall, Extent, Op, RequestSource, WAIT_MAX_NS, WaitMode};
 use crate::load::block_calls::BlockCalls;
 use crate::load::generator::{GeneratorOptions, RequestGenerator};
 use crate::load::pacer::Pacer;
@@ -18,8 +17,9 @@ use crate::random::Random;
 use crate::run::assemble::{RunContext, assemble, unmeasured};
 use crate::run::limits::{after_write_of, budget_of, gate_of, schedule_of};
 use diskproof_model::group::Group;
-use diskproof_model::measurement::SERIES_INTERVAL_NS;
-use diskproof_model::measurement::{CacheUse, DeviceUse, EngineUse, Measurement};
+use diskproof_model::measurement::{
+    CacheUse, DeviceUse, EngineUse, Measurement, SERIES_INTERVAL_NS,
+};
 use diskproof_model::plan::{EngineKind, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
 use diskproof_model::series::TimeSeries;

@@ -4,7 +4,7 @@
 
 use super::set::FileSet;
 use crate::io::clock::ActiveClock;
-use crate::io::errno::{END_OF_FILE, errno_name};
+use crate::io::{END_OF_FILE, errno_name};
 use crate::load::pattern::Permutation;
 use crate::measure::usage;
 use crate::run::error::RunError;

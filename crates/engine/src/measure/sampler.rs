@@ -3,8 +3,7 @@
 
 use crate::io::any_backend::{AnyBackend, QueueConfig};
 use crate::io::clock::{Clock, WorkerClock};
-use crate::io::errno::END_OF_FILE;
-use crate::io::{Backend, Extent, Op, Request, WaitMode};
+use crate::io::{Backend, END_OF_FILE, Extent, Op, Request, WaitMode};
 use diskproof_model::measurement::Interruption;
 use diskproof_model::plan::EngineKind;
 use std::collections::VecDeque;

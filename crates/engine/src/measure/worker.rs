@@ -11,7 +11,7 @@ use crate::measure::counters::Counters;
 use crate::measure::load_limits::LoadLimits;
 use crate::measure::read_check::ReadCheck;
 use crate::measure::result::{EndReason, WorkerResult};
-use crate::measure::snapshot::{PUBLISH_NS, SharedSnapshot};
+use crate::measure::result::{PUBLISH_NS, SharedSnapshot};
 use crate::measure::turnover::MeasureGate;
 use crate::measure::windows::{WindowLog, WindowTotals};
 use diskproof_model::histogram::LatencyHistogram;

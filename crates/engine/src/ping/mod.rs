@@ -3,7 +3,6 @@
 //! on the sampler; judges nothing.
 
 mod follow;
-mod log;
 mod pinger;
 
 use crate::io::Extent;
@@ -24,8 +23,7 @@ use diskproof_model::measurement::{CpuTime, Measurement};
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{CachePolicy, Workload};
 use diskproof_model::progress::PingWatch;
-use follow::{Follower, PingEvent, PingWait};
-use log::PingLog;
+use follow::{Follower, PingEvent, PingLog, PingWait};
 use pinger::{PingOrders, PingSignals, Pinger};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};

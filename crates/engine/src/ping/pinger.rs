@@ -2,8 +2,7 @@
 //! and in virtual time; knows no target, thread or statistics.
 
 use crate::io::clock::Clock;
-use crate::io::errno::errno_name;
-use crate::io::{Backend, Extent, Op};
+use crate::io::{Backend, Extent, Op, errno_name};
 use crate::load::generator::AfterWrite;
 use crate::load::pattern::{Pattern, Step};
 use crate::measure::counters::FATAL_ERRNOS;

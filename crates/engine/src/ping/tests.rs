@@ -1,6 +1,6 @@
 //! Pings in virtual time, on simulated disks with known properties.
 
-use super::log::PingLog;
+use super::follow::PingLog;
 use super::pinger::{PingAnswer, PingOrders, PingSignals, Pinger};
 use crate::io::Extent;
 use crate::io::buffers::Buffers;

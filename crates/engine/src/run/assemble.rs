@@ -1,7 +1,6 @@
 //! Combines the results of the workers of one target. Pure: the same in real and in virtual time.
 
-use crate::io::Extent;
-use crate::io::errno::errno_name;
+use crate::io::{Extent, errno_name};
 use crate::load::generator::LATE_NS;
 use crate::load::pacer::Pacer;
 use crate::measure::read_check::ReadVerdict;

@@ -2,16 +2,14 @@
 //! a real request.
 #![allow(unsafe_code)]
 
-use crate::io::Extent;
 use crate::io::aio::AioBackend;
 use crate::io::buffers::Buffers;
-use crate::io::errno::errno_name;
 use crate::io::uring::UringBackend;
-use crate::io::{Backend, BlockCall, Op, Request, SubmitPolicy, WaitMode};
-use crate::run::block_calls::{calls_of, device_call};
+use crate::io::{Backend, BlockCall, Extent, Op, Request, SubmitPolicy, WaitMode, errno_name};
 use crate::run::calibrate::{measure_rate, random_reads};
 use crate::run::error::RunError;
 use crate::run::first_request::{FIRST_BYTES, SlowTarget};
+use crate::run::limits::{calls_of, device_call};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{Fallback, FallbackCause};
 use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};

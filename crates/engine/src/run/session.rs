@@ -7,7 +7,6 @@ use crate::measure::usage;
 use crate::measure::worker::WorkerSchedule;
 use crate::run::assemble::{RunContext, assemble, flow};
 use crate::run::calibrate::max_iops;
-use crate::run::counter_log::CounterLog;
 use crate::run::error::RunError;
 use crate::run::finish::{FinalSync, Finisher};
 use crate::run::first_request::{FIRST_BYTES, find_slow};
@@ -16,7 +15,7 @@ use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::{
     PreparedTarget, check_alignment, check_writable, prepare_target, set_cache,
 };
-use crate::run::totals::{ProcessTotal, count_devices, share_out};
+use crate::run::totals::{CounterLog, ProcessTotal, count_devices, share_out};
 use crate::run::watchdog::{STALL_NS, StallTimeout};
 use crate::run::workers::{Assignment, WorkerGroup};
 use diskproof_device::{OpenTarget, Snapshot};

@@ -2,37 +2,31 @@
 //! ready, waits for the common start, and works.
 #![allow(unsafe_code)]
 
-use crate::io::Extent;
 use crate::io::aio::AioBackend;
-use crate::io::any_backend::BufferUse;
+use crate::io::any_backend::{BufferUse, NullBackend};
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock, WorkerClock};
 use crate::io::mmap::MmapBackend;
-use crate::io::null::NullBackend;
-use crate::io::shared_sync::SharedSync;
-use crate::io::sync::{SyncBackend, SyncRoute};
+use crate::io::sync::{SharedSync, SyncBackend, SyncRoute};
 use crate::io::uring::UringBackend;
-use crate::io::{Backend, SubmitPolicy};
+use crate::io::{Backend, Extent, SubmitPolicy};
 use crate::load::block_calls::BlockCalls;
 use crate::load::budget::Budget;
 use crate::load::content::ContentWriter;
-use crate::load::flow::{FlowMember, FlowPart};
 use crate::load::generator::{AfterWrite, GeneratorOptions, RequestGenerator};
+use crate::load::holds::{FlowMember, FlowPart, Pauses};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
-use crate::load::pauses::Pauses;
 use crate::load::write_journal::WriteJournal;
 use crate::lock::lock;
-use crate::measure::result::WorkerResult;
-use crate::measure::snapshot::SharedSnapshot;
+use crate::measure::result::{SharedSnapshot, WorkerResult};
 use crate::measure::turnover::MeasureGate;
 use crate::measure::usage;
 use crate::measure::worker::{AdvanceOutcome, CacheHandling, Worker, WorkerSchedule};
 use crate::random::Random;
-use crate::run::descriptor::own_descriptors;
 use crate::run::error::WorkerPanic;
 use crate::run::limits::largest_block;
-use crate::run::scheduling::schedule_thread;
+use crate::run::thread::{own_descriptors, schedule_thread};
 use diskproof_model::measurement::CpuTime;
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy, Workload, WriteFlag};
 use diskproof_model::series::TimeSeries;

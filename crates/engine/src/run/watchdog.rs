@@ -4,7 +4,7 @@
 
 use crate::io::clock::ActiveClock;
 use crate::lock::lock;
-use crate::run::descriptor::own_descriptors;
+use crate::run::thread::own_descriptors;
 use diskproof_device::Pulse;
 use diskproof_model::measurement::Hang;
 use diskproof_model::target::TargetIdentity;

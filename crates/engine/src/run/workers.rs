@@ -1,16 +1,14 @@
 //! The threads of one workload, or of several that run together, and their common start. The
 //! children supervise them until the last has ended.
 
-mod progress;
 mod supervise;
 
 use crate::io::clock::{Clock as _, MonotonicClock};
-use crate::io::shared_sync::SharedSync;
-use crate::load::flow::{Flow, FlowPart};
+use crate::io::sync::SharedSync;
+use crate::load::holds::{Flow, FlowPart};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::{Pattern, SharedCursors, order_key};
-use crate::measure::result::WorkerResult;
-use crate::measure::snapshot::SharedSnapshot;
+use crate::measure::result::{SharedSnapshot, WorkerResult};
 use crate::measure::turnover::MeasureGate;
 use crate::measure::worker::WorkerSchedule;
 use crate::run::error::{RunError, worker_error};

@@ -1,11 +1,10 @@
 //! Access time by seek distance: one small request after the other, in patterns that send the heads
 //! far or near. Does not know the other parts of a survey.
 
+use super::log::SurveyTarget;
 use super::queue::{BlockRequest, RequestQueue};
-use super::target::SurveyTarget;
 use crate::io::clock::Clock;
-use crate::io::errno::errno_name;
-use crate::io::{Backend, Extent};
+use crate::io::{Backend, Extent, errno_name};
 use crate::random::Random;
 use diskproof_model::surface::{AccessPlan, AccessPoint, SeekPattern};
 use std::collections::HashSet;

@@ -3,12 +3,12 @@
 //!
 //! Each sample is the end of a stream; see [`super::sample`].
 
+use super::log::{SurveyTarget, UNIT_BYTES};
 use super::queue::{BlockCompletion, BlockRequest, RequestQueue};
 use super::sample::{
     CurveLog, CurveSizing, LEAD, MeasuredCurve, STREAM_DEPTH, STREAM_REQUEST_MAX, Sample,
     SamplePlace, SampleSum,
 };
-use super::target::{SurveyTarget, UNIT_BYTES};
 use crate::io::clock::Clock;
 use crate::io::{Backend, Extent};
 use crate::measure::usage;

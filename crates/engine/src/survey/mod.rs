@@ -10,8 +10,6 @@ mod resample;
 mod sample;
 mod scan;
 mod scan_log;
-mod slow_blocks;
-mod target;
 #[cfg(test)]
 mod tests;
 
@@ -37,7 +35,7 @@ use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::stream::Streams;
 use diskproof_model::surface::{SurfaceMeasurement, Survey};
 use diskproof_model::target::TargetKind;
-use log::SurveyLog;
+use log::{SECTOR_BYTES, SurveyLog, SurveyTarget, UNIT_BYTES};
 use queue::RequestQueue;
 pub use resample::ChoosePoints;
 use rustix::fs::{Advice, fadvise};
@@ -45,7 +43,6 @@ use sample::{STREAM_DEPTH, STREAM_REQUEST_MAX};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use target::{SECTOR_BYTES, SurveyTarget, UNIT_BYTES};
 
 /// What the surveying thread needs.
 struct SurveyConfig {

@@ -1,8 +1,7 @@
 //! Blocks of a target moved in order through a [`Sampler`], each with the part of the time that was
 //! its own. Curve, burst, access times and scan are built on it. Knows no statistics and no disk.
 
-use super::log::SurveyLog;
-use super::target::SurveyTarget;
+use super::log::{SurveyLog, SurveyTarget};
 use crate::io::clock::Clock;
 use crate::io::{Backend, Op};
 use crate::measure::sampler::{Completion, SampleRequest, Sampler};
@@ -37,7 +36,7 @@ impl BlockRequest {
 pub(crate) struct BlockCompletion {
     /// The request.
     pub request: BlockRequest,
-    /// 0, or an errno; [`crate::io::errno::END_OF_FILE`] where the target ended inside the block.
+    /// 0, or an errno; [`crate::io::END_OF_FILE`] where the target ended inside the block.
     pub errno: i32,
     /// When the completion was received.
     pub at_ns: u64,

@@ -9,9 +9,9 @@
 //! next to them. A program that used the disk for a while makes a stretch as slow as a fault does;
 //! at another time only the fault is left. The caller chooses the places.
 
+use super::log::{SurveyTarget, UNIT_BYTES};
 use super::queue::{BlockRequest, RequestQueue};
 use super::sample::{CurveLog, MeasuredCurve, STREAM_REQUEST_MAX, Sample};
-use super::target::{SurveyTarget, UNIT_BYTES};
 use crate::io::clock::Clock;
 use crate::io::{Backend, Extent};
 use diskproof_model::measurement::OpKind;

@@ -8,8 +8,7 @@
 use super::log::SurveyLog;
 use super::queue::{BlockCompletion, BlockRequest, RequestQueue};
 use crate::io::clock::Clock;
-use crate::io::errno::errno_name;
-use crate::io::{Backend, Extent};
+use crate::io::{Backend, Extent, errno_name};
 use crate::measure::usage;
 use diskproof_model::measurement::{CpuTime, OpKind};
 use diskproof_model::surface::CurvePoint;

@@ -2,11 +2,9 @@
 //! narrows unreadable ones down to sectors. Does not know the other parts of a survey.
 
 use super::queue::{BlockCompletion, BlockRequest, RequestQueue};
-use super::scan_log::ScanLog;
-use super::slow_blocks::{SlowBlockDetector, SlowCandidate};
+use super::scan_log::{ScanLog, SlowBlockDetector, SlowCandidate};
 use crate::io::clock::Clock;
-use crate::io::errno::errno_name;
-use crate::io::{Backend, Extent};
+use crate::io::{Backend, Extent, errno_name};
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::surface::{ScanPlan, UnreadableRange};
 use std::io;
@@ -44,7 +42,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                 .saturating_sub(start)
                 / block
                 * block;
-        log.seen().scan = Some(ScanLog::new(&target, block, from));
+        log.seen().scan = Some(ScanLog::new(target.extent, target.lba_bytes, block, from));
         Scanner {
             queue: self,
             detector: SlowBlockDetector::default(),

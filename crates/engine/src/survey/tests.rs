@@ -1,9 +1,8 @@
 //! The survey in virtual time, on simulated disks with known properties.
 
-use super::log::SurveyLog;
+use super::log::{SurveyLog, SurveyTarget};
 use super::queue::RequestQueue;
 use super::sample::STREAM_DEPTH;
-use super::target::SurveyTarget;
 use crate::io::Extent;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock as _, FakeClock};

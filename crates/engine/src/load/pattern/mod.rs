@@ -1,23 +1,19 @@
 //! Where the next operation goes, and what it does. Pure and reproducible;
 //! allocates only while it is made. Knows no file, time or result.
 
-mod block_sizes;
-mod permutation;
+mod each_once;
 mod skewed;
-mod visit_map;
 mod walk;
-mod zipf;
 
 use crate::io::Extent;
 use crate::random::Random;
-use block_sizes::BlockSizes;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Access, Workload};
-use diskproof_model::stream::STREAMS_MAX;
-pub(crate) use permutation::Permutation;
+use diskproof_model::stream::{STREAMS_MAX, Stream};
+pub(crate) use each_once::Permutation;
+use each_once::VisitMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use visit_map::VisitMap;
 use walk::{OffsetWalk, RandomRuns, UniformBlocks, WalkPosition, ZoneWalk};
 
 /// One operation to be done.
@@ -135,6 +131,63 @@ impl UniformReads {
     #[inline(always)]
     pub fn block_bytes(&self) -> u32 {
         self.walk.len
+    }
+}
+
+/// One size, or sizes drawn by weight.
+#[derive(Debug, Clone)]
+struct BlockSizes {
+    /// (upper end of the weights so far, bytes); one entry means no draw.
+    sizes: Vec<(u64, u32)>,
+    total: u64,
+    /// The size, where there is only one; otherwise 0.
+    only: u32,
+}
+
+impl BlockSizes {
+    /// The sizes of a stream of a workload.
+    fn of(stream: &Stream, workload: &Workload) -> Self {
+        let mix = if stream.sizes.is_empty() {
+            &workload.block_mix
+        } else {
+            &stream.sizes
+        };
+        let mut total = 0;
+        let weighted = mix.iter().filter(|share| share.weight > 0);
+        let mut sizes: Vec<(u64, u32)> = weighted
+            .map(|share| {
+                total += u64::from(share.weight);
+                (total, share.block_bytes)
+            })
+            .collect();
+        if sizes.is_empty() {
+            sizes.push((1, workload.block_bytes));
+        }
+        let only = if sizes.len() == 1 { sizes[0].1 } else { 0 };
+        Self { sizes, total, only }
+    }
+
+    /// Smallest size.
+    fn smallest(&self) -> u32 {
+        self.sizes.iter().map(|s| s.1).min().unwrap_or(1)
+    }
+
+    /// Largest size.
+    fn largest(&self) -> u32 {
+        self.sizes.iter().map(|s| s.1).max().unwrap_or(1)
+    }
+
+    /// The next size.
+    #[inline(always)]
+    fn draw(&self, random: &mut Random) -> u32 {
+        if self.only != 0 {
+            return self.only;
+        }
+        let drawn = random.below(self.total);
+        self.sizes
+            .iter()
+            .find(|(end, _)| drawn < *end)
+            .map_or(self.sizes[0].1, |s| s.1)
     }
 }
 

@@ -1,6 +1,6 @@
 //! How offsets follow each other inside an extent.
 
-use super::permutation::Permutation;
+use super::each_once::Permutation;
 use super::skewed::SkewedBlocks;
 use crate::io::Extent;
 use crate::random::Random;
