@@ -16,13 +16,12 @@ mod ping;
 mod primes;
 pub mod random;
 mod run;
-mod simulate;
 mod survey;
-#[cfg(test)]
+#[cfg(any(test, feature = "simulate"))]
 mod tests;
 
 pub use files::{FilesEnding, KeepFiles};
-pub use io::any_backend::{BufferUse, QueueConfig};
+pub use io::any_backend::QueueConfig;
 pub use io::clock::{self, measure as measure_clock};
 pub use io::{Extent, Op};
 pub use load::pattern;
@@ -31,5 +30,8 @@ pub use primes::measure_primes;
 pub use run::error::RunError;
 pub use run::session::Session;
 pub use run::watchdog::{self, STALL_NS};
-pub use simulate::{FakeDisk, FakeSampler, simulate, simulate_on, simulate_sampler};
 pub use survey::ChoosePoints;
+#[cfg(any(test, feature = "simulate"))]
+pub use tests::simulate::{
+    FakeClock, FakeDisk, FakeSampler, simulate, simulate_on, simulate_sampler,
+};

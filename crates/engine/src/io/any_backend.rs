@@ -81,42 +81,26 @@ pub struct QueueConfig {
     pub cache: CachePolicy,
     /// Seed of the data that is written.
     pub seed: u64,
-    /// Whether reads and writes share their memory.
-    pub buffers: BufferUse,
+    /// What leads from the number of a slot to the buffer of its writes: 0 where requests go one
+    /// way only, else the depth.
+    pub write_shift: u32,
 }
 
-/// Whether reads and writes share their memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BufferUse {
-    /// Requests go one way only.
-    OneWay,
-    /// Writes have memory of their own, so that data that was read is never written.
-    Separate,
-}
-
-impl BufferUse {
-    /// What the requests of `workload` need.
-    pub fn of(workload: &Workload) -> Self {
-        if workload.reads() && workload.writes() {
-            Self::Separate
-        } else {
-            Self::OneWay
-        }
-    }
-
-    /// What leads from the number of a slot to the buffer of its writes, of `depth` slots.
-    pub fn write_shift(self, depth: u32) -> u32 {
-        match self {
-            Self::OneWay => 0,
-            Self::Separate => depth,
-        }
+/// What leads from the number of a slot to the buffer of its writes, of `depth` slots: where a
+/// workload reads, too, its writes have memory of their own, so that data that was read is never
+/// written.
+pub(crate) fn write_shift(workload: &Workload, depth: u32) -> u32 {
+    if workload.reads() && workload.writes() {
+        depth
+    } else {
+        0
     }
 }
 
 impl AnyBackend {
     /// A backend on `fd`. The thread that makes it must be the one that uses it.
     pub fn new(kind: EngineKind, fd: OwnedFd, config: QueueConfig) -> io::Result<Self> {
-        let slots = config.depth + config.buffers.write_shift(config.depth);
+        let slots = config.depth + config.write_shift;
         let mut buffers = Buffers::new(slots as usize, config.request_bytes as usize)?;
         buffers.fill_random(&mut Random::new(config.seed, WRITTEN_STREAM));
         let batched = SubmitPolicy::Batched;

@@ -33,6 +33,11 @@ pub struct Extent {
 }
 
 impl Extent {
+    /// The first byte behind it.
+    pub fn end(self) -> u64 {
+        self.start + self.length
+    }
+
     /// The part of a worker: workers divide an ordered pattern and do not repeat each other. Random
     /// patterns use the whole extent.
     pub fn share(self, access: &Access, worker: u64, workers: u64, block_bytes: u64) -> Self {

@@ -89,7 +89,7 @@ impl FileSampler {
     pub fn open(fd: OwnedFd, engine: EngineKind, config: QueueConfig) -> io::Result<Self> {
         let backend = AnyBackend::new(engine, fd, config)?;
         Ok(Self {
-            write_shift: config.buffers.write_shift(config.depth),
+            write_shift: config.write_shift,
             ..Self::new(backend, WorkerClock::new(), config.depth, config.seed)
         })
     }

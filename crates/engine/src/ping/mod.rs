@@ -6,7 +6,7 @@ mod follow;
 mod pinger;
 
 use crate::io::Extent;
-use crate::io::any_backend::{BufferUse, QueueConfig};
+use crate::io::any_backend::{QueueConfig, write_shift};
 use crate::io::clock::{ActiveClock, Clock as _, MonotonicClock};
 use crate::measure::sampler::FileSampler;
 use crate::measure::usage;
@@ -47,9 +47,11 @@ impl Session {
     ) -> Result<Vec<Measurement>, RunError> {
         let group = Group::alone(workload);
         let mut prepared = Vec::new();
-        for target in targets.iter_mut() {
+        for (index, target) in targets.iter_mut().enumerate() {
             refuse_mapping(workload.engine, target)?;
-            prepared.push(self.prepare(workload, target, in_flight_max(group, 1), watch)?);
+            let mut one = self.prepare(workload, target, in_flight_max(group, 1), watch)?;
+            one.known.target = index;
+            prepared.push(one);
         }
         let snapshots: Vec<Snapshot> = targets
             .iter()
@@ -82,9 +84,8 @@ impl Session {
         };
         let mut measurements: Vec<Measurement> = logs
             .into_iter()
-            .zip(&prepared)
-            .enumerate()
-            .map(|(target, (log, prepared))| log.measurement(prepared.unmeasured(target, workload)))
+            .zip(prepared)
+            .map(|(log, prepared)| log.measurement(prepared.known))
             .collect();
         let own = vec![CpuTime::default(); measurements.len()];
         share_out(&mut measurements, &own, total);
@@ -103,10 +104,10 @@ impl Session {
         PingOrders {
             workload: workload.clone(),
             plan: plan.clone(),
-            engine: prepared.selection.kind,
+            engine: prepared.known.engine.used,
             extent: prepared.extent,
-            cache: prepared.cache.used,
-            after_write: after_write_of(workload, prepared.cache.used),
+            cache: prepared.known.cache.used,
+            after_write: after_write_of(workload, prepared.known.cache.used),
             seed: self.seed,
             stream: index as u64,
         }
@@ -181,7 +182,7 @@ fn ping_file(
         request_bytes: largest_block(&orders.workload),
         cache: orders.cache,
         seed: orders.seed ^ (orders.stream << 48),
-        buffers: BufferUse::of(&orders.workload),
+        write_shift: write_shift(&orders.workload, 1),
     };
     let sampler = FileSampler::open(fd, orders.engine, config)?;
     let mut pinger = Pinger::new(sampler, orders);

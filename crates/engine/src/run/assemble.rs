@@ -1,16 +1,16 @@
 //! Combines the results of the workers of one target. Pure: the same in real and in virtual time.
 
-use crate::io::{Extent, errno_name};
+use crate::io::errno_name;
 use crate::load::generator::LATE_NS;
 use crate::load::pacer::Pacer;
 use crate::measure::read_check::ReadVerdict;
 use crate::measure::result::{EndReason, WorkerResult};
 use crate::measure::windows::add_up;
-use crate::run::hang::since;
+use crate::run::hang::{join, since};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
-    CacheUse, EngineUse, Hang, Interruption, Measurement, OpKind, SERIES_CELLS_MAX,
-    SERIES_INTERVAL_NS, Starvation, StopReason,
+    Hang, Interruption, Measurement, OpKind, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, Starvation,
+    StopReason,
 };
 use diskproof_model::plan::{Layout, Workload};
 use diskproof_model::progress::Control;
@@ -28,14 +28,12 @@ pub(crate) struct RunContext {
     pub pacer: Option<Pacer>,
     /// Start of the run, on the clock.
     pub origin_ns: u64,
-    /// The sync after the last write: how long it took, and 0 or the errno.
-    pub final_sync: Option<(u64, i32)>,
+    /// The sync after the last write.
+    pub final_sync: Option<FinalSync>,
     /// The watcher's last answer.
     pub control: Control,
-    /// Requests that never completed.
+    /// Requests of the workers that never completed.
     pub hang: Option<Hang>,
-    /// When the process did not run during the final sync; its start on the clock.
-    pub interruption: Option<Interruption>,
     /// How long, from the end of the warm-up, all workloads that ran together with this one
     /// measured; `None` where it ran alone.
     pub all_until_ns: Option<u64>,
@@ -57,24 +55,22 @@ impl RunContext {
             final_sync: None,
             control,
             hang: None,
-            interruption: None,
             all_until_ns: None,
         }
     }
 }
 
-/// A workload of which nothing is measured yet.
-pub(crate) fn unmeasured(
-    target: usize,
-    workload: &Workload,
-    span: Extent,
-    engine: EngineUse,
-    cache: CacheUse,
-) -> Measurement {
-    Measurement {
-        target,
-        ..Measurement::unmeasured(workload.clone(), (span.start, span.length), engine, cache)
-    }
+/// The sync after the last write.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FinalSync {
+    /// How long it took, in nanoseconds.
+    pub ns: u64,
+    /// 0, or the errno.
+    pub errno: i32,
+    /// The hang, where it never returned; on the clock.
+    pub hang: Option<Hang>,
+    /// The process did not run during it; its start on the clock. `ns` leaves it out.
+    pub interruption: Option<Interruption>,
 }
 
 /// What the record has only in combination with something else.
@@ -137,9 +133,13 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
         known: mut sum,
         measure_ns,
         origin_ns,
-        hang,
+        final_sync,
         ..
     } = context;
+    let hang = match final_sync.and_then(|sync| sync.hang) {
+        Some(of_sync) => Some(join(context.hang, of_sync)),
+        None => context.hang,
+    };
     sum.start_ns = measure_ns - origin_ns;
     sum.stopped = match hang {
         Some(hang) if context.control != Control::Interrupt && !hang.late => StopReason::Hung,
@@ -150,7 +150,7 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
     let interrupted = results
         .iter()
         .flat_map(|part| &part.interruptions)
-        .chain(&context.interruption);
+        .chain(final_sync.iter().flat_map(|sync| &sync.interruption));
     sum.interruptions = join_interruptions(interrupted.copied(), origin_ns);
     let mut side = add_results(&mut sum, results, measure_ns, flow_ns);
     sum.dead_time_ns = dead_time_ns(&sum, side.dead_ns);
@@ -168,9 +168,9 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
         side.late += add_waiting(&mut sum, waiting);
     }
     sum.wall_ns = flow_ns;
-    if let Some((ns, errno)) = context.final_sync {
-        add_final_sync(&mut sum, flow_ns, ns, errno);
-        sum.wall_ns += ns;
+    if let Some(sync) = final_sync.filter(|sync| sync.hang.is_none_or(|hang| !hang.late)) {
+        add_final_sync(&mut sum, flow_ns, sync.ns, sync.errno);
+        sum.wall_ns += sync.ns;
     }
     // A layout that ran out of time covers only what it wrote.
     if sum.workload.layout == Layout::Provides {
@@ -391,8 +391,9 @@ fn stop_reason(workload: &Workload, control: Control, results: &[WorkerResult]) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::io::Extent;
     use crate::io::clock::ProcessorWait;
-    use crate::simulate::simulated;
+    use crate::tests::simulate::simulated;
     use diskproof_model::measurement::OpMeasurement;
     use diskproof_model::merge::Together;
     use diskproof_model::window::Window;

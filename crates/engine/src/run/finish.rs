@@ -7,14 +7,15 @@ use crate::io::clock::{Clock as _, MonotonicClock, WorkerClock};
 use crate::io::sync::sync;
 use crate::load::write_journal::WriteJournal;
 use crate::lock::lock;
+use crate::run::assemble::FinalSync;
 use crate::run::error::{RunError, worker_error};
 use crate::run::hang::join;
-use crate::run::watchdog::{Sign, StallTimeout, call_with_timeout};
-use crate::run::workers::Assignment;
-use diskproof_device::{OpenTarget, Pulse};
+use crate::run::session::Session;
+use crate::run::watchdog::{Sign, call_with_timeout};
+use crate::run::workers::{Assignment, leave_open};
+use diskproof_device::Pulse;
 use diskproof_model::measurement::{
-    BadBlock, Hang, Interruption, Measurement, ReadBack, SERIES_INTERVAL_NS, StopReason,
-    VerifyResult,
+    BadBlock, Interruption, Measurement, ReadBack, SERIES_INTERVAL_NS, StopReason, VerifyResult,
 };
 use diskproof_model::plan::{CachePolicy, EngineKind, SyncCall, Verify};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
@@ -24,34 +25,15 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The sync after the last write.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct FinalSync {
-    /// How long it took, in nanoseconds.
-    pub ns: u64,
-    /// 0, or the errno.
-    pub errno: i32,
-    /// The hang, where it never returned; on the clock.
-    pub hang: Option<Hang>,
-    /// The process did not run during it; its start on the clock. `ns` leaves it out.
-    pub interruption: Option<Interruption>,
-}
-
-/// Finishes what workers of these assignments did.
-pub(crate) struct Finisher<'a> {
-    /// All workloads on all targets.
-    pub assignments: &'a [Assignment<'a>],
-    /// How long a target may be silent.
-    pub stall_timeout: StallTimeout,
-}
-
-impl Finisher<'_> {
-    /// Makes durable what was written.
-    pub(crate) fn sync(
+impl Session {
+    /// Makes durable what was written by the assignment at `index`.
+    pub(super) fn final_sync(
         &self,
-        assignment: &Assignment<'_>,
+        assignments: &[Assignment<'_>],
+        index: usize,
         watch: &mut dyn Watch,
     ) -> Result<FinalSync, RunError> {
+        let assignment = &assignments[index];
         let mut pulse = Pulse::of(assignment.open.identity());
         let (mut waited_ns, mut before_ns) = (0, 0);
         let limit_ns = self.stall_timeout.with_active_disk_ns();
@@ -101,7 +83,7 @@ impl Finisher<'_> {
                 interruption,
             },
             Err(lasted) => {
-                self.leave_open(assignment.target);
+                leave_open(assignments, assignment.target);
                 let (ns, now) = (lasted.as_nanos() as u64, MonotonicClock.now());
                 FinalSync {
                     ns,
@@ -113,23 +95,15 @@ impl Finisher<'_> {
         })
     }
 
-    /// No further request goes to this target, through any of its descriptors.
-    fn leave_open(&self, target: usize) {
-        for assignment in self.assignments {
-            if assignment.target == target {
-                assignment.open.leave_open();
-            }
-        }
-    }
-
-    /// Reads back what a verified workload wrote.
-    pub(crate) fn verify(
+    /// Reads back what a verified workload wrote, that of the assignment at `index`.
+    pub(super) fn verify_written(
         &self,
         measurement: &mut Measurement,
-        assignment: &Assignment<'_>,
-        origin_ns: u64,
+        assignments: &[Assignment<'_>],
+        index: usize,
         watch: &mut dyn Watch,
     ) -> Result<(), RunError> {
+        let assignment = &assignments[index];
         let Assignment {
             workload,
             prepared,
@@ -137,7 +111,7 @@ impl Finisher<'_> {
             ..
         } = *assignment;
         let does_verify =
-            prepared.selection.kind != EngineKind::Null && workload.verify == Verify::Checksum;
+            prepared.known.engine.used != EngineKind::Null && workload.verify == Verify::Checksum;
         let Some(journal) = prepared.journal.as_ref().filter(|_| does_verify) else {
             return Ok(());
         };
@@ -149,24 +123,13 @@ impl Finisher<'_> {
             });
             return Ok(());
         }
-        let failed = |source| worker_error(workload, open, source);
-        let readback = Readback {
-            name: &workload.name,
-            target: assignment.target,
-            block_bytes: workload.block_bytes,
-            cache: prepared.cache.used,
-            read_bytes: if workload.shape.ordinary_pages {
-                workload.block_bytes as usize
-            } else {
-                READ_BYTES
-            },
-        };
         let (result, control, silent_ns) =
-            verify(readback, open, journal, self.stall_timeout.ns(), watch).map_err(failed)?;
+            verify(assignment, journal, self.stall_timeout.ns(), watch)
+                .map_err(|source| worker_error(workload, open, source))?;
         measurement.verify = Some(result);
         if let Some(silent_ns) = silent_ns {
-            self.leave_open(assignment.target);
-            let now = MonotonicClock.now() - origin_ns;
+            leave_open(assignments, assignment.target);
+            let now = MonotonicClock.now() - self.origin_ns;
             let since_ns = now.saturating_sub(silent_ns);
             let hang = self.stall_timeout.hang(since_ns, silent_ns);
             measurement.hang = Some(join(measurement.hang, hang));
@@ -182,27 +145,12 @@ impl Finisher<'_> {
 }
 
 /// Adjacent blocks are read together, up to this size.
-pub(crate) const READ_BYTES: usize = 1 << 20;
+const READ_BYTES: usize = 1 << 20;
 /// At most this many bad blocks are named; all are counted.
 const NAMED_MAX: usize = 100;
 /// Cells of the series for the watcher.
 const CELL_NS: u64 = 50_000_000;
 const CELLS_MAX: usize = 1024;
-
-/// What to verify.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Readback<'a> {
-    /// Name of the workload that wrote it.
-    pub name: &'a str,
-    /// Index of the target.
-    pub target: usize,
-    /// Bytes of a block.
-    pub block_bytes: u32,
-    /// Whether the page cache may hold the blocks; then they are dropped from it first.
-    pub cache: CachePolicy,
-    /// The largest read. A tool whose output shows the reads reads block by block.
-    pub read_bytes: usize,
-}
 
 /// Shared by the reading thread and the supervisor.
 #[derive(Debug, Default)]
@@ -211,20 +159,23 @@ struct VerifyProgress {
     stop: AtomicBool,
 }
 
-/// Verifies every block in the journal. Ends early, with what was checked so far, when the watcher
-/// interrupts, or when the target has not answered for `stall_ns`; then it returns the length of
-/// that silence, in nanoseconds.
-pub(crate) fn verify(
-    readback: Readback<'_>,
-    target: &OpenTarget,
+/// Verifies every block in the journal of a workload. Ends early, with what was checked so far,
+/// when the watcher interrupts, or when the target has not answered for `stall_ns`; then it returns
+/// the length of that silence, in nanoseconds.
+fn verify(
+    assignment: &Assignment<'_>,
     journal: &Arc<WriteJournal>,
     stall_ns: u64,
     watch: &mut dyn Watch,
 ) -> io::Result<(VerifyResult, Control, Option<u64>)> {
-    let (cache, sizes) = (
-        readback.cache,
-        (readback.block_bytes as usize, readback.read_bytes),
-    );
+    let (workload, cache) = (assignment.workload, assignment.prepared.known.cache.used);
+    let block_bytes = workload.block_bytes as usize;
+    // A tool whose output shows the reads reads block by block.
+    let read_bytes = if workload.shape.ordinary_pages {
+        block_bytes
+    } else {
+        READ_BYTES
+    };
     let written = journal.written().count() as u64;
     let checked = Arc::new(VerifyProgress::default());
     *lock(&checked.result) = VerifyResult {
@@ -238,26 +189,27 @@ pub(crate) fn verify(
             sync(fd.as_raw_fd(), SyncCall::Fdatasync);
             let _ = rustix::fs::fadvise(&fd, 0, None, rustix::fs::Advice::DontNeed);
         }
-        check_all(&fd, &journal, sizes, &mine)
+        check_all(&fd, &journal, (block_bytes, read_bytes), &mine)
     };
-    let (mut control, mut series, mut elapsed_ns, mut before, mut silent_ns) =
-        (Control::Continue, TimeSeries::new(CELL_NS), 0, (0, 0), 0);
+    let (mut control, mut series) = (Control::Continue, TimeSeries::new(CELL_NS));
+    // The blocks and the length of the silence at the last look.
+    let (mut elapsed_ns, mut before) = (0, (0, 0));
     let look = |silence_ns: u64| {
         let blocks = lock(&checked.result).blocks;
         elapsed_ns += silence_ns.saturating_sub(before.1);
         let cell = Cell {
             ops: blocks - before.0,
-            bytes: (blocks - before.0) * u64::from(readback.block_bytes),
+            bytes: (blocks - before.0) * block_bytes as u64,
             ..Cell::default()
         };
         series.add(elapsed_ns, &cell, CELLS_MAX);
         let silence = Some(Silence {
-            target: readback.target,
+            target: assignment.target,
             length_ns: silence_ns,
         });
         let done = Some(blocks as f64 / written.max(1) as f64);
         let progress = Progress {
-            name: readback.name,
+            name: &workload.name,
             phase: Phase::Verify,
             elapsed_ns,
             done,
@@ -274,20 +226,17 @@ pub(crate) fn verify(
             _ if blocks > before.0 => Sign::Progress,
             _ => Sign::Silence,
         };
-        before = (
-            blocks,
-            if sign == Sign::Progress {
-                0
-            } else {
-                silence_ns
-            },
-        );
-        silent_ns = before.1;
+        let silent_ns = if sign == Sign::Progress {
+            0
+        } else {
+            silence_ns
+        };
+        before = (blocks, silent_ns);
         sign
     };
-    let hung = match call_with_timeout(target.fd(), stall_ns, look, work)? {
+    let hung = match call_with_timeout(assignment.open.fd(), stall_ns, look, work)? {
         Ok(done) => done.map(|()| None)?,
-        Err(_) => Some(silent_ns),
+        Err(_) => Some(before.1),
     };
     let result = lock(&checked.result).clone();
     Ok((result, control, hung))

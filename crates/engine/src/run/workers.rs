@@ -13,7 +13,7 @@ use crate::measure::turnover::MeasureGate;
 use crate::measure::worker::WorkerSchedule;
 use crate::run::error::{RunError, worker_error};
 use crate::run::limits::{
-    after_write_of, budget_of, gate_of, largest_block, schedule_of, threads_per_worker, within_part,
+    budget_of, gate_of, largest_block, schedule_of, threads_per_worker, within_part,
 };
 use crate::run::prepare::PreparedTarget;
 use crate::run::spawn::{WorkerConfig, WorkerReport, WorkerStart, spawn};
@@ -45,7 +45,14 @@ pub(crate) struct Assignment<'a> {
     /// The target, with the open file description of this workload.
     pub open: &'a OpenTarget,
     /// The prepared target.
-    pub prepared: &'a PreparedTarget,
+    pub prepared: &'a Arc<PreparedTarget>,
+}
+
+/// No further request goes to this target, through any of its descriptors.
+pub(crate) fn leave_open(assignments: &[Assignment<'_>], target: usize) {
+    for assignment in assignments.iter().filter(|one| one.target == target) {
+        assignment.open.leave_open();
+    }
 }
 
 /// The threads of all assignments.
@@ -196,9 +203,10 @@ impl<'a> WorkerGroup<'a> {
         flow: Option<Arc<FlowPart>>,
     ) -> Vec<Vec<WorkerConfig>> {
         let own = self.assignments[assignment];
-        let (workload, prepared) = (&Arc::new(own.workload.clone()), own.prepared);
-        let in_flight = prepared.selection.depth.unwrap_or(workload.depth);
-        let per_worker = threads_per_worker(in_flight, prepared.selection.kind);
+        let (workload, prepared) = (own.workload, own.prepared);
+        let engine = &prepared.known.engine;
+        let in_flight = engine.depth.unwrap_or(workload.depth);
+        let per_worker = threads_per_worker(in_flight, engine.used);
         let (workers, depth) = (u64::from(workload.workers), in_flight / per_worker);
         let per_worker = u64::from(per_worker);
         let threads = workers * per_worker;
@@ -236,12 +244,8 @@ impl<'a> WorkerGroup<'a> {
                 threads_of_worker.push(WorkerConfig {
                     assignment,
                     number: 0,
-                    workload: Arc::clone(workload),
-                    kind: prepared.selection.kind,
-                    cache: prepared.cache.used,
+                    prepared: Arc::clone(prepared),
                     pattern,
-                    extent: prepared.extent,
-                    journal: prepared.journal.clone(),
                     shared_sync: shared_sync.clone(),
                     depth,
                     // The threads of a worker share its part of an ordered pattern.
@@ -250,8 +254,6 @@ impl<'a> WorkerGroup<'a> {
                     } else {
                         within_part(&budget, workload, extent, prepared.extent)
                     },
-                    after_write: after_write_of(workload, prepared.cache.used),
-                    calls: prepared.calls.clone(),
                     pacer: self.states[assignment].pacer.clone(),
                     flow: flow.clone(),
                     seed,

@@ -14,7 +14,7 @@ mod scan_log;
 mod tests;
 
 use crate::io::Extent;
-use crate::io::any_backend::{BufferUse, QueueConfig};
+use crate::io::any_backend::QueueConfig;
 use crate::io::clock::ActiveClock;
 use crate::measure::sampler::FileSampler;
 use crate::run::assemble::join_interruptions;
@@ -139,8 +139,8 @@ impl Session {
         let slow = find_slow(&streaming, target, self.stall_timeout, watch)?;
         let selected = |workload: &Workload| {
             let in_flight_max = in_flight_max(Group::alone(workload), 1);
-            let selection = select(workload, cache.used, target, in_flight_max, slow)?;
-            Ok::<_, RunError>(selection.kind)
+            let (engine, _) = select(workload, cache.used, target, in_flight_max, slow)?;
+            Ok::<_, RunError>(engine.used)
         };
         let stream = selected(&streaming)?;
         let read_one = selected(&Workload {
@@ -368,7 +368,7 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
         request_bytes,
         cache: target.cache,
         seed: target.seed,
-        buffers: BufferUse::OneWay,
+        write_shift: 0,
     };
     let one_queue = |block_bytes: u32| {
         let request_bytes = target.fitting(u64::from(block_bytes)) as u32;

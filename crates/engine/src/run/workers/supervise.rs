@@ -2,7 +2,7 @@
 //! snapshots. Shows the watcher how far each workload is, how long its target is silent, and the
 //! results so far.
 
-use super::{Assignment, WorkerGroup, WorkerHandle, WorkerState};
+use super::{Assignment, WorkerGroup, WorkerHandle, WorkerState, leave_open};
 use crate::io::clock::ActiveClock;
 use crate::lock::lock;
 use crate::measure::result::{EndReason, StuckWorker, WorkerResult};
@@ -160,11 +160,7 @@ impl WorkerGroup<'_> {
         let silence_ns = self.silence_of(target, schedule, now);
         let late = self.stall_timeout.is_late(silence_ns);
         self.stops[target].store(true, Ordering::Relaxed);
-        for assignment in self.assignments {
-            if assignment.target == target {
-                assignment.open.leave_open();
-            }
-        }
+        leave_open(self.assignments, target);
         for number in stuck {
             let assignment = self.mark_finished(number);
             let Assignment {
@@ -172,7 +168,7 @@ impl WorkerGroup<'_> {
             } = self.assignments[assignment];
             let worker = StuckWorker {
                 workload,
-                engine: prepared.selection.kind,
+                engine: prepared.known.engine.used,
                 start_ns: schedule.delayed(workload).start_ns,
                 measure_ns: schedule.delayed(workload).measure_ns,
                 ending,
@@ -195,8 +191,7 @@ impl Assignment<'_> {
         control: Control,
     ) -> RunContext {
         let measure_ns = schedule.delayed(self.workload).measure_ns;
-        let known = self.prepared.unmeasured(self.target, self.workload);
-        RunContext::new(known, measure_ns, origin_ns, control)
+        RunContext::new(self.prepared.known.clone(), measure_ns, origin_ns, control)
     }
 }
 
