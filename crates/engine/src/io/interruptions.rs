@@ -45,11 +45,9 @@ const LOOK_TRIES: u32 = 5_000;
 /// An interruption on CLOCK_MONOTONIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Gap {
-    from_ns: u64,
+    /// Longer than from its start to `to_ns` where that clock stood still.
+    interruption: Interruption,
     to_ns: u64,
-    /// Longer than from `from_ns` to `to_ns` where that clock stood still.
-    length_ns: u64,
-    kind: InterruptionKind,
 }
 
 struct Watcher {
@@ -202,10 +200,13 @@ fn judge(before: &Look, after: &Look, was_continued: impl FnOnce() -> bool) -> O
     let elapsed_ns = after.monotonic_ns - before.monotonic_ns;
     let boot_ns = after.boot_ns.saturating_sub(before.boot_ns);
     let gap = |kind, length_ns| Gap {
-        from_ns: before.monotonic_ns,
+        interruption: Interruption {
+            start_ns: before.monotonic_ns,
+            length_ns,
+            kind,
+            requests: 0,
+        },
         to_ns: after.monotonic_ns,
-        length_ns,
-        kind,
     };
     if boot_ns.saturating_sub(elapsed_ns) >= SUSPENDED_NS_MIN {
         return Some(gap(InterruptionKind::Suspended, boot_ns));
@@ -281,14 +282,9 @@ impl SkippedTime {
     fn skip(&mut self, gaps: &[Gap], now_ns: u64, since_ns: u64) -> Vec<Interruption> {
         let mut found = Vec::new();
         for gap in gaps.iter().filter(|gap| gap.to_ns > since_ns) {
-            let (from_ns, to_ns) = (gap.from_ns.max(since_ns), gap.to_ns.min(now_ns));
-            self.ns += to_ns.saturating_sub(from_ns);
-            found.push(Interruption {
-                start_ns: gap.from_ns,
-                length_ns: gap.length_ns,
-                kind: gap.kind,
-                requests: 0,
-            });
+            let from_ns = gap.interruption.start_ns.max(since_ns);
+            self.ns += gap.to_ns.min(now_ns).saturating_sub(from_ns);
+            found.push(gap.interruption);
         }
         found
     }
@@ -310,6 +306,18 @@ mod tests {
         }
     }
 
+    fn stopped(start_ns: u64, to_ns: u64) -> Gap {
+        Gap {
+            interruption: Interruption {
+                start_ns,
+                length_ns: to_ns - start_ns,
+                kind: InterruptionKind::Stopped,
+                requests: 0,
+            },
+            to_ns,
+        }
+    }
+
     #[test]
     fn waiting_is_counted_again_after_a_late_look_and_every_second() {
         let last = look(1000 * MS);
@@ -322,18 +330,13 @@ mod tests {
     }
 
     fn kind(after: Look, was_continued: bool) -> Option<InterruptionKind> {
-        judge(&look(1000 * MS), &after, || was_continued).map(|gap| gap.kind)
+        judge(&look(1000 * MS), &after, || was_continued).map(|gap| gap.interruption.kind)
     }
 
     #[test]
     fn stopped_process_is_found_by_its_gap_and_sigcont() {
         let gap = judge(&look(1000 * MS), &look(3000 * MS), || true).unwrap();
-        let expected = Gap {
-            from_ns: 1000 * MS,
-            to_ns: 3000 * MS,
-            length_ns: 2000 * MS,
-            kind: InterruptionKind::Stopped,
-        };
+        let expected = stopped(1000 * MS, 3000 * MS);
         assert_eq!(gap, expected);
         assert_eq!(kind(look(1050 * MS), true), Some(InterruptionKind::Stopped));
     }
@@ -393,22 +396,20 @@ mod tests {
         };
         let gap = judge(&look(1000 * MS), &woken, || false).unwrap();
         assert_eq!(
-            (gap.kind, gap.length_ns, gap.to_ns - gap.from_ns),
+            (
+                gap.interruption.kind,
+                gap.interruption.length_ns,
+                gap.to_ns - gap.interruption.start_ns
+            ),
             (InterruptionKind::Suspended, 60_000 * MS, 12 * MS)
         );
     }
 
     #[test]
     fn clock_skips_only_its_own_part_of_a_gap() {
-        let gap = |from_ns, to_ns| Gap {
-            from_ns,
-            to_ns,
-            length_ns: to_ns - from_ns,
-            kind: InterruptionKind::Stopped,
-        };
         let mut skipped = SkippedTime { known: 0, ns: 0 };
         // The caller was busy until 105, and read its clock before the thread did.
-        let found = skipped.skip(&[gap(10, 20), gap(100, 300)], 299, 105);
+        let found = skipped.skip(&[stopped(10, 20), stopped(100, 300)], 299, 105);
         assert_eq!((skipped.ns, found.len(), found[0].start_ns), (194, 1, 100));
     }
 }

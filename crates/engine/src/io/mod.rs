@@ -186,7 +186,7 @@ const PAGE_BYTES: u64 = 4096;
 /// matter.
 pub(super) fn advise_dontneed(fd: &OwnedFd, extent: Option<Extent>) {
     let start = extent.map_or(0, |extent| extent.start / PAGE_BYTES * PAGE_BYTES);
-    let length = extent.and_then(|extent| NonZeroU64::new(extent.start + extent.length - start));
+    let length = extent.and_then(|extent| NonZeroU64::new(extent.end() - start));
     let _ = rustix::fs::fadvise(fd, start, length, rustix::fs::Advice::DontNeed);
 }
 

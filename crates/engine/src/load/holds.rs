@@ -10,21 +10,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Pauses {
     think: ThinkTime,
     started: u64,
-    /// The count at the last pause.
+    /// The count that made the last pause due.
     at_last: u64,
     /// The end of the last pause.
     last_ns: u64,
-    state: PauseState,
+    hold: Hold,
 }
 
+/// What holds back operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PauseState {
-    /// Operations may start.
+enum Hold {
+    /// Nothing: they may start.
     Working,
-    /// A pause begins once nothing is in flight; the count that made it due.
-    Draining(u64),
-    /// Until this time.
-    Pausing(u64),
+    /// A pause that begins once nothing is in flight.
+    Draining,
+    /// A pause until this time.
+    Until(u64),
+}
+
+impl Hold {
+    /// The end of the pause, if one is under way.
+    fn until_ns(self) -> Option<u64> {
+        match self {
+            Self::Until(until_ns) => Some(until_ns),
+            Self::Working | Self::Draining => None,
+        }
+    }
 }
 
 impl Pauses {
@@ -35,7 +46,7 @@ impl Pauses {
             started: 0,
             at_last: 0,
             last_ns: start_ns,
-            state: PauseState::Working,
+            hold: Hold::Working,
         }
     }
 
@@ -46,25 +57,22 @@ impl Pauses {
 
     /// Whether no operation may start at `now`, with so many in flight.
     pub(crate) fn holds(&mut self, now: u64, in_flight: u64) -> bool {
-        if self.state == PauseState::Working
+        if self.hold == Hold::Working
             && let Some(count) = self.due(now, in_flight)
         {
-            self.state = PauseState::Draining(count);
+            (self.hold, self.at_last) = (Hold::Draining, count);
         }
-        match self.state {
-            PauseState::Working => false,
-            PauseState::Draining(_) if in_flight > 0 => true,
-            PauseState::Draining(count) => {
-                self.at_last = count;
-                self.state = PauseState::Pausing(now.saturating_add(self.think.pause_ns));
-                true
+        match self.hold {
+            Hold::Draining if in_flight == 0 => {
+                self.hold = Hold::Until(now.saturating_add(self.think.pause_ns));
             }
-            PauseState::Pausing(until_ns) if now < until_ns => true,
-            PauseState::Pausing(_) => {
-                (self.state, self.last_ns) = (PauseState::Working, now);
-                false
+            Hold::Until(until_ns) if now >= until_ns => {
+                (self.hold, self.last_ns) = (Hold::Working, now);
+                return false;
             }
+            _ => {}
         }
+        self.hold != Hold::Working
     }
 
     /// The count, if a pause is due.
@@ -83,15 +91,12 @@ impl Pauses {
 
     /// The end of the pause, if one is under way.
     pub(crate) fn until_ns(&self) -> Option<u64> {
-        match self.state {
-            PauseState::Pausing(until_ns) => Some(until_ns),
-            PauseState::Working | PauseState::Draining(_) => None,
-        }
+        self.hold.until_ns()
     }
 
     /// Whether the next start waits for completions, or for the end of a pause.
     pub(crate) fn is_due(&self) -> bool {
-        self.state != PauseState::Working
+        self.hold != Hold::Working
     }
 }
 
@@ -148,17 +153,7 @@ impl Drop for FlowPart {
 #[derive(Debug)]
 pub(crate) struct FlowMember {
     part: Arc<FlowPart>,
-    state: FlowState,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FlowState {
-    /// Operations may start.
-    Working,
-    /// A pause begins once nothing is in flight.
-    Draining,
-    /// Until this time.
-    Holding(u64),
+    hold: Hold,
 }
 
 impl FlowMember {
@@ -166,7 +161,7 @@ impl FlowMember {
     pub(crate) fn new(part: Arc<FlowPart>) -> Self {
         Self {
             part,
-            state: FlowState::Working,
+            hold: Hold::Working,
         }
     }
 
@@ -179,24 +174,21 @@ impl FlowMember {
     /// Whether no operation may start at `now`, with so many in flight.
     pub(crate) fn holds(&mut self, now: u64, in_flight: u64) -> bool {
         let pause_ns = self.part.pause_ns;
-        self.state = match self.state {
-            FlowState::Holding(until_ns) if now < until_ns => self.state,
-            FlowState::Draining if in_flight > 0 => self.state,
-            FlowState::Draining => FlowState::Holding(now.saturating_add(pause_ns)),
-            _ if !self.part.is_ahead() => FlowState::Working,
-            _ if pause_ns == 0 => FlowState::Holding(now.saturating_add(RETRY_NS)),
-            _ if in_flight > 0 => FlowState::Draining,
-            _ => FlowState::Holding(now.saturating_add(pause_ns)),
+        self.hold = match self.hold {
+            Hold::Until(until_ns) if now < until_ns => self.hold,
+            Hold::Draining if in_flight > 0 => self.hold,
+            Hold::Draining => Hold::Until(now.saturating_add(pause_ns)),
+            _ if !self.part.is_ahead() => Hold::Working,
+            _ if pause_ns == 0 => Hold::Until(now.saturating_add(RETRY_NS)),
+            _ if in_flight > 0 => Hold::Draining,
+            _ => Hold::Until(now.saturating_add(pause_ns)),
         };
-        self.state != FlowState::Working
+        self.hold != Hold::Working
     }
 
     /// When it may go on, where it waits for a time.
     pub(crate) fn until_ns(&self) -> Option<u64> {
-        match self.state {
-            FlowState::Holding(until_ns) => Some(until_ns),
-            FlowState::Working | FlowState::Draining => None,
-        }
+        self.hold.until_ns()
     }
 }
 

@@ -183,12 +183,9 @@ impl Counters {
             (Op::Write, index + shift)
         };
         let rest = Request {
-            slot: index,
             buffer,
-            op,
-            offset: slot.offset + u64::from(done),
-            len: slot.left,
             skip: done,
+            ..Request::new(index, op, slot.offset + u64::from(done), slot.left)
         };
         if is_interrupted {
             generator.slots.interrupt_one(index);

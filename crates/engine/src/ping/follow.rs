@@ -12,14 +12,13 @@ use crate::run::hang::since;
 use crate::run::watchdog::{CHECK_EVERY, StallTimeout};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{
-    ByteCount, Hang, Interruption, Measurement, OpKind, OpMeasurement, PerOp, SERIES_CELLS_MAX,
-    StopReason,
+    Hang, Interruption, Measurement, OpKind, SERIES_CELLS_MAX, StopReason,
 };
 use diskproof_model::ping::SingleRequest;
 use diskproof_model::plan::Workload;
 use diskproof_model::progress::{Control, Phase, PingWatch, Progress, Silence};
 use diskproof_model::series::{Cell, TimeSeries};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -164,11 +163,7 @@ impl Follower<'_> {
 
     /// Waits no longer for targets that have not answered for too long.
     fn leave_hung(&mut self, now: u64, running: &mut [bool]) {
-        let limit_ns = if self.is_stopping() {
-            self.stall_timeout.ns()
-        } else {
-            self.stall_timeout.without_deadline_ns()
-        };
+        let limit_ns = self.stall_timeout.limit_ns(self.is_stopping());
         let kind = if self.workload.reads() {
             OpKind::Read
         } else {
@@ -198,37 +193,31 @@ const KEPT_MAX: usize = 100_000;
 
 /// The requests of one target so far.
 pub(crate) struct PingLog {
+    /// What was known before, and what its requests add up to.
+    measured: Measurement,
     origin_ns: u64,
     interval_ns: u64,
-    ops: PerOp<OpMeasurement>,
+    /// The newest.
     requests: VecDeque<SingleRequest>,
-    asked: ByteCount,
     /// When the first request that counts began, on the clock.
     measure_ns: Option<u64>,
     /// End of the measured time, on the clock.
     end_ns: u64,
     /// Latencies of the requests that count, summed.
     busy_ns: u128,
-    interruptions: Vec<Interruption>,
-    hang: Option<Hang>,
-    stopped: StopReason,
 }
 
 impl PingLog {
-    /// Of a run that began at `origin_ns`.
-    pub(crate) fn new(origin_ns: u64, interval_ns: u64) -> Self {
+    /// Of a run that began at `origin_ns`, with what is known before.
+    pub(crate) fn new(known: Measurement, origin_ns: u64, interval_ns: u64) -> Self {
         Self {
+            measured: known,
             origin_ns,
             interval_ns,
-            ops: BTreeMap::new(),
             requests: VecDeque::new(),
-            asked: ByteCount::default(),
             measure_ns: None,
             end_ns: origin_ns,
             busy_ns: 0,
-            interruptions: Vec::new(),
-            hang: None,
-            stopped: StopReason::Ops,
         }
     }
 
@@ -237,9 +226,10 @@ impl PingLog {
         let mut request = answer.request.clone();
         let began_ns = request.at_ns;
         request.at_ns = began_ns.saturating_sub(self.origin_ns);
+        let asked = &mut self.measured.asked;
         match request.op {
-            OpKind::Read => self.asked.read_bytes += u64::from(answer.bytes),
-            _ => self.asked.write_bytes += u64::from(answer.bytes),
+            OpKind::Read => asked.read_bytes += u64::from(answer.bytes),
+            _ => asked.write_bytes += u64::from(answer.bytes),
         }
         if request.ignored.is_none() {
             let measure_ns = *self.measure_ns.get_or_insert(began_ns);
@@ -257,10 +247,10 @@ impl PingLog {
 
     /// Counts a request that completed so long after the start of the measured time.
     fn count(&mut self, answer: &PingAnswer, at_ns: u64) {
-        let request = &answer.request;
-        if let Some(failed) = answer.failed {
-            let op = self.ops.entry(failed.kind).or_default();
-            *op.errors.entry(errno_name(failed.errno)).or_default() += 1;
+        let (request, ops) = (&answer.request, &mut self.measured.ops);
+        if let Some((kind, errno)) = answer.failed {
+            let op = ops.entry(kind).or_default();
+            *op.errors.entry(errno_name(errno)).or_default() += 1;
             let cell = Cell {
                 errors: 1,
                 ..Cell::default()
@@ -269,7 +259,7 @@ impl PingLog {
             return;
         }
         let mut add = |kind: OpKind, bytes: u32, latency_ns: u64| {
-            let op = self.ops.entry(kind).or_default();
+            let op = ops.entry(kind).or_default();
             op.count += 1;
             op.bytes += u64::from(bytes);
             op.latency.record(latency_ns);
@@ -298,61 +288,47 @@ impl PingLog {
 
     /// The pinger has ended by itself.
     pub(crate) fn end(&mut self, ending: EndReason, interruptions: Vec<Interruption>) {
-        self.interruptions = interruptions;
-        self.stopped = match ending {
-            EndReason::Budget => StopReason::Ops,
-            EndReason::Time => StopReason::Time,
-            EndReason::Errors(_) => StopReason::Errors,
+        self.measured.interruptions = join_interruptions(interruptions.into_iter(), self.origin_ns);
+        match ending {
+            EndReason::Budget => self.stop(StopReason::Ops),
+            EndReason::Time => self.stop(StopReason::Time),
+            EndReason::Errors(_) => self.stop(StopReason::Errors),
             EndReason::Stopped | EndReason::TooSlow | EndReason::BelowFloor | EndReason::Steady => {
-                self.stopped
             }
-        };
+        }
     }
 
     /// Why it must end.
     pub(crate) fn stop(&mut self, why: StopReason) {
-        self.stopped = why;
+        self.measured.stopped = why;
     }
 
     /// Its request in flight since `since_ns` was not answered for so long.
     pub(crate) fn time_out(&mut self, kind: OpKind, hang: Hang) {
-        self.hang = Some(since(hang, self.origin_ns));
+        self.measured.hang = Some(since(hang, self.origin_ns));
         self.measure_ns.get_or_insert(hang.since_ns);
         self.end_ns = hang.since_ns.saturating_add(hang.lasted_ns);
-        let op = self.ops.entry(kind).or_default();
+        let op = self.measured.ops.entry(kind).or_default();
         if !hang.late {
             *op.errors.entry(errno_name(libc::ETIMEDOUT)).or_default() += 1;
-            self.stopped = StopReason::Hung;
+            self.measured.stopped = StopReason::Hung;
         }
     }
 
-    /// Figures, bytes and length of the measured time so far.
-    #[cfg(test)]
-    pub(crate) fn totals(&self) -> (&PerOp<OpMeasurement>, ByteCount, u64) {
-        let measure_ns = self.measure_ns.unwrap_or(self.end_ns);
-        (&self.ops, self.asked, self.end_ns - measure_ns)
-    }
-
-    /// The measurement, given what was `known` before. The caller fills in the CPU time and the
-    /// counters of the devices.
-    pub(crate) fn measurement(mut self, known: Measurement) -> Measurement {
+    /// The measurement. The caller fills in the CPU time and the counters of the devices.
+    pub(crate) fn measurement(mut self) -> Measurement {
         let measure_ns = self.measure_ns.unwrap_or(self.end_ns);
         let wall_ns = self.end_ns.saturating_sub(measure_ns);
-        for op in self.ops.values_mut() {
+        for op in self.measured.ops.values_mut() {
             let last_ns = wall_ns.saturating_sub(1);
             op.series.add(last_ns, &Cell::default(), SERIES_CELLS_MAX);
         }
         Measurement {
             start_ns: measure_ns.saturating_sub(self.origin_ns),
             wall_ns,
-            ops: self.ops,
-            asked: self.asked,
             achieved_depth: self.busy_ns as f64 / wall_ns.max(1) as f64,
-            hang: self.hang,
-            interruptions: join_interruptions(self.interruptions.into_iter(), self.origin_ns),
             requests: self.requests.into(),
-            stopped: self.stopped,
-            ..known
+            ..self.measured
         }
     }
 }

@@ -58,7 +58,7 @@ pub(crate) fn prepare_target(
     let block_bytes = largest_block(workload);
     check_span(workload, target, block_bytes.into(), extent.length)?;
     if workload.writes() && cache.used == CachePolicy::Direct {
-        target.lengthen(extent.start + extent.length);
+        target.lengthen(extent.end());
     }
     if matches!(workload.access, Access::Sequential) {
         target.advise_sequential()

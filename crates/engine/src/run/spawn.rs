@@ -17,6 +17,7 @@ use crate::load::holds::{FlowMember, FlowPart, Pauses};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
 use crate::lock::lock;
+use crate::measure::load_limits::LoadLimits;
 use crate::measure::result::{SharedSnapshot, WorkerResult};
 use crate::measure::turnover::MeasureGate;
 use crate::measure::usage;
@@ -74,14 +75,9 @@ pub(crate) struct WorkerConfig {
     pub snapshot: SharedSnapshot,
 }
 
-/// The common start of all threads.
-#[derive(Debug, Clone)]
-pub(crate) struct WorkerStart {
-    /// The schedule.
-    pub schedule: WorkerSchedule,
-    /// Decides when the measured time starts, where the schedule does not.
-    pub gate: Option<Arc<MeasureGate>>,
-}
+/// The common start of all threads: the schedule, and what decides when the measured time starts,
+/// where the schedule does not.
+pub(crate) type WorkerStart = (WorkerSchedule, Option<Arc<MeasureGate>>);
 
 /// A message of a worker thread.
 pub(crate) enum WorkerReport {
@@ -242,7 +238,7 @@ fn run_worker<B: Backend>(
         .map_err(|_| gone())?;
     // Made before the start is known, so that the clock notices every interruption from then on.
     let clock = WorkerClock::new();
-    let WorkerStart { schedule, gate } = start.recv().map_err(|_| gone())?;
+    let (schedule, gate) = start.recv().map_err(|_| gone())?;
     lock(&config.snapshot).thread = Some(rustix::thread::gettid().as_raw_nonzero().get());
     let before = usage::thread();
     let PreparedTarget { known, extent, .. } = &*config.prepared;
@@ -286,20 +282,19 @@ fn run_worker<B: Backend>(
         config.seed ^ (config.stream << 48),
     );
     wait_for_start(&clock, schedule.start_ns, &config.stop, &config.snapshot);
-    let worker = Worker::new(
+    let mut worker = Worker::new(
         backend,
         clock,
         generator,
         schedule,
         config.stop,
         config.published,
-    );
-    let mut worker = worker
-        .cache_handling(cache_handling)
-        .limited(workload)
-        .checking_reads(workload.checks_reads() && known.engine.used != EngineKind::Null)
-        .gated(gate)
-        .publishing_to(config.snapshot);
+    )
+    .cache_handling(cache_handling)
+    .checking_reads(workload.checks_reads() && known.engine.used != EngineKind::Null)
+    .gated(gate);
+    worker.limits = LoadLimits::of(&workload.shape, schedule.start_ns);
+    worker.snapshot = config.snapshot;
     while worker.advance()? == AdvanceOutcome::Running {}
     let done = worker.finish();
     Ok((done, usage::since(usage::thread(), before)))

@@ -95,14 +95,8 @@ pub(crate) struct AssignmentState {
 struct WorkerHandle {
     assignment: usize,
     snapshot: SharedSnapshot,
-    state: WorkerState,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WorkerState {
-    Running,
-    /// Its result has arrived, or it has timed out.
-    Finished,
+    /// Its result has not arrived, and it has not timed out.
+    is_running: bool,
 }
 
 impl<'a> WorkerGroup<'a> {
@@ -186,7 +180,7 @@ impl<'a> WorkerGroup<'a> {
                     self.handles.push(WorkerHandle {
                         assignment: index,
                         snapshot,
-                        state: WorkerState::Running,
+                        is_running: true,
                     });
                 }
             }
@@ -315,7 +309,7 @@ impl<'a> WorkerGroup<'a> {
             let gate = self.gate.clone();
             let schedule = schedule.delayed(self.assignments[handle.assignment].workload);
             // A worker that has ended has reported why.
-            let _ = sender.send(WorkerStart { schedule, gate });
+            let _ = sender.send((schedule, gate));
         }
         schedule
     }

@@ -2,7 +2,7 @@
 //! far or near. Does not know the other parts of a survey.
 
 use super::log::SurveyTarget;
-use super::queue::{BlockRequest, RequestQueue};
+use super::queue::{RequestQueue, block_at};
 use crate::io::clock::Clock;
 use crate::io::{Backend, Extent, errno_name};
 use crate::random::Random;
@@ -55,7 +55,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                     break;
                 }
                 let offset = places.next(seek, index, u64::from(count) + 1, before);
-                let completion = self.read_one(BlockRequest::new(offset, block))?;
+                let completion = self.read_one(block_at(offset, block))?;
                 if completion.interrupted {
                     before = Some(offset);
                     continue;

@@ -4,13 +4,14 @@
 //! Each sample is the end of a stream; see [`super::sample`].
 
 use super::log::{SurveyTarget, UNIT_BYTES};
-use super::queue::{BlockCompletion, BlockRequest, RequestQueue};
+use super::queue::{BlockCompletion, RequestQueue, block_at};
 use super::sample::{
     CurveLog, CurveSizing, LEAD, MeasuredCurve, STREAM_DEPTH, STREAM_REQUEST_MAX, Sample,
     SamplePlace, SampleSum,
 };
 use crate::io::clock::Clock;
 use crate::io::{Backend, Extent};
+use crate::measure::sampler::SampleRequest;
 use crate::measure::usage;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::surface::{Coverage, CurvePlan, CurvePoint};
@@ -92,7 +93,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         let mut at = target.aligned(target.extent.start + target.extent.length / 2);
         let mut one = |bytes: u64| {
             let bytes = target.fitting(bytes).min(target.extent.length / 4);
-            let completion = self.read_one(BlockRequest::new(at, bytes))?;
+            let completion = self.read_one(block_at(at, bytes))?;
             at += bytes;
             io::Result::Ok((bytes as f64, completion.latency_ns.max(1)))
         };
@@ -169,7 +170,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                 let enough = busy_ns.get() >= TRIAL_NS && landed.get() >= 2 * target.depth;
                 (!enough && !log.is_stopped() && at.get() + request <= end).then(|| {
                     let offset = at.replace(at.get() + request);
-                    BlockRequest::new(offset, request)
+                    block_at(offset, request)
                 })
             };
             self.run(next, |completion| {
@@ -205,19 +206,19 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                 return None;
             }
             if at >= lead_end {
-                cell += usize::from(cells.get(cell).is_some_and(|extent| at >= end_of(extent)));
+                cell += usize::from(cells.get(cell).is_some_and(|extent| at >= extent.end()));
             }
             let (edge, tag) = if at < lead_end {
                 (lead_end, LEAD)
             } else if at >= tail_start {
                 (end, LEAD)
             } else {
-                (end_of(cells.get(cell)?), cell as u32)
+                (cells.get(cell)?.end(), cell as u32)
             };
             let bytes = u64::from(sizing.request_bytes).min(edge - at);
-            let request = BlockRequest {
+            let request = SampleRequest {
                 tag,
-                ..BlockRequest::new(at, bytes)
+                ..block_at(at, bytes)
             };
             at += u64::from(request.len);
             (request.len > 0).then_some(request)
@@ -329,7 +330,8 @@ pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> Option
 fn places(extent: Extent, sizing: CurveSizing, sample_bytes: u64) -> Vec<u64> {
     let points = sizing.points;
     let first = extent.start + sizing.lead_bytes;
-    let last = (extent.start + extent.length)
+    let last = extent
+        .end()
         .saturating_sub(sample_bytes + sizing.tail_bytes)
         .max(first);
     let place = |index: u64| {
@@ -350,7 +352,7 @@ fn cells(span: Extent, points: u64, timed: Extent) -> Vec<Extent> {
     for index in 0..points {
         let (from, until) = (
             edge(index).max(timed.start),
-            edge(index + 1).min(end_of(&timed)),
+            edge(index + 1).min(timed.end()),
         );
         if from < until {
             cells.push(Extent {
@@ -360,10 +362,6 @@ fn cells(span: Extent, points: u64, timed: Extent) -> Vec<Extent> {
         }
     }
     cells
-}
-
-fn end_of(extent: &Extent) -> u64 {
-    extent.start + extent.length
 }
 
 /// A pass over the whole span.

@@ -183,7 +183,7 @@ fn survey_target(
     let unit = UNIT_BYTES.max(alignment_bytes);
     let (start, end) = (
         whole.start.next_multiple_of(unit),
-        (whole.start + whole.length) / unit * unit,
+        whole.end() / unit * unit,
     );
     let device = target
         .identity()

@@ -10,7 +10,7 @@
 //! at another time only the fault is left. The caller chooses the places.
 
 use super::log::{SurveyTarget, UNIT_BYTES};
-use super::queue::{BlockRequest, RequestQueue};
+use super::queue::{RequestQueue, block_at};
 use super::sample::{CurveLog, MeasuredCurve, STREAM_REQUEST_MAX, Sample};
 use crate::io::clock::Clock;
 use crate::io::{Backend, Extent};
@@ -184,7 +184,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
             let offset =
                 (opposite + at) % (length - request.min(length / 2)) / UNIT_BYTES * UNIT_BYTES;
             (at, left_bytes) = (at + request, left_bytes.saturating_sub(request));
-            Some(BlockRequest::new(start + offset, request.min(length / 2)))
+            Some(block_at(start + offset, request.min(length / 2)))
         };
         self.run_unwatched(next, |_| ())?;
         Ok(at)

@@ -6,9 +6,10 @@
 //! last ones done when the queue begins to drain, which makes the end of a stream too fast.
 
 use super::log::SurveyLog;
-use super::queue::{BlockCompletion, BlockRequest, RequestQueue};
+use super::queue::{BlockCompletion, RequestQueue, block_at};
 use crate::io::clock::Clock;
 use crate::io::{Backend, Extent, errno_name};
+use crate::measure::sampler::SampleRequest;
 use crate::measure::usage;
 use diskproof_model::measurement::{CpuTime, OpKind};
 use diskproof_model::surface::CurvePoint;
@@ -213,13 +214,13 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                 .saturating_sub(sizing.lead_bytes)
                 .max(target.extent.start),
             place.start,
-            place.start + place.length,
+            place.end(),
         );
         let range = StreamRange {
             from,
             timed_from: start,
             until,
-            tail_until: (until + sizing.tail_bytes).min(target.extent.start + target.extent.length),
+            tail_until: (until + sizing.tail_bytes).min(target.extent.end()),
         };
         if target.operation == OpKind::Write {
             // From one flushed state to the next. Otherwise this would measure the disk's write
@@ -277,9 +278,9 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                     _ => (tail_until, LEAD),
                 };
                 let bytes = u64::from(sizing.request_bytes).min(edge - at);
-                let request = BlockRequest {
+                let request = SampleRequest {
                     tag,
-                    ..BlockRequest::new(at, bytes)
+                    ..block_at(at, bytes)
                 };
                 at += u64::from(request.len);
                 request

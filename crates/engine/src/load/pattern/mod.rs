@@ -37,7 +37,7 @@ pub struct Pattern {
     /// At least one.
     streams: Vec<StreamWalk>,
     /// The steps, where they are uniform reads: asked for with every batch.
-    plain: Option<UniformWalk>,
+    plain: Option<(u32, UniformBlocks)>,
     random: Random,
     /// The visited units, where blocks of several sizes visit each once.
     map: Option<Box<VisitMap>>,
@@ -106,17 +106,11 @@ fn each_once(walk: &OffsetWalk, next: &Arc<AtomicU64>, seed: u64) -> Option<Offs
     })
 }
 
-/// Uniformly random, aligned offsets of reads of one size.
-#[derive(Debug, Clone, Copy)]
-struct UniformWalk {
-    len: u32,
-    blocks: UniformBlocks,
-}
-
 /// Reads of one size at uniformly random, aligned offsets.
 #[derive(Debug, Clone)]
 pub struct UniformReads {
-    walk: UniformWalk,
+    len: u32,
+    blocks: UniformBlocks,
     random: Random,
 }
 
@@ -124,13 +118,13 @@ impl UniformReads {
     /// The offset of the next read.
     #[inline(always)]
     pub fn offset(&mut self) -> u64 {
-        self.walk.blocks.draw(&mut self.random)
+        self.blocks.draw(&mut self.random)
     }
 
     /// Bytes of each.
     #[inline(always)]
     pub fn block_bytes(&self) -> u32 {
-        self.walk.len
+        self.len
     }
 }
 
@@ -208,15 +202,15 @@ fn fraction(permille: u16) -> u64 {
     ((u128::from(permille.min(1000)) << 64) / 1000).min(u128::from(u64::MAX)) as u64
 }
 
-/// The only stream, where it reads blocks of one size at uniformly random offsets.
-fn uniform_reads(streams: &[StreamWalk]) -> Option<UniformWalk> {
+/// The size of the only stream and its blocks, where it reads blocks of one size at uniformly
+/// random offsets.
+fn uniform_reads(streams: &[StreamWalk]) -> Option<(u32, UniformBlocks)> {
     let [only] = streams else {
         return None;
     };
     match only.walk {
         OffsetWalk::Uniform(blocks) if only.kind == OpKind::Read && only.sizes.only != 0 => {
-            let len = only.sizes.only;
-            Some(UniformWalk { len, blocks })
+            Some((only.sizes.only, blocks))
         }
         _ => None,
     }
@@ -387,8 +381,9 @@ impl Pattern {
     /// The steps from here on, where they are uniform reads.
     #[inline(always)]
     pub fn plain(&self) -> Option<UniformReads> {
-        self.plain.map(|walk| UniformReads {
-            walk,
+        self.plain.map(|(len, blocks)| UniformReads {
+            len,
+            blocks,
             random: self.random.clone(),
         })
     }

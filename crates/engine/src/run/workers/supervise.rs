@@ -2,7 +2,7 @@
 //! snapshots. Shows the watcher how far each workload is, how long its target is silent, and the
 //! results so far.
 
-use super::{Assignment, WorkerGroup, WorkerHandle, WorkerState, leave_open};
+use super::{Assignment, WorkerGroup, WorkerHandle, leave_open};
 use crate::io::clock::ActiveClock;
 use crate::lock::lock;
 use crate::measure::result::{EndReason, StuckWorker, WorkerResult};
@@ -12,7 +12,7 @@ use crate::run::error::RunError;
 use crate::run::hang::{join, silence_ns, time_out};
 use crate::run::spawn::WorkerReport;
 use crate::run::totals::{CounterLog, share_out};
-use crate::run::watchdog::{CHECK_EVERY, Orders, StallDeadline};
+use crate::run::watchdog::{CHECK_EVERY, overdue_since};
 use diskproof_model::measurement::{CpuTime, Measurement};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use std::sync::atomic::Ordering;
@@ -30,7 +30,7 @@ impl WorkerGroup<'_> {
         watch: &mut dyn Watch,
     ) -> Result<Control, RunError> {
         let (mut control, mut failure) = (Control::Continue, None);
-        let mut deadlines = vec![StallDeadline::default(); self.stops.len()];
+        let mut deadlines = vec![None; self.stops.len()];
         let mut is_ended = false;
         let mut known = vec![false; self.group.workloads.len()];
         while self.states.iter().any(|state| state.working > 0) {
@@ -40,7 +40,7 @@ impl WorkerGroup<'_> {
             match self.reports.recv_timeout(at_most) {
                 // A report after the timeout is too late.
                 Ok(WorkerReport::Done(number, ..) | WorkerReport::Failed(number, _))
-                    if self.handles[number].state == WorkerState::Finished => {}
+                    if !self.handles[number].is_running => {}
                 Ok(WorkerReport::Done(number, done, cpu)) => self.on_finished(number, *done, cpu),
                 Ok(WorkerReport::Failed(number, source)) => {
                     failure.get_or_insert(self.error(number, source));
@@ -66,7 +66,7 @@ impl WorkerGroup<'_> {
             if wanted == Control::Interrupt && !std::mem::replace(&mut is_ended, true) {
                 // From now on: what is in flight gets this time even where its own is long over.
                 self.stall_timeout = self.stall_timeout.ended();
-                deadlines.fill(StallDeadline::default());
+                deadlines.fill(None);
             }
             self.end_stalled(self.latest(schedule), now, &mut deadlines);
         }
@@ -92,7 +92,7 @@ impl WorkerGroup<'_> {
     /// Marks a thread as finished; returns its assignment.
     fn mark_finished(&mut self, number: usize) -> usize {
         let handle = &mut self.handles[number];
-        handle.state = WorkerState::Finished;
+        handle.is_running = false;
         self.states[handle.assignment].working -= 1;
         handle.assignment
     }
@@ -116,19 +116,20 @@ impl WorkerGroup<'_> {
 
     /// Ends the workers of each target that hangs, and takes their last snapshots as their results.
     /// No further request goes to such a target.
-    fn end_stalled(&mut self, schedule: WorkerSchedule, now: u64, deadlines: &mut [StallDeadline]) {
-        for (target, deadline) in deadlines.iter_mut().enumerate() {
+    fn end_stalled(&mut self, schedule: WorkerSchedule, now: u64, deadlines: &mut [Option<u64>]) {
+        for (target, stopping_since) in deadlines.iter_mut().enumerate() {
             let is_stopping = now >= schedule.end_ns || self.stops[target].load(Ordering::Relaxed);
-            let orders = if is_stopping {
-                Orders::End
-            } else if self.group.time_ns().is_none() {
-                // Only a budget of operations or bytes ends the run.
-                let silence_ns = self.silence_of(target, schedule, now);
-                Orders::ContinueWithoutDeadline { silence_ns }
-            } else {
-                Orders::Continue
+            if is_stopping {
+                stopping_since.get_or_insert(now);
+            }
+            // Otherwise only a budget of operations or bytes ends the run.
+            let silence_ns = match self.group.time_ns() {
+                Some(_) => None,
+                None => Some(self.silence_of(target, schedule, now)),
             };
-            if let Some(since_ns) = deadline.check(now, orders, self.stall_timeout) {
+            if let Some(since_ns) =
+                overdue_since(stopping_since, now, silence_ns, self.stall_timeout)
+            {
                 let ending = if since_ns >= schedule.end_ns {
                     (EndReason::Time, schedule.end_ns)
                 } else {
@@ -148,8 +149,7 @@ impl WorkerGroup<'_> {
         ending: (EndReason, u64),
     ) {
         let is_stuck = |handle: &WorkerHandle| {
-            handle.state == WorkerState::Running
-                && self.assignments[handle.assignment].target == target
+            handle.is_running && self.assignments[handle.assignment].target == target
         };
         let stuck: Vec<usize> = (0..self.handles.len())
             .filter(|number| is_stuck(&self.handles[*number]))
@@ -318,7 +318,7 @@ impl WorkerGroup<'_> {
             let context = assignment.context(schedule, self.origin_ns, Control::Continue);
             let is_running = |number: &usize| {
                 let handle = &self.handles[*number];
-                handle.assignment == index && handle.state == WorkerState::Running
+                handle.assignment == index && handle.is_running
             };
             let running = (0..self.handles.len()).filter(is_running);
             let so_far = running.map(|number| {
