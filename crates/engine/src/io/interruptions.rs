@@ -50,19 +50,11 @@ struct Gap {
     to_ns: u64,
 }
 
-struct Watcher {
-    /// When the thread looked last; 0 while there is none.
-    looked_ns: AtomicU64,
-    /// Length of `gaps`.
-    found: AtomicUsize,
-    gaps: Mutex<Vec<Gap>>,
-}
-
-static WATCHER: Watcher = Watcher {
-    looked_ns: AtomicU64::new(0),
-    found: AtomicUsize::new(0),
-    gaps: Mutex::new(Vec::new()),
-};
+/// When the thread looked last; 0 while there is none.
+static LOOKED_NS: AtomicU64 = AtomicU64::new(0);
+/// Length of [`GAPS`].
+static FOUND: AtomicUsize = AtomicUsize::new(0);
+static GAPS: Mutex<Vec<Gap>> = Mutex::new(Vec::new());
 
 /// Starts the thread, once per process. Without it no interruption is ever found.
 pub(crate) fn start() {
@@ -85,17 +77,15 @@ fn watch(continued: &AtomicBool) {
     let schedstat = File::open("/proc/thread-self/schedstat").ok();
     let mut before = Look::take(None, schedstat.as_ref());
     loop {
-        WATCHER
-            .looked_ns
-            .store(before.monotonic_ns, Ordering::Release);
+        LOOKED_NS.store(before.monotonic_ns, Ordering::Release);
         std::thread::sleep(TICK);
         let after = Look::take(Some(&before), schedstat.as_ref());
         let gap = judge(&before, &after, || was_continued(continued));
         continued.store(false, Ordering::Relaxed);
         if let Some(gap) = gap {
-            let mut gaps = lock(&WATCHER.gaps);
+            let mut gaps = lock(&GAPS);
             gaps.push(gap);
-            WATCHER.found.store(gaps.len(), Ordering::Release);
+            FOUND.store(gaps.len(), Ordering::Release);
         }
         before = after;
     }
@@ -181,7 +171,8 @@ impl Look {
     }
 }
 
-fn read(clock: ClockId) -> u64 {
+/// The time of a clock of the kernel, in nanoseconds.
+pub(crate) fn read(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -244,7 +235,7 @@ impl SkippedTime {
     /// Skips the interruptions from now on.
     pub(crate) fn from_now() -> Self {
         Self {
-            known: WATCHER.found.load(Ordering::Acquire),
+            known: FOUND.load(Ordering::Acquire),
             ns: 0,
         }
     }
@@ -257,9 +248,9 @@ impl SkippedTime {
         now_ns: u64,
         since_ns: impl FnOnce() -> u64,
     ) -> Vec<Interruption> {
-        let looked_ns = WATCHER.looked_ns.load(Ordering::Acquire);
+        let looked_ns = LOOKED_NS.load(Ordering::Acquire);
         let is_silent = looked_ns != 0 && now_ns > looked_ns + SILENT_NS;
-        if !is_silent && WATCHER.found.load(Ordering::Acquire) == self.known {
+        if !is_silent && FOUND.load(Ordering::Acquire) == self.known {
             return Vec::new();
         }
         self.find(now_ns, since_ns())
@@ -268,12 +259,12 @@ impl SkippedTime {
     #[cold]
     fn find(&mut self, now_ns: u64, since_ns: u64) -> Vec<Interruption> {
         for _ in 0..LOOK_TRIES {
-            if now_ns <= WATCHER.looked_ns.load(Ordering::Acquire) + SILENT_NS {
+            if now_ns <= LOOKED_NS.load(Ordering::Acquire) + SILENT_NS {
                 break;
             }
             std::thread::sleep(Duration::from_micros(200));
         }
-        let gaps = lock(&WATCHER.gaps);
+        let gaps = lock(&GAPS);
         let new = &gaps[self.known..];
         self.known = gaps.len();
         self.skip(new, now_ns, since_ns)

@@ -33,25 +33,32 @@ pub(crate) enum PingEvent {
     Failed(usize, io::Error),
 }
 
-/// The wait for the request in flight on a target.
-pub(crate) struct PingWait {
+/// A target whose pinger is followed.
+pub(crate) struct FollowedTarget<'a> {
+    open: &'a OpenTarget,
     signals: Arc<PingSignals>,
-    /// When the request was sent, on the pinger's clock, and when it was noticed on the clock of
-    /// the supervisor, which skips the times in which the process does not run.
+    /// Its requests so far.
+    log: PingLog,
+    /// When the request in flight was sent, on the pinger's clock, and when it was noticed on the
+    /// clock of the supervisor, which skips the times in which the process does not run.
     noticed: Option<(u64, u64)>,
+    is_running: bool,
 }
 
-impl PingWait {
+impl<'a> FollowedTarget<'a> {
     /// Of a pinger that starts now.
-    pub(crate) fn new(signals: Arc<PingSignals>) -> Self {
+    pub(crate) fn new(open: &'a OpenTarget, signals: Arc<PingSignals>, log: PingLog) -> Self {
         Self {
+            open,
             signals,
+            log,
             noticed: None,
+            is_running: true,
         }
     }
 
     /// How long the request in flight has taken so far, in nanoseconds; 0 without one.
-    fn length_ns(&mut self, now: u64) -> u64 {
+    fn waited_ns(&mut self, now: u64) -> u64 {
         let since_ns = self.signals.in_flight_since();
         if since_ns != self.noticed.map(|(since_ns, _)| since_ns) {
             self.noticed = since_ns.map(|since_ns| (since_ns, now));
@@ -66,39 +73,35 @@ pub(crate) struct Follower<'a> {
     /// The workload.
     pub workload: &'a Workload,
     /// The targets.
-    pub targets: &'a [OpenTarget],
-    /// For each target, the wait for its request.
-    pub waits: Vec<PingWait>,
+    pub targets: Vec<FollowedTarget<'a>>,
     /// How long a target may be silent.
     pub stall_timeout: StallTimeout,
-    /// For each target, its requests so far.
-    pub logs: Vec<PingLog>,
 }
 
 impl Follower<'_> {
-    /// Follows all pingers to their end; returns the requests of each target.
+    /// Follows all pingers to their end; returns the measurement of each target.
     pub(crate) fn follow(
         mut self,
         events: &Receiver<PingEvent>,
         clock: &ActiveClock,
         watch: &mut impl PingWatch,
-    ) -> Result<Vec<PingLog>, RunError> {
+    ) -> Result<Vec<Measurement>, RunError> {
         let begin_ns = clock.now();
-        let (mut running, mut ticked_ns) = (vec![true; self.targets.len()], begin_ns);
-        while running.contains(&true) {
+        let mut ticked_ns = begin_ns;
+        while self.targets.iter().any(|target| target.is_running) {
             match events.recv_timeout(CHECK_EVERY) {
                 Ok(PingEvent::Answer(target, answer)) => {
-                    let request = self.logs[target].add(answer);
+                    let request = self.targets[target].log.add(answer);
                     watch.request(target, request);
                     self.obey(watch.ending());
                 }
                 Ok(PingEvent::Done(target, ending, interruptions)) => {
-                    self.logs[target].end(ending, interruptions);
-                    running[target] = false;
+                    self.targets[target].log.end(ending, interruptions);
+                    self.targets[target].is_running = false;
                 }
                 Ok(PingEvent::Failed(target, source)) => {
-                    let target = &self.targets[target];
-                    return Err(worker_error(self.workload, target, source));
+                    let open = self.targets[target].open;
+                    return Err(worker_error(self.workload, open, source));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(RunError::Lost {
@@ -113,9 +116,10 @@ impl Follower<'_> {
             }
             ticked_ns = now;
             self.tick((begin_ns, now), watch);
-            self.leave_hung(now, &mut running);
+            self.leave_hung(now);
         }
-        Ok(self.logs)
+        let logs = self.targets.into_iter().map(|target| target.log);
+        Ok(logs.map(PingLog::measurement).collect())
     }
 
     /// Tells all pingers to end, for this reason.
@@ -123,21 +127,23 @@ impl Follower<'_> {
         let Some(why) = why.filter(|_| !self.is_stopping()) else {
             return;
         };
-        self.logs.iter_mut().for_each(|log| log.stop(why));
-        self.waits.iter().for_each(|wait| wait.signals.stop());
+        for target in &mut self.targets {
+            target.log.stop(why);
+            target.signals.stop();
+        }
     }
 
     fn is_stopping(&self) -> bool {
-        self.waits.iter().any(|wait| wait.signals.is_stopped())
+        self.targets.iter().any(|one| one.signals.is_stopped())
     }
 
     fn tick(&mut self, (begin_ns, now): (u64, u64), watch: &mut impl PingWatch) {
         let elapsed_ns = now - begin_ns;
-        let waits = self.waits.iter_mut().enumerate();
-        let silence = waits
-            .map(|(target, wait)| Silence {
+        let targets = self.targets.iter_mut().enumerate();
+        let silence = targets
+            .map(|(target, followed)| Silence {
                 target,
-                length_ns: wait.length_ns(now),
+                length_ns: followed.waited_ns(now),
             })
             .max_by_key(|silence| silence.length_ns);
         let limit_ns = self.workload.stop.time_ns;
@@ -162,7 +168,7 @@ impl Follower<'_> {
     }
 
     /// Waits no longer for targets that have not answered for too long.
-    fn leave_hung(&mut self, now: u64, running: &mut [bool]) {
+    fn leave_hung(&mut self, now: u64) {
         let limit_ns = self.stall_timeout.limit_ns(self.is_stopping());
         let kind = if self.workload.reads() {
             OpKind::Read
@@ -170,20 +176,20 @@ impl Follower<'_> {
             OpKind::Write
         };
         let mut is_hung = false;
-        for (target, wait) in self.waits.iter_mut().enumerate() {
-            let lasted_ns = wait.length_ns(now);
-            if let Some((since_ns, _)) = wait.noticed.filter(|_| running[target])
+        for target in &mut self.targets {
+            let lasted_ns = target.waited_ns(now);
+            if let Some((since_ns, _)) = target.noticed.filter(|_| target.is_running)
                 && lasted_ns > limit_ns
             {
                 let hang = self.stall_timeout.hang(since_ns, lasted_ns);
-                self.logs[target].time_out(kind, hang);
-                self.targets[target].leave_open();
-                running[target] = false;
+                target.log.time_out(kind, hang);
+                target.open.leave_open();
+                target.is_running = false;
                 is_hung = true;
             }
         }
         if is_hung {
-            self.waits.iter().for_each(|wait| wait.signals.stop());
+            self.targets.iter().for_each(|one| one.signals.stop());
         }
     }
 }

@@ -22,7 +22,7 @@ use diskproof_model::measurement::{CpuTime, Measurement};
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{CachePolicy, Workload};
 use diskproof_model::progress::PingWatch;
-use follow::{Follower, PingEvent, PingLog, PingWait};
+use follow::{FollowedTarget, Follower, PingEvent, PingLog};
 use pinger::{PingOrders, PingSignals, Pinger};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -60,34 +60,29 @@ impl Session {
         let clock = ActiveClock::new();
         let start_ns = clock.now();
         let (sender, events) = sync_channel(ANSWERS_MAX);
-        let mut signals = Vec::new();
-        for (target, prepared) in targets.iter().zip(&prepared) {
+        let mut followed = Vec::new();
+        for (target, prepared) in targets.iter().zip(prepared) {
             let orders = PingOrders {
                 known: prepared.known.clone(),
                 plan: plan.clone(),
                 extent: prepared.extent,
                 seed: self.seed,
             };
-            signals.push(start_pinger(orders, target, sender.clone())?);
+            let signals = start_pinger(orders, target, sender.clone())?;
+            let log = PingLog::new(prepared.known, self.origin_ns, plan.interval_ns);
+            followed.push(FollowedTarget::new(target, signals, log));
         }
         drop(sender);
         let follower = Follower {
             workload,
-            targets: &*targets,
-            waits: signals.into_iter().map(PingWait::new).collect(),
+            targets: followed,
             stall_timeout: self.stall_timeout,
-            logs: prepared
-                .into_iter()
-                .map(|one| PingLog::new(one.known, self.origin_ns, plan.interval_ns))
-                .collect(),
         };
-        let logs = follower.follow(&events, &clock, watch)?;
+        let mut measurements = follower.follow(&events, &clock, watch)?;
         let total = ProcessTotal {
             cpu: usage::process_since(cpu_before),
             ns: clock.now().saturating_sub(start_ns).max(1),
         };
-        let mut measurements: Vec<Measurement> =
-            logs.into_iter().map(PingLog::measurement).collect();
         let own = vec![CpuTime::default(); measurements.len()];
         share_out(&mut measurements, &own, total);
         let opens: Vec<&OpenTarget> = targets.iter().collect();

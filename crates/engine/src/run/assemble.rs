@@ -73,24 +73,17 @@ pub(crate) struct FinalSync {
     pub interruption: Option<Interruption>,
 }
 
-/// What the record has only in combination with something else.
-#[derive(Default)]
-struct SideSums {
-    read_verdict: Option<ReadVerdict>,
-    /// Starts that were made late, or never.
-    late: u64,
-    /// Time with nothing in flight, of the last worker: used only where it is the only one.
-    dead_ns: f64,
-}
-
-/// Adds `results`, which measured together for `flow_ns` from `measure_ns` on.
+/// Adds `results`, which measured together for `flow_ns` from `measure_ns` on. Returns the number of
+/// starts that were made late, or never.
 fn add_results(
     sum: &mut Measurement,
     results: Vec<WorkerResult>,
     measure_ns: u64,
     flow_ns: u64,
-) -> SideSums {
-    let mut side = SideSums::default();
+) -> u64 {
+    let (mut verdict, mut late): (Option<ReadVerdict>, u64) = (None, 0);
+    // Time with nothing in flight, of the last worker: used only where it is the only one.
+    let mut dead_ns: f64 = 0.0;
     let shares = results.iter().filter_map(|part| part.done_before_wait);
     sum.engine.done_before_wait = shares.reduce(f64::min);
     let mut windows = Vec::new();
@@ -98,23 +91,25 @@ fn add_results(
         // A worker that ended earlier had nothing in flight for the rest of the time.
         let window_ns = (part.stop_ns - measure_ns).max(flow_ns).max(1) as f64;
         sum.achieved_depth += part.busy_ns as f64 / window_ns;
-        side.dead_ns = (window_ns - part.busy_ns as f64).max(0.0);
+        dead_ns = (window_ns - part.busy_ns as f64).max(0.0);
         for (kind, op) in part.ops {
             sum.ops.entry(kind).or_default().merge(op, 0);
         }
         sum.asked += part.asked;
         sum.zero_blocks.sampled += part.zero_blocks.sampled;
         sum.zero_blocks.zero += part.zero_blocks.zero;
-        if let Some(verdict) = part.read_verdict {
-            side.read_verdict.get_or_insert_default().merge(verdict);
+        if let Some(found) = part.read_verdict {
+            verdict.get_or_insert_default().merge(found);
         }
-        side.late += part.late;
+        late += part.late;
         windows.push(part.windows);
         // Of the last worker: used only where it is the only one.
         sum.steady = part.steady;
     }
     sum.windows = add_up(windows, flow_ns);
-    side
+    sum.verify = verdict.map(ReadVerdict::result);
+    sum.dead_time_ns = dead_time_ns(sum, dead_ns);
+    late
 }
 
 /// Time between two requests of a worker with one request in flight, in nanoseconds.
@@ -152,8 +147,7 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
         .flat_map(|part| &part.interruptions)
         .chain(final_sync.iter().flat_map(|sync| &sync.interruption));
     sum.interruptions = join_interruptions(interrupted.copied(), origin_ns);
-    let mut side = add_results(&mut sum, results, measure_ns, flow_ns);
-    sum.dead_time_ns = dead_time_ns(&sum, side.dead_ns);
+    let mut late = add_results(&mut sum, results, measure_ns, flow_ns);
     let flow_ns = match edge {
         FlowEnd::Ragged => cut(&mut sum, flow_ns),
         FlowEnd::Aligned => flow_ns,
@@ -165,7 +159,7 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
         let waiting = waiting
             .into_iter()
             .filter(|(waited_ns, _)| *waited_ns > LATE_NS);
-        side.late += add_waiting(&mut sum, waiting);
+        late += add_waiting(&mut sum, waiting);
     }
     sum.wall_ns = flow_ns;
     if let Some(sync) = final_sync.filter(|sync| sync.hang.is_none_or(|hang| !hang.late)) {
@@ -176,8 +170,7 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
     if sum.workload.layout == Layout::Provides {
         sum.span_bytes = sum.span_bytes.min(sum.asked.write_bytes);
     }
-    sum.missed_starts = sum.workload.rate.map(|_| side.late);
-    sum.verify = side.read_verdict.map(ReadVerdict::result);
+    sum.missed_starts = sum.workload.rate.map(|_| late);
     sum.hang = hang.map(|hang| since(hang, origin_ns));
     sum
 }

@@ -92,12 +92,8 @@ impl<'a> CounterLog<'a> {
                     continue;
                 }
                 let scale = (end_ns - start_ns) as f64 / (to.at_ns - from.at_ns) as f64;
-                let part =
-                    |after: u64, before: u64| (after.saturating_sub(before) as f64 * scale) as u64;
-                window.cpu = CpuTime {
-                    user_ns: part(to.cpu.user_ns, from.cpu.user_ns),
-                    system_ns: part(to.cpu.system_ns, from.cpu.system_ns),
-                };
+                let used = usage::since(to.cpu, from.cpu);
+                window.cpu = usage::each(|of| (of(&used) as f64 * scale) as u64);
                 let of = |reading: &CounterReading| reading.disks.get(target).copied().flatten();
                 window.disks = of(to)
                     .zip(of(from))
@@ -117,16 +113,13 @@ impl<'a> CounterLog<'a> {
 /// The windows hold the CPU time of the process; the measurement has its share of it. What the
 /// windows have together becomes that share.
 fn share_cpu(measurement: &mut Measurement) {
-    let sum = |of: fn(&CpuTime) -> u64| -> f64 {
-        let windows = measurement.windows.iter();
-        windows.map(|window| of(&window.cpu)).sum::<u64>() as f64
-    };
-    let share = |own: u64, all: f64| if all > 0.0 { own as f64 / all } else { 0.0 };
-    let user = share(measurement.cpu.user_ns, sum(|cpu| cpu.user_ns));
-    let system = share(measurement.cpu.system_ns, sum(|cpu| cpu.system_ns));
+    let windows = &measurement.windows;
+    let all = usage::each(|of| windows.iter().map(|window| of(&window.cpu)).sum());
     for window in &mut measurement.windows {
-        window.cpu.user_ns = (window.cpu.user_ns as f64 * user) as u64;
-        window.cpu.system_ns = (window.cpu.system_ns as f64 * system) as u64;
+        window.cpu = usage::each(|of| {
+            let share = of(&measurement.cpu) as f64 / (of(&all) as f64).max(1.0);
+            (of(&window.cpu) as f64 * share) as u64
+        });
     }
 }
 
@@ -147,8 +140,7 @@ pub(crate) fn share_out(measurements: &mut [Measurement], own: &[CpuTime], total
     let ops = |m: &Measurement| m.ops.values().map(|op| op.count).sum::<u64>();
     let all: u64 = measurements.iter().map(ops).sum();
     let alone = measurements.len() == 1;
-    let rest = |of: fn(&CpuTime) -> u64| of(&total.cpu).saturating_sub(own.iter().map(of).sum());
-    let (user_ns, system_ns) = (rest(|cpu| cpu.user_ns), rest(|cpu| cpu.system_ns));
+    let rest = usage::each(|of| of(&total.cpu).saturating_sub(own.iter().map(of).sum()));
     for (measurement, own) in measurements.iter_mut().zip(own) {
         let part = if alone {
             1.0
@@ -156,11 +148,8 @@ pub(crate) fn share_out(measurements: &mut [Measurement], own: &[CpuTime], total
             ops(measurement) as f64 / all.max(1) as f64
         };
         let within = (measurement.wall_ns as f64 / total.ns as f64).min(1.0);
-        let scaled = |own: u64, rest: u64| ((own as f64 + rest as f64 * part) * within) as u64;
-        measurement.cpu = CpuTime {
-            user_ns: scaled(own.user_ns, user_ns),
-            system_ns: scaled(own.system_ns, system_ns),
-        };
+        measurement.cpu =
+            usage::each(|of| ((of(own) as f64 + of(&rest) as f64 * part) * within) as u64);
     }
 }
 

@@ -3,12 +3,13 @@
 //! waiting at a deadline. Does not know what is called.
 
 use crate::io::clock::ActiveClock;
+use crate::io::interruptions::read;
 use crate::lock::lock;
 use crate::run::thread::own_descriptors;
 use diskproof_device::Pulse;
 use diskproof_model::measurement::Hang;
 use diskproof_model::target::TargetIdentity;
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -366,11 +367,7 @@ impl SignsOfLife {
 
 /// Of all threads of this process so far.
 fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(
-        u64::try_from(time.tv_sec).unwrap_or(0),
-        u32::try_from(time.tv_nsec).unwrap_or(0),
-    )
+    Duration::from_nanos(read(ClockId::ProcessCPUTime))
 }
 
 #[cfg(test)]

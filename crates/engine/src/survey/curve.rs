@@ -3,16 +3,15 @@
 //!
 //! Each sample is the end of a stream; see [`super::sample`].
 
-use super::log::{SurveyTarget, UNIT_BYTES};
+use super::log::{SurveyLog, SurveyTarget, UNIT_BYTES};
 use super::queue::{BlockCompletion, RequestQueue, block_at};
 use super::sample::{
-    CurveLog, CurveSizing, LEAD, MeasuredCurve, STREAM_DEPTH, STREAM_REQUEST_MAX, Sample,
-    SamplePlace, SampleSum,
+    CurveSizing, LEAD, MeasuredCurve, STREAM_DEPTH, STREAM_REQUEST_MAX, Sample, SamplePlace,
+    SampleSum,
 };
 use crate::io::clock::Clock;
 use crate::io::{Backend, Extent};
 use crate::measure::sampler::SampleRequest;
-use crate::measure::usage;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::surface::{Coverage, CurvePlan, CurvePoint};
 use std::cell::Cell;
@@ -67,14 +66,10 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         let Some(sizing) = size(plan, &target, rate) else {
             return Ok(None);
         };
-        let book = CurveLog {
-            log,
-            start_ns: self.now(),
-            cpu: usage::process(),
-        };
+        log.begin_curve(self.now());
         let places = match sizing.sample_bytes {
-            None => self.whole(sizing, &book)?,
-            Some(sample_bytes) => self.sampled(sizing, sample_bytes, &book)?,
+            None => self.whole(sizing)?,
+            Some(sample_bytes) => self.sampled(sizing, sample_bytes)?,
         };
         let mut measured = MeasuredCurve {
             sizing,
@@ -82,7 +77,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
             places,
             washed_bytes: 0,
         };
-        self.resample(&mut measured, plan.time_ns, &book)?;
+        self.resample(&mut measured, plan.time_ns)?;
         Ok(Some(measured))
     }
 
@@ -116,12 +111,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     }
 
     /// A sample at each point.
-    fn sampled(
-        &mut self,
-        sizing: CurveSizing,
-        sample_bytes: u64,
-        book: &CurveLog<'_>,
-    ) -> io::Result<Vec<SamplePlace>> {
+    fn sampled(&mut self, sizing: CurveSizing, sample_bytes: u64) -> io::Result<Vec<SamplePlace>> {
         let starts = places(self.target.extent, sizing, sample_bytes);
         let mut read = Vec::with_capacity(starts.len());
         for start in &starts {
@@ -137,9 +127,10 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
             };
             read.push(SamplePlace {
                 extent,
-                moved_bytes: book.log.bytes(),
+                moved_bytes: self.log.bytes(),
             });
-            book.enter(self.now(), point, read.len() as f64 / starts.len() as f64);
+            self.log
+                .enter(self.now(), point, read.len() as f64 / starts.len() as f64);
         }
         Ok(read)
     }
@@ -189,8 +180,8 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     }
 
     /// The whole span in one stream; its first requests are the lead, its last ones the tail.
-    fn whole(&mut self, sizing: CurveSizing, book: &CurveLog<'_>) -> io::Result<Vec<SamplePlace>> {
-        let target = self.target;
+    fn whole(&mut self, sizing: CurveSizing) -> io::Result<Vec<SamplePlace>> {
+        let (target, log) = (self.target, self.log);
         let Extent { start, length } = target.extent;
         let lead_end = align(start + sizing.lead_bytes.min(length / 2));
         let end = align(start + length);
@@ -202,7 +193,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         let cells = cells(target.extent, sizing.points, timed);
         let (mut at, mut cell) = (align(start), 0);
         let next = || {
-            if book.log.is_stopped() {
+            if log.is_stopped() {
                 return None;
             }
             if at >= lead_end {
@@ -225,7 +216,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         };
         let clock = self.clock();
         let mut pass = WholePass {
-            book,
+            log,
             cells: &cells,
             sums: vec![(SampleSum::new(sizing), 0); cells.len()],
             starved_ns: clock.starved_ns(),
@@ -235,7 +226,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         self.run(next, |completion| pass.add(completion, &clock))?;
         let places = pass.places;
         let flush_ns = self.flush()?;
-        if let Some(last) = book.log.seen().curve.last_mut().filter(|_| flush_ns > 0) {
+        if let Some(last) = log.seen().curve.last_mut().filter(|_| flush_ns > 0) {
             last.busy_ns += flush_ns;
             last.bytes_per_second = last.bytes as f64 * 1e9 / last.busy_ns as f64;
         }
@@ -366,7 +357,7 @@ fn cells(span: Extent, points: u64, timed: Extent) -> Vec<Extent> {
 
 /// A pass over the whole span.
 struct WholePass<'a> {
-    book: &'a CurveLog<'a>,
+    log: &'a SurveyLog,
     cells: &'a [Extent],
     /// Of each cell, what was timed, and the bytes whose requests have completed.
     sums: Vec<(SampleSum, u64)>,
@@ -379,7 +370,6 @@ struct WholePass<'a> {
 
 impl WholePass<'_> {
     fn add(&mut self, completion: &BlockCompletion, clock: &impl Clock) {
-        let log = self.book.log;
         let Some((sum, landed)) = self.sums.get_mut(completion.request.tag as usize) else {
             return;
         };
@@ -398,14 +388,14 @@ impl WholePass<'_> {
             }
             self.places.push(SamplePlace {
                 extent,
-                moved_bytes: log.bytes(),
+                moved_bytes: self.log.bytes(),
             });
             let point = CurvePoint {
                 late_ns,
                 ..sum.point(extent.start)
             };
             let share = self.finished as f64 / self.cells.len() as f64;
-            self.book.enter(completion.at_ns, point, share);
+            self.log.enter(completion.at_ns, point, share);
         }
     }
 }

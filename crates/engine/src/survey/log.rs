@@ -4,6 +4,7 @@
 use super::scan_log::ScanLog;
 use crate::io::Extent;
 use crate::lock::lock;
+use crate::measure::usage;
 use diskproof_model::measurement::{CpuTime, Hang, Interruption, OpKind};
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::surface::{AccessPoint, Burst, CurvePoint};
@@ -60,6 +61,8 @@ pub(crate) struct SurveyResults {
     pub step: &'static str,
     /// Transfer rate by position.
     pub curve: Vec<CurvePoint>,
+    /// When the curve began, and the CPU time of the process then.
+    pub curve_start: (u64, CpuTime),
     /// Duration of the curve.
     pub curve_ns: u64,
     /// CPU time of this program during the curve.
@@ -101,6 +104,27 @@ impl SurveyLog {
     pub(crate) fn begin(&self, step: &'static str) {
         self.seen().step = step;
         self.done(0.0);
+    }
+
+    /// The curve begins now.
+    pub(crate) fn begin_curve(&self, now_ns: u64) {
+        self.seen().curve_start = (now_ns, usage::process());
+    }
+
+    /// A point of the curve is finished.
+    pub(crate) fn enter(&self, now_ns: u64, point: CurvePoint, share: f64) {
+        self.seen().curve.push(point);
+        self.report_curve(now_ns, share);
+    }
+
+    /// Reports the progress of the curve.
+    pub(crate) fn report_curve(&self, now_ns: u64, share: f64) {
+        let mut seen = self.seen();
+        let (start_ns, cpu) = seen.curve_start;
+        seen.curve_ns = now_ns.saturating_sub(start_ns);
+        seen.curve_cpu = usage::process_since(cpu);
+        drop(seen);
+        self.done(share);
     }
 
     /// How much of the step is done, 0 to 1.

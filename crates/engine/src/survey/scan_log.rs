@@ -31,18 +31,10 @@ pub(crate) struct ScanLog {
     read_at: u64,
     /// How many slow blocks and unreadable ranges the watcher has been told.
     reported: (usize, usize),
-    map: Vec<MapCell>,
+    /// Each cell, and the sum of its latencies, from which its mean follows.
+    map: Vec<(ScanCell, u64)>,
     map_start: u64,
     cell_bytes: u64,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct MapCell {
-    blocks: u64,
-    read: u64,
-    sum_ns: u64,
-    max_ns: u64,
-    errors: u64,
 }
 
 impl ScanLog {
@@ -50,20 +42,30 @@ impl ScanLog {
     pub(crate) fn new(extent: Extent, lba_bytes: u64, block_bytes: u64, from: u64) -> Self {
         let Extent { start, length } = extent;
         let cell_bytes = length.div_ceil(CELLS_MAX).next_multiple_of(block_bytes);
+        let cell = |index: u64| {
+            let cell = ScanCell {
+                offset_bytes: start + index * cell_bytes,
+                blocks: 0,
+                latency_mean_ns: 0,
+                latency_max_ns: 0,
+                errors: 0,
+            };
+            (cell, 0)
+        };
         Self {
             block_bytes: block_bytes as u32,
             lba_bytes,
             from,
             judged_to: from,
             read_at: from,
-            map: vec![MapCell::default(); length.div_ceil(cell_bytes) as usize],
+            map: (0..length.div_ceil(cell_bytes)).map(cell).collect(),
             map_start: start,
             cell_bytes,
             ..Self::default()
         }
     }
 
-    fn cell(&mut self, offset: u64) -> Option<&mut MapCell> {
+    fn cell(&mut self, offset: u64) -> Option<&mut (ScanCell, u64)> {
         self.map
             .get_mut(((offset - self.map_start) / self.cell_bytes) as usize)
     }
@@ -73,17 +75,16 @@ impl ScanLog {
         self.blocks += 1;
         self.read_at = offset;
         self.latencies.record(latency_ns);
-        if let Some(cell) = self.cell(offset) {
-            (cell.blocks, cell.read, cell.sum_ns) =
-                (cell.blocks + 1, cell.read + 1, cell.sum_ns + latency_ns);
-            cell.max_ns = cell.max_ns.max(latency_ns);
+        if let Some((cell, sum_ns)) = self.cell(offset) {
+            (cell.blocks, *sum_ns) = (cell.blocks + 1, *sum_ns + latency_ns);
+            cell.latency_max_ns = cell.latency_max_ns.max(latency_ns);
         }
     }
 
     /// Parts of a block cannot be read.
     pub(crate) fn failed(&mut self, offset: u64, ranges: Vec<UnreadableRange>) {
         self.blocks += 1;
-        if let Some(cell) = self.cell(offset) {
+        if let Some((cell, _)) = self.cell(offset) {
             (cell.blocks, cell.errors) = (cell.blocks + 1, cell.errors + 1);
         }
         ranges.into_iter().for_each(|bad| self.add_bad(bad));
@@ -161,17 +162,10 @@ impl ScanLog {
         } else {
             self.latencies.value_at(0.5)
         };
-        let cells = self
-            .map
-            .iter()
-            .enumerate()
-            .filter(|(_, cell)| cell.blocks > 0);
-        let map = cells.map(|(index, cell)| ScanCell {
-            offset_bytes: self.map_start + index as u64 * self.cell_bytes,
-            blocks: cell.blocks,
-            latency_mean_ns: cell.sum_ns / cell.read.max(1),
-            latency_max_ns: cell.max_ns,
-            errors: cell.errors,
+        let cells = self.map.iter().filter(|(cell, _)| cell.blocks > 0);
+        let map = cells.map(|(cell, sum_ns)| ScanCell {
+            latency_mean_ns: sum_ns / (cell.blocks - cell.errors).max(1),
+            ..*cell
         });
         Scan {
             block_bytes: self.block_bytes,
