@@ -73,8 +73,8 @@ pub(crate) struct FinalSync {
     pub interruption: Option<Interruption>,
 }
 
-/// Adds `results`, which measured together for `flow_ns` from `measure_ns` on. Returns the number of
-/// starts that were made late, or never.
+/// Adds `results`, which measured together for `flow_ns` from `measure_ns` on. Returns how many
+/// starts were made late, or never.
 fn add_results(
     sum: &mut Measurement,
     results: Vec<WorkerResult>,
