@@ -3,7 +3,7 @@
 //! Knows the plan (crate `model`) and open targets (crate `device`). Judges nothing, prints
 //! nothing, reads no argument. Imports point one way: `io`, `load`, `measure`, `run`, then
 //! `survey`, `ping` and `files`; `primes`, `lock` and `allocator` stand alone. `unsafe` lives in
-//! `allocator`, `io`, `primes`, `run/{descriptor,scheduling,select,spawn}.rs` and
+//! `allocator`, `io`, `primes`, `run/{thread,select,spawn}.rs` and
 //! `measure/usage.rs`.
 
 pub mod allocator;
@@ -16,20 +16,22 @@ mod ping;
 mod primes;
 pub mod random;
 mod run;
-mod simulate;
 mod survey;
-#[cfg(test)]
+#[cfg(any(test, feature = "simulate"))]
 mod tests;
 
 pub use files::{FilesEnding, KeepFiles};
-pub use io::any_backend::{BufferUse, QueueConfig};
-pub use io::clock::measure as measure_clock;
-pub use io::{Extent, Op, clock};
+pub use io::any_backend::QueueConfig;
+pub use io::clock::{self, measure as measure_clock};
+pub use io::{Extent, Op};
 pub use load::pattern;
 pub use measure::sampler::{Completion, FileSampler, SampleRequest, Sampler};
 pub use primes::measure_primes;
 pub use run::error::RunError;
 pub use run::session::Session;
 pub use run::watchdog::{self, STALL_NS};
-pub use simulate::{FakeDisk, FakeSampler, simulate, simulate_on, simulate_sampler};
 pub use survey::ChoosePoints;
+#[cfg(any(test, feature = "simulate"))]
+pub use tests::simulate::{
+    FakeClock, FakeDisk, FakeSampler, simulate, simulate_on, simulate_sampler,
+};

@@ -3,7 +3,7 @@
 #![allow(missing_docs)]
 
 use diskproof_engine::{
-    BufferUse, Completion, FakeDisk, FakeSampler, FileSampler, Op, QueueConfig, SampleRequest,
+    Completion, FakeDisk, FakeSampler, FileSampler, Op, QueueConfig, SampleRequest,
     simulate_sampler,
 };
 use diskproof_model::plan::{CachePolicy, EngineKind, SyncCall};
@@ -89,7 +89,7 @@ fn real_file_is_written_synced_and_read() {
             request_bytes: BLOCK,
             cache: CachePolicy::Buffered,
             seed: 7,
-            buffers: BufferUse::OneWay,
+            write_shift: 0,
         };
         let fd = file.try_clone().unwrap().into();
         let Ok(mut sampler) = FileSampler::open(fd, engine, config) else {
@@ -136,7 +136,7 @@ fn time_before_the_wait_is_no_part_of_a_blocking_read() {
         request_bytes: BLOCK,
         cache: CachePolicy::Cached,
         seed: 1,
-        buffers: BufferUse::OneWay,
+        write_shift: 0,
     };
     let mut sampler = FileSampler::open(file.into(), EngineKind::Sync, config).unwrap();
     sampler.submit(read(0)).unwrap();

@@ -1,8 +1,7 @@
 //! The measuring path under a fake clock: every figure is known in advance.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
-use diskproof_engine::clock::FakeClock;
-use diskproof_engine::{FakeDisk, simulate, simulate_on};
+use diskproof_engine::{FakeClock, FakeDisk, simulate, simulate_on};
 use diskproof_model::measurement::{
     Interruption, InterruptionKind, OpKind, SERIES_CELLS_MAX, StopReason,
 };

@@ -5,6 +5,7 @@ mod pass;
 mod set;
 
 use crate::load::pattern::Permutation;
+use crate::measure::usage;
 use crate::random::Random;
 use crate::run::error::RunError;
 use crate::run::session::Session;
@@ -304,8 +305,7 @@ impl FilesRun<'_> {
         known.op.merge(result.op, known.wall_ns);
         known.wall_ns += result.wall_ns;
         known.sync += result.sync;
-        known.cpu.user_ns += result.cpu.user_ns;
-        known.cpu.system_ns += result.cpu.system_ns;
+        known.cpu = usage::each(|of| of(&known.cpu) + of(&result.cpu));
         known.rounds.push(round);
         known.disk = known.disk.zip(disk).map(|(one, other)| ByteCount {
             read_bytes: one.read_bytes + other.read_bytes,

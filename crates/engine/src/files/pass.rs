@@ -4,7 +4,7 @@
 
 use super::set::FileSet;
 use crate::io::clock::ActiveClock;
-use crate::io::errno::{END_OF_FILE, errno_name};
+use crate::io::{END_OF_FILE, errno_name};
 use crate::load::pattern::Permutation;
 use crate::measure::usage;
 use crate::run::error::RunError;
@@ -454,12 +454,7 @@ impl Supervisor<'_> {
     ) -> Result<(), RunError> {
         let is_over = self.pass.limit_ns.is_some_and(|limit| elapsed_ns > limit);
         let is_ending = is_over || self.pass.signals.stop.load(Ordering::Relaxed);
-        let limit_ns = if is_ending {
-            stall.ns()
-        } else {
-            stall.without_deadline_ns()
-        };
-        if silent_ns <= limit_ns {
+        if silent_ns <= stall.limit_ns(is_ending) {
             return Ok(());
         }
         self.pass.signals.stop.store(true, Ordering::Relaxed);

@@ -2,11 +2,10 @@
 //! only with O_DIRECT. No call of it changes a block: run/select.rs does not take it for them.
 #![allow(unsafe_code)]
 
-use super::backend::{Backend, Op, Request, RequestSource, WAIT_MAX_NS, WaitMode, advise_dontneed};
 use super::batching::{BatchSize, SubmitPolicy};
 use super::buffers::Buffers;
-use super::extent::Extent;
 use super::sync::{sync, write_back};
+use super::{Backend, Extent, Op, Request, RequestSource, WAIT_MAX_NS, WaitMode, advise_dontneed};
 use diskproof_model::plan::SyncCall;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

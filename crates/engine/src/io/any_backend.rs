@@ -1,17 +1,62 @@
-//! Any of the backends behind one type, chosen at each call: for the sampler, which sends some
-//! hundreds of requests a second. Workers use the backends directly.
+//! No I/O at all, and any of the backends behind one type, chosen at each call: for the sampler,
+//! which sends some hundreds of requests a second. Workers use the backends directly.
 
-use crate::io::Extent;
 use crate::io::aio::AioBackend;
 use crate::io::buffers::Buffers;
-use crate::io::null::NullBackend;
 use crate::io::sync::SyncBackend;
 use crate::io::uring::UringBackend;
-use crate::io::{Backend, RequestSource, SubmitPolicy, WaitMode};
+use crate::io::{Backend, Extent, Op, RequestSource, SubmitPolicy, WaitMode};
 use crate::random::Random;
 use diskproof_model::plan::{CachePolicy, EngineKind, Workload};
 use std::io;
 use std::os::fd::OwnedFd;
+
+/// Completes everything at once.
+#[derive(Debug)]
+pub struct NullBackend {
+    buffers: Buffers,
+    done: Vec<(u32, i32)>,
+}
+
+impl NullBackend {
+    /// For up to `depth` requests in flight.
+    pub fn new(buffers: Buffers, depth: usize) -> Self {
+        Self {
+            buffers,
+            done: Vec::with_capacity(depth),
+        }
+    }
+}
+
+impl Backend for NullBackend {
+    #[inline(always)]
+    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
+        while let Some(request) = source(&mut self.buffers) {
+            let result = match request.op {
+                Op::Read | Op::Write => request.len as i32,
+                Op::Sync(_) | Op::WriteBack | Op::Call(_) => 0,
+            };
+            self.done.push((request.slot, result));
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn wait(&mut self, _patience: WaitMode) -> io::Result<()> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        self.done
+            .drain(..)
+            .for_each(|(slot, result)| sink(slot, result));
+    }
+
+    fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+}
 
 /// One of the I/O engines.
 pub enum AnyBackend {
@@ -36,42 +81,26 @@ pub struct QueueConfig {
     pub cache: CachePolicy,
     /// Seed of the data that is written.
     pub seed: u64,
-    /// Whether reads and writes share their memory.
-    pub buffers: BufferUse,
+    /// What leads from the number of a slot to the buffer of its writes: 0 where requests go one
+    /// way only, else the depth.
+    pub write_shift: u32,
 }
 
-/// Whether reads and writes share their memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BufferUse {
-    /// Requests go one way only.
-    OneWay,
-    /// Writes have memory of their own, so that data that was read is never written.
-    Separate,
-}
-
-impl BufferUse {
-    /// What the requests of `workload` need.
-    pub fn of(workload: &Workload) -> Self {
-        if workload.reads() && workload.writes() {
-            Self::Separate
-        } else {
-            Self::OneWay
-        }
-    }
-
-    /// What leads from the number of a slot to the buffer of its writes, of `depth` slots.
-    pub fn write_shift(self, depth: u32) -> u32 {
-        match self {
-            Self::OneWay => 0,
-            Self::Separate => depth,
-        }
+/// What leads from the number of a slot to the buffer of its writes, of `depth` slots: where a
+/// workload reads, too, its writes have memory of their own, so that data that was read is never
+/// written.
+pub(crate) fn write_shift(workload: &Workload, depth: u32) -> u32 {
+    if workload.reads() && workload.writes() {
+        depth
+    } else {
+        0
     }
 }
 
 impl AnyBackend {
     /// A backend on `fd`. The thread that makes it must be the one that uses it.
     pub fn new(kind: EngineKind, fd: OwnedFd, config: QueueConfig) -> io::Result<Self> {
-        let slots = config.depth + config.buffers.write_shift(config.depth);
+        let slots = config.depth + config.write_shift;
         let mut buffers = Buffers::new(slots as usize, config.request_bytes as usize)?;
         buffers.fill_random(&mut Random::new(config.seed, WRITTEN_STREAM));
         let batched = SubmitPolicy::Batched;

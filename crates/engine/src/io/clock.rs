@@ -6,7 +6,6 @@ use crate::io::interruptions::SkippedTime;
 use diskproof_model::measurement::Interruption;
 use diskproof_model::record::ClockFacts;
 use std::cell::Cell;
-use std::rc::Rc;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -321,69 +320,6 @@ fn ticks() -> u64 {
 #[cfg(not(target_arch = "x86_64"))]
 fn ticks() -> u64 {
     0
-}
-
-/// A clock that moves only on request, so that tests are exact.
-#[derive(Debug, Clone, Default)]
-pub struct FakeClock {
-    now_ns: Rc<Cell<u64>>,
-    /// The process does not run during this one.
-    interruption: Option<Interruption>,
-    /// What this clone skips, in nanoseconds.
-    skipped_ns: u64,
-}
-
-impl FakeClock {
-    /// The same clock in a process that is interrupted once.
-    pub fn with_interruption(self, interruption: Interruption) -> Self {
-        Self {
-            interruption: Some(interruption),
-            ..self
-        }
-    }
-
-    /// Moves the time forward to `now_ns`, never back; over the whole interruption, where that
-    /// begins before.
-    pub fn move_to(&self, now_ns: u64) {
-        let before_ns = self.now_ns.get();
-        let mut now_ns = (now_ns + self.skipped_ns).max(before_ns);
-        if let Some(Interruption {
-            start_ns,
-            length_ns,
-            ..
-        }) = self.interruption
-            && (before_ns..now_ns).contains(&start_ns)
-        {
-            now_ns = now_ns.max(start_ns + length_ns);
-        }
-        self.now_ns.set(now_ns);
-    }
-}
-
-impl Clock for FakeClock {
-    fn now(&self) -> u64 {
-        self.now_ns.get() - self.skipped_ns
-    }
-
-    fn wait_until(&self, until_ns: u64) {
-        self.move_to(until_ns);
-    }
-
-    fn interruptions(&mut self, now: u64, since_ns: impl FnOnce() -> u64) -> Vec<Interruption> {
-        let found = self
-            .interruption
-            .take_if(|interruption| interruption.start_ns < now);
-        if let Some(Interruption {
-            start_ns,
-            length_ns,
-            ..
-        }) = found
-        {
-            let end_ns = (start_ns + length_ns).min(now);
-            self.skipped_ns = end_ns.saturating_sub(start_ns.max(since_ns()));
-        }
-        found.into_iter().collect()
-    }
 }
 
 /// Measures resolution (the smallest step seen) and cost (per reading) of the workers' clock, in a

@@ -45,26 +45,16 @@ const LOOK_TRIES: u32 = 5_000;
 /// An interruption on CLOCK_MONOTONIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Gap {
-    from_ns: u64,
+    /// Longer than from its start to `to_ns` where that clock stood still.
+    interruption: Interruption,
     to_ns: u64,
-    /// Longer than from `from_ns` to `to_ns` where that clock stood still.
-    length_ns: u64,
-    kind: InterruptionKind,
 }
 
-struct Watcher {
-    /// When the thread looked last; 0 while there is none.
-    looked_ns: AtomicU64,
-    /// Length of `gaps`.
-    found: AtomicUsize,
-    gaps: Mutex<Vec<Gap>>,
-}
-
-static WATCHER: Watcher = Watcher {
-    looked_ns: AtomicU64::new(0),
-    found: AtomicUsize::new(0),
-    gaps: Mutex::new(Vec::new()),
-};
+/// When the thread looked last; 0 while there is none.
+static LOOKED_NS: AtomicU64 = AtomicU64::new(0);
+/// Length of [`GAPS`].
+static FOUND: AtomicUsize = AtomicUsize::new(0);
+static GAPS: Mutex<Vec<Gap>> = Mutex::new(Vec::new());
 
 /// Starts the thread, once per process. Without it no interruption is ever found.
 pub(crate) fn start() {
@@ -87,17 +77,15 @@ fn watch(continued: &AtomicBool) {
     let schedstat = File::open("/proc/thread-self/schedstat").ok();
     let mut before = Look::take(None, schedstat.as_ref());
     loop {
-        WATCHER
-            .looked_ns
-            .store(before.monotonic_ns, Ordering::Release);
+        LOOKED_NS.store(before.monotonic_ns, Ordering::Release);
         std::thread::sleep(TICK);
         let after = Look::take(Some(&before), schedstat.as_ref());
         let gap = judge(&before, &after, || was_continued(continued));
         continued.store(false, Ordering::Relaxed);
         if let Some(gap) = gap {
-            let mut gaps = lock(&WATCHER.gaps);
+            let mut gaps = lock(&GAPS);
             gaps.push(gap);
-            WATCHER.found.store(gaps.len(), Ordering::Release);
+            FOUND.store(gaps.len(), Ordering::Release);
         }
         before = after;
     }
@@ -183,7 +171,8 @@ impl Look {
     }
 }
 
-fn read(clock: ClockId) -> u64 {
+/// The time of a clock of the kernel, in nanoseconds.
+pub(crate) fn read(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -202,10 +191,13 @@ fn judge(before: &Look, after: &Look, was_continued: impl FnOnce() -> bool) -> O
     let elapsed_ns = after.monotonic_ns - before.monotonic_ns;
     let boot_ns = after.boot_ns.saturating_sub(before.boot_ns);
     let gap = |kind, length_ns| Gap {
-        from_ns: before.monotonic_ns,
+        interruption: Interruption {
+            start_ns: before.monotonic_ns,
+            length_ns,
+            kind,
+            requests: 0,
+        },
         to_ns: after.monotonic_ns,
-        length_ns,
-        kind,
     };
     if boot_ns.saturating_sub(elapsed_ns) >= SUSPENDED_NS_MIN {
         return Some(gap(InterruptionKind::Suspended, boot_ns));
@@ -243,7 +235,7 @@ impl SkippedTime {
     /// Skips the interruptions from now on.
     pub(crate) fn from_now() -> Self {
         Self {
-            known: WATCHER.found.load(Ordering::Acquire),
+            known: FOUND.load(Ordering::Acquire),
             ns: 0,
         }
     }
@@ -256,9 +248,9 @@ impl SkippedTime {
         now_ns: u64,
         since_ns: impl FnOnce() -> u64,
     ) -> Vec<Interruption> {
-        let looked_ns = WATCHER.looked_ns.load(Ordering::Acquire);
+        let looked_ns = LOOKED_NS.load(Ordering::Acquire);
         let is_silent = looked_ns != 0 && now_ns > looked_ns + SILENT_NS;
-        if !is_silent && WATCHER.found.load(Ordering::Acquire) == self.known {
+        if !is_silent && FOUND.load(Ordering::Acquire) == self.known {
             return Vec::new();
         }
         self.find(now_ns, since_ns())
@@ -267,12 +259,12 @@ impl SkippedTime {
     #[cold]
     fn find(&mut self, now_ns: u64, since_ns: u64) -> Vec<Interruption> {
         for _ in 0..LOOK_TRIES {
-            if now_ns <= WATCHER.looked_ns.load(Ordering::Acquire) + SILENT_NS {
+            if now_ns <= LOOKED_NS.load(Ordering::Acquire) + SILENT_NS {
                 break;
             }
             std::thread::sleep(Duration::from_micros(200));
         }
-        let gaps = lock(&WATCHER.gaps);
+        let gaps = lock(&GAPS);
         let new = &gaps[self.known..];
         self.known = gaps.len();
         self.skip(new, now_ns, since_ns)
@@ -281,14 +273,9 @@ impl SkippedTime {
     fn skip(&mut self, gaps: &[Gap], now_ns: u64, since_ns: u64) -> Vec<Interruption> {
         let mut found = Vec::new();
         for gap in gaps.iter().filter(|gap| gap.to_ns > since_ns) {
-            let (from_ns, to_ns) = (gap.from_ns.max(since_ns), gap.to_ns.min(now_ns));
-            self.ns += to_ns.saturating_sub(from_ns);
-            found.push(Interruption {
-                start_ns: gap.from_ns,
-                length_ns: gap.length_ns,
-                kind: gap.kind,
-                requests: 0,
-            });
+            let from_ns = gap.interruption.start_ns.max(since_ns);
+            self.ns += gap.to_ns.min(now_ns).saturating_sub(from_ns);
+            found.push(gap.interruption);
         }
         found
     }
@@ -310,6 +297,18 @@ mod tests {
         }
     }
 
+    fn stopped(start_ns: u64, to_ns: u64) -> Gap {
+        Gap {
+            interruption: Interruption {
+                start_ns,
+                length_ns: to_ns - start_ns,
+                kind: InterruptionKind::Stopped,
+                requests: 0,
+            },
+            to_ns,
+        }
+    }
+
     #[test]
     fn waiting_is_counted_again_after_a_late_look_and_every_second() {
         let last = look(1000 * MS);
@@ -322,18 +321,13 @@ mod tests {
     }
 
     fn kind(after: Look, was_continued: bool) -> Option<InterruptionKind> {
-        judge(&look(1000 * MS), &after, || was_continued).map(|gap| gap.kind)
+        judge(&look(1000 * MS), &after, || was_continued).map(|gap| gap.interruption.kind)
     }
 
     #[test]
     fn stopped_process_is_found_by_its_gap_and_sigcont() {
         let gap = judge(&look(1000 * MS), &look(3000 * MS), || true).unwrap();
-        let expected = Gap {
-            from_ns: 1000 * MS,
-            to_ns: 3000 * MS,
-            length_ns: 2000 * MS,
-            kind: InterruptionKind::Stopped,
-        };
+        let expected = stopped(1000 * MS, 3000 * MS);
         assert_eq!(gap, expected);
         assert_eq!(kind(look(1050 * MS), true), Some(InterruptionKind::Stopped));
     }
@@ -393,22 +387,20 @@ mod tests {
         };
         let gap = judge(&look(1000 * MS), &woken, || false).unwrap();
         assert_eq!(
-            (gap.kind, gap.length_ns, gap.to_ns - gap.from_ns),
+            (
+                gap.interruption.kind,
+                gap.interruption.length_ns,
+                gap.to_ns - gap.interruption.start_ns
+            ),
             (InterruptionKind::Suspended, 60_000 * MS, 12 * MS)
         );
     }
 
     #[test]
     fn clock_skips_only_its_own_part_of_a_gap() {
-        let gap = |from_ns, to_ns| Gap {
-            from_ns,
-            to_ns,
-            length_ns: to_ns - from_ns,
-            kind: InterruptionKind::Stopped,
-        };
         let mut skipped = SkippedTime { known: 0, ns: 0 };
         // The caller was busy until 105, and read its clock before the thread did.
-        let found = skipped.skip(&[gap(10, 20), gap(100, 300)], 299, 105);
+        let found = skipped.skip(&[stopped(10, 20), stopped(100, 300)], 299, 105);
         assert_eq!((skipped.ns, found.len(), found[0].start_ns), (194, 1, 100));
     }
 }

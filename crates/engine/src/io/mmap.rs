@@ -4,11 +4,10 @@
 //! SIGBUS. A page that vanishes before the copy is an error, too ([`super::page_fault`]).
 #![allow(unsafe_code)]
 
-use super::backend::{Backend, Op, Request, RequestSource, WaitMode, advise_dontneed};
 use super::buffers::{ALIGNMENT_BYTES, Buffers};
-use super::extent::Extent;
 use super::page_fault::{PageFault, catch_faults, copy};
 use super::sync::sync;
+use super::{Backend, Extent, Op, Request, RequestSource, WaitMode, advise_dontneed};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, msync, munmap};
 use std::io;

@@ -1,26 +1,251 @@
-//! How requests reach the kernel: backends, buffers and clocks. Knows no pattern, no statistics and
-//! no workload. All other folders use it.
+//! How requests reach the kernel: the words for it, backends, buffers and clocks. Every backend has
+//! the same three operations on batches: enqueue, wait, reap. Knows no pattern, statistics or
+//! workload; a backend knows no time. All other folders use this one.
+#![allow(unsafe_code)]
 
 pub(crate) mod aio;
 pub(crate) mod any_backend;
-mod backend;
 mod batching;
-mod block_call;
 pub(crate) mod buffers;
 pub mod clock;
-pub(crate) mod errno;
-mod extent;
 pub(crate) mod interruptions;
 pub(crate) mod mmap;
-pub(crate) mod null;
 mod page_fault;
 mod ring;
-pub(crate) mod shared_sync;
 pub(crate) mod sync;
 pub(crate) mod uring;
 
-pub use backend::Op;
-pub(crate) use backend::{Backend, BlockCall, Request, RequestSource, WAIT_MAX_NS, WaitMode};
 pub(crate) use batching::SubmitPolicy;
-pub(crate) use block_call::call_block;
-pub use extent::Extent;
+use buffers::Buffers;
+use diskproof_model::errno;
+use diskproof_model::plan::{Access, SyncCall};
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::{OwnedFd, RawFd};
+
+/// A contiguous part of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Extent {
+    /// First byte.
+    pub start: u64,
+    /// Bytes.
+    pub length: u64,
+}
+
+impl Extent {
+    /// The first byte behind it.
+    pub fn end(self) -> u64 {
+        self.start + self.length
+    }
+
+    /// The part of a worker: workers divide an ordered pattern and do not repeat each other. Random
+    /// patterns use the whole extent.
+    pub fn share(self, access: &Access, worker: u64, workers: u64, block_bytes: u64) -> Self {
+        if matches!(access, Access::Random { .. } | Access::Zoned { .. }) || workers <= 1 {
+            return self;
+        }
+        let blocks = self.length / block_bytes;
+        let (first, end) = (blocks * worker / workers, blocks * (worker + 1) / workers);
+        Self {
+            start: self.start + first * block_bytes,
+            length: (end - first) * block_bytes,
+        }
+    }
+}
+
+/// What a request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    /// Reads into the buffer.
+    Read,
+    /// Writes from the buffer.
+    Write,
+    /// Makes all earlier writes durable.
+    Sync(SyncCall),
+    /// Changes a block without data of ours. It completes with 0, not with its bytes.
+    Call(BlockCall),
+    /// Makes the bytes of the request reach the device, without a flush of its cache:
+    /// sync_file_range(2). Buffered writes end with it.
+    WriteBack,
+}
+
+/// How the kernel is asked to change a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockCall {
+    /// ioctl(2) of a block device, which takes a range.
+    Ioctl(libc::Ioctl),
+    /// fallocate(2) of a file in this mode.
+    Fallocate(i32),
+}
+
+impl BlockCall {
+    /// Drops the content of a device's block: BLKDISCARD of linux/fs.h, `_IO(0x12, 119)`; io_uring
+    /// has it as a command (Linux 6.12).
+    pub const DISCARD: Self = Self::Ioctl(0x1277);
+    /// Drops the content of a file's block, and leaves the size of the file as it is.
+    pub const PUNCH_HOLE: Self =
+        Self::Fallocate(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE);
+}
+
+/// One request. The buffer's index is also the index of its registration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Comes back with the completion.
+    pub slot: u32,
+    /// Which buffer.
+    pub buffer: u32,
+    /// What to do.
+    pub op: Op,
+    /// First byte in the target.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u32,
+    /// Bytes of the buffer that an earlier, short transfer has done already.
+    pub skip: u32,
+}
+
+impl Request {
+    /// Through the buffer of its slot.
+    #[inline(always)]
+    pub(crate) fn new(slot: u32, op: Op, offset: u64, len: u32) -> Self {
+        Self {
+            slot,
+            buffer: slot,
+            op,
+            offset,
+            len,
+            skip: 0,
+        }
+    }
+}
+
+/// How long to wait for a completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitMode {
+    /// Until there is one, at most [`WAIT_MAX_NS`].
+    Completion,
+    /// Until there is one, at most this many nanoseconds.
+    AtMost(u64),
+    /// Not at all.
+    Poll,
+}
+
+/// The longest wait. A worker then checks its stop flag, so that a stalled device does not delay
+/// the end of a run.
+pub(crate) const WAIT_MAX_NS: u64 = 200_000_000;
+
+/// Where a backend takes its requests from; `None` ends a batch. Writes put their data into the
+/// buffers.
+pub trait RequestSource: FnMut(&mut Buffers) -> Option<Request> {}
+
+impl<S: FnMut(&mut Buffers) -> Option<Request>> RequestSource for S {}
+
+/// An I/O engine on one file.
+pub trait Backend {
+    /// Takes requests from `source` until that returns `None`, and submits them now or at the next
+    /// [`Backend::wait`].
+    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()>;
+
+    /// Submits what was taken and waits for completions.
+    fn wait(&mut self, patience: WaitMode) -> io::Result<()>;
+
+    /// Passes to `sink` the completions that were there at the end of the last wait: slot, and
+    /// bytes or a negative errno. Later ones belong to the next wait, because the worker reads the
+    /// clock in between.
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32));
+
+    /// The memory that requests go through.
+    fn buffers(&self) -> &Buffers;
+
+    /// Names of the active features, for the record.
+    fn features(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Share of the waits that found a completion at once. Nearly all do where the kernel carries
+    /// out requests one by one during submission. `None` where it is unknown.
+    fn done_before_wait(&self) -> Option<f64> {
+        None
+    }
+
+    /// Whether a request has ended when [`Backend::enqueue`] returns. Its end is then taken at
+    /// once, not after the code between that and the next wait.
+    fn ends_in_enqueue(&self) -> bool {
+        false
+    }
+
+    /// Drops a part of the target, or all of it, from the page cache, for buffered runs. A mapping
+    /// unmaps it first.
+    fn drop_cache(&mut self, _extent: Option<Extent>) {}
+}
+
+/// The kernel keeps pages that are only partly inside the range.
+const PAGE_BYTES: u64 = 4096;
+
+/// Asks the kernel to drop the clean pages of a part of a file, or of all of it. A failure does not
+/// matter.
+pub(super) fn advise_dontneed(fd: &OwnedFd, extent: Option<Extent>) {
+    let start = extent.map_or(0, |extent| extent.start / PAGE_BYTES * PAGE_BYTES);
+    let length = extent.and_then(|extent| NonZeroU64::new(extent.end() - start));
+    let _ = rustix::fs::fadvise(fd, start, length, rustix::fs::Advice::DontNeed);
+}
+
+/// The result of a system call as a completion carries it.
+pub(super) fn completion_result(returned: isize) -> i32 {
+    if returned < 0 {
+        -io::Error::last_os_error()
+            .raw_os_error()
+            .unwrap_or(libc::EIO)
+    } else {
+        returned.min(i32::MAX as isize) as i32
+    }
+}
+
+/// Changes a range; 0 or a negative errno.
+pub(crate) fn call_block(fd: RawFd, call: BlockCall, offset: u64, len: u64) -> i32 {
+    let returned = match call {
+        BlockCall::Ioctl(code) => {
+            let range = [offset, len];
+            // SAFETY: the kernel reads two numbers, which live until the call returns.
+            unsafe { libc::ioctl(fd, code, range.as_ptr()) }
+        }
+        // SAFETY: takes a file descriptor and numbers.
+        BlockCall::Fallocate(mode) => unsafe {
+            libc::fallocate(fd, mode, offset as i64, len as i64)
+        },
+    };
+    completion_result(returned as isize)
+}
+
+/// Takes the place of an errno where a read found the end of the file inside the span.
+pub(crate) const END_OF_FILE: i32 = -1;
+
+/// `EIO` for 5, and so on.
+pub(crate) fn errno_name(errno: i32) -> String {
+    match errno {
+        END_OF_FILE => errno::END_OF_FILE.to_owned(),
+        errno => errno::name(errno),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errno_names_read_back_as_their_numbers() {
+        // 133, EHWPOISON, is the last one of Linux.
+        for errno in 1..=133 {
+            assert_eq!(
+                diskproof_model::errno::number(&errno_name(errno)),
+                Some(errno as u32),
+                "{}",
+                errno_name(errno)
+            );
+        }
+        assert_eq!(
+            diskproof_model::errno::number(&errno_name(END_OF_FILE)),
+            Some(libc::EIO as u32)
+        );
+    }
+}

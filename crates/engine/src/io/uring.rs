@@ -2,13 +2,12 @@
 //! ring's memory; only offset and length change while the slot repeats the same operation.
 #![allow(unsafe_code)]
 
-use super::backend::{
-    Backend, BlockCall, Op, Request, RequestSource, WAIT_MAX_NS, WaitMode, advise_dontneed,
-};
 use super::batching::{BatchSize, SubmitPolicy};
 use super::buffers::Buffers;
-use super::extent::Extent;
 use super::ring::{Ring, SubmissionEntry};
+use super::{
+    Backend, BlockCall, Extent, Op, Request, RequestSource, WAIT_MAX_NS, WaitMode, advise_dontneed,
+};
 use diskproof_model::measurement::HUGE_PAGES;
 use diskproof_model::plan::{CachePolicy, SyncCall};
 use rustix::io::Errno;

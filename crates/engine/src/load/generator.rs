@@ -8,10 +8,9 @@ use crate::io::{Op, Request, WaitMode};
 use crate::load::block_calls::BlockCalls;
 use crate::load::budget::{Budget, SharedBudget};
 use crate::load::content::ContentWriter;
-use crate::load::flow::FlowMember;
+use crate::load::holds::{FlowMember, Pauses};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::{Pattern, Step};
-use crate::load::pauses::Pauses;
 use crate::load::read_batch::ReadBatch;
 use crate::load::slots::{Slot, SlotTiming, Slots, Stage};
 use crate::load::write_journal::WriteJournal;
@@ -275,14 +274,8 @@ impl RequestGenerator {
         if self.options.is_some() {
             self.note_start(now);
         }
-        let stage = Stage::Transfer(step.kind);
-        self.slots.take(Slot {
-            start_ns: now,
-            offset: step.offset,
-            len: step.len,
-            left: step.len,
-            stage,
-        });
+        self.slots
+            .take(Slot::transfer(now, step.kind, step.offset, step.len));
         let (op, buffer) = match step.kind {
             OpKind::Read => (Op::Read, index),
             OpKind::Write => {
@@ -297,12 +290,8 @@ impl RequestGenerator {
             _ => return self.call(index, step, buffers),
         };
         Some(Request {
-            slot: index,
             buffer,
-            op,
-            offset: step.offset,
-            len: step.len,
-            skip: 0,
+            ..Request::new(index, op, step.offset, step.len)
         })
     }
 

@@ -4,12 +4,10 @@
 pub(crate) mod block_calls;
 pub(crate) mod budget;
 pub(crate) mod content;
-pub(crate) mod flow;
 pub(crate) mod generator;
+pub(crate) mod holds;
 pub(crate) mod pacer;
 pub mod pattern;
-pub(crate) mod pauses;
 pub(crate) mod read_batch;
-pub(crate) mod signed_block;
 pub(crate) mod slots;
 pub(crate) mod write_journal;

@@ -3,7 +3,7 @@
 
 use crate::io::{Op, Request};
 use crate::load::pattern::{Pattern, UniformReads};
-use crate::load::slots::{Slot, Stage};
+use crate::load::slots::Slot;
 use diskproof_model::op::OpKind;
 
 /// Consecutive plain reads; see `RequestGenerator::read_batch`.
@@ -33,21 +33,8 @@ impl ReadBatch<'_> {
         self.free_len -= 1;
         self.left -= 1;
         let (offset, len) = (self.plain.offset(), self.plain.block_bytes());
-        self.slots[index as usize] = Slot {
-            start_ns: self.now,
-            offset,
-            len,
-            left: len,
-            stage: Stage::Transfer(OpKind::Read),
-        };
-        Some(Request {
-            slot: index,
-            buffer: index,
-            op: Op::Read,
-            offset,
-            len,
-            skip: 0,
-        })
+        self.slots[index as usize] = Slot::transfer(self.now, OpKind::Read, offset, len);
+        Some(Request::new(index, Op::Read, offset, len))
     }
 
     /// Frees the slot of a complete read; returns its start.

@@ -32,6 +32,20 @@ pub(crate) struct Slot {
     pub stage: Stage,
 }
 
+impl Slot {
+    /// A request for a block that starts now.
+    #[inline(always)]
+    pub(crate) fn transfer(start_ns: u64, kind: OpKind, offset: u64, len: u32) -> Self {
+        Self {
+            start_ns,
+            offset,
+            len,
+            left: len,
+            stage: Stage::Transfer(kind),
+        }
+    }
+}
+
 /// What only some workloads need of a slot, kept apart so that the others do not move it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SlotTiming {

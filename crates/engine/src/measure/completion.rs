@@ -1,8 +1,7 @@
 //! What one completion means: it counts, its follow-up starts in the same slot, or it failed, came
 //! short or was interrupted.
 
-use crate::io::errno::END_OF_FILE;
-use crate::io::{Op, Request};
+use crate::io::{END_OF_FILE, Op, Request};
 use crate::load::generator::{AfterWrite, RequestGenerator, WriteOutcome};
 use crate::load::slots::{Slot, SlotTiming, Stage, kind_of};
 use crate::measure::counters::Counters;
@@ -184,12 +183,9 @@ impl Counters {
             (Op::Write, index + shift)
         };
         let rest = Request {
-            slot: index,
             buffer,
-            op,
-            offset: slot.offset + u64::from(done),
-            len: slot.left,
             skip: done,
+            ..Request::new(index, op, slot.offset + u64::from(done), slot.left)
         };
         if is_interrupted {
             generator.slots.interrupt_one(index);

@@ -1,10 +1,8 @@
 //! What a worker counts: per kind of operation a histogram, a series, errors. Knows no requests.
 
-use crate::io::errno::errno_name;
+use crate::io::errno_name;
 use crate::lock::lock;
-use crate::measure::result::EndReason;
-use crate::measure::snapshot::WorkerSnapshot;
-
+use crate::measure::result::{EndReason, WorkerSnapshot};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement, PerOp, SERIES_CELLS_MAX};
 use diskproof_model::series::{Cell, TimeSeries};

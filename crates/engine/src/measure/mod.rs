@@ -7,8 +7,6 @@ pub(crate) mod load_limits;
 pub(crate) mod read_check;
 pub(crate) mod result;
 pub(crate) mod sampler;
-pub(crate) mod snapshot;
-pub(crate) mod steady;
 pub(crate) mod turnover;
 pub(crate) mod usage;
 pub(crate) mod windows;

@@ -2,8 +2,7 @@
 //! its place. The journal of that write is gone, so any generation of any run is right. Knows
 //! neither the backend nor the pattern.
 
-use crate::load::signed_block::{BlockSignature, SignatureFault};
-use crate::load::write_journal::misdirected;
+use crate::load::write_journal::{BlockSignature, SignatureFault, misdirected};
 use diskproof_model::measurement::{BadBlock, VerifyResult};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,11 +1,19 @@
-//! What a worker returns, and why it ended.
+//! What a worker returns, why it ended, and what it has measured so far, published for the
+//! supervisor. If the target never answers, that becomes the worker's result. Knows no clock, no
+//! backend and no thread.
 
 use crate::io::clock::ProcessorWait;
+use crate::io::errno_name;
+use crate::load::slots::PendingRequest;
 use crate::measure::read_check::ReadVerdict;
 use diskproof_model::measurement::{
-    ByteCount, Interruption, OpMeasurement, PerOp, SteadyOutcome, ZeroSample,
+    ByteCount, Interruption, OpKind, OpMeasurement, PerOp, SERIES_CELLS_MAX, SteadyOutcome,
+    ZeroSample,
 };
+use diskproof_model::plan::{EngineKind, Workload};
+use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::window::Window;
+use std::sync::{Arc, Mutex};
 
 /// Why a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,4 +69,127 @@ pub(crate) struct WorkerResult {
     pub read_verdict: Option<ReadVerdict>,
     /// Why it ended.
     pub ending: EndReason,
+}
+
+/// A worker whose target hangs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StuckWorker<'a> {
+    /// Its workload.
+    pub workload: &'a Workload,
+    /// What carries it.
+    pub engine: EngineKind,
+    /// When it started.
+    pub start_ns: u64,
+    /// From when on it measured.
+    pub measure_ns: u64,
+    /// Why and when it should have ended.
+    pub ending: (EndReason, u64),
+    /// [`Hang::late`].
+    pub late: bool,
+}
+
+/// How often a worker publishes its latencies; it publishes its counts with every cell. A copy
+/// takes some microseconds and displaces data from the CPU's caches.
+pub(crate) const PUBLISH_NS: u64 = 250_000_000;
+
+/// The snapshot that a worker and its supervisor share. The worker never holds the lock while it
+/// waits for the target.
+pub(crate) type SharedSnapshot = Arc<Mutex<WorkerSnapshot>>;
+
+/// What a worker has measured so far.
+#[derive(Debug, Default)]
+pub(crate) struct WorkerSnapshot {
+    /// Series, counts, bytes and [`WorkerResult::busy_ns`] up to the last cell; the rest as it was
+    /// published last. Without windows.
+    pub so_far: WorkerResult,
+    /// End of the last cell.
+    pub rolled_ns: u64,
+    /// When the rest was published last.
+    pub published_ns: Option<u64>,
+    /// Requests in flight then.
+    pub in_flight: Vec<PendingRequest>,
+    /// The kernel's thread id.
+    pub thread: Option<i32>,
+    /// Why and when its measured time ended, and [`WorkerResult::busy_ns`], while it still waits
+    /// for what is in flight.
+    pub ended: Option<(EndReason, u64, u128)>,
+    /// Whether the worker has ended and took its counts from here.
+    pub is_taken: bool,
+}
+
+impl WorkerSnapshot {
+    /// Adds a finished cell.
+    pub(crate) fn add(&mut self, kind: OpKind, at_ns: u64, cell: &Cell) {
+        let op = self.so_far.ops.entry(kind).or_default();
+        op.count += cell.ops;
+        op.bytes += cell.bytes;
+        op.series.add(at_ns, cell, SERIES_CELLS_MAX);
+    }
+
+    /// Ends the series after `length_ns` and pads them with empty cells.
+    pub(crate) fn close_series(&mut self, length_ns: u64) {
+        for op in self
+            .so_far
+            .ops
+            .values_mut()
+            .filter(|op| length_ns > 0 && !op.series.cells.is_empty())
+        {
+            op.series
+                .add(length_ns - 1, &Cell::default(), SERIES_CELLS_MAX);
+        }
+    }
+
+    /// Takes counts, bytes and series of a kind, which only the snapshot keeps.
+    pub(crate) fn take(&mut self, kind: OpKind) -> (u64, u64, TimeSeries) {
+        self.is_taken = true;
+        let op = self.so_far.ops.remove(&kind).unwrap_or_default();
+        (op.count, op.bytes, op.series)
+    }
+
+    /// The result so far of a worker that measures from `measure_ns` on; `None` once it has ended.
+    pub(crate) fn result_so_far(&self, measure_ns: u64) -> Option<WorkerResult> {
+        (!self.is_taken).then(|| WorkerResult {
+            stop_ns: self.rolled_ns.max(measure_ns),
+            last_ns: self.so_far.last_ns.max(measure_ns),
+            ..self.so_far.clone()
+        })
+    }
+
+    /// The result of a worker whose requests in flight were never answered; they count as failed
+    /// unless they are late.
+    pub(crate) fn take_unanswered(
+        &mut self,
+        in_flight: &[PendingRequest],
+        worker: StuckWorker<'_>,
+    ) -> WorkerResult {
+        let measure_ns = worker.measure_ns;
+        let (ending, stop_ns) = match self.ended {
+            Some((ending, stop_ns, _)) => (ending, stop_ns),
+            None => worker.ending,
+        };
+        let stop_ns = stop_ns.max(measure_ns);
+        self.close_series(stop_ns - measure_ns);
+        let mut so_far = std::mem::take(&mut self.so_far);
+        let timed_out = errno_name(libc::ETIMEDOUT);
+        for request in in_flight {
+            let op = so_far.ops.entry(request.kind).or_default();
+            if !worker.late {
+                *op.errors.entry(timed_out.clone()).or_default() += 1;
+            }
+        }
+        let waiting = in_flight
+            .iter()
+            .map(|request| u128::from(stop_ns.saturating_sub(request.since_ns.max(measure_ns))))
+            .sum::<u128>();
+        WorkerResult {
+            stop_ns,
+            busy_ns: match self.ended {
+                Some((.., busy_ns)) => busy_ns,
+                None => so_far.busy_ns + waiting,
+            },
+            last_ns: so_far.last_ns.max(measure_ns),
+            ending,
+            ..so_far
+        }
+    }
 }

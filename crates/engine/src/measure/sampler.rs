@@ -3,8 +3,7 @@
 
 use crate::io::any_backend::{AnyBackend, QueueConfig};
 use crate::io::clock::{Clock, WorkerClock};
-use crate::io::errno::END_OF_FILE;
-use crate::io::{Backend, Extent, Op, Request, WaitMode};
+use crate::io::{Backend, END_OF_FILE, Extent, Op, Request, WaitMode};
 use diskproof_model::measurement::Interruption;
 use diskproof_model::plan::EngineKind;
 use std::collections::VecDeque;
@@ -90,7 +89,7 @@ impl FileSampler {
     pub fn open(fd: OwnedFd, engine: EngineKind, config: QueueConfig) -> io::Result<Self> {
         let backend = AnyBackend::new(engine, fd, config)?;
         Ok(Self {
-            write_shift: config.buffers.write_shift(config.depth),
+            write_shift: config.write_shift,
             ..Self::new(backend, WorkerClock::new(), config.depth, config.seed)
         })
     }

@@ -16,9 +16,14 @@ pub(crate) fn process_since(before: CpuTime) -> CpuTime {
 
 /// The increase from `before` to `now`.
 pub(crate) fn since(now: CpuTime, before: CpuTime) -> CpuTime {
+    each(|of| of(&now).saturating_sub(of(&before)))
+}
+
+/// User and system time, each by `time` from its own figure.
+pub(crate) fn each(time: impl Fn(fn(&CpuTime) -> u64) -> u64) -> CpuTime {
     CpuTime {
-        user_ns: now.user_ns.saturating_sub(before.user_ns),
-        system_ns: now.system_ns.saturating_sub(before.system_ns),
+        user_ns: time(|cpu| cpu.user_ns),
+        system_ns: time(|cpu| cpu.system_ns),
     }
 }
 

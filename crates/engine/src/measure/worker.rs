@@ -11,7 +11,7 @@ use crate::measure::counters::Counters;
 use crate::measure::load_limits::LoadLimits;
 use crate::measure::read_check::ReadCheck;
 use crate::measure::result::{EndReason, WorkerResult};
-use crate::measure::snapshot::{PUBLISH_NS, SharedSnapshot};
+use crate::measure::result::{PUBLISH_NS, SharedSnapshot};
 use crate::measure::turnover::MeasureGate;
 use crate::measure::windows::{WindowLog, WindowTotals};
 use diskproof_model::histogram::LatencyHistogram;
@@ -92,7 +92,8 @@ pub(crate) struct Worker<B, C> {
     last_now_ns: u64,
     stop: Arc<AtomicBool>,
     published: Arc<Mutex<TimeSeries>>,
-    snapshot: SharedSnapshot,
+    /// Where it publishes its snapshots.
+    pub snapshot: SharedSnapshot,
     cache_handling: CacheHandling,
     /// The lap of the last step, where its end drops the page cache.
     lap: u64,
@@ -114,7 +115,7 @@ pub(crate) struct Worker<B, C> {
     gate: Option<Arc<MeasureGate>>,
     first_fill: FirstFill,
     /// What ends it as failed.
-    limits: Option<Box<LoadLimits>>,
+    pub limits: Option<Box<LoadLimits>>,
     /// Checks what it reads.
     read_check: Option<Box<ReadCheck>>,
 }
@@ -190,12 +191,6 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         self
     }
 
-    /// Sets what ends it as failed.
-    pub(crate) fn limited(mut self, workload: &Workload) -> Self {
-        self.limits = LoadLimits::of(&workload.shape, self.schedule.start_ns);
-        self
-    }
-
     /// Sets how it treats the page cache at the end of each cell.
     pub(crate) fn cache_handling(mut self, cache_handling: CacheHandling) -> Self {
         self.cache_handling = cache_handling;
@@ -240,12 +235,6 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             self.measure_from(measure_ns);
             self.gate = None;
         }
-    }
-
-    /// Sets where it publishes its snapshots.
-    pub(crate) fn publishing_to(mut self, snapshot: SharedSnapshot) -> Self {
-        self.snapshot = snapshot;
-        self
     }
 
     /// Works until the end of a cell, or until everything is done.

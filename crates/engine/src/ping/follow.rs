@@ -1,17 +1,24 @@
-//! Follows the threads that ping: passes each request on, and ends all of them when the user or the
-//! watcher wants it, or when a target does not answer. Knows no pattern and no pace.
+//! Follows the threads that ping: passes each request on, adds up the requests of each target, and
+//! ends all of them when the user or the watcher wants it, or when a target does not answer. Knows
+//! no pattern and no pace.
 
-use super::log::PingLog;
 use super::pinger::{PingAnswer, PingSignals};
 use crate::io::clock::ActiveClock;
+use crate::io::errno_name;
 use crate::measure::result::EndReason;
+use crate::run::assemble::join_interruptions;
 use crate::run::error::{RunError, worker_error};
+use crate::run::hang::since;
 use crate::run::watchdog::{CHECK_EVERY, StallTimeout};
 use diskproof_device::OpenTarget;
-use diskproof_model::measurement::{Interruption, OpKind, StopReason};
+use diskproof_model::measurement::{
+    Hang, Interruption, Measurement, OpKind, SERIES_CELLS_MAX, StopReason,
+};
+use diskproof_model::ping::SingleRequest;
 use diskproof_model::plan::Workload;
 use diskproof_model::progress::{Control, Phase, PingWatch, Progress, Silence};
-use diskproof_model::series::TimeSeries;
+use diskproof_model::series::{Cell, TimeSeries};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -26,25 +33,32 @@ pub(crate) enum PingEvent {
     Failed(usize, io::Error),
 }
 
-/// The wait for the request in flight on a target.
-pub(crate) struct PingWait {
+/// A target whose pinger is followed.
+pub(crate) struct FollowedTarget<'a> {
+    open: &'a OpenTarget,
     signals: Arc<PingSignals>,
-    /// When the request was sent, on the pinger's clock, and when it was noticed on the clock of
-    /// the supervisor, which skips the times in which the process does not run.
+    /// Its requests so far.
+    log: PingLog,
+    /// When the request in flight was sent, on the pinger's clock, and when it was noticed on the
+    /// clock of the supervisor, which skips the times in which the process does not run.
     noticed: Option<(u64, u64)>,
+    is_running: bool,
 }
 
-impl PingWait {
+impl<'a> FollowedTarget<'a> {
     /// Of a pinger that starts now.
-    pub(crate) fn new(signals: Arc<PingSignals>) -> Self {
+    pub(crate) fn new(open: &'a OpenTarget, signals: Arc<PingSignals>, log: PingLog) -> Self {
         Self {
+            open,
             signals,
+            log,
             noticed: None,
+            is_running: true,
         }
     }
 
     /// How long the request in flight has taken so far, in nanoseconds; 0 without one.
-    fn length_ns(&mut self, now: u64) -> u64 {
+    fn waited_ns(&mut self, now: u64) -> u64 {
         let since_ns = self.signals.in_flight_since();
         if since_ns != self.noticed.map(|(since_ns, _)| since_ns) {
             self.noticed = since_ns.map(|since_ns| (since_ns, now));
@@ -59,39 +73,35 @@ pub(crate) struct Follower<'a> {
     /// The workload.
     pub workload: &'a Workload,
     /// The targets.
-    pub targets: &'a [OpenTarget],
-    /// For each target, the wait for its request.
-    pub waits: Vec<PingWait>,
+    pub targets: Vec<FollowedTarget<'a>>,
     /// How long a target may be silent.
     pub stall_timeout: StallTimeout,
-    /// For each target, its requests so far.
-    pub logs: Vec<PingLog>,
 }
 
 impl Follower<'_> {
-    /// Follows all pingers to their end; returns the requests of each target.
+    /// Follows all pingers to their end; returns the measurement of each target.
     pub(crate) fn follow(
         mut self,
         events: &Receiver<PingEvent>,
         clock: &ActiveClock,
         watch: &mut impl PingWatch,
-    ) -> Result<Vec<PingLog>, RunError> {
+    ) -> Result<Vec<Measurement>, RunError> {
         let begin_ns = clock.now();
-        let (mut running, mut ticked_ns) = (vec![true; self.targets.len()], begin_ns);
-        while running.contains(&true) {
+        let mut ticked_ns = begin_ns;
+        while self.targets.iter().any(|target| target.is_running) {
             match events.recv_timeout(CHECK_EVERY) {
                 Ok(PingEvent::Answer(target, answer)) => {
-                    let request = self.logs[target].add(answer);
+                    let request = self.targets[target].log.add(answer);
                     watch.request(target, request);
                     self.obey(watch.ending());
                 }
                 Ok(PingEvent::Done(target, ending, interruptions)) => {
-                    self.logs[target].end(ending, interruptions);
-                    running[target] = false;
+                    self.targets[target].log.end(ending, interruptions);
+                    self.targets[target].is_running = false;
                 }
                 Ok(PingEvent::Failed(target, source)) => {
-                    let target = &self.targets[target];
-                    return Err(worker_error(self.workload, target, source));
+                    let open = self.targets[target].open;
+                    return Err(worker_error(self.workload, open, source));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(RunError::Lost {
@@ -106,9 +116,10 @@ impl Follower<'_> {
             }
             ticked_ns = now;
             self.tick((begin_ns, now), watch);
-            self.leave_hung(now, &mut running);
+            self.leave_hung(now);
         }
-        Ok(self.logs)
+        let logs = self.targets.into_iter().map(|target| target.log);
+        Ok(logs.map(PingLog::measurement).collect())
     }
 
     /// Tells all pingers to end, for this reason.
@@ -116,21 +127,23 @@ impl Follower<'_> {
         let Some(why) = why.filter(|_| !self.is_stopping()) else {
             return;
         };
-        self.logs.iter_mut().for_each(|log| log.stop(why));
-        self.waits.iter().for_each(|wait| wait.signals.stop());
+        for target in &mut self.targets {
+            target.log.stop(why);
+            target.signals.stop();
+        }
     }
 
     fn is_stopping(&self) -> bool {
-        self.waits.iter().any(|wait| wait.signals.is_stopped())
+        self.targets.iter().any(|one| one.signals.is_stopped())
     }
 
     fn tick(&mut self, (begin_ns, now): (u64, u64), watch: &mut impl PingWatch) {
         let elapsed_ns = now - begin_ns;
-        let waits = self.waits.iter_mut().enumerate();
-        let silence = waits
-            .map(|(target, wait)| Silence {
+        let targets = self.targets.iter_mut().enumerate();
+        let silence = targets
+            .map(|(target, followed)| Silence {
                 target,
-                length_ns: wait.length_ns(now),
+                length_ns: followed.waited_ns(now),
             })
             .max_by_key(|silence| silence.length_ns);
         let limit_ns = self.workload.stop.time_ns;
@@ -155,32 +168,173 @@ impl Follower<'_> {
     }
 
     /// Waits no longer for targets that have not answered for too long.
-    fn leave_hung(&mut self, now: u64, running: &mut [bool]) {
-        let limit_ns = if self.is_stopping() {
-            self.stall_timeout.ns()
-        } else {
-            self.stall_timeout.without_deadline_ns()
-        };
+    fn leave_hung(&mut self, now: u64) {
+        let limit_ns = self.stall_timeout.limit_ns(self.is_stopping());
         let kind = if self.workload.reads() {
             OpKind::Read
         } else {
             OpKind::Write
         };
         let mut is_hung = false;
-        for (target, wait) in self.waits.iter_mut().enumerate() {
-            let lasted_ns = wait.length_ns(now);
-            if let Some((since_ns, _)) = wait.noticed.filter(|_| running[target])
+        for target in &mut self.targets {
+            let lasted_ns = target.waited_ns(now);
+            if let Some((since_ns, _)) = target.noticed.filter(|_| target.is_running)
                 && lasted_ns > limit_ns
             {
                 let hang = self.stall_timeout.hang(since_ns, lasted_ns);
-                self.logs[target].time_out(kind, hang);
-                self.targets[target].leave_open();
-                running[target] = false;
+                target.log.time_out(kind, hang);
+                target.open.leave_open();
+                target.is_running = false;
                 is_hung = true;
             }
         }
         if is_hung {
-            self.waits.iter().for_each(|wait| wait.signals.stop());
+            self.targets.iter().for_each(|one| one.signals.stop());
+        }
+    }
+}
+
+/// Requests that are kept for the intervals: the newest.
+const KEPT_MAX: usize = 100_000;
+
+/// The requests of one target so far.
+pub(crate) struct PingLog {
+    /// What was known before, and what its requests add up to.
+    measured: Measurement,
+    origin_ns: u64,
+    interval_ns: u64,
+    /// The newest.
+    requests: VecDeque<SingleRequest>,
+    /// When the first request that counts began, on the clock.
+    measure_ns: Option<u64>,
+    /// End of the measured time, on the clock.
+    end_ns: u64,
+    /// Latencies of the requests that count, summed.
+    busy_ns: u128,
+}
+
+impl PingLog {
+    /// Of a run that began at `origin_ns`, with what is known before.
+    pub(crate) fn new(known: Measurement, origin_ns: u64, interval_ns: u64) -> Self {
+        Self {
+            measured: known,
+            origin_ns,
+            interval_ns,
+            requests: VecDeque::new(),
+            measure_ns: None,
+            end_ns: origin_ns,
+            busy_ns: 0,
+        }
+    }
+
+    /// Adds a request; returns it with its time after the start of the run.
+    pub(crate) fn add(&mut self, answer: PingAnswer) -> &SingleRequest {
+        let mut request = answer.request.clone();
+        let began_ns = request.at_ns;
+        request.at_ns = began_ns.saturating_sub(self.origin_ns);
+        let asked = &mut self.measured.asked;
+        match request.op {
+            OpKind::Read => asked.read_bytes += u64::from(answer.bytes),
+            _ => asked.write_bytes += u64::from(answer.bytes),
+        }
+        if request.ignored.is_none() {
+            let measure_ns = *self.measure_ns.get_or_insert(began_ns);
+            let slot_end_ns = began_ns.saturating_add(self.interval_ns);
+            self.end_ns = slot_end_ns.max(answer.completed_ns);
+            self.busy_ns += u128::from(request.latency_ns);
+            self.count(&answer, answer.completed_ns.saturating_sub(measure_ns));
+        }
+        if self.requests.len() >= KEPT_MAX {
+            self.requests.pop_front();
+        }
+        self.requests.push_back(request);
+        &self.requests[self.requests.len() - 1]
+    }
+
+    /// Counts a request that completed so long after the start of the measured time.
+    fn count(&mut self, answer: &PingAnswer, at_ns: u64) {
+        let (request, ops) = (&answer.request, &mut self.measured.ops);
+        if let Some((kind, errno)) = answer.failed {
+            let op = ops.entry(kind).or_default();
+            *op.errors.entry(errno_name(errno)).or_default() += 1;
+            let cell = Cell {
+                errors: 1,
+                ..Cell::default()
+            };
+            op.series.add(at_ns, &cell, SERIES_CELLS_MAX);
+            return;
+        }
+        let mut add = |kind: OpKind, bytes: u32, latency_ns: u64| {
+            let op = ops.entry(kind).or_default();
+            op.count += 1;
+            op.bytes += u64::from(bytes);
+            op.latency.record(latency_ns);
+            let cell = Cell {
+                ops: 1,
+                bytes: u64::from(bytes),
+                errors: 0,
+                latency_max_ns: latency_ns,
+                latency_sum_ns: latency_ns,
+            };
+            op.series.add(at_ns, &cell, SERIES_CELLS_MAX);
+        };
+        add(request.op, answer.bytes, request.latency_ns);
+        match answer.parts {
+            Some(parts) => {
+                add(OpKind::Write, answer.bytes, parts.write_ns);
+                add(OpKind::Sync, 0, parts.sync_ns);
+            }
+            // The write itself returned when its data was durable.
+            None if request.op == OpKind::Commit => {
+                add(OpKind::Write, answer.bytes, request.latency_ns);
+            }
+            None => {}
+        }
+    }
+
+    /// The pinger has ended by itself.
+    pub(crate) fn end(&mut self, ending: EndReason, interruptions: Vec<Interruption>) {
+        self.measured.interruptions = join_interruptions(interruptions.into_iter(), self.origin_ns);
+        match ending {
+            EndReason::Budget => self.stop(StopReason::Ops),
+            EndReason::Time => self.stop(StopReason::Time),
+            EndReason::Errors(_) => self.stop(StopReason::Errors),
+            EndReason::Stopped | EndReason::TooSlow | EndReason::BelowFloor | EndReason::Steady => {
+            }
+        }
+    }
+
+    /// Why it must end.
+    pub(crate) fn stop(&mut self, why: StopReason) {
+        self.measured.stopped = why;
+    }
+
+    /// Its request in flight since `since_ns` was not answered for so long.
+    pub(crate) fn time_out(&mut self, kind: OpKind, hang: Hang) {
+        self.measured.hang = Some(since(hang, self.origin_ns));
+        self.measure_ns.get_or_insert(hang.since_ns);
+        self.end_ns = hang.since_ns.saturating_add(hang.lasted_ns);
+        let op = self.measured.ops.entry(kind).or_default();
+        if !hang.late {
+            *op.errors.entry(errno_name(libc::ETIMEDOUT)).or_default() += 1;
+            self.measured.stopped = StopReason::Hung;
+        }
+    }
+
+    /// The measurement. The caller fills in the CPU time and the counters of the devices.
+    pub(crate) fn measurement(mut self) -> Measurement {
+        let measure_ns = self.measure_ns.unwrap_or(self.end_ns);
+        let wall_ns = self.end_ns.saturating_sub(measure_ns);
+        for op in self.measured.ops.values_mut() {
+            let last_ns = wall_ns.saturating_sub(1);
+            op.series.add(last_ns, &Cell::default(), SERIES_CELLS_MAX);
+        }
+        Measurement {
+            start_ns: measure_ns.saturating_sub(self.origin_ns),
+            wall_ns,
+            achieved_depth: self.busy_ns as f64 / wall_ns.max(1) as f64,
+            requests: self.requests.into(),
+            ..self.measured
         }
     }
 }

@@ -3,17 +3,15 @@
 //! on the sampler; judges nothing.
 
 mod follow;
-mod log;
 mod pinger;
 
 use crate::io::Extent;
-use crate::io::any_backend::{BufferUse, QueueConfig};
+use crate::io::any_backend::{QueueConfig, write_shift};
 use crate::io::clock::{ActiveClock, Clock as _, MonotonicClock};
 use crate::measure::sampler::FileSampler;
 use crate::measure::usage;
 use crate::run::error::{RunError, worker_error};
-use crate::run::limits::{after_write_of, in_flight_max, largest_block};
-use crate::run::prepare::PreparedTarget;
+use crate::run::limits::{in_flight_max, largest_block};
 use crate::run::select::refuse_mapping;
 use crate::run::session::Session;
 use crate::run::totals::{ProcessTotal, count_devices, share_out};
@@ -24,8 +22,7 @@ use diskproof_model::measurement::{CpuTime, Measurement};
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{CachePolicy, Workload};
 use diskproof_model::progress::PingWatch;
-use follow::{Follower, PingEvent, PingWait};
-use log::PingLog;
+use follow::{FollowedTarget, Follower, PingEvent, PingLog};
 use pinger::{PingOrders, PingSignals, Pinger};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -49,9 +46,11 @@ impl Session {
     ) -> Result<Vec<Measurement>, RunError> {
         let group = Group::alone(workload);
         let mut prepared = Vec::new();
-        for target in targets.iter_mut() {
+        for (index, target) in targets.iter_mut().enumerate() {
             refuse_mapping(workload.engine, target)?;
-            prepared.push(self.prepare(workload, target, in_flight_max(group, 1), watch)?);
+            let mut one = self.prepare(workload, target, in_flight_max(group, 1), watch)?;
+            one.known.target = index;
+            prepared.push(one);
         }
         let snapshots: Vec<Snapshot> = targets
             .iter()
@@ -61,57 +60,34 @@ impl Session {
         let clock = ActiveClock::new();
         let start_ns = clock.now();
         let (sender, events) = sync_channel(ANSWERS_MAX);
-        let mut signals = Vec::new();
-        for (index, (target, prepared)) in targets.iter().zip(&prepared).enumerate() {
-            let orders = self.orders((workload, plan), prepared, index);
-            signals.push(start_pinger(orders, target, index, sender.clone())?);
+        let mut followed = Vec::new();
+        for (target, prepared) in targets.iter().zip(prepared) {
+            let orders = PingOrders {
+                known: prepared.known.clone(),
+                plan: plan.clone(),
+                extent: prepared.extent,
+                seed: self.seed,
+            };
+            let signals = start_pinger(orders, target, sender.clone())?;
+            let log = PingLog::new(prepared.known, self.origin_ns, plan.interval_ns);
+            followed.push(FollowedTarget::new(target, signals, log));
         }
         drop(sender);
         let follower = Follower {
             workload,
-            targets: &*targets,
-            waits: signals.into_iter().map(PingWait::new).collect(),
+            targets: followed,
             stall_timeout: self.stall_timeout,
-            logs: prepared
-                .iter()
-                .map(|_| PingLog::new(self.origin_ns, plan.interval_ns))
-                .collect(),
         };
-        let logs = follower.follow(&events, &clock, watch)?;
+        let mut measurements = follower.follow(&events, &clock, watch)?;
         let total = ProcessTotal {
             cpu: usage::process_since(cpu_before),
             ns: clock.now().saturating_sub(start_ns).max(1),
         };
-        let mut measurements: Vec<Measurement> = logs
-            .into_iter()
-            .zip(&prepared)
-            .enumerate()
-            .map(|(target, (log, prepared))| log.measurement(prepared.unmeasured(target, workload)))
-            .collect();
         let own = vec![CpuTime::default(); measurements.len()];
         share_out(&mut measurements, &own, total);
         let opens: Vec<&OpenTarget> = targets.iter().collect();
         count_devices(&mut measurements, &opens, snapshots);
         Ok(measurements)
-    }
-
-    /// What the pinger of a target needs.
-    fn orders(
-        &self,
-        (workload, plan): (&Workload, &PingPlan),
-        prepared: &PreparedTarget,
-        index: usize,
-    ) -> PingOrders {
-        PingOrders {
-            workload: workload.clone(),
-            plan: plan.clone(),
-            engine: prepared.selection.kind,
-            extent: prepared.extent,
-            cache: prepared.cache.used,
-            after_write: after_write_of(workload, prepared.cache.used),
-            seed: self.seed,
-            stream: index as u64,
-        }
     }
 }
 
@@ -119,27 +95,27 @@ impl Session {
 fn start_pinger(
     orders: PingOrders,
     target: &OpenTarget,
-    index: usize,
     sender: SyncSender<PingEvent>,
 ) -> Result<Arc<PingSignals>, RunError> {
-    let durability = durability_of(orders.workload.sync);
+    let (workload, index) = (&orders.known.workload, orders.known.target);
+    let durability = durability_of(workload.sync);
     let fd = match durability {
         WriteDurability::BySync => target
             .fd()
             .try_clone_to_owned()
-            .map_err(|source| worker_error(&orders.workload, target, source))?,
+            .map_err(|source| worker_error(workload, target, source))?,
         durability => target.for_worker(durability)?,
     };
     let signals = Arc::new(PingSignals::default());
     let theirs = Arc::clone(&signals);
     // A new scratch file was written past the page cache, which is to answer from the start.
     let warms =
-        orders.cache == CachePolicy::Cached && orders.workload.reads() && target.is_scratch();
+        orders.known.cache.used == CachePolicy::Cached && workload.reads() && target.is_scratch();
     let work = move || {
         if warms {
             fill_cache(fd.as_fd(), orders.extent, &theirs);
         }
-        let event = match ping_file(orders, fd, index, &theirs, &sender) {
+        let event = match ping_file(orders, fd, &theirs, &sender) {
             Ok(event) => event,
             Err(source) => PingEvent::Failed(index, source),
         };
@@ -158,7 +134,7 @@ fn start_pinger(
 fn fill_cache(fd: BorrowedFd<'_>, extent: Extent, signals: &PingSignals) {
     let clock = MonotonicClock;
     let mut buffer = vec![0; FILL_BYTES];
-    let end = extent.start + extent.length;
+    let end = extent.end();
     for offset in (extent.start..end).step_by(FILL_BYTES) {
         if signals.is_stopped() {
             return;
@@ -174,18 +150,18 @@ fn fill_cache(fd: BorrowedFd<'_>, extent: Extent, signals: &PingSignals) {
 fn ping_file(
     orders: PingOrders,
     fd: OwnedFd,
-    index: usize,
     signals: &PingSignals,
     sender: &SyncSender<PingEvent>,
 ) -> io::Result<PingEvent> {
+    let (index, workload) = (orders.known.target, &orders.known.workload);
     let config = QueueConfig {
         depth: 1,
-        request_bytes: largest_block(&orders.workload),
-        cache: orders.cache,
-        seed: orders.seed ^ (orders.stream << 48),
-        buffers: BufferUse::of(&orders.workload),
+        request_bytes: largest_block(workload),
+        cache: orders.known.cache.used,
+        seed: orders.seed ^ ((index as u64) << 48),
+        write_shift: write_shift(workload, 1),
     };
-    let sampler = FileSampler::open(fd, orders.engine, config)?;
+    let sampler = FileSampler::open(fd, orders.known.engine.used, config)?;
     let mut pinger = Pinger::new(sampler, orders);
     let ending = pinger.run(signals, |answer| {
         sender

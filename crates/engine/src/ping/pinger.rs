@@ -2,16 +2,16 @@
 //! and in virtual time; knows no target, thread or statistics.
 
 use crate::io::clock::Clock;
-use crate::io::errno::errno_name;
-use crate::io::{Backend, Extent, Op};
+use crate::io::{Backend, Extent, Op, errno_name};
 use crate::load::generator::AfterWrite;
 use crate::load::pattern::{Pattern, Step};
 use crate::measure::counters::FATAL_ERRNOS;
 use crate::measure::result::EndReason;
 use crate::measure::sampler::{Completion, SampleRequest, Sampler};
-use diskproof_model::measurement::{Interruption, OpKind};
+use crate::run::limits::after_write_of;
+use diskproof_model::measurement::{Interruption, Measurement, OpKind};
 use diskproof_model::ping::{IgnoredBecause, PingPlan, SingleRequest};
-use diskproof_model::plan::{CachePolicy, EngineKind, Workload};
+use diskproof_model::plan::{CachePolicy, Workload};
 use diskproof_model::stream::Streams;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -62,22 +62,15 @@ impl PingSignals {
 
 /// What a pinger does.
 pub(crate) struct PingOrders {
-    /// Size, place, cache and sync of the requests, and when they end.
-    pub workload: Workload,
+    /// The workload and its target: size, cache and sync of the requests, when they end, and what
+    /// carries them.
+    pub known: Measurement,
     /// How they follow each other.
     pub plan: PingPlan,
-    /// What carries them.
-    pub engine: EngineKind,
     /// Where they go.
     pub extent: Extent,
-    /// How the page cache is treated.
-    pub cache: CachePolicy,
-    /// What follows a write.
-    pub after_write: AfterWrite,
     /// Seed of offsets and data.
     pub seed: u64,
-    /// Number of the target.
-    pub stream: u64,
 }
 
 /// A request that has ended.
@@ -91,8 +84,8 @@ pub(crate) struct PingAnswer {
     pub bytes: u32,
     /// Of a write with a sync behind it: how long each of the two took.
     pub parts: Option<CommitParts>,
-    /// Which call failed, where one did.
-    pub failed: Option<FailedCall>,
+    /// What failed, where a call did, and its errno.
+    pub failed: Option<(OpKind, i32)>,
 }
 
 /// The two parts of a commit, in nanoseconds.
@@ -102,15 +95,6 @@ pub(crate) struct CommitParts {
     pub write_ns: u64,
     /// The sync.
     pub sync_ns: u64,
-}
-
-/// A call that failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FailedCall {
-    /// What it was.
-    pub kind: OpKind,
-    /// Its errno.
-    pub errno: i32,
 }
 
 /// What the next request is, and from when on it may start.
@@ -144,9 +128,14 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
         let pattern = |read_permille: u16| {
             let one_way = Workload {
                 streams: Streams::with_reads(read_permille),
-                ..orders.workload.clone()
+                ..orders.known.workload.clone()
             };
-            Pattern::new(&one_way, orders.extent, orders.seed, orders.stream)
+            Pattern::new(
+                &one_way,
+                orders.extent,
+                orders.seed,
+                orders.known.target as u64,
+            )
         };
         Self {
             reads: pattern(1000),
@@ -163,12 +152,14 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
         signals: &PingSignals,
         mut on_answer: impl FnMut(PingAnswer) -> io::Result<()>,
     ) -> io::Result<EndReason> {
-        let stop = self.orders.workload.stop;
+        let Workload {
+            stop, block_bytes, ..
+        } = self.orders.known.workload;
         let begin_ns = self.sampler.resync_clock();
         let end_ns = begin_ns.saturating_add(stop.time_ns.unwrap_or(u64::MAX / 2));
         let (mut before, mut number) = (None, 1u64);
         loop {
-            let bytes = number.saturating_mul(u64::from(self.orders.workload.block_bytes));
+            let bytes = number.saturating_mul(u64::from(block_bytes));
             if stop.ops.is_some_and(|ops| number > ops)
                 || stop.bytes.is_some_and(|limit| bytes > limit)
             {
@@ -238,7 +229,7 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
 
     /// Reads and writes alternate, where there are both; a read comes first.
     fn step(&mut self, number: u64) -> (OpKind, Step) {
-        let workload = &self.orders.workload;
+        let workload = &self.orders.known.workload;
         let is_read = match (workload.reads(), workload.writes()) {
             (true, true) => number % 2 == 1,
             (reads, _) => reads,
@@ -252,7 +243,8 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
 
     fn send(&mut self, next: NextRequest, signals: &PingSignals) -> io::Result<PingAnswer> {
         let (kind, step) = self.step(next.number);
-        if self.orders.cache == CachePolicy::Buffered {
+        let cache = self.orders.known.cache.used;
+        if cache == CachePolicy::Buffered {
             self.sampler.drop_cache_of(Extent {
                 start: step.offset,
                 length: u64::from(step.len),
@@ -265,7 +257,8 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
             _ => Op::Write,
         };
         let first = self.complete(op, &step)?;
-        let follow = match (kind, self.orders.after_write) {
+        let after_write = after_write_of(&self.orders.known.workload, cache);
+        let follow = match (kind, after_write) {
             (OpKind::Write, AfterWrite::Sync(call)) => Some(Op::Sync(call)),
             (OpKind::Write, AfterWrite::WriteBack) => Some(Op::WriteBack),
             _ => None,
@@ -300,14 +293,11 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
         first: Completion,
         second: Option<Completion>,
     ) -> PingAnswer {
-        let commits = kind == OpKind::Write && self.orders.workload.commits();
+        let commits = kind == OpKind::Write && self.orders.known.workload.commits();
         let last = second.unwrap_or(first);
         let failed = match (first.result, second.map(|second| second.result)) {
-            (Err(errno), _) => Some(FailedCall { kind, errno }),
-            (_, Some(Err(errno))) => Some(FailedCall {
-                kind: if commits { OpKind::Sync } else { kind },
-                errno,
-            }),
+            (Err(errno), _) => Some((kind, errno)),
+            (_, Some(Err(errno))) => Some((if commits { OpKind::Sync } else { kind }, errno)),
             _ => None,
         };
         let is_interrupted = first.interrupted || second.is_some_and(|second| second.interrupted);
@@ -327,7 +317,7 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
                 offset_bytes: step.offset,
                 latency_ns: last.completed_ns.saturating_sub(first.submitted_ns),
                 idle_ns: next.idle_ns,
-                error: failed.map(|failed| errno_name(failed.errno)),
+                error: failed.map(|(_, errno)| errno_name(errno)),
                 ignored,
             },
             completed_ns: last.completed_ns,
@@ -342,13 +332,13 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
 
     /// The errno after which no request makes sense.
     fn fatal_errno(&mut self, answer: &PingAnswer) -> Option<i32> {
-        let Some(failed) = answer.failed else {
+        let Some((_, errno)) = answer.failed else {
             self.failures_in_row = 0;
             return None;
         };
         self.failures_in_row += 1;
-        let is_fatal = FATAL_ERRNOS.contains(&failed.errno) || self.failures_in_row >= FAILURES_MAX;
-        is_fatal.then_some(failed.errno)
+        let is_fatal = FATAL_ERRNOS.contains(&errno) || self.failures_in_row >= FAILURES_MAX;
+        is_fatal.then_some(errno)
     }
 }
 

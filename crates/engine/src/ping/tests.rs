@@ -1,17 +1,16 @@
 //! Pings in virtual time, on simulated disks with known properties.
 
-use super::log::PingLog;
+use super::follow::PingLog;
 use super::pinger::{PingAnswer, PingOrders, PingSignals, Pinger};
 use crate::io::Extent;
 use crate::io::buffers::Buffers;
-use crate::io::clock::FakeClock;
-use crate::load::generator::AfterWrite;
 use crate::measure::result::EndReason;
 use crate::measure::sampler::Sampler;
 use crate::tests::sim_backend::{HOST_NS, SimBackend};
-use diskproof_model::measurement::OpKind;
+use crate::tests::simulate::{FakeClock, simulated};
+use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::ping::{IgnoredBecause, PingPlan, SingleRequest};
-use diskproof_model::plan::{CachePolicy, EngineKind, Stop, SyncCall, SyncPolicy, Workload};
+use diskproof_model::plan::{Stop, SyncCall, SyncPolicy, Workload};
 use diskproof_model::stream::Streams;
 use diskproof_simdisk::models::DiskMachine;
 use diskproof_simdisk::models::faults::Faults;
@@ -60,22 +59,15 @@ fn ping(model: &str, workload: Workload, plan: PingPlan) -> (Vec<PingAnswer>, En
         host_ns: HOST_NS,
         pauses: Vec::new(),
     };
-    let after_write = match workload.sync {
-        SyncPolicy::Every { call, .. } => AfterWrite::Sync(call),
-        _ => AfterWrite::Nothing,
+    let extent = Extent {
+        start: 0,
+        length: DISK_BYTES,
     };
     let orders = PingOrders {
-        workload,
+        known: simulated(&workload, extent),
         plan,
-        engine: EngineKind::Sync,
-        extent: Extent {
-            start: 0,
-            length: DISK_BYTES,
-        },
-        cache: CachePolicy::Direct,
-        after_write,
+        extent,
         seed: 7,
-        stream: 0,
     };
     let mut pinger = Pinger::new(Sampler::new(backend, clock, 1, 1), orders);
     let mut answers = Vec::new();
@@ -84,6 +76,16 @@ fn ping(model: &str, workload: Workload, plan: PingPlan) -> (Vec<PingAnswer>, En
         Ok(())
     });
     (answers, ending.unwrap())
+}
+
+/// What the requests of a ping at this interval add up to.
+fn measurement(answers: Vec<PingAnswer>, interval_ns: u64) -> Measurement {
+    let known = simulated(&reads(Stop::default()), Extent::default());
+    let mut log = PingLog::new(known, 0, interval_ns);
+    for answer in answers {
+        log.add(answer);
+    }
+    log.measurement()
 }
 
 fn requests(answers: &[PingAnswer]) -> Vec<&SingleRequest> {
@@ -112,13 +114,9 @@ fn requests_start_at_the_interval_and_never_faster_after_a_slow_one() {
 #[test]
 fn first_requests_do_not_count_and_the_load_is_the_announced_one() {
     let (answers, _) = ping("latency=1ms", reads(count(11)), every(100 * MS));
-    let mut log = PingLog::new(0, 100 * MS);
-    for answer in answers {
-        log.add(answer);
-    }
-    let (ops, asked, wall_ns) = log.totals();
-    let reads = &ops[&OpKind::Read];
-    assert_eq!((reads.count, asked.read_bytes), (10, 11 * 4096));
+    let measured = measurement(answers, 100 * MS);
+    let (reads, wall_ns) = (&measured.ops[&OpKind::Read], measured.wall_ns);
+    assert_eq!((reads.count, measured.asked.read_bytes), (10, 11 * 4096));
     assert_eq!(reads.latency.count(), 10);
     // Ten requests in ten intervals.
     assert!((SECOND..SECOND + MS).contains(&wall_ns), "{wall_ns}");
@@ -190,11 +188,7 @@ fn reads_and_durable_writes_alternate() {
         answers[1].request.latency_ns,
         parts.write_ns + parts.sync_ns
     );
-    let mut log = PingLog::new(0, 10 * MS);
-    for answer in answers {
-        log.add(answer);
-    }
-    let (ops, ..) = log.totals();
+    let ops = measurement(answers, 10 * MS).ops;
     let counts: Vec<(OpKind, u64)> = ops.iter().map(|(kind, op)| (*kind, op.count)).collect();
     // The first read is the warm-up.
     let expected = [
@@ -215,11 +209,7 @@ fn failed_requests_are_reported_and_end_the_ping_after_a_hundred_in_a_row() {
         (first.error.as_deref(), first.counts()),
         (Some("EIO"), false)
     );
-    let mut log = PingLog::new(0, MS);
-    for answer in answers {
-        log.add(answer);
-    }
-    let (ops, ..) = log.totals();
+    let ops = measurement(answers, MS).ops;
     assert_eq!(ops[&OpKind::Read].errors["EIO"], 99);
 }
 

@@ -1,17 +1,16 @@
 //! Combines the results of the workers of one target. Pure: the same in real and in virtual time.
 
-use crate::io::Extent;
-use crate::io::errno::errno_name;
+use crate::io::errno_name;
 use crate::load::generator::LATE_NS;
 use crate::load::pacer::Pacer;
 use crate::measure::read_check::ReadVerdict;
 use crate::measure::result::{EndReason, WorkerResult};
 use crate::measure::windows::add_up;
-use crate::run::hang::since;
+use crate::run::hang::{join, since};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
-    CacheUse, EngineUse, Hang, Interruption, Measurement, OpKind, SERIES_CELLS_MAX,
-    SERIES_INTERVAL_NS, Starvation, StopReason,
+    Hang, Interruption, Measurement, OpKind, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, Starvation,
+    StopReason,
 };
 use diskproof_model::plan::{Layout, Workload};
 use diskproof_model::progress::Control;
@@ -29,14 +28,12 @@ pub(crate) struct RunContext {
     pub pacer: Option<Pacer>,
     /// Start of the run, on the clock.
     pub origin_ns: u64,
-    /// The sync after the last write: how long it took, and 0 or the errno.
-    pub final_sync: Option<(u64, i32)>,
+    /// The sync after the last write.
+    pub final_sync: Option<FinalSync>,
     /// The watcher's last answer.
     pub control: Control,
-    /// Requests that never completed.
+    /// Requests of the workers that never completed.
     pub hang: Option<Hang>,
-    /// When the process did not run during the final sync; its start on the clock.
-    pub interruption: Option<Interruption>,
     /// How long, from the end of the warm-up, all workloads that ran together with this one
     /// measured; `None` where it ran alone.
     pub all_until_ns: Option<u64>,
@@ -58,44 +55,35 @@ impl RunContext {
             final_sync: None,
             control,
             hang: None,
-            interruption: None,
             all_until_ns: None,
         }
     }
 }
 
-/// A workload of which nothing is measured yet.
-pub(crate) fn unmeasured(
-    target: usize,
-    workload: &Workload,
-    span: Extent,
-    engine: EngineUse,
-    cache: CacheUse,
-) -> Measurement {
-    Measurement {
-        target,
-        ..Measurement::unmeasured(workload.clone(), (span.start, span.length), engine, cache)
-    }
+/// The sync after the last write.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FinalSync {
+    /// How long it took, in nanoseconds.
+    pub ns: u64,
+    /// 0, or the errno.
+    pub errno: i32,
+    /// The hang, where it never returned; on the clock.
+    pub hang: Option<Hang>,
+    /// The process did not run during it; its start on the clock. `ns` leaves it out.
+    pub interruption: Option<Interruption>,
 }
 
-/// What the record has only in combination with something else.
-#[derive(Default)]
-struct SideSums {
-    read_verdict: Option<ReadVerdict>,
-    /// Starts that were made late, or never.
-    late: u64,
-    /// Time with nothing in flight, of the last worker: used only where it is the only one.
-    dead_ns: f64,
-}
-
-/// Adds `results`, which measured together for `flow_ns` from `measure_ns` on.
+/// Adds `results`, which measured together for `flow_ns` from `measure_ns` on. Returns how many
+/// starts were made late, or never.
 fn add_results(
     sum: &mut Measurement,
     results: Vec<WorkerResult>,
     measure_ns: u64,
     flow_ns: u64,
-) -> SideSums {
-    let mut side = SideSums::default();
+) -> u64 {
+    let (mut verdict, mut late): (Option<ReadVerdict>, u64) = (None, 0);
+    // Time with nothing in flight, of the last worker: used only where it is the only one.
+    let mut dead_ns: f64 = 0.0;
     let shares = results.iter().filter_map(|part| part.done_before_wait);
     sum.engine.done_before_wait = shares.reduce(f64::min);
     let mut windows = Vec::new();
@@ -103,23 +91,25 @@ fn add_results(
         // A worker that ended earlier had nothing in flight for the rest of the time.
         let window_ns = (part.stop_ns - measure_ns).max(flow_ns).max(1) as f64;
         sum.achieved_depth += part.busy_ns as f64 / window_ns;
-        side.dead_ns = (window_ns - part.busy_ns as f64).max(0.0);
+        dead_ns = (window_ns - part.busy_ns as f64).max(0.0);
         for (kind, op) in part.ops {
             sum.ops.entry(kind).or_default().merge(op, 0);
         }
         sum.asked += part.asked;
         sum.zero_blocks.sampled += part.zero_blocks.sampled;
         sum.zero_blocks.zero += part.zero_blocks.zero;
-        if let Some(verdict) = part.read_verdict {
-            side.read_verdict.get_or_insert_default().merge(verdict);
+        if let Some(found) = part.read_verdict {
+            verdict.get_or_insert_default().merge(found);
         }
-        side.late += part.late;
+        late += part.late;
         windows.push(part.windows);
         // Of the last worker: used only where it is the only one.
         sum.steady = part.steady;
     }
     sum.windows = add_up(windows, flow_ns);
-    side
+    sum.verify = verdict.map(ReadVerdict::result);
+    sum.dead_time_ns = dead_time_ns(sum, dead_ns);
+    late
 }
 
 /// Time between two requests of a worker with one request in flight, in nanoseconds.
@@ -138,9 +128,13 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
         known: mut sum,
         measure_ns,
         origin_ns,
-        hang,
+        final_sync,
         ..
     } = context;
+    let hang = match final_sync.and_then(|sync| sync.hang) {
+        Some(of_sync) => Some(join(context.hang, of_sync)),
+        None => context.hang,
+    };
     sum.start_ns = measure_ns - origin_ns;
     sum.stopped = match hang {
         Some(hang) if context.control != Control::Interrupt && !hang.late => StopReason::Hung,
@@ -151,10 +145,9 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
     let interrupted = results
         .iter()
         .flat_map(|part| &part.interruptions)
-        .chain(&context.interruption);
+        .chain(final_sync.iter().flat_map(|sync| &sync.interruption));
     sum.interruptions = join_interruptions(interrupted.copied(), origin_ns);
-    let mut side = add_results(&mut sum, results, measure_ns, flow_ns);
-    sum.dead_time_ns = dead_time_ns(&sum, side.dead_ns);
+    let mut late = add_results(&mut sum, results, measure_ns, flow_ns);
     let flow_ns = match edge {
         FlowEnd::Ragged => cut(&mut sum, flow_ns),
         FlowEnd::Aligned => flow_ns,
@@ -166,19 +159,18 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
         let waiting = waiting
             .into_iter()
             .filter(|(waited_ns, _)| *waited_ns > LATE_NS);
-        side.late += add_waiting(&mut sum, waiting);
+        late += add_waiting(&mut sum, waiting);
     }
     sum.wall_ns = flow_ns;
-    if let Some((ns, errno)) = context.final_sync {
-        add_final_sync(&mut sum, flow_ns, ns, errno);
-        sum.wall_ns += ns;
+    if let Some(sync) = final_sync.filter(|sync| sync.hang.is_none_or(|hang| !hang.late)) {
+        add_final_sync(&mut sum, flow_ns, sync.ns, sync.errno);
+        sum.wall_ns += sync.ns;
     }
     // A layout that ran out of time covers only what it wrote.
     if sum.workload.layout == Layout::Provides {
         sum.span_bytes = sum.span_bytes.min(sum.asked.write_bytes);
     }
-    sum.missed_starts = sum.workload.rate.map(|_| side.late);
-    sum.verify = side.read_verdict.map(ReadVerdict::result);
+    sum.missed_starts = sum.workload.rate.map(|_| late);
     sum.hang = hang.map(|hang| since(hang, origin_ns));
     sum
 }
@@ -392,8 +384,9 @@ fn stop_reason(workload: &Workload, control: Control, results: &[WorkerResult]) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::io::Extent;
     use crate::io::clock::ProcessorWait;
-    use crate::simulate::simulated;
+    use crate::tests::simulate::simulated;
     use diskproof_model::measurement::OpMeasurement;
     use diskproof_model::merge::Together;
     use diskproof_model::window::Window;

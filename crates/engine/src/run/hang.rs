@@ -3,8 +3,7 @@
 
 use crate::load::slots::PendingRequest;
 use crate::lock::lock;
-use crate::measure::result::WorkerResult;
-use crate::measure::snapshot::{StuckWorker, WorkerSnapshot};
+use crate::measure::result::{StuckWorker, WorkerResult, WorkerSnapshot};
 use diskproof_model::measurement::{Hang, OpKind};
 use diskproof_model::plan::EngineKind;
 use diskproof_model::stream::Streams;

@@ -4,14 +4,12 @@
 use crate::io::Extent;
 use crate::load::block_calls::BlockCalls;
 use crate::load::write_journal::{BLOCKS_MAX, WriteJournal};
-use crate::run::assemble::unmeasured;
-use crate::run::block_calls::{checked_calls, device_call};
 use crate::run::error::{RunError, unsuitable};
 use crate::run::first_request::SlowTarget;
-use crate::run::limits::{extent_of, largest_block, parts_of};
-use crate::run::select::{Selection, select};
+use crate::run::limits::{checked_calls, device_call, extent_of, largest_block, parts_of};
+use crate::run::select::select;
 use diskproof_device::OpenTarget;
-use diskproof_model::measurement::{CacheUse, EngineUse, Measurement};
+use diskproof_model::measurement::{CacheUse, Measurement};
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Layout, Verify, Workload,
 };
@@ -19,40 +17,16 @@ use std::sync::Arc;
 
 /// A target made ready for one workload.
 pub(crate) struct PreparedTarget {
+    /// What is known before its run: workload, target, span, page cache, I/O engine.
+    pub known: Measurement,
     /// The span.
     pub extent: Extent,
     /// The journal of a verified workload.
     pub journal: Option<Arc<WriteJournal>>,
-    /// How the page cache is treated.
-    pub cache: CacheUse,
-    /// The I/O engine.
-    pub selection: Selection,
-    /// Unwritten bytes in the span.
-    pub unwritten_bytes: Option<u64>,
     /// Bytes of the span that a sequential workload passes over before it begins.
     pub skip_bytes: u64,
     /// How operations without data of their own are carried out.
     pub calls: Option<BlockCalls>,
-}
-
-impl PreparedTarget {
-    /// `workload` on it, as target number `target`, before its run.
-    pub(crate) fn unmeasured(&self, target: usize, workload: &Workload) -> Measurement {
-        let selection = &self.selection;
-        let engine = EngineUse {
-            asked: workload.engine,
-            used: selection.kind,
-            fallbacks: selection.fallbacks.clone(),
-            features: Vec::new(),
-            depth: selection.depth.filter(|depth| *depth < workload.depth),
-            done_before_wait: None,
-        };
-        Measurement {
-            unwritten_bytes: self.unwritten_bytes,
-            punted: selection.punted,
-            ..unmeasured(target, workload, self.extent, engine, self.cache.clone())
-        }
-    }
 }
 
 /// Refuses a workload that writes on a target opened for reading.
@@ -84,7 +58,7 @@ pub(crate) fn prepare_target(
     let block_bytes = largest_block(workload);
     check_span(workload, target, block_bytes.into(), extent.length)?;
     if workload.writes() && cache.used == CachePolicy::Direct {
-        target.lengthen(extent.start + extent.length);
+        target.lengthen(extent.end());
     }
     if matches!(workload.access, Access::Sequential) {
         target.advise_sequential()
@@ -94,8 +68,8 @@ pub(crate) fn prepare_target(
     let unwritten = || target.unwritten_bytes(extent.start, extent.length);
     let unwritten_bytes = workload.reads().then(unwritten).flatten();
     let calls = checked_calls(workload, target)?;
-    let selection = select(workload, cache.used, target, in_flight_max, slow)?;
-    let parts = parts_of(workload, selection.kind);
+    let (engine, punted) = select(workload, cache.used, target, in_flight_max, slow)?;
+    let parts = parts_of(workload, engine.used);
     if extent.length / u64::from(block_bytes) < parts {
         let why = format!(
             "divides the span into {parts} parts of at least {block_bytes} bytes each, but the \
@@ -105,19 +79,22 @@ pub(crate) fn prepare_target(
         return Err(unsuitable(workload, target, why));
     }
     let journal = journal_for(workload, extent, target, seed)?;
-    if workload.checks_reads() && selection.kind == EngineKind::Mmap {
+    if workload.checks_reads() && engine.used == EngineKind::Mmap {
         return Err(unverifiable(
             workload,
             target,
             "a memory mapping has no buffers to check; use another engine",
         ));
     }
+    let span = (extent.start, extent.length);
     Ok(PreparedTarget {
+        known: Measurement {
+            unwritten_bytes,
+            punted,
+            ..Measurement::unmeasured(workload.clone(), span, engine, cache)
+        },
         extent,
         journal,
-        cache,
-        selection,
-        unwritten_bytes,
         skip_bytes: 0,
         calls,
     })

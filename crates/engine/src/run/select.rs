@@ -2,36 +2,20 @@
 //! a real request.
 #![allow(unsafe_code)]
 
-use crate::io::Extent;
 use crate::io::aio::AioBackend;
 use crate::io::buffers::Buffers;
-use crate::io::errno::errno_name;
 use crate::io::uring::UringBackend;
-use crate::io::{Backend, BlockCall, Op, Request, SubmitPolicy, WaitMode};
-use crate::run::block_calls::{calls_of, device_call};
+use crate::io::{Backend, BlockCall, Extent, Op, Request, SubmitPolicy, WaitMode, errno_name};
 use crate::run::calibrate::{measure_rate, random_reads};
 use crate::run::error::RunError;
 use crate::run::first_request::{FIRST_BYTES, SlowTarget};
+use crate::run::limits::{calls_of, device_call};
 use diskproof_device::OpenTarget;
-use diskproof_model::measurement::{Fallback, FallbackCause};
+use diskproof_model::measurement::{EngineUse, Fallback, FallbackCause};
 use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-
-/// The selected I/O engine, and those that failed before it.
-#[derive(Debug, Clone)]
-pub(crate) struct Selection {
-    /// What will run.
-    pub kind: EngineKind,
-    /// What was tried first.
-    pub fallbacks: Vec<Fallback>,
-    /// Whether io_uring hands, or would hand, this target's I/O to kernel worker threads; `None`
-    /// where it was not tested or is unknown.
-    pub punted: Option<bool>,
-    /// [`diskproof_model::measurement::EngineUse::depth`].
-    pub depth: Option<u32>,
-}
 
 /// The I/O engines for a workload, in the order of their preference.
 fn candidates(
@@ -64,18 +48,22 @@ fn candidates(
 }
 
 /// Selects for one workload on one target. All workloads of the run together keep up to
-/// `in_flight_max` requests in flight. A slow target gets no further request.
+/// `in_flight_max` requests in flight. A slow target gets no further request. Returns also whether
+/// io_uring hands, or would hand, this target's I/O to kernel worker threads; `None` where it was
+/// not tested or is unknown.
 pub(crate) fn select(
     workload: &Workload,
     cache: CachePolicy,
     target: &OpenTarget,
     in_flight_max: u64,
     slow: Option<SlowTarget>,
-) -> Result<Selection, RunError> {
+) -> Result<(EngineUse, Option<bool>), RunError> {
     let candidates = candidates(workload, cache, target)?;
     let aio_fits = in_flight_max <= aio_left(Path::new(AIO_LIMITS));
     let mut fallbacks = Vec::new();
-    let depth = slow.and_then(|slow| slow.depth_of(workload));
+    let depth = slow
+        .and_then(|slow| slow.depth_of(workload))
+        .filter(|depth| *depth < workload.depth);
     for kind in candidates.iter().copied() {
         let tried = match kind {
             EngineKind::Aio if !aio_fits => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
@@ -89,25 +77,27 @@ pub(crate) fn select(
                 } else {
                     None
                 };
-                let mut chosen = Selection {
-                    kind,
+                let mut chosen = EngineUse {
+                    asked: workload.engine,
+                    used: kind,
                     fallbacks,
-                    punted,
+                    features: Vec::new(),
                     depth,
+                    done_before_wait: None,
                 };
                 if punted == Some(true)
                     && candidates.contains(&EngineKind::Aio)
                     && aio_fits
                     && let Some(why) = aio_is_faster(workload, cache, target)
                 {
-                    chosen.kind = EngineKind::Aio;
+                    chosen.used = EngineKind::Aio;
                     chosen.fallbacks.push(Fallback {
                         from: EngineKind::Uring,
                         cause: FallbackCause::Slower,
                         why,
                     });
                 }
-                return Ok(chosen);
+                return Ok((chosen, punted));
             }
             Err(error) if candidates.len() > 1 => fallbacks.push(refused(kind, &error)),
             Err(error) => return Err(unusable(kind, target, refused(kind, &error).why)),

@@ -5,18 +5,15 @@
 use crate::io::clock::{ActiveClock, Clock, MonotonicClock};
 use crate::measure::usage;
 use crate::measure::worker::WorkerSchedule;
-use crate::run::assemble::{RunContext, assemble, flow};
+use crate::run::assemble::{FinalSync, RunContext, assemble, flow};
 use crate::run::calibrate::max_iops;
-use crate::run::counter_log::CounterLog;
 use crate::run::error::RunError;
-use crate::run::finish::{FinalSync, Finisher};
 use crate::run::first_request::{FIRST_BYTES, find_slow};
-use crate::run::hang::join;
 use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::{
     PreparedTarget, check_alignment, check_writable, prepare_target, set_cache,
 };
-use crate::run::totals::{ProcessTotal, count_devices, share_out};
+use crate::run::totals::{CounterLog, ProcessTotal, count_devices, share_out};
 use crate::run::watchdog::{STALL_NS, StallTimeout};
 use crate::run::workers::{Assignment, WorkerGroup};
 use diskproof_device::{OpenTarget, Snapshot};
@@ -26,6 +23,7 @@ use diskproof_model::measurement::{CpuTime, Measurement, OpKind, StopReason};
 use diskproof_model::plan::{Access, CachePolicy, Layout, Span, Stop, SyncPolicy, Workload};
 use diskproof_model::progress::{Control, Phase, Watch};
 use diskproof_model::stream::Streams;
+use std::sync::Arc;
 
 /// Block size with which the scratch file gets its content.
 const LAYOUT_BLOCK_BYTES: u32 = 1 << 20;
@@ -119,8 +117,10 @@ impl Session {
             .iter()
             .zip(std::iter::once(&mut *targets).chain(others.iter_mut().map(Vec::as_mut_slice)))
         {
-            for target in targets {
-                prepared.push(self.prepare(workload, target, in_flight_max, watch)?);
+            for (index, target) in targets.iter_mut().enumerate() {
+                let mut one = self.prepare(workload, target, in_flight_max, watch)?;
+                one.known.target = index;
+                prepared.push(Arc::new(one));
             }
         }
         for target in 0..targets.len() {
@@ -129,7 +129,9 @@ impl Session {
                 .iter()
                 .zip(prepared.iter().skip(target).step_by(targets.len()));
             page_cache_clash(
-                used.map(|(workload, prepared)| (workload.name.as_str(), prepared.cache.used)),
+                used.map(|(workload, prepared)| {
+                    (workload.name.as_str(), prepared.known.cache.used)
+                }),
             )
             .map_or(Ok(()), Err)?;
         }
@@ -162,7 +164,8 @@ impl Session {
             .min(most);
         let workload = layout_workload(from, length, time_ns);
         let group = Group::alone(&workload);
-        let prepared = [self.prepare(&workload, target, in_flight_max(group, 1), watch)?];
+        let prepared = self.prepare(&workload, target, in_flight_max(group, 1), watch)?;
+        let prepared = [Arc::new(prepared)];
         let mut measured = self.measure(group, &[&*target], &prepared, Phase::Layout, watch)?;
         let measured = measured.remove(0);
         let path = target.identity().path.clone();
@@ -275,7 +278,7 @@ impl Session {
         &self,
         group: Group<'_>,
         opens: &[&OpenTarget],
-        prepared: &[PreparedTarget],
+        prepared: &[Arc<PreparedTarget>],
         phase: Phase,
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
@@ -315,17 +318,14 @@ impl Session {
             ns: clock.now().saturating_sub(schedule.start_ns).max(1),
         };
         let of_threads: Vec<CpuTime> = workers.states.iter().map(|state| state.cpu).collect();
-        let finisher = Finisher {
-            assignments: &assignments,
-            stall_timeout: self.stall_timeout,
-        };
-        let mut measurements = self.assemble_all(&finisher, workers, schedule, control, watch)?;
+        let mut measurements =
+            self.assemble_all(&assignments, workers, schedule, control, watch)?;
         counter_log.read(clock.now());
         share_out(&mut measurements, &of_threads, total);
         counter_log.fill(&mut measurements, schedule.measure_ns);
         count_devices(&mut measurements, targets, snapshots);
-        for (measurement, assignment) in measurements.iter_mut().zip(&assignments) {
-            finisher.verify(measurement, assignment, self.origin_ns, watch)?;
+        for (index, measurement) in measurements.iter_mut().enumerate() {
+            self.verify_written(measurement, &assignments, index, watch)?;
             measurement.ceiling_iops = max_iops(measurement);
         }
         Ok(measurements)
@@ -334,13 +334,12 @@ impl Session {
     /// The results of the workers, as a measurement for each assignment.
     fn assemble_all(
         &self,
-        finisher: &Finisher<'_>,
+        assignments: &[Assignment<'_>],
         mut workers: WorkerGroup<'_>,
         schedule: WorkerSchedule,
         control: Control,
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
-        let assignments = finisher.assignments;
         let common_ns = schedule.measure_ns;
         // From the common start on, also where a workload starts later.
         let ends: Vec<u64> = workers
@@ -361,32 +360,26 @@ impl Session {
                 };
                 (0..assignments.len()).filter(same_target)
             };
-            let is_wanted = wants_final_sync(assignment.workload, assignment.prepared.cache.used);
+            let is_wanted =
+                wants_final_sync(assignment.workload, assignment.prepared.known.cache.used);
             // One call makes the writes of all workloads durable, and none is durable before it.
             // So its time counts in full for each of them, and their rates add up to what the disk
             // wrote.
             syncs[index] = match others().find_map(|other| syncs[other]) {
                 Some(shared) => is_wanted.then_some(shared),
                 None if is_wanted && !assignment.open.is_left_open() => {
-                    Some(finisher.sync(assignment, watch)?)
+                    Some(self.final_sync(assignments, index, watch)?)
                 }
                 None => None,
             };
             let state = std::mem::take(&mut workers.states[index]);
-            let mut hang = state.hang;
-            if let Some(of_sync) = syncs[index].and_then(|sync| sync.hang) {
-                hang = Some(join(hang, of_sync));
-            }
             let delay_ns = assignment.workload.shape.start_delay_ns;
             let mut context = RunContext {
                 pacer: state
                     .pacer
                     .map(|pacer| pacer.starting_at(schedule.start_ns + delay_ns)),
-                final_sync: syncs[index]
-                    .filter(|sync| sync.hang.is_none_or(|hang| !hang.late))
-                    .map(|sync| (sync.ns, sync.errno)),
-                interruption: syncs[index].and_then(|sync| sync.interruption),
-                hang,
+                final_sync: syncs[index],
+                hang: state.hang,
                 all_until_ns: others()
                     .filter(|other| !assignments[*other].workload.ends_alone)
                     .map(|other| ends[other].saturating_sub(delay_ns))
@@ -427,7 +420,7 @@ fn layout_workload(start_bytes: u64, length_bytes: u64, time_ns: Option<u64>) ->
 /// hold, workload by workload, one per target.
 fn note_content(
     measurements: &[Measurement],
-    prepared: &[PreparedTarget],
+    prepared: &[Arc<PreparedTarget>],
     targets: &mut [OpenTarget],
 ) {
     for (measurement, prepared) in measurements.iter().zip(prepared) {

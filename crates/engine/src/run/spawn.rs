@@ -2,39 +2,33 @@
 //! ready, waits for the common start, and works.
 #![allow(unsafe_code)]
 
-use crate::io::Extent;
 use crate::io::aio::AioBackend;
-use crate::io::any_backend::BufferUse;
+use crate::io::any_backend::{NullBackend, write_shift};
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock, WorkerClock};
 use crate::io::mmap::MmapBackend;
-use crate::io::null::NullBackend;
-use crate::io::shared_sync::SharedSync;
-use crate::io::sync::{SyncBackend, SyncRoute};
+use crate::io::sync::{SharedSync, SyncBackend, SyncRoute};
 use crate::io::uring::UringBackend;
 use crate::io::{Backend, SubmitPolicy};
-use crate::load::block_calls::BlockCalls;
 use crate::load::budget::Budget;
 use crate::load::content::ContentWriter;
-use crate::load::flow::{FlowMember, FlowPart};
-use crate::load::generator::{AfterWrite, GeneratorOptions, RequestGenerator};
+use crate::load::generator::{GeneratorOptions, RequestGenerator};
+use crate::load::holds::{FlowMember, FlowPart, Pauses};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
-use crate::load::pauses::Pauses;
-use crate::load::write_journal::WriteJournal;
 use crate::lock::lock;
-use crate::measure::result::WorkerResult;
-use crate::measure::snapshot::SharedSnapshot;
+use crate::measure::load_limits::LoadLimits;
+use crate::measure::result::{SharedSnapshot, WorkerResult};
 use crate::measure::turnover::MeasureGate;
 use crate::measure::usage;
 use crate::measure::worker::{AdvanceOutcome, CacheHandling, Worker, WorkerSchedule};
 use crate::random::Random;
-use crate::run::descriptor::own_descriptors;
 use crate::run::error::WorkerPanic;
-use crate::run::limits::largest_block;
-use crate::run::scheduling::schedule_thread;
+use crate::run::limits::{after_write_of, largest_block};
+use crate::run::prepare::PreparedTarget;
+use crate::run::thread::{own_descriptors, schedule_thread};
 use diskproof_model::measurement::CpuTime;
-use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy, Workload, WriteFlag};
+use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy, WriteFlag};
 use diskproof_model::series::TimeSeries;
 use rustix::io::ReadWriteFlags;
 use rustix::mm::{Advice, ProtFlags};
@@ -55,32 +49,20 @@ pub(crate) struct WorkerConfig {
     pub assignment: usize,
     /// Number of the thread among all; returned with the results.
     pub number: usize,
-    /// The workload, shared by all.
-    pub workload: Arc<Workload>,
-    /// The I/O engine.
-    pub kind: EngineKind,
-    /// How the page cache is treated.
-    pub cache: CachePolicy,
+    /// The workload on its target, shared by all.
+    pub prepared: Arc<PreparedTarget>,
     /// The part of the target that its steps cover.
     pub pattern: Pattern,
-    /// The whole span, which a mapping must cover.
-    pub extent: Extent,
     /// Requests in flight in this thread.
     pub depth: u32,
     /// The budget, shared with the other threads.
     pub budget: Budget,
-    /// What follows each write.
-    pub after_write: AfterWrite,
-    /// How operations without data of their own are carried out.
-    pub calls: Option<BlockCalls>,
     /// The schedule of an open loop; its start is set at the common start.
     pub pacer: Option<Pacer>,
     /// The part of a flow that all threads of its workload on its target are.
     pub flow: Option<Arc<FlowPart>>,
     /// The sync that the threads of its worker share, where they do.
     pub shared_sync: Option<Arc<SharedSync>>,
-    /// The journal of a verified workload.
-    pub journal: Option<Arc<WriteJournal>>,
     /// Seed of its data.
     pub seed: u64,
     /// Number of the thread among all.
@@ -93,14 +75,9 @@ pub(crate) struct WorkerConfig {
     pub snapshot: SharedSnapshot,
 }
 
-/// The common start of all threads.
-#[derive(Debug, Clone)]
-pub(crate) struct WorkerStart {
-    /// The schedule.
-    pub schedule: WorkerSchedule,
-    /// Decides when the measured time starts, where the schedule does not.
-    pub gate: Option<Arc<MeasureGate>>,
-}
+/// The common start of all threads: the schedule, and what decides when the measured time starts,
+/// where the schedule does not.
+pub(crate) type WorkerStart = (WorkerSchedule, Option<Arc<MeasureGate>>);
 
 /// A message of a worker thread.
 pub(crate) enum WorkerReport {
@@ -157,19 +134,21 @@ fn work(
     start: &Receiver<WorkerStart>,
     reports: &Sender<WorkerReport>,
 ) -> io::Result<(WorkerResult, CpuTime)> {
-    if let Some(scheduling) = &config.workload.shape.scheduling {
+    let known = &config.prepared.known;
+    let (workload, cache, depth) = (&known.workload, known.cache.used, config.depth);
+    if let Some(scheduling) = &workload.shape.scheduling {
         schedule_thread(scheduling)?;
     }
-    let shift = BufferUse::of(&config.workload).write_shift(config.depth);
-    let buffers = filled_buffers(&config, config.depth + shift)?;
-    let submission = SubmitPolicy::of(&config.workload.access, config.cache);
-    match config.kind {
+    let shift = write_shift(workload, depth);
+    let buffers = filled_buffers(&config, depth + shift)?;
+    let submission = SubmitPolicy::of(&workload.access, cache);
+    match known.engine.used {
         EngineKind::Uring => {
-            let backend = UringBackend::new(fd, buffers, config.depth, config.cache, submission)?;
+            let backend = UringBackend::new(fd, buffers, depth, cache, submission)?;
             run_worker(config, backend, start, reports)
         }
         EngineKind::Aio => {
-            let backend = AioBackend::new(fd, buffers, config.depth, submission)?;
+            let backend = AioBackend::new(fd, buffers, depth, submission)?;
             run_worker(config, backend, start, reports)
         }
         EngineKind::Sync => {
@@ -181,7 +160,7 @@ fn work(
             let rwf_dsync = SyncPolicy::WithWrite {
                 flag: WriteFlag::RwfDsync,
             };
-            let write_flags = if config.workload.sync == rwf_dsync {
+            let write_flags = if workload.sync == rwf_dsync {
                 ReadWriteFlags::DSYNC
             } else {
                 ReadWriteFlags::empty()
@@ -191,21 +170,21 @@ fn work(
             run_worker(config, backend, start, reports)
         }
         EngineKind::Mmap => {
-            let protection = if config.workload.writes() {
+            let protection = if workload.writes() {
                 ProtFlags::READ | ProtFlags::WRITE
             } else {
                 ProtFlags::READ
             };
-            let advice = match config.workload.access {
+            let advice = match workload.access {
                 Access::Sequential => Advice::Sequential,
                 _ => Advice::Random,
             };
-            let length = config.extent.start + config.extent.length;
+            let length = config.prepared.extent.end();
             let backend = MmapBackend::new(fd, buffers, length, protection, advice)?;
             run_worker(config, backend, start, reports)
         }
         EngineKind::Null => {
-            let backend = NullBackend::new(buffers, config.depth as usize);
+            let backend = NullBackend::new(buffers, depth as usize);
             run_worker(config, backend, start, reports)
         }
     }
@@ -213,8 +192,9 @@ fn work(
 
 /// Buffers with the data of the first writes.
 fn filled_buffers(config: &WorkerConfig, slots: u32) -> io::Result<Buffers> {
-    let largest = largest_block(&config.workload);
-    let mut buffers = if config.workload.shape.ordinary_pages {
+    let workload = &config.prepared.known.workload;
+    let largest = largest_block(workload);
+    let mut buffers = if workload.shape.ordinary_pages {
         Buffers::in_ordinary_pages(slots as usize, largest as usize)?
     } else {
         Buffers::new(slots as usize, largest as usize)?
@@ -228,7 +208,7 @@ fn filled_buffers(config: &WorkerConfig, slots: u32) -> io::Result<Buffers> {
 
 /// What is written, where it is not new random data.
 fn content_of(config: &WorkerConfig) -> Option<ContentWriter> {
-    let content = config.workload.shape.content.clone()?;
+    let content = config.prepared.known.workload.shape.content.clone()?;
     Some(ContentWriter::new(content, config.seed, config.stream))
 }
 
@@ -258,15 +238,14 @@ fn run_worker<B: Backend>(
         .map_err(|_| gone())?;
     // Made before the start is known, so that the clock notices every interruption from then on.
     let clock = WorkerClock::new();
-    let WorkerStart { schedule, gate } = start.recv().map_err(|_| gone())?;
+    let (schedule, gate) = start.recv().map_err(|_| gone())?;
     lock(&config.snapshot).thread = Some(rustix::thread::gettid().as_raw_nonzero().get());
     let before = usage::thread();
-    let shift = BufferUse::of(&config.workload).write_shift(config.depth);
-    let cache_handling = match config.cache {
+    let PreparedTarget { known, extent, .. } = &*config.prepared;
+    let (workload, cache) = (&known.workload, known.cache.used);
+    let cache_handling = match cache {
         CachePolicy::Buffered => CacheHandling::Drop,
-        CachePolicy::Cached if config.workload.drops_cache_first => {
-            CacheHandling::DropEachLap(config.extent)
-        }
+        CachePolicy::Cached if workload.drops_cache_first => CacheHandling::DropEachLap(*extent),
         CachePolicy::Cached | CachePolicy::Direct => CacheHandling::Keep,
     };
     if config.pacer.is_some() {
@@ -281,40 +260,41 @@ fn run_worker<B: Backend>(
             .as_ref()
             .map(|pacer| pacer.clone().starting_at(schedule.start_ns)),
         measure_ns: schedule.measure_ns,
-        journal: config.journal.clone(),
-        pauses: config
-            .workload
+        journal: config.prepared.journal.clone(),
+        pauses: workload
             .shape
             .think
             .map(|think| Pauses::new(think, schedule.start_ns)),
         content: content_of(&config),
         flow: config.flow.clone().map(FlowMember::new),
-        calls: config.calls.clone(),
+        calls: config.prepared.calls.clone(),
         ..GeneratorOptions::default()
     };
     let generator = RequestGenerator::new(
         config.pattern,
         config.depth,
-        config.after_write,
+        after_write_of(workload, cache),
         config.budget,
     )
     .with_options(options)
-    .with_buffers(shift, config.seed ^ (config.stream << 48));
+    .with_buffers(
+        write_shift(workload, config.depth),
+        config.seed ^ (config.stream << 48),
+    );
     wait_for_start(&clock, schedule.start_ns, &config.stop, &config.snapshot);
-    let worker = Worker::new(
+    let mut worker = Worker::new(
         backend,
         clock,
         generator,
         schedule,
         config.stop,
         config.published,
-    );
-    let mut worker = worker
-        .cache_handling(cache_handling)
-        .limited(&config.workload)
-        .checking_reads(config.workload.checks_reads() && config.kind != EngineKind::Null)
-        .gated(gate)
-        .publishing_to(config.snapshot);
+    )
+    .cache_handling(cache_handling)
+    .checking_reads(workload.checks_reads() && known.engine.used != EngineKind::Null)
+    .gated(gate);
+    worker.limits = LoadLimits::of(&workload.shape, schedule.start_ns);
+    worker.snapshot = config.snapshot;
     while worker.advance()? == AdvanceOutcome::Running {}
     let done = worker.finish();
     Ok((done, usage::since(usage::thread(), before)))

@@ -3,12 +3,13 @@
 //! waiting at a deadline. Does not know what is called.
 
 use crate::io::clock::ActiveClock;
+use crate::io::interruptions::read;
 use crate::lock::lock;
-use crate::run::descriptor::own_descriptors;
+use crate::run::thread::own_descriptors;
 use diskproof_device::Pulse;
 use diskproof_model::measurement::Hang;
 use diskproof_model::target::TargetIdentity;
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -76,6 +77,15 @@ impl StallTimeout {
     /// After the work was told to end, in nanoseconds.
     pub(crate) fn ns(self) -> u64 {
         self.ns
+    }
+
+    /// For work that was told to end, or that only its last byte or operation ends, in nanoseconds.
+    pub(crate) fn limit_ns(self, is_ending: bool) -> u64 {
+        if is_ending {
+            self.ns
+        } else {
+            self.without_deadline_ns()
+        }
     }
 
     /// For work that only its last byte or operation ends, in nanoseconds.
@@ -251,42 +261,19 @@ pub(crate) fn call_with_timeout<T: Send + 'static>(
     }
 }
 
-/// When a target whose workers were told to end counts as hung.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct StallDeadline {
-    stopping_since_ns: Option<u64>,
-}
-
-/// What a target's workers have been told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Orders {
-    /// To work on until their time is over.
-    Continue,
-    /// To work on until the last byte or operation; silent for this long.
-    ContinueWithoutDeadline {
-        /// How long the target has completed nothing, in nanoseconds.
-        silence_ns: u64,
-    },
-    /// To end.
-    End,
-}
-
-impl StallDeadline {
-    /// When the workers should have ended, once that is longer ago than `timeout` allows.
-    pub(crate) fn check(&mut self, now: u64, orders: Orders, timeout: StallTimeout) -> Option<u64> {
-        if orders == Orders::End {
-            self.stopping_since_ns.get_or_insert(now);
-        }
-        match (self.stopping_since_ns, orders) {
-            (Some(since_ns), _) => (now - since_ns > timeout.ns()).then_some(since_ns),
-            (None, Orders::ContinueWithoutDeadline { silence_ns })
-                if silence_ns > timeout.without_deadline_ns() =>
-            {
-                self.stopping_since_ns = Some(now);
-                Some(now)
-            }
-            (None, _) => None,
-        }
+/// When the workers of a target should have ended, once that is longer ago than `timeout` allows.
+/// `stopping_since` is when they were told to end. Where only the last byte or operation ends them,
+/// `silence_ns` is how long the target has completed nothing.
+pub(crate) fn overdue_since(
+    stopping_since: &mut Option<u64>,
+    now: u64,
+    silence_ns: Option<u64>,
+    timeout: StallTimeout,
+) -> Option<u64> {
+    match *stopping_since {
+        Some(since_ns) => (now - since_ns > timeout.ns()).then_some(since_ns),
+        None if silence_ns? > timeout.without_deadline_ns() => Some(*stopping_since.insert(now)),
+        None => None,
     }
 }
 
@@ -380,11 +367,7 @@ impl SignsOfLife {
 
 /// Of all threads of this process so far.
 fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(
-        u64::try_from(time.tv_sec).unwrap_or(0),
-        u32::try_from(time.tv_nsec).unwrap_or(0),
-    )
+    Duration::from_nanos(read(ClockId::ProcessCPUTime))
 }
 
 #[cfg(test)]
@@ -464,15 +447,17 @@ mod tests {
     #[test]
     fn deadline_counts_from_the_order_to_end_or_from_a_long_silence() {
         let timeout = StallTimeout::from_ns(10);
-        let mut stopping = StallDeadline::default();
-        assert_eq!(stopping.check(90, Orders::Continue, timeout), None);
-        assert_eq!(stopping.check(100, Orders::End, timeout), None);
-        assert_eq!(stopping.check(110, Orders::End, timeout), None);
-        assert_eq!(stopping.check(111, Orders::End, timeout), Some(100));
-        let mut endless = StallDeadline::default();
-        let silent = |silence_ns| Orders::ContinueWithoutDeadline { silence_ns };
-        assert_eq!(endless.check(100, silent(50), timeout), None);
-        assert_eq!(endless.check(101, silent(51), timeout), Some(101));
+        assert_eq!(overdue_since(&mut None, 90, None, timeout), None);
+        let mut stopping = Some(100);
+        assert_eq!(overdue_since(&mut stopping, 110, None, timeout), None);
+        assert_eq!(overdue_since(&mut stopping, 111, None, timeout), Some(100));
+        let mut endless = None;
+        assert_eq!(overdue_since(&mut endless, 100, Some(50), timeout), None);
+        assert_eq!(
+            overdue_since(&mut endless, 101, Some(51), timeout),
+            Some(101)
+        );
+        assert_eq!(endless, Some(101));
     }
 
     #[test]

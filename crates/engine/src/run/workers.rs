@@ -1,21 +1,19 @@
 //! The threads of one workload, or of several that run together, and their common start. The
 //! children supervise them until the last has ended.
 
-mod progress;
 mod supervise;
 
 use crate::io::clock::{Clock as _, MonotonicClock};
-use crate::io::shared_sync::SharedSync;
-use crate::load::flow::{Flow, FlowPart};
+use crate::io::sync::SharedSync;
+use crate::load::holds::{Flow, FlowPart};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::{Pattern, SharedCursors, order_key};
-use crate::measure::result::WorkerResult;
-use crate::measure::snapshot::SharedSnapshot;
+use crate::measure::result::{SharedSnapshot, WorkerResult};
 use crate::measure::turnover::MeasureGate;
 use crate::measure::worker::WorkerSchedule;
 use crate::run::error::{RunError, worker_error};
 use crate::run::limits::{
-    after_write_of, budget_of, gate_of, largest_block, schedule_of, threads_per_worker, within_part,
+    budget_of, gate_of, largest_block, schedule_of, threads_per_worker, within_part,
 };
 use crate::run::prepare::PreparedTarget;
 use crate::run::spawn::{WorkerConfig, WorkerReport, WorkerStart, spawn};
@@ -47,7 +45,14 @@ pub(crate) struct Assignment<'a> {
     /// The target, with the open file description of this workload.
     pub open: &'a OpenTarget,
     /// The prepared target.
-    pub prepared: &'a PreparedTarget,
+    pub prepared: &'a Arc<PreparedTarget>,
+}
+
+/// No further request goes to this target, through any of its descriptors.
+pub(crate) fn leave_open(assignments: &[Assignment<'_>], target: usize) {
+    for assignment in assignments.iter().filter(|one| one.target == target) {
+        assignment.open.leave_open();
+    }
 }
 
 /// The threads of all assignments.
@@ -90,14 +95,8 @@ pub(crate) struct AssignmentState {
 struct WorkerHandle {
     assignment: usize,
     snapshot: SharedSnapshot,
-    state: WorkerState,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WorkerState {
-    Running,
-    /// Its result has arrived, or it has timed out.
-    Finished,
+    /// Its result has not arrived, and it has not timed out.
+    is_running: bool,
 }
 
 impl<'a> WorkerGroup<'a> {
@@ -181,7 +180,7 @@ impl<'a> WorkerGroup<'a> {
                     self.handles.push(WorkerHandle {
                         assignment: index,
                         snapshot,
-                        state: WorkerState::Running,
+                        is_running: true,
                     });
                 }
             }
@@ -198,9 +197,10 @@ impl<'a> WorkerGroup<'a> {
         flow: Option<Arc<FlowPart>>,
     ) -> Vec<Vec<WorkerConfig>> {
         let own = self.assignments[assignment];
-        let (workload, prepared) = (&Arc::new(own.workload.clone()), own.prepared);
-        let in_flight = prepared.selection.depth.unwrap_or(workload.depth);
-        let per_worker = threads_per_worker(in_flight, prepared.selection.kind);
+        let (workload, prepared) = (own.workload, own.prepared);
+        let engine = &prepared.known.engine;
+        let in_flight = engine.depth.unwrap_or(workload.depth);
+        let per_worker = threads_per_worker(in_flight, engine.used);
         let (workers, depth) = (u64::from(workload.workers), in_flight / per_worker);
         let per_worker = u64::from(per_worker);
         let threads = workers * per_worker;
@@ -238,12 +238,8 @@ impl<'a> WorkerGroup<'a> {
                 threads_of_worker.push(WorkerConfig {
                     assignment,
                     number: 0,
-                    workload: Arc::clone(workload),
-                    kind: prepared.selection.kind,
-                    cache: prepared.cache.used,
+                    prepared: Arc::clone(prepared),
                     pattern,
-                    extent: prepared.extent,
-                    journal: prepared.journal.clone(),
                     shared_sync: shared_sync.clone(),
                     depth,
                     // The threads of a worker share its part of an ordered pattern.
@@ -252,8 +248,6 @@ impl<'a> WorkerGroup<'a> {
                     } else {
                         within_part(&budget, workload, extent, prepared.extent)
                     },
-                    after_write: after_write_of(workload, prepared.cache.used),
-                    calls: prepared.calls.clone(),
                     pacer: self.states[assignment].pacer.clone(),
                     flow: flow.clone(),
                     seed,
@@ -315,7 +309,7 @@ impl<'a> WorkerGroup<'a> {
             let gate = self.gate.clone();
             let schedule = schedule.delayed(self.assignments[handle.assignment].workload);
             // A worker that has ended has reported why.
-            let _ = sender.send(WorkerStart { schedule, gate });
+            let _ = sender.send((schedule, gate));
         }
         schedule
     }

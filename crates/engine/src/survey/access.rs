@@ -1,11 +1,10 @@
 //! Access time by seek distance: one small request after the other, in patterns that send the heads
 //! far or near. Does not know the other parts of a survey.
 
-use super::queue::{BlockRequest, RequestQueue};
-use super::target::SurveyTarget;
+use super::log::SurveyTarget;
+use super::queue::{RequestQueue, block_at};
 use crate::io::clock::Clock;
-use crate::io::errno::errno_name;
-use crate::io::{Backend, Extent};
+use crate::io::{Backend, Extent, errno_name};
 use crate::random::Random;
 use diskproof_model::surface::{AccessPlan, AccessPoint, SeekPattern};
 use std::collections::HashSet;
@@ -56,7 +55,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                     break;
                 }
                 let offset = places.next(seek, index, u64::from(count) + 1, before);
-                let completion = self.read_one(BlockRequest::new(offset, block))?;
+                let completion = self.read_one(block_at(offset, block))?;
                 if completion.interrupted {
                     before = Some(offset);
                     continue;

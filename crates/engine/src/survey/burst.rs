@@ -1,7 +1,7 @@
 //! Rate of reading the same bytes repeatedly: what the disk's cache and its link deliver without
 //! the medium. Does not know the other parts of a survey.
 
-use super::queue::{BlockRequest, RequestQueue};
+use super::queue::{RequestQueue, block_at};
 use crate::io::Backend;
 use crate::io::clock::Clock;
 use diskproof_model::record::Estimate;
@@ -18,7 +18,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         log.begin("burst");
         let bytes = target.fitting(plan.bytes);
         let middle = target.extent.start + target.extent.length / 2;
-        let request = BlockRequest::new(target.aligned(middle), bytes);
+        let request = block_at(target.aligned(middle), bytes);
         let first = self.read_one(request)?;
         // All further requests are in flight at once.
         if first.errno != 0 || first.latency_ns > plan.time_ns {

@@ -3,15 +3,15 @@
 //!
 //! Each sample is the end of a stream; see [`super::sample`].
 
-use super::queue::{BlockCompletion, BlockRequest, RequestQueue};
+use super::log::{SurveyLog, SurveyTarget, UNIT_BYTES};
+use super::queue::{BlockCompletion, RequestQueue, block_at};
 use super::sample::{
-    CurveLog, CurveSizing, LEAD, MeasuredCurve, STREAM_DEPTH, STREAM_REQUEST_MAX, Sample,
-    SamplePlace, SampleSum,
+    CurveSizing, LEAD, MeasuredCurve, STREAM_DEPTH, STREAM_REQUEST_MAX, Sample, SamplePlace,
+    SampleSum,
 };
-use super::target::{SurveyTarget, UNIT_BYTES};
 use crate::io::clock::Clock;
 use crate::io::{Backend, Extent};
-use crate::measure::usage;
+use crate::measure::sampler::SampleRequest;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::surface::{Coverage, CurvePlan, CurvePoint};
 use std::cell::Cell;
@@ -66,14 +66,10 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         let Some(sizing) = size(plan, &target, rate) else {
             return Ok(None);
         };
-        let book = CurveLog {
-            log,
-            start_ns: self.now(),
-            cpu: usage::process(),
-        };
+        log.begin_curve(self.now());
         let places = match sizing.sample_bytes {
-            None => self.whole(sizing, &book)?,
-            Some(sample_bytes) => self.sampled(sizing, sample_bytes, &book)?,
+            None => self.whole(sizing)?,
+            Some(sample_bytes) => self.sampled(sizing, sample_bytes)?,
         };
         let mut measured = MeasuredCurve {
             sizing,
@@ -81,7 +77,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
             places,
             washed_bytes: 0,
         };
-        self.resample(&mut measured, plan.time_ns, &book)?;
+        self.resample(&mut measured, plan.time_ns)?;
         Ok(Some(measured))
     }
 
@@ -92,7 +88,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         let mut at = target.aligned(target.extent.start + target.extent.length / 2);
         let mut one = |bytes: u64| {
             let bytes = target.fitting(bytes).min(target.extent.length / 4);
-            let completion = self.read_one(BlockRequest::new(at, bytes))?;
+            let completion = self.read_one(block_at(at, bytes))?;
             at += bytes;
             io::Result::Ok((bytes as f64, completion.latency_ns.max(1)))
         };
@@ -115,12 +111,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     }
 
     /// A sample at each point.
-    fn sampled(
-        &mut self,
-        sizing: CurveSizing,
-        sample_bytes: u64,
-        book: &CurveLog<'_>,
-    ) -> io::Result<Vec<SamplePlace>> {
+    fn sampled(&mut self, sizing: CurveSizing, sample_bytes: u64) -> io::Result<Vec<SamplePlace>> {
         let starts = places(self.target.extent, sizing, sample_bytes);
         let mut read = Vec::with_capacity(starts.len());
         for start in &starts {
@@ -136,9 +127,10 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
             };
             read.push(SamplePlace {
                 extent,
-                moved_bytes: book.log.bytes(),
+                moved_bytes: self.log.bytes(),
             });
-            book.enter(self.now(), point, read.len() as f64 / starts.len() as f64);
+            self.log
+                .enter(self.now(), point, read.len() as f64 / starts.len() as f64);
         }
         Ok(read)
     }
@@ -169,7 +161,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                 let enough = busy_ns.get() >= TRIAL_NS && landed.get() >= 2 * target.depth;
                 (!enough && !log.is_stopped() && at.get() + request <= end).then(|| {
                     let offset = at.replace(at.get() + request);
-                    BlockRequest::new(offset, request)
+                    block_at(offset, request)
                 })
             };
             self.run(next, |completion| {
@@ -188,8 +180,8 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     }
 
     /// The whole span in one stream; its first requests are the lead, its last ones the tail.
-    fn whole(&mut self, sizing: CurveSizing, book: &CurveLog<'_>) -> io::Result<Vec<SamplePlace>> {
-        let target = self.target;
+    fn whole(&mut self, sizing: CurveSizing) -> io::Result<Vec<SamplePlace>> {
+        let (target, log) = (self.target, self.log);
         let Extent { start, length } = target.extent;
         let lead_end = align(start + sizing.lead_bytes.min(length / 2));
         let end = align(start + length);
@@ -201,30 +193,30 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         let cells = cells(target.extent, sizing.points, timed);
         let (mut at, mut cell) = (align(start), 0);
         let next = || {
-            if book.log.is_stopped() {
+            if log.is_stopped() {
                 return None;
             }
             if at >= lead_end {
-                cell += usize::from(cells.get(cell).is_some_and(|extent| at >= end_of(extent)));
+                cell += usize::from(cells.get(cell).is_some_and(|extent| at >= extent.end()));
             }
             let (edge, tag) = if at < lead_end {
                 (lead_end, LEAD)
             } else if at >= tail_start {
                 (end, LEAD)
             } else {
-                (end_of(cells.get(cell)?), cell as u32)
+                (cells.get(cell)?.end(), cell as u32)
             };
             let bytes = u64::from(sizing.request_bytes).min(edge - at);
-            let request = BlockRequest {
+            let request = SampleRequest {
                 tag,
-                ..BlockRequest::new(at, bytes)
+                ..block_at(at, bytes)
             };
             at += u64::from(request.len);
             (request.len > 0).then_some(request)
         };
         let clock = self.clock();
         let mut pass = WholePass {
-            book,
+            log,
             cells: &cells,
             sums: vec![(SampleSum::new(sizing), 0); cells.len()],
             starved_ns: clock.starved_ns(),
@@ -234,7 +226,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         self.run(next, |completion| pass.add(completion, &clock))?;
         let places = pass.places;
         let flush_ns = self.flush()?;
-        if let Some(last) = book.log.seen().curve.last_mut().filter(|_| flush_ns > 0) {
+        if let Some(last) = log.seen().curve.last_mut().filter(|_| flush_ns > 0) {
             last.busy_ns += flush_ns;
             last.bytes_per_second = last.bytes as f64 * 1e9 / last.busy_ns as f64;
         }
@@ -329,7 +321,8 @@ pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> Option
 fn places(extent: Extent, sizing: CurveSizing, sample_bytes: u64) -> Vec<u64> {
     let points = sizing.points;
     let first = extent.start + sizing.lead_bytes;
-    let last = (extent.start + extent.length)
+    let last = extent
+        .end()
         .saturating_sub(sample_bytes + sizing.tail_bytes)
         .max(first);
     let place = |index: u64| {
@@ -350,7 +343,7 @@ fn cells(span: Extent, points: u64, timed: Extent) -> Vec<Extent> {
     for index in 0..points {
         let (from, until) = (
             edge(index).max(timed.start),
-            edge(index + 1).min(end_of(&timed)),
+            edge(index + 1).min(timed.end()),
         );
         if from < until {
             cells.push(Extent {
@@ -362,13 +355,9 @@ fn cells(span: Extent, points: u64, timed: Extent) -> Vec<Extent> {
     cells
 }
 
-fn end_of(extent: &Extent) -> u64 {
-    extent.start + extent.length
-}
-
 /// A pass over the whole span.
 struct WholePass<'a> {
-    book: &'a CurveLog<'a>,
+    log: &'a SurveyLog,
     cells: &'a [Extent],
     /// Of each cell, what was timed, and the bytes whose requests have completed.
     sums: Vec<(SampleSum, u64)>,
@@ -381,7 +370,6 @@ struct WholePass<'a> {
 
 impl WholePass<'_> {
     fn add(&mut self, completion: &BlockCompletion, clock: &impl Clock) {
-        let log = self.book.log;
         let Some((sum, landed)) = self.sums.get_mut(completion.request.tag as usize) else {
             return;
         };
@@ -400,14 +388,14 @@ impl WholePass<'_> {
             }
             self.places.push(SamplePlace {
                 extent,
-                moved_bytes: log.bytes(),
+                moved_bytes: self.log.bytes(),
             });
             let point = CurvePoint {
                 late_ns,
                 ..sum.point(extent.start)
             };
             let share = self.finished as f64 / self.cells.len() as f64;
-            self.book.enter(completion.at_ns, point, share);
+            self.log.enter(completion.at_ns, point, share);
         }
     }
 }

@@ -1,13 +1,58 @@
-//! What a survey has measured so far, shared by the thread that surveys and the one that watches:
-//! nothing is lost when the user or the disk ends it.
+//! What a survey knows of its target, and what it has measured so far, shared by the thread that
+//! surveys and the one that watches: nothing is lost when the user or the disk ends it.
 
 use super::scan_log::ScanLog;
+use crate::io::Extent;
 use crate::lock::lock;
-use diskproof_model::measurement::{CpuTime, Hang, Interruption};
+use crate::measure::usage;
+use diskproof_model::measurement::{CpuTime, Hang, Interruption, OpKind};
+use diskproof_model::plan::CachePolicy;
 use diskproof_model::surface::{AccessPoint, Burst, CurvePoint};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
+
+/// Alignment of samples and blocks: the unit of most media, and a multiple of every sector.
+pub(crate) const UNIT_BYTES: u64 = 4096;
+/// Sector size of files, and where the target does not report one.
+pub(crate) const SECTOR_BYTES: u32 = 512;
+
+/// What a survey knows of its target.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SurveyTarget {
+    /// The span.
+    pub extent: Extent,
+    /// Requests in flight during the curve.
+    pub depth: u32,
+    /// What lengths must be multiples of.
+    pub alignment_bytes: u64,
+    /// The smallest part that can be unreadable alone.
+    pub sector_bytes: u64,
+    /// Unit of logical block addresses.
+    pub lba_bytes: u64,
+    /// How the page cache is treated.
+    pub cache: CachePolicy,
+    /// Read or write.
+    pub operation: OpKind,
+    /// Seed of every random choice.
+    pub seed: u64,
+}
+
+impl SurveyTarget {
+    /// A length that the target takes: rounded up to its unit, and no longer than the span.
+    pub(crate) fn fitting(&self, bytes: u64) -> u64 {
+        bytes
+            .max(1)
+            .next_multiple_of(self.alignment_bytes)
+            .min(self.extent.length / self.alignment_bytes * self.alignment_bytes)
+    }
+
+    /// The aligned offset at or before `offset`.
+    pub(crate) fn aligned(&self, offset: u64) -> u64 {
+        let unit = UNIT_BYTES.max(self.alignment_bytes);
+        offset / unit * unit
+    }
+}
 
 /// Results so far.
 #[derive(Debug, Default)]
@@ -16,6 +61,8 @@ pub(crate) struct SurveyResults {
     pub step: &'static str,
     /// Transfer rate by position.
     pub curve: Vec<CurvePoint>,
+    /// When the curve began, and the CPU time of the process then.
+    pub curve_start: (u64, CpuTime),
     /// Duration of the curve.
     pub curve_ns: u64,
     /// CPU time of this program during the curve.
@@ -57,6 +104,27 @@ impl SurveyLog {
     pub(crate) fn begin(&self, step: &'static str) {
         self.seen().step = step;
         self.done(0.0);
+    }
+
+    /// The curve begins now.
+    pub(crate) fn begin_curve(&self, now_ns: u64) {
+        self.seen().curve_start = (now_ns, usage::process());
+    }
+
+    /// A point of the curve is finished.
+    pub(crate) fn enter(&self, now_ns: u64, point: CurvePoint, share: f64) {
+        self.seen().curve.push(point);
+        self.report_curve(now_ns, share);
+    }
+
+    /// Reports the progress of the curve.
+    pub(crate) fn report_curve(&self, now_ns: u64, share: f64) {
+        let mut seen = self.seen();
+        let (start_ns, cpu) = seen.curve_start;
+        seen.curve_ns = now_ns.saturating_sub(start_ns);
+        seen.curve_cpu = usage::process_since(cpu);
+        drop(seen);
+        self.done(share);
     }
 
     /// How much of the step is done, 0 to 1.

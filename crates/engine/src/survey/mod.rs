@@ -10,13 +10,11 @@ mod resample;
 mod sample;
 mod scan;
 mod scan_log;
-mod slow_blocks;
-mod target;
 #[cfg(test)]
 mod tests;
 
 use crate::io::Extent;
-use crate::io::any_backend::{BufferUse, QueueConfig};
+use crate::io::any_backend::QueueConfig;
 use crate::io::clock::ActiveClock;
 use crate::measure::sampler::FileSampler;
 use crate::run::assemble::join_interruptions;
@@ -37,7 +35,7 @@ use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::stream::Streams;
 use diskproof_model::surface::{SurfaceMeasurement, Survey};
 use diskproof_model::target::TargetKind;
-use log::SurveyLog;
+use log::{SECTOR_BYTES, SurveyLog, SurveyTarget, UNIT_BYTES};
 use queue::RequestQueue;
 pub use resample::ChoosePoints;
 use rustix::fs::{Advice, fadvise};
@@ -45,7 +43,6 @@ use sample::{STREAM_DEPTH, STREAM_REQUEST_MAX};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use target::{SECTOR_BYTES, SurveyTarget, UNIT_BYTES};
 
 /// What the surveying thread needs.
 struct SurveyConfig {
@@ -142,8 +139,8 @@ impl Session {
         let slow = find_slow(&streaming, target, self.stall_timeout, watch)?;
         let selected = |workload: &Workload| {
             let in_flight_max = in_flight_max(Group::alone(workload), 1);
-            let selection = select(workload, cache.used, target, in_flight_max, slow)?;
-            Ok::<_, RunError>(selection.kind)
+            let (engine, _) = select(workload, cache.used, target, in_flight_max, slow)?;
+            Ok::<_, RunError>(engine.used)
         };
         let stream = selected(&streaming)?;
         let read_one = selected(&Workload {
@@ -186,7 +183,7 @@ fn survey_target(
     let unit = UNIT_BYTES.max(alignment_bytes);
     let (start, end) = (
         whole.start.next_multiple_of(unit),
-        (whole.start + whole.length) / unit * unit,
+        whole.end() / unit * unit,
     );
     let device = target
         .identity()
@@ -371,7 +368,7 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
         request_bytes,
         cache: target.cache,
         seed: target.seed,
-        buffers: BufferUse::OneWay,
+        write_shift: 0,
     };
     let one_queue = |block_bytes: u32| {
         let request_bytes = target.fitting(u64::from(block_bytes)) as u32;

@@ -1,8 +1,7 @@
 //! Blocks of a target moved in order through a [`Sampler`], each with the part of the time that was
 //! its own. Curve, burst, access times and scan are built on it. Knows no statistics and no disk.
 
-use super::log::SurveyLog;
-use super::target::SurveyTarget;
+use super::log::{SurveyLog, SurveyTarget};
 use crate::io::clock::Clock;
 use crate::io::{Backend, Op};
 use crate::measure::sampler::{Completion, SampleRequest, Sampler};
@@ -10,25 +9,13 @@ use diskproof_model::measurement::{Hang, OpKind};
 use diskproof_model::plan::{CachePolicy, SyncCall};
 use std::io;
 
-/// A part of the target, moved by one request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BlockRequest {
-    /// First byte.
-    pub offset: u64,
-    /// Bytes.
-    pub len: u32,
-    /// The caller's own mark.
-    pub tag: u32,
-}
-
-impl BlockRequest {
-    /// Without a mark.
-    pub(crate) fn new(offset: u64, bytes: u64) -> Self {
-        Self {
-            offset,
-            len: bytes as u32,
-            tag: 0,
-        }
+/// A request for a part of the target. The queue decides what it does.
+pub(crate) fn block_at(offset: u64, bytes: u64) -> SampleRequest {
+    SampleRequest {
+        op: Op::Read,
+        offset,
+        len: bytes as u32,
+        tag: 0,
     }
 }
 
@@ -36,8 +23,8 @@ impl BlockRequest {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BlockCompletion {
     /// The request.
-    pub request: BlockRequest,
-    /// 0, or an errno; [`crate::io::errno::END_OF_FILE`] where the target ended inside the block.
+    pub request: SampleRequest,
+    /// 0, or an errno; [`crate::io::END_OF_FILE`] where the target ended inside the block.
     pub errno: i32,
     /// When the completion was received.
     pub at_ns: u64,
@@ -154,7 +141,7 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
     /// Logs where the stream pauses.
     pub(crate) fn run(
         &mut self,
-        next: impl FnMut() -> Option<BlockRequest>,
+        next: impl FnMut() -> Option<SampleRequest>,
         mut on_completion: impl FnMut(&BlockCompletion),
     ) -> io::Result<()> {
         let log = self.log;
@@ -170,7 +157,7 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
     /// As [`RequestQueue::run`], but a pause does not matter.
     pub(crate) fn run_unwatched(
         &mut self,
-        mut next: impl FnMut() -> Option<BlockRequest>,
+        mut next: impl FnMut() -> Option<SampleRequest>,
         mut on_completion: impl FnMut(&BlockCompletion),
     ) -> io::Result<()> {
         let log = self.log;
@@ -186,9 +173,7 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
             {
                 self.sampler.submit(SampleRequest {
                     op: self.op,
-                    offset: request.offset,
-                    len: request.len,
-                    tag: request.tag,
+                    ..request
                 })?;
             }
             if self.sampler.in_flight() == 0 {
@@ -200,7 +185,7 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
     }
 
     /// Moves one block while nothing else is in flight.
-    pub(crate) fn read_one(&mut self, request: BlockRequest) -> io::Result<BlockCompletion> {
+    pub(crate) fn read_one(&mut self, request: SampleRequest) -> io::Result<BlockCompletion> {
         let (mut left, mut completed) = (Some(request), None);
         self.run_unwatched(|| left.take(), |completion| completed = Some(*completion))?;
         completed.ok_or_else(|| io::Error::other("a request was lost"))
@@ -213,9 +198,7 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
         }
         self.sampler.submit(SampleRequest {
             op: Op::Sync(SyncCall::Fdatasync),
-            offset: 0,
-            len: 0,
-            tag: 0,
+            ..block_at(0, 0)
         })?;
         let flushed = self.sampler.next_completion()?;
         Ok(flushed.map_or(0, |completion| completion.latency_ns()))
@@ -236,10 +219,7 @@ fn share_time(
     for (index, completion) in batch.iter().enumerate() {
         let index = index as u64;
         on_completion(&BlockCompletion {
-            request: BlockRequest {
-                tag: completion.request.tag,
-                ..BlockRequest::new(completion.request.offset, u64::from(completion.request.len))
-            },
+            request: completion.request,
             errno: completion.result.err().unwrap_or(0),
             at_ns: completion.completed_ns,
             latency_ns: completion.latency_ns(),

@@ -9,9 +9,9 @@
 //! next to them. A program that used the disk for a while makes a stretch as slow as a fault does;
 //! at another time only the fault is left. The caller chooses the places.
 
-use super::queue::{BlockRequest, RequestQueue};
-use super::sample::{CurveLog, MeasuredCurve, STREAM_REQUEST_MAX, Sample};
-use super::target::{SurveyTarget, UNIT_BYTES};
+use super::log::{SurveyTarget, UNIT_BYTES};
+use super::queue::{RequestQueue, block_at};
+use super::sample::{MeasuredCurve, STREAM_REQUEST_MAX, Sample};
 use crate::io::clock::Clock;
 use crate::io::{Backend, Extent};
 use diskproof_model::measurement::OpKind;
@@ -62,14 +62,13 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         &mut self,
         measured: &mut MeasuredCurve,
         time_ns: Option<u64>,
-        book: &CurveLog<'_>,
     ) -> io::Result<()> {
         if !has_room(&self.target, measured.rate) {
             return Ok(());
         }
-        let taken_ns = self.now() - book.start_ns;
-        let end_ns =
-            book.start_ns + time_ns.unwrap_or(taken_ns + (taken_ns / TIME_PARTS).max(TIME_NS));
+        let (start_ns, _) = self.log.seen().curve_start;
+        let taken_ns = self.now() - start_ns;
+        let end_ns = start_ns + time_ns.unwrap_or(taken_ns + (taken_ns / TIME_PARTS).max(TIME_NS));
         let places_max =
             ((SHARE_MAX * measured.places.len() as f64).ceil() as usize).max(PLACES_MIN);
         // All readings of the points that were read again.
@@ -94,7 +93,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                     readings.push(point);
                     *known = median_reading(readings).unwrap_or_else(|| known.clone());
                 }
-                book.report(self.now(), 1.0);
+                self.log.report_curve(self.now(), 1.0);
             }
             if candidates.is_empty() {
                 return Ok(());
@@ -184,7 +183,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
             let offset =
                 (opposite + at) % (length - request.min(length / 2)) / UNIT_BYTES * UNIT_BYTES;
             (at, left_bytes) = (at + request, left_bytes.saturating_sub(request));
-            Some(BlockRequest::new(start + offset, request.min(length / 2)))
+            Some(block_at(start + offset, request.min(length / 2)))
         };
         self.run_unwatched(next, |_| ())?;
         Ok(at)

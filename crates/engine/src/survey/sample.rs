@@ -1,17 +1,15 @@
-//! One sample of the curve, and where finished points go. Each sample is the end of a stream: some
+//! One sample of the curve. Each sample is the end of a stream: some
 //! requests before it bring the heads there and fill the queue, untimed. From then on the time
 //! between two completions belongs to the later one, so that the rate contains neither the seek nor
 //! the filling of the queue. Untimed requests behind it keep the queue full until its last request
 //! has completed: a disk or a link that works on all requests in flight at once has half of the
 //! last ones done when the queue begins to drain, which makes the end of a stream too fast.
 
-use super::log::SurveyLog;
-use super::queue::{BlockCompletion, BlockRequest, RequestQueue};
+use super::queue::{BlockCompletion, RequestQueue, block_at};
 use crate::io::clock::Clock;
-use crate::io::errno::errno_name;
-use crate::io::{Backend, Extent};
-use crate::measure::usage;
-use diskproof_model::measurement::{CpuTime, OpKind};
+use crate::io::{Backend, Extent, errno_name};
+use crate::measure::sampler::SampleRequest;
+use diskproof_model::measurement::OpKind;
 use diskproof_model::surface::CurvePoint;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -60,33 +58,6 @@ pub(crate) struct MeasuredCurve {
     pub places: Vec<SamplePlace>,
     /// Bytes read elsewhere between readings of a place, so that the disk's cache loses it.
     pub washed_bytes: u64,
-}
-
-/// Where finished points go.
-pub(crate) struct CurveLog<'a> {
-    /// Where it goes.
-    pub log: &'a SurveyLog,
-    /// When the curve began.
-    pub start_ns: u64,
-    /// CPU time of the process at the start of the curve.
-    pub cpu: CpuTime,
-}
-
-impl CurveLog<'_> {
-    /// A point is finished.
-    pub(crate) fn enter(&self, now_ns: u64, point: CurvePoint, share: f64) {
-        self.log.seen().curve.push(point);
-        self.report(now_ns, share);
-    }
-
-    /// Reports the progress of the curve.
-    pub(crate) fn report(&self, now_ns: u64, share: f64) {
-        let mut seen = self.log.seen();
-        seen.curve_ns = now_ns.saturating_sub(self.start_ns);
-        seen.curve_cpu = usage::process_since(self.cpu);
-        drop(seen);
-        self.log.done(share);
-    }
 }
 
 /// What was timed at a point so far.
@@ -214,13 +185,13 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                 .saturating_sub(sizing.lead_bytes)
                 .max(target.extent.start),
             place.start,
-            place.start + place.length,
+            place.end(),
         );
         let range = StreamRange {
             from,
             timed_from: start,
             until,
-            tail_until: (until + sizing.tail_bytes).min(target.extent.start + target.extent.length),
+            tail_until: (until + sizing.tail_bytes).min(target.extent.end()),
         };
         if target.operation == OpKind::Write {
             // From one flushed state to the next. Otherwise this would measure the disk's write
@@ -278,9 +249,9 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                     _ => (tail_until, LEAD),
                 };
                 let bytes = u64::from(sizing.request_bytes).min(edge - at);
-                let request = BlockRequest {
+                let request = SampleRequest {
                     tag,
-                    ..BlockRequest::new(at, bytes)
+                    ..block_at(at, bytes)
                 };
                 at += u64::from(request.len);
                 request

@@ -1,12 +1,11 @@
 //! Reads every block once, in order. Compares each with its neighbours to find slow ones, and
 //! narrows unreadable ones down to sectors. Does not know the other parts of a survey.
 
-use super::queue::{BlockCompletion, BlockRequest, RequestQueue};
-use super::scan_log::ScanLog;
-use super::slow_blocks::{SlowBlockDetector, SlowCandidate};
+use super::queue::{BlockCompletion, RequestQueue, block_at};
+use super::scan_log::{ScanLog, SlowBlockDetector, SlowCandidate};
 use crate::io::clock::Clock;
-use crate::io::errno::errno_name;
-use crate::io::{Backend, Extent};
+use crate::io::{Backend, Extent, errno_name};
+use crate::measure::sampler::SampleRequest;
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::surface::{ScanPlan, UnreadableRange};
 use std::io;
@@ -44,7 +43,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                 .saturating_sub(start)
                 / block
                 * block;
-        log.seen().scan = Some(ScanLog::new(&target, block, from));
+        log.seen().scan = Some(ScanLog::new(target.extent, target.lba_bytes, block, from));
         Scanner {
             queue: self,
             detector: SlowBlockDetector::default(),
@@ -68,7 +67,7 @@ struct Scanner<'a, 'l, B, C> {
 
 impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
     fn run(&mut self, from: u64) -> io::Result<()> {
-        let end = self.queue.target.extent.start + self.queue.target.extent.length;
+        let end = self.queue.target.extent.end();
         let mut at = from;
         while at < end && self.unreadable_in_row < UNREADABLE_IN_ROW_MAX && self.read(at, end)? {
             at = (at + self.block).min(end);
@@ -122,7 +121,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
         if self.queue.target.cache == CachePolicy::Buffered && at % AWAY_BYTES < self.block {
             self.queue.drop_cache();
         }
-        let request = BlockRequest::new(at, self.block.min(end - at));
+        let request = block_at(at, self.block.min(end - at));
         let completion = self.read_uninterrupted(request)?;
         if completion.errno == 0 {
             self.unreadable_in_row = 0;
@@ -152,7 +151,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
     }
 
     /// Reads once more what was in flight while the process did not run: its latency is unknown.
-    fn read_uninterrupted(&mut self, request: BlockRequest) -> io::Result<BlockCompletion> {
+    fn read_uninterrupted(&mut self, request: SampleRequest) -> io::Result<BlockCompletion> {
         loop {
             let completion = self.queue.read_one(request)?;
             if !completion.interrupted || completion.errno != 0 {
@@ -164,7 +163,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
     /// The unreadable parts of a failed block; `None` where the user stopped the scan meanwhile.
     fn narrow(
         &mut self,
-        block: BlockRequest,
+        block: SampleRequest,
         errno: i32,
     ) -> io::Result<Option<Vec<UnreadableRange>>> {
         let end_ns = self.queue.now() + NARROW_NS_MAX;
@@ -201,7 +200,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
     /// reading, when time is up. `None` where the user stopped the scan.
     fn fails(
         &mut self,
-        request: BlockRequest,
+        request: SampleRequest,
         tries: u32,
         end_ns: u64,
         errno: i32,
@@ -262,11 +261,11 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
             .saturating_sub(self.block)
             .max(self.queue.target.extent.start);
         if before < candidate.offset {
-            let lead = BlockRequest::new(before, candidate.offset - before);
+            let lead = block_at(before, candidate.offset - before);
             self.queue.read_one(lead)?;
         }
         let starved_ns = self.queue.starved_ns();
-        let block = BlockRequest::new(candidate.offset, u64::from(candidate.len));
+        let block = block_at(candidate.offset, u64::from(candidate.len));
         let completion = self.read_uninterrupted(block)?;
         // Waiting for a processor is not the block's latency.
         let latency_ns = completion
@@ -301,9 +300,9 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
 }
 
 /// A range in parts of `step`, the last one shorter.
-fn parts(offset: u64, length: u64, step: u64) -> impl Iterator<Item = BlockRequest> {
+fn parts(offset: u64, length: u64, step: u64) -> impl Iterator<Item = SampleRequest> {
     (0..length.div_ceil(step)).map(move |index| {
         let at = index * step;
-        BlockRequest::new(offset + at, step.min(length - at))
+        block_at(offset + at, step.min(length - at))
     })
 }

@@ -1,11 +1,11 @@
-//! What a scan has found so far: slow blocks, unreadable ranges, a map of latencies.
+//! What a scan has found so far: slow blocks, which take longer than their neighbours, unreadable
+//! ranges, a map of latencies. Knows no disk.
 
-use super::slow_blocks::slow_from_ns;
-use super::target::SurveyTarget;
 use crate::io::Extent;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::progress::Found;
 use diskproof_model::surface::{Scan, ScanCell, SlowBlock, UnreadableRange};
+use std::collections::VecDeque;
 
 /// Entries of each list in a record.
 const LIST_MAX: usize = 1000;
@@ -31,39 +31,41 @@ pub(crate) struct ScanLog {
     read_at: u64,
     /// How many slow blocks and unreadable ranges the watcher has been told.
     reported: (usize, usize),
-    map: Vec<MapCell>,
+    /// Each cell, and the sum of its latencies, from which its mean follows.
+    map: Vec<(ScanCell, u64)>,
     map_start: u64,
     cell_bytes: u64,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-struct MapCell {
-    blocks: u64,
-    read: u64,
-    sum_ns: u64,
-    max_ns: u64,
-    errors: u64,
-}
-
 impl ScanLog {
     /// An empty log of a scan that starts at `from`.
-    pub(crate) fn new(target: &SurveyTarget, block_bytes: u64, from: u64) -> Self {
-        let Extent { start, length } = target.extent;
+    pub(crate) fn new(extent: Extent, lba_bytes: u64, block_bytes: u64, from: u64) -> Self {
+        let Extent { start, length } = extent;
         let cell_bytes = length.div_ceil(CELLS_MAX).next_multiple_of(block_bytes);
+        let cell = |index: u64| {
+            let cell = ScanCell {
+                offset_bytes: start + index * cell_bytes,
+                blocks: 0,
+                latency_mean_ns: 0,
+                latency_max_ns: 0,
+                errors: 0,
+            };
+            (cell, 0)
+        };
         Self {
             block_bytes: block_bytes as u32,
-            lba_bytes: target.lba_bytes,
+            lba_bytes,
             from,
             judged_to: from,
             read_at: from,
-            map: vec![MapCell::default(); length.div_ceil(cell_bytes) as usize],
+            map: (0..length.div_ceil(cell_bytes)).map(cell).collect(),
             map_start: start,
             cell_bytes,
             ..Self::default()
         }
     }
 
-    fn cell(&mut self, offset: u64) -> Option<&mut MapCell> {
+    fn cell(&mut self, offset: u64) -> Option<&mut (ScanCell, u64)> {
         self.map
             .get_mut(((offset - self.map_start) / self.cell_bytes) as usize)
     }
@@ -73,17 +75,16 @@ impl ScanLog {
         self.blocks += 1;
         self.read_at = offset;
         self.latencies.record(latency_ns);
-        if let Some(cell) = self.cell(offset) {
-            (cell.blocks, cell.read, cell.sum_ns) =
-                (cell.blocks + 1, cell.read + 1, cell.sum_ns + latency_ns);
-            cell.max_ns = cell.max_ns.max(latency_ns);
+        if let Some((cell, sum_ns)) = self.cell(offset) {
+            (cell.blocks, *sum_ns) = (cell.blocks + 1, *sum_ns + latency_ns);
+            cell.latency_max_ns = cell.latency_max_ns.max(latency_ns);
         }
     }
 
     /// Parts of a block cannot be read.
     pub(crate) fn failed(&mut self, offset: u64, ranges: Vec<UnreadableRange>) {
         self.blocks += 1;
-        if let Some(cell) = self.cell(offset) {
+        if let Some((cell, _)) = self.cell(offset) {
             (cell.blocks, cell.errors) = (cell.blocks + 1, cell.errors + 1);
         }
         ranges.into_iter().for_each(|bad| self.add_bad(bad));
@@ -161,17 +162,10 @@ impl ScanLog {
         } else {
             self.latencies.value_at(0.5)
         };
-        let cells = self
-            .map
-            .iter()
-            .enumerate()
-            .filter(|(_, cell)| cell.blocks > 0);
-        let map = cells.map(|(index, cell)| ScanCell {
-            offset_bytes: self.map_start + index as u64 * self.cell_bytes,
-            blocks: cell.blocks,
-            latency_mean_ns: cell.sum_ns / cell.read.max(1),
-            latency_max_ns: cell.max_ns,
-            errors: cell.errors,
+        let cells = self.map.iter().filter(|(cell, _)| cell.blocks > 0);
+        let map = cells.map(|(cell, sum_ns)| ScanCell {
+            latency_mean_ns: sum_ns / (cell.blocks - cell.errors).max(1),
+            ..*cell
         });
         Scan {
             block_bytes: self.block_bytes,
@@ -187,5 +181,132 @@ impl ScanLog {
             unreadable,
             map: map.collect(),
         }
+    }
+}
+
+/// Number of neighbours, with the block in question in the middle: at 1 MiB each far less than a
+/// zone of a rotating disk, and enough for a median that a few slow ones cannot move.
+const WINDOW: usize = 65;
+/// A block is slow when it takes twice as long as its neighbours, and at least this much longer:
+/// more than one turn at 7200 rpm, so that a sector read at the second try shows, and on an SSD
+/// more than any regular retry.
+const LONGER_NS_MIN: u64 = 10_000_000;
+
+/// The latency from which on a block among neighbours of this median is slow.
+pub(crate) fn slow_from_ns(median_ns: u64) -> u64 {
+    median_ns + median_ns.max(LONGER_NS_MIN)
+}
+
+/// A block with its latency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SlowCandidate {
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u32,
+    /// How long it took.
+    pub latency_ns: u64,
+    /// The latency from which on it is slow.
+    pub limit_ns: u64,
+}
+
+/// The last blocks that were read.
+#[derive(Debug, Default)]
+pub(crate) struct SlowBlockDetector {
+    recent: VecDeque<SlowCandidate>,
+    /// How many of them, from the front, have been judged.
+    judged: usize,
+}
+
+impl SlowBlockDetector {
+    /// Adds the next block; returns those that prove to be slow.
+    pub(crate) fn add(&mut self, block: SlowCandidate) -> Vec<SlowCandidate> {
+        self.recent.push_back(block);
+        if self.recent.len() < WINDOW {
+            return Vec::new();
+        }
+        let slow = self.judge(WINDOW / 2 + 1);
+        self.recent.pop_front();
+        self.judged -= 1;
+        slow
+    }
+
+    /// Judges what is left, once there are no more blocks.
+    pub(crate) fn take_rest(&mut self) -> Vec<SlowCandidate> {
+        let slow = self.judge(self.recent.len());
+        *self = Self::default();
+        slow
+    }
+
+    /// The first block that was not judged yet.
+    pub(crate) fn first_waiting(&self) -> Option<u64> {
+        self.recent.get(self.judged).map(|block| block.offset)
+    }
+
+    fn judge(&mut self, upto: usize) -> Vec<SlowCandidate> {
+        let mut latencies: Vec<u64> = self.recent.iter().map(|block| block.latency_ns).collect();
+        if latencies.is_empty() {
+            return Vec::new();
+        }
+        let middle = latencies.len() / 2;
+        let limit_ns = slow_from_ns(*latencies.select_nth_unstable(middle).1);
+        let new = self.recent.range(self.judged..upto.max(self.judged));
+        let slow = new
+            .filter(|block| block.latency_ns >= limit_ns)
+            .map(|block| SlowCandidate { limit_ns, ..*block })
+            .collect();
+        self.judged = upto.max(self.judged);
+        slow
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(index: u64, latency_ns: u64) -> SlowCandidate {
+        SlowCandidate {
+            offset: index << 20,
+            len: 1 << 20,
+            latency_ns,
+            limit_ns: u64::MAX,
+        }
+    }
+
+    #[test]
+    fn slow_block_detector_finds_each_slow_block_once() {
+        let slow = [0u64, 1, 31, 32, 33, 64, 65, 500, 998, 999];
+        let mut detector = SlowBlockDetector::default();
+        let mut found = Vec::new();
+        for index in 0..1000 {
+            let latency_ns = if slow.contains(&index) {
+                40_000_000
+            } else {
+                11_000_000 + index * 5_000
+            };
+            found.extend(detector.add(block(index, latency_ns)));
+            assert!(
+                detector
+                    .first_waiting()
+                    .is_none_or(|first| first >= (index.saturating_sub(64)) << 20)
+            );
+        }
+        found.extend(detector.take_rest());
+        assert_eq!(
+            found
+                .iter()
+                .map(|candidate| candidate.offset >> 20)
+                .collect::<Vec<_>>(),
+            slow
+        );
+    }
+
+    #[test]
+    fn slow_block_detector_ignores_slower_zone() {
+        let mut detector = SlowBlockDetector::default();
+        let zones =
+            (0..400).map(|index| block(index, if index < 200 { 11_000_000 } else { 20_500_000 }));
+        let found: Vec<SlowCandidate> = zones.flat_map(|block| detector.add(block)).collect();
+        assert_eq!((found, detector.take_rest()), (Vec::new(), Vec::new()));
     }
 }

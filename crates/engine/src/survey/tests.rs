@@ -1,15 +1,15 @@
 //! The survey in virtual time, on simulated disks with known properties.
 
-use super::log::SurveyLog;
+use super::log::{SurveyLog, SurveyTarget};
 use super::queue::RequestQueue;
 use super::sample::STREAM_DEPTH;
-use super::target::SurveyTarget;
 use crate::io::Extent;
 use crate::io::buffers::Buffers;
-use crate::io::clock::{Clock as _, FakeClock};
+use crate::io::clock::Clock as _;
 use crate::measure::sampler::Sampler;
 use crate::random::Random;
 use crate::tests::sim_backend::{HOST_NS, SimBackend};
+use crate::tests::simulate::FakeClock;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::surface::{

@@ -1,3 +1,5 @@
-//! What several tests of this crate need.
+//! What tests of this crate and of others need.
 
+#[cfg(test)]
 pub(crate) mod sim_backend;
+pub(crate) mod simulate;

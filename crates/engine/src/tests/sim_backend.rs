@@ -2,8 +2,9 @@
 //! tests.
 
 use crate::io::buffers::Buffers;
-use crate::io::clock::{Clock as _, FakeClock};
+use crate::io::clock::Clock as _;
 use crate::io::{Backend, Op, RequestSource, WAIT_MAX_NS, WaitMode};
+use crate::tests::simulate::FakeClock;
 use diskproof_simdisk::models;
 use diskproof_simdisk::models::faults::Faults;
 use std::io;

@@ -48,12 +48,8 @@ impl RequestGenerator {
             slot.stage = Stage::Transfer(OpKind::Write);
             let Slot { offset, len, .. } = *slot;
             self.follow_ups.push(Request {
-                slot: index,
                 buffer: index + self.write_buffer_shift,
-                op: Op::Write,
-                offset,
-                len,
-                skip: 0,
+                ..Request::new(index, Op::Write, offset, len)
             });
         }
         is_written

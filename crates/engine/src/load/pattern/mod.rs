@@ -1,23 +1,19 @@
 //! Where the next operation goes, and what it does. Pure and reproducible;
 //! allocates only while it is made. Knows no file, time or result.
 
-mod block_sizes;
-mod permutation;
+mod each_once;
 mod skewed;
-mod visit_map;
 mod walk;
-mod zipf;
 
 use crate::io::Extent;
 use crate::random::Random;
-use block_sizes::BlockSizes;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Access, Workload};
-use diskproof_model::stream::STREAMS_MAX;
-pub(crate) use permutation::Permutation;
+use diskproof_model::stream::{STREAMS_MAX, Stream};
+pub(crate) use each_once::Permutation;
+use each_once::VisitMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use visit_map::VisitMap;
 use walk::{OffsetWalk, RandomRuns, UniformBlocks, WalkPosition, ZoneWalk};
 
 /// One operation to be done.
@@ -41,7 +37,7 @@ pub struct Pattern {
     /// At least one.
     streams: Vec<StreamWalk>,
     /// The steps, where they are uniform reads: asked for with every batch.
-    plain: Option<UniformWalk>,
+    plain: Option<(u32, UniformBlocks)>,
     random: Random,
     /// The visited units, where blocks of several sizes visit each once.
     map: Option<Box<VisitMap>>,
@@ -110,17 +106,11 @@ fn each_once(walk: &OffsetWalk, next: &Arc<AtomicU64>, seed: u64) -> Option<Offs
     })
 }
 
-/// Uniformly random, aligned offsets of reads of one size.
-#[derive(Debug, Clone, Copy)]
-struct UniformWalk {
-    len: u32,
-    blocks: UniformBlocks,
-}
-
 /// Reads of one size at uniformly random, aligned offsets.
 #[derive(Debug, Clone)]
 pub struct UniformReads {
-    walk: UniformWalk,
+    len: u32,
+    blocks: UniformBlocks,
     random: Random,
 }
 
@@ -128,13 +118,70 @@ impl UniformReads {
     /// The offset of the next read.
     #[inline(always)]
     pub fn offset(&mut self) -> u64 {
-        self.walk.blocks.draw(&mut self.random)
+        self.blocks.draw(&mut self.random)
     }
 
     /// Bytes of each.
     #[inline(always)]
     pub fn block_bytes(&self) -> u32 {
-        self.walk.len
+        self.len
+    }
+}
+
+/// One size, or sizes drawn by weight.
+#[derive(Debug, Clone)]
+struct BlockSizes {
+    /// (upper end of the weights so far, bytes); one entry means no draw.
+    sizes: Vec<(u64, u32)>,
+    total: u64,
+    /// The size, where there is only one; otherwise 0.
+    only: u32,
+}
+
+impl BlockSizes {
+    /// The sizes of a stream of a workload.
+    fn of(stream: &Stream, workload: &Workload) -> Self {
+        let mix = if stream.sizes.is_empty() {
+            &workload.block_mix
+        } else {
+            &stream.sizes
+        };
+        let mut total = 0;
+        let weighted = mix.iter().filter(|share| share.weight > 0);
+        let mut sizes: Vec<(u64, u32)> = weighted
+            .map(|share| {
+                total += u64::from(share.weight);
+                (total, share.block_bytes)
+            })
+            .collect();
+        if sizes.is_empty() {
+            sizes.push((1, workload.block_bytes));
+        }
+        let only = if sizes.len() == 1 { sizes[0].1 } else { 0 };
+        Self { sizes, total, only }
+    }
+
+    /// Smallest size.
+    fn smallest(&self) -> u32 {
+        self.sizes.iter().map(|s| s.1).min().unwrap_or(1)
+    }
+
+    /// Largest size.
+    fn largest(&self) -> u32 {
+        self.sizes.iter().map(|s| s.1).max().unwrap_or(1)
+    }
+
+    /// The next size.
+    #[inline(always)]
+    fn draw(&self, random: &mut Random) -> u32 {
+        if self.only != 0 {
+            return self.only;
+        }
+        let drawn = random.below(self.total);
+        self.sizes
+            .iter()
+            .find(|(end, _)| drawn < *end)
+            .map_or(self.sizes[0].1, |s| s.1)
     }
 }
 
@@ -155,15 +202,15 @@ fn fraction(permille: u16) -> u64 {
     ((u128::from(permille.min(1000)) << 64) / 1000).min(u128::from(u64::MAX)) as u64
 }
 
-/// The only stream, where it reads blocks of one size at uniformly random offsets.
-fn uniform_reads(streams: &[StreamWalk]) -> Option<UniformWalk> {
+/// The size of the only stream and its blocks, where it reads blocks of one size at uniformly
+/// random offsets.
+fn uniform_reads(streams: &[StreamWalk]) -> Option<(u32, UniformBlocks)> {
     let [only] = streams else {
         return None;
     };
     match only.walk {
         OffsetWalk::Uniform(blocks) if only.kind == OpKind::Read && only.sizes.only != 0 => {
-            let len = only.sizes.only;
-            Some(UniformWalk { len, blocks })
+            Some((only.sizes.only, blocks))
         }
         _ => None,
     }
@@ -334,8 +381,9 @@ impl Pattern {
     /// The steps from here on, where they are uniform reads.
     #[inline(always)]
     pub fn plain(&self) -> Option<UniformReads> {
-        self.plain.map(|walk| UniformReads {
-            walk,
+        self.plain.map(|(len, blocks)| UniformReads {
+            len,
+            blocks,
             random: self.random.clone(),
         })
     }

@@ -1,6 +1,6 @@
 //! How offsets follow each other inside an extent.
 
-use super::permutation::Permutation;
+use super::each_once::Permutation;
 use super::skewed::SkewedBlocks;
 use crate::io::Extent;
 use crate::random::Random;
@@ -93,7 +93,7 @@ impl OffsetWalk {
     /// The order of `access`. Offsets are aligned to the smallest block; the largest fits
     /// everywhere.
     pub(crate) fn new(access: &Access, extent: Extent, smallest: u32, largest: u32) -> Self {
-        let (start, end) = (extent.start, extent.start + extent.length);
+        let (start, end) = (extent.start, extent.end());
         let (align, largest) = (u64::from(smallest), u64::from(largest));
         let blocks = blocks_in(extent.length, align, largest);
         let walk = OrderedWalk {
@@ -361,7 +361,7 @@ impl RandomRuns {
             walk,
             run,
             start: extent.start,
-            end: extent.start + extent.length,
+            end: extent.end(),
             last: (extent.start, extent.start),
             done,
         }
@@ -417,7 +417,7 @@ impl ZoneWalk {
     pub(crate) fn new(extent: Extent, stride: ZoneStride) -> Self {
         Self {
             start: extent.start,
-            end: extent.start + extent.length,
+            end: extent.end(),
             at: extent.start,
             lap: 0,
             zone: extent.start,

@@ -3,12 +3,12 @@
 
 use super::*;
 use crate::io::buffers::Buffers;
-use crate::io::clock::FakeClock;
 use crate::io::{Extent, Request, RequestSource};
 use crate::load::budget::{Budget, SharedBudget};
 use crate::load::generator::AfterWrite;
 use crate::load::pattern::Pattern;
 use crate::random::Random;
+use crate::tests::simulate::FakeClock;
 use diskproof_model::measurement::{Interruption, InterruptionKind, OpKind};
 use diskproof_model::plan::{Access, Distribution, Workload};
 use diskproof_model::stream::Streams;

@@ -1,18 +1,21 @@
 //! Waits for the workers of a run, stops them early, and replaces those that hang by their
-//! snapshots.
+//! snapshots. Shows the watcher how far each workload is, how long its target is silent, and the
+//! results so far.
 
-use super::{Assignment, WorkerGroup, WorkerHandle, WorkerState};
+use super::{Assignment, WorkerGroup, WorkerHandle, leave_open};
 use crate::io::clock::ActiveClock;
-use crate::measure::result::{EndReason, WorkerResult};
-use crate::measure::snapshot::StuckWorker;
+use crate::lock::lock;
+use crate::measure::result::{EndReason, StuckWorker, WorkerResult};
+use crate::measure::usage;
 use crate::measure::worker::WorkerSchedule;
-use crate::run::counter_log::CounterLog;
+use crate::run::assemble::{RunContext, assemble};
 use crate::run::error::RunError;
-use crate::run::hang::{join, time_out};
+use crate::run::hang::{join, silence_ns, time_out};
 use crate::run::spawn::WorkerReport;
-use crate::run::watchdog::{CHECK_EVERY, Orders, StallDeadline};
-use diskproof_model::measurement::CpuTime;
-use diskproof_model::progress::{Control, Phase, Watch};
+use crate::run::totals::{CounterLog, share_out};
+use crate::run::watchdog::{CHECK_EVERY, overdue_since};
+use diskproof_model::measurement::{CpuTime, Measurement};
+use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
@@ -28,7 +31,7 @@ impl WorkerGroup<'_> {
         watch: &mut dyn Watch,
     ) -> Result<Control, RunError> {
         let (mut control, mut failure) = (Control::Continue, None);
-        let mut deadlines = vec![StallDeadline::default(); self.stops.len()];
+        let mut deadlines = vec![None; self.stops.len()];
         let mut is_ended = false;
         let mut known = vec![false; self.group.workloads.len()];
         while self.states.iter().any(|state| state.working > 0) {
@@ -38,7 +41,7 @@ impl WorkerGroup<'_> {
             match self.reports.recv_timeout(at_most) {
                 // A report after the timeout is too late.
                 Ok(WorkerReport::Done(number, ..) | WorkerReport::Failed(number, _))
-                    if self.handles[number].state == WorkerState::Finished => {}
+                    if !self.handles[number].is_running => {}
                 Ok(WorkerReport::Done(number, done, cpu)) => self.on_finished(number, *done, cpu),
                 Ok(WorkerReport::Failed(number, source)) => {
                     failure.get_or_insert(self.error(number, source));
@@ -64,7 +67,7 @@ impl WorkerGroup<'_> {
             if wanted == Control::Interrupt && !std::mem::replace(&mut is_ended, true) {
                 // From now on: what is in flight gets this time even where its own is long over.
                 self.stall_timeout = self.stall_timeout.ended();
-                deadlines.fill(StallDeadline::default());
+                deadlines.fill(None);
             }
             self.end_stalled(self.latest(schedule), now, &mut deadlines);
         }
@@ -90,7 +93,7 @@ impl WorkerGroup<'_> {
     /// Marks a thread as finished; returns its assignment.
     fn mark_finished(&mut self, number: usize) -> usize {
         let handle = &mut self.handles[number];
-        handle.state = WorkerState::Finished;
+        handle.is_running = false;
         self.states[handle.assignment].working -= 1;
         handle.assignment
     }
@@ -102,8 +105,7 @@ impl WorkerGroup<'_> {
         let assignment = self.mark_finished(number);
         let state = &mut self.states[assignment];
         state.results.push(done);
-        state.cpu.user_ns += cpu.user_ns;
-        state.cpu.system_ns += cpu.system_ns;
+        state.cpu = usage::each(|of| of(&state.cpu) + of(&cpu));
         let is_early = |y: &WorkerResult| !matches!(y.ending, EndReason::Time | EndReason::Stopped);
         let is_over = state.working == 0 && state.results.iter().all(is_early);
         let ends_alone = self.assignments[assignment].workload.ends_alone;
@@ -114,19 +116,20 @@ impl WorkerGroup<'_> {
 
     /// Ends the workers of each target that hangs, and takes their last snapshots as their results.
     /// No further request goes to such a target.
-    fn end_stalled(&mut self, schedule: WorkerSchedule, now: u64, deadlines: &mut [StallDeadline]) {
-        for (target, deadline) in deadlines.iter_mut().enumerate() {
+    fn end_stalled(&mut self, schedule: WorkerSchedule, now: u64, deadlines: &mut [Option<u64>]) {
+        for (target, stopping_since) in deadlines.iter_mut().enumerate() {
             let is_stopping = now >= schedule.end_ns || self.stops[target].load(Ordering::Relaxed);
-            let orders = if is_stopping {
-                Orders::End
-            } else if self.group.time_ns().is_none() {
-                // Only a budget of operations or bytes ends the run.
-                let silence_ns = self.silence_of(target, schedule, now);
-                Orders::ContinueWithoutDeadline { silence_ns }
-            } else {
-                Orders::Continue
+            if is_stopping {
+                stopping_since.get_or_insert(now);
+            }
+            // Otherwise only a budget of operations or bytes ends the run.
+            let silence_ns = match self.group.time_ns() {
+                Some(_) => None,
+                None => Some(self.silence_of(target, schedule, now)),
             };
-            if let Some(since_ns) = deadline.check(now, orders, self.stall_timeout) {
+            if let Some(since_ns) =
+                overdue_since(stopping_since, now, silence_ns, self.stall_timeout)
+            {
                 let ending = if since_ns >= schedule.end_ns {
                     (EndReason::Time, schedule.end_ns)
                 } else {
@@ -146,8 +149,7 @@ impl WorkerGroup<'_> {
         ending: (EndReason, u64),
     ) {
         let is_stuck = |handle: &WorkerHandle| {
-            handle.state == WorkerState::Running
-                && self.assignments[handle.assignment].target == target
+            handle.is_running && self.assignments[handle.assignment].target == target
         };
         let stuck: Vec<usize> = (0..self.handles.len())
             .filter(|number| is_stuck(&self.handles[*number]))
@@ -158,11 +160,7 @@ impl WorkerGroup<'_> {
         let silence_ns = self.silence_of(target, schedule, now);
         let late = self.stall_timeout.is_late(silence_ns);
         self.stops[target].store(true, Ordering::Relaxed);
-        for assignment in self.assignments {
-            if assignment.target == target {
-                assignment.open.leave_open();
-            }
-        }
+        leave_open(self.assignments, target);
         for number in stuck {
             let assignment = self.mark_finished(number);
             let Assignment {
@@ -170,7 +168,7 @@ impl WorkerGroup<'_> {
             } = self.assignments[assignment];
             let worker = StuckWorker {
                 workload,
-                engine: prepared.selection.kind,
+                engine: prepared.known.engine.used,
                 start_ns: schedule.delayed(workload).start_ns,
                 measure_ns: schedule.delayed(workload).measure_ns,
                 ending,
@@ -181,5 +179,155 @@ impl WorkerGroup<'_> {
             state.hang = Some(join(state.hang, hang));
             state.results.push(done);
         }
+    }
+}
+
+impl Assignment<'_> {
+    /// What is known of it before its workers have ended.
+    pub(crate) fn context(
+        &self,
+        schedule: WorkerSchedule,
+        origin_ns: u64,
+        control: Control,
+    ) -> RunContext {
+        let measure_ns = schedule.delayed(self.workload).measure_ns;
+        RunContext::new(self.prepared.known.clone(), measure_ns, origin_ns, control)
+    }
+}
+
+impl WorkerGroup<'_> {
+    /// Shows the watcher every workload, and combines its answers.
+    pub(super) fn tick(
+        &self,
+        phase: Phase,
+        schedule: WorkerSchedule,
+        now: u64,
+        known: &mut [bool],
+        watch: &mut dyn Watch,
+    ) -> Control {
+        let silence = self.silence(schedule, now);
+        for (member, known) in known.iter_mut().enumerate() {
+            match self.tick_one(member, (phase, silence), schedule, now, watch) {
+                Control::Interrupt => return Control::Interrupt,
+                Control::Enough => *known = true,
+                Control::Continue => {}
+            }
+        }
+        if self.group.is_known(known) {
+            Control::Enough
+        } else {
+            Control::Continue
+        }
+    }
+
+    /// How long requests of a target have been in flight without any completion; 0 where none is in
+    /// flight.
+    pub(super) fn silence_of(&self, target: usize, schedule: WorkerSchedule, now: u64) -> u64 {
+        let handles = self.handles.iter().filter(|handle| {
+            self.states[handle.assignment].working > 0
+                && self.assignments[handle.assignment].target == target
+        });
+        silence_ns(
+            handles.map(|handle| lock(&handle.snapshot)),
+            schedule.start_ns,
+            now,
+        )
+        .unwrap_or(0)
+    }
+
+    /// The target with the longest silence.
+    fn silence(&self, schedule: WorkerSchedule, now: u64) -> Option<Silence> {
+        let of_target = |target| Silence {
+            target,
+            length_ns: self.silence_of(target, schedule, now),
+        };
+        (0..self.stops.len())
+            .map(of_target)
+            .filter(|silence| silence.length_ns > 0)
+            .max_by_key(|silence| silence.length_ns)
+    }
+
+    fn tick_one(
+        &self,
+        member: usize,
+        (phase, silence): (Phase, Option<Silence>),
+        schedule: WorkerSchedule,
+        now: u64,
+        watch: &mut dyn Watch,
+    ) -> Control {
+        let workload = &self.group.workloads[member];
+        let series = lock(&self.published[member]).clone();
+        let (phase, since) = match phase {
+            Phase::Measure if now < schedule.measure_ns => (Phase::Warmup, schedule.start_ns),
+            other => (other, schedule.measure_ns),
+        };
+        let elapsed_ns = now.saturating_sub(since);
+        let total = series.total();
+        let share =
+            |part: u64, whole: Option<u64>| whole.map(|whole| part as f64 / whole.max(1) as f64);
+        // Bytes and operations are counted over all targets, but limited for each.
+        let all = |each: Option<u64>| each.map(|each| each.saturating_mul(self.stops.len() as u64));
+        let limits = [
+            share(elapsed_ns, self.group.time_ns()),
+            share(total.bytes, all(workload.stop.bytes)),
+            share(total.ops, all(workload.stop.ops)),
+        ];
+        let done = limits
+            .into_iter()
+            .flatten()
+            .reduce(f64::max)
+            .map(|share| share.min(1.0));
+        watch.tick(&Progress {
+            name: &workload.name,
+            phase,
+            elapsed_ns,
+            done,
+            series: &series,
+            silence,
+            resume_bytes: None,
+        })
+    }
+
+    /// Gives the watcher the results so far, where it wants them.
+    pub(super) fn report_results(
+        &self,
+        phase: Phase,
+        schedule: WorkerSchedule,
+        now: u64,
+        counter_log: &CounterLog<'_>,
+        watch: &mut dyn Watch,
+    ) {
+        let elapsed_ns = now.saturating_sub(schedule.measure_ns);
+        if phase == Phase::Measure
+            && elapsed_ns > 0
+            && watch.wants_results(elapsed_ns)
+            && let Some(mut measurements) = self.results_so_far(schedule)
+        {
+            if let Some(total) = counter_log.process_so_far(now) {
+                let of_threads = vec![CpuTime::default(); measurements.len()];
+                share_out(&mut measurements, &of_threads, total);
+            }
+            watch.results_so_far(elapsed_ns, &measurements);
+        }
+    }
+
+    /// `None` while the result of a worker that has ended is on its way.
+    fn results_so_far(&self, schedule: WorkerSchedule) -> Option<Vec<Measurement>> {
+        let each = self.assignments.iter().enumerate();
+        let measured = each.map(|(index, assignment)| {
+            let context = assignment.context(schedule, self.origin_ns, Control::Continue);
+            let is_running = |number: &usize| {
+                let handle = &self.handles[*number];
+                handle.assignment == index && handle.is_running
+            };
+            let running = (0..self.handles.len()).filter(is_running);
+            let so_far = running.map(|number| {
+                lock(&self.handles[number].snapshot).result_so_far(context.measure_ns)
+            });
+            let ended = self.states[index].results.iter().cloned().map(Some);
+            let results = ended.chain(so_far).collect::<Option<Vec<_>>>()?;
+            Some(assemble(context, results))
+        });
+        measured.collect()
     }
 }

@@ -1,11 +1,10 @@
 //! The whole measuring path in virtual time: the same worker, a fake clock, and a disk with a fixed
 //! service time. Exact, so that tests compare records and reports to the last digit.
 
-use crate::io::Extent;
-use crate::io::any_backend::BufferUse;
+use crate::io::any_backend::write_shift;
 use crate::io::buffers::Buffers;
-use crate::io::clock::{Clock, FakeClock};
-use crate::io::{Backend, BlockCall, Op, RequestSource, WAIT_MAX_NS, WaitMode};
+use crate::io::clock::Clock;
+use crate::io::{Backend, BlockCall, Extent, Op, RequestSource, WAIT_MAX_NS, WaitMode};
 use crate::load::block_calls::BlockCalls;
 use crate::load::generator::{GeneratorOptions, RequestGenerator};
 use crate::load::pacer::Pacer;
@@ -15,17 +14,83 @@ use crate::measure::sampler::Sampler;
 use crate::measure::turnover::MeasureGate;
 use crate::measure::worker::{AdvanceOutcome, Worker};
 use crate::random::Random;
-use crate::run::assemble::{RunContext, assemble, unmeasured};
+use crate::run::assemble::{RunContext, assemble};
 use crate::run::limits::{after_write_of, budget_of, gate_of, schedule_of};
 use diskproof_model::group::Group;
-use diskproof_model::measurement::SERIES_INTERVAL_NS;
-use diskproof_model::measurement::{CacheUse, DeviceUse, EngineUse, Measurement};
+use diskproof_model::measurement::{
+    CacheUse, DeviceUse, EngineUse, Interruption, Measurement, SERIES_INTERVAL_NS,
+};
 use diskproof_model::plan::{EngineKind, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
 use diskproof_model::series::TimeSeries;
+use std::cell::Cell;
 use std::io;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+
+/// A clock that moves only on request, so that tests are exact.
+#[derive(Debug, Clone, Default)]
+pub struct FakeClock {
+    now_ns: Rc<Cell<u64>>,
+    /// The process does not run during this one.
+    interruption: Option<Interruption>,
+    /// What this clone skips, in nanoseconds.
+    skipped_ns: u64,
+}
+
+impl FakeClock {
+    /// The same clock in a process that is interrupted once.
+    pub fn with_interruption(self, interruption: Interruption) -> Self {
+        Self {
+            interruption: Some(interruption),
+            ..self
+        }
+    }
+
+    /// Moves the time forward to `now_ns`, never back; over the whole interruption, where that
+    /// begins before.
+    pub fn move_to(&self, now_ns: u64) {
+        let before_ns = self.now_ns.get();
+        let mut now_ns = (now_ns + self.skipped_ns).max(before_ns);
+        if let Some(Interruption {
+            start_ns,
+            length_ns,
+            ..
+        }) = self.interruption
+            && (before_ns..now_ns).contains(&start_ns)
+        {
+            now_ns = now_ns.max(start_ns + length_ns);
+        }
+        self.now_ns.set(now_ns);
+    }
+}
+
+impl Clock for FakeClock {
+    fn now(&self) -> u64 {
+        self.now_ns.get() - self.skipped_ns
+    }
+
+    fn wait_until(&self, until_ns: u64) {
+        self.move_to(until_ns);
+    }
+
+    fn interruptions(&mut self, now: u64, since_ns: impl FnOnce() -> u64) -> Vec<Interruption> {
+        let found = self
+            .interruption
+            .take_if(|interruption| interruption.start_ns < now);
+        if let Some(Interruption {
+            start_ns,
+            length_ns,
+            ..
+        }) = found
+        {
+            let end_ns = (start_ns + length_ns).min(now);
+            self.skipped_ns = end_ns.saturating_sub(start_ns.max(since_ns()));
+        }
+        found.into_iter().collect()
+    }
+}
 
 /// A disk that serves `channels` requests at a time.
 #[derive(Debug, Clone, Copy)]
@@ -148,7 +213,7 @@ pub fn simulate_on(
     seed: u64,
     watch: &mut dyn Watch,
 ) -> io::Result<Measurement> {
-    let shift = BufferUse::of(workload).write_shift(workload.depth);
+    let shift = write_shift(workload, workload.depth);
     let mut buffers = Buffers::new(
         (workload.depth + shift) as usize,
         workload.block_bytes as usize,
@@ -246,6 +311,11 @@ pub(crate) fn simulated(workload: &Workload, extent: Extent) -> Measurement {
             ..DeviceUse::default()
         },
         unwritten_bytes: Some(0),
-        ..unmeasured(0, workload, extent, engine, cache)
+        ..Measurement::unmeasured(
+            workload.clone(),
+            (extent.start, extent.length),
+            engine,
+            cache,
+        )
     }
 }

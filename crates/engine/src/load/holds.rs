@@ -1,0 +1,301 @@
+//! What holds back the operations of a worker: pauses between them (think time), and the shares of
+//! the operations that several workloads start together. Knows counts and times, no requests.
+
+use diskproof_model::shape::{FlowShare, ThinkCount, ThinkTime};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// When a worker pauses.
+#[derive(Debug)]
+pub(crate) struct Pauses {
+    think: ThinkTime,
+    started: u64,
+    /// The count that made the last pause due.
+    at_last: u64,
+    /// The end of the last pause.
+    last_ns: u64,
+    hold: Hold,
+}
+
+/// What holds back operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hold {
+    /// Nothing: they may start.
+    Working,
+    /// A pause that begins once nothing is in flight.
+    Draining,
+    /// A pause until this time.
+    Until(u64),
+}
+
+impl Hold {
+    /// The end of the pause, if one is under way.
+    fn until_ns(self) -> Option<u64> {
+        match self {
+            Self::Until(until_ns) => Some(until_ns),
+            Self::Working | Self::Draining => None,
+        }
+    }
+}
+
+impl Pauses {
+    /// No operation has started yet.
+    pub(crate) fn new(think: ThinkTime, start_ns: u64) -> Self {
+        Self {
+            think,
+            started: 0,
+            at_last: 0,
+            last_ns: start_ns,
+            hold: Hold::Working,
+        }
+    }
+
+    /// An operation has started.
+    pub(crate) fn count_start(&mut self) {
+        self.started += 1;
+    }
+
+    /// Whether no operation may start at `now`, with so many in flight.
+    pub(crate) fn holds(&mut self, now: u64, in_flight: u64) -> bool {
+        if self.hold == Hold::Working
+            && let Some(count) = self.due(now, in_flight)
+        {
+            (self.hold, self.at_last) = (Hold::Draining, count);
+        }
+        match self.hold {
+            Hold::Draining if in_flight == 0 => {
+                self.hold = Hold::Until(now.saturating_add(self.think.pause_ns));
+            }
+            Hold::Until(until_ns) if now >= until_ns => {
+                (self.hold, self.last_ns) = (Hold::Working, now);
+                return false;
+            }
+            _ => {}
+        }
+        self.hold != Hold::Working
+    }
+
+    /// The count, if a pause is due.
+    fn due(&self, now: u64, in_flight: u64) -> Option<u64> {
+        let count = match self.think.counted {
+            ThinkCount::Started => self.started,
+            ThinkCount::Completed => self.started - in_flight,
+        };
+        let by_count = self.think.pause_ops > 0 && count >= self.at_last + self.think.pause_ops;
+        let by_time = self
+            .think
+            .busy_ns
+            .is_some_and(|busy_ns| now >= self.last_ns.saturating_add(busy_ns));
+        (by_count || by_time).then_some(count)
+    }
+
+    /// The end of the pause, if one is under way.
+    pub(crate) fn until_ns(&self) -> Option<u64> {
+        self.hold.until_ns()
+    }
+
+    /// Whether the next start waits for completions, or for the end of a pause.
+    pub(crate) fn is_due(&self) -> bool {
+        self.hold != Hold::Working
+    }
+}
+
+/// A part that has its share tries again after this time, where it has no pause of its own.
+const RETRY_NS: u64 = 20_000;
+
+/// What the parts of a flow have started together.
+#[derive(Debug, Default)]
+pub(crate) struct Flow {
+    started: AtomicU64,
+    weight: AtomicU64,
+}
+
+/// A workload on a target, with all its workers. While it lives, it counts in its flow.
+#[derive(Debug)]
+pub(crate) struct FlowPart {
+    flow: Arc<Flow>,
+    started: AtomicU64,
+    weight: u64,
+    pause_ns: u64,
+}
+
+impl FlowPart {
+    /// A part with so many workers, each with this share.
+    pub(crate) fn new(flow: &Arc<Flow>, share: FlowShare, workers: u32) -> Self {
+        let weight = u64::from(share.weight) * u64::from(workers);
+        flow.weight.fetch_add(weight, Ordering::Relaxed);
+        Self {
+            flow: Arc::clone(flow),
+            started: AtomicU64::new(0),
+            weight,
+            pause_ns: share.pause_ns,
+        }
+    }
+
+    /// Whether it has started more than its share.
+    fn is_ahead(&self) -> bool {
+        let own = self.started.load(Ordering::Relaxed);
+        let all = self.flow.started.load(Ordering::Relaxed) + 1;
+        let weights = self.flow.weight.load(Ordering::Relaxed);
+        u128::from(own) * u128::from(weights) > u128::from(self.weight) * u128::from(all)
+    }
+}
+
+impl Drop for FlowPart {
+    fn drop(&mut self) {
+        let own = *self.started.get_mut();
+        self.flow.started.fetch_sub(own, Ordering::Relaxed);
+        self.flow.weight.fetch_sub(self.weight, Ordering::Relaxed);
+    }
+}
+
+/// A worker of a part.
+#[derive(Debug)]
+pub(crate) struct FlowMember {
+    part: Arc<FlowPart>,
+    hold: Hold,
+}
+
+impl FlowMember {
+    /// Nothing has started yet.
+    pub(crate) fn new(part: Arc<FlowPart>) -> Self {
+        Self {
+            part,
+            hold: Hold::Working,
+        }
+    }
+
+    /// An operation has started.
+    pub(crate) fn count_start(&mut self) {
+        self.part.started.fetch_add(1, Ordering::Relaxed);
+        self.part.flow.started.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether no operation may start at `now`, with so many in flight.
+    pub(crate) fn holds(&mut self, now: u64, in_flight: u64) -> bool {
+        let pause_ns = self.part.pause_ns;
+        self.hold = match self.hold {
+            Hold::Until(until_ns) if now < until_ns => self.hold,
+            Hold::Draining if in_flight > 0 => self.hold,
+            Hold::Draining => Hold::Until(now.saturating_add(pause_ns)),
+            _ if !self.part.is_ahead() => Hold::Working,
+            _ if pause_ns == 0 => Hold::Until(now.saturating_add(RETRY_NS)),
+            _ if in_flight > 0 => Hold::Draining,
+            _ => Hold::Until(now.saturating_add(pause_ns)),
+        };
+        self.hold != Hold::Working
+    }
+
+    /// When it may go on, where it waits for a time.
+    pub(crate) fn until_ns(&self) -> Option<u64> {
+        self.hold.until_ns()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pauses(pause_ops: u64, counted: ThinkCount, busy_ns: Option<u64>) -> Pauses {
+        let think = ThinkTime {
+            pause_ns: 100,
+            pause_ops,
+            counted,
+            busy_ns,
+        };
+        Pauses::new(think, 1000)
+    }
+
+    #[test]
+    fn pause_follows_so_many_operations_and_waits_for_those_in_flight() {
+        let mut one = pauses(2, ThinkCount::Completed, None);
+        assert!(!one.holds(1000, 0));
+        one.count_start();
+        one.count_start();
+        // Two have started, and one of them has completed.
+        assert!(!one.holds(1010, 1));
+        one.count_start();
+        assert!(one.holds(1020, 1) && one.is_due() && one.until_ns().is_none());
+        assert!(one.holds(1030, 0));
+        assert_eq!(one.until_ns(), Some(1130));
+        assert!(one.holds(1129, 0) && !one.holds(1130, 0));
+        // The third completed before the pause, but counts for the next one.
+        one.count_start();
+        assert!(one.holds(1140, 0));
+
+        let mut started = pauses(2, ThinkCount::Started, None);
+        started.count_start();
+        started.count_start();
+        assert!(started.holds(1010, 2));
+    }
+
+    #[test]
+    fn pause_follows_a_time_of_work() {
+        let mut one = pauses(0, ThinkCount::Completed, Some(50));
+        one.count_start();
+        assert!(!one.holds(1049, 0) && one.holds(1050, 0) && one.holds(1149, 0));
+        assert!(!one.holds(1150, 0) && !one.holds(1199, 0) && one.holds(1200, 0));
+    }
+
+    fn members(shares: &[(u32, u64, u32)]) -> Vec<FlowMember> {
+        let flow = Arc::<Flow>::default();
+        let part = |(weight, pause_ns, workers): &(u32, u64, u32)| {
+            let share = FlowShare {
+                number: 0,
+                weight: *weight,
+                pause_ns: *pause_ns,
+            };
+            FlowMember::new(Arc::new(FlowPart::new(&flow, share, *workers)))
+        };
+        shares.iter().map(part).collect()
+    }
+
+    /// How often each member starts when all try in turn.
+    fn starts(members: &mut [FlowMember], turns: std::ops::Range<u64>) -> Vec<u64> {
+        let mut starts = vec![0; members.len()];
+        for turn in turns {
+            for (member, starts) in members.iter_mut().zip(&mut starts) {
+                if !member.holds(turn * 1_000_000, 0) {
+                    member.count_start();
+                    *starts += 1;
+                }
+            }
+        }
+        starts
+    }
+
+    #[test]
+    fn parts_keep_to_their_shares() {
+        let found = starts(&mut members(&[(1, 0, 1), (8, 0, 1)]), 0..9000);
+        assert!(found[1].abs_diff(found[0] * 8) <= 16, "{found:?}");
+        // Two workers have twice the share of one.
+        let found = starts(&mut members(&[(3, 0, 2), (2, 0, 1)]), 0..9000);
+        assert!((found[0]).abs_diff(found[1] * 3) <= 16, "{found:?}");
+    }
+
+    #[test]
+    fn part_goes_on_alone_once_the_others_have_ended() {
+        let mut all = members(&[(1, 0, 1), (8, 0, 1)]);
+        starts(&mut all, 0..900);
+        all.pop();
+        assert_eq!(starts(&mut all, 900..1800), [900]);
+    }
+
+    #[test]
+    fn pause_begins_once_nothing_is_in_flight() {
+        let mut all = members(&[(1, 5000, 1), (1, 5000, 1)]);
+        for _ in 0..2 {
+            assert!(!all[0].holds(0, 0));
+            all[0].count_start();
+        }
+        assert!(all[0].holds(10, 2));
+        assert_eq!(all[0].until_ns(), None);
+        assert!(all[0].holds(20, 0));
+        assert_eq!(all[0].until_ns(), Some(5020));
+        for _ in 0..2 {
+            all[1].count_start();
+        }
+        assert!(all[0].holds(5019, 0));
+        assert!(!all[0].holds(5020, 0));
+    }
+}
