@@ -5,23 +5,23 @@ use crate::advice::postgres;
 use crate::compare::{run_to_run, widen_to_runs};
 use crate::expect::Expected;
 use crate::files::files_record;
-use crate::inserts::postgres_record;
 use crate::kept::{kept, shown_series};
-use crate::latency_search::latency_search;
 use crate::layers::layers_record;
 use crate::limited_by::limited_by;
 use crate::moved;
 use crate::ping::ping_record;
 use crate::promised::judge_promises;
 use crate::reproduce::RanWorkload;
-use crate::shared_fall::{WorkloadSlices, machine_fell, shared_fall};
+use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
 use crate::steady::SteadyPart;
 use crate::surface::surface_record;
 use crate::sweep::sweep_record;
+use crate::trials::postgres_record;
 use crate::{reproduce, rules, slices, verdict};
 use diskproof_model::data::RunData;
 use diskproof_model::file_measurement::FilesMeasurement;
 use diskproof_model::health::DiskHealth;
+use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{
@@ -157,6 +157,13 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     record
 }
 
+/// What a search for the greatest depth found; `None` of a run that was none.
+fn latency_search(plan: &Plan, measurements: &[Measurement]) -> Option<LatencySearch> {
+    let target = plan.workloads.first()?.shape.latency_target?;
+    let depths: Vec<u32> = plan.workloads.iter().map(|one| one.depth).collect();
+    Some(LatencySearch::of(target, &depths, measurements))
+}
+
 /// What limited each workload, which its findings tell.
 fn add_limits(record: &mut Record) {
     let indices = 0..record.measurements.len();
@@ -191,7 +198,7 @@ fn reproduce_command(
     };
     if let Some(ping) = &facts.plan.ping {
         let asked = &group.workloads[0];
-        return reproduce::ioping::ping((&of.workload, asked, ping), target);
+        return reproduce::ioping((&of.workload, asked, ping), target);
     }
     let own = all.iter().filter(|m| m.target == of.target);
     let ran = |name: &str| own.clone().find(|m| m.workload.name == name);

@@ -2,7 +2,6 @@
 //! n of another followed each other, so that what changes over time cancels in their difference.
 
 use crate::estimate::PairedDifference;
-use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::layers::{
     BlockMatch, CostMeaning, LayerCost, LayerDifference, LayerPlace, LayersPlan, LayersRecord,
     PlannedLayer,
@@ -44,58 +43,6 @@ fn measured_layers<'a>(plan: &'a LayersPlan, places: &'a [LayerPlace]) -> Vec<Me
         })
     });
     measured.collect()
-}
-
-/// `the median read of 41.5 µs spends 4 µs (10 %) in loop0 and 39 µs (89 %) in the lowest layer,
-/// vda`, of the first workload.
-pub(crate) fn clause(record: &Record) -> Option<String> {
-    let costs = &record.layers.as_ref()?.costs;
-    let first = costs.first()?;
-    let plan = record.plan.layers.as_ref()?;
-    let of_first = || costs.iter().filter(|cost| cost.workload == first.workload);
-    let whole_ns: f64 = of_first().map(|cost| cost.own_time.difference).sum();
-    let named = |cost: &LayerCost| {
-        let mut layers = plan.layers.iter();
-        let layer = layers.find(|layer| layer.target == Some(cost.target));
-        layer.map_or(String::new(), |layer| layer.name.clone())
-    };
-    let text = |cost: &LayerCost| {
-        let difference = cost.own_time.difference;
-        let percent = share_text(&cost.share);
-        let time = figure_text(difference.abs(), cost.own_time.half_width_95, "ns");
-        match (cost.meaning, difference < 0.0) {
-            (CostMeaning::Lowest, _) => {
-                format!("{time} ({percent}) in the bottom layer, {}", named(cost))
-            }
-            (_, true) => format!("{time} ({percent}) less because of {}", named(cost)),
-            (_, false) => format!("{time} ({percent}) in {}", named(cost)),
-        }
-    };
-    let is_told =
-        |cost: &&LayerCost| matches!(cost.meaning, CostMeaning::Real | CostMeaning::Lowest);
-    let parts: Vec<String> = of_first().filter(is_told).map(text).collect();
-    let half = first.own_time.half_width_95;
-    let whole = figure_text(whole_ns, half.or(Some(whole_ns / 100.0)), "ns");
-    let noise = of_first().filter(|cost| cost.meaning == CostMeaning::Noise);
-    let bounds = noise.filter_map(|cost| cost.own_time.bound());
-    let bound = bounds.fold(0.0, f64::max);
-    let rest = match bound {
-        0.0 => String::new(),
-        // Wider than the whole latency: nothing is known.
-        bound if bound >= whole_ns => "; the cost of the others is unclear".to_owned(),
-        bound => {
-            let bound = figure_text(bound, None, "ns");
-            format!("; no other layer costs more than {bound}")
-        }
-    };
-    let parts = Some(parts.join(" and ")).filter(|parts| !parts.is_empty());
-    parts.map(|parts| format!("the median read of {whole} spends {parts}{rest}"))
-}
-
-/// With as many digits as its interval allows, as in the table.
-fn share_text(share: &LayerDifference) -> String {
-    let half = share.half_width_95.map(|half| half * 100.0);
-    format!("{} %", rounded(share.difference.abs() * 100.0, half))
 }
 
 /// The cost of each layer in one workload, the highest first.

@@ -1,14 +1,14 @@
-//! For each figure one line of fio, 3.33 or later, that shows it again with the same block size,
-//! depth, span and cache mode. Only writes the line; never runs it. Option names and meanings are
-//! those of fio's HOWTO.
-
-pub mod ioping;
+//! For each figure one line of another tool that shows it again: of fio, 3.33 or later, with the
+//! same block size, depth, span and cache mode, or of ioping, 1.2 or later, with the same single
+//! requests. Only writes the line; never runs it. Option names and meanings are those of fio's
+//! HOWTO and of ioping(1).
 
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{EngineUse, HUGE_PAGES, OpKind};
+use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{
-    Access, BlockShare, CachePolicy, Distribution, EngineKind, Layout, Span, SyncPolicy, Workload,
-    WriteFlag, Zone,
+    Access, BlockShare, CachePolicy, Distribution, EngineKind, Layout, Span, Stop, SyncCall,
+    SyncPolicy, Workload, WriteFlag, Zone,
 };
 use diskproof_model::record::WorkloadRecord;
 use diskproof_model::rw::Rw;
@@ -479,6 +479,78 @@ fn time(ns: u64) -> String {
     match ns.div_ceil(1_000_000) {
         ms if ms % 1000 == 0 => format!("{}s", ms / 1000),
         ms => format!("{ms}ms"),
+    }
+}
+
+/// The line that repeats the ping `ran` of `target`; empty where ioping cannot do the same.
+pub fn ioping(
+    (ran, asked, plan): (&WorkloadRecord, &Workload, &PingPlan),
+    target: &TargetIdentity,
+) -> String {
+    let Some(ioping_durability) = ioping_durability(ran).filter(|_| plan.idle_ns.is_empty()) else {
+        return String::new();
+    };
+    let mut words = vec!["ioping".to_owned()];
+    let Stop { ops, time_ns, .. } = asked.stop;
+    words.extend(ops.map(|ops| format!("-c {ops}")));
+    words.extend(time_ns.map(|ns| format!("-w {}ms", ns / 1_000_000)));
+    words.push(format!("-i {}us", plan.interval_ns / 1000));
+    words.push(format!("-a {}", plan.warmup_requests));
+    words.push(format!("-s {}", ran.block_bytes));
+    if target.kind != TargetKind::BlockDevice || asked.span.length_bytes.is_some() {
+        words.push(format!("-S {}", ran.span_bytes));
+    }
+    if ran.span_start_bytes > 0 {
+        words.push(format!("-o {}", ran.span_start_bytes));
+    }
+    match ran.cache {
+        CachePolicy::Direct => words.push("-D".to_owned()),
+        CachePolicy::Cached => words.push("-C".to_owned()),
+        CachePolicy::Buffered => {}
+    }
+    if ran.access == Access::Sequential {
+        words.push("-L".to_owned());
+    }
+    if ran.engine == EngineKind::Aio {
+        words.push("-A".to_owned());
+    }
+    words.extend(ioping_durability.map(str::to_owned));
+    let writing = match (ran.streams.is_only(OpKind::Read), ran.streams.is_mix()) {
+        (true, _) => None,
+        (false, false) => Some("-W"),
+        (false, true) => Some("-G"),
+    };
+    words.extend(writing.map(str::to_owned));
+    // Without three of them ioping writes to no existing file or device.
+    if writing.is_some() && target.kind != TargetKind::Directory {
+        words.push("-WWW".to_owned());
+    }
+    words.push(quoted(&target.path));
+    if writing.is_some() && target.kind != TargetKind::Directory {
+        words.push(DESTROYS.to_owned());
+    }
+    words.join(" ")
+}
+
+/// The option for how writes are made durable; `None` where ioping has none for it. It follows each
+/// write with fdatasync, unless the page cache may keep it.
+fn ioping_durability(ran: &WorkloadRecord) -> Option<Option<&'static str>> {
+    if ran.streams.is_only(OpKind::Read) {
+        return Some(None);
+    }
+    match ran.sync {
+        SyncPolicy::WithWrite {
+            flag: WriteFlag::OpenDsync,
+        } => Some(Some("-y")),
+        SyncPolicy::WithWrite {
+            flag: WriteFlag::OpenSync,
+        } => Some(Some("-Y")),
+        SyncPolicy::Every {
+            writes: 1,
+            call: SyncCall::Fdatasync,
+        } if ran.cache != CachePolicy::Cached => Some(None),
+        SyncPolicy::None if ran.cache == CachePolicy::Cached => Some(None),
+        _ => None,
     }
 }
 

@@ -2,26 +2,18 @@
 //! the figures can be relied on. docs/verdict.md explains the thresholds. Knows the record only;
 //! how a verdict is printed is the printers' affair.
 
-mod verification;
-
 use crate::checked::name_in_check;
-use crate::known::HALF_WIDTH_MAX;
-use crate::latency_search;
-use crate::layers;
+use crate::estimate::HALF_WIDTH_MAX;
+use crate::headline::{
+    METHOD_IN_DOUBT, fitness_headline, graded_headline, plain_headline, verification_headline,
+};
 use crate::whole_disk::{scaled, whole_disk};
-use diskproof_model::digits::{figure_text, rounded};
-use diskproof_model::files::{FileOperation, FileStep};
+use diskproof_model::digits::rounded;
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::observed::ObservedDevice;
-use diskproof_model::ping::{PingLatency, PingRecord};
-use diskproof_model::record::{Estimate, ExpectationOutcome, MeasurementRecord, OpRecord, Record};
-use diskproof_model::surface::SeekPattern;
-use diskproof_model::sweep::SweepMatrix;
+use diskproof_model::record::{Estimate, OpRecord, Record};
 use diskproof_model::target::TargetKind;
-use diskproof_model::units::{
-    counted, format_bytes, format_duration, format_latency, format_percent,
-};
+use diskproof_model::units::{format_bytes, format_percent};
 use diskproof_model::verdict::{
     Grade, GradeThresholds, LeadingFinding, RunVerdict, Trust, TrustLevel, UseGrade,
 };
@@ -37,20 +29,8 @@ const NOT_THE_DISK: [(&str, &str); 8] = [
     ("implausible-flush", "a cache acknowledged the commits"),
     (METHOD_IN_DOUBT, "an equivalent method is far slower"),
 ];
-/// The finding on commits that may return before their data is durable.
-const METHOD_IN_DOUBT: &str = "sync-method-differs";
 /// Findings of a burst or a cache that ended.
 const ENDED_BURSTS: [&str; 2] = ["burst-exhausted", "cache-cliff"];
-/// Figures in the headline of a run without grades: the table follows.
-const CLAUSES_MAX: usize = 3;
-/// Operations of a sweep in the headline: the answers of all follow.
-const MATRICES_MAX: usize = 2;
-/// Operations on files in the headline: the table of all follows.
-const HEADLINE_OPERATIONS: [FileOperation; 3] = [
-    FileOperation::Create,
-    FileOperation::Read,
-    FileOperation::Delete,
-];
 
 /// What a database does with a disk, and the figures that decide how well it goes.
 struct Use {
@@ -118,7 +98,7 @@ pub fn verdict(record: &Record) -> RunVerdict {
     } else {
         graded_headline(&grades)
     };
-    let headline = match verification::headline(record) {
+    let headline = match verification_headline(record) {
         Some(outcome) => format!("{outcome} {figures}"),
         None => figures,
     };
@@ -138,36 +118,6 @@ pub(crate) fn answer_fitness(record: &mut Record) {
     if let Some((verdict, headline)) = record.verdict.as_mut().zip(headline) {
         verdict.headline = headline;
     }
-}
-
-/// Fit, not fit or undecided.
-fn fitness_headline(record: &Record) -> Option<String> {
-    let profile = record.plan.fit_for.as_ref()?;
-    let of = |outcome: ExpectationOutcome| {
-        let judged = record.expectations.iter();
-        let such = judged.filter(move |one| one.outcome() == outcome);
-        such.map(|one| one.expression.as_str()).collect::<Vec<_>>()
-    };
-    let missed = of(ExpectationOutcome::Missed);
-    let undecided = of(ExpectationOutcome::Undecided);
-    Some(match (missed.as_slice(), undecided.as_slice()) {
-        ([], []) if record.expectations.is_empty() => {
-            format!("Undecided for {profile}: nothing was measured.")
-        }
-        ([], []) => format!(
-            "Fit for {profile}: {} met.",
-            match record.expectations.len() {
-                1 => "its limit is".to_owned(),
-                2 => "both limits are".to_owned(),
-                count => format!("all {count} limits are"),
-            }
-        ),
-        ([], open) => format!(
-            "Undecided for {profile}: the intervals do not decide {}.",
-            enumerated(open)
-        ),
-        (missed, _) => format!("Not fit for {profile}: missed {}.", enumerated(missed)),
-    })
 }
 
 /// How much of a rotating disk the random figures cover, and what they are on the whole disk.
@@ -311,202 +261,6 @@ fn not_graded(op: &OpRecord, figure: &Estimate, doubts: &[&Finding]) -> Option<S
     }
 }
 
-/// `Good for scans and commits; limited for look-ups; poor for bulk load.`
-fn graded_headline(grades: &[UseGrade]) -> String {
-    let names = |grade: Option<Grade>| -> Vec<&str> {
-        let such = grades.iter().filter(|of| of.grade == grade);
-        such.map(|of| of.name.as_str()).collect()
-    };
-    let mut clauses = Vec::new();
-    for grade in [Grade::Good, Grade::Limited, Grade::Poor] {
-        let names = names(Some(grade));
-        if !names.is_empty() {
-            clauses.push(format!("{} for {}", grade.as_str(), enumerated(&names)));
-        }
-    }
-    let ungraded = names(None);
-    if !ungraded.is_empty() {
-        clauses.push(format!("not graded: {}", enumerated(&ungraded)));
-    }
-    sentence(&clauses.join("; "))
-}
-
-/// The first figures themselves, where nothing is graded.
-fn plain_headline(record: &Record) -> String {
-    let mut clauses = survey_clauses(record);
-    let matrices = record.sweep.iter().flat_map(|sweep| &sweep.matrices);
-    clauses.extend(matrices.take(MATRICES_MAX).filter_map(matrix_clause));
-    clauses.extend(latency_search::clause(record));
-    clauses.extend(files_clause(record));
-    clauses.extend(layers::clause(record));
-    clauses.extend(observed_clauses(record));
-    if clauses.is_empty() {
-        let in_doubt = |index: usize| {
-            let mut findings = record.findings.iter();
-            findings.any(|finding| finding.code == METHOD_IN_DOUBT && finding.concerns(index))
-        };
-        let measured = record.measurements.iter().enumerate();
-        let trusted = measured.filter(|(index, _)| !in_doubt(*index));
-        let each = trusted.flat_map(|(_, m)| measurement_clauses(m));
-        clauses.extend(each.take(CLAUSES_MAX));
-    }
-    if clauses.is_empty() {
-        "Nothing was measured.".to_owned()
-    } else {
-        sentence(&clauses.join("; "))
-    }
-}
-
-fn survey_clauses(record: &Record) -> Vec<String> {
-    let Some(surface) = &record.surface else {
-        return Vec::new();
-    };
-    let mut clauses = Vec::new();
-    if let Some(rate) = &surface.rate {
-        let verb = match surface.operation {
-            OpKind::Write => "writes",
-            _ => "reads",
-        };
-        let half_width = rate.average.half_width_95;
-        clauses.push(format!(
-            "{verb} {} on average, between {} and {} by position",
-            rate.average.value_text(),
-            figure_text(rate.min, half_width, "B/s"),
-            figure_text(rate.max, half_width, "B/s"),
-        ));
-    }
-    if let Some(seek) = surface.seeks.get(&SeekPattern::Random) {
-        let mean = seek.mean.value_text();
-        clauses.push(format!("a random access takes {mean} on average"));
-    }
-    if let Some(scan) = &surface.scan {
-        let blocks = counted(scan.blocks, "block");
-        clauses.push(match (scan.unreadable_bytes, scan.slow_blocks) {
-            (0, 0) => format!("the scan read {blocks} without an error"),
-            (0, slow) => format!("{slow} of {blocks} read slowly"),
-            (bytes, slow) => format!(
-                "{} could not be read, and {slow} of {blocks} read slowly",
-                format_bytes(bytes)
-            ),
-        });
-    }
-    clauses
-}
-
-/// `12,300 creates/s, 160,000 stats/s and 21,000 deletes/s of files`, of the first order.
-fn files_clause(record: &Record) -> Option<String> {
-    let steps = &record.files.as_ref()?.steps;
-    let order = steps.first()?.step.order;
-    let figure = |operation: FileOperation| {
-        let step = FileStep { operation, order };
-        let known = steps.iter().find(|known| known.step == step)?;
-        let rate = &known.figures.iops;
-        let rate = rounded(rate.value, rate.half_width_95);
-        (known.figures.count > 0).then(|| format!("{rate} {}s/s", operation.as_str()))
-    };
-    let figures: Vec<String> = HEADLINE_OPERATIONS.into_iter().filter_map(figure).collect();
-    let figures: Vec<&str> = figures.iter().map(String::as_str).collect();
-    (!figures.is_empty()).then(|| format!("{} of files", enumerated(&figures)))
-}
-
-/// `observed on sda: 1230 reads/s and 45 writes/s, 83 % of them seeks`, of the busiest devices.
-fn observed_clauses(record: &Record) -> Vec<String> {
-    let devices = record
-        .observed
-        .iter()
-        .flat_map(|observed| &observed.devices);
-    let mut busy: Vec<_> = devices.filter(|device| device.requests() > 0).collect();
-    busy.sort_by(|one, other| other.rate().total_cmp(&one.rate()));
-    if busy.is_empty() && record.observed.is_some() {
-        return vec!["no device had a request".to_owned()];
-    }
-    let clause = |device: &&ObservedDevice| {
-        let rates = device.ops.iter().map(|(kind, op)| {
-            let rate = rounded(op.iops.value, op.iops.half_width_95);
-            format!("{rate} {}s/s", kind.as_str())
-        });
-        let rates: Vec<String> = rates.collect();
-        let rates: Vec<&str> = rates.iter().map(String::as_str).collect();
-        let seeks = format_percent(device.seek_share().unwrap_or(0.0));
-        let (name, rates) = (&device.name, enumerated(&rates));
-        format!("observed on {name}: {rates}, {seeks} of them seeks")
-    };
-    busy.iter().take(CLAUSES_MAX).map(clause).collect()
-}
-
-/// `random read up to 66,400/s and 3070 MB/s, knee at depth 8, bandwidth limits from 128 KiB`
-fn matrix_clause(matrix: &SweepMatrix) -> Option<String> {
-    let iops = matrix.best_iops()?.iops.as_ref()?.value_text();
-    let throughput = matrix.best_throughput()?.throughput.as_ref()?.value_text();
-    let mut clause = format!("{} up to {iops} and {throughput}", matrix.operation.words());
-    if let Some(knee) = &matrix.knee {
-        let (low, high) = (knee.depth_low, knee.depth_high);
-        let depths = match high {
-            Some(high) if high == low => knee.depth.to_string(),
-            Some(high) => format!("{low} to {high}"),
-            None => format!("{low} or more"),
-        };
-        clause.push_str(&format!(", knee at depth {depths}"));
-    }
-    if let Some(limit) = &matrix.bandwidth_limit {
-        let size = |bytes: u32| format_bytes(u64::from(bytes));
-        let (from, low) = (size(limit.block_bytes), size(limit.block_bytes_low));
-        let range = match limit.block_bytes_high {
-            Some(high) if high == limit.block_bytes_low => String::new(),
-            Some(high) => format!(" ({low} to {})", size(high)),
-            None => format!(" ({low} or more)"),
-        };
-        clause.push_str(&format!(", bandwidth limits from {from} on{range}"));
-    }
-    Some(clause)
-}
-
-fn measurement_clauses(m: &MeasurementRecord) -> Vec<String> {
-    if let Some(ping) = &m.ping {
-        return ping_clauses(ping);
-    }
-    let clause = |(kind, op): (OpKind, &OpRecord)| {
-        let operations = kind.plural();
-        if op.iops.is_unknown() {
-            let (name, time) = (&m.workload.name, format_duration(m.wall_ns));
-            let kind = kind.as_str();
-            return format!("{name}: undecided, no {kind} completed within {time}");
-        }
-        format!(
-            "{}: {operations} at {} ({})",
-            m.workload.name,
-            op.iops.value_text(),
-            op.throughput.value_text()
-        )
-    };
-    m.headline_ops().into_iter().map(clause).collect()
-}
-
-/// `a read takes 131 µs ± 4 µs on average`, with idle times `… right after another`.
-fn ping_clauses(ping: &PingRecord) -> Vec<String> {
-    let clause = |(kind, latency): (&OpKind, &PingLatency)| {
-        let request = match kind {
-            OpKind::Read => "a read",
-            OpKind::Write => "a write",
-            OpKind::Commit => "a durable write",
-            _ => return None,
-        };
-        let (mean, when) = match ping.awake() {
-            Some(point) => (&point.mean, "right after another"),
-            None => (&latency.mean, "on average"),
-        };
-        Some(match mean.n {
-            1 => format!("{request} took {}", format_latency(mean.value as u64)),
-            _ => format!("{request} takes {} {when}", mean.text()),
-        })
-    };
-    // The write alone is a part of the durable one.
-    let commits = ping.latency.contains_key(&OpKind::Commit);
-    let shown = |kind: &OpKind| *kind != OpKind::Write || !commits;
-    let latencies = ping.latency.iter().filter(|(kind, _)| shown(kind));
-    latencies.filter_map(clause).collect()
-}
-
 /// The first of the most severe findings; notes are none.
 fn worst(record: &Record) -> Option<&Finding> {
     let findings = record.findings.iter();
@@ -575,48 +329,11 @@ fn uncapitalised(text: &str) -> String {
     first.unwrap_or_default() + letters.as_str()
 }
 
-fn enumerated(names: &[&str]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [all @ .., last] => format!("{} and {last}", all.join(", ")),
-    }
-}
-
-/// A clause as a sentence.
-pub(crate) fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|first| first.to_uppercase().to_string());
-    first.map_or_else(String::new, |first| format!("{first}{}.", letters.as_str()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture;
     use diskproof_model::record::{Expectation, WorkloadRecord};
-
-    #[test]
-    fn ping_with_idle_times_leads_with_the_disk_that_is_awake() {
-        const MS: u64 = 1_000_000;
-        let samples: Vec<(u64, u64)> = (0..20)
-            .flat_map(|_| [(2_000 * MS, 301 * MS), (0, MS)])
-            .collect();
-        let record = fixture::judge(fixture::ping::ping_run(&samples));
-        let ping = record.measurements[0].ping.as_ref().unwrap();
-        let [clause] = &ping_clauses(ping)[..] else {
-            panic!("one kind")
-        };
-        assert!(
-            clause.starts_with("a read takes 1.00 ms") && clause.ends_with("right after another"),
-            "{clause}"
-        );
-        let paced = PingRecord {
-            after_idle: Vec::new(),
-            ..ping.clone()
-        };
-        assert!(ping_clauses(&paced)[0].ends_with("on average"));
-    }
 
     fn of<'a>(verdict: &'a RunVerdict, name: &str) -> &'a UseGrade {
         verdict

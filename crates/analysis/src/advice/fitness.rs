@@ -1,7 +1,7 @@
 //! Whether a figure may become a setting, and what to say where it may not.
 
 use crate::checked::name_in_check;
-use crate::known::HALF_WIDTH_MAX;
+use crate::estimate::HALF_WIDTH_MAX;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::record::{Advice, Estimate, MeasurementRecord, OpRecord, Record};

@@ -9,8 +9,7 @@
 //! workload therefore ends early only at the level of 0.1 %, which leaves the last look its 5 %
 //! (Haybittle 1971; Peto et al. 1976).
 
-use super::decision::{Campaign, CampaignCell, MeasuredCell, Next};
-use super::order::RandomOrder;
+use super::decision::{Campaign, CampaignCell, MeasuredCell, Next, RandomOrder};
 use crate::estimate::PairedDifference;
 use diskproof_model::campaign::{CampaignDecision, CampaignEnd};
 use diskproof_model::measurement::OpKind;

@@ -3,7 +3,7 @@
 //! long idle time, does not look like an effect of one of them. After each such request another one
 //! follows at once: it shows what an awake disk takes, and makes sure that the disk is awake.
 
-use super::order::RandomOrder;
+use super::decision::RandomOrder;
 
 /// From the exit latency of a processor's deep idle state to the spin-down of a disk with an eager
 /// timer: 1, 2 and 5 of each decade.

@@ -6,7 +6,6 @@ mod compare_live;
 mod decision;
 mod gaps;
 mod latency_search;
-mod order;
 mod sweep;
 
 pub use compare_live::{LiveComparison, LiveSetup};

@@ -6,8 +6,7 @@
 //! or depth. Then the cell that is known worst gets the next slice, until all are known to the
 //! precision or the time is over. Of that time as much is kept as the knees need for three slices.
 
-use super::decision::{Campaign, CampaignCell, MeasuredCell, Next};
-use super::order::RandomOrder;
+use super::decision::{Campaign, CampaignCell, MeasuredCell, Next, RandomOrder};
 use crate::checked::PAGE_BYTES;
 use crate::estimate::student::multiple_95;
 use crate::estimate::{mean, variance};

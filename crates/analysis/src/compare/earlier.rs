@@ -1,11 +1,21 @@
 //! Earlier runs of the same target and plan: they are compared with nothing, but show how much a
-//! figure varies from run to run.
+//! figure varies from run to run, on the sides of a comparison or of a single run.
+//!
+//! Of a single run the interval is the one in which the next run lies: the mean of the logarithms ±
+//! t·s·√(1 + 1/n) (Hahn & Meeker 1991, 4.7). The slices of one run cannot show what changes from
+//! one minute or day to the next. The intervals of its rates are never narrower than this one.
 
 use super::comparable::Measured;
 use super::differences::facts;
-use super::reasons::{self, Compared};
+use super::figures::Figures;
+use super::reasons;
+use super::reasons::Compared;
 use super::sides::{Run, RunGroup, Sides};
-use diskproof_model::record::Record;
+use crate::estimate::mean;
+use crate::estimate::student::multiple_95;
+use diskproof_model::comparison::Figure;
+use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::run_to_run::RunToRun;
 use std::collections::BTreeMap;
 
 /// Groups of runs that differ in nothing that is known: one label, one state of disk and machine.
@@ -74,4 +84,197 @@ pub(super) fn repeats(run: &Record, other: &Record) -> bool {
         && run.plan.workloads == other.plan.workloads
         && run.plan.survey == other.plan.survey
         && run.plan.files == other.plan.files
+}
+
+/// The fewest earlier runs: the interval of two runs is wider than nine standard deviations, that
+/// of three wider than four.
+const EARLIER_RUNS_MIN: usize = 3;
+
+/// Of every measurement of `record`, in their order; `None` where too few of the earlier runs
+/// repeat it.
+pub(crate) fn run_to_run(record: &Record, earlier: &[Record]) -> Vec<Option<RunToRun>> {
+    let named = |record| Run {
+        name: String::new(),
+        record,
+    };
+    let this = named(record);
+    let of_this = facts(record);
+    let alike = earlier
+        .iter()
+        .filter(|one| repeats(record, one) && facts(one) == of_this);
+    let runs: Vec<Run<'_>> = alike.map(named).collect();
+    let of_measurement = |index| {
+        let this = Measured {
+            name: "this run",
+            run: &this,
+            index,
+        };
+        of_workload(this, &runs)
+    };
+    (0..record.measurements.len()).map(of_measurement).collect()
+}
+
+fn of_workload(this: Measured<'_>, runs: &[Run<'_>]) -> Option<RunToRun> {
+    let rates: Vec<f64> = runs
+        .iter()
+        .filter_map(|run| same_workload(this, run))
+        .filter(|other| reasons::repeats(this, *other))
+        .filter_map(rate)
+        .collect();
+    if rates.len() < EARLIER_RUNS_MIN {
+        return None;
+    }
+    let all = rates.iter().copied().chain([rate(this)?]);
+    let logs: Vec<f64> = all.map(f64::ln).collect();
+    let (centre, n) = (mean(&logs), logs.len() as f64);
+    let squares: f64 = logs.iter().map(|log| (log - centre).powi(2)).sum();
+    let deviation = (squares / (n - 1.0)).sqrt();
+    let reach = multiple_95(n - 1.0) * deviation * (1.0 + 1.0 / n).sqrt();
+    let found = RunToRun {
+        earlier_runs: rates.len() as u64,
+        lowest_iops: rates.iter().copied().fold(f64::MAX, f64::min),
+        highest_iops: rates.iter().copied().fold(0.0, f64::max),
+        next_low_iops: (centre - reach).exp(),
+        next_high_iops: (centre + reach).exp(),
+        within_iops: within(this.measurement()),
+    };
+    found.next_high_iops.is_finite().then_some(found)
+}
+
+/// The half-widths of all kinds that count, which vary together.
+fn within(m: &MeasurementRecord) -> Option<f64> {
+    let ops = m.headline_ops();
+    ops.iter().map(|(_, op)| op.iops.half_width_95).sum()
+}
+
+/// Widens the intervals of a row to the variation between runs.
+pub(crate) fn widen(m: &mut MeasurementRecord) {
+    let Some(runs) = m.run_to_run else {
+        return;
+    };
+    let n = runs.earlier_runs + 1;
+    for op in m.ops.values_mut() {
+        for rate in [&mut op.iops, &mut op.throughput] {
+            rate.widen(runs.relative_half_width() * rate.value, n);
+        }
+    }
+}
+
+/// Operations per second of all kinds that count.
+fn rate(of: Measured<'_>) -> Option<f64> {
+    let rate = Figures::of(&[of.measurement()]).rate(None, Figure::Iops)?;
+    Some(rate.estimate.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::fixture::test_rng::TestRng;
+
+    /// Runs of the fixture whose rates are this share of its own.
+    fn earlier(shares: &[f64]) -> Vec<Record> {
+        let run = |(index, share): (usize, &f64)| {
+            let mut record = fixture::record();
+            record.run_id = format!("earlier-{index}");
+            for m in &mut record.measurements {
+                m.ops.values_mut().for_each(|op| op.iops.value *= share);
+            }
+            record
+        };
+        shares.iter().enumerate().map(run).collect()
+    }
+
+    fn random_reads(record: &Record) -> usize {
+        let mut all = record.measurements.iter();
+        all.position(|m| m.workload.name == "random-read-d32")
+            .unwrap()
+    }
+
+    fn of_random_reads(earlier: &[Record]) -> Option<(f64, RunToRun)> {
+        let record = fixture::record();
+        let index = random_reads(&record);
+        let found = run_to_run(&record, earlier)[index]?;
+        let (_, op) = record.measurements[index].headline_ops()[0];
+        Some((op.iops.value, found))
+    }
+
+    /// By hand: logarithms 0, 0, ln 0.8 and ln 1.25 = ∓0.22314 have the mean 0 and the deviation
+    /// 0.22314 √(2/3) = 0.18220; t at three degrees of freedom is 3.18245; 3.18245 × 0.18220 ×
+    /// √(5/4) = 0.64827, and e^0.64827 = 1.91223.
+    #[test]
+    fn interval_of_the_next_run_is_the_one_computed_by_hand() {
+        let (rate, found) = of_random_reads(&earlier(&[0.8, 1.25, 1.0])).unwrap();
+        let close = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-4;
+        assert_eq!(found.earlier_runs, 3);
+        assert!(close(found.lowest_iops, 0.8 * rate) && close(found.highest_iops, 1.25 * rate));
+        assert!(
+            close(found.next_high_iops, 1.91223 * rate)
+                && close(found.next_low_iops, rate / 1.91223),
+            "{found:?} {rate}"
+        );
+    }
+
+    /// Twenty disks whose rate varies from run to run, by 5 % and by 12 %, while the run itself
+    /// shows almost nothing of it. Each run knows the ones before it.
+    #[test]
+    fn next_run_lies_in_the_printed_interval_in_four_of_five_cases() {
+        let mut rng = TestRng(21);
+        for deviation in [0.05, 0.12] {
+            let (mut inside, mut of) = (0, 0);
+            for _ in 0..20 {
+                let rates: Vec<f64> = (0..12).map(|_| (deviation * rng.normal()).exp()).collect();
+                let runs = earlier(&rates);
+                for at in EARLIER_RUNS_MIN..rates.len() - 1 {
+                    let mut record = runs[at].clone();
+                    let varying = run_to_run(&record, &runs[..at]);
+                    let index = random_reads(&record);
+                    let m = &mut record.measurements[index];
+                    m.run_to_run = varying[index];
+                    widen(m);
+                    let own = &m.headline_ops()[0].1.iops;
+                    let next = own.value / rates[at] * rates[at + 1];
+                    inside += usize::from((own.value - next).abs() <= own.half_width_95.unwrap());
+                    of += 1;
+                }
+            }
+            assert!(inside * 100 >= of * 80, "{deviation}: {inside} of {of}");
+        }
+    }
+
+    #[test]
+    fn interval_is_the_wider_one_of_the_run_and_of_the_runs() {
+        let mut m = fixture::record().measurements.swap_remove(0);
+        let (value, own) = {
+            let rate = &m.headline_ops()[0].1.iops;
+            (rate.value, rate.half_width_95.unwrap())
+        };
+        let half_width = |m: &MeasurementRecord| m.headline_ops()[0].1.iops.half_width_95.unwrap();
+        let runs = |reach: f64| RunToRun {
+            earlier_runs: 3,
+            lowest_iops: value,
+            highest_iops: value,
+            next_low_iops: value * (-reach).exp(),
+            next_high_iops: value * reach.exp(),
+            within_iops: None,
+        };
+        m.run_to_run = Some(runs(0.5 * own / value));
+        widen(&mut m);
+        assert_eq!(half_width(&m), own);
+        m.run_to_run = Some(runs(0.4));
+        widen(&mut m);
+        assert!((half_width(&m) / value - 0.4_f64.sinh()).abs() < 1e-9);
+        assert_eq!(m.headline_ops()[0].1.iops.n, 4);
+    }
+
+    #[test]
+    fn other_plans_disks_and_disturbed_runs_do_not_count() {
+        assert_eq!(of_random_reads(&earlier(&[0.8])), None);
+        let mut runs = earlier(&[0.8, 0.9, 1.1]);
+        runs[0].plan.workloads.pop();
+        runs[1].host.kernel.push('x');
+        assert_eq!(of_random_reads(&runs), None);
+        let alike = earlier(&[0.8, 0.9, 1.1]);
+        assert_eq!(of_random_reads(&alike).unwrap().1.earlier_runs, 3);
+    }
 }

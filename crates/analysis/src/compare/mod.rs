@@ -14,12 +14,9 @@
 
 mod blocks;
 mod comparable;
-mod comparable_files;
-mod comparable_survey;
 mod differences;
 mod distribution;
 mod earlier;
-mod error;
 mod figures;
 mod files;
 mod limit;
@@ -27,15 +24,13 @@ mod observed;
 mod ratio;
 mod reasons;
 mod rows;
-mod run_to_run;
 mod sides;
-mod spread;
 mod summary;
 mod survey;
 
-pub use error::CompareError;
+pub(crate) use earlier::{run_to_run, widen as widen_to_runs};
+pub use limit::CompareError;
 pub use limit::{Limit, LimitError};
-pub(crate) use run_to_run::{run_to_run, widen as widen_to_runs};
 pub use sides::{Run, RunGroup};
 
 use comparable::Measured;

@@ -2,30 +2,28 @@
 //! uncertainty. Works on counts per cell of time; does not know workloads, disks or latencies.
 
 mod batches;
-mod even;
 mod fall;
-mod paired;
 mod settle;
-mod settle_slices;
-mod single;
 mod slow;
 mod stats;
 pub(crate) mod student;
 
-pub(crate) use batches::{BATCHES_MIN, widening};
-pub(crate) use even::scatter;
-pub(crate) use paired::PairedDifference;
-pub(crate) use single::{mean_latency, mean_rate};
+pub(crate) use batches::{BATCHES_MIN, mean_latency, mean_rate, widening};
+pub(crate) use fall::scatter;
+pub(crate) use settle::falls_by_chance;
 pub(crate) use stats::{largest_by, mean, smallest_by, variance};
+pub(crate) use student::PairedDifference;
 
 use batches::{BatchMeans, batch_means, burst};
 use diskproof_model::record::Estimate;
 use diskproof_model::series::{Cell, TimeSeries};
-use settle::{begins_off, settle};
-pub(crate) use settle_slices::falls_by_chance;
-use settle_slices::settle_slices;
+use settle::{begins_off, settle, settle_slices};
 use slow::SlowChanges;
 
+/// When a rate counts as known: the widest relative half-width of its 95 % interval. Beyond it two
+/// measurements of the same disk may differ by more than half. What grades a disk, advises a
+/// setting or accuses a disk uses it.
+pub(crate) const HALF_WIDTH_MAX: f64 = 0.25;
 /// The stopping rule wants the settling to be at most one part in this many of what was measured: a
 /// slow ramp is only seen to be over well after its end.
 const SETTLING_PARTS_MIN: usize = 3;
@@ -229,7 +227,7 @@ pub fn may_end(series: &TimeSeries, elapsed_ns: u64, time_ns: Option<u64>, goal:
 
 /// Whether the rate is more even than a medium's, by the cells that are full.
 pub fn is_suspiciously_even(series: &TimeSeries) -> bool {
-    even::is_even(&full_cells(series))
+    fall::is_even(&full_cells(series))
 }
 
 /// The operations of every cell but the last, which may still fill.

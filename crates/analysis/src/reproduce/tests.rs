@@ -4,6 +4,7 @@ use super::*;
 use crate::fixture;
 use diskproof_model::plan::BlockShare;
 use diskproof_model::plan::SyncCall;
+use diskproof_model::record::Record;
 use diskproof_model::stream::Streams;
 use std::process::{Command, Output};
 
@@ -361,4 +362,43 @@ fn fio_does_what_the_line_means() {
             && backward.iter().all(|b| (4..12).contains(b)),
         "{backward:?}"
     );
+}
+
+fn ioping_of(change: impl Fn(&mut fixture::RunParts)) -> String {
+    let mut run = fixture::ping::ping_run(&[(0, 100_000); 10]);
+    run.0.plan.ping.as_mut().unwrap().idle_ns.clear();
+    change(&mut run);
+    let record: Record = fixture::judge(run);
+    record.measurements[0].reproduce.clone()
+}
+
+#[test]
+fn ping_of_a_directory_is_repeated_by_ioping() {
+    let reads = ioping_of(|run| run.0.plan.workloads[0].stop.ops = Some(10));
+    assert_eq!(
+        reads,
+        "ioping -c 10 -i 1000000us -a 1 -s 4096 -S 4294967296 -D /data"
+    );
+}
+
+#[test]
+fn writes_to_a_device_are_marked_and_what_ioping_cannot_do_has_no_line() {
+    let synced = |call| SyncPolicy::Every { writes: 1, call };
+    let writes = ioping_of(|run| {
+        let workload = &mut run.1[0].workload;
+        (workload.streams, workload.sync) = (Streams::with_reads(500), synced(SyncCall::Fdatasync));
+        (run.0.targets[0].kind, run.0.targets[0].path) =
+            (TargetKind::BlockDevice, "/dev/sdz".to_owned());
+    });
+    assert!(
+        writes.contains(" -D -G -WWW /dev/sdz # overwrites"),
+        "{writes}"
+    );
+    let fsync = ioping_of(|run| {
+        let workload = &mut run.1[0].workload;
+        (workload.streams, workload.sync) = (Streams::with_reads(0), synced(SyncCall::Fsync));
+    });
+    assert_eq!(fsync, "");
+    let gaps = ioping_of(|run| run.0.plan.ping.as_mut().unwrap().idle_ns = vec![0, 5]);
+    assert_eq!(gaps, "");
 }

@@ -6,8 +6,8 @@ use super::evidence::{Measured, evidence, real};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
+use crate::estimate::HALF_WIDTH_MAX;
 use crate::estimate::largest_by;
-use crate::known::HALF_WIDTH_MAX;
 use crate::mechanics::is_said_to_rotate;
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::OpKind;

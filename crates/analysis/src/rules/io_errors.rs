@@ -4,7 +4,7 @@ use super::evidence::{evidence, evidence_at, gigabytes, scope};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule, Taint};
-use crate::verdict::sentence;
+use crate::headline::sentence;
 use diskproof_model::errno::{meaning, remedy};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;

@@ -13,8 +13,8 @@ use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
 use crate::estimate::smallest_by;
 use crate::mechanics::{Mechanics, mechanics, reach};
-use crate::second_reading::{SecondReading, second_reading};
 use crate::shape::{Dip, Shape};
+use crate::surface::{SecondReading, second_reading};
 use diskproof_model::finding::Evidence;
 use diskproof_model::record::Record;
 use diskproof_model::units::{format_percent, format_throughput};
@@ -165,7 +165,7 @@ fn evidence(record: &Record, shape: &Shape, dip: &Dip) -> Vec<Evidence> {
 mod tests {
     use super::*;
     use crate::fixture::surveyed::{self, SurveyedDisk, codes};
-    use crate::second_reading::points_to_confirm;
+    use crate::surface::points_to_confirm;
     use diskproof_model::finding::Severity;
 
     fn slow(range: std::ops::Range<f64>, left: f64) -> SurveyedDisk {

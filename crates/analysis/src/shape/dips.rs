@@ -1,8 +1,8 @@
 //! Where a curve dips below what lies on both sides, and which lone points are no dips.
 
-use super::neighbours::{NEIGHBOURS, mean, median};
+use super::parts::stretches;
 use super::parts::{Dip, Reach, ShapePoint};
-use super::stretches::stretches;
+use super::parts::{NEIGHBOURS, mean, median};
 use crate::estimate::largest_by;
 use diskproof_model::surface::CurvePoint;
 use std::ops::Range;

@@ -7,17 +7,15 @@
 //! and nothing may depend on how many points a zone has.
 
 mod dips;
-mod neighbours;
 mod parts;
-mod stretches;
 
-pub(crate) use neighbours::median;
+pub(crate) use parts::median;
 pub(crate) use parts::{Dip, Level, Reach, ShapePoint, Stray};
 
 use dips::{LonePoint, dips, has_waited, lone_dips, lone_points};
 use diskproof_model::surface::CurvePoint;
-use neighbours::{NEIGHBOURS, mean, outside, scatter};
-use stretches::stretches;
+use parts::stretches;
+use parts::{NEIGHBOURS, mean, outside, scatter};
 
 /// Fewer points have no shape.
 const POINTS_MIN: usize = 12;

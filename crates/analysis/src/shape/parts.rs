@@ -1,4 +1,7 @@
-//! What a shape is made of: points, dips, levels, points that stray.
+//! What a shape is made of: points and what their neighbours suggest for them, dips, and the
+//! partition of a curve into stretches of one level.
+
+use std::ops::Range;
 
 /// A point, or a group of them.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -65,4 +68,93 @@ pub(crate) enum Reach {
     Whole,
     /// A part.
     Part,
+}
+
+/// Neighbours on each side of a point. Three make a median that one outlier does not move.
+pub(super) const NEIGHBOURS: usize = 3;
+/// The upper quartile of the distances that `scatter` takes, for normally distributed noise of
+/// standard deviation 1; found by simulation (a test holds it).
+const NORMAL_QUARTILE: f64 = 0.934;
+
+/// How far points lie outside of what their neighbours on the left and on the right suggest. On a
+/// staircase that only falls this is 0, however steep it is; outliers and dips up to a quarter of
+/// the points do not move it.
+pub(super) fn scatter(values: &[f64]) -> f64 {
+    let mut distances: Vec<f64> = outside(values).map(|(_, distance)| distance).collect();
+    distances.sort_by(f64::total_cmp);
+    let quartile = distances.get(distances.len() * 3 / 4);
+    quartile.map_or(0.0, |quartile| quartile / NORMAL_QUARTILE)
+}
+
+/// Each inner point and its distance from the interval between the medians of its neighbours on
+/// both sides.
+pub(super) fn outside(values: &[f64]) -> impl Iterator<Item = (usize, f64)> {
+    let inner = NEIGHBOURS..values.len().saturating_sub(NEIGHBOURS);
+    inner.map(|i| {
+        let left = median(&values[i - NEIGHBOURS..i]);
+        let right = median(&values[i + 1..=i + NEIGHBOURS]);
+        let distance = (values[i] - left.max(right)).max(left.min(right) - values[i]);
+        (i, distance.max(0.0))
+    })
+}
+
+pub(super) fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (n, sum) = values.fold((0, 0.0), |(n, sum), value| (n + 1, sum + value));
+    if n == 0 { 0.0 } else { sum / f64::from(n) }
+}
+
+/// The middle value; the mean of both where there are two.
+pub(crate) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => sorted[n / 2],
+        n => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
+    }
+}
+
+/// Penalty of a further level, in units of scatter² × ln(points): 2 is Schwarz's criterion for a
+/// new mean; half as much again makes noise that is not normal break levels rarely.
+const LEVEL_PENALTY: f64 = 3.0;
+
+/// The partition into stretches of one level that costs least: squared deviations plus a penalty
+/// for each stretch (optimal partitioning; Jackson et al.,
+/// "An algorithm for optimal partitioning of data on an interval", 2005), with the starts that can
+/// no longer win dropped (Killick et al., "Optimal detection of changepoints with a linear
+/// computational cost", 2012).
+pub(super) fn stretches(values: &[f64], scatter: f64) -> Vec<Range<usize>> {
+    let n = values.len();
+    let penalty = LEVEL_PENALTY * scatter * scatter * (n.max(2) as f64).ln();
+    let centre = mean(values.iter().copied());
+    let mut sums = vec![(0.0, 0.0)];
+    for value in values {
+        let (sum, squares) = sums[sums.len() - 1];
+        sums.push((sum + (value - centre), squares + (value - centre).powi(2)));
+    }
+    let cost = |from: usize, to: usize| {
+        let (sum, squares) = (sums[to].0 - sums[from].0, sums[to].1 - sums[from].1);
+        (squares - sum * sum / (to - from) as f64).max(0.0)
+    };
+    let (mut least, mut starts, mut candidates) = (vec![-penalty], vec![0], vec![0usize]);
+    for end in 1..=n {
+        let through = |start: usize| least[start] + cost(start, end);
+        let (start, price) = candidates
+            .iter()
+            .map(|s| (*s, through(*s)))
+            .min_by(|a, b| a.1.total_cmp(&b.1))
+            .unwrap_or((0, f64::INFINITY));
+        candidates.retain(|s| through(*s) <= price + penalty);
+        candidates.push(end);
+        least.push(price + penalty);
+        starts.push(start);
+    }
+    let mut ends = vec![];
+    let mut end = n;
+    while end > 0 {
+        ends.push(starts[end]..end);
+        end = starts[end];
+    }
+    ends.reverse();
+    ends
 }

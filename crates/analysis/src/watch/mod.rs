@@ -2,11 +2,9 @@
 //! /proc and the terminal are elsewhere.
 
 mod capacity;
-mod deltas;
 mod like;
 mod observer;
 mod profile;
-mod seeks;
 mod server;
 
 pub use capacity::{disk_capacity, is_capacity_of};

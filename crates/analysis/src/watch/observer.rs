@@ -1,9 +1,7 @@
 //! All watched devices, step by step: readings and requests in, the shown step and the record out.
 
 use super::capacity::load_share;
-use super::deltas::step;
-use super::profile::{DeviceProfile, TracedCounts};
-use super::seeks::{RequestStreams, estimated_share};
+use super::profile::{DeviceProfile, RequestStreams, TracedCounts, estimated_share, step};
 use diskproof_model::observed::{MeasuredCapacity, ObservedDevice};
 use diskproof_model::watch::{
     BusyProcess, DeviceStep, DiskReading, IssuedRequest, RequestDirection, SeekMethod, SeekShare,

@@ -1,14 +1,18 @@
-//! The load of one device over all steps, added up.
+//! The load of one device: what happened between two readings of the kernel's counters, all steps
+//! added up, and which of its requests are seeks. A traced request is sequential where it continues
+//! one of the latest streams of its device, in either direction. Without tracing, sizes and merges
+//! give an estimate.
 
-use super::seeks::Placement;
 use crate::estimate::{Settling, rate_after};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::{
     MeasuredCapacity, ObservedDevice, ObservedOps, ObservedProcess, ObservedSize,
 };
 use diskproof_model::series::{Cell, TimeSeries};
-use diskproof_model::watch::{DeviceStep, DirectionStep, IssuedRequest, SeekMethod};
-use std::collections::{BTreeMap, HashMap};
+use diskproof_model::watch::{
+    DeviceStep, DirectionCounters, DirectionStep, DiskReading, IssuedRequest, SeekMethod,
+};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// Cells of a series: an hour of seconds; longer ones are thinned.
 const CELLS_MAX: usize = 3600;
@@ -252,5 +256,242 @@ impl DirectionProfile {
             sizes,
             series: self.series.clone(),
         }
+    }
+}
+
+/// Streams of one device that are followed at a time. A random request starts a stream, too, so
+/// that this many random requests in a row end a sequential one.
+const STREAMS_MAX: usize = 128;
+/// Requests up to this size are taken for seeks: pages of databases and filesystems.
+const RANDOM_BYTES: f64 = 16384.0;
+/// Requests from this size on are taken for sequential: read-ahead (128 KiB) merges into them.
+const SEQUENTIAL_BYTES: f64 = 262_144.0;
+
+/// Where a request lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Placement {
+    /// It continues another one.
+    Sequential,
+    /// It lies elsewhere.
+    Random,
+}
+
+/// The streams of one device.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RequestStreams {
+    /// Start and end of the latest request of each stream, in sectors; the latest stream first.
+    streams: VecDeque<(u64, u64)>,
+}
+
+impl RequestStreams {
+    /// Where this request lies; `None` for the first one, which has no predecessor.
+    pub(super) fn place(&mut self, request: &IssuedRequest) -> Option<Placement> {
+        let start = request.sector;
+        let end = start.saturating_add(u64::from(request.sectors));
+        let is_first = self.streams.is_empty();
+        // Two requests of a stream may be sent in reverse order.
+        let mut streams = self.streams.iter();
+        let found = streams.position(|(first, last)| *last == start || *first == end);
+        match found {
+            Some(index) => {
+                self.streams.remove(index);
+            }
+            None => self.streams.truncate(STREAMS_MAX - 1),
+        }
+        self.streams.push_front((start, end));
+        match found {
+            Some(_) => Some(Placement::Sequential),
+            None if is_first => None,
+            None => Some(Placement::Random),
+        }
+    }
+
+    /// Forgets all streams: requests are missing.
+    pub(super) fn forget(&mut self) {
+        self.streams.clear();
+    }
+}
+
+/// The estimated share of seeks among the requests of one direction; zero without requests.
+pub(super) fn estimated_share(step: &DirectionStep) -> f64 {
+    if step.ops == 0 {
+        return 0.0;
+    }
+    let bytes = (step.bytes as f64 / step.ops as f64).max(1.0);
+    let by_size = (SEQUENTIAL_BYTES / bytes).log2() / (SEQUENTIAL_BYTES / RANDOM_BYTES).log2();
+    // A merge joins neighbours, so what was merged was sequential.
+    let alone = step.ops as f64 / (step.ops.saturating_add(step.merges)) as f64;
+    by_size.clamp(0.0, 1.0) * alone
+}
+
+/// Times are 32 bits wide in the kernel, and so is every counter of a 32-bit kernel.
+const WIDTH: u64 = 1 << 32;
+/// A step of a counter that is larger than this is no step: the device was replaced.
+const STEP_MAX: u64 = 1 << 31;
+
+/// The step of a device; `None` where its counters went backwards, because another device took the
+/// name.
+pub(super) fn step(
+    before: &DiskReading,
+    after: &DiskReading,
+    length_ns: u64,
+) -> Option<DeviceStep> {
+    let read = direction(before.read, after.read, length_ns)?;
+    let write = direction(before.write, after.write, length_ns)?;
+    let flush_ops = match (before.flush_ops, after.flush_ops) {
+        (Some(before), Some(after)) => Some(difference(before, after)?),
+        _ => None,
+    };
+    let queued_ms = difference(before.queued_ms, after.queued_ms)?;
+    Some(DeviceStep {
+        name: after.name.clone(),
+        read,
+        write,
+        flush_ops,
+        in_flight: after.in_flight,
+        depth: queued_ms as f64 * 1e6 / length_ns.max(1) as f64,
+        ..DeviceStep::default()
+    })
+}
+
+fn direction(
+    before: DirectionCounters,
+    after: DirectionCounters,
+    length_ns: u64,
+) -> Option<DirectionStep> {
+    let ops = difference(before.ops, after.ops)?;
+    let bytes = difference(before.sectors, after.sectors)?.saturating_mul(SECTOR_BYTES);
+    let ms = difference(before.ms, after.ms)?;
+    let per_second = |amount: u64| amount as f64 * 1e9 / length_ns.max(1) as f64;
+    Some(DirectionStep {
+        ops,
+        merges: difference(before.merges, after.merges)?,
+        bytes,
+        iops: per_second(ops),
+        bytes_per_second: per_second(bytes),
+        latency_ns: (ops > 0).then(|| ms as f64 * 1e6 / ops as f64),
+    })
+}
+
+/// How far a counter went, over the end of its width if need be.
+fn difference(before: u64, after: u64) -> Option<u64> {
+    match after.checked_sub(before) {
+        Some(step) => Some(step),
+        None if before < WIDTH => {
+            let step = after + (WIDTH - before);
+            (step < STEP_MAX).then_some(step)
+        }
+        None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::watch::RequestDirection;
+
+    fn request(sector: u64) -> IssuedRequest {
+        IssuedRequest {
+            device: (7, 0),
+            direction: RequestDirection::Read,
+            sector,
+            sectors: 8,
+            pid: 1,
+            name: "x".to_owned(),
+        }
+    }
+
+    fn random_among(sectors: &[u64]) -> usize {
+        let mut streams = RequestStreams::default();
+        let placed = sectors
+            .iter()
+            .filter_map(|sector| streams.place(&request(*sector)));
+        placed.filter(|placed| *placed == Placement::Random).count()
+    }
+
+    #[test]
+    fn several_streams_at_a_time_are_sequential() {
+        let streams = |count: u64, length: u64| -> Vec<u64> {
+            let step = |at: u64| (0..count).map(move |stream| stream * 1_000_000 + at * 8);
+            (0..length).flat_map(step).collect()
+        };
+        // Each stream but the first begins with a seek.
+        assert_eq!(random_among(&streams(1, 100)), 0);
+        assert_eq!(random_among(&streams(16, 100)), 15);
+        let scattered: Vec<u64> = (0..100).map(|at| at * 7919 * 16).collect();
+        assert_eq!(random_among(&scattered), 99);
+    }
+
+    #[test]
+    fn stream_sent_in_reverse_pairs_or_backward_is_sequential() {
+        let backward: Vec<u64> = (0..50).rev().map(|at| at * 8).collect();
+        assert_eq!(random_among(&backward), 0);
+        let swapped: Vec<u64> = (0..20).flat_map(|at| [at * 16 + 8, at * 16]).collect();
+        assert!(random_among(&swapped) <= 20, "{}", random_among(&swapped));
+    }
+
+    #[test]
+    fn streams_begin_anew_after_a_loss() {
+        let mut streams = RequestStreams::default();
+        streams.place(&request(0));
+        streams.forget();
+        assert_eq!(streams.place(&request(8)), None);
+    }
+
+    #[test]
+    fn estimate_follows_sizes_and_merges() {
+        let share = |ops: u64, bytes: u64, merges: u64| {
+            estimated_share(&DirectionStep {
+                ops,
+                bytes: ops * bytes,
+                merges,
+                ..DirectionStep::default()
+            })
+        };
+        assert_eq!(share(0, 0, 0), 0.0);
+        assert_eq!(share(10, 8192, 0), 1.0);
+        assert_eq!(share(10, 1 << 20, 0), 0.0);
+        assert!((share(10, 65536, 0) - 0.5).abs() < 1e-9);
+        assert!((share(10, 8192, 30) - 0.25).abs() < 1e-9);
+    }
+}
+
+#[cfg(test)]
+mod deltas_tests {
+    use super::*;
+
+    fn reading(ops: u64, sectors: u64, ms: u64) -> DiskReading {
+        DiskReading {
+            name: "sda".to_owned(),
+            read: DirectionCounters {
+                ops,
+                merges: 0,
+                sectors,
+                ms,
+            },
+            queued_ms: ms,
+            ..DiskReading::default()
+        }
+    }
+
+    #[test]
+    fn rates_latency_and_depth_follow_from_two_readings() {
+        let step = step(&reading(100, 0, 50), &reading(300, 3200, 1050), 500_000_000).unwrap();
+        assert_eq!((step.read.ops, step.read.bytes), (200, 3200 * 512));
+        assert!((step.read.iops - 400.0).abs() < 1e-9);
+        assert!((step.read.bytes_per_second - 3_276_800.0).abs() < 1e-6);
+        assert_eq!(step.read.latency_ns, Some(5e6));
+        assert!((step.depth - 2.0).abs() < 1e-9);
+        assert_eq!((step.write.ops, step.write.latency_ns), (0, None));
+    }
+
+    #[test]
+    fn counter_that_wraps_counts_on_and_a_replaced_device_does_not() {
+        assert_eq!(difference(WIDTH - 10, 5), Some(15));
+        assert_eq!(difference(7, 7), Some(0));
+        // A new device of the same name begins at zero.
+        assert_eq!(difference(1_000_000, 3), None);
+        assert_eq!(difference(WIDTH + 1, 3), None);
+        assert!(step(&reading(9, 9, 9), &reading(3, 9, 9), 1).is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! From the counters of a PostgreSQL server to its rates, and to the share of the devices' load
 //! that it explains. Each reading holds the counters of the disks at the same moment.
 
-use super::deltas::step;
+use super::profile::step;
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::server_load::{
     ExplainedLoad, ObservedServer, ServerCounters, ServerIo, ServerStep, ServerWal,

@@ -1,14 +1,20 @@
 //! The matrix of a sweep, from the measurements of its cells: rates with their intervals, the knee
 //! over the depth, the block size at which bandwidth becomes the limit, the cost model and what it
 //! predicts. docs/sweep.md explains them.
-
-mod cost_model;
-mod knee;
+//!
+//! A curve of rates bends at the largest power, which is throughput over response time (Kleinrock,
+//! ICC 1979). By Little's law, power is the square of the rate over what is offered: the depth, or
+//! the block size. A disk that serves `n` requests in parallel has the knee at depth `n`. One whose
+//! requests take their own time and that of their transfer has it at the block size for which the
+//! two are equal.
+//!
+//! What a request costs, in three parameters, is fitted to the mean latencies of the measured
+//! cells. The sum of the squared logarithms of the ratios is least, so that a cell of 100 µs counts
+//! as much as one of a second.
 
 use crate::checked::PAGE_BYTES;
-use crate::estimate::smallest_by;
 use crate::estimate::student::multiple_95;
-use cost_model::{CellLatency, fitted};
+use crate::estimate::{largest_by, smallest_by};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord};
@@ -16,7 +22,6 @@ use diskproof_model::sweep::{
     BandwidthLimit, CellState, CostModel, DepthKnee, SpanRate, SweepCell, SweepMatrix,
     SweepOperation, SweepPlan, SweepRecord, span_name,
 };
-use knee::{KneePoint, knee};
 
 /// A slice of this many turns of the queue is hardly affected by where it begins.
 const TURNS_MIN: f64 = 50.0;
@@ -200,7 +205,7 @@ fn depth_knee(matrix: &SweepMatrix, sweep: &SweepPlan) -> Option<DepthKnee> {
     // The size nearest to a page.
     let distance = |bytes: &u32| (f64::from(*bytes) / f64::from(PAGE_BYTES)).ln().abs();
     let sizes = sweep.block_bytes.iter();
-    let sizes = sizes.filter(|bytes| measured(**bytes).len() >= knee::POINTS_MIN);
+    let sizes = sizes.filter(|bytes| measured(**bytes).len() >= POINTS_MIN);
     let block_bytes = *smallest_by(sizes, |bytes| distance(bytes))?;
     let cells = measured(block_bytes);
     let points = cells.iter().filter_map(|cell| {
@@ -324,6 +329,164 @@ pub fn span_block_bytes(sweep: &SweepPlan) -> Option<u32> {
     page.or(sizes.first()).copied()
 }
 
+/// Fewer points cannot show a knee.
+pub(super) const POINTS_MIN: usize = 3;
+
+/// A point of the curve.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KneePoint<'a> {
+    /// The depth, or the block size.
+    pub at: u32,
+    /// The rate, in operations or bytes.
+    pub rate: &'a Estimate,
+}
+
+impl KneePoint<'_> {
+    /// The logarithm of the power, and the half-width of its interval.
+    fn log_power(&self) -> Option<(f64, f64)> {
+        let power = self.rate.value.powi(2) / f64::from(self.at.max(1));
+        // The logarithm of a square has twice the relative error.
+        let width = 2.0 * self.rate.relative_half_width()?;
+        (power > 0.0).then(|| (power.ln(), width))
+    }
+}
+
+/// A knee among the measured points.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Knee<'a> {
+    /// Where it is.
+    pub at: u32,
+    /// The smallest point that the intervals allow.
+    pub low: u32,
+    /// The largest one; `None` where it may be beyond the last point.
+    pub high: Option<u32>,
+    /// The rate there.
+    pub rate: &'a Estimate,
+}
+
+/// The knee of these points, which ascend; `None` of too few, and where the intervals allow all of
+/// them.
+pub(super) fn knee<'a>(points: &[KneePoint<'a>]) -> Option<Knee<'a>> {
+    let known = points.iter().filter_map(|point| {
+        let (power, width) = point.log_power()?;
+        Some((*point, power, width))
+    });
+    let known: Vec<(KneePoint<'a>, f64, f64)> = known.collect();
+    if known.len() < POINTS_MIN {
+        return None;
+    }
+    let &(best, power, width) = largest_by(&known, |(_, power, _)| *power)?;
+    // Two independent intervals do not differ while they overlap by this much.
+    let is_allowed = |(_, other, other_width): &&(KneePoint<'_>, f64, f64)| {
+        power - other <= width.hypot(*other_width)
+    };
+    let allowed = known.iter().filter(is_allowed);
+    let allowed: Vec<u32> = allowed.map(|(point, ..)| point.at).collect();
+    let (low, high) = (*allowed.first()?, *allowed.last()?);
+    let (first, last) = (known.first()?.0.at, known.last()?.0.at);
+    if (low, high) == (first, last) {
+        return None;
+    }
+    Some(Knee {
+        at: best.at,
+        low,
+        high: (high < last).then_some(high),
+        rate: best.rate,
+    })
+}
+
+/// Three parameters follow from more cells than three, of more than one size and depth.
+const CELLS_MIN: usize = 6;
+/// The search ends when its steps are this small: a thousandth.
+const STEP_MIN: f64 = 0.001;
+/// The first step: a factor of two.
+const STEP_FIRST: f64 = std::f64::consts::LN_2;
+
+/// A fitted rate this many times the highest measured one is none: the latencies of these cells do
+/// not grow with their size, and the best rate would be endless.
+const RATE_TIMES_MAX: f64 = 100.0;
+
+/// A measured cell.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CellLatency {
+    pub block_bytes: u32,
+    pub depth: u32,
+    pub latency_ns: f64,
+}
+
+/// The model of these cells; `None` of too few, or where they do not show what a byte costs.
+pub(super) fn fitted(cells: &[CellLatency]) -> Option<CostModel> {
+    let varies = |of: fn(&CellLatency) -> u32| cells.iter().any(|cell| of(cell) != of(&cells[0]));
+    let is_enough =
+        cells.len() >= CELLS_MIN && varies(|cell| cell.block_bytes) && varies(|cell| cell.depth);
+    if !is_enough {
+        return None;
+    }
+    let first = start(cells);
+    let mut logs = first;
+    let mut least = squares(cells, logs);
+    let mut step = STEP_FIRST;
+    while step > STEP_MIN {
+        let mut is_better = false;
+        for parameter in 0..logs.len() {
+            for change in [step, -step] {
+                let mut tried = logs;
+                tried[parameter] += change;
+                let sum = squares(cells, tried);
+                if sum < least {
+                    (logs, least, is_better) = (tried, sum, true);
+                }
+            }
+        }
+        if !is_better {
+            step /= 2.0;
+        }
+    }
+    if logs[2] - first[2] > RATE_TIMES_MAX.ln() {
+        return None;
+    }
+    let freedom = (cells.len() - logs.len()) as f64;
+    Some(CostModel {
+        model_error: (least / freedom).sqrt(),
+        cells_fitted: cells.len() as u64,
+        ..model(logs)
+    })
+}
+
+/// The logarithms of base, request and rate as a model.
+fn model([base, request, rate]: [f64; 3]) -> CostModel {
+    CostModel {
+        base_ns: base.exp(),
+        request_ns: request.exp(),
+        bytes_per_second: rate.exp(),
+        model_error: 0.0,
+        cells_fitted: 0,
+    }
+}
+
+/// Where the search begins: the shortest latency, the shortest one for each request in flight, the
+/// highest rate.
+fn start(cells: &[CellLatency]) -> [f64; 3] {
+    let least = |of: &dyn Fn(&CellLatency) -> f64| cells.iter().map(of).fold(f64::MAX, f64::min);
+    let per_byte = |cell: &CellLatency| {
+        cell.latency_ns / (f64::from(cell.depth.max(1)) * f64::from(cell.block_bytes.max(1)))
+    };
+    [
+        least(&|cell| cell.latency_ns).ln(),
+        least(&|cell| cell.latency_ns / f64::from(cell.depth.max(1))).ln(),
+        (1e9 / least(&per_byte)).ln(),
+    ]
+}
+
+fn squares(cells: &[CellLatency], logs: [f64; 3]) -> f64 {
+    let model = model(logs);
+    let square = |cell: &CellLatency| {
+        let predicted = model.latency_ns(cell.block_bytes, cell.depth);
+        (predicted / cell.latency_ns).ln().powi(2)
+    };
+    cells.iter().map(square).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -389,5 +552,157 @@ mod tests {
         assert_eq!(limit(&[4, 16, 64, 128, 256, 1024].map(of)).unwrap().0, 128);
         // All of these sizes are beyond it.
         assert_eq!(limit(&[512, 1024, 2048, 4096].map(of)).unwrap().0, 512);
+    }
+}
+
+#[cfg(test)]
+mod knee_tests {
+    use super::*;
+
+    fn rates(values: &[f64], relative: f64) -> Vec<Estimate> {
+        let rate = |value: &f64| Estimate {
+            n: 30,
+            value: *value,
+            half_width_95: Some(value * relative),
+            unit: "1/s".to_owned(),
+        };
+        values.iter().map(rate).collect()
+    }
+
+    fn knee_of(at: &[u32], values: &[f64], relative: f64) -> Option<(u32, u32, Option<u32>)> {
+        let rates = rates(values, relative);
+        let points: Vec<KneePoint<'_>> = at
+            .iter()
+            .zip(&rates)
+            .map(|(at, rate)| KneePoint { at: *at, rate })
+            .collect();
+        knee(&points).map(|knee| (knee.at, knee.low, knee.high))
+    }
+
+    const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+
+    #[test]
+    fn knee_is_the_number_of_requests_that_a_disk_serves_in_parallel() {
+        for parallel in [1, 4, 16] {
+            let rates: Vec<f64> = DEPTHS
+                .iter()
+                .map(|depth| f64::from((*depth).min(parallel)) * 1000.0)
+                .collect();
+            let found = knee_of(&DEPTHS, &rates, 0.02).unwrap();
+            assert_eq!(found, (parallel, parallel, Some(parallel)));
+        }
+    }
+
+    #[test]
+    fn knee_beyond_the_last_depth_is_open_and_rough_rates_have_none() {
+        let rates: Vec<f64> = DEPTHS
+            .iter()
+            .map(|depth| f64::from(*depth) * 1000.0)
+            .collect();
+        assert_eq!(knee_of(&DEPTHS, &rates, 0.02), Some((64, 64, None)));
+        assert_eq!(knee_of(&DEPTHS, &rates, 2.0), None);
+        assert_eq!(knee_of(&DEPTHS[..2], &rates[..2], 0.02), None);
+    }
+
+    /// Powers 1, 2, 2.25, 1.53 in units: 2 and 2.25 differ by 12 % and are known to 20 % each.
+    #[test]
+    fn interval_holds_every_depth_that_may_be_the_knee() {
+        let rates = [1000.0, 2000.0, 3000.0, 3500.0];
+        let found = knee_of(&DEPTHS[..4], &rates, 0.1).unwrap();
+        assert_eq!(found, (4, 2, Some(4)));
+    }
+
+    /// 100 µs and 1 GB/s: a block of 100 kB takes as long as everything else.
+    #[test]
+    fn knee_over_the_block_size_is_where_the_transfer_takes_half() {
+        let sizes = [4u32, 16, 64, 128, 256, 1024].map(|kib| kib << 10);
+        let rates: Vec<f64> = sizes
+            .iter()
+            .map(|bytes| f64::from(*bytes) / (100e-6 + f64::from(*bytes) / 1e9))
+            .collect();
+        let known = knee_of(&sizes, &rates, 0.001).unwrap();
+        assert_eq!(known, (128 << 10, 128 << 10, Some(128 << 10)));
+        // The powers at 64 and 128 KiB differ by 2 %.
+        let rough = knee_of(&sizes, &rates, 0.01).unwrap();
+        assert_eq!(rough, (128 << 10, 64 << 10, Some(128 << 10)));
+    }
+}
+
+#[cfg(test)]
+mod cost_model_tests {
+    use super::*;
+    use crate::fixture::test_rng::TestRng;
+
+    fn cells(truth: &CostModel, noise: f64) -> Vec<CellLatency> {
+        let mut rng = TestRng(3);
+        let mut cells = Vec::new();
+        for kib in [4, 8, 32, 128, 256, 1024, 4096] {
+            for depth in [1, 2, 4, 8, 16, 32, 64] {
+                let block_bytes = kib << 10;
+                cells.push(CellLatency {
+                    block_bytes,
+                    depth,
+                    latency_ns: truth.latency_ns(block_bytes, depth) * (1.0 + noise * rng.normal()),
+                });
+            }
+        }
+        cells
+    }
+
+    fn truth(base_ns: f64, request_ns: f64, bytes_per_second: f64) -> CostModel {
+        CostModel {
+            base_ns,
+            request_ns,
+            bytes_per_second,
+            model_error: 0.0,
+            cells_fitted: 49,
+        }
+    }
+
+    #[test]
+    fn model_finds_the_parameters_of_a_disk() {
+        // An SSD of 32 channels, a rotating disk, a slow network.
+        for truth in [
+            truth(80e3, 2.5e3, 3e9),
+            truth(8e6, 8e6, 150e6),
+            truth(1e6, 300e3, 125e6),
+        ] {
+            let found = fitted(&cells(&truth, 0.0)).unwrap();
+            for (found, truth) in [
+                (found.base_ns, truth.base_ns),
+                (found.request_ns, truth.request_ns),
+                (found.bytes_per_second, truth.bytes_per_second),
+            ] {
+                assert!((found / truth).ln().abs() < 0.05, "{found} of {truth}");
+            }
+            assert!(found.model_error < 0.02, "{}", found.model_error);
+        }
+    }
+
+    #[test]
+    fn error_of_the_model_is_that_of_the_cells() {
+        let found = fitted(&cells(&truth(80e3, 2.5e3, 3e9), 0.1)).unwrap();
+        assert!(
+            (0.07..0.13).contains(&found.model_error),
+            "{}",
+            found.model_error
+        );
+        assert_eq!(found.cells_fitted, 49);
+    }
+
+    #[test]
+    fn too_few_cells_have_no_model() {
+        let all = cells(&truth(80e3, 2.5e3, 3e9), 0.0);
+        assert_eq!(fitted(&all[..5]), None);
+        assert_eq!(fitted(&all[..7]), None, "one size");
+        assert!(fitted(&all[..14]).is_some());
+    }
+
+    #[test]
+    fn latencies_that_do_not_grow_with_the_size_have_no_model() {
+        let mut all = cells(&truth(80e3, 2.5e3, 3e9), 0.0);
+        all.iter_mut()
+            .for_each(|cell| cell.latency_ns = 80e3 * f64::from(cell.depth));
+        assert_eq!(fitted(&all), None);
     }
 }

@@ -1,0 +1,515 @@
+//! The headline of a verdict: the answer of a run in a sentence, or its first figures.
+//! docs/verdict.md explains it.
+
+use diskproof_model::digits::{figure_text, rounded};
+use diskproof_model::files::{FileOperation, FileStep};
+use diskproof_model::layers::{CostMeaning, LayerCost, LayerDifference};
+use diskproof_model::measurement::{OpKind, VerifyResult};
+use diskproof_model::observed::ObservedDevice;
+use diskproof_model::ping::{PingLatency, PingRecord};
+use diskproof_model::record::{ExpectationOutcome, MeasurementRecord, OpRecord, Record};
+use diskproof_model::surface::SeekPattern;
+use diskproof_model::sweep::SweepMatrix;
+use diskproof_model::units::{
+    counted, format_bytes, format_duration, format_latency, format_percent,
+};
+use diskproof_model::verdict::{Grade, UseGrade};
+
+/// The finding on commits that may return before their data is durable.
+pub(crate) const METHOD_IN_DOUBT: &str = "sync-method-differs";
+
+/// Figures in the headline of a run without grades: the table follows.
+const CLAUSES_MAX: usize = 3;
+/// Operations of a sweep in the headline: the answers of all follow.
+const MATRICES_MAX: usize = 2;
+/// Operations on files in the headline: the table of all follows.
+const HEADLINE_OPERATIONS: [FileOperation; 3] = [
+    FileOperation::Create,
+    FileOperation::Read,
+    FileOperation::Delete,
+];
+
+/// Fit, not fit or undecided.
+pub(crate) fn fitness_headline(record: &Record) -> Option<String> {
+    let profile = record.plan.fit_for.as_ref()?;
+    let of = |outcome: ExpectationOutcome| {
+        let judged = record.expectations.iter();
+        let such = judged.filter(move |one| one.outcome() == outcome);
+        such.map(|one| one.expression.as_str()).collect::<Vec<_>>()
+    };
+    let missed = of(ExpectationOutcome::Missed);
+    let undecided = of(ExpectationOutcome::Undecided);
+    Some(match (missed.as_slice(), undecided.as_slice()) {
+        ([], []) if record.expectations.is_empty() => {
+            format!("Undecided for {profile}: nothing was measured.")
+        }
+        ([], []) => format!(
+            "Fit for {profile}: {} met.",
+            match record.expectations.len() {
+                1 => "its limit is".to_owned(),
+                2 => "both limits are".to_owned(),
+                count => format!("all {count} limits are"),
+            }
+        ),
+        ([], open) => format!(
+            "Undecided for {profile}: the intervals do not decide {}.",
+            enumerated(open)
+        ),
+        (missed, _) => format!("Not fit for {profile}: missed {}.", enumerated(missed)),
+    })
+}
+
+/// `Good for scans and commits; limited for look-ups; poor for bulk load.`
+pub(crate) fn graded_headline(grades: &[UseGrade]) -> String {
+    let names = |grade: Option<Grade>| -> Vec<&str> {
+        let such = grades.iter().filter(|of| of.grade == grade);
+        such.map(|of| of.name.as_str()).collect()
+    };
+    let mut clauses = Vec::new();
+    for grade in [Grade::Good, Grade::Limited, Grade::Poor] {
+        let names = names(Some(grade));
+        if !names.is_empty() {
+            clauses.push(format!("{} for {}", grade.as_str(), enumerated(&names)));
+        }
+    }
+    let ungraded = names(None);
+    if !ungraded.is_empty() {
+        clauses.push(format!("not graded: {}", enumerated(&ungraded)));
+    }
+    sentence(&clauses.join("; "))
+}
+
+/// The first figures themselves, where nothing is graded.
+pub(crate) fn plain_headline(record: &Record) -> String {
+    let mut clauses = survey_clauses(record);
+    let matrices = record.sweep.iter().flat_map(|sweep| &sweep.matrices);
+    clauses.extend(matrices.take(MATRICES_MAX).filter_map(matrix_clause));
+    clauses.extend(latency_search_clause(record));
+    clauses.extend(files_clause(record));
+    clauses.extend(layers_clause(record));
+    clauses.extend(observed_clauses(record));
+    if clauses.is_empty() {
+        let in_doubt = |index: usize| {
+            let mut findings = record.findings.iter();
+            findings.any(|finding| finding.code == METHOD_IN_DOUBT && finding.concerns(index))
+        };
+        let measured = record.measurements.iter().enumerate();
+        let trusted = measured.filter(|(index, _)| !in_doubt(*index));
+        let each = trusted.flat_map(|(_, m)| measurement_clauses(m));
+        clauses.extend(each.take(CLAUSES_MAX));
+    }
+    if clauses.is_empty() {
+        "Nothing was measured.".to_owned()
+    } else {
+        sentence(&clauses.join("; "))
+    }
+}
+
+fn survey_clauses(record: &Record) -> Vec<String> {
+    let Some(surface) = &record.surface else {
+        return Vec::new();
+    };
+    let mut clauses = Vec::new();
+    if let Some(rate) = &surface.rate {
+        let verb = match surface.operation {
+            OpKind::Write => "writes",
+            _ => "reads",
+        };
+        let half_width = rate.average.half_width_95;
+        clauses.push(format!(
+            "{verb} {} on average, between {} and {} by position",
+            rate.average.value_text(),
+            figure_text(rate.min, half_width, "B/s"),
+            figure_text(rate.max, half_width, "B/s"),
+        ));
+    }
+    if let Some(seek) = surface.seeks.get(&SeekPattern::Random) {
+        let mean = seek.mean.value_text();
+        clauses.push(format!("a random access takes {mean} on average"));
+    }
+    if let Some(scan) = &surface.scan {
+        let blocks = counted(scan.blocks, "block");
+        clauses.push(match (scan.unreadable_bytes, scan.slow_blocks) {
+            (0, 0) => format!("the scan read {blocks} without an error"),
+            (0, slow) => format!("{slow} of {blocks} read slowly"),
+            (bytes, slow) => format!(
+                "{} could not be read, and {slow} of {blocks} read slowly",
+                format_bytes(bytes)
+            ),
+        });
+    }
+    clauses
+}
+
+/// `12,300 creates/s, 160,000 stats/s and 21,000 deletes/s of files`, of the first order.
+fn files_clause(record: &Record) -> Option<String> {
+    let steps = &record.files.as_ref()?.steps;
+    let order = steps.first()?.step.order;
+    let figure = |operation: FileOperation| {
+        let step = FileStep { operation, order };
+        let known = steps.iter().find(|known| known.step == step)?;
+        let rate = &known.figures.iops;
+        let rate = rounded(rate.value, rate.half_width_95);
+        (known.figures.count > 0).then(|| format!("{rate} {}s/s", operation.as_str()))
+    };
+    let figures: Vec<String> = HEADLINE_OPERATIONS.into_iter().filter_map(figure).collect();
+    let figures: Vec<&str> = figures.iter().map(String::as_str).collect();
+    (!figures.is_empty()).then(|| format!("{} of files", enumerated(&figures)))
+}
+
+/// `observed on sda: 1230 reads/s and 45 writes/s, 83 % of them seeks`, of the busiest devices.
+fn observed_clauses(record: &Record) -> Vec<String> {
+    let devices = record
+        .observed
+        .iter()
+        .flat_map(|observed| &observed.devices);
+    let mut busy: Vec<_> = devices.filter(|device| device.requests() > 0).collect();
+    busy.sort_by(|one, other| other.rate().total_cmp(&one.rate()));
+    if busy.is_empty() && record.observed.is_some() {
+        return vec!["no device had a request".to_owned()];
+    }
+    let clause = |device: &&ObservedDevice| {
+        let rates = device.ops.iter().map(|(kind, op)| {
+            let rate = rounded(op.iops.value, op.iops.half_width_95);
+            format!("{rate} {}s/s", kind.as_str())
+        });
+        let rates: Vec<String> = rates.collect();
+        let rates: Vec<&str> = rates.iter().map(String::as_str).collect();
+        let seeks = format_percent(device.seek_share().unwrap_or(0.0));
+        let (name, rates) = (&device.name, enumerated(&rates));
+        format!("observed on {name}: {rates}, {seeks} of them seeks")
+    };
+    busy.iter().take(CLAUSES_MAX).map(clause).collect()
+}
+
+/// `random read up to 66,400/s and 3070 MB/s, knee at depth 8, bandwidth limits from 128 KiB`
+fn matrix_clause(matrix: &SweepMatrix) -> Option<String> {
+    let iops = matrix.best_iops()?.iops.as_ref()?.value_text();
+    let throughput = matrix.best_throughput()?.throughput.as_ref()?.value_text();
+    let mut clause = format!("{} up to {iops} and {throughput}", matrix.operation.words());
+    if let Some(knee) = &matrix.knee {
+        let (low, high) = (knee.depth_low, knee.depth_high);
+        let depths = match high {
+            Some(high) if high == low => knee.depth.to_string(),
+            Some(high) => format!("{low} to {high}"),
+            None => format!("{low} or more"),
+        };
+        clause.push_str(&format!(", knee at depth {depths}"));
+    }
+    if let Some(limit) = &matrix.bandwidth_limit {
+        let size = |bytes: u32| format_bytes(u64::from(bytes));
+        let (from, low) = (size(limit.block_bytes), size(limit.block_bytes_low));
+        let range = match limit.block_bytes_high {
+            Some(high) if high == limit.block_bytes_low => String::new(),
+            Some(high) => format!(" ({low} to {})", size(high)),
+            None => format!(" ({low} or more)"),
+        };
+        clause.push_str(&format!(", bandwidth limits from {from} on{range}"));
+    }
+    Some(clause)
+}
+
+fn measurement_clauses(m: &MeasurementRecord) -> Vec<String> {
+    if let Some(ping) = &m.ping {
+        return ping_clauses(ping);
+    }
+    let clause = |(kind, op): (OpKind, &OpRecord)| {
+        let operations = kind.plural();
+        if op.iops.is_unknown() {
+            let (name, time) = (&m.workload.name, format_duration(m.wall_ns));
+            let kind = kind.as_str();
+            return format!("{name}: undecided, no {kind} completed within {time}");
+        }
+        format!(
+            "{}: {operations} at {} ({})",
+            m.workload.name,
+            op.iops.value_text(),
+            op.throughput.value_text()
+        )
+    };
+    m.headline_ops().into_iter().map(clause).collect()
+}
+
+/// `a read takes 131 µs ± 4 µs on average`, with idle times `… right after another`.
+fn ping_clauses(ping: &PingRecord) -> Vec<String> {
+    let clause = |(kind, latency): (&OpKind, &PingLatency)| {
+        let request = match kind {
+            OpKind::Read => "a read",
+            OpKind::Write => "a write",
+            OpKind::Commit => "a durable write",
+            _ => return None,
+        };
+        let (mean, when) = match ping.awake() {
+            Some(point) => (&point.mean, "right after another"),
+            None => (&latency.mean, "on average"),
+        };
+        Some(match mean.n {
+            1 => format!("{request} took {}", format_latency(mean.value as u64)),
+            _ => format!("{request} takes {} {when}", mean.text()),
+        })
+    };
+    // The write alone is a part of the durable one.
+    let commits = ping.latency.contains_key(&OpKind::Commit);
+    let shown = |kind: &OpKind| *kind != OpKind::Write || !commits;
+    let latencies = ping.latency.iter().filter(|(kind, _)| shown(kind));
+    latencies.filter_map(clause).collect()
+}
+
+fn enumerated(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+    }
+}
+
+/// A clause as a sentence.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    first.map_or_else(String::new, |first| format!("{first}{}.", letters.as_str()))
+}
+
+/// `the median read of 41.5 µs spends 4 µs (10 %) in loop0 and 39 µs (89 %) in the lowest layer,
+/// vda`, of the first workload.
+fn layers_clause(record: &Record) -> Option<String> {
+    let costs = &record.layers.as_ref()?.costs;
+    let first = costs.first()?;
+    let plan = record.plan.layers.as_ref()?;
+    let of_first = || costs.iter().filter(|cost| cost.workload == first.workload);
+    let whole_ns: f64 = of_first().map(|cost| cost.own_time.difference).sum();
+    let named = |cost: &LayerCost| {
+        let mut layers = plan.layers.iter();
+        let layer = layers.find(|layer| layer.target == Some(cost.target));
+        layer.map_or(String::new(), |layer| layer.name.clone())
+    };
+    let text = |cost: &LayerCost| {
+        let difference = cost.own_time.difference;
+        let percent = share_text(&cost.share);
+        let time = figure_text(difference.abs(), cost.own_time.half_width_95, "ns");
+        match (cost.meaning, difference < 0.0) {
+            (CostMeaning::Lowest, _) => {
+                format!("{time} ({percent}) in the bottom layer, {}", named(cost))
+            }
+            (_, true) => format!("{time} ({percent}) less because of {}", named(cost)),
+            (_, false) => format!("{time} ({percent}) in {}", named(cost)),
+        }
+    };
+    let is_told =
+        |cost: &&LayerCost| matches!(cost.meaning, CostMeaning::Real | CostMeaning::Lowest);
+    let parts: Vec<String> = of_first().filter(is_told).map(text).collect();
+    let half = first.own_time.half_width_95;
+    let whole = figure_text(whole_ns, half.or(Some(whole_ns / 100.0)), "ns");
+    let noise = of_first().filter(|cost| cost.meaning == CostMeaning::Noise);
+    let bounds = noise.filter_map(|cost| cost.own_time.bound());
+    let bound = bounds.fold(0.0, f64::max);
+    let rest = match bound {
+        0.0 => String::new(),
+        // Wider than the whole latency: nothing is known.
+        bound if bound >= whole_ns => "; the cost of the others is unclear".to_owned(),
+        bound => {
+            let bound = figure_text(bound, None, "ns");
+            format!("; no other layer costs more than {bound}")
+        }
+    };
+    let parts = Some(parts.join(" and ")).filter(|parts| !parts.is_empty());
+    parts.map(|parts| format!("the median read of {whole} spends {parts}{rest}"))
+}
+
+/// With as many digits as its interval allows, as in the table.
+fn share_text(share: &LayerDifference) -> String {
+    let half = share.half_width_95.map(|half| half * 100.0);
+    format!("{} %", rounded(share.difference.abs() * 100.0, half))
+}
+
+/// The answer, as a clause.
+fn latency_search_clause(record: &Record) -> Option<String> {
+    let search = record.latency_search.as_ref()?;
+    let latency = format_latency(search.target.latency_ns);
+    let share = match search.target.percent {
+        percent if percent < 100.0 => format!("{percent} % of the requests"),
+        _ => "all requests".to_owned(),
+    };
+    let first_miss = search.first_miss().map(|trial| {
+        let late = trial.late as f64 / trial.requests.max(1) as f64;
+        (trial.depth, format_percent(late))
+    });
+    let Some(found) = search.found() else {
+        return first_miss.map(|(depth, late)| {
+            format!("no depth keeps {share} within {latency}: at depth {depth}, {late} take longer")
+        });
+    };
+    let mut measurements = record.measurements.iter();
+    let m = measurements.find(|m| m.workload.name == found.workload);
+    let rate = m.map(rate_text).unwrap_or_default();
+    let limit = match (first_miss, search.is_settled) {
+        (Some((depth, late)), true) => format!("; at {depth}, {late} take longer"),
+        (None, true) => "; greater depths were not allowed".to_owned(),
+        (Some((depth, late)), false) => {
+            format!("; at {depth}, {late} take longer; the depths in between were not measured")
+        }
+        (None, false) => "; the search ended before greater depths were measured".to_owned(),
+    };
+    Some(format!(
+        "depth {} keeps {share} within {latency}{rate}{limit}",
+        found.depth
+    ))
+}
+
+/// `, at 12,300/s`, of all operations together.
+fn rate_text(m: &MeasurementRecord) -> String {
+    let ops = m.headline_ops();
+    let rates: Vec<String> = ops.iter().map(|(_, op)| op.iops.value_text()).collect();
+    if rates.is_empty() {
+        String::new()
+    } else {
+        format!(", at {}", rates.join(" and "))
+    }
+}
+
+/// The answer; `None` where nothing was verified with `--verify`.
+pub(crate) fn verification_headline(record: &Record) -> Option<String> {
+    let measurements = record.measurements.iter();
+    let verified: Vec<&VerifyResult> = measurements.filter_map(|m| m.verify.as_ref()).collect();
+    let sum = |of: fn(&VerifyResult) -> u64| verified.iter().map(|one| of(one)).sum::<u64>();
+    let wrong = sum(VerifyResult::wrong_blocks);
+    let good = sum(VerifyResult::good_blocks);
+    let (unknown, unchecked) = (sum(|v| v.bad_blocks) - wrong, sum(VerifyResult::unchecked));
+    let judged = counted(wrong + good, "block");
+    let mut text = match (wrong, good, unknown) {
+        (0, 0, 0) => return None,
+        (0, 0, _) => "Nothing was verified".to_owned(),
+        (0, _, _) if unchecked > 0 => format!("{judged} intact so far"),
+        (0, 1, _) => "Verified: the block is intact".to_owned(),
+        (0, _, _) => format!("Verified: all {judged} are intact"),
+        (wrong, _, _) => format!("DAMAGED: {wrong} of {judged} read back wrong"),
+    };
+    if unknown > 0 {
+        let unknown = counted(unknown, "block");
+        text.push_str(&format!(", {unknown} without a signature"));
+    }
+    if unchecked > 0 {
+        text.push_str(&format!(", {} not read back", counted(unchecked, "block")));
+    }
+    Some(text + ".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use diskproof_model::latency_search::LatencySearch;
+    use diskproof_model::latency_target::LatencyTarget;
+    use diskproof_model::measurement::Measurement;
+
+    #[test]
+    fn the_outcome_of_a_verification_comes_first() {
+        let text = |blocks, bad_blocks, unsigned: Option<u64>, written| {
+            let record = fixture::faulty("random-write-d32", |m| {
+                m.verify = Some(VerifyResult {
+                    blocks,
+                    bad_blocks,
+                    unsigned_blocks: unsigned,
+                    blocks_written: written,
+                    ..VerifyResult::default()
+                });
+            });
+            crate::verdict::verdict(&record).headline
+        };
+        for (shown, part) in [
+            (text(1000, 0, None, None), "all 1000 blocks are intact"),
+            (
+                text(1000, 3, None, None),
+                "3 of 1000 blocks read back wrong",
+            ),
+            (
+                text(1000, 900, Some(900), None),
+                "all 100 blocks are intact, 900 blocks without",
+            ),
+            (text(1000, 1000, Some(1000), None), "Nothing was verified"),
+            (text(1000, 0, None, Some(1500)), "500 blocks not read back"),
+        ] {
+            assert!(shown.contains(part), "{shown}");
+        }
+        assert_eq!(verification_headline(&fixture::record()), None);
+    }
+
+    /// The clause on trials at these depths, with so many late ones of 1000.
+    fn told(depth_max: u32, trials: &[(u32, u64)]) -> Option<String> {
+        let (facts, measurements) = fixture::run();
+        let target = LatencyTarget {
+            latency_ns: 1_000_000,
+            percent: 99.0,
+            window_ns: 1,
+        };
+        let of = |depth: u32, late: u64| {
+            let mut measurement = measurements[0].clone();
+            measurement.workload.depth = depth;
+            measurement.workload.name = format!("a-d{depth}");
+            let kind = *measurement.ops.keys().next().unwrap();
+            measurement.ops.retain(|one, _| *one == kind);
+            let op = measurement.ops.get_mut(&kind).unwrap();
+            op.latency.clear();
+            op.latency.record_many(500_000, 1000 - late);
+            op.latency.record_many(2_000_000, late);
+            measurement
+        };
+        let all: Vec<Measurement> = trials
+            .iter()
+            .map(|(depth, late)| of(*depth, *late))
+            .collect();
+        let search = LatencySearch::of(target, &(1..=depth_max).collect::<Vec<u32>>(), &all);
+        let mut record = fixture::judge((facts, measurements.clone()));
+        record.measurements.clear();
+        record.latency_search = Some(search);
+        latency_search_clause(&record)
+    }
+
+    #[test]
+    fn the_clause_says_what_is_known() {
+        let begin = "depth 2 keeps 99 % of the requests within 1.00 ms";
+        for (depth_max, trials, end) in [
+            (8, &[(1, 0), (2, 5), (3, 50)][..], "; at 3, 5 % take longer"),
+            (2, &[(1, 0), (2, 5)], "; greater depths were not allowed"),
+            (
+                8,
+                &[(1, 0), (2, 5)],
+                "; the search ended before greater depths were measured",
+            ),
+            (
+                8,
+                &[(1, 0), (2, 5), (8, 50)],
+                "; at 8, 5 % take longer; the depths in between were not measured",
+            ),
+        ] {
+            assert_eq!(told(depth_max, trials), Some(format!("{begin}{end}")));
+        }
+        assert_eq!(
+            told(8, &[(1, 500)]).unwrap(),
+            "no depth keeps 99 % of the requests within 1.00 ms: at depth 1, 50 % take longer"
+        );
+        assert_eq!(told(8, &[]), None);
+    }
+
+    #[test]
+    fn ping_with_idle_times_leads_with_the_disk_that_is_awake() {
+        const MS: u64 = 1_000_000;
+        let samples: Vec<(u64, u64)> = (0..20)
+            .flat_map(|_| [(2_000 * MS, 301 * MS), (0, MS)])
+            .collect();
+        let record = fixture::judge(fixture::ping::ping_run(&samples));
+        let ping = record.measurements[0].ping.as_ref().unwrap();
+        let [clause] = &ping_clauses(ping)[..] else {
+            panic!("one kind")
+        };
+        assert!(
+            clause.starts_with("a read takes 1.00 ms") && clause.ends_with("right after another"),
+            "{clause}"
+        );
+        let paced = PingRecord {
+            after_idle: Vec::new(),
+            ..ping.clone()
+        };
+        assert!(ping_clauses(&paced)[0].ends_with("on average"));
+    }
+}
