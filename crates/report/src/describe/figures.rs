@@ -1,13 +1,13 @@
-//! The table of workloads: every figure with its interval, its conditions and the remarks on it.
+//! The table of workloads: every figure with its interval, its conditions and the remarks on it. Of
+//! a search by latency, the table of depths.
 
 use super::remarks::{self, RemarkKind};
 use crate::labels;
 use crate::text::list;
-use diskproof_model::block::Place::{Always, Drawn, Page, Roomy};
-use diskproof_model::block::{
-    Align, Block, Cell, Column, Group, Mark, Place, Row, Table, Titles, Tone,
-};
+use diskproof_model::block::Place::{self, Always, Drawn, Page, Roomy};
+use diskproof_model::block::{Align, Block, Cell, Column, Group, Mark, Row, Table, Titles, Tone};
 use diskproof_model::finding::Severity;
+use diskproof_model::latency_search::{DepthTrial, LatencySearch};
 use diskproof_model::limited_by::{LimitedBy, RateLimit};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{OFF_SUFFIX, SyncPolicy};
@@ -15,7 +15,7 @@ use diskproof_model::record::{
     Estimate, LatencySummary, MeasurementRecord, OpRecord, Record, WorkloadRecord,
 };
 use diskproof_model::target::WriteCache;
-use diskproof_model::units::{counted, format_percent};
+use diskproof_model::units::{counted, format_latency, format_percent};
 
 /// Methods whose rates are known no better than this cannot be compared.
 const NOISY_WIDTH: f64 = 0.4;
@@ -362,4 +362,38 @@ pub(crate) fn limited_by_text(limited: &LimitedBy) -> String {
         RateLimit::Unknown => format!("limit unknown: {}", limited.why),
         known => format!("limited by {}: {}", known.as_str(), limited.why),
     }
+}
+
+/// A row for each depth that was measured, under its heading.
+pub(crate) fn depth_trials(record: &Record, search: &LatencySearch) -> Vec<Block> {
+    let rows = search.trials.iter().map(|trial| depth_row(record, trial));
+    let (percent, depth_max) = (search.target.percent, search.depth_max);
+    let limit = format_latency(search.target.latency_ns);
+    let names = ["depth", "rate", "requests", "late", "latency"];
+    vec![
+        Block::Heading(format!(
+            "latency target: {percent} % within {limit}, up to depth {depth_max}"
+        )),
+        Block::table("Depths that were tried", names, rows.collect()),
+    ]
+}
+
+fn depth_row(record: &Record, trial: &DepthTrial) -> Vec<String> {
+    let mut measurements = record.measurements.iter();
+    let own = measurements.find(|m| m.workload.name == trial.workload);
+    let rates = own.map(|m| m.headline_ops()).unwrap_or_default();
+    let rates: Vec<String> = rates.iter().map(|(_, op)| op.iops.value_text()).collect();
+    let share = trial.late as f64 / trial.requests.max(1) as f64;
+    let late = match trial.late {
+        0 => "0".to_owned(),
+        late => format!("{late} ({})", format_percent(share)),
+    };
+    let outcome = if trial.holds { "kept" } else { "missed" };
+    vec![
+        trial.depth.to_string(),
+        rates.join(" + "),
+        trial.requests.to_string(),
+        late,
+        outcome.to_owned(),
+    ]
 }

@@ -1,6 +1,6 @@
 //! An observed load in words, for every page, and how closely a run matched one.
 
-use super::run::start_text;
+use super::run::{run_id, start_text};
 use super::server;
 use crate::labels;
 use crate::text::{glue, joined};
@@ -21,20 +21,9 @@ use diskproof_model::watch::SeekMethod;
 const SIZES_MAX: usize = 4;
 /// Threads that are named.
 const PROCESSES_MAX: usize = 3;
-/// Digits of a shortened run id.
-const SHORT_ID: usize = 8;
 
 /// Columns of the table.
-const COLUMNS: [&str; 8] = [
-    "device",
-    "",
-    "requests/s",
-    "± 95 %",
-    "throughput",
-    "mean",
-    "mean size",
-    "seeks",
-];
+const COLUMNS: &str = "device |  | requests/s | ± 95 % | throughput | mean | mean size | seeks";
 
 /// A row per device and direction, and what the devices and a server did.
 pub(crate) fn blocks(observed: &ObservedRecord) -> Vec<Block> {
@@ -45,7 +34,7 @@ pub(crate) fn blocks(observed: &ObservedRecord) -> Vec<Block> {
     let mut blocks = vec![if rows.is_empty() {
         Block::text(Tone::Plain, "no requests")
     } else {
-        Block::table("Observed load", COLUMNS, rows)
+        Block::table("Observed load", COLUMNS.split(" | "), rows)
     }];
     blocks.extend(Block::facts(facts(observed)));
     blocks.extend(observed.server.iter().flat_map(server::blocks));
@@ -87,13 +76,9 @@ pub(crate) fn capacity_text(capacity: &MeasuredCapacity) -> String {
         "100 % is {}, from {} {} on {}",
         joined(reads.into_iter().chain(writes), " and ").unwrap_or_default(),
         capacity.verb,
-        short_id(&capacity.run_id),
+        run_id(&capacity.run_id),
         glue(&start_text(&capacity.started)),
     )
-}
-
-fn short_id(run_id: &str) -> &str {
-    run_id.get(..SHORT_ID).unwrap_or(run_id)
 }
 
 /// Label and text of each fact below the table.
@@ -200,7 +185,7 @@ pub(crate) fn likeness(record: &Record) -> Vec<Block> {
         both("mean size", &bytes, like.block_mean_bytes, share(run.bytes)),
         both("in flight", &depth, like.queue_depth, run.depth),
     ];
-    let (device, run) = (&like.device, short_id(&like.run_id));
+    let (device, run) = (&like.device, run_id(&like.run_id));
     vec![
         Block::Heading(format!("compared with the load of {device} in run {run}")),
         Block::table("Likeness", ["", "observed", "this run"], rows),

@@ -1,10 +1,9 @@
 //! A plan: the workloads of a run, its longest time, the bytes that it may write.
 
 use super::files::{files_text, planned_caches};
-use super::inserts::plan_text;
+use super::inserts::{plan_text, trial_plan_text};
 use super::layers::{planned_text, unread};
 use super::run::{request_text, skipped_facts};
-use super::trials;
 use crate::labels;
 use crate::text::{clean, glue, joined, list, wrap};
 use diskproof_model::block::{Align, Block, Column, Row, Table, Tone};
@@ -38,7 +37,7 @@ pub(crate) fn blocks(plan: &Plan, identities: &[TargetIdentity]) -> Vec<Block> {
     facts.extend(plan.survey.iter().map(|of| ("survey", survey_text(of))));
     if let Some(postgres) = &plan.postgres {
         facts.push(("server", plan_text(postgres)));
-        let trial = postgres.trial.as_ref().map(trials::plan_text);
+        let trial = postgres.trial.as_ref().map(trial_plan_text);
         facts.extend(trial.map(|text| ("server", text)));
     }
     if let Some(files) = &plan.files {

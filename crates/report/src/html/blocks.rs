@@ -105,31 +105,6 @@ fn rows(table: &Table) -> Markup {
     }
 }
 
-/// A table as tiles, one for each group. A row has a name, a figure, and how well it is known.
-pub(super) fn tiles(table: &Table) -> Markup {
-    let anchored = |row: &Row| row.group.iter().any(|group| group.anchor.is_some());
-    let is_linked = table.rows.iter().any(anchored);
-    let groups = table.rows.chunk_by(|_, next| next.group.is_none());
-    html! {
-        dl.tiles.workloads[is_linked] { @for rows in groups { div {
-            @if let Some(Group { title, anchor, .. }) = &rows[0].group {
-                dt {
-                    @match anchor {
-                        Some(anchor) => a href={"#" (anchor)} { (shown(title)) },
-                        None => (shown(title)),
-                    }
-                }
-            }
-            @for row in rows { dd {
-                @let [name, figure, interval] = [0, 1, 2].map(|index| &row.cells[index].text);
-                @if !figure.is_empty() { strong { (figure) } }
-                @if !name.is_empty() { " " span { (name) } }
-                @if !interval.is_empty() { " " span.half { (interval) } }
-            } }
-        } } }
-    }
-}
-
 fn heading(table: &Table, index: usize, column: &Column) -> Markup {
     let is_number = column.align == Align::Right;
     // Percentiles keep their small letter.

@@ -2,8 +2,7 @@
 
 use super::blocks::blocks;
 use super::elements::{section, shown, wide_table};
-use crate::describe::identity::{host, sections};
-use crate::describe::target::{layers_text, tested_text};
+use crate::describe::target::{host, layers_text, sections, tested_text};
 use diskproof_model::block::Block;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::record::Record;

@@ -71,7 +71,7 @@ fn page(record: &Record, keeps_data: bool) -> io::Result<String> {
         ("method", "Method"),
         ("data", "Data"),
     ]);
-    let described = describe::page::sections(record);
+    let described = describe::sections(record);
     let part = |id, heading: &str| part(record, &described, id, heading);
     let body = html! {
         (overview::overview(record, hero))
