@@ -126,7 +126,7 @@ impl<'r> Figures<'r> {
         let all = record.measurements.iter().enumerate();
         let own = all.filter(|(_, m)| m.target == target && is_listed(m));
         let (mut measurements, mut rows) = (Vec::new(), Vec::new());
-        let unit = LatencyUnit::of(record);
+        let unit = latency_unit(record);
         for (index, m) in own {
             measurements.push(m);
             let mut group = Some(group(record, index, m));
@@ -175,7 +175,7 @@ impl<'r> Figures<'r> {
         let mut blocks = vec![Block::Table(self.table.clone())];
         blocks.extend(remarks::notes(&self.measurements, |_| true));
         let all = common_conditions(&self.measurements).map(|all| format!("All {all}. "));
-        let (all, unit) = (all.unwrap_or_default(), self.unit.name());
+        let (all, unit) = (all.unwrap_or_default(), self.unit.0);
         let legend = format!("{all}Latencies in {unit}. {}", legend(&self.measurements));
         blocks.push(Block::text(Tone::Dim, legend));
         blocks
@@ -258,7 +258,8 @@ fn figure_cells(
         latency.p99_99,
         any(latency.max),
     ];
-    cells.extend(times.map(|ns| Cell::from(unit.text(ns))));
+    let text = |ns: u64| labels::three_digits(ns as f64 / unit.1);
+    cells.extend(times.map(|ns| Cell::from(labels::or_unknown(ns.map(text)))));
     cells
 }
 
@@ -270,42 +271,21 @@ pub(crate) fn shared_conditions(record: &Record) -> Option<String> {
     let rows = record.measurements.iter().filter(|m| m.ping.is_none());
     let rows: Vec<&MeasurementRecord> = rows.collect();
     let shared = common_conditions(&rows).map(|shared| format!("{shared} · "));
-    let (shared, unit) = (shared.unwrap_or_default(), LatencyUnit::of(record).name());
+    let (shared, unit) = (shared.unwrap_or_default(), latency_unit(record).0);
     (!rows.is_empty())
         .then(|| format!("{shared}latencies in {unit} · ±: half of the 95 % interval"))
 }
 
-/// The unit of all latencies of a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LatencyUnit {
-    Microseconds,
-    Milliseconds,
-}
+/// The unit of all latencies of a page, and its nanoseconds.
+type LatencyUnit = (&'static str, f64);
 
-impl LatencyUnit {
-    fn of(record: &Record) -> Self {
-        let rows = record.measurements.iter().filter(|m| m.ping.is_none());
-        let ops = rows.flat_map(shown_ops);
-        let longest = ops.filter_map(|(_, op)| shown_latency(op).p50).max();
-        match longest {
-            Some(ns) if ns < MICROSECONDS_BELOW_NS => Self::Microseconds,
-            _ => Self::Milliseconds,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Microseconds => "µs",
-            Self::Milliseconds => "ms",
-        }
-    }
-
-    fn text(self, ns: Option<u64>) -> String {
-        let scale = match self {
-            Self::Microseconds => 1e3,
-            Self::Milliseconds => 1e6,
-        };
-        labels::or_unknown(ns.map(|ns| labels::three_digits(ns as f64 / scale)))
+fn latency_unit(record: &Record) -> LatencyUnit {
+    let rows = record.measurements.iter().filter(|m| m.ping.is_none());
+    let ops = rows.flat_map(shown_ops);
+    let longest = ops.filter_map(|(_, op)| shown_latency(op).p50).max();
+    match longest {
+        Some(ns) if ns < MICROSECONDS_BELOW_NS => ("µs", 1e3),
+        _ => ("ms", 1e6),
     }
 }
 
