@@ -1,7 +1,6 @@
 //! Every error of a history, with the file and the remedy. The only place that interprets SQLite's
 //! result codes, above all which of them mean damage.
 
-use crate::filesystem::folder_of;
 use diskproof_model::units::format_bytes;
 use rusqlite::{ErrorCode, ffi};
 use rustix::process::{Resource, getrlimit};
@@ -253,6 +252,13 @@ fn limit_met(error: &rusqlite::Error) -> Option<u64> {
     ];
     let code = error.sqlite_error().map(|error| error.extended_code);
     size_limit().filter(|_| code.is_some_and(|code| WRITES.contains(&code)))
+}
+
+/// The folder of a file, as the kernel takes it.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    let parent = path.parent();
+    let named = parent.filter(|parent| !parent.as_os_str().is_empty());
+    named.unwrap_or(Path::new("."))
 }
 
 /// Whether the filesystem of this file is full; false when unknown.

@@ -7,10 +7,7 @@
 //! make is never changed.
 #![forbid(unsafe_code)]
 
-mod add;
-mod damage;
 mod error;
-mod filesystem;
 mod lock;
 mod migrations;
 mod ours;
@@ -19,12 +16,10 @@ mod query;
 mod save;
 mod store;
 
-pub use add::{NewRun, SaveOutcome};
-pub use damage::MovedHistory;
 pub use error::HistoryError;
 pub use migrations::SCHEMA_VERSION;
 pub use ours::refuse_foreign;
 pub use place::{Folders, HistoryPlace};
 pub use query::{Filter, Listing, StoredRun};
-pub use save::{SaveReport, save};
+pub use save::{MovedHistory, NewRun, SaveOutcome, SaveReport, save};
 pub use store::History;

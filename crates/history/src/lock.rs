@@ -21,13 +21,6 @@ const MARK_WAIT: Duration = Duration::from_secs(1);
 /// Content of a lock file.
 const MARK: &[u8] = b"diskproof history\n";
 
-/// Whether other processes may hold the lock at the same time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LockMode {
-    Shared,
-    Exclusive,
-}
-
 /// Held until dropped.
 #[derive(Debug)]
 pub(crate) struct PlaceLock {
@@ -41,24 +34,23 @@ pub(crate) struct PlaceLock {
 impl PlaceLock {
     /// Waits until no other process holds the lock alone.
     pub(crate) fn shared(history: &Path) -> Result<Self, HistoryError> {
-        Self::take(history, LockMode::Shared)
+        Self::take(history, File::try_lock_shared)
     }
 
     /// Waits until no other process holds the lock.
     pub(crate) fn exclusive(history: &Path) -> Result<Self, HistoryError> {
-        Self::take(history, LockMode::Exclusive)
+        Self::take(history, File::try_lock)
     }
 
-    fn take(history: &Path, mode: LockMode) -> Result<Self, HistoryError> {
+    fn take(
+        history: &Path,
+        try_lock: fn(&File) -> Result<(), TryLockError>,
+    ) -> Result<Self, HistoryError> {
         let failed = |error: io::Error| HistoryError::kernel(history, error);
         let started = Instant::now();
         loop {
             let lock = Self::open(history)?;
-            let attempt = match mode {
-                LockMode::Shared => lock.file.try_lock_shared(),
-                LockMode::Exclusive => lock.file.try_lock(),
-            };
-            match attempt {
+            match try_lock(&lock.file) {
                 // Another process may have removed the lock file before this lock was taken.
                 Ok(()) if lock.is_current().map_err(failed)? => return Ok(lock),
                 Ok(()) | Err(TryLockError::WouldBlock) => {}

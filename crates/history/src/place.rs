@@ -1,8 +1,7 @@
 //! Where a history lies: its path with symlinks resolved, its files, and its folders, which are
 //! readable by their owner only because records name machines and disks.
 
-use crate::error::HistoryError;
-use crate::filesystem::folder_of;
+use crate::error::{HistoryError, folder_of};
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
 use std::fs::{DirBuilder, File, Metadata};

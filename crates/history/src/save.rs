@@ -1,11 +1,20 @@
-//! Saves a run: makes the file if there is none, and replaces a damaged one. When [`save`] returns,
-//! the run survives a power cut.
+//! Saves a run, in one piece: makes the file if there is none, and moves a damaged one out of the
+//! way, which is never deleted. When [`save`] returns, the run survives a power cut.
 
-use crate::add::{NewRun, SaveOutcome};
-use crate::damage::{MovedHistory, move_damaged};
 use crate::error::HistoryError;
-use crate::place::HistoryPlace;
-use crate::store::History;
+use crate::lock::PlaceLock;
+use crate::ours::{SQLITE_SUFFIXES, check};
+use crate::place::{HistoryPlace, exists, with_suffix};
+use crate::store::{History, first_fault};
+use diskproof_model::document::DocumentError;
+use diskproof_model::limits::DOCUMENT_BYTES_MAX;
+use diskproof_model::record::Record;
+use diskproof_model::saved::SavedRun;
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use rusqlite::{Connection, OpenFlags, ToSql, params};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 
 /// What saving a run did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,4 +44,165 @@ pub fn save(place: &HistoryPlace, run: &NewRun<'_>) -> Result<SaveReport, Histor
         other => (other?, None),
     };
     Ok(SaveReport { outcome, moved })
+}
+
+/// A run to be saved.
+#[derive(Debug, Clone, Copy)]
+pub struct NewRun<'a> {
+    /// The record.
+    pub record: &'a Record,
+    /// The printed result, ANSI text; `None` for an imported record.
+    pub page: Option<&'a str>,
+    /// The user's name for the run.
+    pub label: Option<&'a str>,
+}
+
+/// Whether a run is new in the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SaveOutcome {
+    /// The run was added.
+    Added,
+    /// A run with this id was already there and is unchanged.
+    Known,
+}
+
+impl History {
+    /// Adds one run. Packing takes milliseconds and happens before the lock is taken.
+    fn add(&mut self, new: &NewRun<'_>) -> Result<SaveOutcome, HistoryError> {
+        let unusable = |what: String| HistoryError::Record {
+            run_id: new.record.run_id.clone(),
+            what,
+        };
+        let run = SavedRun::of(new.record, new.label);
+        let started: jiff::Timestamp = run.started.parse().map_err(|error| {
+            let start = &run.started;
+            unusable(format!("its start '{start}' is not a time: {error}"))
+        })?;
+        let json = serde_json::to_vec(new.record).map_err(|error| unusable(error.to_string()))?;
+        if json.len() > DOCUMENT_BYTES_MAX {
+            return Err(unusable(DocumentError::TooLarge.to_string()));
+        }
+        let packed = |bytes: &[u8]| deflate(bytes).map_err(|error| unusable(error.to_string()));
+        let summary = serde_json::to_string(&run).map_err(|error| unusable(error.to_string()))?;
+        let record = packed(&json)?;
+        let page = new.page.map(|page| packed(page.as_bytes())).transpose()?;
+        self.change(|transaction| {
+            let row = params![
+                run.run_id,
+                started.as_second(),
+                run.verb,
+                run.host,
+                new.label,
+                run.note,
+                run.partial,
+                run.method,
+                summary,
+                record,
+                page
+            ];
+            insert(transaction, &run, row)
+        })
+    }
+}
+
+/// Inserts the row of a run, then those of its targets and disks.
+fn insert(
+    transaction: &Connection,
+    run: &SavedRun,
+    row: &[&dyn ToSql],
+) -> rusqlite::Result<SaveOutcome> {
+    let added = transaction.execute(
+        "INSERT INTO runs (run_id, started, verb, host, label, note, partial, method, summary, \
+         record, page)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (run_id) DO NOTHING",
+        row,
+    )?;
+    if added == 0 {
+        return Ok(SaveOutcome::Known);
+    }
+    let seq = transaction.last_insert_rowid();
+    for path in &run.targets {
+        let insert = "INSERT INTO run_targets (run, path) VALUES (?1, ?2)";
+        transaction.execute(insert, params![seq, path])?;
+    }
+    for disk in &run.disks {
+        let row = params![seq, disk.name, disk.model, disk.serial];
+        let insert = "INSERT INTO run_disks (run, name, model, serial) VALUES (?1, ?2, ?3, ?4)";
+        transaction.execute(insert, row)?;
+    }
+    Ok(SaveOutcome::Added)
+}
+
+fn deflate(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes)?;
+    encoder.finish()
+}
+
+/// The files of a history, by what their names add to its own; the history itself comes last.
+fn suffixes() -> impl Iterator<Item = &'static str> {
+    SQLITE_SUFFIXES.into_iter().chain([""])
+}
+
+/// A damaged history that was moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MovedHistory {
+    /// Where it is now; its log and its shared memory lie next to it.
+    pub path: PathBuf,
+    /// What is wrong with it, in SQLite's words.
+    pub what: String,
+}
+
+/// Moves the file if it really is damaged. `None` when it is not, because another process was
+/// faster.
+fn move_damaged(path: &Path) -> Result<Option<MovedHistory>, HistoryError> {
+    let _lock = PlaceLock::exclusive(path)?;
+    if !exists(path)? {
+        return Ok(None);
+    }
+    let Some(what) = damage(path)? else {
+        return Ok(None);
+    };
+    check(path)?;
+    let moved = free_name(path);
+    // The file goes last: until then its log still belongs to it, should the program end here.
+    for suffix in suffixes() {
+        match std::fs::rename(with_suffix(path, suffix), with_suffix(&moved, suffix)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(HistoryError::kernel(path, error));
+            }
+            _ => {}
+        }
+    }
+    Ok(Some(MovedHistory { path: moved, what }))
+}
+
+/// `X.corrupt-TIME`, with a number where one of its files exists.
+fn free_name(path: &Path) -> PathBuf {
+    let stamp = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+    let mut name = with_suffix(path, &format!(".corrupt-{stamp}"));
+    let mut number = 0;
+    let is_taken = |name: &Path| {
+        let mut files = suffixes().map(|suffix| with_suffix(name, suffix));
+        files.any(|file| file.symlink_metadata().is_ok())
+    };
+    while is_taken(&name) {
+        number += 1;
+        name = with_suffix(path, &format!(".corrupt-{stamp}.{number}"));
+    }
+    name
+}
+
+/// What is wrong with the file, by a separate read-only connection; an error when the file cannot
+/// be checked now.
+fn damage(path: &Path) -> Result<Option<String>, HistoryError> {
+    let look = || {
+        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        // Unlike quick_check, this one also compares tables with their indexes.
+        first_fault(&connection, "integrity_check")
+    };
+    match look().map_err(|error| HistoryError::sqlite(path, &error)) {
+        Err(HistoryError::Damaged { what, .. }) => Ok(Some(what)),
+        other => other,
+    }
 }

@@ -1,9 +1,7 @@
 //! An open history: the connection, the lock that keeps the file in place, and changes to saved
 //! runs.
 
-use crate::damage::first_fault;
 use crate::error::{HistoryError, is_full};
-use crate::filesystem::{JournalMode, journal_for};
 use crate::lock::{LOCK_WAIT, PlaceLock, make_file};
 use crate::migrations::migrate;
 use crate::ours::Checked;
@@ -20,6 +18,26 @@ const WRITABLE: OpenFlags =
 
 /// Runs deleted in one transaction.
 const DELETED_AT_ONCE: usize = 16;
+
+/// `f_type` of statfs(2) where shared memory and locks are those of one machine; values from
+/// linux/magic.h, ZFS from OpenZFS, bcachefs and exFAT from their sources. Everything else (NFS,
+/// SMB, 9p, FUSE, Ceph, future ones) counts as shared between machines.
+const LOCAL: [u64; 14] = [
+    0xef53,      // ext2, ext3, ext4
+    0x5846_5342, // XFS
+    0x9123_683e, // btrfs
+    0xf2f5_2010, // F2FS
+    0x0102_1994, // tmpfs
+    0x8584_58f6, // ramfs
+    0x794c_7630, // overlayfs
+    0x2fc1_2fc1, // ZFS
+    0xca45_1a4e, // bcachefs
+    0x3153_464a, // JFS
+    0x5265_4973, // ReiserFS
+    0x3434,      // NILFS
+    0x4d44,      // FAT
+    0x2011_bab0, // exFAT
+];
 
 /// An open history.
 #[derive(Debug)]
@@ -44,12 +62,7 @@ impl History {
             Err(HistoryError::Unreachable { .. }) => None,
             other => Some(other?),
         };
-        let sharing = if is_full(&path) {
-            Sharing::Alone
-        } else {
-            Sharing::Shared
-        };
-        let connection = match connect(&path, sharing) {
+        let connection = match connect(&path, is_full(&path)) {
             Err(HistoryError::Unreachable { .. }) if !has_log(&path) => connect_frozen(&path),
             other => other,
         };
@@ -84,7 +97,7 @@ impl History {
             }
         };
         Ok(Self {
-            connection: connect(path, Sharing::Shared)?,
+            connection: connect(path, false)?,
             path: path.to_owned(),
             _lock: Some(lock),
             _checked: checked,
@@ -148,32 +161,23 @@ impl History {
     }
 }
 
-/// Whether other processes may use the file while this connection is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sharing {
-    /// They may.
-    Shared,
-    /// They may not. SQLite then needs no shared memory for a log, for which a full disk has no
-    /// space.
-    Alone,
-}
-
-/// Opens and migrates the database.
-fn connect(path: &Path, sharing: Sharing) -> Result<Connection, HistoryError> {
+/// Opens and migrates the database. Where no other process may use it meanwhile, SQLite needs no
+/// shared memory for a log, for which a full disk has no space.
+fn connect(path: &Path, is_alone: bool) -> Result<Connection, HistoryError> {
     let failed = |error| HistoryError::sqlite(path, &error);
-    let journal = journal_for(path.parent().unwrap_or(Path::new("/")));
+    let has_log = is_local(path.parent().unwrap_or(Path::new("/")));
     let mut connection = Connection::open_with_flags(path, WRITABLE).map_err(failed)?;
-    if sharing == Sharing::Alone {
+    if is_alone {
         connection
             .pragma_update(None, "locking_mode", "EXCLUSIVE")
             .map_err(failed)?;
     }
-    set_up(&connection, journal).map_err(failed)?;
+    set_up(&connection, has_log).map_err(failed)?;
     migrate(&mut connection, path)?;
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)
         .map_err(failed)?;
-    if journal == JournalMode::Wal && !connection.is_readonly("main").map_err(failed)? {
+    if has_log && !connection.is_readonly("main").map_err(failed)? {
         // Needs the file alone for a moment. If that fails, the rollback journal is as safe, and
         // the next connection tries again.
         let _ = connection.pragma_update(None, "journal_mode", "WAL");
@@ -181,8 +185,17 @@ fn connect(path: &Path, sharing: Sharing) -> Result<Connection, HistoryError> {
     Ok(connection)
 }
 
+/// Whether a write-ahead log is safe in this folder. With one, readers and a writer do not wait for
+/// each other, but its index is shared memory, so all processes must be on one machine
+/// (<https://www.sqlite.org/wal.html>, "disadvantages"). A rollback journal needs only locks.
+fn is_local(folder: &Path) -> bool {
+    // The type is a signed or an unsigned word, by architecture; magic numbers have 32 bits.
+    let kind = rustix::fs::statfs(folder).map(|facts| facts.f_type as u64 & 0xffff_ffff);
+    kind.is_ok_and(|kind| LOCAL.contains(&kind))
+}
+
 /// Sets what must be set before the first read.
-fn set_up(connection: &Connection, journal: JournalMode) -> rusqlite::Result<()> {
+fn set_up(connection: &Connection, has_log: bool) -> rusqlite::Result<()> {
     connection.busy_timeout(LOCK_WAIT)?;
     // Closing must not change a file that turns out to be of a newer version.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -191,7 +204,7 @@ fn set_up(connection: &Connection, journal: JournalMode) -> rusqlite::Result<()>
     // may bring the journal back and roll the saved run back.
     connection.pragma_update(None, "synchronous", "EXTRA")?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    if journal == JournalMode::Delete {
+    if !has_log {
         // A file with a log may have been copied here. With an exclusive lock SQLite reads a log
         // without shared memory.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
@@ -239,4 +252,18 @@ fn frozen_uri(path: &Path) -> String {
 /// Whether the log may hold runs that are not yet in the file.
 fn has_log(path: &Path) -> bool {
     std::fs::metadata(with_suffix(path, "-wal")).is_ok_and(|log| log.len() > 0)
+}
+
+/// The first fault that a check of SQLite finds, as one line; `None` where there is none.
+pub(crate) fn first_fault(
+    connection: &Connection,
+    check: &str,
+) -> rusqlite::Result<Option<String>> {
+    let check = format!("PRAGMA {check}(1)");
+    let verdict: String = connection.query_row(&check, [], |row| row.get(0))?;
+    // A line before the fault names the database.
+    let mut lines = verdict.lines();
+    let fault = lines.find(|line| !line.starts_with("***"));
+    let fault = fault.unwrap_or(&verdict).trim();
+    Ok((fault != "ok").then(|| fault.to_owned()))
 }

@@ -1,5 +1,4 @@
 //! An output format: its file name extension, its description for help and docs, and its writers.
-//! [`crate::formats`] lists all of them.
 
 use crate::capacity;
 use crate::chart;

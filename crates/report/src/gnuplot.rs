@@ -3,17 +3,14 @@
 //! if there is a screen.
 
 use crate::chart::{
-    Axis, AxisSide, Chart, GuideAxis, Range, Ranges, Scale, Series, SeriesMark, charts, origin,
+    Axis, AxisSide, Chart, Range, Ranges, Scale, Series, SeriesMark, charts, origin,
 };
 use crate::format::{Format, OutputFile, RecordWriter, Requires};
+use crate::svg::COLORS;
 use crate::text::{clean, shortened};
 use diskproof_model::record::Record;
 use std::io::{self, Write};
 
-/// Colours in the order of series, as in the other pictures.
-const COLORS: [&str; 8] = [
-    "#0a64c8", "#d1490c", "#00835f", "#a63fb0", "#9a6a00", "#0b7f99", "#c2185b", "#4a5260",
-];
 /// More points than this are drawn as small dots.
 const POINTS_MANY: usize = 150;
 
@@ -84,7 +81,7 @@ fn write_chart(
         write_data(series, &format!("$c{index}s{number}"), chart.x.scale, out)?;
     }
     let ranges = chart.ranges();
-    let (headline, figures) = chart.title.split_once(": ").unwrap_or((&chart.title, ""));
+    let (headline, figures) = chart.headline();
     let name = quoted(&format!("{stem}-{}", chart.id));
     writeln!(out, "set output {name} . ending")?;
     let title = [headline, figures, origin].map(quoted).join(", ");
@@ -140,10 +137,7 @@ fn placed(scale: Scale, value: f64) -> f64 {
 }
 
 fn write_axis(name: &str, axis: &Axis, range: &Range, out: &mut dyn Write) -> io::Result<()> {
-    let label = quoted(&match axis.unit.as_str() {
-        "" => axis.label.clone(),
-        unit => format!("{} ({unit})", axis.label),
-    });
+    let label = quoted(&axis.name());
     let logscale = match range.scale {
         Scale::Log => "set logscale",
         Scale::Linear | Scale::Percentile => "unset logscale",
@@ -163,7 +157,7 @@ fn write_axis(name: &str, axis: &Axis, range: &Range, out: &mut dyn Write) -> io
 fn write_guides(chart: &Chart, ranges: &Ranges, out: &mut dyn Write) -> io::Result<()> {
     for guide in &chart.guides {
         let (from, to, label) = match guide.axis {
-            GuideAxis::X => {
+            AxisSide::X => {
                 let x = placed(ranges.x.scale, guide.at);
                 (
                     format!("first {x}, graph 0"),
@@ -172,7 +166,7 @@ fn write_guides(chart: &Chart, ranges: &Ranges, out: &mut dyn Write) -> io::Resu
                 )
             }
             axis => {
-                let of = if axis == GuideAxis::Right {
+                let of = if axis == AxisSide::Right {
                     "second"
                 } else {
                     "first"
@@ -201,7 +195,7 @@ fn write_guides(chart: &Chart, ranges: &Ranges, out: &mut dyn Write) -> io::Resu
 fn plot(series: &Series, chart: usize, number: usize) -> String {
     let (axes, side) = match series.side {
         AxisSide::Right => (" axes x1y2", " (right axis)"),
-        AxisSide::Left => ("", ""),
+        _ => ("", ""),
     };
     let color = COLORS[number % COLORS.len()];
     let shape = format!("pointtype {}", [7, 5, 9, 13, 11][number % 5]);

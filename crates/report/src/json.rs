@@ -10,7 +10,7 @@ use diskproof_model::saved::SavedRun;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::trend::Trend;
 use serde::Serialize;
-use serde_json::ser::{Formatter, PrettyFormatter};
+use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 use std::io::{self, Write};
 
 /// The format.
@@ -26,10 +26,7 @@ pub const FORMAT: Format = Format {
 
 /// Writes the whole record in its published schema.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    let mut text = Vec::new();
-    let mut serializer = serde_json::Serializer::with_formatter(&mut text, Outer::default());
-    record.serialize(&mut serializer)?;
-    write_document(&String::from_utf8_lossy(&text), out)
+    write_document(&laid_out(record, false)?, out)
 }
 
 /// Writes an object with `host`, `target`, `health` and `findings`, each as in a record.
@@ -88,10 +85,23 @@ const INDENTED_MAX: usize = 3;
 const INDENTED_POINTS_MAX: usize = 2;
 const POINTS: [&str; 2] = ["access", "curve"];
 
-/// Indents the outer values only: a record stays readable, and no number has a line of its own.
+/// The document as text, laid out as a record or as fio does it.
+pub(crate) fn laid_out(document: &impl Serialize, is_as_fio: bool) -> io::Result<String> {
+    let mut text = Vec::new();
+    let layout = Layout {
+        is_as_fio,
+        ..Layout::default()
+    };
+    document.serialize(&mut Serializer::with_formatter(&mut text, layout))?;
+    String::from_utf8(text).map_err(io::Error::other)
+}
+
+/// Indents the outer values of a record only: it stays readable, and no number has a line of its
+/// own. As fio does it, all values are indented, and floats have six digits.
 #[derive(Default)]
-struct Outer {
+struct Layout {
     pretty: PrettyFormatter<'static>,
+    is_as_fio: bool,
     depth: usize,
     /// Whether the string that is written is a key.
     is_key: bool,
@@ -99,7 +109,7 @@ struct Outer {
     field: String,
 }
 
-impl Outer {
+impl Layout {
     fn inner<W: ?Sized + Write>(
         &mut self,
         to: &mut W,
@@ -111,7 +121,7 @@ impl Outer {
         } else {
             INDENTED_MAX
         };
-        if self.depth <= indented_max {
+        if self.is_as_fio || self.depth <= indented_max {
             pretty(&mut self.pretty, to)
         } else {
             to.write_all(compact)
@@ -119,7 +129,16 @@ impl Outer {
     }
 }
 
-impl Formatter for Outer {
+impl Formatter for Layout {
+    /// Of fio `%f` of printf(3): readers distinguish floats and integers by the fraction.
+    fn write_f64<W: ?Sized + Write>(&mut self, to: &mut W, value: f64) -> io::Result<()> {
+        if self.is_as_fio {
+            write!(to, "{value:.6}")
+        } else {
+            self.pretty.write_f64(to, value)
+        }
+    }
+
     fn begin_array<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
         self.depth += 1;
         self.inner(to, PrettyFormatter::begin_array, b"[")
@@ -174,6 +193,9 @@ impl Formatter for Outer {
     }
 
     fn begin_object_value<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        if self.is_as_fio {
+            return to.write_all(b" : ");
+        }
         self.inner(to, PrettyFormatter::begin_object_value, b":")
     }
 

@@ -3,8 +3,6 @@
 #![forbid(unsafe_code)]
 
 pub mod ascii;
-pub mod bigger_is_better;
-pub mod bmf;
 mod capacity;
 pub mod chart;
 pub mod csv;
@@ -16,16 +14,14 @@ pub mod formats;
 pub mod gnuplot;
 pub mod hlog;
 pub mod html;
-pub mod iocost;
 pub mod json;
 mod labels;
 pub mod markdown;
 pub mod openmetrics;
 mod page;
 pub mod postgresql_conf;
-pub mod seastar;
+mod schedulers;
 pub mod share;
-pub mod smaller_is_better;
 pub mod style;
 pub mod svg;
 mod table;

@@ -1,8 +1,8 @@
 //! A record or a comparison as Markdown, for tickets and pull requests: the verdict and tables.
 
 use crate::describe::comparison::{MetricDetail, blocks};
-use crate::describe::page::sections;
 use crate::describe::run::{request_text, start_text};
+use crate::describe::sections;
 use crate::describe::verdict::answer;
 use crate::format::Format;
 use crate::labels;

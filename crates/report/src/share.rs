@@ -5,7 +5,7 @@
 use crate::describe::figures::{conditions, shown_latency, shown_ops};
 use crate::format::Format;
 use crate::labels;
-use crate::text::{clean, columns};
+use crate::text::{clean, shortened};
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
@@ -38,16 +38,14 @@ fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     if let Some(verdict) = &record.verdict {
         lines.push(verdict.trust.why.clone());
     }
-    let told = record
-        .findings
-        .iter()
-        .filter(|f| f.severity != Severity::Note);
+    let findings = record.findings.iter();
+    let told = findings.filter(|finding| finding.severity != Severity::Note);
     let codes: Vec<&str> = told.map(|finding| finding.code.as_str()).collect();
     if !codes.is_empty() {
         lines.push(format!("findings: {}", codes.join(", ")));
     }
     for line in lines {
-        writeln!(out, "{}", shortened(&clean(&line)))?;
+        writeln!(out, "{}", shortened(&clean(&line), COLUMNS_MAX))?;
     }
     // The whole checksum, which alone may be longer than a line.
     writeln!(out, "record sha256 {}", checksum(record)?)
@@ -81,13 +79,10 @@ fn rows(record: &Record) -> Vec<String> {
     });
     let mut rows: Vec<String> = grades.take(ROWS_MAX).collect();
     if rows.is_empty() {
-        let all = record.measurements.iter();
-        let ops = all.flat_map(|m| {
-            shown_ops(m)
-                .into_iter()
-                .map(move |(kind, op)| row(m, kind, op))
-        });
-        let all: Vec<String> = ops.collect();
+        let mut all = Vec::new();
+        for m in &record.measurements {
+            all.extend(shown_ops(m).iter().map(|(kind, op)| row(m, *kind, op)));
+        }
         let more = all.len().saturating_sub(ROWS_MAX);
         let shown = if more > 0 { ROWS_MAX - 1 } else { ROWS_MAX };
         rows.extend(all.into_iter().take(shown));
@@ -101,20 +96,10 @@ fn rows(record: &Record) -> Vec<String> {
 fn row(m: &MeasurementRecord, kind: OpKind, op: &OpRecord) -> String {
     let (name, kind) = (&m.workload.name, kind.as_str());
     let (rate, interval) = (op.iops.value_text(), labels::interval(&op.iops));
-    let p99 = shown_latency(op)
-        .p99
-        .map(|ns| format!(", p99 {}", format_duration(ns)));
-    let (p99, conditions) = (p99.unwrap_or_default(), conditions(&m.workload));
+    let p99 = shown_latency(op).p99;
+    let p99 = p99.map_or(String::new(), |ns| format!(", p99 {}", format_duration(ns)));
+    let conditions = conditions(&m.workload);
     format!("{name} {kind}: {rate} {interval}{p99} ({conditions})")
-}
-
-fn shortened(line: &str) -> String {
-    if columns(line) <= COLUMNS_MAX {
-        return line.to_owned();
-    }
-    let mut short: String = line.chars().take(COLUMNS_MAX - 1).collect();
-    short.push('…');
-    short
 }
 
 /// Of the bytes that `-o x.json` writes.
@@ -128,6 +113,7 @@ fn checksum(record: &Record) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::columns;
 
     fn shared(record: &Record) -> String {
         let mut out = Vec::new();

@@ -1,22 +1,38 @@
-//! The figures that a service follows from run to run: those that can have a threshold, with their
-//! names in thresholds. Shared by the formats of such services.
+//! Formats of services that follow figures from run to run. They hold the figures that can have a
+//! threshold, with their names in thresholds.
 
+use crate::format::Format;
+use diskproof_model::comparison::Direction;
 use diskproof_model::figure::{Figure, figures};
 use diskproof_model::record::Record;
+use serde_json::{Map, Value, json};
+use std::io::{self, Write};
 
-/// A figure and its names.
-pub(crate) struct Tracked<'r> {
-    /// The workload or part of a survey, and the kind of operation: `random-read-d1.read`.
-    pub(crate) subject: String,
-    /// `iops`, `p99.9`.
-    pub(crate) metric: &'static str,
-    /// The figure.
-    pub(crate) figure: Figure<'r>,
-}
+/// Rates for github-action-benchmark's `customBiggerIsBetter`.
+pub(crate) const BIGGER_IS_BETTER: Format = Format::new(
+    ".bigger.json",
+    "rates for github-action-benchmark's customBiggerIsBetter",
+    |record, out| write_better(record, Direction::Higher, out),
+);
 
-/// Those of a record that are known, in its order. With several targets their paths precede the
-/// names, since a name must stand for one figure.
-pub(crate) fn tracked(record: &Record) -> Vec<Tracked<'_>> {
+/// Latencies for github-action-benchmark's `customSmallerIsBetter`.
+pub(crate) const SMALLER_IS_BETTER: Format = Format::new(
+    ".smaller.json",
+    "latencies for github-action-benchmark's customSmallerIsBetter",
+    |record, out| write_better(record, Direction::Lower, out),
+);
+
+/// Bencher Metric Format.
+pub(crate) const BENCHER: Format = Format::new(
+    ".bmf.json",
+    "Bencher Metric Format, to follow figures from build to build",
+    write_bencher,
+);
+
+/// Those of a record that are known, in its order, each with its subject: the workload or part of a
+/// survey, and the kind of operation (`random-read-d1.read`). With several targets their paths
+/// precede the names, since a name must stand for one figure.
+fn tracked(record: &Record) -> impl Iterator<Item = (String, Figure<'_>)> {
     let is_tracked = |figure: &Figure<'_>| {
         let key = &figure.key;
         let is_plain = key.phase.is_none() && key.label.is_none() && key.offset_bytes.is_none();
@@ -24,21 +40,100 @@ pub(crate) fn tracked(record: &Record) -> Vec<Tracked<'_>> {
         is_plain && is_named && figure.value.is_finite() && !figure.estimate().is_unknown()
     };
     let known = figures(record).into_iter().filter(is_tracked);
-    known.map(|figure| named(record, figure)).collect()
+    known.map(|figure| {
+        let key = &figure.key;
+        let mut subject = key.subject.to_string();
+        if !key.op.is_empty() {
+            subject = format!("{subject}.{}", key.op);
+        }
+        if let ([_, _, ..], Some(target)) = (&record.targets[..], record.targets.get(key.target)) {
+            subject = format!("{}: {subject}", target.path);
+        }
+        (subject, figure)
+    })
 }
 
-fn named<'r>(record: &Record, figure: Figure<'r>) -> Tracked<'r> {
-    let key = &figure.key;
-    let mut subject = key.subject.to_string();
-    if !key.op.is_empty() {
-        subject = format!("{subject}.{}", key.op);
+/// Writes the figures of which this direction is better: a JSON list of name, unit, value and range
+/// (<https://github.com/benchmark-action/github-action-benchmark>). Shares and counts have no unit
+/// and no better direction.
+fn write_better(record: &Record, better: Direction, out: &mut dyn Write) -> io::Result<()> {
+    let is_better = |unit: &str| unit != "1" && Direction::of_unit(unit) == better;
+    let all = tracked(record).filter(|(_, figure)| is_better(figure.unit));
+    let elements = all.map(|(subject, figure)| {
+        let mut element = json!({
+            "name": format!("{subject}.{}", figure.metric.threshold),
+            "unit": figure.unit,
+            "value": figure.value,
+        });
+        if let Some(half) = figure.half_width_95.filter(|half| half.is_finite()) {
+            element["range"] = json!(format!("± {half}"));
+        }
+        element
+    });
+    serde_json::to_writer_pretty(&mut *out, &elements.collect::<Vec<Value>>())?;
+    writeln!(out)
+}
+
+/// Writes an object of benchmarks, one for each workload and kind of operation, each an object of
+/// measures with their value and the ends of its interval
+/// (<https://bencher.dev/docs/reference/bencher-metric-format>).
+fn write_bencher(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+    let mut benchmarks: Map<String, Value> = Map::new();
+    for (subject, figure) in tracked(record) {
+        let mut measure = json!({ "value": figure.value });
+        if let Some(half) = figure.half_width_95.filter(|half| half.is_finite()) {
+            measure["lower_value"] = json!((figure.value - half).max(0.0));
+            measure["upper_value"] = json!(figure.value + half);
+        }
+        let measures = benchmarks.entry(subject).or_insert_with(|| json!({}));
+        // A measure's name becomes its slug, which has no dots.
+        measures[figure.metric.threshold.replace('.', "-")] = measure;
     }
-    if let ([_, _, ..], Some(target)) = (&record.targets[..], record.targets.get(key.target)) {
-        subject = format!("{}: {subject}", target.path);
+    serde_json::to_writer_pretty(&mut *out, &benchmarks)?;
+    writeln!(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_stands_in_one_of_the_two_lists() {
+        let record = crate::html::tests::record();
+        let units = |better| {
+            let mut out = Vec::new();
+            write_better(&record, better, &mut out).unwrap();
+            let list: Vec<Value> = serde_json::from_slice(&out).unwrap();
+            let unit = |of: &Value| of["unit"].as_str().unwrap().to_owned();
+            list.iter().map(unit).collect::<Vec<_>>()
+        };
+        let (bigger, smaller) = (units(Direction::Higher), units(Direction::Lower));
+        assert!(bigger.iter().all(|unit| unit == "1/s" || unit == "B/s"));
+        assert!(smaller.iter().all(|unit| unit == "ns"));
+        let of_unit = tracked(&record).filter(|(_, figure)| figure.unit != "1");
+        assert_eq!(bigger.len() + smaller.len(), of_unit.count());
+        assert!(!bigger.is_empty() && !smaller.is_empty());
     }
-    Tracked {
-        subject,
-        metric: figure.metric.threshold,
-        figure,
+
+    #[test]
+    fn interval_surrounds_the_value_and_is_absent_where_unknown() {
+        let record = crate::html::tests::record();
+        let mut out = Vec::new();
+        write_bencher(&record, &mut out).unwrap();
+        let json: Value = serde_json::from_slice(&out).unwrap();
+        let rate = &record.measurements[0].ops.values().next().unwrap().iops;
+        let benchmarks = json.as_object().unwrap();
+        let measures = benchmarks.values().flat_map(|of| of.as_object().unwrap());
+        let mut has_rate = false;
+        for (name, of) in measures {
+            assert!(!name.contains('.'), "{name}");
+            let value = of["value"].as_f64().unwrap();
+            let ends = [&of["lower_value"], &of["upper_value"]].map(Value::as_f64);
+            if let [Some(low), Some(high)] = ends {
+                assert!(low <= value && value <= high, "{name} {of}");
+                has_rate |= name == "iops" && value == rate.value;
+            }
+        }
+        assert!(has_rate, "{json}");
     }
 }

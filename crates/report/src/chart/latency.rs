@@ -1,8 +1,9 @@
 //! Latency percentiles: the whole distribution of every operation, on the axis of HdrHistogram's
 //! own plots.
 
-use super::names::{Unit, latency_unit, operation, slug};
-use super::types::{Axis, Chart, PERCENTILE_LINES, Scale, Series, SeriesMark};
+use super::types::{
+    Axis, Chart, PERCENTILE_LINES, Scale, Series, SeriesMark, Unit, latency_unit, operation, slug,
+};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::record::{LatencySummary, MeasurementRecord, Record};
 use diskproof_model::units::{format_bytes, format_latency};

@@ -3,18 +3,15 @@
 
 mod depth;
 mod latency;
-mod names;
-mod observed;
 mod ping;
 mod range;
 mod surface;
-mod sweep;
 mod time;
 mod types;
 
-pub(crate) use names::position_unit;
 pub use range::{Range, Ranges};
-pub use types::{Axis, AxisSide, Chart, Guide, GuideAxis, Scale, Series, SeriesMark};
+pub(crate) use types::position_unit;
+pub use types::{Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark};
 
 use crate::text::clean;
 use diskproof_model::record::Record;
@@ -26,10 +23,10 @@ use std::collections::BTreeMap;
 pub fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = surface::charts(record);
     charts.extend(ping::charts(record));
-    charts.extend(record.observed.iter().flat_map(observed::charts));
+    charts.extend(record.observed.iter().flat_map(time::observed_charts));
     match &record.sweep {
         // One picture for each of a hundred cells would hide the answer.
-        Some(sweep) => charts.extend(sweep::charts(sweep)),
+        Some(sweep) => charts.extend(depth::sweep_charts(sweep)),
         None => {
             charts.extend(depth::charts(record));
             charts.extend(latency::charts(record));
@@ -61,7 +58,7 @@ fn drawable(mut chart: Chart) -> Option<Chart> {
         .all(|series| series.side == AxisSide::Left)
     {
         chart.y_right = None;
-        chart.guides.retain(|guide| guide.axis != GuideAxis::Right);
+        chart.guides.retain(|guide| guide.axis != AxisSide::Right);
     }
     for axis in [&mut chart.x, &mut chart.y]
         .into_iter()
@@ -137,7 +134,7 @@ pub fn origin(record: &Record) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::names::{SLUG_MAX, slug};
+    use super::types::{SLUG_MAX, slug};
     use super::*;
 
     fn chart(points: Vec<(f64, f64)>) -> Chart {
@@ -153,7 +150,7 @@ mod tests {
             series: vec![series],
             guides: vec![Guide {
                 label: "knee".to_owned(),
-                axis: GuideAxis::X,
+                axis: AxisSide::X,
                 at: f64::INFINITY,
             }],
         }

@@ -1,7 +1,8 @@
 //! Single requests: their latencies over time, and the first latency after each idle time.
 
-use super::names::{latency_unit, slug, subject};
-use super::types::{Axis, Chart, Guide, GuideAxis, Scale, Series, SeriesMark};
+use super::types::{
+    Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark, latency_unit, slug, subject,
+};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::PingRecord;
 use diskproof_model::record::{MeasurementRecord, Record};
@@ -45,7 +46,7 @@ fn over_time(record: &Record, m: &MeasurementRecord, ping: &PingRecord) -> Optio
     let guides = ping.latency.iter().filter_map(|(kind, latency)| {
         let is_shown = shown().any(|request| request.op == *kind);
         let label = format!("{} mean {}", kind.as_str(), latency.mean.text());
-        is_shown.then(|| Guide::new(GuideAxis::Left, label, latency.mean.value / ns))
+        is_shown.then(|| Guide::new(AxisSide::Left, label, latency.mean.value / ns))
     });
     Some(Chart {
         id: format!("requests-{}", slug(&m.workload.name)),
@@ -81,7 +82,7 @@ fn after_idle(record: &Record, m: &MeasurementRecord, ping: &PingRecord) -> Opti
     let awake = ping.after_idle.first().filter(|point| point.idle_ns == 0);
     let guides = awake.map(|point| {
         let label = format!("without idle time {}", point.mean.text());
-        Guide::new(GuideAxis::Left, label, point.mean.value / ns)
+        Guide::new(AxisSide::Left, label, point.mean.value / ns)
     });
     let (subject, longest) = (subject(record, m), format_latency(longest_ns));
     Some(Chart {

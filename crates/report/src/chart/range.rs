@@ -1,7 +1,7 @@
 //! The range of an axis, the position of a value on it, and its labels. All printers use it, so
 //! that their axes agree.
 
-use super::types::{Axis, AxisSide, Chart, GuideAxis, Scale, Series, SeriesMark};
+use super::types::{Axis, AxisSide, Chart, Scale, Series, SeriesMark};
 
 /// Round steps between labels.
 const STEPS: [f64; 5] = [1.0, 2.0, 2.5, 5.0, 10.0];
@@ -43,10 +43,13 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    /// The range of a vertical axis.
+    /// The range of an axis.
     pub(crate) fn of(&self, side: AxisSide) -> &Range {
-        let right = self.y_right.as_ref().filter(|_| side == AxisSide::Right);
-        right.unwrap_or(&self.y)
+        match (side, &self.y_right) {
+            (AxisSide::X, _) => &self.x,
+            (AxisSide::Right, Some(right)) => right,
+            _ => &self.y,
+        }
     }
 }
 
@@ -70,7 +73,7 @@ impl Chart {
     fn range_across(&self) -> Range {
         let points = self.drawn().flat_map(|s| &s.points).map(|point| point.0);
         let room = self.bar_width().unwrap_or(0.0);
-        let (low, high) = ends(points.chain(self.guides(GuideAxis::X)));
+        let (low, high) = ends(points.chain(self.guides(AxisSide::X)));
         let axis = Axis {
             min: self.x.min.or(Some(low - room)),
             max: self.x.max.or(Some(high + room)),
@@ -81,11 +84,7 @@ impl Chart {
 
     /// All values of a vertical axis: points with their error bars, and guides.
     fn heights(&self, side: AxisSide) -> Vec<f64> {
-        let axis = match side {
-            AxisSide::Left => GuideAxis::Left,
-            AxisSide::Right => GuideAxis::Right,
-        };
-        let mut heights: Vec<f64> = self.guides(axis).collect();
+        let mut heights: Vec<f64> = self.guides(side).collect();
         for series in self.drawn().filter(|series| series.side == side) {
             heights.extend(series.points.iter().map(|(_, y)| y));
             let intervals = series.points.iter().zip(&series.half_widths_95);
@@ -94,8 +93,8 @@ impl Chart {
         heights
     }
 
-    fn guides(&self, axis: GuideAxis) -> impl Iterator<Item = f64> {
-        let of_axis = self.guides.iter().filter(move |guide| guide.axis == axis);
+    fn guides(&self, side: AxisSide) -> impl Iterator<Item = f64> {
+        let of_axis = self.guides.iter().filter(move |guide| guide.axis == side);
         of_axis.map(|guide| guide.at)
     }
 

@@ -1,8 +1,9 @@
 //! Charts of a survey: transfer rate and access time by position, access time by distance, short
 //! strokes, the map of a scan.
 
-use super::names::{latency_unit, position_unit};
-use super::types::{Axis, Chart, Guide, GuideAxis, Scale, Series, SeriesMark};
+use super::types::{
+    Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark, latency_unit, position_unit,
+};
 use diskproof_model::digits::rounded;
 use diskproof_model::record::Record;
 use diskproof_model::surface::{AccessPoint, Scan, SeekPattern, ShortStroke, SurfaceRecord};
@@ -69,7 +70,7 @@ fn curve(record: &Record) -> Option<Chart> {
         .map(|rate| &rate.average);
     let guides = average.map(|average| {
         let label = format!("average {}", average.value_text());
-        Guide::new(GuideAxis::Left, label, average.value / 1e6)
+        Guide::new(AxisSide::Left, label, average.value / 1e6)
     });
     Some(Chart {
         id: "curve".to_owned(),
@@ -226,7 +227,7 @@ fn scan_map(scan: &Scan) -> Option<Chart> {
         y: Axis::new("latency of a block", latency).scaled(Scale::Log),
         series: scan_series(scan, bytes, ns),
         guides: vec![Guide::new(
-            GuideAxis::Left,
+            AxisSide::Left,
             format!("slow from {}", format_latency(scan.slow_from_ns)),
             scan.slow_from_ns as f64 / ns,
         )],

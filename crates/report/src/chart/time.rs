@@ -1,9 +1,10 @@
-//! Rate and longest latency over the measured time of each measurement.
+//! Rates over time: with the longest latency over the measured time of each measurement, and those
+//! of an observed load.
 
-use super::names::{latency_unit, slug, subject};
-use super::types::{Axis, Chart, Guide, GuideAxis, Series, SeriesMark};
+use super::types::{Axis, AxisSide, Chart, Guide, Series, SeriesMark, latency_unit, slug, subject};
 use diskproof_model::finding::Finding;
 use diskproof_model::measurement::OpKind;
+use diskproof_model::observed::{ObservedDevice, ObservedOps, ObservedRecord};
 use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord, Record};
 use diskproof_model::series::Cell;
 use diskproof_model::units::format_duration;
@@ -80,7 +81,7 @@ fn chart(record: &Record, m: &MeasurementRecord, caption: &str) -> Option<Chart>
         };
         series.extend(op_series(m, op, &prefix, label, ns, group));
         let at = estimate.value * scale(m);
-        guides.push(Guide::new(GuideAxis::Left, format!("{prefix}{rate}"), at));
+        guides.push(Guide::new(AxisSide::Left, format!("{prefix}{rate}"), at));
         figures.push(figure);
     }
     if m.steady_from_ns() > 0 {
@@ -88,7 +89,7 @@ fn chart(record: &Record, m: &MeasurementRecord, caption: &str) -> Option<Chart>
             "the figures begin".to_owned(),
             m.steady_from_ns() as f64 / 1e9,
         );
-        guides.push(Guide::new(GuideAxis::X, label, at));
+        guides.push(Guide::new(AxisSide::X, label, at));
     }
     Some(Chart {
         id: format!("time-{}", slug(&m.workload.name)),
@@ -208,9 +209,82 @@ fn rate_text(estimate: &Estimate) -> String {
     text.replacen("/s ", " IOPS ", usize::from(estimate.unit == "1/s"))
 }
 
+/// Fewer steps show no course.
+const STEPS_LEAST: usize = 3;
+
+const LOAD_CAPTION: &str = "Each point is one step. The load shows what programs request, not what \
+                            the disk can do.";
+
+/// The charts of an observed load: requests and bytes per second of each device.
+pub(super) fn observed_charts(observed: &ObservedRecord) -> Vec<Chart> {
+    let devices = observed.devices.iter();
+    let both = devices.flat_map(|device| {
+        let rate = observed_chart(
+            (device, "requests"),
+            ("rate", "IOPS"),
+            |cell| cell.ops as f64,
+            |ops| ops.iops.value_text().replacen("/s", " IOPS", 1),
+        );
+        let throughput = observed_chart(
+            (device, "bytes"),
+            ("throughput", "MB/s"),
+            |cell| cell.bytes as f64 / 1e6,
+            |ops| ops.throughput.value_text(),
+        );
+        [rate, throughput].into_iter().flatten()
+    });
+    both.collect()
+}
+
+/// `of_step` is the value of a step in the unit of the axis times seconds, `text` that of the whole
+/// time.
+fn observed_chart(
+    (device, what): (&ObservedDevice, &str),
+    (label, unit): (&str, &str),
+    of_step: fn(&Cell) -> f64,
+    text: fn(&ObservedOps) -> String,
+) -> Option<Chart> {
+    let ops = || device.ops.iter().filter(|(_, ops)| ops.count > 0);
+    let count = ops().map(|(_, ops)| ops.series.cells.len()).max()?;
+    if count < STEPS_LEAST {
+        return None;
+    }
+    let series =
+        ops().map(|(kind, ops)| Series::new(kind.plural(), SeriesMark::Line, steps(ops, of_step)));
+    let figures = ops().map(|(kind, ops)| format!("{} {}", kind.plural(), text(ops)));
+    let figures: Vec<String> = figures.collect();
+    Some(Chart {
+        id: format!("observed-{what}-{}", slug(&device.name)),
+        title: format!("Load of {} over time: {}", device.name, figures.join(", ")),
+        caption: LOAD_CAPTION.to_owned(),
+        x: Axis {
+            max: Some(device.wall_ns as f64 / 1e9),
+            ..Axis::new("time", "s").starting_at_zero()
+        },
+        y: Axis::new(label, unit).starting_at_zero(),
+        series: series.collect(),
+        ..Chart::default()
+    })
+}
+
+/// The rate of each step at its middle.
+fn steps(ops: &ObservedOps, of_step: fn(&Cell) -> f64) -> Vec<(f64, f64)> {
+    let (start, step) = (ops.series.start_ns as f64, ops.series.interval_ns as f64);
+    let cells = ops.series.cells.iter().enumerate();
+    cells
+        .map(|(number, cell)| {
+            let middle = start + (number as f64 + 0.5) * step;
+            (middle / 1e9, of_step(cell) * 1e9 / step.max(1.0))
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::measurement::OpKind;
+    use diskproof_model::series::TimeSeries;
+    use std::collections::BTreeMap;
 
     /// A record of `check`, its first measurement with `ops` operations in every cell.
     fn measured(ops: u64) -> MeasurementRecord {
@@ -247,5 +321,69 @@ mod tests {
         assert_eq!(points[1].ops, 0);
         let [rate, _] = op_series(&few, &op(&few), "", "rate", 1e6, group);
         assert!(rate.name.starts_with("rate, points of "), "{}", rate.name);
+    }
+
+    fn estimate(value: f64, unit: &str) -> Estimate {
+        Estimate {
+            n: 3,
+            value,
+            half_width_95: None,
+            unit: unit.to_owned(),
+        }
+    }
+
+    #[test]
+    fn each_step_is_a_point_at_its_middle() {
+        let mut series = TimeSeries::new(2_000_000_000);
+        for (number, count) in [10, 20, 60].into_iter().enumerate() {
+            let cell = Cell {
+                ops: count,
+                bytes: count * 1_000_000,
+                ..Cell::default()
+            };
+            series.add(number as u64 * 2_000_000_000, &cell, 100);
+        }
+        let reads = ObservedOps {
+            count: 90,
+            bytes: 90_000_000,
+            merges: 0,
+            iops: estimate(15.0, "1/s"),
+            throughput: estimate(15e6, "B/s"),
+            latency_mean_ns: None,
+            seek_share: 1.0,
+            sizes: Vec::new(),
+            series,
+        };
+        let device = ObservedDevice {
+            target: 0,
+            name: "sda".to_owned(),
+            wall_ns: 6_000_000_000,
+            ops: BTreeMap::from([(OpKind::Read, reads)]),
+            flush_ops: None,
+            queue_depth: 1.0,
+            queue_depth_max: 1.0,
+            seeks: None,
+            processes: Vec::new(),
+            capacity: None,
+            load_share: None,
+        };
+        let observed = ObservedRecord {
+            interval_ns: 2_000_000_000,
+            devices: vec![device],
+            hidden: Vec::new(),
+            server: None,
+        };
+        let charts = observed_charts(&observed);
+        assert_eq!(charts.len(), 2);
+        assert_eq!(charts[0].id, "observed-requests-sda");
+        assert!(
+            charts[0].title.ends_with("reads 15 IOPS"),
+            "{}",
+            charts[0].title
+        );
+        let points = [(1.0, 5.0), (3.0, 10.0), (5.0, 30.0)];
+        assert_eq!(charts[0].series[0].points, points);
+        // Of 1 MB each.
+        assert_eq!(charts[1].series[0].points, points);
     }
 }

@@ -1,6 +1,7 @@
 //! The parts of a chart: axes, series, marks, guides.
 
-use diskproof_model::record::Estimate;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::record::{Estimate, MeasurementRecord, Record};
 
 /// One picture.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -28,6 +29,11 @@ pub struct Chart {
 pub(super) const PERCENTILE_LINES: usize = 5;
 
 impl Chart {
+    /// What it shows, and the main figures.
+    pub(crate) fn headline(&self) -> (&str, &str) {
+        self.title.split_once(": ").unwrap_or((&self.title, ""))
+    }
+
     /// How many series are drawn until the reader chooses others.
     pub(crate) fn shown_at_first(&self) -> usize {
         match self.x.scale {
@@ -42,27 +48,16 @@ impl Chart {
 pub struct Guide {
     /// Its name and figure.
     pub label: String,
-    /// The axis of the value.
-    pub axis: GuideAxis,
+    /// The axis of the value; the line of a horizontal one is vertical.
+    pub axis: AxisSide,
     /// The value, in the unit of that axis.
     pub at: f64,
 }
 
 impl Guide {
-    pub(crate) fn new(axis: GuideAxis, label: String, at: f64) -> Self {
+    pub(crate) fn new(axis: AxisSide, label: String, at: f64) -> Self {
         Self { label, axis, at }
     }
-}
-
-/// The axis of a guide.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GuideAxis {
-    /// The horizontal axis: the line is vertical.
-    X,
-    /// The left axis.
-    Left,
-    /// The right axis.
-    Right,
 }
 
 /// An axis.
@@ -88,6 +83,14 @@ impl Axis {
             label: label.to_owned(),
             unit: unit.to_owned(),
             ..Self::default()
+        }
+    }
+
+    /// The label with the unit.
+    pub(crate) fn name(&self) -> String {
+        match self.unit.as_str() {
+            "" => self.label.clone(),
+            unit => format!("{} ({unit})", self.label),
         }
     }
 
@@ -180,11 +183,73 @@ pub enum SeriesMark {
     Bars,
 }
 
-/// The axis of a series.
+/// One of the axes of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AxisSide {
-    /// The left one.
+    /// The horizontal axis.
+    X,
+    /// The left axis.
     Left,
-    /// The right one.
+    /// The right axis.
     Right,
+}
+
+/// A unit and its size in the unit of the record.
+pub(crate) type Unit = (&'static str, f64);
+
+/// A name as a part of ids and file names: lower-case letters, digits and single hyphens.
+pub(super) fn slug(name: &str) -> String {
+    let mut slug = String::new();
+    for c in name.chars().map(|c| c.to_ascii_lowercase()) {
+        if c.is_ascii_alphanumeric() {
+            slug.push(c);
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+        if slug.len() >= SLUG_MAX {
+            break;
+        }
+    }
+    match slug.trim_end_matches('-') {
+        "" => "unnamed".to_owned(),
+        slug => slug.to_owned(),
+    }
+}
+
+/// A file name may have 255 bytes, including the prefix that the user chose and the extension.
+pub(super) const SLUG_MAX: usize = 60;
+
+/// The workload of a measurement, with its target if the run has several.
+pub(super) fn subject(record: &Record, m: &MeasurementRecord) -> String {
+    match record.targets.get(m.target) {
+        Some(target) if record.targets.len() > 1 => {
+            format!("{} on {}", m.workload.name, target.path)
+        }
+        _ => m.workload.name.clone(),
+    }
+}
+
+/// The workload of an operation, with the kind of operation if it has several.
+pub(super) fn operation(record: &Record, m: &MeasurementRecord, kind: OpKind) -> String {
+    let subject = subject(record, m);
+    match m.headline_ops().len() {
+        2.. => format!("{subject} {}s", kind.as_str()),
+        _ => subject,
+    }
+}
+
+/// Decimal units, as in data sheets of disks.
+pub(crate) fn position_unit(bytes_max: f64) -> Unit {
+    match bytes_max {
+        1e9.. => ("GB", 1e9),
+        _ => ("MB", 1e6),
+    }
+}
+
+/// Milliseconds, or microseconds if all values are below two milliseconds.
+pub(super) fn latency_unit(ns_largest: f64) -> Unit {
+    match ns_largest {
+        2e6.. => ("ms", 1e6),
+        _ => ("µs", 1e3),
+    }
 }

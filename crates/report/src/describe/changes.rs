@@ -187,70 +187,43 @@ fn to_decide(candidate: &Candidate) -> Option<String> {
     })
 }
 
-/// A side and its figures.
-struct Standing<'c> {
-    name: &'c str,
-    figures: Vec<Option<&'c Estimate>>,
+/// A side and its figures, by the first of which the sides are sorted.
+type Standing<'c> = (&'c str, Vec<Option<&'c Estimate>>);
+
+fn first((_, figures): &Standing<'_>) -> Option<f64> {
+    Some((*figures.first()?)?.value)
 }
 
-impl Standing<'_> {
-    /// What the sides are sorted by.
-    fn first(&self) -> Option<f64> {
-        Some((*self.figures.first()?)?.value)
-    }
+/// The quartiles of the sides.
+fn quartiles(sides: &[Standing<'_>]) -> [f64; 3] {
+    let mut sorted: Vec<f64> = sides.iter().filter_map(first).collect();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().saturating_sub(1) as f64;
+    let quantile = |share: f64| sorted.get((last * share).round() as usize);
+    [0.25, 0.5, 0.75].map(|share| quantile(share).copied().unwrap_or(0.0))
 }
 
-/// The middle of the sides, and what lies far from it.
-struct Middle {
-    low: f64,
-    median: f64,
-    high: f64,
-}
-
-impl Middle {
-    fn of(sides: &[Standing<'_>]) -> Self {
-        let mut sorted: Vec<f64> = sides.iter().filter_map(Standing::first).collect();
-        sorted.sort_by(f64::total_cmp);
-        let last = sorted.len().saturating_sub(1) as f64;
-        let quantile = |share: f64| sorted.get((last * share).round() as usize);
-        let quantile = |share: f64| quantile(share).copied().unwrap_or(0.0);
-        Self {
-            low: quantile(0.25),
-            median: quantile(0.5),
-            high: quantile(0.75),
-        }
-    }
-
-    /// More than 1.5 interquartile ranges beyond the quartiles.
-    fn is_outlier(&self, side: &Standing<'_>) -> bool {
-        let reach = 1.5 * (self.high - self.low);
-        let is_far = |value| value < self.low - reach || value > self.high + reach;
-        side.first().is_some_and(is_far)
-    }
-
-    fn row(&self, side: &Standing<'_>) -> Row {
-        let value = side.first().filter(|_| self.median > 0.0);
-        let distance = labels::or_unknown(value.map(|value| {
-            let percent = (value / self.median - 1.0) * 100.0;
-            format!("{percent:+.0} %").replace('-', "−")
-        }));
-        let is_outlier = self.is_outlier(side);
-        let mut cells = vec![side.name.to_owned()];
-        cells.extend(side.figures.iter().map(|of| match of {
-            Some(of) => figure_text(of.value, of.half_width_95, &of.unit),
-            None => "not measured".to_owned(),
-        }));
-        cells.insert(cells.len().min(2), distance);
-        cells.push(if is_outlier { "outlier" } else { "" }.to_owned());
-        let tone = if is_outlier {
-            Tone::Warning
-        } else {
-            Tone::Plain
-        };
-        Row {
-            tone,
-            ..Row::from(cells)
-        }
+fn side_row(side: &Standing<'_>, median: f64, is_outlier: bool) -> Row {
+    let value = first(side).filter(|_| median > 0.0);
+    let distance = labels::or_unknown(value.map(|value| {
+        let percent = (value / median - 1.0) * 100.0;
+        format!("{percent:+.0} %").replace('-', "−")
+    }));
+    let (name, figures) = side;
+    let mut cells = vec![(*name).to_owned()];
+    cells.extend(figures.iter().map(|of| match of {
+        Some(of) => figure_text(of.value, of.half_width_95, &of.unit),
+        None => "not measured".to_owned(),
+    }));
+    cells.insert(cells.len().min(2), distance);
+    let (tone, word) = match is_outlier {
+        true => (Tone::Warning, "outlier"),
+        false => (Tone::Plain, ""),
+    };
+    cells.push(word.to_owned());
+    Row {
+        tone,
+        ..Row::from(cells)
     }
 }
 
@@ -268,11 +241,14 @@ fn leading(comparison: &Comparison) -> Vec<&str> {
 fn many(comparison: &Comparison) -> Vec<Block> {
     let names = leading(comparison);
     let mut sides = standings(comparison, &names);
-    let value = |side: &Standing<'_>| side.first().unwrap_or(0.0);
+    let value = |side: &Standing<'_>| first(side).unwrap_or(0.0);
     sides.sort_by(|one, other| value(other).total_cmp(&value(one)));
-    let middle = Middle::of(&sides);
-    let far = sides.iter().filter(|side| middle.is_outlier(side));
-    let far: Vec<&str> = far.map(|side| side.name).collect();
+    let [low, median, high] = quartiles(&sides);
+    let reach = 1.5 * (high - low);
+    let is_far = |value| value < low - reach || value > high + reach;
+    let is_outlier = |side: &Standing<'_>| first(side).is_some_and(is_far);
+    let far = sides.iter().filter(|side| is_outlier(side));
+    let far: Vec<&str> = far.map(|(name, _)| *name).collect();
     let found = match far.as_slice() {
         [] => "No side is an outlier.".to_owned(),
         far => format!("Outliers: {}.", list(far)),
@@ -289,8 +265,9 @@ fn many(comparison: &Comparison) -> Vec<Block> {
         }
         columns.insert(2, Column::number("from median", Place::Always));
         columns.push(Column::new("", Align::Left));
-        let rows = sides.iter().map(|side| middle.row(side)).collect();
-        blocks.push(Block::Table(Table::new("Sides", columns, rows)));
+        let rows = sides.iter();
+        let rows = rows.map(|side| side_row(side, median, is_outlier(side)));
+        blocks.push(Block::Table(Table::new("Sides", columns, rows.collect())));
     }
     blocks.extend(conditions(comparison));
     let text = "outlier: more than 1.5 interquartile ranges beyond the quartiles · each side \
@@ -307,18 +284,15 @@ fn standings<'c>(comparison: &'c Comparison, names: &[&str]) -> Vec<Standing<'c>
         let mut all = comparison.candidates.iter();
         all.find_map(|candidate| Some(&of(&candidate.metrics, name)?.a))
     });
-    let first = Standing {
-        name: &comparison.baseline.label,
-        figures: baseline.collect(),
-    };
-    let others = comparison.candidates.iter().map(|candidate| Standing {
-        name: &candidate.side.label,
-        figures: names
-            .iter()
-            .map(|name| Some(&of(&candidate.metrics, name)?.b))
-            .collect(),
-    });
-    std::iter::once(first).chain(others).collect()
+    let mut all = vec![(comparison.baseline.label.as_str(), baseline.collect())];
+    all.extend(comparison.candidates.iter().map(|candidate| {
+        let own = |name: &&str| Some(&of(&candidate.metrics, name)?.b);
+        (
+            candidate.side.label.as_str(),
+            names.iter().map(own).collect(),
+        )
+    }));
+    all
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
-//! The table of workloads: every figure with its interval, its conditions and the remarks on it.
+//! The table of workloads: every figure with its interval, its conditions and the remarks on it. Of
+//! a search by latency, the table of depths.
 
 use super::remarks::{self, RemarkKind};
 use crate::labels;
 use crate::text::list;
-use diskproof_model::block::Place::{Always, Drawn, Page, Roomy};
-use diskproof_model::block::{
-    Align, Block, Cell, Column, Group, Mark, Place, Row, Table, Titles, Tone,
-};
+use diskproof_model::block::Place::{self, Always, Drawn, Page, Roomy};
+use diskproof_model::block::{Align, Block, Cell, Column, Group, Mark, Row, Table, Titles, Tone};
 use diskproof_model::finding::Severity;
+use diskproof_model::latency_search::{DepthTrial, LatencySearch};
 use diskproof_model::limited_by::{LimitedBy, RateLimit};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{OFF_SUFFIX, SyncPolicy};
@@ -15,7 +15,7 @@ use diskproof_model::record::{
     Estimate, LatencySummary, MeasurementRecord, OpRecord, Record, WorkloadRecord,
 };
 use diskproof_model::target::WriteCache;
-use diskproof_model::units::{counted, format_percent};
+use diskproof_model::units::{counted, format_latency, format_percent};
 
 /// Methods whose rates are known no better than this cannot be compared.
 const NOISY_WIDTH: f64 = 0.4;
@@ -126,7 +126,7 @@ impl<'r> Figures<'r> {
         let all = record.measurements.iter().enumerate();
         let own = all.filter(|(_, m)| m.target == target && is_listed(m));
         let (mut measurements, mut rows) = (Vec::new(), Vec::new());
-        let unit = LatencyUnit::of(record);
+        let unit = latency_unit(record);
         for (index, m) in own {
             measurements.push(m);
             let mut group = Some(group(record, index, m));
@@ -175,7 +175,7 @@ impl<'r> Figures<'r> {
         let mut blocks = vec![Block::Table(self.table.clone())];
         blocks.extend(remarks::notes(&self.measurements, |_| true));
         let all = common_conditions(&self.measurements).map(|all| format!("All {all}. "));
-        let (all, unit) = (all.unwrap_or_default(), self.unit.name());
+        let (all, unit) = (all.unwrap_or_default(), self.unit.0);
         let legend = format!("{all}Latencies in {unit}. {}", legend(&self.measurements));
         blocks.push(Block::text(Tone::Dim, legend));
         blocks
@@ -258,7 +258,8 @@ fn figure_cells(
         latency.p99_99,
         any(latency.max),
     ];
-    cells.extend(times.map(|ns| Cell::from(unit.text(ns))));
+    let text = |ns: u64| labels::three_digits(ns as f64 / unit.1);
+    cells.extend(times.map(|ns| Cell::from(labels::or_unknown(ns.map(text)))));
     cells
 }
 
@@ -270,42 +271,21 @@ pub(crate) fn shared_conditions(record: &Record) -> Option<String> {
     let rows = record.measurements.iter().filter(|m| m.ping.is_none());
     let rows: Vec<&MeasurementRecord> = rows.collect();
     let shared = common_conditions(&rows).map(|shared| format!("{shared} · "));
-    let (shared, unit) = (shared.unwrap_or_default(), LatencyUnit::of(record).name());
+    let (shared, unit) = (shared.unwrap_or_default(), latency_unit(record).0);
     (!rows.is_empty())
         .then(|| format!("{shared}latencies in {unit} · ±: half of the 95 % interval"))
 }
 
-/// The unit of all latencies of a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LatencyUnit {
-    Microseconds,
-    Milliseconds,
-}
+/// The unit of all latencies of a page, and its nanoseconds.
+type LatencyUnit = (&'static str, f64);
 
-impl LatencyUnit {
-    fn of(record: &Record) -> Self {
-        let rows = record.measurements.iter().filter(|m| m.ping.is_none());
-        let ops = rows.flat_map(shown_ops);
-        let longest = ops.filter_map(|(_, op)| shown_latency(op).p50).max();
-        match longest {
-            Some(ns) if ns < MICROSECONDS_BELOW_NS => Self::Microseconds,
-            _ => Self::Milliseconds,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Microseconds => "µs",
-            Self::Milliseconds => "ms",
-        }
-    }
-
-    fn text(self, ns: Option<u64>) -> String {
-        let scale = match self {
-            Self::Microseconds => 1e3,
-            Self::Milliseconds => 1e6,
-        };
-        labels::or_unknown(ns.map(|ns| labels::three_digits(ns as f64 / scale)))
+fn latency_unit(record: &Record) -> LatencyUnit {
+    let rows = record.measurements.iter().filter(|m| m.ping.is_none());
+    let ops = rows.flat_map(shown_ops);
+    let longest = ops.filter_map(|(_, op)| shown_latency(op).p50).max();
+    match longest {
+        Some(ns) if ns < MICROSECONDS_BELOW_NS => ("µs", 1e3),
+        _ => ("ms", 1e6),
     }
 }
 
@@ -362,4 +342,38 @@ pub(crate) fn limited_by_text(limited: &LimitedBy) -> String {
         RateLimit::Unknown => format!("limit unknown: {}", limited.why),
         known => format!("limited by {}: {}", known.as_str(), limited.why),
     }
+}
+
+/// A row for each depth that was measured, under its heading.
+pub(crate) fn depth_trials(record: &Record, search: &LatencySearch) -> Vec<Block> {
+    let rows = search.trials.iter().map(|trial| depth_row(record, trial));
+    let (percent, depth_max) = (search.target.percent, search.depth_max);
+    let limit = format_latency(search.target.latency_ns);
+    let names = ["depth", "rate", "requests", "late", "latency"];
+    vec![
+        Block::Heading(format!(
+            "latency target: {percent} % within {limit}, up to depth {depth_max}"
+        )),
+        Block::table("Depths that were tried", names, rows.collect()),
+    ]
+}
+
+fn depth_row(record: &Record, trial: &DepthTrial) -> Vec<String> {
+    let mut measurements = record.measurements.iter();
+    let own = measurements.find(|m| m.workload.name == trial.workload);
+    let rates = own.map(|m| m.headline_ops()).unwrap_or_default();
+    let rates: Vec<String> = rates.iter().map(|(_, op)| op.iops.value_text()).collect();
+    let share = trial.late as f64 / trial.requests.max(1) as f64;
+    let late = match trial.late {
+        0 => "0".to_owned(),
+        late => format!("{late} ({})", format_percent(share)),
+    };
+    let outcome = if trial.holds { "kept" } else { "missed" };
+    vec![
+        trial.depth.to_string(),
+        rates.join(" + "),
+        trial.requests.to_string(),
+        late,
+        outcome.to_owned(),
+    ]
 }

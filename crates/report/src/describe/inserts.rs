@@ -1,27 +1,18 @@
-//! INSERTs of a PostgreSQL server in words: the table's cells, and what the server adds to the
-//! disk's own commits.
+//! What a PostgreSQL server of a run's own did, in words: its INSERTs, what it adds to the disk's
+//! own commits, and the settings that it tried.
 
-use super::commits::METHODS;
 use super::figures::{self, too_noisy};
-use super::trials;
+use super::verdict::METHODS;
 use crate::labels;
-use diskproof_model::block::{Block, Column, Table, Tone};
+use diskproof_model::block::{Block, Column, Row, Table, Tone};
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::postgres::{LoadRecord, PostgresPlan, PostgresRecord};
 use diskproof_model::record::Estimate;
-use diskproof_model::units::{counted, format_duration, format_percent};
+use diskproof_model::trial::{TrialGain, TrialOutcome, TrialPlan, TrialRecord};
+use diskproof_model::units::{counted, format_bytes, format_duration, format_percent};
 
 /// Columns of the table.
-const COLUMNS: [&str; 8] = [
-    "load",
-    "per s",
-    "± 95 %",
-    "p50",
-    "p99",
-    "max",
-    "disk alone",
-    "per sync",
-];
+const COLUMNS: &str = "load | per s | ± 95 % | p50 | p99 | max | disk alone | per sync";
 /// Rates that are known worse explain nothing.
 const WIDTH_MAX: f64 = 0.25;
 /// CPU time varies so much with what else the processor does.
@@ -36,11 +27,11 @@ pub(crate) fn blocks(postgres: &PostgresRecord) -> Vec<Block> {
         blocks.push(Block::text(Tone::Error, "nothing was measured"));
     } else {
         let rows = postgres.loads.iter().map(row).collect();
-        blocks.push(Block::table("INSERTs", COLUMNS, rows));
+        blocks.push(Block::table("INSERTs", COLUMNS.split(" | "), rows));
         blocks.extend(explanations(postgres));
         blocks.push(Block::text(Tone::Dim, LEGEND));
     }
-    blocks.extend(trials::blocks(&postgres.trials));
+    blocks.extend(trials(&postgres.trials));
     blocks
 }
 
@@ -64,12 +55,16 @@ pub(crate) fn digest(postgres: &PostgresRecord) -> Vec<Block> {
     match too_noisy(loads.iter().map(|load| &load.iops), "INSERTs") {
         Some(noise) => blocks.push(noise),
         None => {
-            let table = Table::new("INSERTs", Column::numbers(COLUMNS), rows.collect());
+            let table = Table::new(
+                "INSERTs",
+                Column::numbers(COLUMNS.split(" | ")),
+                rows.collect(),
+            );
             blocks.extend(figures::digest(table, rows_max));
             blocks.extend(explanations(postgres).into_iter().take(1));
         }
     }
-    blocks.extend(trials::blocks(&postgres.trials));
+    blocks.extend(trials(&postgres.trials));
     blocks
 }
 
@@ -191,5 +186,62 @@ pub(crate) fn plan_text(plan: &PostgresPlan) -> String {
         counted(plan.loads.len() as u64, "load"),
         format_duration(plan.slice_ns),
         counted(u64::from(2 * plan.rounds), "round"),
+    )
+}
+
+/// What the columns of tried settings mean.
+const TRIALS_LEGEND: &str = "gain: rate with the tried value over rate with the default, and \
+                                 its 95 % interval. Default and tried value alternate in random \
+                                 order. Scans read a table larger than the server's cache, without \
+                                 the page cache, and the disk's counters confirm their reads.";
+
+/// The table of settings under its title; nothing where nothing was tried.
+fn trials(trials: &[TrialRecord]) -> Vec<Block> {
+    if trials.is_empty() {
+        return Vec::new();
+    }
+    let title = "Server settings, each compared with its default";
+    let names = ["setting", "default", "tried", "gain", "95 %", "result"];
+    let rows = trials.iter().map(trial_row).collect();
+    vec![
+        Block::Heading(title.to_owned()),
+        Block::words("Settings that were tried", names, rows),
+        Block::text(Tone::Dim, TRIALS_LEGEND),
+    ]
+}
+
+fn trial_row(tried: &TrialRecord) -> Row {
+    let trial = &tried.trial;
+    let gain = tried.gain.as_ref();
+    let half = |gain: &TrialGain| (gain.high_95 - gain.low_95) / 2.0;
+    let ratio = gain.map(|gain| format!("{}×", rounded(gain.value, Some(half(gain)))));
+    let interval = gain.map(|gain| format!("{:.2}–{:.2}", gain.low_95, gain.high_95));
+    let outcome = match tried.outcome {
+        TrialOutcome::Faster => "faster",
+        TrialOutcome::Same => "no effect",
+        TrialOutcome::Slower => "slower",
+        TrialOutcome::Undecided => "not decided",
+        TrialOutcome::Unproven => "not proven",
+        TrialOutcome::Untested => "not tried",
+    };
+    Row::from(vec![
+        trial.setting.clone(),
+        trial.default.clone(),
+        labels::or_unknown(trial.candidate.clone()),
+        labels::or_unknown(ratio),
+        labels::or_unknown(interval),
+        outcome.to_owned(),
+    ])
+}
+
+/// What a plan tries.
+pub(crate) fn trial_plan_text(plan: &TrialPlan) -> String {
+    let names: Vec<&str> = plan.trials.iter().map(|t| t.setting.as_str()).collect();
+    format!(
+        "tries {} within {}, up to {} each, with scans of a table of {}",
+        names.join(", "),
+        format_duration(plan.time_ns),
+        counted(u64::from(plan.pairs_max), "pair"),
+        format_bytes(plan.table_bytes),
     )
 }

@@ -11,15 +11,7 @@ use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::units::format_bytes;
 
 /// Columns of the tables.
-const COLUMNS: [&str; 7] = [
-    "layer",
-    "rate",
-    "p50",
-    "p99",
-    "own time",
-    "rate change",
-    "share",
-];
+const COLUMNS: &str = "layer | rate | p50 | p99 | own time | rate change | share";
 
 /// A difference that the run cannot tell at all.
 const UNCLEAR: &str = "unclear";
@@ -44,7 +36,7 @@ pub(crate) fn blocks(record: &Record, layers: &LayersRecord) -> Vec<Block> {
             Block::text(Tone::Error, "nothing was measured")
         } else {
             let caption = format!("Cost of each layer: {}", workload.name);
-            Block::table(&caption, COLUMNS, rows)
+            Block::table(&caption, COLUMNS.split(" | "), rows)
         });
     }
     blocks.extend(Block::facts(facts(record)));

@@ -1,12 +1,15 @@
-//! How a run was measured: the program, the conditions of each workload, and the commands of other
-//! tools that reproduce the figures.
+//! How a run was measured: the program, the conditions of each workload, the proof of its figures
+//! by the disks' own counters, and the commands of other tools that reproduce them.
 
-use super::commands;
 use crate::labels;
+use crate::text::{glue, grouped, list};
 use diskproof_model::block::{Block, Row};
+use diskproof_model::measurement::DeviceUse;
 use diskproof_model::record::{MeasurementRecord, PhaseKind, Record};
 use diskproof_model::shell::quoted;
 use diskproof_model::units::format_duration;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 /// The method.
 pub(crate) fn blocks(record: &Record) -> Vec<Block> {
@@ -36,26 +39,16 @@ pub(crate) fn blocks(record: &Record) -> Vec<Block> {
         let title = "how each figure was measured";
         let rows = record.measurements.iter().map(|m| row(record, m)).collect();
         blocks.push(Block::Heading(title.to_owned()));
-        blocks.push(Block::words(title, COLUMNS, rows));
+        blocks.push(Block::words(title, COLUMNS.split(" | "), rows));
     }
     let title = "commands of other tools that reproduce the figures";
-    blocks.extend(Block::headed(title, commands::of_figures(record)));
+    blocks.extend(Block::headed(title, figure_commands(record)));
     blocks
 }
 
 /// Columns of the conditions, of which each workload and target has a row.
-const COLUMNS: [&str; 10] = [
-    "workload",
-    "target",
-    "operations",
-    "block, depth",
-    "span",
-    "page cache",
-    "at the same time",
-    "engine",
-    "measured for",
-    "proof",
-];
+const COLUMNS: &str = "workload | target | operations | block, depth | span | page cache | at the \
+                       same time | engine | measured for | proof";
 
 fn row(record: &Record, m: &MeasurementRecord) -> Row {
     let workload = &m.workload;
@@ -80,7 +73,7 @@ fn row(record: &Record, m: &MeasurementRecord) -> Row {
         workload.together_with.join(", "),
         engine,
         duration_text(record, m),
-        proof_text(m),
+        counters_text(m),
     ])
 }
 
@@ -102,7 +95,7 @@ fn duration_text(record: &Record, m: &MeasurementRecord) -> String {
     text
 }
 
-fn proof_text(m: &MeasurementRecord) -> String {
+fn counters_text(m: &MeasurementRecord) -> String {
     let disks = m.device.disks.join(", ");
     match (m.device.accounted, &m.device.unresolved) {
         (Some(share), _) => {
@@ -112,4 +105,132 @@ fn proof_text(m: &MeasurementRecord) -> String {
         (None, Some(why)) => format!("unknown: {why}"),
         (None, None) => String::new(),
     }
+}
+
+/// The commands, each with what it reproduces.
+pub(crate) fn commands(record: &Record) -> Vec<Block> {
+    let mut blocks = figure_commands(record);
+    let findings = record.findings.iter();
+    blocks.extend(findings.filter_map(|finding| {
+        let what = format!("finding {}", finding.code);
+        Some(command(what, finding.reproduce.as_ref()?))
+    }));
+    blocks
+}
+
+fn command(what: String, text: &str) -> Block {
+    let text = text.to_owned();
+    Block::Command { what, text }
+}
+
+/// Those of the figures.
+fn figure_commands(record: &Record) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for (index, m) in record.measurements.iter().enumerate() {
+        let others = &m.workload.together_with;
+        // Workloads that ran together have one command, printed with the first of them.
+        let mut before = record.measurements[..index].iter();
+        let is_printed =
+            before.any(|one| one.target == m.target && others.contains(&one.workload.name));
+        if is_printed || m.reproduce.is_empty() {
+            continue;
+        }
+        let names = std::iter::once(&m.workload.name).chain(others);
+        let name = list(names.cloned());
+        let what = match record.targets.get(m.target) {
+            Some(target) if record.targets.len() > 1 => format!("{name} on {}", target.path),
+            _ => name,
+        };
+        blocks.push(command(what, &m.reproduce));
+    }
+    let surface = record.surface.iter();
+    let surface = surface.filter(|surface| !surface.reproduce.is_empty());
+    blocks.extend(surface.map(|of| command("curve".to_owned(), &of.reproduce)));
+    blocks
+}
+
+/// The evidence of the disks' counters for a target; `None` if nothing was measured on it.
+pub(crate) fn proof_text(record: &Record, target: usize) -> Option<String> {
+    let measured = record.measurements.iter().filter(|m| m.target == target);
+    let surveyed = record.surface.iter().filter(|s| s.target == target);
+    let devices = measured
+        .map(|m| &m.device)
+        .chain(surveyed.map(|s| &s.device));
+    let devices: Vec<&DeviceUse> = devices.collect();
+    let unknown = devices.iter().filter(|device| device.accounted.is_none());
+    let unknown: BTreeSet<&str> = unknown
+        .filter_map(|one| one.unresolved.as_deref())
+        .collect();
+    let why = Vec::from_iter(unknown).join("; ");
+    let known = record.accounted_range(target).map(|range| {
+        let disks = devices.iter().flat_map(|device| &device.disks);
+        let mut disks: BTreeSet<&str> = disks.map(String::as_str).collect();
+        disks.extend(trimmed_device(record, target));
+        let disks = Vec::from_iter(disks).join(", ");
+        let bytes = match range.1 {
+            MANY.. => format!("show up to {:.0} times the bytes", range.1),
+            _ => format!("confirm {} of the bytes", share_text(range)),
+        };
+        format!(
+            "the kernel's counters of {disks} {bytes}{}",
+            why_apart(range)
+        )
+    });
+    match (known, why.as_str()) {
+        (known, "") => known,
+        (Some(known), why) => Some(format!("{known}; in part unknown: {why}")),
+        (None, why) => Some(format!(
+            "unknown, the disk's counters are not available: {why}"
+        )),
+    }
+}
+
+/// The device whose counters confirm trims.
+fn trimmed_device(record: &Record, target: usize) -> Option<&str> {
+    let mut measured = record.measurements.iter().filter(|m| m.target == target);
+    let is_counted = measured.any(|m| m.asked.trim_bytes > 0 && m.device.trim_bytes.is_some());
+    let layer = record.targets.get(target)?.layers.first()?;
+    is_counted.then_some(layer.name.as_str())
+}
+
+/// From these shares on the difference deserves a clause.
+const LESS: f64 = 0.9;
+const MORE: f64 = 1.1;
+/// From here on a percentage is no help.
+const MANY: f64 = 10.0;
+
+/// Why the counters differ from what was measured, as the end of a sentence.
+fn why_apart((low, high): (f64, f64)) -> &'static str {
+    match (low < LESS, high > MORE) {
+        (false, false) => "",
+        (true, false) => "; a cache answered the rest",
+        (false, true) => "; the rest comes from the filesystem's journal and other programs",
+        (true, true) => {
+            "; less if a cache answered, more if the filesystem's journal or other programs also \
+             wrote"
+        }
+    }
+}
+
+/// `99.6 % to 100.3 %`
+fn share_text((low, high): (f64, f64)) -> String {
+    let [low, high] = [low, high].map(|share| glue(&format!("{:.1} %", share * 100.0)));
+    if low == high {
+        low
+    } else {
+        format!("{low} to {high}")
+    }
+}
+
+/// The engines of a target: the most used one, then each other one with its workloads.
+pub(crate) fn engines_text(record: &Record, target: usize) -> Option<String> {
+    let own = record.measurements.iter().filter(|m| m.target == target);
+    let mut engines = grouped(own.map(|m| (m.workload.engine, &m.workload.name)));
+    engines.sort_by_key(|(_, names)| Reverse(names.len()));
+    let (first, others) = engines.split_first()?;
+    let mut text = first.0.as_str().to_owned();
+    for (engine, names) in others {
+        text += &format!("; {} for {}", engine.as_str(), list(names));
+    }
+    Some(text)
 }

@@ -1,6 +1,6 @@
 //! An observed load in words, for every page, and how closely a run matched one.
 
-use super::run::start_text;
+use super::run::{run_id, start_text};
 use super::server;
 use crate::labels;
 use crate::text::{glue, joined};
@@ -11,7 +11,7 @@ use diskproof_model::observed::{
     MeasuredCapacity, ObservedDevice, ObservedOps, ObservedRecord, ObservedSize,
 };
 use diskproof_model::plan::Access;
-use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
 use diskproof_model::units::{
     format_bytes, format_duration, format_percent, format_rate, format_throughput,
 };
@@ -21,20 +21,9 @@ use diskproof_model::watch::SeekMethod;
 const SIZES_MAX: usize = 4;
 /// Threads that are named.
 const PROCESSES_MAX: usize = 3;
-/// Digits of a shortened run id.
-const SHORT_ID: usize = 8;
 
 /// Columns of the table.
-const COLUMNS: [&str; 8] = [
-    "device",
-    "",
-    "requests/s",
-    "± 95 %",
-    "throughput",
-    "mean",
-    "mean size",
-    "seeks",
-];
+const COLUMNS: &str = "device |  | requests/s | ± 95 % | throughput | mean | mean size | seeks";
 
 /// A row per device and direction, and what the devices and a server did.
 pub(crate) fn blocks(observed: &ObservedRecord) -> Vec<Block> {
@@ -45,7 +34,7 @@ pub(crate) fn blocks(observed: &ObservedRecord) -> Vec<Block> {
     let mut blocks = vec![if rows.is_empty() {
         Block::text(Tone::Plain, "no requests")
     } else {
-        Block::table("Observed load", COLUMNS, rows)
+        Block::table("Observed load", COLUMNS.split(" | "), rows)
     }];
     blocks.extend(Block::facts(facts(observed)));
     blocks.extend(observed.server.iter().flat_map(server::blocks));
@@ -78,22 +67,15 @@ pub(crate) fn capacity_text(capacity: &MeasuredCapacity) -> String {
         Some(glue(&format!("{rate} {name}/s or {bytes}")))
     };
     let reads = figure("reads", capacity.read_iops, capacity.read_bytes_per_second);
-    let writes = figure(
-        "writes",
-        capacity.write_iops,
-        capacity.write_bytes_per_second,
-    );
+    let rate = capacity.write_bytes_per_second;
+    let writes = figure("writes", capacity.write_iops, rate);
     format!(
         "100 % is {}, from {} {} on {}",
         joined(reads.into_iter().chain(writes), " and ").unwrap_or_default(),
         capacity.verb,
-        short_id(&capacity.run_id),
+        run_id(&capacity.run_id),
         glue(&start_text(&capacity.started)),
     )
-}
-
-fn short_id(run_id: &str) -> &str {
-    run_id.get(..SHORT_ID).unwrap_or(run_id)
 }
 
 /// Label and text of each fact below the table.
@@ -129,38 +111,31 @@ fn facts(observed: &ObservedRecord) -> Vec<(&'static str, String)> {
 }
 
 fn queue_text(device: &ObservedDevice) -> String {
-    let flushes = device
-        .flush_ops
-        .filter(|flushes| *flushes > 0)
-        .map(|flushes| {
-            let rate = flushes as f64 * 1e9 / device.wall_ns.max(1) as f64;
-            format!(", {}/s flushes", format_rate(rate))
-        });
+    let flushes = device.flush_ops.filter(|flushes| *flushes > 0);
+    let flushes = flushes.map_or(String::new(), |flushes| {
+        let rate = flushes as f64 * 1e9 / device.wall_ns.max(1) as f64;
+        format!(", {}/s flushes", format_rate(rate))
+    });
     format!(
-        "{:.1} requests in flight on average, at most {:.0}{}, in {}",
+        "{:.1} requests in flight on average, at most {:.0}{flushes}, in {}",
         device.queue_depth,
         device.queue_depth_max.ceil(),
-        flushes.unwrap_or_default(),
         glue(&format_duration(device.wall_ns)),
     )
 }
 
 /// `8 KiB 92 %, 64 KiB 5 %, others 3 %`.
 fn sizes_text(sizes: &[ObservedSize]) -> String {
-    let counts = sizes
-        .iter()
-        .map(|of| (of.random.saturating_add(of.sequential), of.block_bytes));
+    let count = |of: &ObservedSize| of.random.saturating_add(of.sequential);
+    let counts = sizes.iter().map(|of| (count(of), of.block_bytes));
     let mut counts: Vec<(u64, u32)> = counts.collect();
     let sum: u64 = counts.iter().map(|(count, _)| count).sum();
     counts.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
     let share = |count: u64| format_percent(count as f64 / sum.max(1) as f64);
     let (shown, rest) = counts.split_at(counts.len().min(SIZES_MAX));
     let size = |(count, bytes): &(u64, u32)| {
-        glue(&format!(
-            "{} {}",
-            format_bytes(u64::from(*bytes)),
-            share(*count)
-        ))
+        let (bytes, share) = (format_bytes(u64::from(*bytes)), share(*count));
+        glue(&format!("{bytes} {share}"))
     };
     let others: u64 = rest.iter().map(|(count, _)| count).sum();
     let others = (others > 0).then(|| glue(&format!("others {}", share(others))));
@@ -168,12 +143,9 @@ fn sizes_text(sizes: &[ObservedSize]) -> String {
 }
 
 fn processes_text(device: &ObservedDevice) -> Option<String> {
-    let sum: u64 = device
-        .processes
-        .iter()
-        .map(|process| process.requests)
-        .sum();
-    let known = device.processes.iter().take(PROCESSES_MAX).map(|process| {
+    let all = || device.processes.iter();
+    let sum: u64 = all().map(|process| process.requests).sum();
+    let known = all().take(PROCESSES_MAX).map(|process| {
         let share = format_percent(process.requests as f64 / sum.max(1) as f64);
         glue(&format!("{} ({}) {share}", process.name, process.pid))
     });
@@ -185,58 +157,49 @@ pub(crate) fn likeness(record: &Record) -> Vec<Block> {
     let Some(like) = &record.plan.like else {
         return Vec::new();
     };
-    let run = MatchedLoad::of(&record.measurements);
-    let rate = |value: f64| format!("{}/s", format_rate(value));
-    let bytes = |value: f64| format_bytes(value.round() as u64);
-    let depth = |value: f64| format!("{value:.1}");
-    let share = |part: f64| part / run.rate.max(1e-9);
+    // Sums over the workloads that ran together, per second.
+    let all = || record.measurements.iter();
+    let ops = || all().flat_map(|m| m.ops.iter().map(move |(kind, op)| (m, *kind, op)));
+    let transfers = || ops().filter(|(_, kind, _)| matches!(kind, OpKind::Read | OpKind::Write));
+    let sum = |of: fn(&MeasurementRecord, OpKind, &OpRecord) -> f64| -> f64 {
+        transfers().map(|(m, kind, op)| of(m, kind, op)).sum()
+    };
+    let total = sum(|_, _, op| op.iops.value);
+    let reads = sum(|_, kind, op| {
+        if kind == OpKind::Read {
+            op.iops.value
+        } else {
+            0.0
+        }
+    });
+    let seeks = sum(|m, _, op| match m.workload.access {
+        Access::Random { .. } => op.iops.value,
+        _ => 0.0,
+    });
+    let bytes = sum(|_, _, op| op.throughput.value);
+    let depth = all().map(|m| m.achieved_depth).sum();
+    let rate_text = |value: f64| format!("{}/s", format_rate(value));
+    let bytes_text = |value: f64| format_bytes(value.round() as u64);
+    let depth_text = |value: f64| format!("{value:.1}");
+    let share = |part: f64| part / total.max(1e-9);
     let both = |name: &str, show: &dyn Fn(f64) -> String, wanted: f64, measured: f64| {
         vec![name.to_owned(), show(wanted), show(measured)]
     };
     let rows = vec![
-        both("rate", &rate, like.rate, run.rate),
-        both("reads", &format_percent, like.read_share, share(run.reads)),
-        both("seeks", &format_percent, like.seek_share, share(run.seeks)),
-        both("mean size", &bytes, like.block_mean_bytes, share(run.bytes)),
-        both("in flight", &depth, like.queue_depth, run.depth),
+        both("rate", &rate_text, like.rate, total),
+        both("reads", &format_percent, like.read_share, share(reads)),
+        both("seeks", &format_percent, like.seek_share, share(seeks)),
+        both(
+            "mean size",
+            &bytes_text,
+            like.block_mean_bytes,
+            share(bytes),
+        ),
+        both("in flight", &depth_text, like.queue_depth, depth),
     ];
-    let (device, run) = (&like.device, short_id(&like.run_id));
+    let (device, run) = (&like.device, run_id(&like.run_id));
     vec![
         Block::Heading(format!("compared with the load of {device} in run {run}")),
         Block::table("Likeness", ["", "observed", "this run"], rows),
     ]
-}
-
-/// Sums over the workloads that ran together, per second.
-#[derive(Default)]
-struct MatchedLoad {
-    rate: f64,
-    reads: f64,
-    seeks: f64,
-    bytes: f64,
-    depth: f64,
-}
-
-impl MatchedLoad {
-    fn of(measurements: &[MeasurementRecord]) -> Self {
-        let mut sum = Self::default();
-        for m in measurements {
-            for (kind, op) in &m.ops {
-                if !matches!(kind, OpKind::Read | OpKind::Write) {
-                    continue;
-                }
-                let rate = op.iops.value;
-                sum.rate += rate;
-                sum.bytes += op.throughput.value;
-                if *kind == OpKind::Read {
-                    sum.reads += rate;
-                }
-                if matches!(m.workload.access, Access::Random { .. }) {
-                    sum.seeks += rate;
-                }
-            }
-            sum.depth += m.achieved_depth;
-        }
-        sum
-    }
 }

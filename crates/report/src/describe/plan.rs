@@ -1,10 +1,9 @@
 //! A plan: the workloads of a run, its longest time, the bytes that it may write.
 
 use super::files::{files_text, planned_caches};
-use super::inserts::plan_text;
+use super::inserts::{plan_text, trial_plan_text};
 use super::layers::{planned_text, unread};
 use super::run::{request_text, skipped_facts};
-use super::trials;
 use crate::labels;
 use crate::text::{clean, glue, joined, list, wrap};
 use diskproof_model::block::{Align, Block, Column, Row, Table, Tone};
@@ -12,7 +11,7 @@ use diskproof_model::files::{FILES_DIRECTORY, FileStep, FilesPlan};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::PingPlan;
-use diskproof_model::plan::{CachePolicy, Plan, Start, Workload};
+use diskproof_model::plan::{CachePolicy, Plan, Span, Start, Workload};
 use diskproof_model::surface::{Coverage, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes, format_duration, format_percent, format_rate};
@@ -38,7 +37,7 @@ pub(crate) fn blocks(plan: &Plan, identities: &[TargetIdentity]) -> Vec<Block> {
     facts.extend(plan.survey.iter().map(|of| ("survey", survey_text(of))));
     if let Some(postgres) = &plan.postgres {
         facts.push(("server", plan_text(postgres)));
-        let trial = postgres.trial.as_ref().map(trials::plan_text);
+        let trial = postgres.trial.as_ref().map(trial_plan_text);
         facts.extend(trial.map(|text| ("server", text)));
     }
     if let Some(files) = &plan.files {
@@ -78,10 +77,8 @@ fn survey_text(survey: &Survey) -> String {
                 "samples as large as the precision requires".to_owned()
             }
         };
-        format!(
-            "curve of {}, {each}",
-            counted(u64::from(plan.points), "point")
-        )
+        let points = counted(u64::from(plan.points), "point");
+        format!("curve of {points}, {each}")
     });
     let burst = survey
         .burst
@@ -96,11 +93,7 @@ fn survey_text(survey: &Survey) -> String {
         0 => "scan of every block".to_owned(),
         at => format!("scan of every block from byte {at}"),
     });
-    let span = survey.span;
-    let span = span
-        .length_bytes
-        .map(|length| labels::span(span.start_bytes, length));
-    let steps = [span, curve, burst, access, scan];
+    let steps = [span_text(&survey.span), curve, burst, access, scan];
     joined(steps.into_iter().flatten(), "; ").unwrap_or_default()
 }
 
@@ -117,18 +110,13 @@ fn budget_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
         None => identities.len(),
     };
     let written = identities.iter().take(written);
-    let writes: Vec<String> = written
-        .map(|identity| writes_text(plan, identity))
-        .collect();
+    let writes = written.map(|identity| writes_text(plan, identity));
+    let writes = joined(writes, "; ").unwrap_or_default();
     let load = plan.workloads.first().zip(plan.ping.as_ref());
-    let load = load
-        .map(|(workload, ping)| format!("sends {}; ", load_text(workload, ping, identities.len())));
-    format!(
-        "{}takes {}; {}",
-        load.unwrap_or_default(),
-        time_text(plan, identities),
-        writes.join("; ")
-    )
+    let load = load.map_or(String::new(), |(workload, ping)| {
+        format!("sends {}; ", load_text(workload, ping, identities.len()))
+    });
+    format!("{load}takes {}; {writes}", time_text(plan, identities))
 }
 
 /// `at most 1 request/s of 4 KiB (4.1 kB/s), reads only`.
@@ -234,10 +222,9 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
         );
     }
     if identity.kind == TargetKind::Directory {
-        let scratch = plan
-            .scratch_bytes
-            .map(|bytes| format!(" of {}", glue(&format_bytes(bytes))));
-        let (scratch, place) = (scratch.unwrap_or_default(), place());
+        let scratch = plan.scratch_bytes.map(|bytes| glue(&format_bytes(bytes)));
+        let scratch = scratch.map_or(String::new(), |size| format!(" of {size}"));
+        let place = place();
         let drops: String = drops.iter().map(|drops| format!(", {drops}it")).collect();
         let writes = limit("writes", plan.scratch_write_bytes_max());
         return format!(
@@ -266,19 +253,14 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
 
 /// The filesystem and its free space.
 fn place_text(identity: &TargetIdentity) -> Option<String> {
-    let kind = identity
-        .filesystem
-        .as_ref()
-        .map(|filesystem| filesystem.kind.clone());
+    let kind = identity.filesystem.as_ref().map(|of| of.kind.clone());
     let free = free_bytes(identity).map(|bytes| glue(&format!("{} free", format_bytes(bytes))));
     joined(kind.into_iter().chain(free), ", ")
 }
 
 fn free_bytes(identity: &TargetIdentity) -> Option<u64> {
     let filesystem = identity.filesystem.as_ref();
-    identity
-        .free_bytes
-        .or(filesystem.map(|filesystem| filesystem.free_bytes))
+    identity.free_bytes.or(filesystem.map(|of| of.free_bytes))
 }
 
 /// The free space that remains during the run.
@@ -310,9 +292,7 @@ fn workloads(plan: &Plan) -> Table {
 
 fn workload_row(group: Group<'_>, workload: &Workload) -> Vec<String> {
     let no_limit = || NO_LIMIT.to_owned();
-    let time = group
-        .time_ns()
-        .map(|ns| format_duration(ns + group.warmup_ns()));
+    let time = group.time_ns().map(|ns| ns + group.warmup_ns());
     let bytes = match (workload.stop.bytes, workload.stop.ops) {
         (Some(bytes), _) => format_bytes(bytes),
         (None, Some(ops)) => format!("{ops} ops"),
@@ -327,20 +307,21 @@ fn workload_row(group: Group<'_>, workload: &Workload) -> Vec<String> {
         labels::block(workload.block_bytes, &workload.block_mix),
         labels::depth(workload.depth, workload.workers),
         access_text(workload),
-        time.unwrap_or_else(no_limit),
+        time.map_or_else(no_limit, format_duration),
         bytes,
     ]
+}
+
+/// The used part of the target; `None` for all of it.
+fn span_text(span: &Span) -> Option<String> {
+    Some(labels::span(span.start_bytes, span.length_bytes?))
 }
 
 /// The order of offsets and the operations.
 fn access_text(workload: &Workload) -> String {
     let operation = labels::operation(&workload.streams, workload.sync);
     let mut facts = vec![format!("{} {operation}", labels::access(&workload.access))];
-    let span = &workload.span;
-    facts.extend(
-        span.length_bytes
-            .map(|length| labels::span(span.start_bytes, length)),
-    );
+    facts.extend(span_text(&workload.span));
     facts.extend(labels::offered(workload.rate));
     if workload.cache != CachePolicy::Direct {
         facts.push(labels::cache(workload.cache).to_owned());
@@ -369,10 +350,8 @@ fn ends(plan: &Plan) -> Block {
         let range = glue(&format!("± {range}"));
         text += &format!(" {who} earlier once the rate is known to {range}.");
     }
-    if workloads
-        .iter()
-        .any(|workload| workload.start == Start::WithPrevious)
-    {
+    let mut starts = workloads.iter().map(|workload| &workload.start);
+    if starts.any(|start| *start == Start::WithPrevious) {
         text += " + runs at the same time as the one above; the first to reach a limit ends all.";
     }
     Block::text(Tone::Dim, text)

@@ -38,8 +38,8 @@ impl RemarkKind {
 /// The words of the remarks on a measurement, for a table.
 pub(crate) fn words(m: &MeasurementRecord) -> String {
     let mut remarks = remarks(m);
-    remarks.sort_by_key(|remark| remark.kind);
-    let mut words: Vec<&str> = remarks.iter().map(|remark| remark.word).collect();
+    remarks.sort_by_key(|(kind, ..)| *kind);
+    let mut words: Vec<&str> = remarks.iter().map(|(_, word, _)| *word).collect();
     words.dedup();
     words.join(", ")
 }
@@ -50,33 +50,26 @@ pub(crate) fn notes(
     is_selected: fn(RemarkKind) -> bool,
 ) -> Vec<Block> {
     let all = measurements.iter().flat_map(|m| {
-        let own = remarks(m).into_iter().filter(|one| is_selected(one.kind));
+        let own = remarks(m).into_iter();
+        let own = own.filter(|(kind, ..)| is_selected(*kind));
         own.map(|one| (one, &m.workload.name))
     });
     let mut notes = grouped(all);
-    notes.sort_by_key(|(remark, _)| remark.kind);
-    let note = |(remark, names): (MeasurementRemark, Vec<&String>)| {
-        let text = if names.len() == measurements.len() {
-            remark.text
-        } else {
-            format!("{}: {}", list(names), remark.text)
-        };
-        Block::toned_fact(remark.kind.tone(), remark.word, text)
+    notes.sort_by_key(|((kind, ..), _)| *kind);
+    let note = |((kind, word, mut text), names): (Remark, Vec<&String>)| {
+        if names.len() < measurements.len() {
+            text = format!("{}: {text}", list(names));
+        }
+        Block::toned_fact(kind.tone(), word, text)
     };
     notes.into_iter().map(note).collect()
 }
 
-/// A remark on a measurement.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct MeasurementRemark {
-    kind: RemarkKind,
-    /// For a table.
-    word: &'static str,
-    text: String,
-}
+/// A remark on a measurement: its kind, a word for a table, a text.
+type Remark = (RemarkKind, &'static str, String);
 
 /// All remarks on a measurement.
-fn remarks(measurement: &MeasurementRecord) -> Vec<MeasurementRemark> {
+fn remarks(measurement: &MeasurementRecord) -> Vec<Remark> {
     let all = [
         errors(measurement),
         ending(measurement.stopped),
@@ -84,8 +77,8 @@ fn remarks(measurement: &MeasurementRecord) -> Vec<MeasurementRemark> {
         missed_starts(measurement),
         cache(measurement),
         (measurement.settled == Some(false)).then(|| {
-            let text = "the rate was still changing at the end";
-            remark(RemarkKind::Drifting, "unsettled", text)
+            let text = "the rate was still changing at the end".to_owned();
+            (RemarkKind::Drifting, "unsettled", text)
         }),
         phases(measurement),
         shortened(measurement),
@@ -94,19 +87,19 @@ fn remarks(measurement: &MeasurementRecord) -> Vec<MeasurementRemark> {
 }
 
 /// Slower steps before it took the time.
-fn shortened(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
+fn shortened(measurement: &MeasurementRecord) -> Option<Remark> {
     let planned_ns = measurement.shortened_from_ns?;
     let text = format!(
         "measured for {} instead of {} because of the time limit of the run",
         format_duration(measurement.wall_ns),
         format_duration(planned_ns)
     );
-    Some(remark(RemarkKind::Shortened, "shortened", text))
+    Some((RemarkKind::Shortened, "shortened", text))
 }
 
 /// What came before the last phase, where it differs by enough to matter, and the time of all
 /// phases that the figures omit.
-fn phases(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
+fn phases(measurement: &MeasurementRecord) -> Option<Remark> {
     let (_, earlier) = measurement.phases.split_last()?;
     let length_ns = |phase: &PhaseRecord| phase.end_ns.saturating_sub(phase.start_ns);
     let is_omitted = |phase: &&PhaseRecord| phase.name != PhaseKind::FirstWrite;
@@ -117,16 +110,14 @@ fn phases(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
     let each = told.map(|phase| {
         let rates = phase.ops.iter().filter(|(kind, _)| **kind != OpKind::Sync);
         let rates = rates.map(|(kind, op)| {
-            let p50 = op
-                .latency
-                .p50
-                .map(|ns| format!(", p50 {}", format_latency(ns)));
+            let p50 = op.latency.p50;
+            let p50 = p50.map_or(String::new(), |ns| format!(", p50 {}", format_latency(ns)));
             let rate = if measurement.is_rated_in_bytes() {
                 op.throughput.text()
             } else {
                 op.rate.text()
             };
-            format!("{}s at {rate}{}", kind.as_str(), p50.unwrap_or_default())
+            format!("{}s at {rate}{p50}", kind.as_str())
         });
         let (length, name) = (format_duration(length_ns(phase)), phase.name.as_str());
         format!("{length} of {name} ({})", list(rates))
@@ -137,7 +128,7 @@ fn phases(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
             0 => format!("the figures begin after {text}"),
             ns => format!("the figures omit {}, with {text}", format_duration(ns)),
         };
-        remark(RemarkKind::Phases, "phases", text)
+        (RemarkKind::Phases, "phases", text)
     })
 }
 
@@ -156,15 +147,7 @@ fn is_notable(measurement: &MeasurementRecord, phase: &PhaseRecord) -> bool {
 /// Difference between the rates of two phases that needs a remark.
 const NOTABLE_DIFFERENCE: f64 = 0.05;
 
-fn remark(kind: RemarkKind, word: &'static str, text: impl Into<String>) -> MeasurementRemark {
-    MeasurementRemark {
-        kind,
-        word,
-        text: text.into(),
-    }
-}
-
-fn errors(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
+fn errors(measurement: &MeasurementRecord) -> Option<Remark> {
     let failed = measurement.errors_total();
     let by_name = measurement.errors_by_name();
     let names = list(by_name.iter().map(|(name, n)| format!("{n} × {name}")));
@@ -172,10 +155,10 @@ fn errors(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
         "{} failed ({names}); the figure counts only successful operations",
         counted(failed, "operation")
     );
-    (failed > 0).then(|| remark(RemarkKind::Failed, "errors", text))
+    (failed > 0).then_some((RemarkKind::Failed, "errors", text))
 }
 
-fn ending(stopped: StopReason) -> Option<MeasurementRemark> {
+fn ending(stopped: StopReason) -> Option<Remark> {
     let (word, text) = match stopped {
         StopReason::Interrupted => ("cut short", "interrupted"),
         StopReason::Errors => ("stopped", "stopped: too many operations failed"),
@@ -190,19 +173,19 @@ fn ending(stopped: StopReason) -> Option<MeasurementRemark> {
         | StopReason::Steady
         | StopReason::Unread => return None,
     };
-    Some(remark(RemarkKind::Failed, word, text))
+    Some((RemarkKind::Failed, word, text.to_owned()))
 }
 
-fn missed_starts(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
+fn missed_starts(measurement: &MeasurementRecord) -> Option<Remark> {
     let missed = measurement.missed_starts.filter(|missed| *missed > 0)?;
     let text = format!(
         "{} started over 1 ms late or not at all; latencies count from the intended start",
         counted(missed, "request")
     );
-    Some(remark(RemarkKind::Failed, "late starts", text))
+    Some((RemarkKind::Failed, "late starts", text))
 }
 
-fn cache(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
+fn cache(measurement: &MeasurementRecord) -> Option<Remark> {
     let cache = &measurement.cache;
     // The page cache cannot answer synced writes.
     let is_commit = measurement.ops.contains_key(&OpKind::Commit)
@@ -215,11 +198,11 @@ fn cache(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
         (CachePolicy::Cached, None) => "the page cache may have answered instead of the disk",
     };
     let used = cache.used.as_str();
-    Some(remark(RemarkKind::Cached, used, format!("{used}: {why}")))
+    Some((RemarkKind::Cached, used, format!("{used}: {why}")))
 }
 
 /// Whether the blocks that earlier runs wrote were correct.
-fn earlier_data(verify: &VerifyResult, runs: u64) -> Option<MeasurementRemark> {
+fn earlier_data(verify: &VerifyResult, runs: u64) -> Option<Remark> {
     let blocks = (verify.blocks > 0).then(|| counted(verify.blocks, "block"))?;
     let by = match runs {
         0 | 1 => String::new(),
@@ -250,17 +233,17 @@ fn earlier_data(verify: &VerifyResult, runs: u64) -> Option<MeasurementRemark> {
     Some(verified(kind, verify.wrong_blocks() > 0, text))
 }
 
-fn verified(kind: RemarkKind, is_wrong: bool, text: String) -> MeasurementRemark {
+fn verified(kind: RemarkKind, is_wrong: bool, text: String) -> Remark {
     let word = match (kind, is_wrong) {
         (_, true) => "wrong data",
         (RemarkKind::Verified, false) => "verified",
         (_, false) => "unverified",
     };
-    remark(kind, word, text)
+    (kind, word, text)
 }
 
 /// The share of the written blocks that was read back, and whether they were correct.
-fn verification(verify: &VerifyResult) -> Option<MeasurementRemark> {
+fn verification(verify: &VerifyResult) -> Option<Remark> {
     if let Some(runs) = verify.runs {
         return earlier_data(verify, runs);
     }

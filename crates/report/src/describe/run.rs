@@ -1,12 +1,16 @@
-//! A run in words: what was requested, when, and how its expectations came out.
+//! A run in words: what was requested, when, and how its expectations came out; and the list of
+//! saved runs.
 
-use crate::text::{grouped, list};
-use diskproof_model::block::{Block, Cell, Row, Tone};
+use crate::labels;
+use crate::text::{clean, glue, grouped, list, shortened};
+use diskproof_model::block::{Block, Cell, Column, Narrow, Place, Row, Table, Tone};
 use diskproof_model::digits::{figure_text, figure_to_digits, joined_range};
 use diskproof_model::figure::unit_of;
+use diskproof_model::finding::Severity;
 use diskproof_model::measurement::StopReason;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
+use diskproof_model::saved::{Headline, SavedRun, named};
 use diskproof_model::units::format_duration;
 
 /// Digits that tell a figure from its threshold where three do not.
@@ -190,6 +194,72 @@ pub(crate) fn third_digit(value: f64) -> f64 {
         0.0 => 0.0,
         _ => 10.0_f64.powf(value.abs().log10().floor() - 2.0),
     }
+}
+
+/// Digits of an id that identify a run; `show` accepts them.
+const ID_DIGITS: usize = 8;
+/// Columns of a path or a disk; more would leave no room for figures.
+const CELL_MAX: usize = 28;
+/// Figures of a run; the most important come first.
+const FIGURES_MAX: usize = 3;
+/// The cells that name a run come first.
+const HEADING: &str = "run | started (UTC) | verb | target | label | disk | figures | host | note";
+const NAMING: usize = 5;
+
+/// The runs in the order given.
+pub(crate) fn saved_runs(runs: &[SavedRun]) -> Vec<Block> {
+    let mut columns = Column::words(HEADING.split(" | "));
+    for (rank, column) in columns.iter_mut().rev().take(2).enumerate() {
+        column.place = Place::Roomy(rank as u8);
+    }
+    vec![Block::Table(Table {
+        narrow: Narrow::Titled(NAMING),
+        ..Table::new("saved runs", columns, runs.iter().map(saved_row).collect())
+    })]
+}
+
+fn saved_row(run: &SavedRun) -> Row {
+    let worst = run.worst.as_ref();
+    let partial = run.partial.then(|| "PARTIAL".to_owned());
+    let finding = worst.map(|of| glue(&format!("{}: {}", labels::severity(of.severity), of.code)));
+    let figures = run.figures.iter().take(FIGURES_MAX).map(headline_text);
+    let disks: Vec<&str> = run.disks.iter().map(|disk| disk.best_name()).collect();
+    let cell = |text: &str| shortened(&clean(text), CELL_MAX);
+    let label = run.label.as_ref().map(|label| cell(&format!("[{label}]")));
+    let note = run.note.as_ref().map(|note| cell(&format!("note: {note}")));
+    let started = start_text(&run.started);
+    let cells = vec![
+        run_id(&run.run_id),
+        // The heading names the time zone.
+        started.trim_end_matches(" UTC").to_owned(),
+        cell(&run.verb),
+        cell(&run.targets.join(" ")),
+        label.unwrap_or_default(),
+        cell(&disks.join(" ")),
+        list(partial.into_iter().chain(finding).chain(figures)),
+        cell(&run.host),
+        note.unwrap_or_default(),
+    ];
+    let is_failure = worst.is_some_and(|of| of.severity == Severity::Failure);
+    let tone = if run.partial || is_failure {
+        Tone::Error
+    } else {
+        Tone::Plain
+    };
+    Row {
+        tone,
+        ..Row::from(cells)
+    }
+}
+
+/// As much of an id as other commands need.
+pub(crate) fn run_id(id: &str) -> String {
+    id.chars().take(ID_DIGITS).collect()
+}
+
+fn headline_text(figure: &Headline) -> String {
+    let value = figure_text(figure.value, figure.half_width_95, &figure.unit);
+    format!("{} {value}", named(&figure.workload, &figure.operation))
 }
 
 #[cfg(test)]

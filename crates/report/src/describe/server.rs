@@ -22,48 +22,24 @@ fn per_second(count: u64, wall_ns: u64) -> f64 {
     count as f64 * 1e9 / wall_ns.max(1) as f64
 }
 
-/// One direction of a device: what the server moved, what the device did.
-struct ExplainedDirection {
-    name: &'static str,
-    server: f64,
-    device: f64,
-}
-
-impl ExplainedDirection {
-    fn both(load: &ExplainedLoad) -> [Self; 2] {
-        let of = |name, server: u64, device: u64| Self {
-            name,
-            server: per_second(server, load.wall_ns),
-            device: per_second(device, load.wall_ns),
-        };
-        [
-            of("reads", load.read_bytes, load.device_read_bytes),
-            of("writes", load.write_bytes, load.device_write_bytes),
-        ]
-    }
-
-    /// `up to 84 % of the reads`.
-    fn share(&self) -> String {
-        let share = format_percent((self.server / self.device).min(1.0));
-        glue(&format!("up to {share} of the {}", self.name))
-    }
-
-    /// The bytes that the share comes from.
-    fn bytes(&self) -> String {
-        let [server, device] =
-            [self.server, self.device].map(|rate| glue(&format_throughput(rate)));
-        format!("{}: the server {server}, the disk {device}", self.name)
-    }
+/// Bytes per second of the reads and of the writes: what the server moved, and what the device did.
+fn directions(load: &ExplainedLoad) -> [(&'static str, [f64; 2]); 2] {
+    let rates = |bytes: [u64; 2]| bytes.map(|bytes| per_second(bytes, load.wall_ns));
+    [
+        ("reads", rates([load.read_bytes, load.device_read_bytes])),
+        ("writes", rates([load.write_bytes, load.device_write_bytes])),
+    ]
 }
 
 /// `PostgreSQL explains up to 12 % of the reads, up to 97 % of the writes of vda`.
 pub(crate) fn explained_text(load: &ExplainedLoad) -> String {
     let devices = load.devices.join(" and ");
-    let both = ExplainedDirection::both(load);
-    let busy = both
-        .iter()
-        .filter(|one| one.device >= IDLE_BYTES_PER_SECOND);
-    let shares = list(busy.map(ExplainedDirection::share));
+    let busy = directions(load).into_iter();
+    let busy = busy.filter(|(_, [_, device])| *device >= IDLE_BYTES_PER_SECOND);
+    let shares = list(busy.map(|(name, [server, device])| {
+        let share = format_percent((server / device).min(1.0));
+        format!("up to {share} of the {name}")
+    }));
     match shares.as_str() {
         "" => format!("{devices} is almost idle"),
         shares => format!("PostgreSQL explains {shares} of {devices}"),
@@ -72,11 +48,12 @@ pub(crate) fn explained_text(load: &ExplainedLoad) -> String {
 
 /// The bytes behind [`explained_text`].
 fn explained_bytes(load: &ExplainedLoad) -> String {
-    let [reads, writes] = ExplainedDirection::both(load).map(|one| one.bytes());
-    format!(
-        "{reads}; {writes}, in {}",
-        glue(&format_duration(load.wall_ns))
-    )
+    let [reads, writes] = directions(load).map(|(name, rates)| {
+        let [server, device] = rates.map(|rate| glue(&format_throughput(rate)));
+        format!("{name}: the server {server}, the disk {device}")
+    });
+    let time = glue(&format_duration(load.wall_ns));
+    format!("{reads}; {writes}, in {time}")
 }
 
 /// `reads 12.0 MB/s, writes 3.10 MB/s, WAL 2.00 MB/s, 120 syncs/s, hits 99 %`.
@@ -87,11 +64,8 @@ pub(crate) fn rates_text(counters: &ServerCounters, wall_ns: u64) -> String {
         format!("writes {}", rate(counters.write_bytes())),
         format!("WAL {}", rate(counters.wal.write_bytes)),
     ];
-    let syncs = counters
-        .wal
-        .syncs
-        .map(|syncs| format_rate(per_second(syncs, wall_ns)));
-    parts.extend(syncs.map(|rate| format!("{rate} syncs/s")));
+    let syncs = counters.wal.syncs.map(|syncs| per_second(syncs, wall_ns));
+    parts.extend(syncs.map(|rate| format!("{} syncs/s", format_rate(rate))));
     let hits: u64 = counters.io.iter().filter_map(|io| io.hits).sum();
     let reads: u64 = counters.io.iter().map(|io| io.read_ops).sum();
     if hits > 0 {
@@ -106,20 +80,12 @@ pub(crate) fn rates_text(counters: &ServerCounters, wall_ns: u64) -> String {
 
 /// A row for each kind of process, without the columns that are empty.
 pub(crate) fn table<'a>(io: impl IntoIterator<Item = &'a ServerIo>, wall_ns: u64) -> Table {
-    let rows = io
-        .into_iter()
-        .map(|io| Row::from(row(io, wall_ns).to_vec()));
-    let mut table = Table::new(
-        "PostgreSQL server",
-        Column::numbers(COLUMNS),
-        rows.collect(),
-    );
+    let io = io.into_iter();
+    let rows = io.map(|io| Row::from(row(io, wall_ns).to_vec())).collect();
+    let mut table = Table::new("PostgreSQL server", Column::numbers(COLUMNS), rows);
     for index in (1..COLUMNS.len()).rev() {
-        if table
-            .rows
-            .iter()
-            .all(|row| row.cells[index].text.is_empty())
-        {
+        let mut cells = table.rows.iter().map(|row| &row.cells[index]);
+        if cells.all(|cell| cell.text.is_empty()) {
             table.columns.remove(index);
             for row in &mut table.rows {
                 row.cells.remove(index);
@@ -204,12 +170,8 @@ pub(crate) fn blocks(server: &ObservedServer) -> Vec<Block> {
         let text = format!("a sync takes {}", format_latency(ns / syncs));
         blocks.push(Block::fact("WAL", text));
     }
-    blocks.extend(
-        server
-            .missing
-            .iter()
-            .map(|what| Block::fact("missing", what)),
-    );
+    let missing = server.missing.iter();
+    blocks.extend(missing.map(|what| Block::fact("missing", what)));
     blocks
 }
 

@@ -18,20 +18,9 @@ use diskproof_model::units::{
 const CONFIRMED: f64 = 0.02;
 
 /// Columns of the tables.
-const ENDS: [&str; 5] = ["", "min", "average", "± 95 %", "max"];
-const SEEKS: [&str; 9] = [
-    "seeks", "number", "distance", "average", "± 95 %", "min", "median", "max", "IOPS",
-];
-const STROKES: [&str; 8] = [
-    "short stroke",
-    "size",
-    "IOPS",
-    "± 95 %",
-    "gain",
-    "average",
-    "longest",
-    "transfer",
-];
+const ENDS: &str = " | min | average | ± 95 % | max";
+const SEEKS: &str = "seeks | number | distance | average | ± 95 % | min | median | max | IOPS";
+const STROKES: &str = "short stroke | size | IOPS | ± 95 % | gain | average | longest | transfer";
 
 /// Everything but the scan.
 pub(crate) fn blocks(record: &Record, s: &SurfaceRecord) -> Vec<Block> {
@@ -48,17 +37,17 @@ pub(crate) fn blocks(record: &Record, s: &SurfaceRecord) -> Vec<Block> {
     let seeks = s.seeks.iter().map(|(of, seek)| seek_row(*of, seek));
     let strokes = s.short_strokes.iter().map(stroke_row);
     let tables = [
-        ("Survey of the surface", ENDS.as_slice(), ends(s)),
-        ("Access times by seek pattern", &SEEKS, seeks.collect()),
+        ("Survey of the surface", ENDS, ends(s)),
+        ("Access times by seek pattern", SEEKS, seeks.collect()),
         (
             "Random reads within the first part of the disk",
-            &STROKES,
+            STROKES,
             strokes.collect(),
         ),
     ];
     let filled = tables.into_iter().filter(|(.., rows)| !rows.is_empty());
     blocks.extend(
-        filled.map(|(caption, columns, rows)| Block::table(caption, columns.iter().copied(), rows)),
+        filled.map(|(caption, columns, rows)| Block::table(caption, columns.split(" | "), rows)),
     );
     blocks
 }

@@ -1,11 +1,16 @@
-//! A target in words: its disks, the layers above them, what was tested, the machine.
+//! A target and its machine, in lines and as lists of facts: its disks and their health, the layers
+//! above them, what was tested.
 
 use crate::labels;
 use crate::text::{glue, joined, list};
+use diskproof_model::block::Block;
 use diskproof_model::files::FILES_DIRECTORY;
+use diskproof_model::health::DiskHealth;
 use diskproof_model::plan::Plan;
-use diskproof_model::target::{HostFacts, Layer, LayerKind, TargetIdentity, TargetKind};
-use diskproof_model::units::{counted, format_bytes};
+use diskproof_model::target::{
+    Filesystem, HostFacts, Layer, LayerKind, TargetIdentity, TargetKind, WriteCache,
+};
+use diskproof_model::units::{counted, format_bytes, format_throughput};
 
 /// A label and a value; `None` if the value is unknown.
 pub(crate) type LabeledValue = (&'static str, Option<String>);
@@ -123,4 +128,325 @@ pub(crate) fn host_text(host: &HostFacts) -> String {
     );
     facts.extend(host.load_average.iter().map(|load| format!("load {load}")));
     list(facts)
+}
+
+/// The machine.
+pub(crate) fn host(host: &HostFacts) -> Vec<Block> {
+    section("host", host_facts(host))
+}
+
+/// The target, its filesystem, its layers and their health; each begins with a heading.
+pub(crate) fn sections(identity: &TargetIdentity, health: &[&DiskHealth]) -> Vec<Vec<Block>> {
+    let target = format!("target {}", identity.path);
+    let mut sections = vec![section(&target, target_facts(identity))];
+    sections.extend(identity.filesystem.iter().map(|of| {
+        section(
+            &format!("filesystem {}", of.mount_point),
+            filesystem_facts(of),
+        )
+    }));
+    sections.extend(identity.layers.iter().map(|layer| {
+        let title = format!("{} {}", labels::layer_kind(layer.kind), layer.name);
+        section(&title, layer_facts(layer))
+    }));
+    let health = health.iter();
+    sections.extend(
+        health.map(|disk| section(&format!("health of {}", disk.disk), health_facts(disk))),
+    );
+    sections
+}
+
+fn section(title: &str, facts: Vec<LabeledValue>) -> Vec<Block> {
+    let mut blocks = vec![Block::Heading(title.to_owned())];
+    blocks.extend(Block::facts(facts));
+    blocks
+}
+
+/// The machine.
+fn host_facts(host: &HostFacts) -> Vec<LabeledValue> {
+    let user = match host.uid {
+        0 => "root".to_owned(),
+        uid => format!("uid {uid}"),
+    };
+    vec![
+        ("name", Some(host.name.clone())),
+        ("system", host.os.clone()),
+        ("kernel", Some(format!("Linux {}", host.kernel))),
+        ("processor", host.cpu.clone()),
+        ("CPUs usable", Some(host.cpus.to_string())),
+        ("CPU governor", host.governor.clone()),
+        ("memory", Some(format_bytes(host.memory_bytes))),
+        ("virtual machine", host.hypervisor.clone()),
+        ("container", host.container.clone()),
+        ("load average", host.load_average.clone()),
+        ("running as", Some(user)),
+    ]
+}
+
+/// The target.
+fn target_facts(identity: &TargetIdentity) -> Vec<LabeledValue> {
+    let size = match identity.kind {
+        TargetKind::Directory => "filesystem size",
+        TargetKind::File | TargetKind::BlockDevice => "size",
+    };
+    let unknown = identity.unresolved.as_ref();
+    vec![
+        ("kind", Some(labels::target_kind(identity.kind).to_owned())),
+        (size, Some(exact_bytes(identity.size_bytes))),
+        ("free", identity.free_bytes.map(format_bytes)),
+        ("device", Some(identity.device.clone())),
+        ("inode", Some(identity.inode.to_string())),
+        ("disks", unknown.map(|why| format!("unknown: {why}"))),
+    ]
+}
+
+/// The filesystem below a directory or file.
+fn filesystem_facts(filesystem: &Filesystem) -> Vec<LabeledValue> {
+    vec![
+        ("type", Some(filesystem.kind.clone())),
+        ("source", Some(filesystem.source.clone())),
+        ("options", Some(filesystem.options.join(", "))),
+        ("size", Some(format_bytes(filesystem.size_bytes))),
+        ("free", Some(format_bytes(filesystem.free_bytes))),
+    ]
+}
+
+/// A block device.
+fn layer_facts(layer: &Layer) -> Vec<LabeledValue> {
+    let below = layer.below.join(", ");
+    let link = layer.link.as_ref();
+    let carries = link.and_then(|link| link.bytes_per_second_max);
+    let block = |bytes: Option<u32>| bytes.map(|bytes| format_bytes(u64::from(bytes)));
+    // A device that lies on others repeats what they report.
+    let is_lowest = layer.below.is_empty() && layer.backing_file.is_none();
+    let medium = layer.rotational.filter(|_| is_lowest).map(|_| {
+        let known = labels::rotation(layer);
+        known
+            .unwrap_or("unknown: the kernel reports every virtio disk as rotating")
+            .to_owned()
+    });
+    let requests = layer.queue_requests.map(u64::from);
+    let discard = layer
+        .discard
+        .map(|supported| match layer.discard_granularity_bytes {
+            Some(bytes) if supported => format!("supported, in units of {}", format_bytes(bytes)),
+            None if supported => "supported".to_owned(),
+            _ => "not supported".to_owned(),
+        });
+    let access = layer.backing_direct.map(|direct| {
+        if direct {
+            "direct (O_DIRECT)".to_owned()
+        } else {
+            "through the page cache".to_owned()
+        }
+    });
+    let read_only = "no: the device is read-only".to_owned();
+    vec![
+        ("device", Some(layer.device.clone())),
+        ("on top of", (!layer.below.is_empty()).then_some(below)),
+        ("size", Some(exact_bytes(layer.size_bytes))),
+        ("vendor", layer.vendor.clone()),
+        ("model", layer.model.clone()),
+        ("serial", layer.serial.clone().or_else(|| unknown(layer))),
+        ("firmware", layer.firmware.clone()),
+        ("bus", link.map(|link| link.bus.clone())),
+        ("link speed", link.and_then(|link| link.speed.clone())),
+        (
+            "fastest possible",
+            link.and_then(|link| link.speed_max.clone()),
+        ),
+        (
+            "link carries",
+            carries.map(|rate| format!("at most {}", format_throughput(rate as f64))),
+        ),
+        ("logical block", block(layer.logical_block_bytes)),
+        ("physical block", block(layer.physical_block_bytes)),
+        ("medium", medium),
+        ("write cache", write_cache_text(layer)),
+        ("scheduler", layer.scheduler.clone()),
+        ("queue", requests.map(|n| counted(n, "request"))),
+        ("largest request", layer.request_bytes_max.map(format_bytes)),
+        ("read-ahead", layer.read_ahead_bytes.map(format_bytes)),
+        ("discard", discard),
+        ("backed by", layer.backing_file.clone()),
+        ("backing file", access),
+        ("writable", layer.read_only.then_some(read_only)),
+    ]
+}
+
+/// Devices of this kind have a serial number and a write cache: their absence deserves a line.
+fn unknown(layer: &Layer) -> Option<String> {
+    let is_disk = matches!(layer.kind, LayerKind::Disk | LayerKind::Network);
+    is_disk.then(|| "unknown".to_owned())
+}
+
+/// The kernel's setting and what it means for a commit.
+fn write_cache_text(layer: &Layer) -> Option<String> {
+    let text = match layer.write_cache {
+        Some(WriteCache::WriteBack) => "write back: data is safe only after a flush".to_owned(),
+        Some(WriteCache::WriteThrough) => {
+            "write through: no cache, or one that needs no flush".to_owned()
+        }
+        None => unknown(layer)?,
+    };
+    Some(text + labels::reported_write_cache(layer))
+}
+
+/// With the exact number of bytes, for comparison with a data sheet.
+fn exact_bytes(bytes: u64) -> String {
+    format!("{} ({bytes} bytes)", format_bytes(bytes))
+}
+
+/// Hours of an average year.
+const YEAR_HOURS: f64 = 8766.0;
+
+/// Every reported health value of one disk.
+pub(crate) fn health_facts(disk: &DiskHealth) -> Vec<LabeledValue> {
+    let count = |count: Option<u64>| count.map(|count| count.to_string());
+    let rotation = disk.rotation_rpm.map(|rpm| match rpm {
+        0 => "none".to_owned(),
+        rpm => format!("{rpm} rpm"),
+    });
+    vec![
+        ("not available", disk.unavailable.clone()),
+        ("model", disk.model.clone()),
+        ("serial", disk.serial.clone()),
+        ("firmware", disk.firmware.clone()),
+        ("protocol", disk.protocol.clone()),
+        ("verdict", verdict(disk).map(str::to_owned)),
+        ("alarms", joined(disk.alarms.clone(), "; ")),
+        ("temperature", temperature(disk)),
+        (
+            "endurance used",
+            disk.wear_percent.map(|percent| format!("{percent} %")),
+        ),
+        ("spare blocks left", spare(disk)),
+        ("reallocated sectors", count(disk.reallocated_sectors)),
+        ("pending sectors", count(disk.pending_sectors)),
+        ("uncorrectable sectors", count(disk.uncorrectable_sectors)),
+        ("media errors", count(disk.media_errors)),
+        ("link errors", count(disk.link_errors)),
+        ("power-on time", disk.power_on_hours.map(power_on)),
+        ("unsafe shutdowns", count(disk.unsafe_shutdowns)),
+        ("written in total", disk.written_bytes.map(format_bytes)),
+        ("last self-test", self_test(disk)),
+        ("rotation", rotation),
+        ("source", disk.source.clone()),
+    ]
+}
+
+/// The health of one disk in a line.
+pub(crate) fn health_text(disk: &DiskHealth) -> String {
+    let name = &disk.disk;
+    if let Some(why) = &disk.unavailable {
+        return format!("{name} unknown: {why}");
+    }
+    let counted = |count: Option<u64>, what: &str| {
+        let count = count.filter(|count| *count > 0)?;
+        Some(format!("{count} {what}"))
+    };
+    let written = disk.written_bytes.map(format_bytes);
+    let facts = [
+        Some(verdict(disk).map_or(name.clone(), |verdict| format!("{name} {verdict}"))),
+        temperature(disk),
+        disk.wear_percent
+            .map(|percent| format!("{percent} % of endurance used")),
+        counted(disk.reallocated_sectors, "reallocated sectors"),
+        counted(disk.pending_sectors, "pending sectors"),
+        counted(disk.uncorrectable_sectors, "uncorrectable sectors"),
+        counted(disk.media_errors, "media errors"),
+        counted(disk.link_errors, "link errors"),
+        disk.power_on_hours.map(power_on),
+        written.map(|bytes| format!("{bytes} written")),
+    ];
+    list(facts.into_iter().flatten())
+}
+
+fn verdict(disk: &DiskHealth) -> Option<&'static str> {
+    Some(if disk.passed? { "passed" } else { "FAILING" })
+}
+
+fn temperature(disk: &DiskHealth) -> Option<String> {
+    let degrees = disk.temperature_celsius?;
+    Some(match disk.temperature_limit_celsius {
+        Some(limit) => format!("{degrees} °C (limit {limit} °C)"),
+        None => format!("{degrees} °C"),
+    })
+}
+
+fn spare(disk: &DiskHealth) -> Option<String> {
+    let left = disk.spare_percent?;
+    Some(match disk.spare_threshold_percent {
+        Some(threshold) => format!("{left} % (alarm at {threshold} %)"),
+        None => format!("{left} %"),
+    })
+}
+
+fn self_test(disk: &DiskHealth) -> Option<String> {
+    let test = disk.self_test.as_ref()?;
+    let then = test.hours.map(|hours| format!(", at {hours} h"));
+    Some(format!("{}{}", test.status, then.unwrap_or_default()))
+}
+
+/// `65592 h (7.5 years)`
+fn power_on(hours: u64) -> String {
+    match hours as f64 / YEAR_HOURS {
+        years if years < 1.0 => format!("{hours} h"),
+        years => format!("{hours} h ({years:.1} years)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk() -> DiskHealth {
+        DiskHealth {
+            disk: "nvme0n1".to_owned(),
+            passed: Some(true),
+            temperature_celsius: Some(38),
+            temperature_limit_celsius: Some(70),
+            wear_percent: Some(3),
+            power_on_hours: Some(65_592),
+            written_bytes: Some(3 << 40),
+            media_errors: Some(0),
+            ..DiskHealth::default()
+        }
+    }
+
+    #[test]
+    fn line_lists_known_values_without_zeros() {
+        let text = |disk: &DiskHealth| health_text(disk).replace('\u{a0}', " ");
+        assert_eq!(
+            text(&disk()),
+            "nvme0n1 passed, 38 °C (limit 70 °C), 3 % of endurance used, 65592 h (7.5 years), 3 \
+             TiB written"
+        );
+        let failing = DiskHealth {
+            passed: Some(false),
+            pending_sectors: Some(8),
+            power_on_hours: Some(40),
+            ..DiskHealth::default()
+        };
+        assert_eq!(
+            text(&DiskHealth {
+                disk: "sda".to_owned(),
+                ..failing
+            }),
+            "sda FAILING, 8 pending sectors, 40 h"
+        );
+        assert_eq!(
+            text(&DiskHealth::unknown("vda", "a virtual disk")),
+            "vda unknown: a virtual disk"
+        );
+    }
+
+    #[test]
+    fn facts_list_reported_zeros() {
+        let facts = health_facts(&disk());
+        assert!(
+            facts.contains(&("media errors", Some("0".to_owned())))
+                && facts.contains(&("link errors", None))
+        );
+    }
 }

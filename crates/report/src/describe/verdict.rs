@@ -1,11 +1,14 @@
-//! The verdict as blocks: a row for each use, the decision of `commit`, and trust.
+//! The verdict as blocks: a row for each use, the decision that `commit` allows (the fastest method
+//! of the server, its default alongside it, what several sessions gain), and trust.
 
-use super::commits;
 use super::findings::limits;
 use crate::labels;
 use diskproof_model::block::{Block, Cell, Column, Place, Row, Table, Tone};
-use diskproof_model::digits::figure_text;
-use diskproof_model::record::Record;
+use diskproof_model::digits::{figure_text, rounded};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::OFF_SUFFIX;
+use diskproof_model::record::{Estimate, OpRecord, Record};
+use diskproof_model::units::format_latency;
 use diskproof_model::verdict::{Grade, RunVerdict, TrustLevel, UseGrade};
 
 /// A row for each use and one for trust. Without grades, or where several targets have grades of
@@ -22,7 +25,7 @@ pub(crate) fn verdict(record: &Record) -> Vec<Block> {
     if graded {
         blocks.extend(grades(record, |_| true));
     }
-    let summary = commits::summary(record).into_iter();
+    let summary = commit_summary(record).into_iter();
     blocks.extend(summary.map(|(label, text)| Block::toned_fact(Tone::Bold, label, text)));
     blocks.extend(limits(&record.findings));
     blocks.push(trust(verdict));
@@ -96,4 +99,217 @@ fn trust(verdict: &RunVerdict) -> Block {
         TrustLevel::Unreliable => Tone::Error,
     };
     Block::toned_fact(tone, "trust", &verdict.trust.why)
+}
+
+/// PostgreSQL's values of wal_sync_method on Linux, its default first.
+pub(super) const METHODS: [&str; 4] = ["fdatasync", "fsync", "open_datasync", "open_sync"];
+/// Rows of sessions that share syncs, and how their names go on.
+const GROUP: &str = "group-c";
+/// Findings after which no method is known to keep data.
+const UNSAFE: [&str; 2] = ["flush-not-sent", "implausible-flush"];
+/// The finding on methods that may return before their data is durable.
+const IN_DOUBT: &str = "sync-method-differs";
+
+/// The lines; none where the default was not measured, or nothing that it stands against.
+fn commit_summary(record: &Record) -> Vec<(&'static str, String)> {
+    let has_choice = record.measurements.iter().any(|m| {
+        let name = m.workload.name.as_str();
+        METHODS[1..].contains(&name) || name.starts_with(GROUP) || m.workload.write_cache.is_some()
+    });
+    let Some(default) = commits(record, METHODS[0]).filter(|_| has_choice) else {
+        return Vec::new();
+    };
+    let is_doubted = is_in_doubt(record, METHODS[0]);
+    let mut of_default = format!("{}: {}", METHODS[0], text(default));
+    if is_doubted {
+        of_default += &format!(" (in doubt: {IN_DOUBT})");
+    }
+    let trusted = METHODS.iter().filter(|name| !is_in_doubt(record, name));
+    let measured = trusted.filter_map(|name| Some((*name, commits(record, name)?)));
+    let fastest = measured.max_by(|a, b| a.1.iops.value.total_cmp(&b.1.iops.value));
+    let mut findings = record.findings.iter();
+    let unsafe_by = findings.find(|finding| UNSAFE.contains(&finding.code.as_str()));
+    let fastest = match (unsafe_by, fastest) {
+        (Some(finding), _) => Some(format!("none is proven to keep data; see {}", finding.code)),
+        (None, Some((name, commits))) if is_doubted || low(&commits.iops) > high(&default.iops) => {
+            Some(format!("{name}: {}", text(commits)))
+        }
+        (None, Some(_)) => Some(format!(
+            "no method is significantly faster than {}",
+            METHODS[0]
+        )),
+        (None, None) => None,
+    };
+    let lines = [
+        ("fastest", fastest),
+        ("default", Some(of_default)),
+        ("shared", group(record, default)),
+    ];
+    let lines = lines
+        .into_iter()
+        .filter_map(|(label, text)| Some((label, text?)));
+    lines.chain(write_cache(record, default)).collect()
+}
+
+/// Whether the method is far faster than another with the same guarantee.
+fn is_in_doubt(record: &Record, method: &str) -> bool {
+    let mut names = record.measurements.iter().map(|m| &m.workload.name);
+    let Some(index) = names.position(|name| name == method) else {
+        return false;
+    };
+    let mut findings = record.findings.iter();
+    findings.any(|finding| finding.code == IN_DOUBT && finding.concerns(index))
+}
+
+fn commits<'a>(record: &'a Record, workload: &str) -> Option<&'a OpRecord> {
+    let mut measured = record.measurements.iter();
+    let found = measured.find(|m| m.workload.name == workload)?;
+    found.ops.get(&OpKind::Commit).filter(|op| op.count > 0)
+}
+
+/// `1,200/s ±3 %, p99.9 8.01 ms`.
+fn text(commits: &OpRecord) -> String {
+    let latency = match (commits.latency.p99_9, commits.latency.p99) {
+        (Some(ns), _) => format!(", p99.9 {}", format_latency(ns)),
+        (None, Some(ns)) => format!(", p99 {}", format_latency(ns)),
+        (None, None) => String::new(),
+    };
+    let rate = &commits.iops;
+    format!("{} {}{latency}", rate.value_text(), labels::interval(rate))
+}
+
+/// The most sessions that share syncs, alongside one.
+fn group(record: &Record, one: &OpRecord) -> Option<String> {
+    let sessions = |name: &str| name.strip_prefix(GROUP)?.parse::<u32>().ok();
+    let names = record.measurements.iter().map(|m| m.workload.name.as_str());
+    let best = names
+        .filter_map(|name| Some((sessions(name)?, commits(record, name)?)))
+        .max_by(|a, b| a.1.iops.value.total_cmp(&b.1.iops.value))?;
+    let (sessions, shared) = best;
+    Some(format!(
+        "{sessions} sessions share syncs (group commit): {}, {} times one session",
+        text(shared),
+        ratio(&shared.iops, &one.iops)
+    ))
+}
+
+/// The default with the write cache of the disk off, alongside the same with it on; else the state
+/// that the cache was switched to.
+fn write_cache(record: &Record, on: &OpRecord) -> Option<(&'static str, String)> {
+    let fdatasync = METHODS[0];
+    if let Some(off) = commits(record, &format!("{fdatasync}{OFF_SUFFIX}")) {
+        let text = format!(
+            "{fdatasync}: {}, {} times the rate with the write cache on",
+            text(off),
+            ratio(&off.iops, &on.iops)
+        );
+        return Some(("cache off", text));
+    }
+    let mut measured = record.measurements.iter();
+    let state = measured.find_map(|m| m.workload.write_cache)?;
+    let state = labels::switched_write_cache(state);
+    Some(("cache", format!("{state} for this run, then restored")))
+}
+
+/// How many times one rate is the other, with the digits that both intervals support.
+fn ratio(rate: &Estimate, base: &Estimate) -> String {
+    let value = rate.value / base.value.max(f64::MIN_POSITIVE);
+    let width = |rate: &Estimate| rate.relative_half_width().unwrap_or(1.0);
+    rounded(value, Some(value * width(rate).hypot(width(base))))
+}
+
+fn low(rate: &Estimate) -> f64 {
+    rate.value - rate.half_width_95.unwrap_or(rate.value)
+}
+
+fn high(rate: &Estimate) -> f64 {
+    rate.value + rate.half_width_95.unwrap_or(f64::INFINITY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::finding::{Evidence, Finding, Severity};
+
+    fn record(rates: &[(&str, f64)]) -> Record {
+        let mut record = crate::html::tests::record();
+        record.findings.clear();
+        let mut like = record.measurements.iter().rev();
+        let like = like.find(|m| m.ops.contains_key(&OpKind::Commit));
+        let like = like.cloned().unwrap();
+        record.measurements = rates
+            .iter()
+            .map(|(name, rate)| {
+                let mut m = like.clone();
+                m.workload.name = (*name).to_owned();
+                let op = m.ops.get_mut(&OpKind::Commit).unwrap();
+                (op.iops.value, op.iops.half_width_95) = (*rate, Some(rate * 0.02));
+                m
+            })
+            .collect();
+        record
+    }
+
+    #[test]
+    fn summary_names_the_fastest_method_the_default_and_shared_syncs() {
+        let rates = [
+            ("fdatasync", 500.0),
+            ("open_datasync", 900.0),
+            ("group-c16", 4000.0),
+            ("fdatasync-off", 50.0),
+        ];
+        let mut faster = record(&rates);
+        let lines = commit_summary(&faster);
+        assert!(lines[0].1.starts_with("open_datasync: 900/s"), "{lines:?}");
+        assert!(lines[1].1.starts_with("fdatasync: 500/s"), "{lines:?}");
+        assert!(lines[2].1.ends_with("8.0 times one session"), "{lines:?}");
+        assert_eq!(lines[3].0, "cache off");
+        assert!(
+            lines[3].1.contains("0.100 times the rate with"),
+            "{lines:?}"
+        );
+        faster.measurements[1]
+            .ops
+            .get_mut(&OpKind::Commit)
+            .unwrap()
+            .iops
+            .value = 510.0;
+        let lines = commit_summary(&faster);
+        assert_eq!(
+            lines[0].1,
+            "no method is significantly faster than fdatasync"
+        );
+        assert_eq!(commit_summary(&record(&rates[1..])), []);
+    }
+
+    #[test]
+    fn method_in_doubt_is_not_the_fastest() {
+        let first = |doubted: &[usize]| {
+            let mut record = record(&[
+                ("fdatasync", 159.0),
+                ("fsync", 170.0),
+                ("open_sync", 4500.0),
+            ]);
+            let evidence = doubted.iter().map(|index| Evidence {
+                path: format!("/measurements/{index}/ops/commit/iops/value"),
+                observed: 1.0,
+                threshold: 0.0,
+                unit: "1/s".to_owned(),
+            });
+            record.findings = vec![Finding {
+                code: IN_DOUBT.to_owned(),
+                title: None,
+                severity: Severity::Warning,
+                claim: String::new(),
+                evidence: evidence.collect(),
+                remedy: String::new(),
+                reproduce: None,
+            }];
+            let lines = commit_summary(&record);
+            lines[0].1.split(':').next().unwrap().to_owned()
+        };
+        assert_eq!(first(&[]), "open_sync");
+        assert_eq!(first(&[2]), "fsync");
+        assert_eq!(first(&[0, 2]), "fsync");
+    }
 }

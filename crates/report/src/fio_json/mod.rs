@@ -2,20 +2,19 @@
 //! are those of `show_thread_status_json()` in stat.c of fio 3.42. A value that was not measured
 //! has no key, or fio's own form (`"N": 0`). docs/fio-json.md lists the source of each field.
 
-mod disks;
-mod form;
-mod latency;
-mod rates;
+mod parts;
 
 use crate::format::{Format, Requires};
-use crate::json::write_document;
+use crate::json::{laid_out, write_document};
 use diskproof_model::errno;
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::{OpKind, PerOp};
 use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
 use diskproof_model::shell;
-use form::{Object, ms, object};
-use latency::{Latency, shares_by_latency};
+use parts::{
+    Latency, Object, disk_util, ms, object, rates, rates_without_samples, shares_by_latency,
+    without_samples,
+};
 use serde_json::Value;
 use std::io::{self, Write};
 
@@ -31,7 +30,7 @@ pub const FORMAT: Format = Format {
 
 /// Writes the record: a job for each workload and target, in the order of the record.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    write_document(&form::text(&document(record))?, out)
+    write_document(&laid_out(&document(record), true)?, out)
 }
 
 fn document(record: &Record) -> Value {
@@ -44,7 +43,7 @@ fn document(record: &Record) -> Value {
     let jobs = record.measurements.iter().enumerate();
     let jobs = jobs.map(|(index, m)| job(record, index, m, start_ms));
     let version = format!("{}-{}", record.tool.name, record.tool.version);
-    let disks = Some(disks::of(record)).filter(|disks| !disks.is_empty());
+    let disks = Some(disk_util(record)).filter(|disks| !disks.is_empty());
     object([
         ("fio version", version.into()),
         ("timestamp", end.map(|end| end.as_second()).into()),
@@ -153,11 +152,11 @@ fn direction(m: &MeasurementRecord, measured: Option<(&OpRecord, &Latency<'_>)>)
         ("total_ios", op.count.into()),
         ("short_ios", op.short.into()),
         ("drop_ios", 0.into()),
-        ("slat_ns", latency::without_samples()),
+        ("slat_ns", without_samples()),
         ("clat_ns", latency.object()),
         ("lat_ns", latency.object()),
     ]);
-    direction.extend(rates::of(m, op));
+    direction.extend(rates(m, op));
     direction.into()
 }
 
@@ -169,19 +168,19 @@ fn whole(rate: f64) -> Option<u64> {
 /// A direction without operations, as fio prints it.
 fn direction_without_operations() -> Value {
     let zeros = |keys: [&'static str; 4]| keys.map(|key| (key, Value::from(0))).into_iter();
-    let latencies = ["slat_ns", "clat_ns", "lat_ns"].map(|key| (key, latency::without_samples()));
+    let latencies = ["slat_ns", "clat_ns", "lat_ns"].map(|key| (key, without_samples()));
     let all = zeros(["io_bytes", "io_kbytes", "bw_bytes", "bw"])
         .chain([("iops", 0.0.into())])
         .chain(zeros(["runtime", "total_ios", "short_ios", "drop_ios"]))
         .chain(latencies);
     let mut direction = object(all);
-    direction.extend(rates::without_samples());
+    direction.extend(rates_without_samples());
     direction.into()
 }
 
 fn syncs(measured: Option<(&OpRecord, &Latency<'_>)>) -> Value {
     let count = measured.map_or(0, |(op, _)| op.count);
-    let latency = measured.map_or_else(latency::without_samples, |(_, latency)| latency.object());
+    let latency = measured.map_or_else(without_samples, |(_, latency)| latency.object());
     object([("total_ios", count.into()), ("lat_ns", latency)]).into()
 }
 

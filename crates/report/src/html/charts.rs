@@ -2,8 +2,8 @@
 //! data for its plot, table and CSV file.
 
 use super::elements::{self, shown};
-use crate::chart::{Axis, AxisSide, Chart, Guide, GuideAxis, Range, Scale, Series, SeriesMark};
-use crate::svg::{dashes, dot, inline};
+use crate::chart::{Axis, AxisSide, Chart, Guide, Range, Scale, Series, SeriesMark};
+use crate::svg::{COLORS, dashes, dot, inline};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
@@ -87,7 +87,7 @@ fn legend(chart: &Chart) -> Markup {
 }
 
 fn key(chart: &Chart, series: &Series, index: usize) -> Markup {
-    let color = index % COLORS;
+    let color = index % COLORS.len();
     html! {
         @match series.mark {
             SeriesMark::Line => path class={"s" (color)} d="M1 6h22"
@@ -97,9 +97,6 @@ fn key(chart: &Chart, series: &Series, index: usize) -> Markup {
         }
     }
 }
-
-/// Colours of series in the style sheet, the same as those of the pictures.
-const COLORS: usize = 8;
 
 /// The data for the script's charts, tables and CSV files.
 pub(super) fn data(charts: &[Chart]) -> Value {
@@ -146,9 +143,9 @@ fn axis_data(axis: &Axis, whole: Option<&Range>) -> Value {
 
 fn guide_data(guide: &Guide) -> Value {
     let axis = match guide.axis {
-        GuideAxis::X => "x",
-        GuideAxis::Left => "left",
-        GuideAxis::Right => "right",
+        AxisSide::X => "x",
+        AxisSide::Left => "left",
+        AxisSide::Right => "right",
     };
     json!({ "label": guide.label, "axis": axis, "at": guide.at })
 }

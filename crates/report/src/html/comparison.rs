@@ -3,9 +3,8 @@
 
 use super::blocks::{blocks, class};
 use super::charts;
-use super::document::{DataBlock, HtmlPage};
+use super::document::{COMPARISON_ID, page};
 use super::elements::{section, shown};
-use super::read_back;
 use crate::chart::{Axis, Chart, Scale, Series, SeriesMark};
 use crate::describe;
 use crate::describe::comparison::{MetricDetail, letter, look};
@@ -35,24 +34,12 @@ pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Res
         (data())
     };
     let blocks = [
-        DataBlock {
-            id: "chart-data",
-            json: charts::data(&charts).to_string(),
-        },
-        DataBlock {
-            id: read_back::COMPARISON_ID,
-            json: serde_json::to_string(comparison)?,
-        },
+        ("chart-data", charts::data(&charts).to_string()),
+        (COMPARISON_ID, serde_json::to_string(comparison)?),
     ];
     let title = format!("{} · comparison", names(comparison));
-    let page = HtmlPage {
-        title: &title,
-        sections: &sections,
-        file_name: "diskproof-comparison",
-        body,
-        blocks: &blocks,
-    };
-    out.write_all(page.render().as_bytes())
+    let page = page(&title, &sections, "diskproof-comparison", &body, &blocks);
+    out.write_all(page.as_bytes())
 }
 
 fn data() -> Markup {

@@ -1,10 +1,14 @@
-//! The frame of every page: head, policy, navigation, script and data blocks.
+//! The frame of every page: head, policy, navigation, script and data blocks. Also reads the data
+//! of a saved page, which may be foreign: only a record or a comparison is accepted.
 //!
 //! The Content-Security-Policy allows the page's own script and style by their hashes, so the page
 //! cannot load anything. maud escapes every text; data blocks are base64, which has no `<`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use diskproof_model::document::DocumentError;
+use diskproof_model::limits::DOCUMENT_BYTES_MAX;
+use diskproof_model::record::Record;
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
@@ -14,102 +18,75 @@ use std::io::{Read as _, Write as _};
 
 const PLOT_LICENSE: &str = include_str!("vendor/uPlot.LICENSE");
 
-/// What every page has, unpacked (build.rs).
-struct Assets {
-    /// uPlot 1.6.32 by Leon Sorokin, MIT, from the npm package `uplot` (see vendor/uPlot.LICENSE),
-    /// and what draws with it. The script unpacks it as it does the data.
-    drawing: String,
-    /// The page is complete without it. It loads nothing, stores nothing, and inserts text only by
-    /// `textContent`.
-    script: String,
-    style: String,
+/// What every page has, unpacked (build.rs): what draws, its script, its style sheet.
+///
+/// What draws is uPlot 1.6.32 by Leon Sorokin, MIT, from the npm package `uplot` (see
+/// vendor/uPlot.LICENSE), and what uses it; the script unpacks it as it does the data. The page is
+/// complete without the script, which loads nothing, stores nothing, and inserts text only by
+/// `textContent`.
+fn assets() -> [String; 3] {
+    const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/page.zlib"));
+    let mut text = String::new();
+    ZlibDecoder::new(PACKED)
+        .read_to_string(&mut text)
+        .expect("packed by build.rs");
+    let mut texts = text.split_terminator('\0').map(str::to_owned);
+    std::array::from_fn(|_| texts.next().expect("packed by build.rs"))
 }
 
-impl Assets {
-    fn unpacked() -> Self {
-        const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/page.zlib"));
-        let mut text = String::new();
-        ZlibDecoder::new(PACKED)
-            .read_to_string(&mut text)
-            .expect("packed by build.rs");
-        let mut texts = text.split_terminator('\0').map(str::to_owned);
-        let mut next = || texts.next().expect("packed by build.rs");
-        Self {
-            drawing: next(),
-            script: next(),
-            style: next(),
-        }
-    }
-}
-
-/// The parts of a page.
-pub(super) struct HtmlPage<'a> {
-    /// Title of the window.
-    pub(super) title: &'a str,
-    /// Anchors and names of the sections.
-    pub(super) sections: &'a [(&'a str, &'a str)],
-    /// The name of files saved from the page, without extension.
-    pub(super) file_name: &'a str,
-    /// Its content.
-    pub(super) body: Markup,
-    /// Data for the script and for reading back.
-    pub(super) blocks: &'a [DataBlock],
-}
-
-/// A data block.
-pub(super) struct DataBlock {
-    /// Its id.
-    pub(super) id: &'static str,
-    /// Its content.
-    pub(super) json: String,
-}
-
-impl HtmlPage<'_> {
-    pub(super) fn render(self) -> String {
-        let assets = Assets::unpacked();
-        let policy = format!(
-            "default-src 'none'; script-src {} {}; style-src {}; img-src data:; base-uri 'none'; \
-             form-action 'none'",
-            hash(&assets.drawing),
-            hash(&assets.script),
-            hash(&assets.style)
-        );
-        let page = html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta http-equiv="Content-Security-Policy" content=(policy);
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="color-scheme" content="light dark";
-                    meta name="referrer" content="no-referrer";
-                    title { (self.title) }
-                    // Without it browsers would request one from a server.
-                    link rel="icon" href="data:,";
-                    style { (PreEscaped(&assets.style)) }
-                }
-                body data-file-name=(self.file_name) {
-                    a.skip href="#main" { "Skip to the content" }
-                    (banner(self.sections))
-                    main #main tabindex="-1" { (self.body) }
-                    footer {
-                        p {
-                            "Made by diskproof. This file is self-contained and makes no network \
-                             requests. Charts by uPlot."
-                        }
-                    }
-                    div #spoken .unseen role="status" aria-live="polite" {}
-                    @for block in self.blocks {
-                        script type=(PACKED_TYPE) id=(block.id) { (packed(&block.json)) }
-                    }
-                    (PreEscaped(format!("<!--\nuPlot 1.6.32\n{PLOT_LICENSE}-->\n")))
-                    script type=(PACKED_TYPE) #drawing { (packed(&assets.drawing)) }
-                    script { (PreEscaped(&assets.script)) }
-                }
+/// A page from the title of its window, the anchors and names of its sections, and its content.
+/// Files saved from it have this name and an extension. Data for the script and for reading back
+/// have an id and JSON.
+pub(super) fn page(
+    title: &str,
+    sections: &[(&str, &str)],
+    file_name: &str,
+    body: &Markup,
+    blocks: &[(&str, String)],
+) -> String {
+    let [drawing, script, style] = assets();
+    let policy = format!(
+        "default-src 'none'; script-src {} {}; style-src {}; img-src data:; base-uri 'none'; \
+         form-action 'none'",
+        hash(&drawing),
+        hash(&script),
+        hash(&style)
+    );
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="referrer" content="no-referrer";
+                title { (title) }
+                // Without it browsers would request one from a server.
+                link rel="icon" href="data:,";
+                style { (PreEscaped(&style)) }
             }
-        };
-        page.into_string()
-    }
+            body data-file-name=(file_name) {
+                a.skip href="#main" { "Skip to the content" }
+                (banner(sections))
+                main #main tabindex="-1" { (body) }
+                footer {
+                    p {
+                        "Made by diskproof. This file is self-contained and makes no network \
+                         requests. Charts by uPlot."
+                    }
+                }
+                div #spoken .unseen role="status" aria-live="polite" {}
+                @for (id, json) in blocks {
+                    script type=(PACKED_TYPE) id=(id) { (packed(json)) }
+                }
+                (PreEscaped(format!("<!--\nuPlot 1.6.32\n{PLOT_LICENSE}-->\n")))
+                script type=(PACKED_TYPE) #drawing { (packed(&drawing)) }
+                script { (PreEscaped(&script)) }
+            }
+        }
+    };
+    page.into_string()
 }
 
 fn banner(sections: &[(&str, &str)]) -> Markup {
@@ -128,7 +105,7 @@ fn banner(sections: &[(&str, &str)]) -> Markup {
 
 /// The type of a data block: zlib (RFC 1950) in base64. Browsers do not run scripts of unknown
 /// types.
-pub(super) const PACKED_TYPE: &str = "application/zlib;base64";
+const PACKED_TYPE: &str = "application/zlib;base64";
 
 /// A tenth to a third of the JSON's size, and nothing in it that could end the element.
 fn packed(json: &str) -> String {
@@ -143,6 +120,72 @@ fn packed(json: &str) -> String {
 fn hash(text: &str) -> String {
     let digest = BASE64.encode(Sha256::digest(text.as_bytes()));
     format!("'sha256-{digest}'")
+}
+
+/// Id of the record's data block.
+pub(super) const RECORD_ID: &str = "record";
+
+/// Id of a comparison's data block.
+pub(super) const COMPARISON_ID: &str = "comparison";
+
+/// Why nothing could be read from a page.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    /// Not a page of diskproof.
+    #[error("the page contains no record; use a page that diskproof wrote with -o FILE.html")]
+    NoRecord,
+    /// Cut off, or changed.
+    #[error(
+        "cannot read the data in the page: {0}. The file may be truncated or changed by an editor \
+         or mail program"
+    )]
+    Unreadable(String),
+}
+
+/// The JSON text of the record or the comparison in a page. The id decides: browsers that save a
+/// page may write the tag differently.
+pub fn page_json(page: &str) -> Result<String, PageError> {
+    let ids = [RECORD_ID, COMPARISON_ID].map(|id| format!("id=\"{id}\""));
+    let mut rest = page;
+    while let Some(at) = rest.find("<script") {
+        let Some((tag, after)) = rest[at..].split_once('>') else {
+            break;
+        };
+        if ids.iter().any(|id| tag.contains(id)) {
+            let content = after.split_once("</script").map_or(after, |parts| parts.0);
+            return if tag.contains(PACKED_TYPE) {
+                unpacked(content)
+            } else {
+                // Pages of versions before the packing.
+                Ok(content.to_owned())
+            };
+        }
+        rest = after;
+    }
+    Err(PageError::NoRecord)
+}
+
+fn unpacked(content: &str) -> Result<String, PageError> {
+    // Mail programs break lines.
+    let content: String = content.split_ascii_whitespace().collect();
+    let bytes = BASE64.decode(content).map_err(unreadable)?;
+    let mut json = String::new();
+    // Some kB of zlib can become many GB.
+    let mut decoder = ZlibDecoder::new(bytes.as_slice()).take(DOCUMENT_BYTES_MAX as u64 + 1);
+    decoder.read_to_string(&mut json).map_err(unreadable)?;
+    if json.len() > DOCUMENT_BYTES_MAX {
+        return Err(unreadable(DocumentError::TooLarge));
+    }
+    Ok(json)
+}
+
+fn unreadable(error: impl std::error::Error) -> PageError {
+    PageError::Unreadable(error.to_string())
+}
+
+/// The record in a page.
+pub fn read_record(page: &str) -> Result<Record, PageError> {
+    Record::from_json(&page_json(page)?).map_err(unreadable)
 }
 
 #[cfg(test)]
@@ -173,5 +216,48 @@ mod tests {
                 && text.len() < 200,
             "{text}"
         );
+    }
+
+    #[test]
+    fn unpacked_page_is_read() {
+        let json = r#"{"note": "\u003c"}"#;
+        let page = format!(
+            r#"<!DOCTYPE html><script type="application/json" id="record">{json}</script>"#
+        );
+        assert_eq!(page_json(&page).unwrap(), json);
+    }
+
+    #[test]
+    fn page_of_script_tags_is_read_once() {
+        // Reading on from each of the tags would take hours.
+        for end in ["", ">"] {
+            let page = "<script".repeat(5_000_000) + end;
+            assert!(matches!(page_json(&page), Err(PageError::NoRecord)));
+        }
+        let page = "<script></script>".repeat(1_000_000) + "<script id=\"record\">{}</script>";
+        assert_eq!(page_json(&page).unwrap(), "{}");
+    }
+
+    #[test]
+    fn page_that_inflates_beyond_the_limit_is_refused() {
+        use flate2::{Compression, write::ZlibEncoder};
+        use std::io::Write as _;
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+        let chunk = vec![b' '; 1 << 20];
+        for _ in 0..=DOCUMENT_BYTES_MAX >> 20 {
+            encoder.write_all(&chunk).unwrap();
+        }
+        let data = BASE64.encode(encoder.finish().unwrap());
+        let page = format!("<script type=\"{PACKED_TYPE}\" id=\"record\">{data}</script>");
+        let message = page_json(&page).unwrap_err().to_string();
+        assert!(message.contains("larger than 64 MiB"), "{message}");
+    }
+
+    #[test]
+    fn broken_lines_are_joined() {
+        let page = format!(
+            "<script type=\"{PACKED_TYPE}\" id=\"comparison\">\neJyrrgUA\r\nAXUA+Q==\n</script>"
+        );
+        assert_eq!(page_json(&page).unwrap(), "{}");
     }
 }

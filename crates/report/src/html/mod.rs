@@ -2,31 +2,30 @@
 //! verdict, findings and settings, the engineer the figures and charts, the vendor the disk, method
 //! and commands. The page contains the whole record, which can be read back from it.
 
+use crate::chart::{Chart, charts};
+use crate::describe;
+use crate::describe::run::request_text;
+use crate::describe::target::{host, layers_text, sections, tested_text};
+use crate::format::Format;
+use crate::text::clean;
+pub use comparison::write_comparison;
+use diskproof_model::block::{Block, Section, Shown};
+use diskproof_model::health::DiskHealth;
+use diskproof_model::record::Record;
+use diskproof_model::target::TargetIdentity;
+use document::RECORD_ID;
+pub use document::{PageError, page_json, read_record};
+use elements::{letters_and_digits, section, shown, wide_table};
+use maud::{Markup, html};
+use std::io::{self, Write};
+
 mod blocks;
 mod charts;
 mod comparison;
 mod document;
 mod elements;
-mod findings;
-mod machine;
 mod map;
 mod overview;
-mod read_back;
-
-pub use comparison::write_comparison;
-pub use read_back::{PageError, page_json, read_record};
-
-use crate::chart::{Chart, charts};
-use crate::describe;
-use crate::describe::run::request_text;
-use crate::format::Format;
-use crate::text::clean;
-use diskproof_model::block::{Block, Section, Shown};
-use diskproof_model::record::Record;
-use document::{DataBlock, HtmlPage};
-use elements::{letters_and_digits, section, shown};
-use maud::{Markup, html};
-use std::io::{self, Write};
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -71,7 +70,7 @@ fn page(record: &Record, keeps_data: bool) -> io::Result<String> {
         ("method", "Method"),
         ("data", "Data"),
     ]);
-    let described = describe::page::sections(record);
+    let described = describe::sections(record);
     let part = |id, heading: &str| part(record, &described, id, heading);
     let body = html! {
         (overview::overview(record, hero))
@@ -84,9 +83,9 @@ fn page(record: &Record, keeps_data: bool) -> io::Result<String> {
             (part("figures", "Figures"))
             @if has_charts { (charts::section(others, map)) }
         }
-        (machine::machine(record))
+        (machine(record))
         (part("method", "Method"))
-        (machine::data(record, keeps_data))
+        (data(record, keeps_data))
     };
     let request = shown(&request_text(&record.plan));
     let title = format!("{request} · {}", clean(&record.started));
@@ -95,18 +94,13 @@ fn page(record: &Record, keeps_data: bool) -> io::Result<String> {
     } else {
         serde_json::to_string(&record.clone().without_data())?
     };
-    let block = |id, json| DataBlock { id, json };
-    let mut blocks = vec![block("chart-data", charts::data(&charts).to_string())];
-    blocks.extend(map::data(record).map(|data| block("map-data", data.to_string())));
-    blocks.push(block(read_back::RECORD_ID, json));
-    let page = HtmlPage {
-        title: &title,
-        sections: &sections,
-        file_name: &file_name(record),
-        body,
-        blocks: &blocks,
-    };
-    Ok(page.render())
+    let mut blocks = vec![("chart-data", charts::data(&charts).to_string())];
+    blocks.extend(map::data(record).map(|data| ("map-data", data.to_string())));
+    blocks.push((RECORD_ID, json));
+    let file_name = file_name(record);
+    Ok(document::page(
+        &title, &sections, &file_name, &body, &blocks,
+    ))
 }
 
 /// The described sections of this id under one heading.
@@ -137,6 +131,79 @@ fn file_name(record: &Record) -> String {
     let disk = disks.next().map_or("disk", |disk| disk.name.as_str());
     let day = record.started.get(..10).unwrap_or_default();
     letters_and_digits(&format!("diskproof-{disk}-{day}"))
+}
+
+/// The section `disk`.
+fn machine(record: &Record) -> Markup {
+    let content = html! {
+        @for target in &record.targets { (cards(&about(record, target))) }
+        (cards(&[host(&record.host)]))
+    };
+    section("disk", "Disk and machine", &content)
+}
+
+fn cards(sections: &[Vec<Block>]) -> Markup {
+    html! {
+        div.cards { @for section in sections { div.card { (blocks::blocks(section, None)) } } }
+    }
+}
+
+fn about(record: &Record, target: &TargetIdentity) -> Vec<Vec<Block>> {
+    let is_own = |health: &&DiskHealth| target.disks().any(|disk| disk.name == health.disk);
+    let health: Vec<&DiskHealth> = record.health.iter().filter(is_own).collect();
+    let mut sections = sections(target, &health);
+    sections[0].push(Block::fact("tested", tested_text(target, &record.plan)));
+    sections[0].extend(layers_text(target).map(|text| Block::fact("layers", text)));
+    sections
+}
+
+/// The section `data`.
+fn data(record: &Record, keeps_data: bool) -> Markup {
+    let content = html! {
+        p {
+            "This file contains the whole record: every setting, series and histogram. "
+            code { "diskproof show THIS-FILE.html" }
+            " prints it; other commands accept it as a saved run."
+            @if !keeps_data {
+                " It does not keep what was measured, so it cannot be judged again: for that, save \
+                 the run as JSON (" code { "-o FILE.json" } ")."
+            }
+        }
+        p.buttons {
+            button #save-record.scripted type="button" { "Save the record as JSON" }
+            " " button #save-charts.scripted type="button" { "Save all charts as CSV" }
+        }
+        noscript {
+            p {
+                "Scripts are disabled: charts are pictures, and the source of this file contains \
+                 the record."
+            }
+        }
+        (wide_table("Contents of the record", &contents(record)))
+    };
+    section("data", "Data", &content)
+}
+
+fn contents(record: &Record) -> Markup {
+    let rows = [
+        ("measurements", record.measurements.len()),
+        ("points of the transfer curve", record.curve.len()),
+        ("accesses", record.access.len()),
+        ("findings", record.findings.len()),
+        ("settings", record.advice.len()),
+        ("expectations", record.expectations.len()),
+    ];
+    html! {
+        table.plain {
+            thead {
+                tr {
+                    th scope="col" { "In the record (" (shown(&record.schema)) ")" }
+                    th.number scope="col" { "Number" }
+                }
+            }
+            tbody { @for (name, n) in rows { tr { th scope="row" { (name) } td.number { (n) } } } }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! The top of the page: what was measured, the verdict, the expectations.
 
-use super::blocks::{blocks, tiles};
+use super::blocks::blocks;
 use super::charts;
 use super::elements::{capitalized, finding_anchor, section, shown};
 use crate::chart::Chart;
-use crate::describe;
 use crate::describe::findings::{advised_text, limits};
 use crate::describe::run::{expectations, partial_text, request_text, start_text};
 use crate::describe::target::{disk_text, model};
@@ -12,9 +11,10 @@ use crate::describe::verdict::worse;
 use crate::labels;
 
 use diskproof_model::digits::figure_text;
-use diskproof_model::record::Record;
+use diskproof_model::record::{Estimate, OpRecord, Record};
+use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 use diskproof_model::target::TargetIdentity;
-use diskproof_model::units::format_duration;
+use diskproof_model::units::{format_duration, format_latency, format_percent, format_throughput};
 use diskproof_model::verdict::{Grade, RunVerdict, TrustLevel, UseGrade};
 use maud::{Markup, html};
 
@@ -33,7 +33,7 @@ pub(super) fn overview(record: &Record, hero: Option<&Chart>) -> Markup {
                 p.alert.failure { strong { "Partial run: " } (shown(&why)) }
             }
             @if let Some(verdict) = &record.verdict { (verdict_part(record, verdict)) }
-            @for table in describe::tiles::blocks(record) { (tiles(&table)) }
+            (tiles(record))
             @if let Some(chart) = hero { (charts::groups(std::slice::from_ref(chart))) }
         }
         @if !record.expectations.is_empty() {
@@ -177,4 +177,69 @@ fn thresholds_text(item: &UseGrade) -> String {
         text(thresholds.good_from),
         shown(&capitalized(&thresholds.source))
     )
+}
+
+/// The figures that readers look for first, as tiles: the whole result in one screenshot.
+fn tiles(record: &Record) -> Markup {
+    /// More workloads have no room.
+    const WORKLOADS_MAX: usize = 12;
+    let all = &record.measurements;
+    let surveyed: Vec<SurveyTile> = record.surface.iter().flat_map(survey_tiles).collect();
+    html! {
+        @if (2..=WORKLOADS_MAX).contains(&all.len()) {
+            dl.tiles.workloads { @for (index, m) in all.iter().enumerate() { div {
+                @let ops = m.headline_ops();
+                dt { a href={"#figure-" (index)} { (shown(&m.workload.name)) } }
+                @if ops.is_empty() { (tile("", "", "not measured")) }
+                @for (kind, op) in &ops {
+                    (op_tile(m.rate(op), if ops.len() > 1 { kind.as_str() } else { "" }, op))
+                }
+            } } }
+        }
+        @if !surveyed.is_empty() {
+            dl.tiles { @for (name, value, interval) in surveyed { div {
+                dt { (name) } (tile(&value, "", &interval.unwrap_or_default()))
+            } } }
+        }
+    }
+}
+
+fn op_tile(rate: &Estimate, name: &str, op: &OpRecord) -> Markup {
+    let p99 = op.latency.p99;
+    let p99 = p99.map_or(String::new(), |ns| format!(" · p99 {}", format_latency(ns)));
+    let interval = labels::interval(rate) + &p99;
+    tile(&rate.value_text(), name, &interval)
+}
+
+fn tile(figure: &str, name: &str, interval: &str) -> Markup {
+    html! {
+        dd {
+            @if !figure.is_empty() { strong { (figure) } }
+            @if !name.is_empty() { " " span { (name) } }
+            @if !interval.is_empty() { " " span.half { (interval) } }
+        }
+    }
+}
+
+/// A name, a figure, and how well it is known.
+type SurveyTile = (&'static str, String, Option<String>);
+
+fn survey_tiles(surface: &SurfaceRecord) -> Vec<SurveyTile> {
+    let known = |name, figure: &Estimate| (name, figure.value_text(), figure.width_text());
+    let mut tiles = Vec::new();
+    if let Some(rate) = &surface.rate {
+        tiles.extend([
+            ("Slowest position", format_throughput(rate.min), None),
+            known("Average rate", &rate.average),
+            ("Fastest position", format_throughput(rate.max), None),
+        ]);
+    }
+    let seek = surface.seeks.get(&SeekPattern::Random);
+    tiles.extend(seek.map(|seek| known("Access time", &seek.mean)));
+    let burst = surface.burst.as_ref();
+    tiles.extend(burst.map(|burst| known("Burst rate", &burst.throughput)));
+    if surface.rate.is_some() {
+        tiles.push(("CPU use", format_percent(surface.curve_cpu_share), None));
+    }
+    tiles
 }

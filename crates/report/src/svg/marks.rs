@@ -1,13 +1,12 @@
 //! Marks: lines, dots, bars and error bars. Colour and shape or dashes distinguish the series.
 
-use super::frame::{Projection, px};
-use super::pen::Pen;
+use super::frame::{Frame, Pen, px};
 use crate::chart::{Chart, Series, SeriesMark};
 use maud::{Markup, html};
 
 /// Colours that colour-blind readers can distinguish, after Okabe and Ito and darkened for white
 /// paper.
-const COLORS: [&str; 8] = [
+pub(crate) const COLORS: [&str; 8] = [
     "#0a64c8", "#d1490c", "#00835f", "#a63fb0", "#9a6a00", "#0b7f99", "#c2185b", "#4a5260",
 ];
 /// Dashes of lines, so that they stay apart in print.
@@ -33,9 +32,10 @@ fn class(kind: char, index: usize) -> String {
 }
 
 /// A series. A single line gets a tint down to the axis.
-pub(super) fn mark(chart: &Chart, index: usize, place: &Projection<'_>) -> Markup {
+pub(super) fn mark(chart: &Chart, index: usize, frame: &Frame) -> Markup {
     let series = &chart.series[index];
-    let points: Vec<(f64, f64)> = series.points.iter().map(|point| place.of(*point)).collect();
+    let place = |(x, y)| (frame.x(x), frame.y(series.side, y));
+    let points: Vec<(f64, f64)> = series.points.iter().copied().map(place).collect();
     let of_kind = |mark: SeriesMark| {
         chart
             .series
@@ -49,7 +49,7 @@ pub(super) fn mark(chart: &Chart, index: usize, place: &Projection<'_>) -> Marku
         @match series.mark {
             SeriesMark::Line => {
                 @if of_kind(SeriesMark::Line).count() == 1 && points.len() > 1 {
-                    (tint(&points, index, place.frame.bottom))
+                    (tint(&points, index, frame.bottom))
                 }
                 (line(&points, index, dashes(chart, index)))
                 @if points.len() <= POINTS_SHOWN { (dots(&points, index, 3.2, 1.0)) }
@@ -59,9 +59,9 @@ pub(super) fn mark(chart: &Chart, index: usize, place: &Projection<'_>) -> Marku
                 @let (size, opacity) = if is_crowded { (2.4, 0.65) } else { (4.0, 0.9) };
                 (dots(&points, index, size, opacity))
             }
-            SeriesMark::Bars => { (bars(series, index, place, chart.bar_width().unwrap_or(1.0))) }
+            SeriesMark::Bars => { (bars(series, index, frame, chart.bar_width().unwrap_or(1.0))) }
         }
-        @if !series.half_widths_95.is_empty() { (error_bars(series, place)) }
+        @if !series.half_widths_95.is_empty() { (error_bars(series, frame)) }
     }
 }
 
@@ -183,25 +183,26 @@ fn outline(index: usize, r: f64) -> ((f64, f64), String) {
     }
 }
 
-fn bars(series: &Series, index: usize, place: &Projection<'_>, width: f64) -> Markup {
+fn bars(series: &Series, index: usize, frame: &Frame, width: f64) -> Markup {
     html! {
         @for (x, y) in &series.points {
-            @let (left, top) = place.of((x - width / 2.0, *y));
-            @let (right, _) = place.of((x + width / 2.0, *y));
+            @let (left, top) = (frame.x(x - width / 2.0), frame.y(series.side, *y));
+            @let right = frame.x(x + width / 2.0);
             // Pale, so that dots of other series stand out on them.
             @let classes = format!("{} {}", class('f', index), class('s', index));
             rect class=(classes) x=(px(left)) y=(px(top)) width=(px(right - left))
-                height=(px(place.frame.bottom - top)) fill=(color(index)) fill-opacity="0.25"
+                height=(px(frame.bottom - top)) fill=(color(index)) fill-opacity="0.25"
                 stroke=(color(index)) stroke-width="1.6" {}
         }
     }
 }
 
 /// A vertical line over the interval with short ends; invisible ones are skipped.
-fn error_bars(series: &Series, place: &Projection<'_>) -> Markup {
+fn error_bars(series: &Series, frame: &Frame) -> Markup {
     let mut pen = Pen::default();
     for ((x, y), half) in series.points.iter().zip(&series.half_widths_95) {
-        let ((x, high), (_, low)) = (place.of((*x, y + half)), place.of((*x, y - half)));
+        let x = frame.x(*x);
+        let [high, low] = [y + half, y - half].map(|end| frame.y(series.side, end));
         if low - high >= 2.0 {
             pen.line((x - 4.0, high), (x + 4.0, high));
             pen.line((x, high), (x, low));

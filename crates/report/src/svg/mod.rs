@@ -3,24 +3,19 @@
 
 mod frame;
 mod marks;
-mod pen;
 mod ratios;
-mod text_block;
 
-use crate::chart::{
-    self, Axis, AxisSide, Chart, Guide, GuideAxis, Range, Ranges, Scale, SeriesMark,
-};
+use crate::chart::{self, AxisSide, Chart, Guide, Scale, SeriesMark};
 use crate::format::{Format, OutputFile, RecordWriter, Requires};
 use diskproof_model::record::Record;
 pub(crate) use frame::px;
-use frame::{EDGE, Frame, Projection, Tone, WIDTH, allowed, line, text, write_picture};
-pub(crate) use marks::{dashes, dot};
+use frame::{EDGE, Frame, Pen, Tone, WIDTH, allowed, line, shortened, text, text_block};
+use frame::{text_width, write_picture};
+pub(crate) use marks::{COLORS, dashes, dot};
 use marks::{mark, sample};
 use maud::{Markup, html};
-use pen::Pen;
 use std::io::{self, Write};
 use std::path::Path;
-use text_block::{TextBlock, text_width};
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -71,79 +66,47 @@ pub fn write_sheet(charts: &[Chart], origin: &str, out: &mut dyn Write) -> io::R
         _ => 1,
     };
     let width = WIDTH * per_row as f64;
-    let panels: Vec<Panel<'_>> = charts.iter().map(Panel::of).collect();
-    let origin = TextBlock::new(origin, 11.0, width - 2.0 * EDGE);
-    let mut placed = Vec::new();
-    let mut top = 0.0;
-    for row in panels.chunks(per_row) {
-        for (column, panel) in row.iter().enumerate() {
-            placed.push(panel.drawn(column as f64 * WIDTH, top));
-        }
-        top += row.iter().map(|panel| panel.height).fold(0.0, f64::max);
+    let (mut panels, mut top) = (Vec::new(), 0.0);
+    for row in charts.chunks(per_row) {
+        let row = row.iter().enumerate();
+        let row = row.map(|(column, chart)| panel(chart, column as f64 * WIDTH, top));
+        let (drawn, heights): (Vec<Markup>, Vec<f64>) = row.unzip();
+        panels.extend(drawn);
+        top += heights.into_iter().fold(0.0, f64::max);
     }
-    let height = top + 4.0 + origin.height() + EDGE - 6.0;
+    let (look, room) = ((11.0, Tone::Faint), width - 2.0 * EDGE);
+    let (origin, origin_height) = text_block(origin, look, room, (EDGE, top + 4.0));
+    let height = top + 4.0 + origin_height + EDGE - 6.0;
     let titles: Vec<&str> = charts.iter().map(|chart| chart.title.as_str()).collect();
-    let content = html! {
-        @for panel in placed { (panel) }
-        (origin.at(EDGE, top + 4.0, Tone::Faint))
-    };
+    let content = html! { @for panel in panels { (panel) } (origin) };
     let caption = match charts {
         [chart] => Some(chart.caption.as_str()),
         _ => None,
     };
-    write_picture(
-        (width, height.ceil()),
-        (&titles.join(" · "), caption),
-        &content,
-        out,
-    )
+    let names = (titles.join(" · "), caption);
+    write_picture((width, height.ceil()), (&names.0, names.1), &content, out)
 }
 
-/// A chart with its texts and its height.
-struct Panel<'a> {
-    chart: &'a Chart,
-    headline: TextBlock,
-    figures: TextBlock,
-    legend: Legend<'a>,
-    frame: Frame,
-    caption: TextBlock,
-    height: f64,
-}
-
-impl<'a> Panel<'a> {
-    fn of(chart: &'a Chart) -> Self {
-        let inner = WIDTH - 2.0 * EDGE;
-        let (headline, figures) = chart.title.split_once(": ").unwrap_or((&chart.title, ""));
-        let headline = TextBlock::new(headline, 19.0, inner);
-        let figures = TextBlock::new(figures, 13.0, inner);
-        let legend = Legend::of(chart, inner);
-        let top = EDGE + headline.height() + figures.height() + legend.height() + 14.0;
-        let top = top + guide_room(chart);
-        let frame = frame(chart, top, top + PLOT_HEIGHT);
-        let caption = TextBlock::new(&chart.caption, 12.5, inner);
-        let height = frame.bottom + BELOW + 10.0 + caption.height();
-        Self {
-            chart,
-            headline,
-            figures,
-            legend,
-            frame,
-            caption,
-            height,
+/// A chart with its texts, and its height.
+fn panel(chart: &Chart, left: f64, top: f64) -> (Markup, f64) {
+    let room = WIDTH - 2.0 * EDGE;
+    let block = |content: &str, look, top| text_block(content, look, room, (EDGE, top));
+    let (headline, figures) = chart.headline();
+    let (headline, height) = block(headline, (19.0, Tone::Strong), EDGE);
+    let below = EDGE + height;
+    let (figures, height) = block(figures, (13.0, Tone::Plain), below);
+    let below = below + height;
+    let (legend, height) = legend(chart, room, (EDGE, below + 4.0));
+    let top_of_data = below + height + 14.0 + guide_room(chart);
+    let frame = frame(chart, top_of_data, top_of_data + PLOT_HEIGHT);
+    let below = frame.bottom + BELOW + 10.0;
+    let (caption, height) = block(&chart.caption, (12.5, Tone::Plain), below);
+    let drawn = html! {
+        g transform=(format!("translate({left} {top:.1})")) {
+            (headline) (figures) (legend) (plot(chart, &frame)) (caption)
         }
-    }
-
-    fn drawn(&self, left: f64, top: f64) -> Markup {
-        html! {
-            g transform=(format!("translate({left} {top:.1})")) {
-                (self.headline.at(EDGE, EDGE, Tone::Strong))
-                (self.figures.at(EDGE, EDGE + self.headline.height(), Tone::Plain))
-                (self.legend.at(EDGE, EDGE + self.headline.height() + self.figures.height() + 4.0))
-                (plot(self.chart, &self.frame))
-                (self.caption.at(EDGE, self.frame.bottom + BELOW + 10.0, Tone::Plain))
-            }
-        }
-    }
+    };
+    (drawn, below + height)
 }
 
 /// The data and its axes, for a page with its own title, legend, caption and colours.
@@ -170,38 +133,36 @@ fn frame(chart: &Chart, top: f64, bottom: f64) -> Frame {
         right: WIDTH - right_room,
         top,
         bottom,
+        ranges: chart.ranges(),
     }
 }
 
 /// The data and its axes.
 fn plot(chart: &Chart, frame: &Frame) -> Markup {
-    let ranges = chart.ranges();
     // Lines last, so that dots do not hide them.
     let mut order: Vec<usize> = (0..chart.shown_at_first()).collect();
     order.sort_by_key(|index| chart.series[*index].mark == SeriesMark::Line);
     html! {
-        (grid(frame, &ranges))
+        (grid(frame))
         (axis_names(chart, frame))
-        @for index in order {
-            @let y = ranges.of(chart.series[index].side);
-            (mark(chart, index, &Projection { frame, x: &ranges.x, y }))
-        }
-        (guide_lines(chart, frame, &ranges))
-        (guide_labels(chart, frame, &ranges))
+        @for index in order { (mark(chart, index, frame)) }
+        (guide_lines(chart, frame))
+        (guide_labels(chart, frame))
         rect.frame x=(frame.left) y=(frame.top) width=(frame.right - frame.left)
             height=(frame.bottom - frame.top) fill="none" stroke="#8a93a1" {}
     }
 }
 
 /// Thin lines at the labels of the left axis and of the horizontal one, and all labels.
-fn grid(frame: &Frame, ranges: &Ranges) -> Markup {
+fn grid(frame: &Frame) -> Markup {
+    let ranges = &frame.ranges;
     let shares_lines = ranges.y_right.as_ref().is_some_and(|right| {
         right.scale == Scale::Linear && right.ticks.len() == ranges.y.ticks.len()
     });
     let rows = &ranges.y.ticks;
-    let columns = uncrowded(frame, &ranges.x);
-    let row = |tick: &f64| frame.y(&ranges.y, *tick);
-    let column = |tick: &f64| frame.x(&ranges.x, *tick);
+    let columns = uncrowded(frame);
+    let row = |tick: &f64| frame.y(AxisSide::Left, *tick);
+    let column = |tick: &f64| frame.x(*tick);
     let mut lines = Pen::default();
     // To and fro, which is shorter.
     let mut ends = [frame.left, frame.right];
@@ -222,11 +183,11 @@ fn grid(frame: &Frame, ranges: &Ranges) -> Markup {
         (labels("middle", (0.0, frame.bottom + 17.0), columns.iter().map(below)))
         @if let Some(right) = &ranges.y_right {
             @let beside = |tick: &f64| {
-                (None, Some(frame.y(right, *tick)), right.label(*tick))
+                (None, Some(frame.y(AxisSide::Right, *tick)), right.label(*tick))
             };
             (labels("start", (frame.right + 8.0, 4.0), right.ticks.iter().map(beside)))
             @for tick in right.ticks.iter().filter(|_| !shares_lines) {
-                @let y = frame.y(right, *tick);
+                @let y = frame.y(AxisSide::Right, *tick);
                 (line("frame", "#8a93a1", (frame.right - 5.0, y), (frame.right, y)))
             }
         }
@@ -250,11 +211,12 @@ fn labels(
 }
 
 /// The ticks whose labels do not overlap.
-fn uncrowded(frame: &Frame, x: &Range) -> Vec<f64> {
+fn uncrowded(frame: &Frame) -> Vec<f64> {
+    let x = &frame.ranges.x;
     let mut free_from = f64::NEG_INFINITY;
     let is_free = |tick: &f64| {
         let half = text_width(&x.label(*tick), 12.0) / 2.0 + 4.0;
-        let at = frame.x(x, *tick);
+        let at = frame.x(*tick);
         let is_free = at - half >= free_from;
         if is_free {
             free_from = at + half;
@@ -274,34 +236,25 @@ fn axis_names(chart: &Chart, frame: &Frame) -> Markup {
     let below = frame.bottom + 40.0;
     html! {
         g.plain text-anchor="middle" font-size="13" fill=(Tone::Plain.look().1) {
-            text x=(px(center)) y=(px(below)) { (allowed(&axis_name(&chart.x))) }
-            (upright(EDGE + 2.0, -90, &axis_name(&chart.y)))
+            text x=(px(center)) y=(px(below)) { (allowed(&chart.x.name())) }
+            (upright(EDGE + 2.0, -90, &chart.y.name()))
             @if let Some(right) = &chart.y_right {
-                (upright(WIDTH - EDGE - 2.0, 90, &axis_name(right)))
+                (upright(WIDTH - EDGE - 2.0, 90, &right.name()))
             }
         }
     }
 }
 
-fn axis_name(axis: &Axis) -> String {
-    match axis.unit.as_str() {
-        "" => axis.label.clone(),
-        unit => format!("{} ({unit})", axis.label),
-    }
-}
-
-fn guide_lines(chart: &Chart, frame: &Frame, ranges: &Ranges) -> Markup {
-    let level = |side: AxisSide, at: f64| {
-        let y = frame.y(ranges.of(side), at);
-        ((frame.left, y), (frame.right, y))
-    };
+fn guide_lines(chart: &Chart, frame: &Frame) -> Markup {
     let ends = |guide: &Guide| match guide.axis {
-        GuideAxis::X => {
-            let x = frame.x(&ranges.x, guide.at);
+        AxisSide::X => {
+            let x = frame.x(guide.at);
             ((x, frame.top), (x, frame.bottom))
         }
-        GuideAxis::Left => level(AxisSide::Left, guide.at),
-        GuideAxis::Right => level(AxisSide::Right, guide.at),
+        side => {
+            let y = frame.y(side, guide.at);
+            ((frame.left, y), (frame.right, y))
+        }
     };
     guide_strokes(chart.guides.iter().map(ends))
 }
@@ -327,7 +280,7 @@ const GUIDE_SAMPLE: f64 = 28.0;
 
 fn has_guide(chart: &Chart, is_vertical: bool) -> bool {
     let mut guides = chart.guides.iter();
-    guides.any(|guide| (guide.axis == GuideAxis::X) == is_vertical)
+    guides.any(|guide| (guide.axis == AxisSide::X) == is_vertical)
 }
 
 /// Room above the plot for the labels of guides, where they cover no data.
@@ -337,13 +290,13 @@ fn guide_room(chart: &Chart) -> f64 {
 }
 
 /// Labels of vertical guides stand above them, those of level lines in a line above that.
-fn guide_labels(chart: &Chart, frame: &Frame, ranges: &Ranges) -> Markup {
+fn guide_labels(chart: &Chart, frame: &Frame) -> Markup {
     let width = |label: &str| text_width(label, 12.0);
-    let is_vertical = |guide: &&Guide| guide.axis == GuideAxis::X;
+    let is_vertical = |guide: &&Guide| guide.axis == AxisSide::X;
     let level = chart.guides.iter().filter(|guide| !is_vertical(guide));
     let level: Vec<&str> = level.map(|guide| guide.label.as_str()).collect();
     let room = frame.right - frame.left - GUIDE_SAMPLE;
-    let level = text_block::shortened(&level.join(" · "), room, 12.0);
+    let level = shortened(&level.join(" · "), room, 12.0);
     let above = if has_guide(chart, true) {
         GUIDE_ROW
     } else {
@@ -352,7 +305,7 @@ fn guide_labels(chart: &Chart, frame: &Frame, ranges: &Ranges) -> Markup {
     let y = frame.top - 6.0;
     html! {
         @for guide in chart.guides.iter().filter(is_vertical) {
-            @let at = frame.x(&ranges.x, guide.at).min(frame.right - width(&guide.label));
+            @let at = frame.x(guide.at).min(frame.right - width(&guide.label));
             (text(at.max(frame.left), y, "start", 12.0, Tone::Plain, &guide.label))
         }
         @if !level.is_empty() {
@@ -364,56 +317,38 @@ fn guide_labels(chart: &Chart, frame: &Frame, ranges: &Ranges) -> Markup {
     }
 }
 
-/// The marks of the series with their names, as many side by side as fit.
-struct Legend<'a> {
-    /// Index of the series, name, and position of its mark.
-    entries: Vec<(usize, String, f64, f64)>,
-    chart: &'a Chart,
-    rows: usize,
-}
-
 const LEGEND_ROW: f64 = 20.0;
 const LEGEND_SAMPLE: f64 = 34.0;
 const LEGEND_SIZE: f64 = 12.5;
 
-impl<'a> Legend<'a> {
-    fn of(chart: &'a Chart, room: f64) -> Self {
-        let (mut x, mut rows) = (0.0, 0);
-        let mut entries = Vec::new();
-        let drawn = chart.series.iter().take(chart.shown_at_first());
-        for (index, series) in drawn.enumerate() {
-            let side = match series.side {
-                AxisSide::Right => " (right axis)",
-                AxisSide::Left => "",
-            };
-            let name = format!("{}{side}", series.name);
-            let name = text_block::shortened(&name, room - LEGEND_SAMPLE, LEGEND_SIZE);
-            let width = LEGEND_SAMPLE + text_width(&name, LEGEND_SIZE) + 18.0;
-            if x + width > room && x > 0.0 {
-                (x, rows) = (0.0, rows + 1);
-            }
-            entries.push((index, name, x, f64::from(rows) * LEGEND_ROW));
-            x += width;
+/// The marks of the series with their names from a corner on, as many side by side as fit, and
+/// their height.
+fn legend(chart: &Chart, room: f64, (left, top): (f64, f64)) -> (Markup, f64) {
+    let (mut x, mut rows) = (0.0, 0);
+    let mut entries = Vec::new();
+    let drawn = chart.series.iter().take(chart.shown_at_first());
+    for (index, series) in drawn.enumerate() {
+        let side = match series.side {
+            AxisSide::Right => " (right axis)",
+            _ => "",
+        };
+        let name = format!("{}{side}", series.name);
+        let name = shortened(&name, room - LEGEND_SAMPLE, LEGEND_SIZE);
+        let width = LEGEND_SAMPLE + text_width(&name, LEGEND_SIZE) + 18.0;
+        if x + width > room && x > 0.0 {
+            (x, rows) = (0.0, rows + 1);
         }
-        Self {
-            entries,
-            chart,
-            rows: rows as usize + 1,
-        }
+        let (left, middle) = (
+            left + x,
+            top + f64::from(rows) * LEGEND_ROW + LEGEND_ROW / 2.0,
+        );
+        let (start, baseline) = (left + LEGEND_SAMPLE, middle + 4.5);
+        entries.push(html! {
+            (sample(chart, index, (left, middle), LEGEND_SAMPLE - 8.0))
+            (text(start, baseline, "start", LEGEND_SIZE, Tone::Plain, &name))
+        });
+        x += width;
     }
-
-    fn height(&self) -> f64 {
-        self.rows as f64 * LEGEND_ROW
-    }
-
-    fn at(&self, left: f64, top: f64) -> Markup {
-        html! {
-            @for (index, name, x, y) in &self.entries {
-                @let (left, middle) = (left + x, top + y + LEGEND_ROW / 2.0);
-                (sample(self.chart, *index, (left, middle), LEGEND_SAMPLE - 8.0))
-                @let (start, baseline) = (left + LEGEND_SAMPLE, middle + 4.5);
-                (text(start, baseline, "start", LEGEND_SIZE, Tone::Plain, name))
-            }
-        }
-    }
+    let drawn = html! { @for entry in entries { (entry) } };
+    (drawn, f64::from(rows + 1) * LEGEND_ROW)
 }

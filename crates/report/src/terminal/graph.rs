@@ -58,7 +58,7 @@ fn legend(chart: &Chart) -> String {
     let names = chart.series.iter().map(|series| {
         let side = match series.side {
             AxisSide::Right => ", right axis",
-            AxisSide::Left => "",
+            _ => "",
         };
         let mark = match series.mark {
             SeriesMark::Dots => points.next().unwrap_or(&POINTS[0]),

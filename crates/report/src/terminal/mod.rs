@@ -1,15 +1,12 @@
 //! Text pages for terminals, log files and mails, one per file. They are readable without colour
 //! and never wider than the style allows, except for commands.
 
-mod bars;
 mod blocks;
-
 mod graph;
 mod grid;
 mod pages;
 mod ping;
 mod scan;
-mod server;
 mod sparkline;
 mod trend;
 mod watch;

@@ -5,10 +5,11 @@ use super::blocks::write_blocks;
 use crate::describe::changes::short;
 use crate::describe::comparison::{self, MetricDetail};
 use crate::describe::findings::findings;
-use crate::describe::identity::{host, sections};
-use crate::describe::page::sections as page_sections;
+use crate::describe::method::commands;
+use crate::describe::run::saved_runs;
+use crate::describe::target::{host, sections};
 use crate::describe::verdict::answer;
-use crate::describe::{commands, plan, runs};
+use crate::describe::{self, plan};
 use crate::examined::Examined;
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
@@ -41,7 +42,7 @@ pub fn write_record(
         Detail::Short => Shown::Short,
         Detail::Whole => Shown::Whole,
     };
-    let all = page_sections(record).into_iter();
+    let all = describe::sections(record).into_iter();
     for section in all.filter(|section| [Shown::Always, other].contains(&section.shown)) {
         if !matches!(section.id, "title" | "notes") {
             page.blank()?;
@@ -106,13 +107,13 @@ pub fn write_plan(
 
 /// Writes the runs in the order given.
 pub fn write_runs(all: &[SavedRun], style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    write_blocks(&mut Page::new(style, out), None, &runs::blocks(all))
+    write_blocks(&mut Page::new(style, out), None, &saved_runs(all))
 }
 
 /// Writes a comment with the name, then the command, for every figure and every finding that has
 /// one. Hidden characters are spelled out: a name with a line break cannot become a command.
 pub fn write_commands(record: &Record, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    write_blocks(&mut Page::new(style, out), None, &commands::blocks(record))
+    write_blocks(&mut Page::new(style, out), None, &commands(record))
 }
 
 #[cfg(test)]

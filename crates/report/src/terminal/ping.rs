@@ -1,6 +1,6 @@
 //! Single requests on a terminal: a line for each as it ends, and what they add up to.
 
-use super::bars::{bar, log_share};
+use super::sparkline::{bar, log_share};
 use crate::describe::ping::{errors, mean_text, percentiles, shown_ops, title};
 use crate::labels;
 use crate::page::{Page, TextStyle};

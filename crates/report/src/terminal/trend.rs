@@ -1,8 +1,7 @@
 //! The figures of a target from run to run: a line and a bar a run, the oldest first.
 
-use super::bars::bar;
-use crate::describe::run::{start_text, third_digit};
-use crate::describe::runs::run_id;
+use super::sparkline::bar;
+use crate::describe::run::{run_id, start_text, third_digit};
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
 use crate::table::{Align, Columns};

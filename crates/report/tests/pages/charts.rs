@@ -2,7 +2,7 @@
 
 use crate::{RECORDS, fixture, is_harmless, written};
 use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
-use diskproof_report::chart::{AxisSide, Chart, GuideAxis, Scale, SeriesMark, charts};
+use diskproof_report::chart::{AxisSide, Chart, Scale, SeriesMark, charts};
 use diskproof_report::style::{Color, Style};
 use diskproof_report::{gnuplot, html, svg, terminal};
 use std::fmt::Write as _;
@@ -107,7 +107,7 @@ fn assert_drawable(chart: &Chart) {
         chart
             .guides
             .iter()
-            .all(|g| g.at.is_finite() && (g.axis != GuideAxis::Right || chart.y_right.is_some()))
+            .all(|g| g.at.is_finite() && (g.axis != AxisSide::Right || chart.y_right.is_some()))
     );
     for series in &chart.series {
         assert!(!series.points.is_empty(), "{} {}", chart.id, series.name);

@@ -1,35 +1,38 @@
-//! The settings of Linux' I/O cost controller (blk-iocost) that follow from a sweep, as a script:
-//! io.cost.model and io.cost.qos of Documentation/admin-guide/cgroup-v2.rst.
+//! What schedulers of other systems are set by: Linux' I/O cost controller (blk-iocost,
+//! io.cost.model and io.cost.qos of Documentation/admin-guide/cgroup-v2.rst) and Seastar (ScyllaDB,
+//! Redpanda: doc/io-properties-file.md, as its iotune writes them).
 
 use crate::capacity::{DiskCapacity, reads, writes};
 use crate::format::{Format, Requires};
 use crate::text::clean;
 use diskproof_model::record::Record;
+use diskproof_model::sweep::size_word;
+use diskproof_model::target::TargetIdentity;
 use std::io::{self, Write};
 
-/// The format.
-pub const FORMAT: Format = Format {
+/// The settings of blk-iocost, as a script.
+pub(crate) const IOCOST: Format = Format {
     requires: Requires::SweepOfReads,
     ..Format::new(
         ".iocost",
         "Linux' io.cost.model and io.cost.qos, from a sweep",
-        write_record,
+        write_iocost,
     )
 };
 
 /// Writes a shell script with one line for each setting, and what it follows from.
-pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+fn write_iocost(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let Some(reads) = reads(record) else {
         return Ok(());
     };
-    let (writes, device) = (writes(record), device(record));
+    let (writes, device) = (writes(record), disk_number(record));
     writeln!(out, "#!/bin/sh")?;
     let path = record.targets.first().map_or("", |target| &target.path);
     let (run, version) = (clean(&record.run_id), clean(&record.tool.version));
     writeln!(out, "# {}, run {run} of diskproof {version}", clean(path))?;
-    let mut model = direction('r', &reads);
+    let mut model = cost_model('r', &reads);
     if let Some(writes) = &writes {
-        model += &format!(" {}", direction('w', writes));
+        model += &format!(" {}", cost_model('w', writes));
     }
     let guessed = |one: &DiskCapacity<'_>| one.sequential_iops.is_none();
     if guessed(&reads) || writes.as_ref().is_some_and(guessed) {
@@ -53,7 +56,7 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     write_qos(&device, [Some(&reads), writes.as_ref()], out)
 }
 
-fn direction(letter: char, capacity: &DiskCapacity<'_>) -> String {
+fn cost_model(letter: char, capacity: &DiskCapacity<'_>) -> String {
     let sequential = capacity.sequential_iops.unwrap_or(capacity.random_iops);
     format!(
         "{letter}bps={:.0} {letter}seqiops={:.0} {letter}randiops={:.0}",
@@ -92,11 +95,56 @@ fn write_qos(
 }
 
 /// `major:minor` of the disk; `None` where it is not one disk.
-fn device(record: &Record) -> Option<String> {
+fn disk_number(record: &Record) -> Option<String> {
     let mut disks = record.targets.iter().flat_map(|target| target.disks());
     let (first, second) = (disks.next()?, disks.next());
     let (major, minor) = first.device.split_once(':')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
     let is_plain = second.is_none() && is_number(major) && is_number(minor);
     is_plain.then(|| first.device.clone())
+}
+
+/// The properties of a disk for Seastar.
+pub(crate) const SEASTAR: Format = Format {
+    requires: Requires::SweepOfBoth,
+    ..Format::new(
+        ".yaml",
+        "Seastar's io-properties.yaml, from a sweep",
+        write_seastar,
+    )
+};
+
+/// Writes the one disk of the record.
+fn write_seastar(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+    let (Some(reads), Some(writes)) = (reads(record), writes(record)) else {
+        return Ok(());
+    };
+    let place = record.targets.first().map(mount_point).unwrap_or_default();
+    writeln!(out, "disks:")?;
+    // A JSON string is a YAML string, whatever it contains.
+    writeln!(out, "  - mountpoint: {}", serde_json::to_string(place)?)?;
+    write_properties("read", &reads, out)?;
+    write_properties("write", &writes, out)
+}
+
+fn write_properties(
+    name: &str,
+    capacity: &DiskCapacity<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out, "    {name}_iops: {:.0}", capacity.random_iops)?;
+    let rate = capacity.bytes_per_second;
+    writeln!(out, "    {name}_bandwidth: {rate:.0}")?;
+    if let Some(limit) = &capacity.random.bandwidth_limit {
+        let size = size_word(u64::from(limit.block_bytes));
+        writeln!(out, "    {name}_saturation_length: {size}")?;
+    }
+    Ok(())
+}
+
+fn mount_point(target: &TargetIdentity) -> &str {
+    match &target.filesystem {
+        Some(filesystem) => &filesystem.mount_point,
+        None => &target.path,
+    }
 }

@@ -1,0 +1,370 @@
+//! A record as metrics for Prometheus, valid in its own format (0.0.4, which node_exporter's
+//! textfile collector reads) and in OpenMetrics 1.0. Names and labels are stable. Collectors reject
+//! a whole file for one duplicate series, so every series is written once.
+
+use crate::format::Format;
+use crate::text::{clean, joined};
+use diskproof_model::figure::{Figure, figures};
+use diskproof_model::finding::Severity;
+use diskproof_model::record::{ExpectationOutcome, Record};
+use diskproof_model::verdict::{RunVerdict, TrustLevel};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+/// The format.
+pub const FORMAT: Format = Format::new(
+    ".prom",
+    "metrics for node_exporter's textfile collector",
+    write_record,
+);
+
+/// Adds the target and the verb to every series: collectors reject a series that the files of two
+/// runs have.
+fn label_run(record: &Record, samples: &mut Samples) {
+    let verb = &record.plan.origin.verb;
+    let targets = record.targets.iter().map(|target| target.path.as_str());
+    let targets: Vec<&str> = targets.collect();
+    let of_run = [("target", targets.join("; ")), ("verb", verb.clone())];
+    for sample in samples.values_mut().flatten() {
+        for (name, value) in &of_run {
+            if sample.labels.iter().all(|(known, _)| known != name) {
+                sample.labels.push((name, value.clone()));
+            }
+        }
+    }
+}
+
+fn add_figure(figure: &Figure<'_>, samples: &mut Samples) {
+    let (metric, value) = (figure.metric, figure.value);
+    let mut labels = labels(figure);
+    match metric.family {
+        "iops" => {
+            if let Some(half) = figure.half_width_95 {
+                add(samples, "iops_half_width", labels.clone(), half);
+            }
+            if !figure.estimate().is_unknown() {
+                add(samples, "iops", labels, value);
+            }
+        }
+        family @ ("latency_seconds" | "latency_intended_seconds") => match metric.quantile() {
+            Some(quantile) => {
+                labels.push(("quantile", quantile.to_string()));
+                add(samples, family, labels, value / 1e9);
+            }
+            None => {
+                let count = figure.n.unwrap_or(0) as f64;
+                add_part(
+                    samples,
+                    (family, "_sum"),
+                    labels.clone(),
+                    value * count / 1e9,
+                );
+                add_part(samples, (family, "_count"), labels, count);
+            }
+        },
+        family => {
+            let unit = UNITS.iter().find(|(unit, _)| *unit == figure.unit);
+            let suffix = unit.map_or("", |(_, suffix)| suffix);
+            // The two differ in the last digit; each family keeps the one that it had.
+            let value = match figure.unit {
+                "ns" if family.ends_with('*') => value * 1e-9,
+                "ns" => value / 1e9,
+                _ => value,
+            };
+            add(samples, &family.replace('*', suffix), labels, value);
+        }
+    }
+}
+
+/// The labels of the subject, then those of the figure.
+fn labels(figure: &Figure<'_>) -> Labels {
+    let key = &figure.key;
+    let mut labels = key.labels.clone();
+    labels.extend(key.phase.map(|phase| ("phase", phase.as_str().to_owned())));
+    labels.push(("op", key.op.to_owned()));
+    labels.extend(key.label.clone());
+    if figure.metric.family == "curve_bytes_per_second" {
+        labels.push(("figure", figure.metric.threshold.to_owned()));
+    }
+    labels
+}
+
+/// Writes all metrics.
+pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+    let mut samples = Samples::default();
+    add_run(record, &mut samples);
+    let mut figures = figures(record);
+    figures.retain(|figure| !figure.metric.family.is_empty() && !figure.key.labels.is_empty());
+    figures.sort_by_key(|figure| (figure.group, figure.metric.rank()));
+    for figure in &figures {
+        add_figure(figure, &mut samples);
+    }
+    label_run(record, &mut samples);
+    write_samples(&samples, out)?;
+    writeln!(out, "# EOF")
+}
+
+/// Adds the samples of the run.
+fn add_run(record: &Record, samples: &mut Samples) {
+    let start = record.started.parse::<jiff::Timestamp>();
+    let start = start.map_or(f64::NAN, |time| time.as_second() as f64);
+    let outcomes = record.expectations.iter().map(|one| one.outcome());
+    let count = |of: ExpectationOutcome| outcomes.clone().filter(|one| *one == of).count() as f64;
+    let of_run = [
+        ("run_timestamp_seconds", start),
+        ("run_partial", f64::from(u8::from(record.partial))),
+        ("expectations_missed", count(ExpectationOutcome::Missed)),
+        (
+            "expectations_undecided",
+            count(ExpectationOutcome::Undecided),
+        ),
+    ];
+    for (family, value) in of_run {
+        add(samples, family, Vec::new(), value);
+    }
+    let identity = vec![
+        ("run_id", record.run_id.clone()),
+        ("version", record.tool.version.clone()),
+        ("verb", record.plan.origin.verb.clone()),
+        ("host", record.host.name.clone()),
+    ];
+    add(samples, "run_info", identity, 1.0);
+    for (severity, name) in [
+        (Severity::Failure, "failure"),
+        (Severity::Warning, "warning"),
+        (Severity::Note, "note"),
+    ] {
+        let findings = record.findings.iter();
+        let own = findings.filter(|finding| finding.severity == severity);
+        let labels = vec![("severity", name.to_owned())];
+        add(samples, "findings", labels, own.count() as f64);
+    }
+    for finding in &record.findings {
+        add(
+            samples,
+            "finding",
+            vec![("code", finding.code.clone())],
+            1.0,
+        );
+    }
+    if let Some(verdict) = &record.verdict {
+        add(samples, "verdict_info", verdict_info(verdict), 1.0);
+        let reliable = match verdict.trust.level {
+            TrustLevel::Reliable => 1.0,
+            TrustLevel::Doubtful => 0.5,
+            TrustLevel::Unreliable => 0.0,
+        };
+        add(samples, "reliable", Vec::new(), reliable);
+    }
+}
+
+fn verdict_info(verdict: &RunVerdict) -> Labels {
+    let mut labels = vec![("headline", verdict.headline.clone())];
+    if let Some(worst) = &verdict.worst {
+        labels.push(("worst", worst.code.clone()));
+        labels.push(("title", worst.title.clone()));
+    }
+    labels
+}
+
+/// The families in the order of writing: name without `diskproof_`, kind, help. A `*` stands for
+/// the unit of the samples.
+const FAMILIES: &str = include_str!("openmetrics.txt");
+
+/// The unit of a family and the end of its name, in the order of writing.
+const UNITS: [(&str, &str); 5] = [
+    ("B/s", "_bytes_per_second"),
+    ("1/s", "_iops"),
+    ("ns", "_seconds"),
+    ("rpm", "_rpm"),
+    ("1", ""),
+];
+
+/// Samples by the name of their family without the prefix `diskproof_`. Both formats require all
+/// samples of a metric in one place.
+type Samples = BTreeMap<String, Vec<Sample>>;
+
+/// A sample of a family.
+struct Sample {
+    /// What is added to the name of the family.
+    suffix: &'static str,
+    labels: Labels,
+    value: f64,
+}
+
+/// Names and values, in the order of writing.
+type Labels = Vec<(&'static str, String)>;
+
+fn add(samples: &mut Samples, family: &str, labels: Labels, value: f64) {
+    add_part(samples, (family, ""), labels, value);
+}
+
+fn add_part(
+    samples: &mut Samples,
+    (family, suffix): (&str, &'static str),
+    labels: Labels,
+    value: f64,
+) {
+    let sample = Sample {
+        suffix,
+        labels,
+        value,
+    };
+    samples.entry(family.to_owned()).or_default().push(sample);
+}
+
+/// Writes the families that have samples, in the order of their help.
+fn write_samples(samples: &Samples, out: &mut dyn Write) -> io::Result<()> {
+    let mut helped = BTreeSet::new();
+    for line in FAMILIES.lines() {
+        let mut words = line.splitn(3, ' ');
+        let mut word = || words.next().unwrap_or_default();
+        let (family, kind, help) = (word(), word(), word());
+        let names = match family.strip_suffix('*') {
+            Some(name) => UNITS.map(|(_, suffix)| format!("{name}{suffix}")).to_vec(),
+            None => vec![family.to_owned()],
+        };
+        helped.extend(names.iter().cloned());
+        for name in names {
+            if let Some(samples) = samples.get(&name) {
+                write_family(&name, kind, help, samples, out)?;
+            }
+        }
+    }
+    let is_helped = samples.keys().all(|name| helped.contains(name));
+    debug_assert!(is_helped, "every family has its line of help");
+    Ok(())
+}
+
+fn write_family(
+    name: &str,
+    kind: &str,
+    help: &str,
+    samples: &[Sample],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out, "# HELP diskproof_{name} {help}")?;
+    writeln!(out, "# TYPE diskproof_{name} {kind}")?;
+    let mut written = BTreeSet::new();
+    for sample in samples.iter().filter(|sample| sample.value.is_finite()) {
+        let (suffix, labels) = (sample.suffix, label_text(&sample.labels));
+        let series = format!("diskproof_{name}{suffix}{labels}");
+        if written.insert(series.clone()) {
+            writeln!(out, "{series} {}", sample.value)?;
+        }
+    }
+    Ok(())
+}
+
+/// Empty labels are the same as none.
+fn label_text(labels: &Labels) -> String {
+    let known = labels.iter().filter(|(_, value)| !value.is_empty());
+    let pairs = known.map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
+    joined(pairs, ",").map_or(String::new(), |pairs| format!("{{{pairs}}}"))
+}
+
+/// Escapes control characters, then backslashes and quotes as the formats require.
+fn escaped(value: &str) -> String {
+    clean(value).replace('\\', "\\\\").replace('"', "\\\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::record::{Expectation, Record};
+    use std::collections::BTreeSet;
+
+    fn series(record: &Record) -> BTreeSet<String> {
+        let mut out = Vec::new();
+        write_record(record, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines
+            .filter_map(|line| Some(line.rsplit_once(' ')?.0.to_owned()))
+            .collect()
+    }
+
+    fn record(verb: &str) -> Record {
+        let mut record = crate::html::tests::record();
+        let own = &mut record.plan.origin.verb;
+        *own = verb.to_owned();
+        record.expectations = [
+            "a.iops>=5",
+            "a.read.p99.9<=5ms",
+            "a.throughput>=1MB/s",
+            "findings=0",
+        ]
+        .map(|expression| Expectation {
+            expression: expression.to_owned(),
+            observed: Some(5e6),
+            interval: None,
+            observed_at_least: None,
+            met: true,
+            undecided: false,
+            decided_by_ns: None,
+            threshold: None,
+            promise: None,
+        })
+        .into();
+        record
+    }
+
+    #[test]
+    fn series_of_two_verbs_on_one_target_differ() {
+        let (check, ping) = (series(&record("check")), series(&record("ping")));
+        assert!(!check.is_empty() && check.is_disjoint(&ping));
+        for one in &check {
+            assert!(
+                one.contains("target=") && one.contains("verb=\"check\""),
+                "{one}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_unit_of_an_observed_figure_is_in_its_name() {
+        let all = series(&record("check"));
+        for (name, condition) in [
+            ("_iops", "a.iops"),
+            ("_seconds", "a.read.p99.9"),
+            ("_bytes_per_second", "a.throughput"),
+            ("", "findings"),
+        ] {
+            let start = format!("diskproof_expectation_observed{name}{{condition=\"{condition}");
+            assert!(
+                all.iter().any(|one| one.starts_with(&start)),
+                "{start}: {all:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn labels_are_escaped_and_never_empty() {
+        let labels = vec![
+            ("target", "a\\b\"c\nd".to_owned()),
+            ("serial", String::new()),
+        ];
+        assert_eq!(label_text(&labels), "{target=\"a\\\\b\\\"c\\\\nd\"}");
+        assert_eq!(label_text(&Vec::new()), "");
+    }
+
+    #[test]
+    fn every_series_is_finite_and_written_once() {
+        let mut samples = Samples::default();
+        add(&mut samples, "iops", Vec::new(), 1.0);
+        add(&mut samples, "iops", Vec::new(), 2.0);
+        add(
+            &mut samples,
+            "iops",
+            vec![("a", "b".to_owned())],
+            f64::INFINITY,
+        );
+        let mut out = Vec::new();
+        write_samples(&samples, &mut out).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "# HELP diskproof_iops Operations per second.\n# TYPE diskproof_iops gauge\n\
+             diskproof_iops 1\n"
+        );
+    }
+}
