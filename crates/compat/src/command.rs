@@ -1,9 +1,9 @@
 //! How a tool reads its command line: help, version, errors, the values of options.
 
 use crate::drop_in::{DropIn, DropInOption, PrintedText, Started, Treatment};
-use crate::error::DropInError;
 use crate::getopt::{GivenArguments, OptionForms, parse};
 use crate::load::{DropInLoad, PlanContext};
+use crate::printer::DropInError;
 use diskproof_model::target::TargetKind;
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;

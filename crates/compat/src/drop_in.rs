@@ -1,10 +1,10 @@
-//! What a drop-in is: names, options with their treatment, exit codes, and how it starts.
+//! What a drop-in is: names, options with their treatment, differences, exit codes, usage, all read
+//! from the text file of the tool; and how it starts.
 
-use crate::error::DropInError;
 use crate::jobs::JobRequest;
-use crate::load::DropInLoad;
-use crate::primes::PrimeRequest;
-use crate::printer::ToolText;
+use crate::load::{DropInLoad, PrimeRequest};
+use crate::printer::{DropInError, ToolText};
+use std::collections::BTreeMap;
 
 /// A tool whose command line is understood.
 #[derive(Debug)]
@@ -131,4 +131,177 @@ pub struct ExitCodes {
     pub run: u8,
     /// A signal ended the run; `None`: as a shell reports a process that died of it.
     pub signal: Option<u8>,
+}
+
+impl DropIn {
+    /// Reads the file of a tool. It is part of the program, so that a fault in it is one of the
+    /// program: the tests read all files.
+    pub(crate) fn read(text: &'static str, start: Start) -> Self {
+        parse(text, start).unwrap_or_else(|why| panic!("{why}"))
+    }
+}
+
+fn parse(text: &'static str, start: Start) -> Result<DropIn, String> {
+    let cut = |text: &'static str, mark: &str| {
+        let parts = text.split_once(mark);
+        parts.ok_or_else(|| format!("{mark:?} is missing"))
+    };
+    let (head, rest) = cut(text, "\n[options]\n")?;
+    let (options, rest) = cut(rest, "\n[differences]\n")?;
+    let (differences, usage) = cut(rest, "\n[usage]\n")?;
+    let fields = head.lines().filter_map(|line| line.split_once(": "));
+    let fields: BTreeMap<&str, &str> = fields.collect();
+    let field = |name: &str| {
+        let found = fields.get(name).copied();
+        found.ok_or_else(|| format!("'{name}: ' is missing"))
+    };
+    let differences = differences.trim_start_matches("* ").split("\n* ");
+    let differences = differences.map(|lines| {
+        let words: Vec<&str> = lines.split_whitespace().collect();
+        &*words.join(" ").leak()
+    });
+    Ok(DropIn {
+        name: field("name")?,
+        emulates: field("emulates")?,
+        summary: field("summary")?,
+        native: field("native")?,
+        example: field("example")?,
+        options: options_of(options)?.leak(),
+        differences: differences.collect::<Vec<_>>().leak(),
+        usage,
+        exits: exits(field("exits")?)?,
+        start,
+    })
+}
+
+/// `usage 1, target 2, run 3, signal 0`; without a signal, as a shell reports it.
+fn exits(text: &str) -> Result<ExitCodes, String> {
+    let code = |name: &str| {
+        let mut parts = text.split(", ").filter_map(|part| part.split_once(' '));
+        let (_, number) = parts.find(|(word, _)| *word == name)?;
+        number.parse().ok()
+    };
+    let needed = |name| code(name).ok_or_else(|| format!("exits: {name} is missing"));
+    Ok(ExitCodes {
+        usage: needed("usage")?,
+        target: needed("target")?,
+        run: needed("run")?,
+        signal: code("signal"),
+    })
+}
+
+/// The options of all lines. A line with a form only takes the rest from the next one that has it.
+fn options_of(lines: &'static str) -> Result<Vec<DropInOption>, String> {
+    let mut options = Vec::new();
+    let mut forms = Vec::new();
+    for line in lines.lines().filter(|line| !line.is_empty()) {
+        let (form, rest) = line.split_once(" | ").unwrap_or((line, ""));
+        forms.push(form);
+        if !rest.is_empty() {
+            for form in forms.drain(..) {
+                options.push(option(form, rest).map_err(|why| format!("{line}: {why}"))?);
+            }
+        }
+    }
+    match forms.first() {
+        None => Ok(options),
+        Some(form) => Err(format!("{form}: not an option")),
+    }
+}
+
+/// `-c, --count N | carried | help`, `-k | ignored | why` or `-b | refused | instead`, the latter
+/// two perhaps with `| help`. An option that prints is `help` or `version` instead of `carried`.
+fn option(form: &'static str, rest: &'static str) -> Result<DropInOption, String> {
+    let mut cells = rest.split(" | ");
+    let (Some(word), Some(text), help, None) =
+        (cells.next(), cells.next(), cells.next(), cells.next())
+    else {
+        return Err("not an option".to_owned());
+    };
+    let help = help.unwrap_or_default();
+    let (treatment, help, prints) = match word {
+        "carried" => (Treatment::Carried, text, None),
+        "help" => (Treatment::Carried, text, Some(PrintedText::Help)),
+        "version" => (Treatment::Carried, text, Some(PrintedText::Version)),
+        "ignored" => (Treatment::Ignored(text), help, None),
+        "refused" => (Treatment::Refused(text), help, None),
+        _ => return Err(format!("'{word}' is no treatment")),
+    };
+    let (mut short, mut long, mut value) = ("", "", "");
+    for word in form.split_whitespace() {
+        match (word.strip_prefix("--"), word.trim_end_matches(',')) {
+            (Some(name), _) => long = name,
+            (None, name) if short.is_empty() && long.is_empty() => short = name,
+            (None, name) => value = name,
+        }
+    }
+    Ok(DropInOption {
+        short,
+        long,
+        value,
+        help,
+        treatment,
+        prints,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "name: a\nemulates: a 1\nsummary: s\nnative: run\nexample: x\n";
+
+    fn tool(rest: &str) -> Result<DropIn, String> {
+        let text = format!("{HEAD}{rest}\n[differences]\n* One\n  two.\n* Three.\n\n[usage]\nu\n");
+        parse(text.leak(), |_| unreachable!())
+    }
+
+    #[test]
+    fn options_have_forms_treatments_and_texts() {
+        let lines = "-c, --count N | carried | count\n--async\n--direct | ignored | always\n\
+                     -I, --time [format] | refused | omit it | print times\n-h | help | print\n";
+        let exits = "exits: usage 1, target 2, run 3\n\n[options]\n";
+        let tool = tool(&format!("{exits}{lines}")).unwrap();
+        let [count, asynchronous, direct, time, help] = tool.options else {
+            panic!("{:?}", tool.options);
+        };
+        assert_eq!((count.short, count.long, count.value), ("-c", "count", "N"));
+        assert_eq!((count.help, count.treatment), ("count", Treatment::Carried));
+        assert_eq!((direct.short, direct.long), ("", "direct"));
+        assert_eq!(asynchronous.long, "async");
+        for one in [asynchronous, direct] {
+            assert_eq!(one.treatment, Treatment::Ignored("always"));
+        }
+        assert_eq!((time.value, time.help), ("[format]", "print times"));
+        assert_eq!(time.treatment, Treatment::Refused("omit it"));
+        assert_eq!(help.prints, Some(PrintedText::Help));
+        assert_eq!(tool.differences, ["One two.", "Three."]);
+        assert_eq!((tool.exits.target, tool.exits.signal), (2, None));
+        assert_eq!(tool.usage, "u\n");
+    }
+
+    #[test]
+    fn faults_name_their_line() {
+        for (rest, fault) in [
+            ("exits: usage 1, target 2\n\n[options]\n", "run is missing"),
+            ("exits: usage 1\n", "[options]"),
+            (
+                "exits: usage 1, target 2, run 3\n\n[options]\n-c | count\n",
+                "-c | count",
+            ),
+            (
+                "exits: usage 1, target 2, run 3\n\n[options]\n-c | kept | x\n",
+                "'kept'",
+            ),
+            (
+                "exits: usage 1, target 2, run 3\n\n[options]\n-k | help | x\n-c\n",
+                "-c: not",
+            ),
+        ] {
+            let Err(why) = tool(rest) else {
+                panic!("{rest}: no fault");
+            };
+            assert!(why.contains(fault), "{why}");
+        }
+    }
 }

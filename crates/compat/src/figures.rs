@@ -1,4 +1,4 @@
-//! Figures of a measurement that several tools print.
+//! Figures of a measurement that several tools print, and numbers as C prints them.
 
 use diskproof_model::measurement::{Measurement, OpKind};
 
@@ -20,4 +20,50 @@ pub(crate) fn seconds(ns: u64) -> f64 {
 /// The rate of an amount in this time; 0 where no time passed.
 pub(crate) fn per_second(amount: f64, ns: u64) -> f64 {
     if ns == 0 { 0.0 } else { amount / seconds(ns) }
+}
+
+/// `%g`: six significant digits, without trailing zeros.
+pub(crate) fn general(value: f64) -> String {
+    const DIGITS: i32 = 6;
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    let scientific = format!("{:.*e}", DIGITS as usize - 1, value);
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..DIGITS).contains(&exponent) {
+        let places = (DIGITS - 1 - exponent).max(0) as usize;
+        return trimmed(&format!("{value:.places$}")).to_owned();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{}e{sign}{:02}", trimmed(digits), exponent.abs())
+}
+
+fn trimmed(text: &str) -> &str {
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn general_prints_as_c_does() {
+        let cases = [
+            (0.001_234_567, "0.00123457"),
+            (1.5, "1.5"),
+            (100.0, "100"),
+            (3.000_001_9, "3"),
+            (0.000_056_789, "5.6789e-05"),
+            (1_234_567.0, "1.23457e+06"),
+            (12.345_678, "12.3457"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(general(value), text);
+        }
+    }
 }

@@ -5,8 +5,7 @@
 
 use crate::drop_in::Started;
 use crate::fixture::{device, directory, file, measurement, surface, words};
-use crate::load::{DropInLoad, NextPrinter, PlanContext};
-use crate::primes::PrimeRequest;
+use crate::load::{DropInLoad, NextPrinter, PlanContext, PrimeRequest};
 use crate::printer::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::file_measurement::{FileStepMeasurement, FilesMeasurement};
 use diskproof_model::files::{FileOperation, FileOrder, FileStep};
@@ -199,21 +198,21 @@ impl Dump {
     fn loads(&mut self, mut load: Box<dyn DropInLoad>, line: &str) {
         let mut kept: Option<Box<dyn ToolPrinter>> = None;
         loop {
-            let (path, is_new) = (load.target().path().clone(), line.contains("of=new"));
+            let (path, is_new) = (load.head().target.path().clone(), line.contains("of=new"));
             let target = match path.to_str() {
                 Some("/dev/sda" | "/dev/sdb") => device(10 << 30),
                 Some(".") | Some("/data") => directory(),
                 _ if is_new => directory(),
                 _ => file(1 << 30),
             };
-            let further = load.further_targets();
+            let further = &load.head().further_targets;
             self.line(format_args!(
                 "{:?} {further:?} writes={} fills={}",
-                load.target(),
-                load.writes(),
-                load.fills_scratch_file()
+                load.head().target,
+                load.head().writes,
+                load.head().fills_scratch_file
             ));
-            for note in load.notes() {
+            for note in &load.head().notes {
                 self.line(format_args!("note: {note}"));
             }
             let context = PlanContext {

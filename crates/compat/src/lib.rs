@@ -5,7 +5,6 @@
 
 mod command;
 mod drop_in;
-mod error;
 mod figures;
 #[cfg(test)]
 mod fixture;
@@ -14,12 +13,8 @@ mod frozen_tests;
 mod getopt;
 mod jobs;
 mod load;
-mod number;
 mod plan;
-mod primes;
 mod printer;
-mod registry;
-mod table;
 
 mod bonnie;
 mod dd;
@@ -34,7 +29,6 @@ mod sysbench;
 mod zcav;
 
 pub use drop_in::{DropIn, DropInOption, ExitCodes, PrintedText, Started, Treatment};
-pub use error::DropInError;
 pub use fio::values as fio_values;
 pub use fio::{
     FIO_OPTIONS, FioCondition, FioHandling, FioOption, fio_hint, fio_option, fio_similar,
@@ -43,7 +37,39 @@ pub use jobs::{
     DescribedJob, DescribedJobs, JobAction, JobOption, JobRequest, JobSource, JobWorkload,
     OptionsJob,
 };
-pub use load::{DropInLoad, LoadTarget, NextLoad, NextPrinter, PlanContext};
-pub use primes::{PrimePrinter, PrimeRequest};
-pub use printer::{ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText};
-pub use registry::{drop_in_named, drop_ins};
+pub use load::{
+    DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext, PrimeRequest,
+};
+pub use printer::{
+    DropInError, PrimePrinter, ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText,
+};
+
+use std::sync::LazyLock;
+
+/// The drop-ins. Help, documentation, manual pages and links all read this list.
+static DROP_INS: LazyLock<[&DropIn; 11]> = LazyLock::new(|| {
+    [
+        &pg_test_fsync::DROP_IN,
+        &ioping::DROP_IN,
+        &dd::DROP_IN,
+        &hdparm::DROP_IN,
+        &iops::DROP_IN,
+        &zcav::DROP_IN,
+        &sysbench::DROP_IN,
+        &bonnie::DROP_IN,
+        &pgiosim::DROP_IN,
+        &iozone::DROP_IN,
+        &fio::DROP_IN,
+    ]
+});
+
+/// All drop-ins.
+pub fn drop_ins() -> &'static [&'static DropIn] {
+    &*DROP_INS
+}
+
+/// The drop-in of this command name.
+pub fn drop_in_named(name: &str) -> Option<&'static DropIn> {
+    let mut all = DROP_INS.iter();
+    all.find(|drop_in| drop_in.name == name).copied()
+}

@@ -1,8 +1,9 @@
-//! The load that a command line asks for: its targets, its plan, its output.
+//! The load that a command line asks for: of disks, with its targets, its plan and its output, or
+//! of processors.
 
-use crate::error::DropInError;
-use crate::printer::ToolPrinter;
+use crate::printer::{DropInError, PrimePrinter, ToolPrinter};
 use diskproof_model::plan::Plan;
+use diskproof_model::primes::PrimeLoad;
 use diskproof_model::target::TargetIdentity;
 use std::path::{Path, PathBuf};
 
@@ -75,33 +76,51 @@ pub enum NextPrinter {
     SamePrinter,
 }
 
+/// What is known of a load before its target is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadHead {
+    /// What is measured.
+    pub target: LoadTarget,
+    /// What is measured at the same time, by the same workloads.
+    pub further_targets: Vec<PathBuf>,
+    /// Whether it writes, for which the gate needs a flag that this command line lacks.
+    pub writes: bool,
+    /// Whether the whole scratch file is written before the first workload, instead of what each
+    /// workload uses.
+    pub fills_scratch_file: bool,
+    /// Where the figures or the load differ from the tool's on this command line, a sentence each.
+    pub notes: Vec<String>,
+}
+
+impl LoadHead {
+    /// Of a load that only reads one target, or writes to a file of its own.
+    pub(crate) fn new(target: LoadTarget, notes: Vec<String>) -> Self {
+        Self {
+            target,
+            further_targets: Vec::new(),
+            writes: false,
+            fills_scratch_file: false,
+            notes,
+        }
+    }
+
+    /// The same load of another target, which exists. It has been said where it differs.
+    pub(crate) fn again_on(&self, path: &str) -> Self {
+        Self {
+            target: LoadTarget::Existing(path.into()),
+            notes: Vec::new(),
+            ..self.clone()
+        }
+    }
+}
+
 /// A load.
 pub trait DropInLoad {
-    /// What is measured.
-    fn target(&self) -> LoadTarget;
-
-    /// What is measured at the same time, by the same workloads.
-    fn further_targets(&self) -> &[PathBuf] {
-        &[]
-    }
+    /// What is known of it before its target is.
+    fn head(&self) -> &LoadHead;
 
     /// The plan for the target; the others are added to it.
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError>;
-
-    /// Whether the whole scratch file is written before the first workload, instead of what each
-    /// workload uses.
-    fn fills_scratch_file(&self) -> bool {
-        false
-    }
-
-    /// Where the figures or the load differ from the tool's on this command line, a sentence each.
-    fn notes(&self) -> Vec<String>;
-
-    /// The flag that the gate needs, and does not get on this command line, for a load that
-    /// writes.
-    fn writes(&self) -> bool {
-        false
-    }
 
     /// What is measured afterwards.
     fn next(&self) -> Option<NextLoad> {
@@ -110,4 +129,14 @@ pub trait DropInLoad {
 
     /// The output of a run of this plan.
     fn printer(&self, plan: &Plan, target: &TargetIdentity) -> Box<dyn ToolPrinter>;
+}
+
+/// A command line that loads processors, and touches no disk.
+pub struct PrimeRequest {
+    /// What is computed.
+    pub load: PrimeLoad,
+    /// Its output.
+    pub printer: Box<dyn PrimePrinter>,
+    /// Where the load differs from the tool's, a sentence each.
+    pub notes: Vec<String>,
 }

@@ -1,8 +1,9 @@
-//! The output of a drop-in: text that follows the run, and text at its end.
+//! The output of a drop-in: text that follows the run, text at its end, and errors.
 
 use diskproof_model::file_measurement::FilesMeasurement;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::ping::SingleRequest;
+use diskproof_model::primes::{PrimeInterval, PrimeResult};
 use diskproof_model::surface::SurfaceMeasurement;
 use std::path::PathBuf;
 
@@ -29,6 +30,35 @@ impl ToolText {
         Self {
             stdout: stdout.into(),
             stderr: String::new(),
+        }
+    }
+}
+
+/// Why a command line cannot be carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DropInError {
+    /// The command line makes no sense; the text for stderr, with the tool's name.
+    Usage(String),
+    /// The same, with text for stdout.
+    Printed(ToolText),
+    /// The target does not fit; the text for stderr, with the tool's name.
+    Target(String),
+    /// The tool has an exit code of its own for this; the text for stderr.
+    Code(u8, String),
+}
+
+impl DropInError {
+    /// All that is printed, for stdout and stderr.
+    pub fn text(&self) -> String {
+        let ToolText { stdout, stderr } = self.printed();
+        stdout + &stderr
+    }
+
+    /// What is printed.
+    pub fn printed(&self) -> ToolText {
+        match self {
+            Self::Printed(text) => text.clone(),
+            Self::Usage(text) | Self::Target(text) | Self::Code(_, text) => ToolText::err(text),
         }
     }
 }
@@ -133,4 +163,16 @@ pub trait ToolPrinter: Send {
 
     /// The run is over.
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText;
+}
+
+/// Turns figures of processors into a tool's text. Each step returns text for stdout.
+pub trait PrimePrinter {
+    /// Before the first event.
+    fn begin(&self) -> String;
+
+    /// An interval is over.
+    fn interval(&self, interval: &PrimeInterval) -> String;
+
+    /// The run is over.
+    fn end(&self, result: &PrimeResult) -> String;
 }

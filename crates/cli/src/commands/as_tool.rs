@@ -256,8 +256,9 @@ fn run_load(
     flags: &MeasuringFlags,
     kept: &mut Option<SharedPrinter>,
 ) -> anyhow::Result<Exit> {
-    let target = load.target();
-    let (identity, new_name) = find_target(&target, flags.verbosity())?;
+    let head = load.head();
+    let target = &head.target;
+    let (identity, new_name) = find_target(target, flags.verbosity())?;
     if matches!(target, LoadTarget::Output(_))
         && identity.kind == TargetKind::Directory
         && new_name.is_none()
@@ -274,10 +275,10 @@ fn run_load(
         Ok(plan) => plan,
         Err(error) => return failed(tool, &error),
     };
-    let others = flags.probe_all(load.further_targets())?;
+    let others = flags.probe_all(&head.further_targets)?;
     let paths = others.iter().map(|one| one.path.clone());
     plan.targets.extend(paths);
-    print_notes(tool, flags, &load.notes());
+    print_notes(tool, flags, &head.notes);
     let mut printer = match kept {
         Some(printer) => printer.clone(),
         None => SharedPrinter::new(tool.name, load.printer(&plan, &identity)),
@@ -287,7 +288,7 @@ fn run_load(
     let mut identities = vec![identity];
     identities.extend(others);
     refuse_duplicates(&identities)?;
-    let filling = match plan.scratch_bytes.filter(|_| load.fills_scratch_file()) {
+    let filling = match plan.scratch_bytes.filter(|_| head.fills_scratch_file) {
         Some(bytes_min) => Filling::Within {
             bytes_min,
             time_ns: FILLING_NS,
@@ -299,5 +300,5 @@ fn run_load(
         kept_name: new_name,
     };
     let job = MeasuringJob::new(plan, identities, filling, flags);
-    measure_work(tool, words, job, load.writes(), run)
+    measure_work(tool, words, job, head.writes, run)
 }

@@ -1,35 +1,12 @@
-//! What the translation of a job file depends on besides its text: the command line, the machine
-//! and its files.
+//! The machine and its files, as far as a job file refers to them. Read-only.
 
+use crate::plan_file::PLAN_FILE_BYTES_MAX;
+use diskproof_device::{ProbeError, host_facts, is_own_file, probe};
+use diskproof_model::target::TargetKind;
+use diskproof_model::units::format_bytes;
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
-
-/// The flags and operands of the command line that change the translation.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct CliOverrides<'a> {
-    /// The sections to run; all of them when empty.
-    pub sections: &'a [String],
-    /// Targets that replace those of the file.
-    pub targets: &'a [PathBuf],
-    /// Size of the scratch file in bytes.
-    pub size: Option<u64>,
-    /// Whether only the options are read: no file matters then, and the plan stays empty.
-    pub only_options: bool,
-    /// How close to fio the jobs run.
-    pub closeness: Closeness,
-    /// The directory of the output, where it goes to a file.
-    pub output: Option<&'a Path>,
-}
-
-/// How close to fio jobs run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Closeness {
-    /// As a measurement of the disk: what the page cache answers does not count.
-    #[default]
-    Disk,
-    /// As in fio: through the page cache unless the job has `direct=1`, and with figures for each
-    /// copy unless it has `group_reporting`.
-    Fio,
-}
 
 /// What a path leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,4 +42,97 @@ pub trait Environment {
     fn scheduler(&self, path: &Path) -> Option<String>;
     /// The path from the root.
     fn absolute(&self, path: &Path) -> PathBuf;
+}
+
+/// This machine.
+#[derive(Debug, Clone, Copy)]
+pub struct System;
+
+impl Environment for System {
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn keywords(&self) -> Keywords {
+        let cpus = std::thread::available_parallelism();
+        [
+            ("$pagesize", rustix::param::page_size() as u64),
+            ("$mb_memory", host_facts().memory_bytes >> 20),
+            ("$ncpus", cpus.map_or(1, |cpus| cpus.get() as u64)),
+        ]
+    }
+
+    fn text(&self, path: &Path) -> Result<String, String> {
+        read_text(path)
+    }
+
+    fn found(&self, path: &Path) -> PathKind {
+        let identity = match probe(path) {
+            Ok(identity) => identity,
+            Err(ProbeError::Missing { .. }) => return PathKind::Nothing,
+            Err(error) => return PathKind::Other(error.to_string()),
+        };
+        let is_devtmpfs = identity
+            .filesystem
+            .is_some_and(|one| one.kind == "devtmpfs");
+        match identity.kind {
+            // A file in /dev would be made of memory.
+            TargetKind::Directory if is_devtmpfs => PathKind::Other(format!(
+                "{} contains device nodes, but none of this name; name an existing device",
+                path.display()
+            )),
+            TargetKind::Directory => PathKind::Directory,
+            TargetKind::File => PathKind::File(identity.size_bytes),
+            TargetKind::BlockDevice => PathKind::Device(identity.size_bytes),
+        }
+    }
+
+    fn is_own(&self, path: &Path) -> bool {
+        is_own_file(path)
+    }
+
+    fn scheduler(&self, path: &Path) -> Option<String> {
+        let layers = probe(path).ok()?.layers;
+        layers.into_iter().find_map(|layer| layer.scheduler)
+    }
+
+    fn absolute(&self, path: &Path) -> PathBuf {
+        // Without the components that are "." only.
+        let path: PathBuf = path.components().collect();
+        if path.as_path() == Path::new(".") {
+            std::env::current_dir().unwrap_or(path)
+        } else {
+            std::path::absolute(&path).unwrap_or(path)
+        }
+    }
+}
+
+/// Text of a plan or job file, or why it cannot be read.
+pub fn read_text(path: &Path) -> Result<String, String> {
+    let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if !metadata.is_file() {
+        return Err("not a regular file; write the workloads to one".to_owned());
+    }
+    let too_large = |bytes: u64| {
+        Err(format!(
+            "the file has {}, but a plan has at most {}; is this the right file?",
+            format_bytes(bytes),
+            format_bytes(PLAN_FILE_BYTES_MAX)
+        ))
+    };
+    if metadata.len() > PLAN_FILE_BYTES_MAX {
+        return too_large(metadata.len());
+    }
+    let mut text = String::new();
+    // Some files of the kernel report no size and never end.
+    let read = File::open(path)
+        .and_then(|file| file.take(PLAN_FILE_BYTES_MAX + 1).read_to_string(&mut text));
+    match read {
+        Ok(bytes) if bytes as u64 > PLAN_FILE_BYTES_MAX => too_large(bytes as u64),
+        Ok(_) => Ok(text),
+        Err(error) if error.kind() == ErrorKind::InvalidData => {
+            Err("not UTF-8 text; save it as UTF-8".to_owned())
+        }
+        Err(error) => Err(error.to_string()),
+    }
 }

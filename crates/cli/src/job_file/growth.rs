@@ -1,9 +1,9 @@
 //! Jobs that go beyond the end of an existing file, which fio makes longer. So does diskproof with
 //! a file that an earlier run left, and with no other.
 
-use super::environment::{CliOverrides, Closeness, Environment, PathKind};
-use super::error::JobFileError;
+use super::environment::PathKind;
 use super::jobs::FioJob;
+use super::translation::{JobFileError, Translation};
 use crate::plan_file::quoted;
 use diskproof_compat::fio_values::Amount;
 use diskproof_model::shell;
@@ -24,20 +24,19 @@ pub(crate) struct GrowingFile {
 pub(crate) fn growing_file(
     jobs: &[FioJob],
     paths: &[Vec<PathBuf>],
-    overrides: CliOverrides<'_>,
-    environment: &dyn Environment,
+    translation: &Translation<'_>,
 ) -> Option<GrowingFile> {
     let path = paths.first()?.first()?;
     let is_only = paths.iter().flatten().all(|other| other == path);
     let stays = |job: &FioJob| job.filename.is_some() && !job.unlinks;
-    let PathKind::File(bytes) = environment.found(path) else {
+    let PathKind::File(bytes) = translation.found(path) else {
         return None;
     };
-    let may_grow = overrides.closeness == Closeness::Fio
-        && overrides.targets.is_empty()
+    let may_grow = translation.is_as_fio()
+        && translation.overrides.targets.is_empty()
         && is_only
         && jobs.iter().all(stays)
-        && environment.is_own(path);
+        && translation.environment.is_own(path);
     let needed = jobs.iter().filter_map(end_of).max()?;
     (may_grow && needed > bytes).then(|| GrowingFile {
         path: path.clone(),
@@ -63,13 +62,13 @@ pub(crate) fn check_end(
     job: &FioJob,
     end: u64,
     (path, bytes): (&Path, u64),
-    environment: &dyn Environment,
+    translation: &Translation<'_>,
 ) -> Result<(), JobFileError> {
     if end <= bytes {
         return Ok(());
     }
-    let shown = environment.absolute(path).display().to_string();
-    let remedy = match environment.found(path) {
+    let shown = translation.shown(path);
+    let remedy = match translation.found(path) {
         PathKind::File(_) => format!(
             "fio would make the file longer, and diskproof does that only with one that \
              'diskproof as fio' made and nothing else changed. Remove it, or: truncate -s {end} {}",

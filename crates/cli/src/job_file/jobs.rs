@@ -1,8 +1,8 @@
 //! One fio job, read from a section: its load, in the keys of a workload. Independent of targets
 //! and of other jobs.
 
-use super::error::JobFileError;
 use super::sections::SourceLine;
+use super::translation::JobFileError;
 use crate::workload::WorkloadFlags;
 use diskproof_compat::fio_values::Amount;
 use diskproof_model::rw::{Order, Rw};

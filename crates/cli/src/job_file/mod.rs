@@ -3,22 +3,18 @@
 //! differences are reported. Pure: facts about the machine and its files come from [`Environment`].
 
 mod environment;
-mod error;
 mod growth;
 mod jobs;
-mod logs;
-mod notes;
 mod placement;
 mod reading;
 mod sections;
 mod spread;
-mod system;
+mod translation;
 mod workloads;
 
-pub use environment::{CliOverrides, Closeness, Environment, Keywords, PathKind};
-pub use error::JobFileError;
+pub use environment::{Environment, Keywords, PathKind, System, read_text};
 pub use sections::JobText;
-pub use system::{System, read_text};
+pub use translation::{CliOverrides, Closeness, JobFileError};
 
 use crate::plan_file::PlanFile;
 use crate::plan_file::quoted;
@@ -26,10 +22,10 @@ use crate::workload::{Count, WorkloadFlags};
 use diskproof_compat::{DescribedJob, DescribedJobs, JobWorkload};
 use diskproof_model::rw::Rw;
 use jobs::FioJob;
-use notes::TranslationNotes;
 use sections::{Scope, Section, Setting};
 use std::path::Path;
 use std::rc::Rc;
+use translation::Translation;
 
 /// Jobs times their copies: more threads than any machine gains from.
 const COPIES_MAX: u64 = 4096;
@@ -78,21 +74,17 @@ impl JobFile {
     ) -> Result<Self, JobFileError> {
         let read = sections::read_sections(texts, environment)?;
         let (sections, global) = (select(read.sections, overrides.sections)?, read.global);
+        let translation = Translation::new(overrides, environment);
         if let Some(unset) = read.unset {
             // Setting the variable would not help where the engine is not supported.
             for section in &sections {
-                reading::check_engine(section)?;
+                reading::check_engine(section, &translation)?;
             }
             return Err(unset);
         }
-        let mut notes = TranslationNotes::default();
-        let mut jobs = Vec::new();
-        for section in &sections {
-            if overrides.closeness == Closeness::Fio {
-                logs::check(section, overrides.output, environment, &mut notes)?;
-            }
-            jobs.push(reading::read_job(section, overrides.closeness, &mut notes)?);
-        }
+        let jobs = sections.iter();
+        let jobs = jobs.map(|section| reading::read_job(section, &translation));
+        let mut jobs = jobs.collect::<Result<Vec<_>, _>>()?;
         check_copies(&jobs)?;
         make_only(&mut jobs)?;
         if overrides.only_options {
@@ -102,11 +94,9 @@ impl JobFile {
                 ..Self::default()
             });
         }
-        let spread = spread::spread(&jobs, overrides, environment, &mut notes)?;
-        let parts = &spread.jobs;
-        let placements = placement::place(parts, overrides, environment, &mut notes)?;
-        let (plan, of_parts) =
-            workloads::plan(parts, &placements, overrides.closeness, &mut notes)?;
+        let spread = spread::spread(&jobs, &translation)?;
+        let placements = placement::place(&spread.jobs, &translation)?;
+        let (plan, of_parts) = workloads::plan(&spread.jobs, &placements, &translation)?;
         let mut of_jobs = vec![Vec::new(); jobs.len()];
         for (origin, workloads) in spread.origins.iter().zip(of_parts) {
             of_jobs[*origin].extend(workloads);
@@ -118,7 +108,7 @@ impl JobFile {
         Ok(Self {
             kept_name: placements.kept_name.filter(|_| plan.targets.len() == 1),
             plan,
-            notes: notes.lines(jobs.len()),
+            notes: translation.into_notes(jobs.len()),
             jobs: describe(&jobs, &spread.files, &sections, &global, of_jobs),
         })
     }

@@ -1,13 +1,12 @@
 //! Assigns the jobs of a file to targets: existing files and devices become targets, and files that
 //! do not exist become parts of one scratch file. Opens nothing.
 
-use super::environment::{CliOverrides, Closeness, Environment, PathKind};
-use super::error::JobFileError;
+use super::environment::PathKind;
 use super::growth::{GrowingFile, check_end, growing_file};
 use super::jobs::FioJob;
-use super::notes::TranslationNotes;
 use super::reading::FILENAME_FORMAT_DEFAULT;
 use super::spread::paths_of;
+use super::translation::{JobFileError, Translation};
 use crate::output_sink::directory_of;
 use crate::plan_file::quoted;
 use diskproof_compat::fio_values::Amount;
@@ -80,10 +79,11 @@ struct TargetRoot {
     grows: bool,
 }
 
-/// The files of a job, one for each copy.
-struct JobFiles {
+/// A job with its files, one for each copy.
+struct JobFiles<'a> {
+    job: &'a FioJob,
     root: TargetRoot,
-    paths: Vec<PathBuf>,
+    paths: &'a [PathBuf],
     /// Whether each copy has its own file.
     is_own: bool,
 }
@@ -91,26 +91,23 @@ struct JobFiles {
 /// Places all jobs.
 pub(crate) fn place(
     jobs: &[FioJob],
-    overrides: CliOverrides<'_>,
-    environment: &dyn Environment,
-    notes: &mut TranslationNotes,
+    translation: &Translation<'_>,
 ) -> Result<Placements, JobFileError> {
-    let given = (!overrides.targets.is_empty()).then(|| given(overrides, environment));
-    let paths: Vec<Vec<PathBuf>> = jobs.iter().map(|job| paths_of(job, environment)).collect();
+    let targets = translation.overrides.targets;
+    let paths: Vec<Vec<PathBuf>> = jobs.iter().map(|job| paths_of(job, translation)).collect();
     let of_jobs = jobs.iter().zip(&paths);
     let writing = of_jobs.clone().filter(|(job, _)| job.rw().changes_blocks());
     let places = Places {
-        given,
+        given: (!targets.is_empty()).then(|| given(translation)),
         written: writing.flat_map(|(_, paths)| paths).collect(),
-        size: overrides.size,
-        growing: growing_file(jobs, &paths, overrides, environment),
-        environment,
+        growing: growing_file(jobs, &paths, translation),
+        translation,
     };
     let files = of_jobs.map(|(job, paths)| places.files(job, paths));
     let files = files.collect::<Result<Vec<_>, _>>()?;
     let mut roots: Vec<&TargetRoot> = Vec::new();
-    for (job, files) in jobs.iter().zip(&files) {
-        check_scheduler(job, files, overrides.targets, environment, notes)?;
+    for files in &files {
+        check_scheduler(files, translation)?;
         if !roots.contains(&&files.root) {
             roots.push(&files.root);
         }
@@ -118,36 +115,35 @@ pub(crate) fn place(
     let mut placements = Placements::default();
     let mut by_job = BTreeMap::new();
     for (target, root) in roots.iter().enumerate() {
-        let is_here = |job: &usize| files[*job].root == **root;
-        let here: Vec<usize> = (0..jobs.len()).filter(is_here).collect();
-        let members: Vec<_> = here.iter().map(|job| (&jobs[*job], &files[*job])).collect();
+        let here = files.iter().enumerate();
+        let here = here.filter(|(_, files)| files.root == **root);
+        let (here, members): (Vec<usize>, Vec<&JobFiles<'_>>) = here.unzip();
         let (parts, total) = allocate(&members, root.bytes)?;
         if let (Some(path), Some(bytes), false) = (&root.path, root.bytes, root.is_scratch) {
-            for ((job, _), parts) in members.iter().zip(&parts) {
+            for (member, parts) in members.iter().zip(&parts) {
                 let ends = parts.iter().map(|part| part.end());
-                check_end(job, ends.max().unwrap_or(0), (path, bytes), environment)?;
+                let end = ends.max().unwrap_or(0);
+                check_end(member.job, end, (path, bytes), translation)?;
             }
         }
-        for (job, parts) in here.iter().zip(parts) {
-            let mut earlier = here.iter().take_while(|other| *other != job);
-            let is_used = earlier.any(|other| files[*other].paths.contains(&files[*job].paths[0]));
+        for (index, parts) in parts.into_iter().enumerate() {
+            let (member, earlier) = (members[index], &members[..index]);
+            let is_used = earlier
+                .iter()
+                .any(|one| one.paths.contains(&member.paths[0]));
             let is_first_to_write = root.is_scratch
                 && !root.grows
-                && jobs[*job].rw().is_only(OpKind::Write)
-                && !jobs[*job].overwrites
+                && member.job.rw().is_only(OpKind::Write)
+                && !member.job.overwrites
                 && !is_used;
             let placement = JobPlacement {
                 target,
                 parts,
                 is_first_to_write,
             };
-            by_job.insert(*job, placement);
+            by_job.insert(here[index], placement);
         }
-        let (total, members) = (
-            root.bytes.unwrap_or(total),
-            (&members[..], overrides.closeness),
-        );
-        placements.add_target(root, total, members, notes, environment)?;
+        placements.add_target(root, root.bytes.unwrap_or(total), &members, translation)?;
     }
     placements.by_job = by_job.into_values().collect();
     Ok(placements)
@@ -159,12 +155,11 @@ impl Placements {
         &mut self,
         root: &TargetRoot,
         total: u64,
-        (members, closeness): (&[(&FioJob, &JobFiles)], Closeness),
-        notes: &mut TranslationNotes,
-        environment: &dyn Environment,
+        members: &[&JobFiles<'_>],
+        translation: &Translation<'_>,
     ) -> Result<(), JobFileError> {
-        note_trimmed_files(root, members, notes, environment);
-        let mut paths: Vec<&PathBuf> = members.iter().flat_map(|(_, files)| &files.paths).collect();
+        note_trimmed_files(root, members, translation);
+        let mut paths: Vec<&PathBuf> = members.iter().flat_map(|one| one.paths).collect();
         paths.sort();
         paths.dedup();
         match &root.path {
@@ -174,27 +169,29 @@ impl Placements {
                 self.total_bytes.push(if is_known { total } else { 0 });
                 self.scratch_bytes = Some(total);
                 if paths.len() > 1 {
-                    notes.add_line(format!(
+                    translation.note_line(format!(
                         "the {} files of the jobs become adjacent parts of the target",
                         paths.len()
                     ));
                 }
             }
             Some(directory) if root.is_scratch => {
-                self.kept_name = kept_name(members, &paths, root.grows, environment);
+                self.kept_name = kept_name(members, &paths, root.grows, translation);
                 if self.scratch_bytes.is_some_and(|other| other != total) {
-                    let (job, _) = members[0];
-                    return Err(job.error(DIFFERENT_WORKLOADS));
+                    return Err(members[0].job.error(DIFFERENT_WORKLOADS));
                 }
-                let shown = |path: &Path| environment.absolute(path).display().to_string();
-                let place = format!("{} in {}", format_bytes(total), shown(directory));
+                let place = format!(
+                    "{} in {}",
+                    format_bytes(total),
+                    translation.shown(directory)
+                );
                 let what = match paths.as_slice() {
                     [path] => {
-                        let state = match environment.found(path) {
+                        let state = match translation.found(path) {
                             PathKind::Nothing => "does not exist",
                             _ => "stays unchanged",
                         };
-                        let path = shown(path);
+                        let path = translation.shown(path);
                         format!("{path} {state}: a scratch file of {place} replaces it")
                     }
                     several => {
@@ -205,10 +202,11 @@ impl Placements {
                         )
                     }
                 };
-                notes.add_line(match (&self.kept_name, closeness) {
-                    (Some(_), Closeness::Fio) => {
+                translation.note_line(match &self.kept_name {
+                    Some(_) if translation.is_as_fio() => {
                         let what = if root.grows { "grows" } else { "is filled" };
-                        format!("{} {what} before its first use, and stays", shown(paths[0]))
+                        let path = translation.shown(paths[0]);
+                        format!("{path} {what} before its first use, and stays")
                     }
                     _ => format!(
                         "{what}. The scratch file is filled before its first use and vanishes at \
@@ -229,17 +227,12 @@ impl Placements {
 }
 
 /// Notes that jobs trim files.
-fn note_trimmed_files(
-    root: &TargetRoot,
-    members: &[(&FioJob, &JobFiles)],
-    notes: &mut TranslationNotes,
-    environment: &dyn Environment,
-) {
-    let is_device = |path: &PathBuf| matches!(environment.found(path), PathKind::Device(_));
+fn note_trimmed_files(root: &TargetRoot, members: &[&JobFiles<'_>], translation: &Translation<'_>) {
+    let is_device = |path: &PathBuf| matches!(translation.found(path), PathKind::Device(_));
     let is_file = root.is_scratch || root.path.as_ref().is_some_and(|path| !is_device(path));
-    let trims = |(job, _): &&(&FioJob, &JobFiles)| is_file && job.rw().makes(OpKind::Trim);
-    for (job, _) in members.iter().filter(trims) {
-        notes.add(
+    let trims = |job: &&FioJob| is_file && job.rw().makes(OpKind::Trim);
+    for job in members.iter().map(|one| one.job).filter(trims) {
+        translation.note(
             "fio trims block devices only, and fails on files (ENOTTY); here a trim punches a \
              hole into the file",
             &job.section,
@@ -249,16 +242,16 @@ fn note_trimmed_files(
 
 /// The name of the only file, a new or growing one, that the jobs name and do not remove.
 fn kept_name(
-    members: &[(&FioJob, &JobFiles)],
+    members: &[&JobFiles<'_>],
     paths: &[&PathBuf],
     grows: bool,
-    environment: &dyn Environment,
+    translation: &Translation<'_>,
 ) -> Option<String> {
     let [path] = paths else {
         return None;
     };
-    let keeps = |(job, _): &(&FioJob, &JobFiles)| job.filename.is_some() && !job.unlinks;
-    let is_new = grows || environment.found(path) == PathKind::Nothing;
+    let keeps = |one: &&JobFiles<'_>| one.job.filename.is_some() && !one.job.unlinks;
+    let is_new = grows || translation.found(path) == PathKind::Nothing;
     let is_kept = is_new && members.iter().all(keeps);
     let name = path.file_name().filter(|_| is_kept);
     name.and_then(|name| name.to_str()).map(str::to_owned)
@@ -266,30 +259,27 @@ fn kept_name(
 
 /// Refuses a scheduler that the disk does not have.
 fn check_scheduler(
-    job: &FioJob,
-    files: &JobFiles,
-    given: &[PathBuf],
-    environment: &dyn Environment,
-    notes: &mut TranslationNotes,
+    files: &JobFiles<'_>,
+    translation: &Translation<'_>,
 ) -> Result<(), JobFileError> {
-    let Some((wanted, source)) = &job.scheduler else {
+    let Some((wanted, source)) = &files.job.scheduler else {
         return Ok(());
     };
     let own = files.root.path.as_ref().map(std::slice::from_ref);
-    for path in own.unwrap_or(given) {
-        let present = environment.scheduler(path);
+    for path in own.unwrap_or(translation.overrides.targets) {
+        let present = translation.environment.scheduler(path);
         if present.as_ref() != Some(wanted) {
             let present = present.as_deref().unwrap_or("unknown");
             return Err(source.error(format!(
                 "[{}]: ioscheduler={wanted}: the scheduler of {} is {present}, and diskproof \
                  changes no settings; write {wanted} to the disk's queue/scheduler in /sys/block, \
                  or remove the option",
-                job.section,
+                files.job.section,
                 path.display()
             )));
         }
     }
-    notes.ignore_option("ioscheduler", "the disk already has this scheduler");
+    translation.ignore_option("ioscheduler", "the disk already has this scheduler");
     Ok(())
 }
 
@@ -301,13 +291,13 @@ pub(crate) const DIFFERENT_WORKLOADS: &str = concat!(
 );
 
 /// The targets of the command line. The size of a directory is that of --size.
-fn given(overrides: CliOverrides<'_>, environment: &dyn Environment) -> TargetRoot {
-    let targets = overrides.targets.iter();
-    let found: Vec<PathKind> = targets.map(|target| environment.found(target)).collect();
+fn given(translation: &Translation<'_>) -> TargetRoot {
+    let targets = translation.overrides.targets.iter();
+    let found: Vec<PathKind> = targets.map(|target| translation.found(target)).collect();
     let bytes = found.iter().map(|found| match found {
         PathKind::File(bytes) | PathKind::Device(bytes) => Some(*bytes),
         // The probe of the targets reports what is wrong with the others.
-        PathKind::Directory | PathKind::Nothing | PathKind::Other(_) => overrides.size,
+        PathKind::Directory | PathKind::Nothing | PathKind::Other(_) => translation.overrides.size,
     });
     TargetRoot {
         // None, where one of them is.
@@ -322,19 +312,21 @@ struct Places<'a> {
     given: Option<TargetRoot>,
     /// The files that a job writes or trims.
     written: BTreeSet<&'a PathBuf>,
-    /// Size of the scratch file, where the command line sets one.
-    size: Option<u64>,
     growing: Option<GrowingFile>,
-    environment: &'a dyn Environment,
+    translation: &'a Translation<'a>,
 }
 
 impl Places<'_> {
     /// The files of a job, and their target.
-    fn files(&self, job: &FioJob, paths: &[PathBuf]) -> Result<JobFiles, JobFileError> {
+    fn files<'j>(
+        &self,
+        job: &'j FioJob,
+        paths: &'j [PathBuf],
+    ) -> Result<JobFiles<'j>, JobFileError> {
         let filename = job.filename.as_ref();
         let source = filename.map_or(&job.source, |(_, source)| source);
         let wrong = |why: String| source.error(format!("[{}]: {why}", job.section));
-        let is_device = matches!(self.environment.found(&paths[0]), PathKind::Device(_));
+        let is_device = matches!(self.translation.found(&paths[0]), PathKind::Device(_));
         let root = match &self.given {
             Some(given) => given.clone(),
             None => self.root(job, paths, &paths[0]).map_err(wrong)?,
@@ -347,15 +339,16 @@ impl Places<'_> {
             }
         }
         Ok(JobFiles {
+            job,
             root,
-            paths: paths.to_vec(),
+            paths,
             is_own: job.filename.is_none() && !is_device,
         })
     }
 
     /// The target that holds one of the job's files.
     fn root(&self, job: &FioJob, paths: &[PathBuf], path: &PathBuf) -> Result<TargetRoot, String> {
-        let shown = quoted(&self.environment.absolute(path).display().to_string());
+        let shown = quoted(&self.translation.shown(path));
         if let Some(growing) = self.growing.as_ref().filter(|one| one.path == *path) {
             return Ok(TargetRoot {
                 bytes: Some(growing.bytes.next_multiple_of(PART_BYTES)),
@@ -363,7 +356,7 @@ impl Places<'_> {
                 ..self.scratch_beside(path)?
             });
         }
-        match self.environment.found(path) {
+        match self.translation.found(path) {
             PathKind::File(bytes) if self.is_replaced(job, paths, path, bytes) => {
                 self.scratch_beside(path)
             }
@@ -401,16 +394,16 @@ impl Places<'_> {
     /// A scratch file in the directory of this path.
     fn scratch_beside(&self, path: &Path) -> Result<TargetRoot, String> {
         let directory = directory_of(path);
-        match self.environment.found(directory) {
+        match self.translation.found(directory) {
             PathKind::Directory => Ok(TargetRoot {
                 path: Some(directory.to_path_buf()),
-                bytes: self.size,
+                bytes: self.translation.overrides.size,
                 is_scratch: true,
                 grows: false,
             }),
             PathKind::Other(why) => Err(why),
             _ => {
-                let shown = quoted(&self.environment.absolute(directory).display().to_string());
+                let shown = quoted(&self.translation.shown(directory));
                 Err(format!(
                     "the directory {shown} does not exist; create it, or name a target on the \
                      command line"
@@ -423,20 +416,21 @@ impl Places<'_> {
 /// The parts of each job's copies, and the bytes of all files together. A single file begins at 0
 /// and may be as large as its target.
 fn allocate(
-    members: &[(&FioJob, &JobFiles)],
+    members: &[&JobFiles<'_>],
     whole: Option<u64>,
 ) -> Result<(Vec<Vec<FilePart>>, u64), JobFileError> {
-    let mut paths = members.iter().flat_map(|(_, files)| &files.paths);
-    let is_single = paths.all(|path| *path == members[0].1.paths[0]);
+    let mut paths = members.iter().flat_map(|one| one.paths);
+    let is_single = paths.all(|path| *path == members[0].paths[0]);
     let whole = whole.filter(|_| is_single);
     let mut inside: Vec<Vec<FilePart>> = Vec::new();
-    for (job, files) in members {
+    for files in members {
+        let job = files.job;
         // A job without a size takes that of the file which an earlier one makes.
         let made = extents_of(members, &inside);
         let made = made.get(files.paths[0].as_path()).copied();
         let known = whole.or(made.filter(|_| job.extent.size.is_none()));
         let unit = job.smallest_block();
-        let has_file = |(_, others): &&(&FioJob, &JobFiles)| others.paths.contains(&files.paths[0]);
+        let has_file = |other: &&&JobFiles<'_>| other.paths.contains(&files.paths[0]);
         let is_shared = members.iter().filter(has_file).count() > 1;
         let parts = (0..job.numjobs).map(|copy| {
             let mut part = part(job, copy, known)?;
@@ -455,17 +449,17 @@ fn allocate(
     }
     let extents = extents_of(members, &inside);
     let (mut starts, mut end): (BTreeMap<&Path, u64>, u64) = (BTreeMap::new(), 0);
-    for (_, files) in members {
+    for files in members {
         // The copies of a job are adjacent, so that they can be one workload.
         end = end.checked_next_multiple_of(PART_BYTES).unwrap_or(u64::MAX);
-        for path in &files.paths {
+        for path in files.paths {
             if !starts.contains_key(path.as_path()) {
                 starts.insert(path, end);
                 end = end.saturating_add(extents[path.as_path()]);
             }
         }
     }
-    for ((_, files), parts) in members.iter().zip(&mut inside) {
+    for (files, parts) in members.iter().zip(&mut inside) {
         for (path, part) in files.paths.iter().zip(parts) {
             let file_bytes = whole.unwrap_or(extents[path.as_path()]);
             part.is_whole_file &= part.length == file_bytes;
@@ -477,12 +471,9 @@ fn allocate(
 }
 
 /// The bytes that the first jobs, whose parts are known, use of each file.
-fn extents_of<'a>(
-    members: &[(&FioJob, &'a JobFiles)],
-    inside: &[Vec<FilePart>],
-) -> BTreeMap<&'a Path, u64> {
+fn extents_of<'a>(members: &[&JobFiles<'a>], inside: &[Vec<FilePart>]) -> BTreeMap<&'a Path, u64> {
     let mut extents: BTreeMap<&Path, u64> = BTreeMap::new();
-    for ((_, files), parts) in members.iter().zip(inside) {
+    for (files, parts) in members.iter().zip(inside) {
         for (path, part) in files.paths.iter().zip(parts) {
             let extent = extents.entry(path).or_default();
             *extent = (*extent).max(part.end());

@@ -7,11 +7,9 @@ mod operations;
 mod shape;
 mod values;
 
-use super::environment::Closeness;
-use super::error::JobFileError;
 use super::jobs::{Cache, FioJob, JobExtent};
-use super::notes::TranslationNotes;
 use super::sections::{Scope, Section, Setting, last_by_name};
+use super::translation::{FILES, JobFileError, Translation};
 use crate::workload::{Count, SyncedWrites, Time, WorkloadFlags};
 use diskproof_compat::fio_values::{Amount, Base};
 use diskproof_compat::{FioCondition, FioHandling, fio_option, fio_similar};
@@ -59,69 +57,29 @@ const OTHER_ENGINES: [(&str, &str); 3] = [
 /// Reads a section.
 pub(crate) fn read_job(
     section: &Section,
-    closeness: Closeness,
-    notes: &mut TranslationNotes,
+    translation: &Translation<'_>,
 ) -> Result<FioJob, JobFileError> {
+    let mut reader = JobReader::new(section, translation);
+    if translation.is_as_fio() {
+        reader.check_logs()?;
+    }
     // An unsupported engine has its own options, and explains them; so its error comes first.
-    check_engine(section)?;
-    let mut reader = JobReader::new(section);
+    reader.check_engine()?;
     let bases = [("1024", Base::Binary), ("1000", Base::Decimal)];
     let base = reader.choice("kb_base", &bases)?;
     reader.base = base.unwrap_or(Base::Binary);
     for setting in &section.settings {
-        check(setting, &reader, closeness, notes)?;
+        reader.check(setting)?;
     }
-    reader.job(notes)
+    reader.job()
 }
 
 /// Refuses an engine that is not supported.
-pub(crate) fn check_engine(section: &Section) -> Result<(), JobFileError> {
-    let reader = JobReader::new(section);
-    reader.parsed("ioengine", |engine| {
-        let mut others = OTHER_ENGINES.iter();
-        let other = others.find(|(all, _)| all.split(' ').any(|one| one == engine));
-        other.map_or(Ok(()), |(_, instead)| Err(format!("use {instead}")))
-    })?;
-    reader.choice("ioengine", &ENGINES).map(|_| ())
-}
-
-/// Refuses unknown options and those that would change the load; notes those that are ignored.
-fn check(
-    setting: &Setting,
-    reader: &JobReader<'_>,
-    closeness: Closeness,
-    notes: &mut TranslationNotes,
+pub(crate) fn check_engine(
+    section: &Section,
+    translation: &Translation<'_>,
 ) -> Result<(), JobFileError> {
-    let Some(option) = fio_option(&setting.option.key) else {
-        let meant = fio_similar(&setting.option.key);
-        let meant = meant.map_or(String::new(), |name| format!(". Did you mean {name}?"));
-        return Err(setting.error(format!(
-            "fio 3.42 has no such option for the supported engines; check the spelling, or remove \
-             it{meant}"
-        )));
-    };
-    let value = setting.option.value.as_deref();
-    if option.is_boolean && !matches!(value, None | Some("0" | "1")) {
-        return Err(setting.error("write 0 or 1"));
-    }
-    match &option.handling {
-        FioHandling::Refused { except, .. }
-            if value.is_some_and(|value| except.contains(&value)) => {}
-        FioHandling::Refused { only, .. } => {
-            if only.map_or(Ok(true), |only| reader.has_effect(only))? {
-                let (name, text) = (option.name(), option.text);
-                let section = &reader.section.name;
-                return Err(setting.error(format!("[{section}]: fio's '{name}' {text}")));
-            }
-            notes.ignore_option(option.name(), "no effect in this job");
-        }
-        FioHandling::Carried if closeness == Closeness::Fio => {}
-        FioHandling::Ignored | FioHandling::Carried => {
-            notes.ignore_option(option.name(), option.text);
-        }
-        _ => {}
-    }
-    Ok(())
+    JobReader::new(section, translation).check_engine()
 }
 
 /// Reads the settings of one section.
@@ -129,15 +87,65 @@ struct JobReader<'a> {
     section: &'a Section,
     given: BTreeMap<&'static str, &'a Setting>,
     base: Base,
+    translation: &'a Translation<'a>,
 }
 
 impl<'a> JobReader<'a> {
-    fn new(section: &'a Section) -> Self {
+    fn new(section: &'a Section, translation: &'a Translation<'_>) -> Self {
         Self {
             section,
             given: last_by_name(&section.settings),
             base: Base::Binary,
+            translation,
         }
+    }
+
+    fn note(&self, note: &'static str) {
+        self.translation.note(note, &self.section.name);
+    }
+
+    fn check_engine(&self) -> Result<(), JobFileError> {
+        self.parsed("ioengine", |engine| {
+            let mut others = OTHER_ENGINES.iter();
+            let other = others.find(|(all, _)| all.split(' ').any(|one| one == engine));
+            other.map_or(Ok(()), |(_, instead)| Err(format!("use {instead}")))
+        })?;
+        self.choice("ioengine", &ENGINES).map(|_| ())
+    }
+
+    /// Refuses unknown options and those that would change the load; notes those that are ignored.
+    fn check(&self, setting: &Setting) -> Result<(), JobFileError> {
+        let Some(option) = fio_option(&setting.option.key) else {
+            let meant = fio_similar(&setting.option.key);
+            let meant = meant.map_or(String::new(), |name| format!(". Did you mean {name}?"));
+            return Err(setting.error(format!(
+                "fio 3.42 has no such option for the supported engines; check the spelling, or \
+                 remove it{meant}"
+            )));
+        };
+        let value = setting.option.value.as_deref();
+        if option.is_boolean && !matches!(value, None | Some("0" | "1")) {
+            return Err(setting.error("write 0 or 1"));
+        }
+        match &option.handling {
+            FioHandling::Refused { except, .. }
+                if value.is_some_and(|value| except.contains(&value)) => {}
+            FioHandling::Refused { only, .. } => {
+                if only.map_or(Ok(true), |only| self.has_effect(only))? {
+                    let (name, text) = (option.name(), option.text);
+                    let section = &self.section.name;
+                    return Err(setting.error(format!("[{section}]: fio's '{name}' {text}")));
+                }
+                let why = "no effect in this job";
+                self.translation.ignore_option(option.name(), why);
+            }
+            FioHandling::Carried if self.translation.is_as_fio() => {}
+            FioHandling::Ignored | FioHandling::Carried => {
+                self.translation.ignore_option(option.name(), option.text);
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Whether the job is one in which an option has an effect.
@@ -150,17 +158,14 @@ impl<'a> JobReader<'a> {
                 let engine = self.choice("ioengine", &ENGINES)?;
                 self.cache(engine == Some(EngineKind::Mmap))? != Cache::Direct
             }
-            FioCondition::Queue => {
-                let mut unsaid = TranslationNotes::default();
-                self.depth(self.engine(rw, &mut unsaid)?, &mut unsaid)? > 1
-            }
+            FioCondition::Queue => self.depth(self.engine(rw)?)? > 1,
             FioCondition::Loops => self.bytes("loops", 1)? > 1 || self.flag("time_based")?,
             FioCondition::Option(name) => self.setting(name).is_some(),
         })
     }
 
-    fn job(&self, notes: &mut TranslationNotes) -> Result<FioJob, JobFileError> {
-        let flags = self.flags(notes)?;
+    fn job(&self) -> Result<FioJob, JobFileError> {
+        let flags = self.flags()?;
         let is_mmap = flags.engine == Some(EngineChoice::Fixed(EngineKind::Mmap));
         let ends_all = &[("group", false), ("stonewall", false), ("all", true)];
         // Jobs that run together are those between two stonewalls.
@@ -168,7 +173,7 @@ impl<'a> JobReader<'a> {
         let exits_all = self.flag("exitall")?;
         let rw = flags.rw.unwrap_or(Rw::RANDREAD);
         if self.has_several_files(rw)? {
-            notes.add(super::notes::FILES, &self.section.name);
+            self.note(FILES);
         }
         let named = |(setting, name): (&Setting, &str)| (name.to_owned(), setting.source.clone());
         let waits_for = self.value("wait_for")?.filter(|(_, name)| *name != "none");
@@ -203,34 +208,48 @@ impl<'a> JobReader<'a> {
     }
 
     /// The keys of a workload that do not depend on its target.
-    fn flags(&self, notes: &mut TranslationNotes) -> Result<WorkloadFlags, JobFileError> {
+    fn flags(&self) -> Result<WorkloadFlags, JobFileError> {
         let (mut rw, step) = self.rw()?;
-        let engine = self.engine(rw, notes)?;
+        let engine = self.engine(rw)?;
+        if self
+            .choice("ioengine", &ENGINES)?
+            .is_some_and(|asked| asked != engine)
+        {
+            self.note(
+                "the engine has no trims: each is a blocking call, as in fio, and so are the \
+                 writes of a trimwrite job",
+            );
+        }
         let mut flags = WorkloadFlags {
             engine: Some(EngineChoice::Fixed(engine)),
             ..WorkloadFlags::default()
         };
-        if self.verify(rw, &mut flags, notes)? {
+        if self.verify(rw, &mut flags)? {
             rw.chains = Rw::READ.chains;
         }
         flags.rw = Some(rw);
-        flags.depth = Some(Count(self.depth(engine, notes)?));
+        let depth = self.depth(engine)?;
+        if depth < self.bytes("iodepth", 1)? {
+            self.note(
+                "iodepth has no effect with an engine that takes one request at a time, as in fio",
+            );
+        }
+        flags.depth = Some(Count(depth));
         self.blocks(rw, &mut flags)?;
         self.walk(rw, step, &mut flags)?;
         self.distribution(rw, &mut flags)?;
         flags.rwmixread = self.read_share(rw)?;
         self.rate(rw, &mut flags)?;
         if flags.rate.is_some() {
-            notes.add(
+            self.note(
                 "a rate starts requests on schedule, even while earlier ones are in flight; \
                  latency counts from the intended start",
-                &self.section.name,
             );
         }
         flags.time = Some(Time(self.time("runtime")?)).filter(|time| time.0 > 0);
         flags.warmup = Some(Time(self.time("ramp_time")?));
         self.sync(rw, &mut flags)?;
-        self.latency_target(&mut flags, notes)?;
+        self.latency_target(&mut flags)?;
         self.shape(rw, &mut flags)?;
         if rw.makes(OpKind::Write) && flags.verify.is_none() && !flags.signs_only {
             flags.shape.content = self.content(&flags)?;
@@ -239,33 +258,21 @@ impl<'a> JobReader<'a> {
     }
 
     /// Neither Linux AIO nor a memory mapping has trims. fio makes a blocking call of each.
-    fn engine(&self, rw: Rw, notes: &mut TranslationNotes) -> Result<EngineKind, JobFileError> {
+    fn engine(&self, rw: Rw) -> Result<EngineKind, JobFileError> {
         let engine = self.choice("ioengine", &ENGINES)?;
-        let engine = engine.unwrap_or(EngineKind::Sync);
-        if !rw.drops_blocks() || !matches!(engine, EngineKind::Aio | EngineKind::Mmap) {
-            return Ok(engine);
-        }
-        notes.add(
-            "the engine has no trims: each is a blocking call, as in fio, and so are the writes of \
-             a trimwrite job",
-            &self.section.name,
-        );
-        Ok(EngineKind::Sync)
+        let lacks_trims = matches!(engine, Some(EngineKind::Aio | EngineKind::Mmap));
+        let engine = engine.filter(|_| !(rw.drops_blocks() && lacks_trims));
+        Ok(engine.unwrap_or(EngineKind::Sync))
     }
 
-    fn depth(&self, engine: EngineKind, notes: &mut TranslationNotes) -> Result<u64, JobFileError> {
+    /// 1 with an engine that takes one request at a time.
+    fn depth(&self, engine: EngineKind) -> Result<u64, JobFileError> {
         let modes = &[("inline", false), ("offload", true)];
         let is_offloaded = self.choice("io_submit_mode", modes)?.unwrap_or(false);
         let is_single = matches!(engine, EngineKind::Sync | EngineKind::Mmap);
         let depth = self.bytes("iodepth", 1)?;
-        if depth <= 1 || is_offloaded || !is_single {
-            return Ok(depth);
-        }
-        notes.add(
-            "iodepth has no effect with an engine that takes one request at a time, as in fio",
-            &self.section.name,
-        );
-        Ok(1)
+        let most = if is_single && !is_offloaded { 1 } else { depth };
+        Ok(depth.min(most))
     }
 
     fn cache(&self, is_mmap: bool) -> Result<Cache, JobFileError> {
@@ -310,12 +317,7 @@ impl<'a> JobReader<'a> {
     }
 
     /// How the blocks of a job that does this are verified. Returns whether it only does that.
-    fn verify(
-        &self,
-        rw: Rw,
-        flags: &mut WorkloadFlags,
-        notes: &mut TranslationNotes,
-    ) -> Result<bool, JobFileError> {
+    fn verify(&self, rw: Rw, flags: &mut WorkloadFlags) -> Result<bool, JobFileError> {
         let only = self.flag("verify_only")?;
         // fio writes null, but does not check it.
         let given = self.value("verify")?;
@@ -355,13 +357,11 @@ impl<'a> JobReader<'a> {
                  them",
             );
             let is_pattern = is_pattern || self.setting("verify_pattern").is_some();
-            let note = if is_pattern { has_pattern } else { no_pattern };
-            notes.add(note, &self.section.name);
+            self.note(if is_pattern { has_pattern } else { no_pattern });
             if self.bytes("verify_backlog", 0)? > 0 {
-                notes.add(
+                self.note(
                     "verify_backlog: everything is read back after all writes; fio reads back \
                      while it writes",
-                    &self.section.name,
                 );
             }
         }

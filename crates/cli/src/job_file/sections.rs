@@ -4,7 +4,7 @@
 //! options, not their meaning.
 
 use super::environment::{Environment, Keywords};
-use super::error::JobFileError;
+use super::translation::JobFileError;
 use crate::plan_file::quoted;
 use crate::workload::WORKLOADS_MAX;
 use diskproof_compat::fio_values::arithmetic;

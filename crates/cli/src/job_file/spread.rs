@@ -2,11 +2,10 @@
 //! one job for each, which share its depth, and whose figures are added again; several directories
 //! divide the copies of a job among them, as in fio. Opens nothing.
 
-use super::environment::{CliOverrides, Environment, PathKind};
-use super::error::JobFileError;
+use super::environment::PathKind;
 use super::jobs::FioJob;
-use super::notes::{FILES, TranslationNotes};
 use super::sections::SourceLine;
+use super::translation::{FILES, JobFileError, Translation};
 use crate::output_sink::directory_of;
 use crate::plan_file::quoted;
 use crate::workload::{Count, Rate};
@@ -30,20 +29,18 @@ pub(crate) struct SpreadJobs {
 /// Divides the jobs.
 pub(crate) fn spread(
     jobs: &[FioJob],
-    overrides: CliOverrides<'_>,
-    environment: &dyn Environment,
-    notes: &mut TranslationNotes,
+    translation: &Translation<'_>,
 ) -> Result<SpreadJobs, JobFileError> {
     let mut all = SpreadJobs::default();
     for (origin, job) in jobs.iter().enumerate() {
         let parts = match &job.filename {
             // The targets of the command line replace them.
-            _ if !overrides.targets.is_empty() => vec![job.clone()],
-            Some(file) if file.0.len() > 1 => over_files(job, file, environment, notes)?,
+            _ if !translation.overrides.targets.is_empty() => vec![job.clone()],
+            Some(file) if file.0.len() > 1 => over_files(job, file, translation)?,
             // As in fio, a job with file names takes the first directory.
             Some(_) => vec![job.clone()],
             None if job.directories.len() > 1 => over_directories(job)?,
-            None => over_places(job, environment)?,
+            None => over_places(job, translation)?,
         };
         all.files
             .push(job.filename.as_ref().map_or(1, |_| parts.len()));
@@ -63,14 +60,14 @@ fn path_of(job: &FioJob, name: &str) -> PathBuf {
 }
 
 /// The file of each copy of a job, as fio names it.
-pub(crate) fn paths_of(job: &FioJob, environment: &dyn Environment) -> Vec<PathBuf> {
+pub(crate) fn paths_of(job: &FioJob, translation: &Translation<'_>) -> Vec<PathBuf> {
     let copies = |path: PathBuf| vec![path; job.numjobs as usize];
     if let Some((names, _)) = &job.filename {
         return copies(path_of(job, &names[0]));
     }
     // fio takes the name of a section for a device where there is one.
     let device = path_of(job, &job.section);
-    if job.section.contains('/') && matches!(environment.found(&device), PathKind::Device(_)) {
+    if job.section.contains('/') && matches!(translation.found(&device), PathKind::Device(_)) {
         return copies(device);
     }
     let name = |copy: u64| {
@@ -84,15 +81,14 @@ pub(crate) fn paths_of(job: &FioJob, environment: &dyn Environment) -> Vec<PathB
 fn over_files(
     job: &FioJob,
     (names, source): &(Vec<String>, SourceLine),
-    environment: &dyn Environment,
-    notes: &mut TranslationNotes,
+    translation: &Translation<'_>,
 ) -> Result<Vec<FioJob>, JobFileError> {
     let paths: Vec<PathBuf> = names.iter().map(|name| path_of(job, name)).collect();
-    let is_new = |path: &PathBuf| environment.found(path) == PathKind::Nothing;
+    let is_new = |path: &PathBuf| translation.found(path) == PathKind::Nothing;
     if paths.iter().all(is_new) {
         check_new_files(job, &paths)
             .map_err(|why| source.error(format!("{why}. {COLON_SEPARATES}")))?;
-        notes.add(FILES, &job.section);
+        translation.note(FILES, &job.section);
         let mut one = job.clone();
         one.filename = Some((names[..1].to_vec(), source.clone()));
         return Ok(vec![one]);
@@ -129,7 +125,7 @@ fn over_files(
     shared.extent.io_size = of_bytes(job.extent.io_size);
     shared.extent.ops = job.extent.ops.map(|ops| ops.div_ceil(parts));
     shared.flags.rate = job.flags.rate.map(|rate| Rate(rate.0 / parts as f64));
-    notes.add(
+    translation.note(
         "each file or disk of a job has its own queue with a share of iodepth; fio fills one queue \
          from all of them in turn, so the slowest delays the others",
         &job.section,
@@ -176,9 +172,9 @@ fn over_directories(job: &FioJob) -> Result<Vec<FioJob>, JobFileError> {
 }
 
 /// Copies whose files are on several disks, or in several directories, become a job each.
-fn over_places(job: &FioJob, environment: &dyn Environment) -> Result<Vec<FioJob>, JobFileError> {
-    let paths = paths_of(job, environment);
-    let place = |path: &PathBuf| match environment.found(path) {
+fn over_places(job: &FioJob, translation: &Translation<'_>) -> Result<Vec<FioJob>, JobFileError> {
+    let paths = paths_of(job, translation);
+    let place = |path: &PathBuf| match translation.found(path) {
         PathKind::Device(_) => path.clone(),
         _ => directory_of(path).to_path_buf(),
     };

@@ -1,10 +1,8 @@
 //! Turns placed fio jobs into the workloads of a plan file. Pure.
 
-use super::environment::Closeness;
-use super::error::JobFileError;
 use super::jobs::{Cache, FioJob};
-use super::notes::TranslationNotes;
 use super::placement::{DIFFERENT_WORKLOADS, FilePart, Placements};
+use super::translation::{Closeness, JobFileError, Translation};
 use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::workload::{Bytes, Count, Position, SpanBounds, WORKLOADS_MAX, WorkloadFlags};
 use diskproof_compat::JobWorkload;
@@ -25,8 +23,7 @@ const NAME_CHARS_MAX: usize = 30;
 pub(crate) fn plan(
     jobs: &[FioJob],
     placements: &Placements,
-    closeness: Closeness,
-    notes: &mut TranslationNotes,
+    translation: &Translation<'_>,
 ) -> Result<(PlanFile, Vec<Vec<JobWorkload>>), JobFileError> {
     let mut names = UniqueNames::default();
     let mut of_jobs: Vec<Vec<JobWorkload>> = vec![Vec::new(); jobs.len()];
@@ -38,20 +35,15 @@ pub(crate) fn plan(
         return Err(job.error("exit_what=all would skip the later jobs; use group"));
     }
     for group in groups {
-        let caches = match closeness {
-            Closeness::Disk => settle_caches(&group, jobs, notes),
-            Closeness::Fio => group.iter().map(|index| jobs[*index].cache).collect(),
-        };
-        let used = (caches.as_slice(), closeness);
-        let (mut members, carried) = members(&group, jobs, placements, used, notes)?;
-        add_group_notes(&members, notes);
+        let (mut members, carried) = members(&group, jobs, placements, translation)?;
+        add_group_notes(&members, translation);
         check_steady(&members)?;
         // Each by itself, as in fio.
         let ends_alone = members.len() > 1 && !members.iter().any(|(job, ..)| job.exits_all);
         let is_new = workloads.is_empty() && is_first_pass(&members);
         for index in &group {
             if placements.by_job[*index].is_first_to_write && !is_new {
-                notes.add(
+                translation.note(
                     "the job overwrites blocks, as with overwrite=1; without it fio writes to a \
                      new file, so a sync also has to record new blocks",
                     &jobs[*index].section,
@@ -189,12 +181,12 @@ fn groups(jobs: &[FioJob]) -> Result<Vec<Vec<usize>>, JobFileError> {
 }
 
 /// Adds notes on what jobs that run together share here, but not in fio.
-fn add_group_notes(members: &[GroupMember<'_>], notes: &mut TranslationNotes) {
+fn add_group_notes(members: &[GroupMember<'_>], translation: &Translation<'_>) {
     let [(first, ..), _, ..] = members else {
         return;
     };
     let jobs = || members.iter().map(|(job, ..)| *job);
-    let mut add = |note| jobs().for_each(|job| notes.add(note, &job.section));
+    let add = |note| jobs().for_each(|job| translation.note(note, &job.section));
     if jobs().any(|job| job.flags.warmup != first.flags.warmup) {
         add("concurrent jobs share the longest of their warm-ups");
     }
@@ -204,10 +196,14 @@ fn add_group_notes(members: &[GroupMember<'_>], notes: &mut TranslationNotes) {
     }
 }
 
-/// Decides how each job of a group uses the page cache. A job that only writes and syncs its writes
-/// does not read the cache and leaves nothing unwritten in it. So the cache is not emptied for it,
-/// as in fio, unless another job of the group needs that: a target has one page cache.
-fn settle_caches(group: &[usize], jobs: &[FioJob], notes: &mut TranslationNotes) -> Vec<Cache> {
+/// Decides how each job of a group uses the page cache, where it does not run as in fio. A job that
+/// only writes and syncs its writes does not read the cache and leaves nothing unwritten in it. So
+/// the cache is not emptied for it, as in fio, unless another job of the group needs that: a target
+/// has one page cache.
+fn settle_caches(group: &[usize], jobs: &[FioJob], translation: &Translation<'_>) -> Vec<Cache> {
+    if translation.is_as_fio() {
+        return group.iter().map(|index| jobs[*index].cache).collect();
+    }
     let commits = |job: &FioJob| {
         let syncs = job.flags.fsync.is_some() || job.flags.fdatasync.is_some();
         // A trim drops the pages of its block itself.
@@ -219,7 +215,7 @@ fn settle_caches(group: &[usize], jobs: &[FioJob], notes: &mut TranslationNotes)
         job if job.cache == Cache::Emptied && !is_emptied => Cache::Kept,
         job => {
             if job.cache == Cache::Emptied {
-                notes.add(
+                translation.note(
                     "direct=0 (fio's default): the job empties and writes back the page cache \
                      while it runs, so the disk answers instead of memory; invalidate=0 does not \
                      empty it",
@@ -243,21 +239,16 @@ fn members<'a>(
     group: &[usize],
     jobs: &'a [FioJob],
     placements: &Placements,
-    (caches, closeness): (&[Cache], Closeness),
-    notes: &mut TranslationNotes,
+    translation: &Translation<'_>,
 ) -> Result<GroupMembers<'a>, JobFileError> {
+    let caches = settle_caches(group, jobs, translation);
     let targets = placements.total_bytes.len();
     let mut by_target: Vec<Vec<GroupMember<'a>>> = vec![Vec::new(); targets];
     let mut carried: Vec<Vec<usize>> = vec![Vec::new(); targets];
     for (index, cache) in group.iter().zip(caches) {
         let (job, placement) = (&jobs[*index], &placements.by_job[*index]);
-        let made = workloads(
-            job,
-            &placement.parts,
-            placements.total_bytes[placement.target],
-            (*cache, closeness),
-            notes,
-        )?;
+        let total_bytes = placements.total_bytes[placement.target];
+        let made = workloads(job, &placement.parts, total_bytes, cache, translation)?;
         carried[placement.target].extend(std::iter::repeat_n(*index, made.len()));
         let made = made.into_iter().map(|(copy, flags)| (job, copy, flags));
         by_target[placement.target].extend(made);
@@ -274,39 +265,39 @@ fn workloads(
     job: &FioJob,
     parts: &[FilePart],
     total_bytes: u64,
-    cache: (Cache, Closeness),
-    notes: &mut TranslationNotes,
+    cache: Cache,
+    translation: &Translation<'_>,
 ) -> Result<Vec<(Option<u64>, WorkloadFlags)>, JobFileError> {
-    let copies = parts.len() as u64;
+    let (copies, closeness) = (parts.len() as u64, translation.overrides.closeness);
     if job.flags.stride.is_some() {
-        notes.add(
+        translation.note(
             "with gaps, each pass starts one block later; fio visits the same blocks again",
             &job.section,
         );
     }
     let is_mapped = job.flags.shape.each_block_once;
-    if is_mapped && job.one_block().is_none() && cache.1 == Closeness::Disk {
-        notes.add(
+    if is_mapped && job.one_block().is_none() && closeness == Closeness::Disk {
+        translation.note(
             "with a mix of sizes, random offsets repeat, as with norandommap. No block is \
              shortened, so the mix is exactly that of bssplit",
             &job.section,
         );
     }
     // The printer of fio shows each copy, unless the job wants one figure.
-    let is_one = cache.1 == Closeness::Disk || job.reports_together || copies == 1;
-    if let Some(part) = united(job, parts, cache.1).filter(|_| is_one) {
-        let flags = flags(job, copies, parts[0], part, total_bytes, cache)?;
+    let is_one = closeness == Closeness::Disk || job.reports_together || copies == 1;
+    if let Some(part) = united(job, parts, closeness).filter(|_| is_one) {
+        let flags = flags(job, copies, parts[0], part, total_bytes, cache, closeness)?;
         return Ok(vec![(None, flags)]);
     }
-    if cache.1 == Closeness::Disk && parts.iter().all(|part| *part == parts[0]) {
-        notes.add(
+    if closeness == Closeness::Disk && parts.iter().all(|part| *part == parts[0]) {
+        translation.note(
             "the copies of a job (numjobs) visit the same blocks, as in fio; each copy becomes a \
              workload",
             &job.section,
         );
     }
     let one = |(copy, part): (usize, &FilePart)| {
-        let flags = flags(job, 1, *part, *part, total_bytes, cache)?;
+        let flags = flags(job, 1, *part, *part, total_bytes, cache, closeness)?;
         Ok((Some(copy as u64 + 1), flags))
     };
     parts.iter().enumerate().map(one).collect()
@@ -347,7 +338,8 @@ fn flags(
     own: FilePart,
     part: FilePart,
     total_bytes: u64,
-    (cache, closeness): (Cache, Closeness),
+    cache: Cache,
+    closeness: Closeness,
 ) -> Result<WorkloadFlags, JobFileError> {
     let drops_first = closeness == Closeness::Fio && cache == Cache::Emptied;
     let extent = job.extent;

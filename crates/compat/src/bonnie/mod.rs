@@ -2,27 +2,24 @@
 //!
 //! Arguments of bonnie++ to a plan.
 
-mod names;
 mod print;
 #[cfg(test)]
 mod tests;
 
 use crate::command::{CommandLine, in_range, scaled};
 use crate::drop_in::{DropIn, Started};
-use crate::error::DropInError;
 use crate::getopt::GivenArguments;
-use crate::load::{DropInLoad, LoadTarget, NextLoad, NextPrinter, PlanContext};
+use crate::load::{DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext};
 use crate::plan::{RANDOM, blocking, direct_or, every, part, until_bytes};
-use crate::printer::ToolPrinter;
+use crate::printer::{DropInError, ToolPrinter};
 use diskproof_model::files::{FileCaches, FileOrder, FileSync, FilesPlan};
 use diskproof_model::plan::{Access, CachePolicy, Layout, Plan, SyncCall, SyncPolicy, Workload};
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use names::{
-    CHUNK_BYTES, CsvFormat, FilesLabels, READ, REWRITE, RunLabels, SEEKS, WRITE, name_in_run,
+use print::{
+    CHUNK_BYTES, CsvFormat, FILES_UNIT, READ, REWRITE, RunLabels, SEEKS, TablePrinter, WRITE,
+    name_in_run,
 };
-use print::TablePrinter;
-use std::path::PathBuf;
 use std::sync::LazyLock;
 
 /// The registry's line.
@@ -49,14 +46,13 @@ const UNITS: [(&str, u64); 2] = [("", 1), ("k", 1024)];
 /// What the arguments say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct BonnieLoad {
+    head: LoadHead,
     /// The tests of many files, in place of those of a large one.
     is_of_files: bool,
-    directory: String,
     labels: RunLabels,
     is_direct: bool,
     syncs_each: bool,
     seed: Option<u64>,
-    notes: Vec<String>,
 }
 
 /// Reads the arguments.
@@ -81,7 +77,15 @@ fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
         (None, Some(mib @ 1..)) => 2 * mib,
         (None, _) => SIZE_MIB,
     };
-    let files = files_wanted(given.value("n"), size_mib, runs)?;
+    let files = match (size_mib, given.value("n")) {
+        (0, Some("0")) => return Err("-s 0 -n 0 leaves no test".to_owned()),
+        (_, Some("0")) => None,
+        (0, _) if runs > 1 => {
+            return Err("-x above 1 needs -s above 0; run it again".to_owned());
+        }
+        (_, _) if runs > 1 => None,
+        (_, text) => Some(files_of(text.unwrap_or("16"), given.has("b"))?),
+    };
     let mut part = |default: u64, most: u64| match parts.next().filter(|text| !text.is_empty()) {
         None => Ok(default),
         Some(text) => in_range("s", text, scaled(text, &UNITS), &(1..=most)),
@@ -104,9 +108,10 @@ fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
     if files.is_some() {
         notes.push("see 'diskproof files' for intervals and durable files".to_owned());
     }
+    let directory = given.value("d").unwrap_or(".");
     Ok(BonnieLoad {
+        head: LoadHead::new(LoadTarget::Existing(directory.into()), notes),
         is_of_files: size_mib == 0 && files.is_some(),
-        directory: given.value("d").unwrap_or(".").to_owned(),
         labels: RunLabels {
             machine: given.value("m").map(str::to_owned),
             concurrency: concurrency.unwrap_or(1) as u32,
@@ -123,22 +128,7 @@ fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
         is_direct: given.has("D"),
         syncs_each: given.has("b"),
         seed: given.value("z").and_then(|text| text.parse().ok()),
-        notes,
     })
-}
-
-fn files_wanted(
-    text: Option<&str>,
-    size_mib: u64,
-    runs: u64,
-) -> Result<Option<FilesLabels>, String> {
-    match (size_mib, text) {
-        (0, Some("0")) => Err("-s 0 -n 0 leaves no test".to_owned()),
-        (_, Some("0")) => Ok(None),
-        (0, _) if runs > 1 => Err("-x above 1 needs -s above 0; run it again".to_owned()),
-        (_, _) if runs > 1 => Ok(None),
-        (_, text) => files_of(text.unwrap_or("16")).map(Some),
-    }
 }
 
 fn notes_of_large_file(given: &GivenArguments, runs: u64) -> Vec<String> {
@@ -155,7 +145,7 @@ fn notes_of_large_file(given: &GivenArguments, runs: u64) -> Vec<String> {
 }
 
 /// `16`, `16:100k:10k:4`: 1024 files each, sizes, directories.
-fn files_of(text: &str) -> Result<FilesLabels, String> {
+fn files_of(text: &str, syncs_each: bool) -> Result<FilesPlan, String> {
     let mut parts = text.split(':');
     let mut part = |default: u64, range: std::ops::RangeInclusive<u64>| {
         let given = parts.next().filter(|text| !text.is_empty());
@@ -169,11 +159,21 @@ fn files_of(text: &str) -> Result<FilesLabels, String> {
     let bytes_min = part(0, 0..=bytes_max)?;
     let directories = part(1, 1..=DIRECTORIES_MAX)? as u32;
     match parts.next() {
-        None => Ok(FilesLabels {
-            count,
-            bytes_max,
-            bytes_min,
+        None => Ok(FilesPlan {
+            count: count * FILES_UNIT,
+            file_bytes_min: bytes_min,
+            file_bytes_max: bytes_max,
             directories,
+            threads: 1,
+            sync: if syncs_each {
+                FileSync::Both
+            } else {
+                FileSync::None
+            },
+            caches: FileCaches::DropOwnPages,
+            orders: vec![FileOrder::Sequential, FileOrder::Random],
+            rounds: 1,
+            time_ns: FILES_NS,
         }),
         Some(_) => Err("-n: a chunk size is not supported; omit it".to_owned()),
     }
@@ -200,25 +200,6 @@ impl BonnieLoad {
             },
             cache: direct_or(self.is_direct, buffered),
             ..blocking(&name, Access::Sequential, self.labels.chunk_bytes)
-        }
-    }
-
-    fn files_plan(&self, files: FilesLabels) -> FilesPlan {
-        FilesPlan {
-            count: files.count * 1024,
-            file_bytes_min: files.bytes_min,
-            file_bytes_max: files.bytes_max,
-            directories: files.directories,
-            threads: self.labels.concurrency,
-            sync: if self.syncs_each {
-                FileSync::Both
-            } else {
-                FileSync::None
-            },
-            caches: FileCaches::DropOwnPages,
-            orders: vec![FileOrder::Sequential, FileOrder::Random],
-            rounds: 1,
-            time_ns: FILES_NS,
         }
     }
 
@@ -251,18 +232,20 @@ impl BonnieLoad {
 }
 
 impl DropInLoad for BonnieLoad {
-    fn target(&self) -> LoadTarget {
-        LoadTarget::Existing(PathBuf::from(&self.directory))
+    fn head(&self) -> &LoadHead {
+        &self.head
     }
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
         if context.target.kind != TargetKind::Directory {
-            let text = format!("Can't chdir to {}\n", self.directory);
+            let directory = self.head.target.path().display();
+            let text = format!("Can't chdir to {directory}\n");
             return Err(DropInError::Target(text));
         }
-        if let Some(files) = self.labels.files.filter(|_| self.is_of_files) {
+        if let Some(files) = self.labels.files.clone().filter(|_| self.is_of_files) {
+            let threads = self.labels.concurrency;
             return Ok(Plan {
-                files: Some(self.files_plan(files)),
+                files: Some(FilesPlan { threads, ..files }),
                 ..DROP_IN.plan(context, None, Vec::new())
             });
         }
@@ -274,14 +257,10 @@ impl DropInLoad for BonnieLoad {
         Ok(DROP_IN.plan(&context, Some(bytes), workloads))
     }
 
-    fn notes(&self) -> Vec<String> {
-        self.notes.clone()
-    }
-
     fn next(&self) -> Option<NextLoad> {
         let load = Self {
+            head: LoadHead::new(self.head.target.clone(), Vec::new()),
             is_of_files: true,
-            notes: Vec::new(),
             ..self.clone()
         };
         let has_next = self.labels.files.is_some() && !self.is_of_files;

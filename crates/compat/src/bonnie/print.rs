@@ -1,12 +1,10 @@
-//! The table and the CSV line of bonnie++ 2.00.
+//! The table and the CSV line of bonnie++ 2.00: the names of its tests, and what a report says of a
+//! run.
 
-use super::names::{
-    CHUNK_BYTES, CsvFormat, FilesLabels, READ, REWRITE, RunLabels, SEEKS, WRITE, name_in_run,
-};
 use crate::figures::seconds;
 use crate::printer::{ToolPrinter, ToolResult, ToolText};
 use diskproof_model::file_measurement::{FileStepMeasurement, FilesMeasurement};
-use diskproof_model::files::{FileOperation, FileOrder, FileStep};
+use diskproof_model::files::{FileOperation, FileOrder, FileStep, FilesPlan};
 use diskproof_model::measurement::{CpuTime, Measurement, OpKind};
 
 const KIB: f64 = 1024.0;
@@ -28,6 +26,56 @@ Version 2.00a       ------Sequential Output------ --Sequential Input- --Random-
                     -Per Chr- --Block-- -Rewrite- -Per Chr- --Block-- --Seeks--
 Name:Size etc        /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP
 ";
+
+/// Bytes of a chunk, unless the user sets another size.
+pub(super) const CHUNK_BYTES: u32 = 8192;
+
+/// bonnie++ counts small files in this unit.
+pub(super) const FILES_UNIT: u64 = 1024;
+
+pub(super) const WRITE: &str = "block-write";
+pub(super) const REWRITE: &str = "rewrite";
+pub(super) const READ: &str = "block-read";
+pub(super) const SEEKS: &str = "seeks";
+
+/// The settings as the report shows them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RunLabels {
+    /// The name that the user gave the machine.
+    pub(super) machine: Option<String>,
+    pub(super) concurrency: u32,
+    /// 0: the tests of the large file do not run.
+    pub(super) size_mib: u64,
+    pub(super) chunk_bytes: u32,
+    pub(super) seeks: u64,
+    pub(super) seekers: u32,
+    /// That of the plan.
+    pub(super) seed: u64,
+    pub(super) is_quiet: bool,
+    pub(super) runs: u32,
+    pub(super) csv: CsvFormat,
+    /// The tests of many files, where they run.
+    pub(super) files: Option<FilesPlan>,
+}
+
+/// The formats of the CSV line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CsvFormat {
+    /// 27 fields.
+    V103,
+    /// 48 fields.
+    V196,
+    /// 50 fields.
+    V198,
+}
+
+/// The workload of a test in one of several runs.
+pub(super) fn name_in_run(test: &str, run: u32) -> String {
+    match run {
+        0 => test.to_owned(),
+        _ => format!("{test}-{}", run + 1),
+    }
+}
 
 /// A test in the report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -75,8 +123,9 @@ impl TablePrinter {
     }
 
     /// The table of the tests of many files.
-    fn files_table(&self, files: FilesLabels, machine: &str) -> String {
-        let (count, max, min) = (files.count, files.bytes_max, files.bytes_min);
+    fn files_table(&self, files: &FilesPlan, machine: &str) -> String {
+        let count = files.count / FILES_UNIT;
+        let (max, min) = (files.file_bytes_max, files.file_bytes_min);
         let (label, number) = match (max, min, files.directories) {
             (0, _, 1) => ("              files", count.to_string()),
             (_, 0, 1) => ("files:max          ", format!("{count}:{max}:0")),
@@ -129,16 +178,16 @@ impl TablePrinter {
         });
         let rates = |test: &TestFigures| [test.rate.clone(), test.cpu.clone()];
         fields.extend(tests.iter().flat_map(rates));
-        match labels.files {
+        match &labels.files {
             None => fields.extend(vec![String::new(); FILE_FIELDS]),
             Some(files) => {
-                fields.push(files.count.to_string());
+                fields.push((files.count / FILES_UNIT).to_string());
                 // One directory is an empty field, as no directory is in the tool.
                 let directories = match files.directories {
                     1 => 0,
                     number => u64::from(number),
                 };
-                let others = [files.bytes_max, files.bytes_min, directories, 0];
+                let others = [files.file_bytes_max, files.file_bytes_min, directories, 0];
                 fields.extend(others.map(|number| match number {
                     0 => String::new(),
                     number => number.to_string(),
@@ -266,7 +315,12 @@ fn latency_text(ns: u64) -> String {
 impl ToolPrinter for TablePrinter {
     fn files_measured(&mut self, files: &FilesMeasurement) {
         self.progress = TableProgress::FilesMeasured;
-        let looked_up = match self.labels.files.map_or(0, |files| files.bytes_max) {
+        let looked_up = match self
+            .labels
+            .files
+            .as_ref()
+            .map_or(0, |files| files.file_bytes_max)
+        {
             0 => FileOperation::Stat,
             _ => FileOperation::Read,
         };
@@ -311,7 +365,7 @@ impl ToolPrinter for TablePrinter {
             0 => String::new(),
             _ => self.table(&self.tests, &machine),
         };
-        match self.labels.files {
+        match &self.labels.files {
             Some(files) => table.push_str(&self.files_table(files, &machine)),
             None => table.push('\n'),
         }

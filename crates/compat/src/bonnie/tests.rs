@@ -1,8 +1,7 @@
 use super::*;
-use crate::error::DropInError;
 use crate::fixture::{directory, load, measurement, plan, text_of, words};
 use crate::load::NextPrinter;
-use crate::printer::{ToolResult, ToolText};
+use crate::printer::{DropInError, ToolResult, ToolText};
 use diskproof_model::file_measurement::FilesMeasurement;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{CachePolicy, SyncCall, SyncPolicy};
@@ -92,7 +91,7 @@ fn default_command_line_has_a_table_for_each_part() {
     let target = directory();
     let next = first.next().unwrap();
     assert_eq!(next.printer, NextPrinter::SamePrinter);
-    assert!(next.load.next().is_none() && next.load.notes().is_empty());
+    assert!(next.load.next().is_none() && next.load.head().notes.is_empty());
     let files = plan(next.load.as_ref(), &target).files.unwrap();
     assert_eq!(files.count, 16 * 1024);
     let plan = plan(first.as_ref(), &target);

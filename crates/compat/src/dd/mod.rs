@@ -2,24 +2,20 @@
 //!
 //! Operands of dd to a plan.
 
-mod human;
 mod print;
 #[cfg(test)]
 mod tests;
 
 use crate::drop_in::{DropIn, DropInOption, Started};
-use crate::error::DropInError;
-use crate::load::{DropInLoad, LoadTarget, PlanContext};
+use crate::getopt::{GivenArguments, GivenOption};
+use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::plan::{OPEN_DSYNC, OPEN_SYNC, blocking, part, until_bytes};
-use crate::printer::ToolPrinter;
+use crate::printer::{DropInError, ToolPrinter};
 use diskproof_model::plan::{Access, CachePolicy, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::SECTOR_BYTES;
-use human::{counts_bytes, parse_bytes};
-use print::{CopyPrinter, StatusLevel};
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use print::{CopyPrinter, StatusLevel, counts_bytes, parse_bytes};
 use std::sync::LazyLock;
 
 /// The registry's line.
@@ -34,25 +30,15 @@ const SINK: &str = "/dev/null";
 /// What the operands say.
 #[derive(Debug, Clone, PartialEq)]
 struct CopyLoad {
+    head: LoadHead,
     path: String,
-    writes: bool,
     block_bytes: u64,
     /// Bytes to move; `None`: to the end.
     bytes: Option<u64>,
     start: u64,
-    flags: BTreeSet<String>,
+    /// The operands, and each symbol of a list such as `conv=fsync` by itself.
+    given: GivenArguments,
     status: StatusLevel,
-    /// Whether the tool would write zeros.
-    writes_zeros: bool,
-    notes: Vec<String>,
-}
-
-/// The operands by name.
-#[derive(Debug, Default)]
-struct GivenOperands {
-    values: Vec<(String, String)>,
-    flags: BTreeSet<String>,
-    notes: Vec<String>,
 }
 
 /// Reads the operands.
@@ -70,122 +56,113 @@ fn form(operand: &DropInOption) -> String {
     format!("  {}{}", operand.written(), operand.value)
 }
 
-fn operands(arguments: &[String]) -> Result<GivenOperands, String> {
-    let mut given = GivenOperands::default();
+fn operands(arguments: &[String]) -> Result<GivenArguments, String> {
+    let mut given = GivenArguments::default();
+    let mut add = |name: &str, value: Option<&str>, unknown: &dyn Fn() -> String| {
+        let mut all = DROP_IN.options.iter();
+        let operand = all.find(|operand| operand.short == name);
+        let operand = operand.ok_or_else(unknown)?;
+        operand.admit(&mut given.notes)?;
+        let name = match operand.short.trim_end_matches('=') {
+            "iseek" => "skip",
+            "oseek" => "seek",
+            name => name,
+        };
+        let value = value.map(str::to_owned);
+        given.options.push(GivenOption { name, value });
+        Ok::<_, String>(())
+    };
     for argument in arguments.iter().filter(|argument| *argument != "--") {
         let unknown = || format!("unrecognized operand '{argument}'");
         let (key, value) = argument.split_once('=').ok_or_else(unknown)?;
         if !matches!(key, "conv" | "iflag" | "oflag") {
-            let operand = known(&format!("{key}=")).ok_or_else(unknown)?;
-            operand.admit(&mut given.notes)?;
-            given.values.push((key.to_owned(), value.to_owned()));
+            add(&format!("{key}="), Some(value), &unknown)?;
             continue;
         }
         for symbol in value.split(',') {
-            let name = format!("{key}={symbol}");
-            let unknown = || match key {
-                "conv" => format!("invalid conversion: '{symbol}'"),
-                _ => format!("invalid {key}: '{symbol}'"),
-            };
-            known(&name).ok_or_else(unknown)?.admit(&mut given.notes)?;
-            given.flags.insert(name);
+            let what = if key == "conv" { "conversion" } else { key };
+            let unknown = || format!("invalid {what}: '{symbol}'");
+            add(&format!("{key}={symbol}"), None, &unknown)?;
         }
     }
     Ok(given)
 }
 
-fn known(name: &str) -> Option<&'static DropInOption> {
-    DROP_IN.options.iter().find(|operand| operand.short == name)
+/// A number as written, in bytes or blocks, and whether it counts bytes.
+fn number(given: &GivenArguments, name: &str) -> Result<Option<(u64, bool)>, String> {
+    given.read(name, |text| {
+        let number = parse_bytes(text).ok_or_else(|| format!("invalid number: '{text}'"))?;
+        Ok((number, counts_bytes(text)))
+    })
 }
 
-impl GivenOperands {
-    /// The last value of one of these operands.
-    fn value(&self, names: &[&str]) -> Option<&str> {
-        let mut all = self.values.iter().rev();
-        let (_, text) = all.find(|(key, _)| names.contains(&key.as_str()))?;
-        Some(text)
-    }
-
-    /// A number as written, in bytes or blocks, and whether it counts bytes.
-    fn number(&self, names: &[&str]) -> Result<Option<(u64, bool)>, String> {
-        let Some(text) = self.value(names) else {
-            return Ok(None);
-        };
-        let number = parse_bytes(text).ok_or_else(|| format!("invalid number: '{text}'"))?;
-        Ok(Some((number, counts_bytes(text))))
-    }
-
-    fn block_bytes(&self) -> Result<u64, String> {
-        let of = |name| {
-            let number = self.number(&[name]);
-            number.map(|number| number.map(|(bytes, _)| bytes))
-        };
-        let (bs, ibs, obs) = (of("bs")?, of("ibs")?, of("obs")?);
-        let bytes = match (bs, ibs, obs) {
-            (Some(bytes), _, _) => bytes,
-            (None, Some(ibs), Some(obs)) if ibs != obs => {
-                return Err("ibs= and obs= differ, but a request has one size; use bs=".to_owned());
-            }
-            (None, ibs, obs) => ibs.or(obs).unwrap_or(BLOCK_BYTES),
-        };
-        let is_allowed = (1..=BLOCK_BYTES_MAX).contains(&bytes);
-        is_allowed.then_some(bytes).ok_or_else(|| {
-            format!("invalid number: '{bytes}'; a block has from 1 to {BLOCK_BYTES_MAX} bytes")
-        })
-    }
-
-    /// A number of blocks or bytes, in bytes.
-    fn bytes(
-        &self,
-        names: &[&str],
-        in_bytes: &str,
-        block_bytes: u64,
-    ) -> Result<Option<u64>, String> {
-        let Some((number, counts_bytes)) = self.number(names)? else {
-            return Ok(None);
-        };
-        if counts_bytes || self.flags.contains(in_bytes) {
-            return Ok(Some(number));
+fn block_bytes(given: &GivenArguments) -> Result<u64, String> {
+    let of = |name| Ok::<_, String>(number(given, name)?.map(|(bytes, _)| bytes));
+    let (bs, ibs, obs) = (of("bs")?, of("ibs")?, of("obs")?);
+    let bytes = match (bs, ibs, obs) {
+        (Some(bytes), _, _) => bytes,
+        (None, Some(ibs), Some(obs)) if ibs != obs => {
+            return Err("ibs= and obs= differ, but a request has one size; use bs=".to_owned());
         }
-        let bytes = number.checked_mul(block_bytes);
-        let bytes = bytes.ok_or_else(|| format!("invalid number: '{number}': too large"));
-        bytes.map(Some)
-    }
+        (None, ibs, obs) => ibs.or(obs).unwrap_or(BLOCK_BYTES),
+    };
+    let is_allowed = (1..=BLOCK_BYTES_MAX).contains(&bytes);
+    is_allowed.then_some(bytes).ok_or_else(|| {
+        format!("invalid number: '{bytes}'; a block has from 1 to {BLOCK_BYTES_MAX} bytes")
+    })
 }
 
 fn read(arguments: &[String]) -> Result<CopyLoad, String> {
     let given = operands(arguments)?;
-    let block_bytes = given.block_bytes()?;
+    let block_bytes = block_bytes(&given)?;
     let is_source = |path: &str| SOURCES.contains(&path);
-    let (input, output) = (given.value(&["if"]), given.value(&["of"]));
-    let writes_zeros = input == Some(SOURCES[0]);
+    let (input, output) = (given.value("if"), given.value("of"));
     let (path, writes) = match (input, output) {
         (Some(input), Some(output)) if is_source(input) && output != SINK => (output, true),
         (Some(input), Some(output)) if output == SINK && !is_source(input) => (input, false),
         (input, output) => return Err(no_disk_test(input, output)),
     };
-    let skip = given.bytes(&["skip", "iseek"], "iflag=skip_bytes", block_bytes)?;
-    let seek = given.bytes(&["seek", "oseek"], "oflag=seek_bytes", block_bytes)?;
-    let bytes = given.bytes(&["count"], "iflag=count_bytes", block_bytes)?;
+    // A number of blocks or bytes, in bytes.
+    let bytes_of = |name: &str, in_bytes: &str| {
+        let Some((number, counts_bytes)) = number(&given, name)? else {
+            return Ok(None);
+        };
+        if counts_bytes || given.has(in_bytes) {
+            return Ok(Some(number));
+        }
+        let bytes = number.checked_mul(block_bytes);
+        bytes
+            .map(Some)
+            .ok_or_else(|| format!("invalid number: '{number}': too large"))
+    };
+    let skip = bytes_of("skip", "iflag=skip_bytes")?;
+    let seek = bytes_of("seek", "oflag=seek_bytes")?;
+    let bytes = bytes_of("count", "iflag=count_bytes")?;
     if bytes == Some(0) {
         return Err("count=0 moves no data, so there is nothing to measure".to_owned());
     }
-    let status = match given.value(&["status"]) {
+    let status = match given.value("status") {
         None | Some("progress") => StatusLevel::All,
         Some("noxfer") => StatusLevel::Records,
         Some("none") => StatusLevel::None,
         Some(other) => return Err(format!("invalid status level: '{other}'")),
     };
+    let target = if writes && !given.has("conv=nocreat") {
+        LoadTarget::Output(path.into())
+    } else {
+        LoadTarget::Existing(path.into())
+    };
     let mut load = CopyLoad {
+        head: LoadHead {
+            writes,
+            ..LoadHead::new(target, given.notes.clone())
+        },
         path: path.to_owned(),
-        writes,
         block_bytes,
         bytes,
         start: if writes { seek } else { skip }.unwrap_or(0),
-        flags: given.flags,
         status,
-        writes_zeros,
-        notes: given.notes,
+        given,
     };
     load.add_notes();
     Ok(load)
@@ -202,25 +179,25 @@ fn no_disk_test(input: Option<&str>, output: Option<&str>) -> String {
 
 impl CopyLoad {
     fn has(&self, flag: &str) -> bool {
-        self.flags.contains(flag)
+        self.given.has(flag)
     }
 
     fn add_notes(&mut self) {
-        if !self.writes {
+        if !self.head.writes {
             return;
         }
-        if self.writes_zeros {
+        if self.given.value("if") == Some(SOURCES[0]) {
             let text = "writes random data instead of zeros, so it cannot be compressed";
-            self.notes.push(text.to_owned());
+            self.head.notes.push(text.to_owned());
         }
         if self.sync() == SyncPolicy::None && self.cache() == CachePolicy::Cached {
             let text = "without conv=fsync the rate is mostly that of memory; add conv=fsync";
-            self.notes.push(text.to_owned());
+            self.head.notes.push(text.to_owned());
         }
     }
 
     fn sync(&self) -> SyncPolicy {
-        match self.writes {
+        match self.head.writes {
             true if self.has("oflag=sync") => OPEN_SYNC,
             true if self.has("oflag=dsync") => OPEN_DSYNC,
             true if self.has("conv=fsync") || self.has("conv=fdatasync") => SyncPolicy::AtEnd,
@@ -229,7 +206,7 @@ impl CopyLoad {
     }
 
     fn cache(&self) -> CachePolicy {
-        let flag = if self.writes { "oflag" } else { "iflag" };
+        let flag = if self.head.writes { "oflag" } else { "iflag" };
         let has = |mode: &str| self.has(&format!("{flag}={mode}"));
         match (has("direct"), has("nocache")) {
             (true, _) => CachePolicy::Direct,
@@ -249,7 +226,7 @@ impl CopyLoad {
                 return error(": without count= it would fill the filesystem; add count=N");
             }
             None => there,
-            Some(bytes) if is_new || self.writes => bytes,
+            Some(bytes) if is_new || self.head.writes => bytes,
             Some(bytes) => bytes.min(there),
         };
         if !is_new && bytes > there {
@@ -267,13 +244,8 @@ impl CopyLoad {
 }
 
 impl DropInLoad for CopyLoad {
-    fn target(&self) -> LoadTarget {
-        let path = PathBuf::from(&self.path);
-        if self.writes && !self.has("conv=nocreat") {
-            LoadTarget::Output(path)
-        } else {
-            LoadTarget::Existing(path)
-        }
+    fn head(&self) -> &LoadHead {
+        &self.head
     }
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
@@ -297,7 +269,7 @@ impl DropInLoad for CopyLoad {
         let parts: Vec<_> = parts.into_iter().filter(|part| part.2 > 0).collect();
         let last = parts.len() - 1;
         let workload = |(index, (name, start, bytes, block_bytes))| Workload {
-            streams: Streams::with_reads(if self.writes { 0 } else { 1000 }),
+            streams: Streams::with_reads(if self.head.writes { 0 } else { 1000 }),
             span: part(start, bytes),
             stop: until_bytes(bytes),
             sync: match self.sync() {
@@ -315,14 +287,6 @@ impl DropInLoad for CopyLoad {
         let workloads = parts.into_iter().enumerate().map(workload).collect();
         let scratch_bytes = is_new.then_some(self.start + whole + rest);
         Ok(DROP_IN.plan(context, scratch_bytes, workloads))
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.notes.clone()
-    }
-
-    fn writes(&self) -> bool {
-        self.writes
     }
 
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {

@@ -1,8 +1,7 @@
 use super::*;
-use crate::error::DropInError;
 use crate::fixture::{device, directory, file, load, measurement, plan, text_of, words};
 use crate::load::LoadTarget;
-use crate::printer::{ResultsSoFar, ToolResult};
+use crate::printer::{DropInError, ResultsSoFar, ToolResult};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{CachePolicy, Layout, SyncPolicy};
 use std::collections::BTreeSet;
@@ -23,8 +22,11 @@ fn writing_a_new_file_creates_it_with_its_size() {
         &DROP_IN,
         "if=/dev/zero of=bigfile bs=8k count=1000 conv=fsync",
     );
-    assert_eq!(load.target(), LoadTarget::Output(PathBuf::from("bigfile")));
-    assert!(load.writes());
+    assert_eq!(
+        load.head().target,
+        LoadTarget::Output(PathBuf::from("bigfile"))
+    );
+    assert!(load.head().writes);
     let plan = plan(load.as_ref(), &directory());
     let workload = &plan.workloads[0];
     assert_eq!(plan.scratch_bytes, Some(8_192_000));
@@ -54,7 +56,7 @@ fn reading_goes_to_the_end_in_whole_blocks() {
     assert_eq!(workload.span.start_bytes, 2 * MIB);
     assert_eq!(workload.stop.bytes, Some(8 * MIB));
     assert_eq!(workload.cache, CachePolicy::Direct);
-    assert!(!load.writes());
+    assert!(!load.head().writes);
 }
 
 #[test]
@@ -108,10 +110,10 @@ fn numbers_have_the_suffixes_of_the_tool() {
         ("1G", 1 << 30),
     ];
     for (text, bytes) in cases {
-        assert_eq!(human::parse_bytes(text), Some(bytes), "{text}");
+        assert_eq!(parse_bytes(text), Some(bytes), "{text}");
     }
     for text in ["", "k", "1q", "1xx2", "-1", "99999999999G"] {
-        assert_eq!(human::parse_bytes(text), None, "{text}");
+        assert_eq!(parse_bytes(text), None, "{text}");
     }
 }
 
@@ -219,7 +221,7 @@ const OUR_SPELLINGS: [&str; 6] = [
 fn only_zeros_are_replaced_by_random_data() {
     let notes = |input: &str| {
         let line = format!("if={input} of=out bs=1M count=2 conv=fsync");
-        load(&DROP_IN, &line).notes()
+        load(&DROP_IN, &line).head().notes.clone()
     };
     assert!(notes("/dev/zero")[0].contains("random data instead of zeros"));
     assert!(notes("/dev/urandom").is_empty());

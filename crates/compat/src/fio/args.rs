@@ -5,9 +5,8 @@ use super::job_options::{fio_option, fio_options_beginning, fio_similar, is_swit
 use super::print::FioOutput;
 use super::values::time_ns;
 use crate::drop_in::{DropIn, DropInOption, Started, Treatment};
-use crate::error::DropInError;
 use crate::jobs::{DescribedJobs, JobAction, JobOption, JobRequest, JobSource, OptionsJob};
-use crate::printer::ToolText;
+use crate::printer::{DropInError, ToolText};
 use diskproof_model::shell::quoted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -1,22 +1,20 @@
-//! hdparm: its two timings.
-//!
-//! Arguments of hdparm to a plan.
+//! hdparm: its two timings, from the arguments to the lines with a label before each timing and the
+//! figures after it.
 
-mod print;
 #[cfg(test)]
 mod tests;
 
 use crate::command::CommandLine;
 use crate::drop_in::{DropIn, DropInOption, Started};
-use crate::error::DropInError;
+use crate::figures::{bytes, per_second, seconds};
 use crate::getopt::GivenArguments;
-use crate::load::{DropInLoad, LoadTarget, NextLoad, NextPrinter, PlanContext};
+use crate::load::{DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext};
 use crate::plan::{SECOND, blocking, direct_or, part, until_ns};
-use crate::printer::ToolPrinter;
+use crate::printer::{DropInError, ToolPrinter, ToolResult, ToolText};
+use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{Access, CachePolicy, Plan, Stop, Workload};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use print::TimingPrinter;
-use std::path::PathBuf;
+use std::collections::VecDeque;
 use std::sync::LazyLock;
 
 /// The registry's line.
@@ -28,10 +26,12 @@ const BLOCK_BYTES: u32 = 2 << 20;
 const CACHE_NS: u64 = 2 * SECOND;
 const DEVICE_NS: u64 = 3 * SECOND;
 const GIB: u64 = 1 << 30;
+const MIB: f64 = 1_048_576.0;
 
 /// What the arguments say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TimingLoad {
+    head: LoadHead,
     path: String,
     /// The devices that follow.
     others: Vec<String>,
@@ -40,7 +40,6 @@ struct TimingLoad {
     times_device: bool,
     is_direct: bool,
     offset_gib: Option<u64>,
-    notes: Vec<String>,
 }
 
 /// Reads the arguments.
@@ -65,6 +64,7 @@ fn read(given: &GivenArguments) -> Result<TimingLoad, String> {
         return Err("no device specified".to_owned());
     };
     Ok(TimingLoad {
+        head: LoadHead::new(LoadTarget::Existing(path.into()), given.notes.clone()),
         path: path.clone(),
         others: others.to_vec(),
         is_quiet: given.has("q"),
@@ -72,13 +72,12 @@ fn read(given: &GivenArguments) -> Result<TimingLoad, String> {
         times_device,
         is_direct: given.has("direct"),
         offset_gib: given.number("offset", 0..=1 << 33)?,
-        notes: given.notes.clone(),
     })
 }
 
 impl DropInLoad for TimingLoad {
-    fn target(&self) -> LoadTarget {
-        LoadTarget::Existing(PathBuf::from(&self.path))
+    fn head(&self) -> &LoadHead {
+        &self.head
     }
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
@@ -116,24 +115,79 @@ impl DropInLoad for TimingLoad {
         Ok(DROP_IN.plan(context, None, workloads))
     }
 
-    fn notes(&self) -> Vec<String> {
-        self.notes.clone()
-    }
-
     fn next(&self) -> Option<NextLoad> {
         let (path, others) = self.others.split_first()?;
         let load = Self {
+            head: self.head.again_on(path),
             path: path.clone(),
             others: others.to_vec(),
-            notes: Vec::new(),
             ..self.clone()
         };
         Some(NextLoad::new(load, NextPrinter::OwnPrinter))
     }
 
     fn printer(&self, plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
-        let path = (!self.is_quiet).then_some(self.path.as_str());
-        let (is_direct, offset_gib) = (self.is_direct, self.offset_gib);
-        Box::new(TimingPrinter::new(plan, path, is_direct, offset_gib))
+        let labels = plan.workloads.iter().map(|workload| {
+            let is_cache = workload.name == "cached-reads";
+            match (is_cache, self.is_direct) {
+                (true, true) => " Timing O_DIRECT cached reads:   ".to_owned(),
+                (true, false) => " Timing cached reads:   ".to_owned(),
+                (false, is_direct) => {
+                    let how = if is_direct { "O_DIRECT" } else { "buffered" };
+                    let from = self.offset_gib.map(|gib| format!(" (offset {gib} GB)"));
+                    format!(" Timing {how} disk reads{}: ", from.unwrap_or_default())
+                }
+            }
+        });
+        Box::new(TimingPrinter {
+            path: (!self.is_quiet).then(|| self.path.clone()),
+            labels: labels.collect(),
+        })
     }
+}
+
+/// Prints line by line.
+#[derive(Debug)]
+struct TimingPrinter {
+    /// The device, where the output names it.
+    path: Option<String>,
+    labels: VecDeque<String>,
+}
+
+impl TimingPrinter {
+    fn label(&mut self) -> String {
+        self.labels.pop_front().unwrap_or_default()
+    }
+}
+
+impl ToolPrinter for TimingPrinter {
+    fn begin(&mut self) -> String {
+        let label = self.label();
+        match &self.path {
+            Some(path) => format!("\n{path}:\n{label}"),
+            None => label,
+        }
+    }
+
+    fn measured(&mut self, measurement: &Measurement) -> String {
+        format!("{}{}", figures(measurement), self.label())
+    }
+
+    fn end(&mut self, _result: &ToolResult<'_>) -> ToolText {
+        ToolText::default()
+    }
+}
+
+/// `420 MB in  3.01 seconds = 139.43 MB/sec`; a MB is 2²⁰ bytes.
+fn figures(measurement: &Measurement) -> String {
+    let mib = bytes(measurement, OpKind::Read) as f64 / MIB;
+    let seconds = seconds(measurement.wall_ns);
+    if mib == 0.0 {
+        return format!("  0 MB in {seconds:5.2} seconds = undecided\n");
+    }
+    let (rate, unit) = match per_second(mib, measurement.wall_ns) {
+        rate if rate > 1.0 => (rate, "MB"),
+        rate => (rate * 1024.0, "kB"),
+    };
+    format!("{mib:3.0} MB in {seconds:5.2} seconds = {rate:6.2} {unit}/sec\n")
 }

@@ -1,8 +1,7 @@
 use super::*;
 use crate::drop_in::Treatment;
-use crate::error::DropInError;
 use crate::fixture::{device, load, measurement, plan, text_of, words};
-use crate::printer::ToolResult;
+use crate::printer::{DropInError, ToolResult};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
 use std::collections::BTreeSet;
@@ -72,7 +71,7 @@ fn further_devices_follow_with_their_names() {
     let first = load(&DROP_IN, "-t --offset 0 /dev/sda /dev/sdb");
     let next = first.next().unwrap();
     assert_eq!(next.printer, crate::load::NextPrinter::OwnPrinter);
-    assert_eq!(next.load.target().path().to_str(), Some("/dev/sdb"));
+    assert_eq!(next.load.head().target.path().to_str(), Some("/dev/sdb"));
     assert!(next.load.next().is_none());
     let target = device(10 << 30);
     let begin =

@@ -3,27 +3,23 @@
 //! Arguments of ioping to a plan.
 
 mod print;
-mod statistics;
 mod suffix;
 #[cfg(test)]
 mod tests;
 
 use crate::command::CommandLine;
 use crate::drop_in::{DropIn, DropInOption, Started};
-use crate::error::DropInError;
 use crate::getopt::{GivenArguments, OptionForms};
-use crate::load::{DropInLoad, LoadTarget, PlanContext};
+use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::plan::{OPEN_DSYNC, OPEN_SYNC, SECOND, every, part, random_or_sequential};
-use crate::printer::{ToolPrinter, ToolText};
+use crate::printer::{DropInError, ToolPrinter, ToolText};
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{
     CachePolicy, EngineChoice, EngineKind, Plan, Span, Stop, SyncCall, SyncPolicy, Workload,
 };
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use print::{IopingPrinter, OutputForm, ShownTarget};
-use statistics::ValidTimes;
-use std::path::PathBuf;
+use print::{IopingPrinter, OutputForm, ShownTarget, ValidTimes};
 use std::sync::LazyLock;
 use suffix::{count, rate, size, time};
 
@@ -44,8 +40,8 @@ const PAGE_BYTES: u64 = 4096;
 /// What the arguments say.
 #[derive(Debug, Clone, PartialEq)]
 struct IopingLoad {
+    head: LoadHead,
     path: String,
-    notes: Vec<String>,
     block_bytes: u64,
     work_bytes: Option<u64>,
     default_work_bytes: u64,
@@ -91,7 +87,7 @@ fn form(option: &DropInOption) -> String {
 fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
     let path = match given.operands.as_slice() {
         [] => return Err("no destination specified".to_owned()),
-        [path] => path.clone(),
+        [path] => path,
         _ => return Err("more than one destination specified".to_owned()),
     };
     let is_linear = given.has("L");
@@ -117,9 +113,13 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
     let deadline_ns = given.read("w", time)?.or(rapid_ns);
     let (cache, sync) = cache_and_sync(given);
     let interval_ns = interval_ns(given, block_bytes, is_rapid)?;
+    let writes = given.count("W") + given.count("G");
     Ok(IopingLoad {
-        path,
-        notes: notes(given),
+        head: LoadHead {
+            writes: writes > 0,
+            ..LoadHead::new(LoadTarget::Existing(path.into()), notes(given))
+        },
+        path: path.clone(),
         block_bytes,
         work_bytes: above_zero(given, "S", size)?,
         default_work_bytes: work_bytes.max(block_bytes),
@@ -129,7 +129,7 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
         count: above_zero(given, "c", count)?,
         warmup: given.read("a", count)?.unwrap_or(1),
         seed: above_zero(given, "e", seed)?,
-        writes: given.count("W") + given.count("G"),
+        writes,
         is_alternating: given.has("G"),
         is_linear,
         cache,
@@ -280,8 +280,8 @@ impl IopingLoad {
 }
 
 impl DropInLoad for IopingLoad {
-    fn target(&self) -> LoadTarget {
-        LoadTarget::Existing(PathBuf::from(&self.path))
+    fn head(&self) -> &LoadHead {
+        &self.head
     }
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
@@ -302,14 +302,6 @@ impl DropInLoad for IopingLoad {
             }),
             ..DROP_IN.plan(&context, scratch_bytes, workloads)
         })
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.notes.clone()
-    }
-
-    fn writes(&self) -> bool {
-        self.writes > 0
     }
 
     fn printer(&self, plan: &Plan, target: &TargetIdentity) -> Box<dyn ToolPrinter> {

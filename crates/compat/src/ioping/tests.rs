@@ -1,7 +1,6 @@
 use super::*;
-use crate::error::DropInError;
 use crate::fixture::{device, directory, load, plan, text_of, words};
-use crate::printer::{ToolPrinter, ToolResult};
+use crate::printer::{DropInError, ToolPrinter, ToolResult};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::{IgnoredBecause, SingleRequest};
 use diskproof_model::plan::{

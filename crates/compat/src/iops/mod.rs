@@ -1,22 +1,18 @@
-//! iops of Benjamin Schweizer.
-//!
-//! Arguments of iops to a plan.
+//! iops of Benjamin Schweizer, from the arguments to the lines, one for each block size.
 
-mod print;
 #[cfg(test)]
 mod tests;
 
 use crate::command::CommandLine;
 use crate::drop_in::{DropIn, Started};
-use crate::error::DropInError;
+use crate::figures::{count, per_second};
 use crate::getopt::GivenArguments;
-use crate::load::{DropInLoad, LoadTarget, PlanContext};
+use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::plan::{SECOND, blocking, random_or_sequential, until_ns};
-use crate::printer::ToolPrinter;
+use crate::printer::{DropInError, ToolPrinter, ToolResult, ToolText};
+use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{CachePolicy, Plan, Workload};
 use diskproof_model::target::TargetIdentity;
-use print::{SizesPrinter, SpellingUnits};
-use std::path::PathBuf;
 use std::sync::LazyLock;
 
 /// The registry's line.
@@ -33,6 +29,7 @@ const MEMORY_BYTES_MAX: u64 = 1 << 30;
 /// What the arguments say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SizesLoad {
+    head: LoadHead,
     path: String,
     threads: u32,
     seconds: u64,
@@ -62,7 +59,9 @@ fn read(given: &GivenArguments) -> Result<SizesLoad, String> {
     };
     let threads = given.number("n", 1..=THREADS_MAX)?.or(old);
     let size = |name| given.number(name, u64::from(SECTOR_BYTES)..=MEMORY_BYTES_MAX);
+    let note = "each block is dropped from the page cache before it is read";
     Ok(SizesLoad {
+        head: LoadHead::new(LoadTarget::Existing(path.into()), vec![note.to_owned()]),
         path: path.clone(),
         threads: threads.unwrap_or(THREADS) as u32,
         seconds: given.number("t", 1..=86_400)?.unwrap_or(SECONDS),
@@ -110,8 +109,8 @@ impl SizesLoad {
 }
 
 impl DropInLoad for SizesLoad {
-    fn target(&self) -> LoadTarget {
-        LoadTarget::Existing(PathBuf::from(&self.path))
+    fn head(&self) -> &LoadHead {
+        &self.head
     }
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
@@ -123,10 +122,6 @@ impl DropInLoad for SizesLoad {
         }
         let workloads = sizes.iter().map(|bytes| self.workload(*bytes)).collect();
         Ok(DROP_IN.plan(context, None, workloads))
-    }
-
-    fn notes(&self) -> Vec<String> {
-        vec!["each block is dropped from the page cache before it is read".to_owned()]
     }
 
     fn printer(&self, _plan: &Plan, target: &TargetIdentity) -> Box<dyn ToolPrinter> {
@@ -152,6 +147,90 @@ impl DropInLoad for SizesLoad {
             units: self.units,
             threads,
             is_complete: false,
+        })
+    }
+}
+
+/// How sizes are spelt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SpellingUnits {
+    /// `1 KiB`, the versions until 2010.
+    Binary,
+    /// `1 kB`.
+    Decimal,
+    /// `1024  B`, for programs.
+    Plain,
+}
+
+impl SpellingUnits {
+    /// Those of bits per second.
+    fn bits(self) -> Self {
+        match self {
+            Self::Binary | Self::Decimal => Self::Decimal,
+            Self::Plain => Self::Plain,
+        }
+    }
+
+    /// A number with its prefix, as wide as iops prints it.
+    fn text(self, value: f64, places: usize) -> String {
+        let (base, prefixes, none): (f64, [&str; 5], &str) = match self {
+            Self::Binary => (1024.0, ["Ki", "Mi", "Gi", "Ti", "Pi"], "  "),
+            Self::Decimal => (1000.0, ["k", "M", "G", "T", "P"], " "),
+            Self::Plain => (f64::INFINITY, [""; 5], " "),
+        };
+        let (mut value, mut prefix) = (value, none);
+        for larger in prefixes {
+            if value < base {
+                break;
+            }
+            value /= base;
+            prefix = larger;
+        }
+        match places {
+            0 => format!("{:3} {prefix}", value as u64),
+            places => format!("{value:width$.places$} {prefix}", width = places + 4),
+        }
+    }
+}
+
+/// Prints line by line.
+#[derive(Debug)]
+struct SizesPrinter {
+    head: String,
+    units: SpellingUnits,
+    threads: u32,
+    is_complete: bool,
+}
+
+impl ToolPrinter for SizesPrinter {
+    fn begin(&mut self) -> String {
+        std::mem::take(&mut self.head)
+    }
+
+    fn measured(&mut self, measurement: &Measurement) -> String {
+        let count = count(measurement, OpKind::Read);
+        let iops = per_second(count as f64, measurement.wall_ns);
+        // As iops of 2013 ends; later ones go on to a quarter of that.
+        self.is_complete = iops <= f64::from(self.threads);
+        if count == 0 {
+            return String::new();
+        }
+        let block_bytes = f64::from(measurement.workload.block_bytes);
+        let (units, rate) = (self.units, block_bytes * iops);
+        let (size, bits) = (units.text(block_bytes, 0), units.bits().text(8.0 * rate, 1));
+        let rate = units.text(rate, 1);
+        format!(" {size}B blocks: {iops:6.1} IO/s, {rate}B/s ({bits}bit/s)\n")
+    }
+
+    fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
+        ToolText::out(if result.interrupted {
+            "caught ctrl-c, bye.\n"
+        } else {
+            ""
         })
     }
 }

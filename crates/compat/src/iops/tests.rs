@@ -1,6 +1,6 @@
 use super::*;
-use crate::error::DropInError;
 use crate::fixture::{device, load, measurement, plan, words};
+use crate::printer::DropInError;
 use diskproof_model::measurement::OpKind;
 
 fn printed(line: &str, size_bytes: u64, iops: &[u64]) -> String {

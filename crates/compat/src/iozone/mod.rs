@@ -2,23 +2,20 @@
 //!
 //! Arguments of iozone to a plan.
 
-mod pairs;
 mod print;
 #[cfg(test)]
 mod tests;
 
 use crate::command::{CommandLine, scaled};
 use crate::drop_in::{DropIn, Started};
-use crate::error::DropInError;
 use crate::getopt::GivenArguments;
-use crate::load::{DropInLoad, LoadTarget, PlanContext};
+use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::plan::{OPEN_DSYNC, OPEN_SYNC, RANDOM, blocking, direct_or, part, until_bytes};
-use crate::printer::ToolPrinter;
+use crate::printer::{DropInError, ToolPrinter};
 use diskproof_model::plan::{Access, CachePolicy, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use pairs::{Column, SizePair, Sizes, doubling};
-use print::{FigureUnit, MatrixPrinter};
+use print::{Column, FigureUnit, MatrixPrinter, SizePair, Sizes, doubling};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -39,12 +36,11 @@ const TESTS: u32 = 6;
 /// What the arguments say.
 #[derive(Debug, Clone, PartialEq)]
 struct PairsLoad {
-    target: LoadTarget,
+    head: LoadHead,
     printer: MatrixPrinter,
     sync: SyncPolicy,
     cache: CachePolicy,
     stride: u64,
-    notes: Vec<String>,
 }
 
 /// Reads the arguments.
@@ -113,7 +109,8 @@ fn columns(given: &GivenArguments, repeats: bool) -> Result<Vec<Column>, String>
         });
     }
     let is_wanted = |column: &Column| {
-        (tests.is_empty() || tests.contains(&column.test())) && (repeats || !column.is_repeat())
+        (tests.is_empty() || tests.contains(&column.facts().test))
+            && (repeats || !column.is_repeat())
     };
     Ok(Column::ALL.into_iter().filter(is_wanted).collect())
 }
@@ -132,8 +129,9 @@ fn read(given: &GivenArguments) -> Result<PairsLoad, String> {
     }
     notes.extend(given.notes.iter().cloned());
     let sizes = read_sizes(given)?;
+    let file = Path::new(given.value("f").unwrap_or_default());
     Ok(PairsLoad {
-        target: LoadTarget::directory_of(Path::new(given.value("f").unwrap_or_default())),
+        head: LoadHead::new(LoadTarget::directory_of(file), notes),
         printer: MatrixPrinter {
             head: String::new(),
             pairs: sizes.pairs(),
@@ -158,7 +156,6 @@ fn read(given: &GivenArguments) -> Result<PairsLoad, String> {
         },
         cache: direct_or(given.has("I"), CachePolicy::Cached),
         stride: stride.unwrap_or(STRIDE),
-        notes,
     })
 }
 
@@ -224,8 +221,13 @@ impl PairsLoad {
             },
             _ => Access::Sequential,
         };
-        let name = format!("{}-{}k-{}k", column.name(), pair.file_kib, pair.record_kib);
-        let writes = column.writes();
+        let name = format!(
+            "{}-{}k-{}k",
+            column.facts().name,
+            pair.file_kib,
+            pair.record_kib
+        );
+        let writes = column.facts().writes;
         Workload {
             streams: Streams::with_reads(if writes { 0 } else { 1000 }),
             span: part(start_bytes + offset_bytes, length_bytes),
@@ -254,21 +256,17 @@ impl PairsLoad {
 }
 
 impl DropInLoad for PairsLoad {
-    fn target(&self) -> LoadTarget {
-        self.target.clone()
+    fn head(&self) -> &LoadHead {
+        &self.head
     }
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
         if context.target.kind != TargetKind::Directory {
-            let path = self.target.path().display();
+            let path = self.head.target.path().display();
             return Err(DROP_IN.target_error(&format!("{path}: no directory")));
         }
         let (workloads, bytes) = self.workloads();
         Ok(DROP_IN.plan(context, Some(bytes), workloads))
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.notes.clone()
     }
 
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {

@@ -1,6 +1,6 @@
-//! The table of iozone, and its matrices for Excel.
+//! The table of iozone, and its matrices for Excel: sizes of files and records, tests on each pair
+//! of them, figures.
 
-use super::pairs::{Column, SizePair, Sizes};
 use crate::printer::{ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::{Measurement, OpKind};
 use std::fmt::Write as _;
@@ -12,6 +12,134 @@ const COLUMNS: &str = concat!(
     "              kB  reclen    write    rewrite      read    reread      read     write      ",
     "read    rewrite       read    fwrite  frewrite     fread   freread\n",
 );
+
+/// Above this size of a file, -a omits records of less than 64 KiB.
+const LARGE_FILE_KIB: u64 = 16_384;
+const LARGE_RECORD_KIB: u64 = 64;
+
+/// A figure of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Column {
+    Write,
+    Rewrite,
+    Read,
+    Reread,
+    RandomRead,
+    RandomWrite,
+    Backward,
+    Record,
+    Stride,
+}
+
+impl Column {
+    /// In the order of the table.
+    pub(super) const ALL: [Self; 9] = [
+        Self::Write,
+        Self::Rewrite,
+        Self::Read,
+        Self::Reread,
+        Self::RandomRead,
+        Self::RandomWrite,
+        Self::Backward,
+        Self::Record,
+        Self::Stride,
+    ];
+
+    /// What is known of it.
+    pub(super) fn facts(self) -> ColumnFacts {
+        let (test, writes, name, title) = match self {
+            Self::Write => (0, true, "write", "Writer"),
+            Self::Rewrite => (0, true, "rewrite", "Re-writer"),
+            Self::Read => (1, false, "read", "Reader"),
+            Self::Reread => (1, false, "reread", "Re-Reader"),
+            Self::RandomRead => (2, false, "random-read", "Random read"),
+            Self::RandomWrite => (2, true, "random-write", "Random write"),
+            Self::Backward => (3, false, "backward-read", "Backward read"),
+            Self::Record => (4, true, "record-rewrite", "Record rewrite"),
+            Self::Stride => (5, false, "stride-read", "Stride read"),
+        };
+        ColumnFacts {
+            test,
+            writes,
+            name,
+            title,
+        }
+    }
+
+    /// Whether it repeats the one before it.
+    pub(super) fn is_repeat(self) -> bool {
+        matches!(self, Self::Rewrite | Self::Reread)
+    }
+
+    /// Characters of its field in the table.
+    fn width(self) -> usize {
+        match self {
+            Self::Record | Self::Stride => 11,
+            _ => 10,
+        }
+    }
+}
+
+/// What is known of a column.
+pub(super) struct ColumnFacts {
+    /// The number of its test, as of -i.
+    pub(super) test: u32,
+    /// Whether it writes.
+    pub(super) writes: bool,
+    /// In the names of workloads.
+    pub(super) name: &'static str,
+    /// The title of its matrix for Excel.
+    title: &'static str,
+}
+
+/// A file size and a record size, in KiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SizePair {
+    pub(super) file_kib: u64,
+    pub(super) record_kib: u64,
+}
+
+impl SizePair {
+    /// Bytes of the records that fit into the file.
+    pub(super) fn bytes(self) -> u64 {
+        (self.file_kib / self.record_kib * self.record_kib) << 10
+    }
+}
+
+/// The sizes of a command line, in KiB.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sizes {
+    pub(super) files: Vec<u64>,
+    pub(super) records: Vec<u64>,
+    /// Whether large files skip small records.
+    pub(super) skips_small: bool,
+}
+
+impl Sizes {
+    /// All pairs, by file and record.
+    pub(super) fn pairs(&self) -> Vec<SizePair> {
+        let mut pairs = Vec::new();
+        for &file_kib in &self.files {
+            let is_large = self.skips_small && file_kib > LARGE_FILE_KIB;
+            let least_kib = if is_large { LARGE_RECORD_KIB } else { 0 };
+            let records = self
+                .records
+                .iter()
+                .filter(|kib| (least_kib..=file_kib).contains(kib));
+            pairs.extend(records.map(|&record_kib| SizePair {
+                file_kib,
+                record_kib,
+            }));
+        }
+        pairs
+    }
+}
+
+/// Doubling sizes from `least` to `most`.
+pub(super) fn doubling(least: u64, most: u64) -> Vec<u64> {
+    let sizes = std::iter::successors(Some(least), |kib| Some(kib * 2));
+    sizes.take_while(|kib| *kib <= most).collect()
+}
 
 /// What a figure counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +216,7 @@ impl MatrixPrinter {
     }
 
     fn matrix(&self, column: Column) -> String {
-        let mut text = format!("\n\"{} report\"\n      ", column.title());
+        let mut text = format!("\n\"{} report\"\n      ", column.facts().title);
         for kib in &self.sizes.records {
             let _ = write!(text, "  \"{kib}\"");
         }

@@ -1,7 +1,6 @@
 use super::*;
-use crate::error::DropInError;
 use crate::fixture::{directory, load, measurement, plan, words};
-use crate::printer::ToolResult;
+use crate::printer::{DropInError, ToolResult};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Access, CachePolicy, Layout, SyncPolicy};
 use std::path::PathBuf;
@@ -38,7 +37,7 @@ fn auto_mode_measures_every_pair_in_a_part_of_its_own() {
 #[test]
 fn tests_have_their_accesses_and_flags_their_policies() {
     let load = load(&DROP_IN, "-s 4m -r 64k -I -e -j 3 -f /data/x");
-    assert_eq!(load.target().path(), &PathBuf::from("/data"));
+    assert_eq!(load.head().target.path(), &PathBuf::from("/data"));
     let plan = plan(load.as_ref(), &directory());
     let named = |name: &str| {
         let mut all = plan.workloads.iter();

@@ -1,9 +1,8 @@
 use super::*;
 use crate::drop_in::Started;
-use crate::error::DropInError;
 use crate::fixture::{directory, load, measurement, plan, text_of, words};
 use crate::load::LoadTarget;
-use crate::printer::ToolResult;
+use crate::printer::{DropInError, ToolResult};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{CachePolicy, SyncPolicy};
 use std::path::PathBuf;
@@ -19,7 +18,7 @@ fn error(line: &str) -> String {
 fn arguments_become_sixteen_workloads_without_a_name_for_the_file() {
     let load = load(&DROP_IN, "-s 2 -f /data/wal/test.out");
     assert_eq!(
-        load.target(),
+        load.head().target,
         LoadTarget::Existing(PathBuf::from("/data/wal"))
     );
     let plan = plan(load.as_ref(), &directory());

@@ -1,22 +1,20 @@
-//! pgiosim 0.5: random blocks of files, as an index scan reads them.
-//!
-//! Arguments of pgiosim to a plan.
+//! pgiosim 0.5: random blocks of files, as an index scan reads them, from the arguments to the
+//! lines, one for each 10 s.
 
-mod print;
 #[cfg(test)]
 mod tests;
 
 use crate::command::{CommandLine, scaled};
 use crate::drop_in::{DropIn, Started};
-use crate::error::DropInError;
+use crate::figures::{count, per_second, seconds};
 use crate::getopt::GivenArguments;
-use crate::load::{DropInLoad, LoadTarget, PlanContext};
+use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::plan::{blocking, every, random_or_sequential};
-use crate::printer::ToolPrinter;
+use crate::printer::{DropInError, ResultsSoFar, ToolPrinter, ToolResult, ToolText};
+use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{CachePolicy, Plan, Span, Stop, SyncCall, SyncPolicy, Workload};
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use print::{BlocksSoFar, IntervalPrinter};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -26,6 +24,7 @@ pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("pgiosim.txt"), start));
 
 const BLOCK_BYTES: u32 = 8192;
+const INTERVAL_NS: u64 = 10_000_000_000;
 const THREADS_MAX: u64 = 1024;
 const FILES_MAX: usize = 64;
 /// 8 EiB.
@@ -34,6 +33,7 @@ const BLOCKS_MAX: u64 = 1 << 50;
 /// What the arguments say.
 #[derive(Debug, Clone, PartialEq)]
 struct ScanLoad {
+    head: LoadHead,
     files: Vec<PathBuf>,
     blocks: u64,
     is_sequential: bool,
@@ -43,7 +43,6 @@ struct ScanLoad {
     stall_seconds: Option<f64>,
     threads: u32,
     start_block: u64,
-    notes: Vec<String>,
 }
 
 /// Reads the arguments.
@@ -72,7 +71,13 @@ fn read(given: &GivenArguments) -> Result<ScanLoad, String> {
     })?;
     let write_percent = given.number("w", 0..=100)?.filter(|percent| *percent > 0);
     let threads = given.number("t", 0..=THREADS_MAX)?.unwrap_or(1).max(1);
+    let target = LoadTarget::Existing(files[0].clone());
     let mut load = ScanLoad {
+        head: LoadHead {
+            further_targets: files[1..].to_vec(),
+            writes: write_percent.is_some(),
+            ..LoadHead::new(target, given.notes.clone())
+        },
         files,
         blocks,
         is_sequential: given.has("s"),
@@ -82,14 +87,8 @@ fn read(given: &GivenArguments) -> Result<ScanLoad, String> {
         stall_seconds,
         threads: threads as u32,
         start_block: start_block.unwrap_or(0),
-        notes: given.notes.clone(),
     };
-    load.notes.extend(notes(&load));
-    Ok(load)
-}
-
-fn notes(load: &ScanLoad) -> Vec<String> {
-    let mut notes = Vec::new();
+    let notes = &mut load.head.notes;
     if !load.drops_cache {
         notes.push("the page cache may answer; use -c to drop the files from it first".to_owned());
     }
@@ -98,9 +97,10 @@ fn notes(load: &ScanLoad) -> Vec<String> {
     }
     if load.files.len() > 1 {
         let threads = load.threads_of_a_file();
-        notes.push(format!("each file has its own threads: {threads} per file"));
+        let text = format!("each file has its own threads: {threads} per file");
+        load.head.notes.push(text);
     }
-    notes
+    Ok(load)
 }
 
 /// Blocks of 8 KiB: a number of them, or of bytes with a unit.
@@ -142,7 +142,7 @@ impl ScanLoad {
         }
     }
 
-    fn head(&self) -> String {
+    fn text(&self) -> String {
         let mut text = String::new();
         if self.is_sequential {
             text.push_str("Seq Scan\n");
@@ -169,12 +169,8 @@ impl ScanLoad {
 }
 
 impl DropInLoad for ScanLoad {
-    fn target(&self) -> LoadTarget {
-        LoadTarget::Existing(self.files[0].clone())
-    }
-
-    fn further_targets(&self) -> &[PathBuf] {
-        &self.files[1..]
+    fn head(&self) -> &LoadHead {
+        &self.head
     }
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
@@ -186,21 +182,100 @@ impl DropInLoad for ScanLoad {
         Ok(DROP_IN.plan(context, None, vec![self.workload()]))
     }
 
-    fn notes(&self) -> Vec<String> {
-        self.notes.clone()
-    }
-
-    fn writes(&self) -> bool {
-        self.write_percent.is_some()
-    }
-
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
         Box::new(IntervalPrinter {
-            head: self.head(),
-            files: self.files.clone(),
-            blocks: self.blocks,
-            stall_ns: self.stall_seconds.map(|seconds| (seconds * 1e9) as u64),
+            load: self.clone(),
             reported: BlocksSoFar::default(),
         })
+    }
+}
+
+/// Prints the head first, then the lines.
+#[derive(Debug)]
+struct IntervalPrinter {
+    load: ScanLoad,
+    /// What the lines have shown.
+    reported: BlocksSoFar,
+}
+
+impl IntervalPrinter {
+    /// The writes that took too long, by file and time.
+    fn stalls(&self, result: &ToolResult<'_>) -> String {
+        let mut text = String::new();
+        let Some(limit_seconds) = self.load.stall_seconds else {
+            return text;
+        };
+        let limit_ns = (limit_seconds * 1e9) as u64;
+        for measurement in result.measurements {
+            let name = self.load.files.get(measurement.target);
+            let name = name.map_or(String::new(), |path| path.display().to_string());
+            let writes = measurement.ops.get(&OpKind::Write).into_iter();
+            let cells = writes.flat_map(|op| &op.series.cells);
+            for cell in cells.filter(|cell| cell.latency_max_ns > limit_ns) {
+                let seconds = seconds(cell.latency_max_ns);
+                let _ = writeln!(text, "**WRITE STALL: {name} {seconds:.4}");
+            }
+        }
+        text
+    }
+
+    /// A line, up to this time.
+    fn line(&mut self, measurements: &[Measurement], end_ns: u64) -> String {
+        let (now, before) = (BlocksSoFar::of(measurements, end_ns), &self.reported);
+        let read = now.read.saturating_sub(before.read);
+        let written = now.written.saturating_sub(before.written);
+        let rate = per_second(read as f64, end_ns.saturating_sub(before.at_ns).max(1));
+        let line = format!(
+            "{:3.2}%, {read:6} read, {written:6} written, {:7.2}kB/sec {rate:7.2} iops\n",
+            now.read as f64 / self.load.blocks as f64 * 100.0,
+            rate * 8.0
+        );
+        self.reported = now;
+        line
+    }
+}
+
+/// Blocks since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct BlocksSoFar {
+    at_ns: u64,
+    read: u64,
+    written: u64,
+}
+
+impl BlocksSoFar {
+    fn of(measurements: &[Measurement], at_ns: u64) -> Self {
+        let sum = |kind| measurements.iter().map(|one| count(one, kind)).sum();
+        Self {
+            at_ns,
+            read: sum(OpKind::Read),
+            written: sum(OpKind::Write),
+        }
+    }
+}
+
+impl ToolPrinter for IntervalPrinter {
+    fn begin(&mut self) -> String {
+        self.load.text()
+    }
+
+    fn interval_ns(&self) -> Option<u64> {
+        Some(INTERVAL_NS)
+    }
+
+    fn so_far(&mut self, results: &ResultsSoFar<'_>) -> String {
+        self.line(results.measurements, results.elapsed_ns)
+    }
+
+    fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
+        let mut stdout = self.stalls(result);
+        let wall_ns = result.measurements.iter().map(|one| one.wall_ns).max();
+        if let Some(wall_ns) = wall_ns.filter(|ns| *ns > self.reported.at_ns) {
+            stdout.push_str(&self.line(result.measurements, wall_ns));
+        }
+        if result.interrupted {
+            stdout.push_str("CTRL-C Interrupt - stopping\n");
+        }
+        ToolText::out(stdout)
     }
 }

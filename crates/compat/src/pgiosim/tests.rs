@@ -1,8 +1,7 @@
 use super::*;
-use crate::error::DropInError;
 use crate::fixture::{directory, file, load, measurement, plan, words};
 use crate::load::PlanContext;
-use crate::printer::{ResultsSoFar, ToolResult};
+use crate::printer::{DropInError, ResultsSoFar, ToolResult};
 use diskproof_model::measurement::{OpKind, OpMeasurement};
 use diskproof_model::plan::{Access, CachePolicy, SyncCall, SyncPolicy};
 use diskproof_model::series::Cell;
@@ -11,9 +10,9 @@ use std::path::PathBuf;
 #[test]
 fn published_command_line_reads_random_blocks_through_the_cache() {
     let load = load(&DROP_IN, "-b 10G -t 4 -c a b");
-    assert_eq!(load.target().path(), &PathBuf::from("a"));
-    assert_eq!(load.further_targets(), [PathBuf::from("b")]);
-    assert!(!load.writes());
+    assert_eq!(load.head().target.path(), &PathBuf::from("a"));
+    assert_eq!(load.head().further_targets, [PathBuf::from("b")]);
+    assert!(!load.head().writes);
     let plan = plan(load.as_ref(), &file(1 << 30));
     let workload = &plan.workloads[0];
     assert_eq!(
@@ -32,7 +31,7 @@ fn published_command_line_reads_random_blocks_through_the_cache() {
 #[test]
 fn rewritten_blocks_are_additional_requests_that_need_a_release() {
     let load = load(&DROP_IN, "-s -y -w 25 -o 16k -b 1000 a");
-    assert!(load.writes());
+    assert!(load.head().writes);
     let plan = plan(load.as_ref(), &file(1 << 30));
     let workload = &plan.workloads[0];
     assert_eq!(

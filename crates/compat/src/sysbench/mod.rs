@@ -2,33 +2,26 @@
 //!
 //! Arguments of sysbench to a plan.
 
-mod cpu;
-mod modes;
 mod print;
 #[cfg(test)]
 mod tests;
 
 use crate::drop_in::{DropIn, DropInOption, PrintedText, Started};
-use crate::error::DropInError;
 use crate::getopt::{GivenArguments, OptionForms, parse};
-use crate::load::{DropInLoad, LoadTarget, PlanContext};
+use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext, PrimeRequest};
 use crate::plan::{
     OPEN_DSYNC, OPEN_SYNC, SECOND, blocking, direct_or, every, part, random_or_sequential,
 };
-use crate::primes::PrimeRequest;
-use crate::printer::{ToolPrinter, ToolText};
-use cpu::CpuPrinter;
+use crate::printer::{DropInError, ToolPrinter, ToolText};
 use diskproof_model::plan::{
     CachePolicy, EngineChoice, EngineKind, Layout, Plan, Stop, SyncCall, SyncPolicy, Workload,
 };
 use diskproof_model::primes::PrimeLoad;
 use diskproof_model::stream::Streams;
 use diskproof_model::target::TargetIdentity;
-use modes::{MODES, ModeKind, RunSettings};
-use print::{EventsSoFar, FileioPrinter, ShownSettings};
+use print::{CpuPrinter, EventsSoFar, FileioPrinter, MODES, ModeKind, RunSettings, ShownSettings};
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
 use std::sync::LazyLock;
 
 /// The registry's line.
@@ -43,6 +36,7 @@ const PRIME_MAX: u64 = 1 << 40;
 /// What the arguments say.
 #[derive(Debug, Clone, PartialEq)]
 struct FileioLoad {
+    head: LoadHead,
     depth: u32,
     block_bytes: u32,
     total_bytes: u64,
@@ -51,7 +45,6 @@ struct FileioLoad {
     cache: CachePolicy,
     engine: EngineKind,
     shown: ShownSettings,
-    notes: Vec<String>,
 }
 
 /// Reads the arguments.
@@ -187,7 +180,9 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
         ModeKind::Mix => (1000.0 * ratio / (1.0 + ratio)).round() as u16,
     };
     let syncs = Syncs::read(given)?;
+    let notes = notes(given, flags.is_direct, read_permille, settings.threads);
     Ok(FileioLoad {
+        head: LoadHead::new(LoadTarget::Existing(".".into()), notes),
         depth: depth as u32,
         block_bytes: block_bytes as u32,
         total_bytes: total_bytes / block_bytes * block_bytes,
@@ -199,7 +194,6 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
         },
         cache: direct_or(flags.is_direct, CachePolicy::Cached),
         engine,
-        notes: notes(given, flags.is_direct, read_permille, settings.threads),
         shown: ShownSettings {
             settings,
             mode,
@@ -349,8 +343,8 @@ impl Syncs {
 }
 
 impl DropInLoad for FileioLoad {
-    fn target(&self) -> LoadTarget {
-        LoadTarget::Existing(PathBuf::from("."))
+    fn head(&self) -> &LoadHead {
+        &self.head
     }
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
@@ -380,10 +374,6 @@ impl DropInLoad for FileioLoad {
         let context = context.seeded(settings.seed);
         let scratch_bytes = Some(self.total_bytes);
         Ok(DROP_IN.plan(&context, scratch_bytes, vec![workload]))
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.notes.clone()
     }
 
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {

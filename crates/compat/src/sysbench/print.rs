@@ -1,13 +1,71 @@
-//! The report of sysbench.
+//! The reports of sysbench's tests: their settings and names, and their figures.
 
-use super::modes::{RunSettings, TestMode};
-use crate::figures::{bytes, count, seconds};
-use crate::number::general;
-use crate::printer::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
+use crate::figures::{bytes, count, general, seconds};
+use crate::printer::{PrimePrinter, ResultsSoFar, ToolPrinter, ToolResult, ToolText};
+use ModeKind::{Create, Mix, Read, Write};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{Measurement, OpKind};
+use diskproof_model::primes::{PrimeInterval, PrimeResult, PrimeThread};
 
 const MIB: f64 = 1_048_576.0;
+
+/// What a test does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TestMode {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// As the report names it.
+    pub(super) text: &'static str,
+    /// Whether the offsets are random.
+    pub(super) is_random: bool,
+    /// Which way the data goes.
+    pub(super) kind: ModeKind,
+}
+
+/// Which way the data of a test goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ModeKind {
+    Create,
+    Write,
+    Read,
+    Mix,
+}
+
+const fn mode(name: &'static str, text: &'static str, is_random: bool, kind: ModeKind) -> TestMode {
+    TestMode {
+        name,
+        text,
+        is_random,
+        kind,
+    }
+}
+
+/// The tests.
+pub(super) const MODES: [TestMode; 6] = [
+    mode("seqwr", "sequential write (creation)", false, Create),
+    mode("seqrewr", "sequential rewrite", false, Write),
+    mode("seqrd", "sequential read", false, Read),
+    mode("rndrd", "random read", true, Read),
+    mode("rndwr", "random write", true, Write),
+    mode("rndrw", "random r/w", true, Mix),
+];
+
+/// The settings of both tests.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct RunSettings {
+    pub(super) threads: u64,
+    pub(super) seed: Option<u64>,
+    /// No event starts after this time.
+    pub(super) time_ns: Option<u64>,
+    /// Events of all threads together.
+    pub(super) events: Option<u64>,
+    /// Events per second.
+    pub(super) rate: Option<u64>,
+    /// Time between two intermediate figures.
+    pub(super) interval_ns: Option<u64>,
+    pub(super) percentile: u64,
+    pub(super) histogram: bool,
+}
 
 /// The settings as the report shows them.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,11 +175,7 @@ impl EventsSoFar {
 }
 
 /// The sections "General statistics" and "Latency".
-pub(super) fn general_statistics(
-    seconds: f64,
-    latency: &LatencyHistogram,
-    percentile: u64,
-) -> String {
+fn general_statistics(seconds: f64, latency: &LatencyHistogram, percentile: u64) -> String {
     let totals = |label: &str, value: String| format!("    {label:<37}{value}\n");
     let times = |label: &str, ns: f64| format!("{label:>13} {:39.2}\n", ns / 1e6);
     let chosen = match percentile {
@@ -147,13 +201,13 @@ pub(super) fn general_statistics(
 
 /// How evenly threads shared the work: means and standard deviations over the threads.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Fairness {
-    pub(super) events: (f64, f64),
-    pub(super) seconds: (f64, f64),
+struct Fairness {
+    events: (f64, f64),
+    seconds: (f64, f64),
 }
 
 impl Fairness {
-    pub(super) fn text(&self) -> String {
+    fn text(&self) -> String {
         let both = |(mean, deviation): (f64, f64)| {
             if deviation.is_nan() {
                 format!("{mean:.4}/nan")
@@ -172,7 +226,7 @@ impl Fairness {
 
 /// The latency histogram, where it was asked for, in the buckets of sysbench: 1024 from 0.001 ms to
 /// 100 s, each larger than the one before by the same factor.
-pub(super) fn distribution(settings: &RunSettings, latency: &LatencyHistogram) -> String {
+fn distribution(settings: &RunSettings, latency: &LatencyHistogram) -> String {
     const BUCKETS: usize = 1024;
     const BAR: f64 = 40.0;
     if !settings.histogram {
@@ -200,7 +254,7 @@ pub(super) fn distribution(settings: &RunSettings, latency: &LatencyHistogram) -
 }
 
 /// The first lines of a report, up to the settings of the test.
-pub(super) fn head(settings: &RunSettings) -> String {
+fn head(settings: &RunSettings) -> String {
     let seed = match settings.seed {
         None => "Initializing random number generator from current time".to_owned(),
         Some(seed) => format!("Initializing random number generator from seed ({seed})."),
@@ -290,5 +344,55 @@ fn size(bytes: u64) -> String {
     match units.iter().find(|(unit, _)| bytes >= *unit) {
         Some((unit, name)) => format!("{}{name}", general(bytes as f64 / *unit as f64)),
         None => format!("{bytes}B"),
+    }
+}
+
+/// Prints the report of the test cpu.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct CpuPrinter {
+    pub(super) settings: RunSettings,
+    pub(super) max_prime: u64,
+}
+
+impl PrimePrinter for CpuPrinter {
+    fn begin(&self) -> String {
+        format!(
+            "{}Prime numbers limit: {}\n\nInitializing worker threads...\n\nThreads started!\n\n",
+            head(&self.settings),
+            self.max_prime
+        )
+    }
+
+    fn interval(&self, interval: &PrimeInterval) -> String {
+        let percentile = self.settings.percentile;
+        format!(
+            "[ {:.0}s ] thds: {} eps: {:.2} lat (ms,{}%): {:.2}\n",
+            seconds(interval.end_ns),
+            self.settings.threads,
+            interval.latency.count() as f64 / seconds(interval.end_ns - interval.start_ns),
+            percentile,
+            interval.latency.value_at(percentile as f64 / 100.0) as f64 / 1e6
+        )
+    }
+
+    fn end(&self, result: &PrimeResult) -> String {
+        let spread = |value: fn(&PrimeThread) -> f64| {
+            let threads = result.threads.len().max(1) as f64;
+            let mean = result.threads.iter().map(value).sum::<f64>() / threads;
+            let squares = result.threads.iter().map(|one| (value(one) - mean).powi(2));
+            (mean, (squares.sum::<f64>() / threads).sqrt())
+        };
+        let fairness = Fairness {
+            events: spread(|one| one.events as f64),
+            seconds: spread(|one| seconds(one.busy_ns)),
+        };
+        let wall = seconds(result.wall_ns);
+        format!(
+            "{}CPU speed:\n    events per second: {:8.2}\n{}{}",
+            distribution(&self.settings, &result.latency),
+            result.latency.count() as f64 / wall,
+            general_statistics(wall, &result.latency, self.settings.percentile),
+            fairness.text()
+        )
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::drop_in::Started;
 use crate::fixture::{directory, load, measurement, plan, text_of, words};
-use crate::primes::PrimeRequest;
+use crate::load::PrimeRequest;
 use crate::printer::{ResultsSoFar, ToolResult};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{OpKind, OpMeasurement};

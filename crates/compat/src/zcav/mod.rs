@@ -1,23 +1,20 @@
-//! zcav of the bonnie++ suite.
-//!
-//! Arguments of zcav to a survey.
+//! zcav of the bonnie++ suite, from the arguments to a survey and its lines, one for each block.
 
-mod print;
 #[cfg(test)]
 mod tests;
 
 use crate::command::CommandLine;
 use crate::drop_in::{DropIn, Started};
-use crate::error::DropInError;
 use crate::getopt::GivenArguments;
-use crate::load::{DropInLoad, LoadTarget, NextLoad, NextPrinter, PlanContext};
+use crate::load::{DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext};
 use crate::plan::part;
-use crate::printer::ToolPrinter;
+use crate::printer::{DropInError, ToolFile, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, Plan};
-use diskproof_model::surface::{Coverage, CurvePlan, Survey};
+use diskproof_model::surface::{Coverage, CurvePlan, SurfaceMeasurement, Survey};
 use diskproof_model::target::TargetIdentity;
-use print::{BlocksPrinter, BlocksSettings, Device};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -26,19 +23,28 @@ pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("zcav.txt"), start));
 
 const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
 const BLOCK_MIB: u64 = 512;
 const BLOCK_MIB_MAX: u64 = 1 << 20;
 const LOOPS_MAX: u64 = 100;
 /// A survey keeps so many points.
 const POINTS_MAX: u64 = 100_000;
 
+/// A device, or a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Device {
+    path: String,
+    /// The file that its lines go to, in place of stdout.
+    log: Option<PathBuf>,
+}
+
 /// What the arguments say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct BlocksLoad {
+    head: LoadHead,
     /// The devices from this one on.
     devices: Vec<Device>,
     block_bytes: u64,
-    writes: bool,
     /// Passes over each device.
     loops: u32,
     /// The passes over this device from this one on.
@@ -46,7 +52,6 @@ struct BlocksLoad {
     start_bytes: u64,
     end_bytes: Option<u64>,
     skip: u64,
-    notes: Vec<String>,
 }
 
 /// Reads the arguments.
@@ -80,16 +85,19 @@ fn read(given: &GivenArguments) -> Result<BlocksLoad, String> {
     })?;
     let whole = |mib: u64| mib / block_mib * block_mib * MIB;
     let loops = given.number("c", 1..=LOOPS_MAX)?.unwrap_or(1) as u32;
+    let target = LoadTarget::Existing(PathBuf::from(&devices[0].path));
     Ok(BlocksLoad {
+        head: LoadHead {
+            writes: given.has("w"),
+            ..LoadHead::new(target, notes)
+        },
         devices,
         block_bytes: block_mib * MIB,
-        writes: given.has("w"),
         loops,
         loops_left: loops,
         start_bytes: range.map_or(0, |(start, _)| whole(start)),
         end_bytes: range.map(|(_, end)| whole(end)),
         skip: given.number("s", 2..=20)?.unwrap_or(1),
-        notes,
     })
 }
 
@@ -123,8 +131,8 @@ fn mib(option: &str, text: &str) -> Result<u64, String> {
 }
 
 impl DropInLoad for BlocksLoad {
-    fn target(&self) -> LoadTarget {
-        LoadTarget::Existing(PathBuf::from(&self.devices[0].path))
+    fn head(&self) -> &LoadHead {
+        &self.head
     }
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
@@ -150,7 +158,7 @@ impl DropInLoad for BlocksLoad {
         // The last block read ends the span.
         let span_bytes = ((points - 1) * self.skip + 1) * block_bytes;
         let survey = Survey {
-            operation: if self.writes {
+            operation: if self.head.writes {
                 OpKind::Write
             } else {
                 OpKind::Read
@@ -172,17 +180,8 @@ impl DropInLoad for BlocksLoad {
         })
     }
 
-    fn notes(&self) -> Vec<String> {
-        self.notes.clone()
-    }
-
-    fn writes(&self) -> bool {
-        self.writes
-    }
-
     fn next(&self) -> Option<NextLoad> {
         let mut load = self.clone();
-        load.notes.clear();
         load.loops_left -= 1;
         let mut printer = NextPrinter::SamePrinter;
         if load.loops_left == 0 {
@@ -190,15 +189,134 @@ impl DropInLoad for BlocksLoad {
             load.loops_left = load.loops;
             printer = NextPrinter::OwnPrinter;
         }
-        (!load.devices.is_empty()).then(|| NextLoad::new(load, printer))
+        load.head = self.head.again_on(&load.devices.first()?.path);
+        Some(NextLoad::new(load, printer))
     }
 
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
-        Box::new(BlocksPrinter::new(BlocksSettings {
-            device: self.devices[0].clone(),
-            block_bytes: self.block_bytes,
-            writes: self.writes,
-            loops: self.loops,
-        }))
+        Box::new(BlocksPrinter {
+            load: self.clone(),
+            loops: 0,
+            totals: String::new(),
+            blocks: BTreeMap::new(),
+            logged: None,
+            is_printed: false,
+        })
+    }
+}
+
+/// Prints at the end of the last pass.
+#[derive(Debug)]
+struct BlocksPrinter {
+    load: BlocksLoad,
+    /// Passes that were measured.
+    loops: u32,
+    /// A line for each pass.
+    totals: String,
+    /// By the number of the block.
+    blocks: BTreeMap<u64, MeasuredBlock>,
+    /// The content of the log file, once it is complete.
+    logged: Option<String>,
+    is_printed: bool,
+}
+
+/// A block in all passes.
+#[derive(Debug, Default)]
+struct MeasuredBlock {
+    /// Bytes that were moved in the last pass.
+    bytes: u64,
+    /// Seconds for a byte, one for each pass.
+    seconds: Vec<f64>,
+}
+
+impl MeasuredBlock {
+    /// The mean without the fastest and the slowest third.
+    fn mean_seconds(&mut self) -> f64 {
+        self.seconds.sort_by(f64::total_cmp);
+        let third = self.seconds.len() / 3;
+        let kept = &self.seconds[third..self.seconds.len() - third];
+        kept.iter().sum::<f64>() / kept.len() as f64
+    }
+}
+
+impl BlocksPrinter {
+    /// Takes the figures of a pass.
+    fn add(&mut self, surface: &SurfaceMeasurement, interrupted: bool) {
+        self.loops += 1;
+        let block_bytes = self.load.block_bytes;
+        let (mut bytes, mut busy_ns) = (0.0, 0.0);
+        for point in surface.curve.iter().filter(|point| point.bytes > 0) {
+            let number = point.offset_bytes / block_bytes;
+            let untimed = point.offset_bytes % block_bytes;
+            let block = self.blocks.entry(number).or_default();
+            // A survey does not time its first and last requests, but zcav counts all of them: they
+            // pass as moved at the rate of the rest.
+            block.bytes = if interrupted || point.errors > 0 {
+                untimed + point.bytes
+            } else {
+                block_bytes
+            };
+            block.seconds.push(1.0 / point.bytes_per_second);
+            let all = block.bytes as f64 / point.bytes as f64;
+            bytes += block.bytes as f64;
+            busy_ns += point.busy_ns as f64 * all;
+        }
+        if busy_ns > 0.0 {
+            let (mib, seconds) = (bytes / MIB as f64, busy_ns / 1e9);
+            let is_write = self.load.head.writes;
+            let done = if is_write { "Wrote" } else { "Read" };
+            let (whole, rate) = (seconds.floor(), mib / seconds);
+            let _ = writeln!(
+                self.totals,
+                "# {done} {mib:.0} megs in {whole:.0} seconds, {rate:.0} megabytes per second."
+            );
+        }
+    }
+
+    /// Of several passes, the totals come first.
+    fn lines(&mut self) -> String {
+        let mut lines = "#block offset (GiB), MiB/s, time\n".to_owned();
+        let block_bytes = self.load.block_bytes;
+        for (number, block) in &mut self.blocks {
+            let offset = (number * block_bytes) as f64 / GIB as f64;
+            let seconds = block.mean_seconds() * block.bytes as f64;
+            let rate = block.bytes as f64 / MIB as f64 / seconds;
+            let _ = writeln!(lines, "{offset:.2} {rate:.2} {seconds:.3}");
+        }
+        match self.load.loops {
+            1 => lines + &self.totals,
+            _ => format!("{}#loops: {}\n{lines}", self.totals, self.loops),
+        }
+    }
+}
+
+impl ToolPrinter for BlocksPrinter {
+    fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
+        let mut text = ToolText::default();
+        if let Some(surface) = result.surface {
+            self.add(surface, result.interrupted);
+            let seconds = result.unix_ns / 1_000_000_000;
+            let (h, m, s) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+            let (loops, path) = (self.loops, &self.load.devices[0].path);
+            text.stderr =
+                format!("# Finished loop {loops}, on device {path} at {h}:{m:02}:{s:02}\n");
+        }
+        let is_last = self.loops >= self.load.loops || result.interrupted;
+        if !is_last || self.loops == 0 || self.is_printed {
+            return text;
+        }
+        self.is_printed = true;
+        let lines = self.lines();
+        match self.load.devices[0].log {
+            Some(_) => self.logged = Some(lines),
+            None => text.stdout = lines,
+        }
+        text
+    }
+
+    fn files(&mut self, _result: &ToolResult<'_>) -> Vec<ToolFile> {
+        let file = self.logged.take().zip(self.load.devices[0].log.clone());
+        let file = file.map(|(text, path)| ToolFile { path, text });
+        file.into_iter().collect()
     }
 }

@@ -1,9 +1,8 @@
 use super::*;
 use crate::drop_in::Treatment;
-use crate::error::DropInError;
 use crate::fixture::{device, load, plan, surface, text_of, words};
 use crate::load::NextPrinter;
-use crate::printer::ToolResult;
+use crate::printer::{DropInError, ToolResult};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::surface::Coverage;
 use std::collections::BTreeSet;
@@ -37,7 +36,7 @@ fn blocks_of_the_range_become_points() {
 fn writing_is_a_survey_that_writes() {
     for (line, operation) in [("-w /dev/sda", OpKind::Write), ("/dev/sda", OpKind::Read)] {
         let load = load(&DROP_IN, line);
-        assert_eq!(load.writes(), operation == OpKind::Write);
+        assert_eq!(load.head().writes, operation == OpKind::Write);
         let survey = plan(load.as_ref(), &device(10 * GIB)).survey.unwrap();
         assert_eq!(survey.operation, operation);
     }
@@ -110,7 +109,7 @@ fn devices_follow_each_other() {
     let mut load = load(&DROP_IN, "-c 2 -l a.log /dev/sda -f /dev/sdb");
     let mut order = Vec::new();
     loop {
-        order.push(load.target().path().display().to_string());
+        order.push(load.head().target.path().display().to_string());
         let Some(next) = load.next() else { break };
         order.push(format!("{:?}", next.printer));
         load = next.load;

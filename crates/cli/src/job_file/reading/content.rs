@@ -1,7 +1,7 @@
 //! Reads the options about the data of writes: patterns, compressible and repeated data.
 
 use super::JobReader;
-use crate::job_file::error::JobFileError;
+use crate::job_file::translation::JobFileError;
 use crate::workload::WorkloadFlags;
 use diskproof_compat::fio_values::Amount;
 use diskproof_model::shape::WriteContent;

@@ -1,9 +1,11 @@
-//! Reads the options that name files.
+//! Reads the options that name files: of data, directories, and of fio's logs, which have rates and
+//! latencies at intervals. No single request is recorded.
 
 use super::JobReader;
-use crate::job_file::error::JobFileError;
-use crate::job_file::sections::{Scope, SourceLine};
+use crate::job_file::sections::{Scope, Setting, SourceLine};
+use crate::job_file::translation::JobFileError;
 use diskproof_model::rw::{Order, Rw};
+use std::path::{Component, Path};
 
 impl JobReader<'_> {
     /// Several files of one job are one here, where no order of requests among them is lost: random
@@ -68,6 +70,55 @@ impl JobReader<'_> {
     pub(super) fn directories(&self) -> Result<Vec<String>, JobFileError> {
         let given = self.value("directory")?;
         Ok(given.map_or_else(Vec::new, |(_, value)| split_names(value)))
+    }
+
+    /// Refuses logs that would be missing at the end.
+    pub(super) fn check_logs(&self) -> Result<(), JobFileError> {
+        if let Some(setting) = self.setting("write_iolog") {
+            return Err(setting.error("single requests are not recorded; remove it"));
+        }
+        let has_interval = self.text("log_avg_msec").is_some_and(|value| value != "0");
+        for name in [
+            "write_bw_log",
+            "write_iops_log",
+            "write_lat_log",
+            "write_hist_log",
+        ] {
+            if let Some(setting) = self.setting(name) {
+                if name != "write_hist_log" && !has_interval {
+                    self.note(
+                        "without log_avg_msec the logs have a line per 100 ms, not per request",
+                    );
+                }
+                self.check_place(setting)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A job file may name files below the current directory and that of the output, which the
+    /// user chose.
+    fn check_place(&self, setting: &Setting) -> Result<(), JobFileError> {
+        let Some(given) = setting.option.value.as_deref().map(Path::new) else {
+            return Ok(());
+        };
+        let environment = self.translation.environment;
+        let is_below = |directory: &Path| {
+            let directory = environment.absolute(directory);
+            environment.absolute(given).starts_with(directory)
+        };
+        let climbs = given.components().any(|part| part == Component::ParentDir);
+        let output = self.translation.overrides.output;
+        let is_below_any = is_below(Path::new(".")) || output.is_some_and(is_below);
+        if (!climbs && is_below_any) || setting.source.is_on_command_line() {
+            Ok(())
+        } else {
+            Err(setting.error(
+                "a job file may name logs only below the current directory and that of --output; \
+                 start in the directory of the logs, or write the option on the command line, \
+                 before the file",
+            ))
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 //! and their target are read elsewhere.
 
 use super::JobReader;
-use crate::job_file::error::JobFileError;
 use crate::job_file::sections::Setting;
+use crate::job_file::translation::JobFileError;
 use crate::workload::{
     BLOCK_BYTES_MAX, BlockSize, BlockSplit, Bytes, Rate, ReadShare, ValueError, WorkloadFlags,
 };

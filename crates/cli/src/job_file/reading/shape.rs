@@ -3,8 +3,7 @@
 
 use super::JobReader;
 use super::operations::of_list;
-use crate::job_file::error::JobFileError;
-use crate::job_file::notes::TranslationNotes;
+use crate::job_file::translation::JobFileError;
 use crate::workload::{LatencyPercentile, Time, WorkloadFlags};
 use diskproof_compat::fio_values as numbers;
 use diskproof_model::rw::{Order, Rw};
@@ -52,19 +51,14 @@ impl JobReader<'_> {
 
     /// `latency_target`, `latency_window` and `latency_percentile`. In fio no request may be late
     /// by default.
-    pub(super) fn latency_target(
-        &self,
-        flags: &mut WorkloadFlags,
-        notes: &mut TranslationNotes,
-    ) -> Result<(), JobFileError> {
+    pub(super) fn latency_target(&self, flags: &mut WorkloadFlags) -> Result<(), JobFileError> {
         let latency_ns = self.short_time("latency_target")?;
         if latency_ns == 0 {
             return Ok(());
         }
-        notes.add(
+        self.note(
             "a depth that narrowly misses latency_target, and the depth found, are measured up to \
              three times; fio decides from single windows",
-            &self.section.name,
         );
         let percent = self.parsed("latency_percentile", str::parse::<LatencyPercentile>)?;
         let window_ns = match self.short_time("latency_window")? {

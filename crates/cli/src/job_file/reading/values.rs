@@ -1,8 +1,8 @@
 //! Reads a setting by the kind of its value: text, numbers, times, switches, choices.
 
 use super::JobReader;
-use crate::job_file::error::JobFileError;
 use crate::job_file::sections::Setting;
+use crate::job_file::translation::JobFileError;
 use diskproof_compat::fio_values::{self as numbers, Amount};
 use std::fmt::Display;
 

@@ -1,0 +1,149 @@
+//! What the translation of a job file goes by besides its text, what it notes, and how it fails.
+
+use super::environment::{Environment, PathKind};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The flags and operands of the command line that change the translation.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CliOverrides<'a> {
+    /// The sections to run; all of them when empty.
+    pub sections: &'a [String],
+    /// Targets that replace those of the file.
+    pub targets: &'a [PathBuf],
+    /// Size of the scratch file in bytes.
+    pub size: Option<u64>,
+    /// Whether only the options are read: no file matters then, and the plan stays empty.
+    pub only_options: bool,
+    /// How close to fio the jobs run.
+    pub closeness: Closeness,
+    /// The directory of the output, where it goes to a file.
+    pub output: Option<&'a Path>,
+}
+
+/// How close to fio jobs run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Closeness {
+    /// As a measurement of the disk: what the page cache answers does not count.
+    #[default]
+    Disk,
+    /// As in fio: through the page cache unless the job has `direct=1`, and with figures for each
+    /// copy unless it has `group_reporting`.
+    Fio,
+}
+
+/// A note names up to this many jobs, and counts the others.
+const JOBS_NAMED_MAX: usize = 3;
+
+/// Several files of a job.
+pub(crate) const FILES: &str = "the files of a job (nrfiles) become one of their total size; fio \
+                                opens each and switches files after each request";
+
+/// A translation: what it goes by, and its notes.
+pub(crate) struct Translation<'a> {
+    /// The command line.
+    pub overrides: CliOverrides<'a>,
+    /// The machine and its files.
+    pub environment: &'a dyn Environment,
+    /// Differences from fio, with the jobs that they concern.
+    of_jobs: RefCell<Vec<(&'static str, Vec<String>)>>,
+    /// Options that are ignored, by the reason.
+    ignored: RefCell<BTreeMap<&'static str, Vec<&'static str>>>,
+    /// Sentences about the whole file.
+    lines: RefCell<Vec<String>>,
+}
+
+impl<'a> Translation<'a> {
+    /// Nothing is noted yet.
+    pub(crate) fn new(overrides: CliOverrides<'a>, environment: &'a dyn Environment) -> Self {
+        Self {
+            overrides,
+            environment,
+            of_jobs: RefCell::default(),
+            ignored: RefCell::default(),
+            lines: RefCell::default(),
+        }
+    }
+
+    /// Whether the jobs run as in fio.
+    pub(crate) fn is_as_fio(&self) -> bool {
+        self.overrides.closeness == Closeness::Fio
+    }
+
+    /// What a path leads to.
+    pub(crate) fn found(&self, path: &Path) -> PathKind {
+        self.environment.found(path)
+    }
+
+    /// A path from the root, as errors and notes show it.
+    pub(crate) fn shown(&self, path: &Path) -> String {
+        self.environment.absolute(path).display().to_string()
+    }
+
+    /// Adds a note about a job.
+    pub(crate) fn note(&self, note: &'static str, job: &str) {
+        let mut all = self.of_jobs.borrow_mut();
+        match all.iter_mut().find(|(other, _)| *other == note) {
+            Some((_, jobs)) if jobs.iter().any(|other| other == job) => {}
+            Some((_, jobs)) => jobs.push(job.to_owned()),
+            None => all.push((note, vec![job.to_owned()])),
+        }
+    }
+
+    /// Adds a sentence about the whole file.
+    pub(crate) fn note_line(&self, line: String) {
+        self.lines.borrow_mut().push(line);
+    }
+
+    /// Adds an option that is ignored, and why it changes nothing.
+    pub(crate) fn ignore_option(&self, option: &'static str, why: &'static str) {
+        let mut ignored = self.ignored.borrow_mut();
+        let options = ignored.entry(why).or_default();
+        if !options.contains(&option) {
+            options.push(option);
+        }
+    }
+
+    /// All notes as lines. One that concerns all jobs names none of them; `count` is their number.
+    pub(crate) fn into_notes(self, count: usize) -> Vec<String> {
+        let mut lines = self.lines.into_inner();
+        for (note, jobs) in self.of_jobs.into_inner() {
+            lines.push(match jobs.len() {
+                all if all == count => note.to_owned(),
+                few if few <= JOBS_NAMED_MAX => format!("{}: {note}", jobs.join(", ")),
+                many => {
+                    let named = jobs[..JOBS_NAMED_MAX].join(", ");
+                    format!("{named} and {} more: {note}", many - JOBS_NAMED_MAX)
+                }
+            });
+        }
+        let reasons = self.ignored.into_inner().into_iter();
+        let reasons = reasons.map(|(why, options)| format!("{} ({why})", options.join(", ")));
+        let reasons = reasons.collect::<Vec<_>>().join("; ");
+        if !reasons.is_empty() {
+            let what = "ignored, because they do not change the load";
+            lines.push(format!("{what}: {reasons}"));
+        }
+        lines
+    }
+}
+
+/// Why a job file cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}{}: {text}", at_line(*.line))]
+pub struct JobFileError {
+    /// The file, which may be an included one.
+    pub file: String,
+    /// Line, from 1; 0 for an option of the command line.
+    pub line: usize,
+    /// What is wrong, and what to do.
+    pub text: String,
+}
+
+fn at_line(line: usize) -> String {
+    match line {
+        0 => String::new(),
+        line => format!(": line {line}"),
+    }
+}
