@@ -2,10 +2,9 @@
 //! asks.
 
 use crate::log_store::{LISTED_MAX, read_log};
-use crate::protocol::{WireError, WireMessage};
+use crate::protocol::{Token, WireError, WireMessage};
 use crate::run::{RunDescription, RunLog, RunProgress, parse_run};
 use crate::server::DeadlineStream;
-use crate::token::Token;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
