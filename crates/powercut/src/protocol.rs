@@ -108,8 +108,7 @@ impl WireMessage {
                 body
             }
             Self::Fetch(run) => format!("{run:032x}").into_bytes(),
-            Self::LogEnd(LogEnd::Silence) => vec![0],
-            Self::LogEnd(LogEnd::Stopped) => vec![1],
+            Self::LogEnd(end) => vec![u8::from(*end == LogEnd::Stopped)],
             Self::Welcome | Self::Stop | Self::Logged | Self::List | Self::ListEnd => Vec::new(),
         }
     }

@@ -135,11 +135,6 @@ impl DeadlineStream {
         WireMessage::receive(self)
     }
 
-    /// More time, for the next part of a long answer.
-    pub(crate) fn extend_deadline(&mut self, patience: Duration) {
-        self.deadline = Some(Instant::now() + patience);
-    }
-
     fn left(&self) -> io::Result<Duration> {
         let left = self.deadline.map_or(FRAME_TIMEOUT, |end| {
             end.saturating_duration_since(Instant::now())
