@@ -75,10 +75,7 @@ fn judge_own(overwriting: Overwriting, fd: BorrowedFd<'_>, reasons: &mut Refusal
 }
 
 fn add_uninspected(error: &OpenError, reasons: &mut RefusalReasons) {
-    reasons.add(
-        format!("its content cannot be inspected: {error}"),
-        "solve this first; diskproof writes only to targets that it can inspect",
-    );
+    reasons.add_uninspected(format!("its content cannot be inspected: {error}"));
 }
 
 /// What chattr(1) protects is protected from root too; the refusal names the flag.

@@ -5,6 +5,7 @@ use crate::held::Held;
 use crate::mounts::{KERNEL_FILESYSTEMS, MEMORY_FILESYSTEMS};
 use crate::naming::errno_name;
 use diskproof_model::target::{Filesystem, Refusal, TargetIdentity, TargetKind};
+use diskproof_model::units::format_bytes;
 use rustix::fs::{Access as Permission, access};
 use rustix::io::Errno;
 
@@ -24,6 +25,12 @@ impl RefusalReasons {
         if !self.all.contains(&reason_and_step) {
             self.all.push(reason_and_step);
         }
+    }
+
+    /// What cannot be inspected is not written to.
+    pub(super) fn add_uninspected(&mut self, reason: String) {
+        let step = "solve this first; diskproof writes only to targets that it can inspect";
+        self.add(reason, step);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -132,6 +139,24 @@ fn add_denied(
         format!("this user may not {doing} it ({})", errno_name(errno)),
         remedy,
     );
+}
+
+/// Whether a device has a medium, and one that is large enough.
+pub(super) fn judge_device_size(size_bytes: u64, reasons: &mut RefusalReasons) {
+    match size_bytes {
+        0 => reasons.add(
+            "the device has a size of 0: it has no medium or is not set up",
+            "Insert the medium, or name another device.",
+        ),
+        bytes if bytes < READ_BYTES_MIN => reasons.add(
+            format!(
+                "the device is too small: {}, but at least 1 MiB is needed",
+                format_bytes(bytes)
+            ),
+            "Name a larger device.",
+        ),
+        _ => {}
+    }
 }
 
 /// Where there is no disk.
