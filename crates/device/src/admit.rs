@@ -216,7 +216,7 @@ fn judge_read(identity: &TargetIdentity, request_bytes: u64, reasons: &mut Refus
         ),
         TargetKind::BlockDevice => judge_device_size(size, reasons),
     }
-    judge_access(identity, Permission::READ_OK, "read", reasons);
+    judge_access(identity, &identity.path, Permission::READ_OK, reasons);
 }
 
 fn judge_scratch(

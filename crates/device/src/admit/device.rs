@@ -38,12 +38,8 @@ pub(super) fn judge(
     let before = reasons.count();
     let gaps = in_use::judge(root, Subject::Device(&family), reasons);
     let is_used = reasons.count() > before;
-    judge_access(
-        identity,
-        Permission::READ_OK | Permission::WRITE_OK,
-        "read and write",
-        reasons,
-    );
+    let wanted = Permission::READ_OK | Permission::WRITE_OK;
+    judge_access(identity, &identity.path, wanted, reasons);
     // A claim may be over in a second, unless its holder is known.
     let tries = if is_used { 1 } else { CLAIM_TRIES };
     match Inspector::of_device(identity, tries) {

@@ -1,13 +1,11 @@
 //! Collects the reasons of a refusal until all are known, and finds those that any intent has: no
 //! disk below the target, no permission. Opens nothing.
 
-use crate::held::Held;
 use crate::mounts::{KERNEL_FILESYSTEMS, MEMORY_FILESYSTEMS};
 use crate::naming::errno_name;
 use diskproof_model::target::{Filesystem, Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
 use rustix::fs::{Access as Permission, access};
-use rustix::io::Errno;
 
 /// What stands before the next step behind a reason.
 const STEP: &str = " → ";
@@ -98,34 +96,21 @@ pub(super) fn bytes_kept_free(filesystem: &Filesystem) -> u64 {
     filesystem.kept_free_bytes.unwrap_or(default)
 }
 
+/// Whether this user may do that with the target: by its path, or by what is held, whatever has its
+/// name by now.
 pub(super) fn judge_access(
     identity: &TargetIdentity,
+    path: &str,
     wanted: Permission,
-    doing: &str,
     reasons: &mut RefusalReasons,
 ) {
-    add_denied(identity, access(&identity.path, wanted), doing, reasons);
-}
-
-/// The same for what is held, whatever has its name by now.
-pub(super) fn judge_held_access(
-    identity: &TargetIdentity,
-    held: &Held,
-    wanted: Permission,
-    doing: &str,
-    reasons: &mut RefusalReasons,
-) {
-    add_denied(identity, access(held.proc_path(), wanted), doing, reasons);
-}
-
-fn add_denied(
-    identity: &TargetIdentity,
-    answer: Result<(), Errno>,
-    doing: &str,
-    reasons: &mut RefusalReasons,
-) {
-    let Err(errno) = answer else {
+    let Err(errno) = access(path, wanted) else {
         return;
+    };
+    let doing = if wanted.contains(Permission::WRITE_OK) {
+        "read and write"
+    } else {
+        "read"
     };
     let remedy = match identity.kind {
         TargetKind::BlockDevice => "Run as root or as a member of the device's group (often \
