@@ -28,7 +28,7 @@ pub(crate) use permit::{Grant, Permit};
 pub use refusal::READ_BYTES_MIN;
 use refusal::RefusalReasons;
 pub(crate) use refusal::overwriting_asked;
-use refusal::{bytes_kept_free, judge_access, judge_filesystem_kind};
+use refusal::{bytes_kept_free, judge_access, judge_device_size, judge_filesystem_kind};
 use rustix::fs::{Access as Permission, StatVfsMountFlags, access, statvfs};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
@@ -131,10 +131,7 @@ pub(crate) fn judge_open_directory(
     size_bytes: u64,
 ) -> Result<(), Refusal> {
     let mut reasons = RefusalReasons::default();
-    match Ancestry::of_directory(directory, Path::new(&identity.path)) {
-        Ok(ancestry) => judge_servers(identity, directory, &ancestry, &mut reasons),
-        Err(errno) => add_unknown_place(errno, &mut reasons),
-    }
+    judge_place(identity, directory, &mut reasons);
     if reasons.is_empty() {
         return Ok(());
     }
@@ -142,13 +139,23 @@ pub(crate) fn judge_open_directory(
 }
 
 /// A scratch file has no name: directories that no mount shows do not matter.
-fn judge_servers(
-    identity: &TargetIdentity,
-    directory: BorrowedFd<'_>,
-    above: &Ancestry,
-    reasons: &mut RefusalReasons,
-) {
-    servers::judge_directory(above, reasons);
+fn judge_place(identity: &TargetIdentity, directory: BorrowedFd<'_>, reasons: &mut RefusalReasons) {
+    match Ancestry::of_directory(directory, Path::new(&identity.path)) {
+        Ok(above) => servers::judge_directory(&above, reasons),
+        Err(errno) => {
+            return reasons.add(
+                format!(
+                    "its parent directories cannot be read ({}), so they may belong to a database \
+                     server",
+                    errno_name(errno)
+                ),
+                match errno {
+                    Errno::MFILE | Errno::NFILE => "raise the limit on open files (ulimit -n)",
+                    _ => "run as a user with access to them",
+                },
+            );
+        }
+    }
     let Ok(stat) = rustix::fs::fstat(directory) else {
         return;
     };
@@ -156,19 +163,6 @@ fn judge_servers(
     if let Outside::Seen(above) = Outside::of(&SysRoot::default(), identity, id) {
         servers::judge_directory(&above, reasons);
     }
-}
-
-fn add_unknown_place(errno: Errno, reasons: &mut RefusalReasons) {
-    reasons.add(
-        format!(
-            "its parent directories cannot be read ({}), so they may belong to a database server",
-            errno_name(errno)
-        ),
-        match errno {
-            Errno::MFILE | Errno::NFILE => "raise the limit on open files (ulimit -n)",
-            _ => "run as a user with access to them",
-        },
-    );
 }
 
 fn scratch_asked(identity: &TargetIdentity, size_bytes: u64) -> String {
@@ -220,20 +214,9 @@ fn judge_read(identity: &TargetIdentity, request_bytes: u64, reasons: &mut Refus
             "sysfs does not show the device, so its size is unknown",
             "Mount /sys, or run outside the container.",
         ),
-        TargetKind::BlockDevice if size == 0 => reasons.add(
-            "the device has a size of 0: it has no medium or is not set up",
-            "Insert the medium, or name another device.",
-        ),
-        TargetKind::BlockDevice if size < READ_BYTES_MIN => reasons.add(
-            format!(
-                "the device is too small: {}, but at least 1 MiB is needed",
-                format_bytes(size)
-            ),
-            "Name a larger device.",
-        ),
-        TargetKind::BlockDevice => {}
+        TargetKind::BlockDevice => judge_device_size(size, reasons),
     }
-    judge_access(identity, Permission::READ_OK, "read", reasons);
+    judge_access(identity, &identity.path, Permission::READ_OK, reasons);
 }
 
 fn judge_scratch(
@@ -265,12 +248,8 @@ fn judge_scratch(
         reasons.add(reason, "Name a writable directory, or run as its owner.");
     }
     // A directory that cannot be held is refused above, or by the opening.
-    let path = Path::new(&identity.path);
-    if let Ok(held) = Held::at(path) {
-        match Ancestry::of_directory(held.fd(), path) {
-            Ok(ancestry) => judge_servers(identity, held.fd(), &ancestry, reasons),
-            Err(errno) => add_unknown_place(errno, reasons),
-        }
+    if let Ok(held) = Held::at(Path::new(&identity.path)) {
+        judge_place(identity, held.fd(), reasons);
     }
 }
 

@@ -25,12 +25,7 @@ const LIMITS: [LimitKey; 4] = [
 pub(crate) fn io_limits(root: &SysRoot) -> Vec<IoLimit> {
     let groups = read_text(&root.proc.join("self/cgroup")).unwrap_or_default();
     let mut limits = Vec::new();
-    for line in groups.lines() {
-        let mut parts = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(group)) = (parts.next(), parts.next(), parts.next())
-        else {
-            continue;
-        };
+    for (controllers, group) in own_groups(&groups) {
         if controllers.is_empty() {
             for mount in ["fs/cgroup", "fs/cgroup/unified"] {
                 limits.extend(with_ancestors(&root.sys.join(mount), group));
@@ -41,6 +36,12 @@ pub(crate) fn io_limits(root: &SysRoot) -> Vec<IoLimit> {
         }
     }
     limits
+}
+
+/// Controllers and path of each group that /proc/self/cgroup names.
+fn own_groups(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines()
+        .filter_map(|line| line.split_once(':')?.1.split_once(':'))
 }
 
 /// The limits of a group and its ancestors.
@@ -110,42 +111,29 @@ pub fn memory_free_bytes() -> Option<u64> {
     free_in(&SysRoot::default())
 }
 
-/// Where a version of control groups keeps its figures.
-struct MemoryFigures {
-    /// Below the mount points of all.
-    mount: &'static str,
-    limit: &'static str,
-    used: &'static str,
-    /// Prefix of the lines of memory.stat that count the groups below as well.
-    prefix: &'static str,
-}
+/// Where a version of control groups keeps its figures: below the mount points of all, the limit,
+/// what is used, and the prefix of the lines of memory.stat that count the groups below as well
+/// (Linux, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst).
+type MemoryFigures = [&'static str; 4];
 
-/// Linux, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst.
-const UNIFIED: MemoryFigures = MemoryFigures {
-    mount: "fs/cgroup",
-    limit: "memory.max",
-    used: "memory.current",
-    prefix: "",
-};
-const LEGACY: MemoryFigures = MemoryFigures {
-    mount: "fs/cgroup/memory",
-    limit: "memory.limit_in_bytes",
-    used: "memory.usage_in_bytes",
-    prefix: "total_",
-};
+const UNIFIED: MemoryFigures = ["fs/cgroup", "memory.max", "memory.current", ""];
+const LEGACY: MemoryFigures = [
+    "fs/cgroup/memory",
+    "memory.limit_in_bytes",
+    "memory.usage_in_bytes",
+    "total_",
+];
 
 fn free_in(root: &SysRoot) -> Option<u64> {
     let meminfo = read_text(&root.proc.join("meminfo")).unwrap_or_default();
     let groups = read_text(&root.proc.join("self/cgroup")).unwrap_or_default();
-    let of_groups = groups.lines().filter_map(|line| {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (parts.next()?, parts.next()?);
+    let of_groups = own_groups(&groups).filter_map(|(controllers, path)| {
         let figures = match controllers {
             "" => UNIFIED,
             listed if listed.split(',').any(|controller| controller == "memory") => LEGACY,
             _ => return None,
         };
-        free_in_group(&root.sys.join(figures.mount), path, &figures)
+        free_in_group(&root.sys.join(figures[0]), path, figures)
     });
     // Since Linux 3.14.
     let available = meminfo_bytes(&meminfo, "MemAvailable:");
@@ -161,22 +149,22 @@ pub(crate) fn meminfo_bytes(text: &str, name: &str) -> Option<u64> {
 
 /// The least that a group or one above it has left. In a container the path may be the host's, and
 /// only the groups from its own root on can be seen.
-fn free_in_group(mount: &Path, path: &str, figures: &MemoryFigures) -> Option<u64> {
+fn free_in_group(mount: &Path, path: &str, figures: MemoryFigures) -> Option<u64> {
     let own = mount.join(path.trim_start_matches('/'));
     let above = own.ancestors().take_while(|at| at.starts_with(mount));
     above.filter_map(|at| left_in(at, figures)).min()
 }
 
-fn left_in(group: &Path, figures: &MemoryFigures) -> Option<u64> {
+fn left_in(group: &Path, [_, limit, used, prefix]: MemoryFigures) -> Option<u64> {
     // "max" is no limit.
     let (limit, used): (u64, u64) = (
-        read_number(&group.join(figures.limit))?,
-        read_number(&group.join(figures.used))?,
+        read_number(&group.join(limit))?,
+        read_number(&group.join(used))?,
     );
     let stat = read_text(&group.join("memory.stat")).unwrap_or_default();
     let of = |name: &str| {
         let is_it = |line: &&str| {
-            line.strip_prefix(figures.prefix)
+            line.strip_prefix(prefix)
                 .and_then(|line| line.strip_prefix(name))
                 .is_some_and(|l| l.starts_with(' '))
         };

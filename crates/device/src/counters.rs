@@ -9,7 +9,7 @@ use diskproof_model::measurement::{ByteCount, DeviceUse, DiskTimes};
 use diskproof_model::target::{Layer, TargetIdentity, TargetKind};
 use diskproof_model::units::SECTOR_BYTES;
 use diskproof_model::window::DiskCounts;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Counters of the disks below a target and of all other processes, at one moment.
 #[derive(Debug)]
@@ -123,10 +123,7 @@ impl Snapshot {
             (None, Ok(sum)) => (sum, None),
         };
         let is_known = unresolved.is_none();
-        let times = (is_timed && is_known).then_some(DiskTimes {
-            elapsed_ms: elapsed.as_millis() as u64,
-            ..sum.times()
-        });
+        let times = (is_timed && is_known).then(|| sum.times(elapsed));
         let queue_depth =
             times.map(|times| times.queued_ms as f64 / (elapsed.as_secs_f64() * 1e3).max(1.0));
         let device = DeviceUse {
@@ -272,8 +269,7 @@ impl DiskCounters {
         self.number(place).saturating_mul(SECTOR_BYTES)
     }
 
-    /// Merges and times; `elapsed_ms` is no counter, and 0.
-    fn times(&self) -> DiskTimes {
+    fn times(&self, elapsed: Duration) -> DiskTimes {
         DiskTimes {
             read_merges: self.number(READ_MERGES),
             read_ms: self.number(READ_MS),
@@ -281,7 +277,7 @@ impl DiskCounters {
             write_ms: self.number(WRITE_MS),
             busy_ms: self.number(BUSY_MS),
             queued_ms: self.number(QUEUED_MS),
-            elapsed_ms: 0,
+            elapsed_ms: elapsed.as_millis() as u64,
         }
     }
 

@@ -61,14 +61,14 @@ impl ExitListener {
         let mut reply = [0; 8192];
         let length = rustix::io::read(&socket, &mut reply).ok()?;
         let family = messages(reply.get(..length)?)
-            .filter(|message| message.kind == GENL_ID_CTRL)
-            .find_map(|message| find(message.attributes, CTRL_ATTR_FAMILY_ID).and_then(u16_at))?;
+            .filter(|(kind, _)| *kind == GENL_ID_CTRL)
+            .find_map(|(_, attributes)| find(attributes, CTRL_ATTR_FAMILY_ID).and_then(u16_at))?;
         let cpus = read_text(&SysRoot::default().sys.join("devices/system/cpu/possible"))?;
         let mask = attribute(ATTR_REGISTER_CPUMASK, format!("{cpus}\0").as_bytes());
         send(&socket, family, TASKSTATS_CMD_GET, &mask)?;
         // The kernel answers a request with an error message where it refuses.
         let refused = match rustix::io::read(&socket, &mut reply) {
-            Ok(length) => messages(&reply[..length]).any(|message| message.kind == 2),
+            Ok(length) => messages(&reply[..length]).any(|(kind, _)| kind == 2),
             Err(_) => false,
         };
         (!refused).then_some(Self { socket, family })
@@ -135,23 +135,14 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A message of generic netlink.
-struct Message<'a> {
-    kind: u16,
-    attributes: &'a [u8],
-}
-
-fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
+/// The kind of each message of generic netlink, and its attributes.
+fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = u32_at(bytes)? as usize;
         let message = bytes.get(..length).filter(|m| m.len() >= HEADER_BYTES)?;
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some(Message {
-            kind: u16_at(&message[4..])?,
-            attributes: message
-                .get(HEADER_BYTES + GENERIC_BYTES..)
-                .unwrap_or_default(),
-        })
+        let attributes = message.get(HEADER_BYTES + GENERIC_BYTES..);
+        Some((u16_at(&message[4..])?, attributes.unwrap_or_default()))
     })
 }
 
@@ -172,8 +163,8 @@ fn find(bytes: &[u8], kind: u16) -> Option<&[u8]> {
 /// The threads whose ends some messages report.
 fn threads(bytes: &[u8], family: u16) -> Vec<EndedThread> {
     let stats = messages(bytes)
-        .filter(|message| message.kind == family)
-        .flat_map(|message| attributes(message.attributes))
+        .filter(|(kind, _)| *kind == family)
+        .flat_map(|(_, content)| attributes(content))
         .filter(|(kind, _)| *kind == TYPE_AGGR_PID)
         .filter_map(|(_, value)| find(value, TYPE_STATS));
     stats.filter_map(ended_thread).collect()

@@ -16,28 +16,11 @@ use std::time::Duration;
 /// A claim can be a moment's: the kernel reading the partition table again because udev asked
 /// (BLKRRPART), a descriptor that a process which is just being started still shares until its
 /// exec. What lasts longer is a use.
-const CLAIM_TRIES: u32 = 20;
+pub(crate) const CLAIM_TRIES: u32 = 20;
 const CLAIM_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long a claim of another program is waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RetryPolicy {
-    /// A second: it may be over by then.
-    OneSecond,
-    /// Not at all: the holder is known.
-    Never,
-}
-
 /// Opens a block device exclusively; EBUSY where another program claims it and keeps the claim.
-pub(crate) fn open_claiming(
-    held: &Held,
-    flags: OFlags,
-    retry: RetryPolicy,
-) -> Result<OwnedFd, Errno> {
-    let tries = match retry {
-        RetryPolicy::OneSecond => CLAIM_TRIES,
-        RetryPolicy::Never => 1,
-    };
+pub(crate) fn open_claiming(held: &Held, flags: OFlags, tries: u32) -> Result<OwnedFd, Errno> {
     for _ in 1..tries {
         match held.reopen(flags | OFlags::EXCL) {
             Err(Errno::BUSY) => std::thread::sleep(CLAIM_PAUSE),
@@ -47,37 +30,26 @@ pub(crate) fn open_claiming(
     held.reopen(flags | OFlags::EXCL)
 }
 
-/// Whether the exclusive claim on a block device could be had.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Claim {
-    /// No other program has it.
-    Free,
-    /// A mount, swap, RAID … has it (EBUSY).
-    Another,
-}
-
 /// Reads through a descriptor.
 #[derive(Debug)]
 pub(crate) struct Inspector<F> {
     fd: F,
-    claim: Claim,
+    /// Whether a mount, swap, RAID … has the exclusive claim on the device (EBUSY).
+    is_claimed: bool,
 }
 
 const READING: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK);
 
 impl Inspector<OwnedFd> {
     /// Opens a block device for reading, exclusively where no other program claims it.
-    pub(crate) fn of_device(
-        identity: &TargetIdentity,
-        retry: RetryPolicy,
-    ) -> Result<Self, OpenError> {
+    pub(crate) fn of_device(identity: &TargetIdentity, tries: u32) -> Result<Self, OpenError> {
         let held = Held::identified(identity)?;
-        let (opened, claim) = match open_claiming(&held, READING, retry) {
-            Err(Errno::BUSY) => (held.reopen(READING), Claim::Another),
-            result => (result, Claim::Free),
+        let (opened, is_claimed) = match open_claiming(&held, READING, tries) {
+            Err(Errno::BUSY) => (held.reopen(READING), true),
+            result => (result, false),
         };
         let fd = opened.map_err(|errno| open_failed(&identity.path, errno))?;
-        Ok(Self::past_the_cache(fd, claim))
+        Ok(Self::past_the_cache(fd, is_claimed))
     }
 
     /// Opens another block device that shares blocks with the target, such as the disk around a
@@ -93,47 +65,45 @@ impl Inspector<OwnedFd> {
         {
             return Err(changed(path, "something else replaced it"));
         }
-        Ok(Self::past_the_cache(fd, Claim::Free))
+        Ok(Self::past_the_cache(fd, false))
     }
 
-    fn past_the_cache(fd: OwnedFd, claim: Claim) -> Self {
+    fn past_the_cache(fd: OwnedFd, is_claimed: bool) -> Self {
         // Refused where the driver has no direct I/O: then the node's own cache is all there is.
         let _ = fcntl_getfl(&fd).and_then(|flags| fcntl_setfl(&fd, flags | OFlags::DIRECT));
-        Self { fd, claim }
+        Self { fd, is_claimed }
     }
 }
 
 impl<F: AsFd> Inspector<F> {
     /// Reads through a descriptor that is open already.
     pub(crate) fn through(fd: F) -> Self {
-        let claim = Claim::Free;
-        Self { fd, claim }
+        let is_claimed = false;
+        Self { fd, is_claimed }
     }
 
-    pub(crate) fn claim(&self) -> Claim {
-        self.claim
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.is_claimed
     }
 
     /// Looks for signatures at the ends and in the partitions.
     pub(crate) fn scan(&self, size_bytes: u64, known: &[Slice]) -> ScanResult {
-        let read_at = |offset, length| self.read_at(offset, length);
-        scan(&Image::new(&read_at, size_bytes), known)
+        self.look_at(size_bytes, |image| scan(image, known))
     }
 
     /// The same, and for data at the ends that no signature explains.
     pub(crate) fn scan_device(&self, size_bytes: u64, known: &[Slice]) -> ScanResult {
-        let read_at = |offset, length| self.read_at(offset, length);
-        scan_device(&Image::new(&read_at, size_bytes), known)
+        self.look_at(size_bytes, |image| scan_device(image, known))
     }
 
     /// Looks for what all of a divided disk is.
     pub(crate) fn scan_around(&self, size_bytes: u64) -> ScanResult {
-        let read_at = |offset, length| self.read_at(offset, length);
-        scan_around(&Image::new(&read_at, size_bytes))
+        self.look_at(size_bytes, scan_around)
     }
 
-    fn read_at(&self, offset: u64, length: usize) -> Result<Vec<u8>, Errno> {
-        read_block(self.fd.as_fd(), offset, length)
+    fn look_at(&self, size_bytes: u64, scan: impl FnOnce(&Image<'_>) -> ScanResult) -> ScanResult {
+        let read_at = |offset, length| read_block(self.fd.as_fd(), offset, length);
+        scan(&Image::new(&read_at, size_bytes))
     }
 }
 

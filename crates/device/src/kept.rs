@@ -47,12 +47,7 @@ impl KeptDirectory {
         name: &str,
         before: impl FnOnce(BorrowedFd<'_>) -> Result<T, OpenError>,
     ) -> Result<(Self, T), OpenError> {
-        let (identity, grant) = admission.into_parts();
-        let Grant::Scratch(permit) = grant else {
-            return Err(OpenError::NotScratch {
-                path: identity.path,
-            });
-        };
+        let (identity, permit) = admitted_for_scratch(admission)?;
         let failed = |doing| {
             let path = identity.path.clone();
             move |errno: Errno| OpenError::from_errno(&path, doing, errno)
@@ -278,12 +273,7 @@ impl OpenTarget {
     /// like one; it keeps its name. A file of our own that nothing has changed grows; every other
     /// one is refused: nothing is taken over.
     pub fn create_named(admission: Admission, name: &str) -> Result<Self, OpenError> {
-        let (identity, grant) = admission.into_parts();
-        let Grant::Scratch(permit) = grant else {
-            return Err(OpenError::NotScratch {
-                path: identity.path,
-            });
-        };
+        let (identity, permit) = admitted_for_scratch(admission)?;
         let held = open_directory(&identity, permit.size_bytes())?;
         let permit = Arc::new(permit);
         match create_own(held.as_fd(), name, Mode::from_raw_mode(0o666)) {
@@ -300,6 +290,13 @@ impl OpenTarget {
                 errno,
             )),
         }
+    }
+}
+
+fn admitted_for_scratch(admission: Admission) -> Result<(TargetIdentity, Permit), OpenError> {
+    match admission.into_parts() {
+        (identity, Grant::Scratch(permit)) => Ok((identity, permit)),
+        (TargetIdentity { path, .. }, _) => Err(OpenError::NotScratch { path }),
     }
 }
 
@@ -322,7 +319,7 @@ fn open_own_again(
     let Grant::Overwrite(permit, consent) = grant else {
         return Err(OpenError::NotScratch { path: shown });
     };
-    let file = released::open(&found, &consent, &permit)?.fd;
+    let (file, _) = released::open(&found, &consent, &permit)?;
     let opened = fstat(&file).map_err(failed)?;
     if is_same(&opened, &there) {
         Ok((file, permit.size_bytes()))

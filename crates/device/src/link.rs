@@ -21,24 +21,31 @@ pub(crate) fn link_of(root: &SysRoot, disk: &Path) -> Option<Link> {
 /// says nothing of the disk.
 fn sata(root: &SysRoot, disk: &Path) -> Option<Link> {
     let port = components(disk).find_map(|name| numbered(name, "ata"))?;
-    let link = root.sys.join(format!("class/ata_link/link{port}"));
+    let at = root.sys.join(format!("class/ata_link/link{port}"));
     // A port without a disk, or one behind a controller that does not tell, says "<unknown>".
-    let speed = read_text(&link.join("sata_spd")).filter(|speed| gigabits(speed).is_some());
+    let speed = read_text(&at.join("sata_spd"));
     let identify = read_text(&root.sys.join(format!("class/ata_device/dev{port}.0/id")));
     let speed_max = identify.as_deref().and_then(sata_generation);
-    let speed_max = speed_max.map(str::to_owned);
     // All SATA generations code 8 bits in 10.
-    let carries = |speed: &Option<String>| {
-        let gigabits = gigabits(speed.as_deref()?)?;
-        Some((gigabits * 1e9 * 0.8 / 8.0).round() as u64)
+    let with_bytes = |speed: &str| {
+        let bytes = gigabits(speed)? * 1e9 * 0.8 / 8.0;
+        Some((speed.to_owned(), bytes.round() as u64))
     };
-    Some(Link {
-        bus: "SATA".into(),
-        bytes_per_second_max: carries(&speed),
-        device_bytes_per_second_max: carries(&speed_max),
+    let current = speed.as_deref().and_then(with_bytes);
+    Some(link("SATA", current, speed_max.and_then(with_bytes)))
+}
+
+/// A link that runs at one speed and could run at another: its words, and its bytes per second.
+fn link(bus: &str, current: Option<(String, u64)>, fastest: Option<(String, u64)>) -> Link {
+    let (speed, bytes_per_second_max) = current.unzip();
+    let (speed_max, device_bytes_per_second_max) = fastest.unzip();
+    Link {
+        bus: bus.to_owned(),
         speed,
         speed_max,
-    })
+        bytes_per_second_max,
+        device_bytes_per_second_max,
+    }
 }
 
 /// The fastest generation in the words of `sata_spd`, from the 256 hexadecimal words of IDENTIFY
@@ -70,14 +77,12 @@ fn usb(disk: &Path) -> Option<Link> {
         read_number(&device.join("speed")).filter(|speed: &f64| *speed > 0.0 && *speed < 1e6);
     let bos = std::fs::read(device.join("bos_descriptors")).ok();
     let megabits_max = bos.as_deref().and_then(usb_megabits_max);
-    let text = |megabits: Option<f64>| megabits.map(|m| format!("{m} Mb/s"));
-    Some(Link {
-        bus: "USB".into(),
-        speed: text(megabits),
-        speed_max: text(megabits_max),
-        bytes_per_second_max: megabits.map(usb_bytes_per_second),
-        device_bytes_per_second_max: megabits_max.map(usb_bytes_per_second),
-    })
+    let with_bytes = |megabits: f64| (format!("{megabits} Mb/s"), usb_bytes_per_second(megabits));
+    Some(link(
+        "USB",
+        megabits.map(with_bytes),
+        megabits_max.map(with_bytes),
+    ))
 }
 
 /// USB 2 has no block code; 5 Gbit/s codes 8 bits in 10, 10 Gbit/s and more 128 in 132 (USB 3.2,
@@ -126,10 +131,7 @@ fn lane_megabits(attribute: &[u8]) -> f64 {
 
 fn virtio(disk: &Path) -> Option<Link> {
     components(disk).find_map(|name| numbered(name, "virtio"))?;
-    Some(Link {
-        bus: "virtio".into(),
-        ..Link::default()
-    })
+    Some(link("virtio", None, None))
 }
 
 /// NVMe: its PCI function is the nearest directory above that tells a link speed.
@@ -143,14 +145,7 @@ fn pcie(disk: &Path) -> Option<Link> {
         let width: u32 = read_number(&function.join(format!("{kind}_link_width")))?;
         pcie_speed(&speed, width)
     };
-    let (current, fastest) = (read("current"), read("max"));
-    Some(Link {
-        bus: "PCIe".into(),
-        bytes_per_second_max: current.as_ref().map(|(_, bytes)| *bytes),
-        device_bytes_per_second_max: fastest.as_ref().map(|(_, bytes)| *bytes),
-        speed: current.map(|(text, _)| text),
-        speed_max: fastest.map(|(text, _)| text),
-    })
+    Some(link("PCIe", read("current"), read("max")))
 }
 
 /// `16.0 GT/s PCIe` and 4 lanes → `16.0 GT/s PCIe x4` and its bytes per second.

@@ -9,7 +9,7 @@ use crate::failure::{OpenError, open_failed};
 use crate::held::{Held, changed, reopen};
 use crate::naming::errno_name;
 use crate::own_mark;
-use crate::released::{self, Released};
+use crate::released;
 use crate::scratch;
 use crate::wipe;
 use diskproof_model::measurement::CacheUse;
@@ -126,7 +126,7 @@ impl OpenTarget {
         let (fd, content) = match grant {
             Grant::Read => (Arc::new(open_existing(&identity)?), TargetContent::Existing),
             Grant::Overwrite(permit, consent) => {
-                let Released { fd, lock } = released::open(&identity, &consent, &permit)?;
+                let (fd, lock) = released::open(&identity, &consent, &permit)?;
                 let content = TargetContent::Released {
                     _permit: Arc::new(permit),
                     _lock: lock,

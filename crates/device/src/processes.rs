@@ -37,16 +37,6 @@ struct Process {
     bytes: ByteCount,
 }
 
-/// A process that ended between two moments, and what it moved between them.
-#[derive(Debug)]
-struct GoneProcess {
-    pid: u32,
-    name: String,
-    /// The process that its counts were added to.
-    heir: u32,
-    moved: ByteCount,
-}
-
 /// What a process is, from /proc/PID/stat.
 #[derive(Debug, PartialEq, Eq)]
 struct ProcessStat {
@@ -107,8 +97,8 @@ impl ProcessCounters {
         let hidden = self.hidden;
         let mut inherited = self.inherited(before);
         let gone = self.gone(before, ended);
-        for process in &gone {
-            *inherited.entry(process.heir).or_default() += process.moved;
+        for process in gone.values() {
+            *inherited.entry(process.parent).or_default() += process.bytes;
         }
         let others = self.seen.into_iter().map(|((pid, start), now)| {
             let then = before.seen.get(&(pid, start)).map(|process| process.bytes);
@@ -116,9 +106,9 @@ impl ProcessCounters {
             let moved = less(less(now.bytes, then.unwrap_or_default()), inherited);
             other_process(pid, now.name, moved)
         });
-        let gone = gone.into_iter().map(|process| OtherProcess {
+        let gone = gone.into_iter().map(|(pid, process)| OtherProcess {
             ended: true,
-            ..other_process(process.pid, process.name, process.moved)
+            ..other_process(pid, process.name, process.bytes)
         });
         let mut others: Vec<OtherProcess> = others.chain(gone).collect();
         others.retain(|other| moved(other) >= BYTES_MIN);
@@ -131,36 +121,35 @@ impl ProcessCounters {
         (others, hidden)
     }
 
-    /// The processes that ended since `before`, by the reports on their threads.
-    fn gone(&self, before: &Self, ended: &[EndedThread]) -> Vec<GoneProcess> {
-        let mut gone: BTreeMap<u32, GoneProcess> = BTreeMap::new();
+    /// By pid: the processes that ended since `before`, by the reports on their threads, with what
+    /// they moved since. Their parent is the process that their counts were added to.
+    fn gone(&self, before: &Self, ended: &[EndedThread]) -> BTreeMap<u32, Process> {
+        let mut gone: BTreeMap<u32, Process> = BTreeMap::new();
         let lives = |pid: u32| self.seen.keys().any(|(seen, _)| *seen == pid);
         for thread in ended
             .iter()
             .filter(|thread| thread.parent != KERNEL_PARENT)
             .filter(|thread| thread.pid != std::process::id() && !lives(thread.pid))
         {
-            let process = gone.entry(thread.pid).or_insert_with(|| GoneProcess {
-                pid: thread.pid,
+            let process = gone.entry(thread.pid).or_insert_with(|| Process {
                 name: thread.name.clone(),
-                heir: thread.parent,
-                moved: ByteCount::default(),
+                parent: thread.parent,
+                bytes: ByteCount::default(),
             });
             if thread.is_first {
-                (process.name, process.heir) = (thread.name.clone(), thread.parent);
+                (process.name, process.parent) = (thread.name.clone(), thread.parent);
             }
-            process.moved += thread.bytes;
+            process.bytes += thread.bytes;
         }
         for ((pid, _), then) in &before.seen {
             if let Some(process) = gone.get_mut(pid) {
-                process.moved = less(process.moved, then.bytes);
+                process.bytes = less(process.bytes, then.bytes);
             }
         }
         // Whom a whole family of ended processes passes its counts to.
-        let parents: HashMap<u32, u32> = gone.values().map(|p| (p.pid, p.heir)).collect();
-        let mut gone: Vec<GoneProcess> = gone.into_values().collect();
-        for process in &mut gone {
-            process.heir = last_heir(&parents, process.heir);
+        let parents: HashMap<u32, u32> = gone.iter().map(|(pid, p)| (*pid, p.parent)).collect();
+        for process in gone.values_mut() {
+            process.parent = last_heir(&parents, process.parent);
         }
         gone
     }

@@ -7,7 +7,7 @@ use crate::admit::{Consent, Permit, device, file, overwriting_asked};
 use crate::direct_io::clear_flags;
 use crate::failure::{OpenError, open_failed};
 use crate::held::{Held, changed};
-use crate::inspect::{Inspector, RetryPolicy, open_claiming};
+use crate::inspect::{CLAIM_TRIES, Inspector, open_claiming};
 use crate::naming::{device_number, node};
 use crate::syscalls::{Writers, writers_beside};
 use crate::sysroot::{SysRoot, read_text};
@@ -26,11 +26,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(100);
 const WRITING: OFlags = OFlags::RDWR.union(OFlags::NONBLOCK);
 
 /// A target that is open for writing, and the lock on its disk where that is another node.
-#[derive(Debug)]
-pub(crate) struct Released {
-    pub(crate) fd: Arc<OwnedFd>,
-    pub(crate) lock: Option<Arc<OwnedFd>>,
-}
+pub(crate) type Released = (Arc<OwnedFd>, Option<Arc<OwnedFd>>);
 
 /// Devices that this process holds for writing: a second target on the same disk is no other
 /// program.
@@ -87,7 +83,7 @@ fn open_device(
         .as_ref()
         .and_then(|at| read_text(&at.join("dev")))
         .unwrap_or_else(|| identity.device.clone());
-    let fd = match open_claiming(held, WRITING, RetryPolicy::OneSecond) {
+    let fd = match open_claiming(held, WRITING, CLAIM_TRIES) {
         Err(Errno::BUSY) => {
             add_busy(identity, &disk_number, reasons);
             return Err(refused(identity, std::mem::take(reasons)));
@@ -109,7 +105,7 @@ fn open_device(
     let inspector = Inspector::through(fd.as_fd());
     device::judge_again(&root, identity, consent, &inspector, reasons);
     held.check_steady(&identity.path)?;
-    Ok(Released { fd, lock })
+    Ok((fd, lock))
 }
 
 /// Direct, so that the second inspection reads the disk and no cache; refused where the driver has
@@ -236,10 +232,7 @@ fn open_file(
             "find it with: lsof, losetup --all, swapon --show",
         );
     }
-    Ok(Released {
-        fd: Arc::new(fd),
-        lock: None,
-    })
+    Ok((Arc::new(fd), None))
 }
 
 fn check_size(identity: &TargetIdentity, size: u64) -> Result<(), OpenError> {

@@ -222,39 +222,38 @@ pub(crate) enum CacheTool {
 impl CacheTool {
     pub(crate) const ALL: [Self; 3] = [Self::Hdparm, Self::Nvme, Self::Sdparm];
 
+    /// Its program, the package that has it, and the words that query the state and that switch the
+    /// cache on and off.
+    fn words(self) -> [&'static str; 5] {
+        match self {
+            Self::Hdparm => ["hdparm", "hdparm", "-W", "-W1", "-W0"],
+            Self::Nvme => [
+                "nvme",
+                "nvme-cli",
+                "get-feature --feature-id=6",
+                "set-feature --feature-id=6 --value=1",
+                "set-feature --feature-id=6 --value=0",
+            ],
+            Self::Sdparm => ["sdparm", "sdparm", "--get=WCE", "--set=WCE", "--clear=WCE"],
+        }
+    }
+
     pub(crate) fn program(self) -> &'static str {
-        match self {
-            Self::Hdparm => "hdparm",
-            Self::Nvme => "nvme",
-            Self::Sdparm => "sdparm",
-        }
+        self.words()[0]
     }
 
-    pub(crate) fn package(self) -> &'static str {
-        match self {
-            Self::Nvme => "nvme-cli",
-            _ => self.program(),
-        }
+    fn package(self) -> &'static str {
+        self.words()[1]
     }
 
-    fn query(self) -> &'static [&'static str] {
-        match self {
-            Self::Hdparm => &["-W"],
-            Self::Nvme => &["get-feature", "--feature-id=6"],
-            Self::Sdparm => &["--get=WCE"],
-        }
+    fn query(self) -> &'static str {
+        self.words()[2]
     }
 
-    fn change(self, state: WriteCache) -> &'static [&'static str] {
-        match (self, state) {
-            (Self::Hdparm, WriteCache::WriteBack) => &["-W1"],
-            (Self::Hdparm, WriteCache::WriteThrough) => &["-W0"],
-            (Self::Nvme, WriteCache::WriteBack) => &["set-feature", "--feature-id=6", "--value=1"],
-            (Self::Nvme, WriteCache::WriteThrough) => {
-                &["set-feature", "--feature-id=6", "--value=0"]
-            }
-            (Self::Sdparm, WriteCache::WriteBack) => &["--set=WCE"],
-            (Self::Sdparm, WriteCache::WriteThrough) => &["--clear=WCE"],
+    fn change(self, state: WriteCache) -> &'static str {
+        match state {
+            WriteCache::WriteBack => self.words()[3],
+            WriteCache::WriteThrough => self.words()[4],
         }
     }
 
@@ -268,13 +267,9 @@ impl CacheTool {
         self.text(self.change(state), node)
     }
 
-    fn text(self, words: &[&str], node: &Path) -> String {
-        format!(
-            "{} {} {}",
-            self.program(),
-            words.join(" "),
-            quoted(&node.display().to_string())
-        )
+    fn text(self, words: &str, node: &Path) -> String {
+        let node = quoted(&node.display().to_string());
+        format!("{} {words} {node}", self.program())
     }
 
     /// The state of a disk. The error is what the tool said, as the end of a clause.
@@ -344,13 +339,13 @@ fn number_after(text: &str, label: &str) -> Option<u64> {
 }
 
 /// What a command printed. The error is what happened, as the end of a clause.
-fn run(program: &Path, words: &[&str], node: &Path) -> Result<String, String> {
+fn run(program: &Path, words: &str, node: &Path) -> Result<String, String> {
     // Through a shell without a script of ours, for its stderr among its stdout.
     let mut command = Command::new("/bin/sh");
     command
         .args(["-c", "exec 2>&1; exec \"$0\" \"$@\""])
         .arg(program)
-        .args(words)
+        .args(words.split(' '))
         .arg(node)
         .env("LC_ALL", "C");
     output_of(command, TIME_LIMIT).map_err(|silence| match silence {

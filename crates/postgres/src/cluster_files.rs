@@ -1,8 +1,8 @@
-//! What initdb and a server make in the directory of a cluster, so that its removal leaves what
-//! another program puts there. Names are those of PostgreSQL 13 to 18 (its documentation,
+//! The names in a cluster that its guard, its sessions and the next run must agree on. And what
+//! initdb and a server make in its directory, so that its removal leaves what another program puts
+//! there. Those names are those of PostgreSQL 13 to 18 (its documentation,
 //! "Database File Layout").
 
-use crate::known_names::DATA_NAME;
 use diskproof_device::{ClaimedDirectory, Entry, OpenError};
 use rustix::fs::{FileType, fstat};
 use std::os::fd::OwnedFd;
@@ -116,6 +116,17 @@ fn is_hexadecimal(text: &str) -> bool {
             .bytes()
             .all(|byte| matches!(byte, b'0'..=b'9' | b'A'..=b'F'))
 }
+
+/// The directory of the cluster inside the target.
+pub(crate) const CLUSTER_NAME: &str = "diskproof-postgres";
+/// The data directory in it.
+pub(crate) const DATA_NAME: &str = "data";
+/// The superuser and only user.
+pub(crate) const SUPER_USER: &str = "diskproof";
+/// The order to start a server in the directory, which is made; a line to the guard.
+pub(crate) const MADE: &str = "made";
+/// The order to restart the server, a line to the guard.
+pub(crate) const RESTART: &str = "restart";
 
 #[cfg(test)]
 mod tests {

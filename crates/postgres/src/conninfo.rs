@@ -1,13 +1,13 @@
 //! Which server, and who connects: a connection string in both spellings of libpq, completed by its
 //! environment variables and password file. No message repeats a value, as it may hold a password.
 
-use crate::conninfo_text::parse_settings;
+use crate::conninfo_text::{
+    Password, find_password, parse_settings, read_passwords, service_files, service_settings,
+};
 use crate::error::PostgresError;
-use crate::password::{Password, PasswordFile};
-use crate::service;
 use crate::tls::TlsUse;
 use crate::user::{home_of_user, name_of_user};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
@@ -24,80 +24,14 @@ const APPLICATION: &str = "diskproof";
 const SESSION_OPTIONS: &str = "-c default_transaction_read_only=on -c statement_timeout=4000 \
                                -c lock_timeout=4000";
 
-/// What diskproof does with a keyword.
-enum KeywordUse {
-    /// It uses it.
-    Used,
-    /// It changes nothing for a session that only reads counters.
-    Ignored,
-    /// Only these values; the rest demands something that diskproof does not do.
-    Only(&'static [&'static str], &'static str),
+/// The fields of keywords.txt: the name, the variable, the values and why it has only those.
+fn keywords() -> impl Iterator<Item = [&'static str; 4]> {
+    let lines = include_str!("keywords.txt").lines();
+    lines.filter(|line| !line.starts_with('#')).map(|line| {
+        let mut fields = line.split(" | ");
+        std::array::from_fn(|_| fields.next().unwrap_or_default())
+    })
 }
-
-use KeywordUse::{Ignored, Only, Used};
-
-const READS_ONLY: &str = "diskproof only reads counters";
-const NO_REVOCATION: &str = "diskproof checks no revocation lists";
-const TLS_VERSIONS: &str = "diskproof uses TLS 1.2 or 1.3, as the server prefers";
-
-/// Keywords of libpq 18, and the environment variables that give their defaults.
-#[rustfmt::skip]
-const KEYWORDS: [(&str, &str, KeywordUse); 48] = [
-    ("application_name", "PGAPPNAME", Used),
-    ("channel_binding", "PGCHANNELBINDING", Used),
-    ("client_encoding", "", Ignored),
-    ("connect_timeout", "PGCONNECT_TIMEOUT", Used),
-    ("dbname", "PGDATABASE", Used),
-    ("fallback_application_name", "", Ignored),
-    ("gssdelegation", "", Ignored),
-    ("gssencmode", "PGGSSENCMODE",
-        Only(&["disable", "prefer"], "diskproof does not support GSSAPI")),
-    ("gsslib", "", Ignored),
-    ("host", "PGHOST", Used),
-    ("hostaddr", "PGHOSTADDR", Used),
-    ("keepalives", "", Ignored),
-    ("keepalives_count", "", Ignored),
-    ("keepalives_idle", "", Ignored),
-    ("keepalives_interval", "", Ignored),
-    ("krbsrvname", "", Ignored),
-    ("load_balance_hosts", "", Ignored),
-    ("max_protocol_version", "", Ignored),
-    ("min_protocol_version", "", Only(&["3.0"], "diskproof uses protocol 3.0")),
-    ("options", "PGOPTIONS", Used),
-    ("passfile", "PGPASSFILE", Used),
-    ("password", "PGPASSWORD", Used),
-    ("port", "PGPORT", Used),
-    ("replication", "", Only(&["false", "off", "no", "0"], READS_ONLY)),
-    ("require_auth", "PGREQUIREAUTH",
-        Only(&[], "diskproof does not restrict the login method; use channel_binding=require")),
-    ("requirepeer", "PGREQUIREPEER",
-        Only(&[], "diskproof does not check the user of the server")),
-    ("service", "PGSERVICE", Used),
-    ("servicefile", "PGSERVICEFILE", Used),
-    ("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION", Only(&["TLSv1.3"], TLS_VERSIONS)),
-    ("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION",
-        Only(&["TLSv1", "TLSv1.1", "TLSv1.2"], TLS_VERSIONS)),
-    ("sslcert", "PGSSLCERT", Used),
-    ("sslcertmode", "PGSSLCERTMODE",
-        Only(&["allow"], "diskproof sends a certificate where the server requests one")),
-    ("sslcompression", "", Ignored),
-    ("sslcrl", "PGSSLCRL", Only(&[], NO_REVOCATION)),
-    ("sslcrldir", "PGSSLCRLDIR", Only(&[], NO_REVOCATION)),
-    ("sslkey", "PGSSLKEY", Used),
-    ("sslkeylogfile", "", Ignored),
-    ("sslmode", "PGSSLMODE", Used),
-    ("sslnegotiation", "PGSSLNEGOTIATION", Used),
-    ("sslpassword", "", Ignored),
-    ("sslrootcert", "PGSSLROOTCERT", Used),
-    ("sslsni", "PGSSLSNI", Used),
-    ("target_session_attrs", "PGTARGETSESSIONATTRS",
-        Only(&["any"], "diskproof takes the first host that answers")),
-    ("tcp_user_timeout", "", Ignored),
-    ("user", "PGUSER", Used),
-    ("oauth_client_id", "", Ignored),
-    ("oauth_issuer", "", Ignored),
-    ("oauth_scope", "", Ignored),
-];
 
 /// Where to connect, and as whom.
 #[derive(Debug, Clone)]
@@ -199,9 +133,9 @@ impl ConnectInfo {
         let home = home.or_else(home_of_user).map(PathBuf::from);
         if let Some(name) = setting(&given, environment, "service") {
             let named = setting(&given, environment, "servicefile");
-            let paths = service::paths(named, home.as_deref(), environment);
+            let paths = service_files(named, home.as_deref(), environment);
             // What stands behind wins.
-            let of_service = service::read(&name, &paths, &is_keyword)?;
+            let of_service = service_settings(&name, &paths, &is_keyword)?;
             given.splice(0..0, of_service);
         }
         let setting = |name: &str| setting(&given, environment, name);
@@ -211,14 +145,19 @@ impl ConnectInfo {
             None => name_of_user().ok_or("name a user: user=NAME")?,
         };
         let database = setting("dbname").unwrap_or_else(|| user.clone());
-        let file = password_file(setting("passfile"), home.as_deref());
+        let named = setting("passfile").map(PathBuf::from);
+        let file = named.or_else(|| Some(home.as_ref()?.join(".pgpass")));
+        let passwords = file.map_or(Ok(String::new()), |path| read_passwords(&path));
+        let find = |place: &ServerPlace, port: u16| {
+            let (host, port) = (place.name_in_password_file(), port.to_string());
+            let wanted = [&host, &port, &database, &user].map(String::as_str);
+            find_password(passwords.as_deref().unwrap_or_default(), wanted)
+        };
         let password = setting("password").map(|text| Password::new(&text));
         let hosts = hosts(&setting)?
             .into_iter()
             .map(|(place, port)| ServerHost {
-                password: password
-                    .clone()
-                    .or_else(|| file.find(&place.name_in_password_file(), port, &database, &user)),
+                password: password.clone().or_else(|| find(&place, port)),
                 place,
                 port,
             });
@@ -228,10 +167,7 @@ impl ConnectInfo {
             options: setting("options"),
             application: setting("application_name").unwrap_or_else(|| APPLICATION.to_owned()),
             tls: TlsUse::of(&setting, home.as_deref())?,
-            ignored_file: match file {
-                PasswordFile::Ignored(why) => Some(why),
-                PasswordFile::Text(_) | PasswordFile::Missing => None,
-            },
+            ignored_file: passwords.as_ref().err().cloned(),
             user,
             database,
         })
@@ -294,7 +230,7 @@ impl ConnectInfo {
 }
 
 fn is_keyword(name: &str) -> bool {
-    KEYWORDS.iter().any(|(known, ..)| *known == name)
+    keywords().any(|[known, ..]| known == name)
 }
 
 /// Refuses what demands more than diskproof does.
@@ -302,13 +238,13 @@ fn refuse_unusable(
     given: &[(String, String)],
     setting: &dyn Fn(&str) -> Option<String>,
 ) -> Result<(), String> {
-    for (name, variable, of) in &KEYWORDS {
-        if let Only(values, why) = of
+    for [name, variable, values, why] in keywords() {
+        if !why.is_empty()
             && let Some(value) = setting(name)
-            && !values.contains(&value.as_str())
+            && values.split(' ').all(|one| one != value)
         {
             let where_from = if given.iter().any(|(given, _)| given == name) {
-                (*name).to_owned()
+                name.to_owned()
             } else {
                 format!("{name} ({variable})")
             };
@@ -328,21 +264,13 @@ fn setting(
     let value = match value {
         Some((_, value)) => Some(value.clone()),
         None => {
-            let (_, variable, _) = KEYWORDS.iter().find(|(known, ..)| *known == name)?;
-            Some(*variable)
+            let [_, variable, ..] = keywords().find(|[known, ..]| *known == name)?;
+            Some(variable)
                 .filter(|name| !name.is_empty())
                 .and_then(environment)
         }
     };
     value.filter(|value| !value.is_empty())
-}
-
-fn password_file(named: Option<String>, home: Option<&Path>) -> PasswordFile {
-    let path = named.map(PathBuf::from);
-    match path.or_else(|| home.map(|home| home.join(".pgpass"))) {
-        Some(path) => PasswordFile::read(&path),
-        None => PasswordFile::Missing,
-    }
 }
 
 fn connect_within(seconds: Option<String>) -> Result<Duration, String> {

@@ -1,5 +1,10 @@
-//! The two spellings of a connection string (documentation of PostgreSQL, "Connection Strings"), as
-//! names and values. Knows no names and repeats no text in its errors.
+//! The texts in which libpq finds the settings of a connection: the two spellings of a connection
+//! string, service files and password files (documentation of PostgreSQL, "Connection Strings",
+//! "The Connection Service File", "The Password File"). Knows no names. No message repeats a value,
+//! as it may be a password.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
 
@@ -136,9 +141,160 @@ fn hex(byte: Option<u8>) -> Option<u8> {
     u8::try_from(char::from(byte?).to_digit(16)?).ok()
 }
 
+/// Debian's packages, those of postgresql.org for Red Hat, and PostgreSQL's own default.
+const SYSTEM_DIRECTORIES: [&str; 3] = [
+    "/etc/postgresql-common",
+    "/etc/sysconfig/pgsql",
+    "/usr/local/pgsql/etc",
+];
+const SYSTEM_FILE: &str = "pg_service.conf";
+const USER_FILE: &str = ".pg_service.conf";
+
+/// The files in which a service is searched, in this order.
+pub(crate) fn service_files(
+    named: Option<String>,
+    home: Option<&Path>,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Vec<PathBuf> {
+    let of_user = named.map(PathBuf::from);
+    let of_user = of_user.or_else(|| home.map(|home| home.join(USER_FILE)));
+    let named = environment("PGSYSCONFDIR").map(|directory| vec![PathBuf::from(directory)]);
+    let usual = || SYSTEM_DIRECTORIES.map(PathBuf::from).to_vec();
+    let of_system = named.unwrap_or_else(usual).into_iter();
+    let of_system = of_system.map(|directory| directory.join(SYSTEM_FILE));
+    of_user.into_iter().chain(of_system).collect()
+}
+
+/// The settings of a service, from the first file that has it.
+pub(crate) fn service_settings(
+    service: &str,
+    paths: &[PathBuf],
+    is_keyword: &dyn Fn(&str) -> bool,
+) -> Result<Settings, String> {
+    let mut searched = Vec::new();
+    for path in paths {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(format!("{}: {error}", path.display())),
+        };
+        let found = find_service(&text, service, is_keyword);
+        if let Some(settings) = found.map_err(|why| format!("{}, {why}", path.display()))? {
+            return Ok(settings);
+        }
+        searched.push(path.display().to_string());
+    }
+    let searched = if searched.is_empty() {
+        "there is no ~/.pg_service.conf; name a file with PGSERVICEFILE".to_owned()
+    } else {
+        format!("it is not in {}", searched.join(" or "))
+    };
+    Err(format!("service={service} is unknown: {searched}"))
+}
+
+/// The lines below `[service]`; `None` where there is no such line.
+fn find_service(
+    text: &str,
+    service: &str,
+    is_keyword: &dyn Fn(&str) -> bool,
+) -> Result<Option<Settings>, String> {
+    let mut settings: Option<Settings> = None;
+    for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(name) = line.strip_prefix('[') {
+            match settings {
+                Some(_) => break,
+                None if name.strip_suffix(']') == Some(service) => settings = Some(Vec::new()),
+                None => {}
+            }
+        } else if let Some(settings) = &mut settings {
+            let pair = line.split_once('=');
+            // Another service or file within a service is an error of libpq, too.
+            let is_usable = |name: &str| is_keyword(name) && !name.starts_with("service");
+            match pair.filter(|(name, _)| is_usable(name)) {
+                Some((name, value)) => settings.push((name.to_owned(), value.to_owned())),
+                None => return Err(format!("line {number}: not a keyword and its value")),
+            }
+        }
+    }
+    Ok(settings)
+}
+
+/// A password that no message shows.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Password(String);
+
+impl std::fmt::Debug for Password {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Password(…)")
+    }
+}
+
+impl Password {
+    pub(crate) fn new(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+/// The text of a file of passwords that only its owner may read, as libpq demands; empty where
+/// there is none. The error: why it is not used.
+pub(crate) fn read_passwords(path: &Path) -> Result<String, String> {
+    let Ok(metadata) = std::fs::metadata(path) else {
+        return Ok(String::new());
+    };
+    let ignored = |why: &str| format!("{}: ignored: {why}", path.display());
+    if !metadata.is_file() {
+        return Err(ignored("it is not a plain file"));
+    }
+    if metadata.mode() & 0o077 != 0 {
+        return Err(ignored("other users may read it; use chmod 600"));
+    }
+    std::fs::read_to_string(path).map_err(|error| ignored(&error.to_string()))
+}
+
+/// The password of the first line that matches host, port, database and user.
+pub(crate) fn find_password(passwords: &str, wanted: [&str; 4]) -> Option<Password> {
+    let lines = passwords.lines().filter(|line| !line.starts_with('#'));
+    lines.into_iter().find_map(|line| match_line(line, wanted))
+}
+
+/// `host:port:database:user:password`; `*` matches everything, a backslash protects a character.
+fn match_line(line: &str, wanted: [&str; 4]) -> Option<Password> {
+    let mut rest = line;
+    for wanted in wanted {
+        let (field, after) = next_field(rest);
+        let is_any = rest.starts_with("*:");
+        rest = after.filter(|_| is_any || field == wanted)?;
+    }
+    // libpq ends it at a colon, too.
+    let (password, _) = next_field(rest);
+    (!password.is_empty()).then(|| Password::new(&password))
+}
+
+/// The text up to the next colon, and what follows that.
+fn next_field(text: &str) -> (String, Option<&str>) {
+    let mut field = String::new();
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => field.extend(chars.next().map(|(_, c)| c)),
+            ':' => return (field, Some(&text[at + 1..])),
+            c => field.push(c),
+        }
+    }
+    (field, None)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
 
     fn pairs(text: &str) -> Vec<(String, String)> {
         parse_settings(text).unwrap()
@@ -191,5 +347,87 @@ mod tests {
         assert!(parse_settings("postgres://h?x").is_err());
         assert!(parse_settings("postgres://h/%zz").is_err());
         assert!(parse_settings("postgres://h/%ff").is_err());
+    }
+
+    fn is_keyword(name: &str) -> bool {
+        ["host", "password", "service"].contains(&name)
+    }
+
+    fn found(text: &str) -> Result<Option<Settings>, String> {
+        find_service(text, "prod", &is_keyword)
+    }
+
+    #[test]
+    fn section_of_the_service_is_read() {
+        let text =
+            "# x\n[test]\nhost=a\n[prod]\n # y\n host=b c\npassword=p=q \n\n[last]\nhost=d\n";
+        let expected = [("host", "b c"), ("password", "p=q")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(found(text), Ok(Some(expected.to_vec())));
+        assert_eq!(found("[test]\nhost=a\n"), Ok(None));
+        assert_eq!(found("[prod]"), Ok(Some(Vec::new())));
+    }
+
+    #[test]
+    fn broken_lines_are_named_without_their_text() {
+        for text in [
+            "[prod]\nsecret",
+            "[prod]\nsecret=1",
+            "[prod]\nservice=secret",
+        ] {
+            let why = found(text).unwrap_err();
+            assert!(why.contains("line 2") && !why.contains("secret"), "{why}");
+        }
+    }
+
+    #[test]
+    fn file_of_the_system_completes_that_of_the_user() {
+        let here = tempfile::tempdir().unwrap();
+        let directory = here.path().to_str().unwrap().to_owned();
+        let environment = |name: &str| (name == "PGSYSCONFDIR").then(|| directory.clone());
+        let paths = service_files(None, Some(&here.path().join("home")), &environment);
+        assert_eq!(paths.len(), 2);
+        assert!(service_settings("prod", &paths, &is_keyword).is_err());
+        std::fs::write(&paths[1], "[prod]\nhost=a\n").unwrap();
+        let settings = service_settings("prod", &paths, &is_keyword).unwrap();
+        assert_eq!(settings, [("host".to_owned(), "a".to_owned())]);
+    }
+
+    fn password_of(text: &str, host: &str) -> Option<Password> {
+        find_password(text, [host, "5432", "db", "ann"])
+    }
+
+    #[test]
+    fn first_line_that_matches_gives_the_password() {
+        let text = "# h:5432:db:ann:no\nother:*:*:*:no\nh:5432:*:ann:a\\:b\\\\c\n*:*:*:*:late\n";
+        assert_eq!(password_of(text, "h"), Some(Password::new("a:b\\c")));
+        assert_eq!(password_of(text, "x"), Some(Password::new("late")));
+        assert_eq!(password_of("h:5433:db:ann:no\nh:5432:db:bob:no", "h"), None);
+        assert_eq!(password_of("h:5432:db:ann:", "h"), None);
+        assert_eq!(password_of("h:5432", "h"), None);
+        assert_eq!(
+            password_of("h\\:1:5432:db:ann:p", "h:1"),
+            Some(Password::new("p"))
+        );
+    }
+
+    #[test]
+    fn password_is_in_no_message() {
+        let text = format!("{:?}", Password::new("secret"));
+        assert!(!text.contains("secret"));
+    }
+
+    #[test]
+    fn file_that_others_may_read_is_ignored() {
+        let here = tempfile::tempdir().unwrap();
+        let path = here.path().join("pass");
+        assert_eq!(read_passwords(&path), Ok(String::new()));
+        std::fs::write(&path, "*:*:*:*:p").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let why = read_passwords(&path).expect_err("it was read");
+        assert!(why.contains("chmod 600"), "{why}");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(read_passwords(&path), Ok("*:*:*:*:p".to_owned()));
+        assert!(read_passwords(here.path()).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! Why PostgreSQL cannot be measured, each with what to do about it.
 
-use crate::known_names::CLUSTER_NAME;
+use crate::cluster_files::CLUSTER_NAME;
 use diskproof_device::OpenError;
 use rustls::CertificateError;
 use std::error::Error as _;

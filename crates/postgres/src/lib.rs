@@ -7,36 +7,28 @@
 mod client;
 mod cluster;
 mod cluster_files;
-mod commit_load;
 mod conninfo;
 mod conninfo_text;
 mod counters;
 mod error;
 mod guard;
-mod known_names;
 mod load;
-mod log;
-mod password;
-mod pgbench;
 mod prepared;
-mod processes;
 mod programs;
 mod scan;
-mod service;
-mod setting;
 mod stream;
 mod tls;
 mod user;
 
 pub use client::PostgresClient;
-pub use cluster::{CLUSTER_BYTES, Cluster, TRIAL_BYTES, remove_leftover};
-pub use commit_load::CommitLoad;
+pub use cluster::{
+    CLUSTER_BYTES, Cluster, ServerSetting, SettingScope, TRIAL_BYTES, remove_leftover,
+};
 pub use conninfo::ConnectInfo;
 pub use counters::{StatSession, WatchedServer};
 pub use error::PostgresError;
 pub use guard::{GUARD_VERB, guard};
-pub use load::LoadResult;
+pub use load::{CommitLoad, LoadResult};
 pub use programs::{Programs, find_programs};
 pub use scan::{PAGE_BYTES, TableScans, TrialTable};
-pub use setting::{ServerSetting, SettingScope};
 pub use stream::StopCheck;

@@ -1,14 +1,20 @@
 //! INSERTs that commit, from several sessions at the same time, and what the server wrote for them.
+//! And the same INSERTs by pgbench, whose figures every PostgreSQL user knows.
 
 use crate::client::PostgresClient;
-use crate::cluster::Cluster;
-use crate::commit_load::{CommitLoad, INSERT};
+use crate::cluster::{Cluster, ServerSetting, SettingScope};
+use crate::cluster_files::SUPER_USER;
 use crate::error::PostgresError;
-use crate::pgbench;
+use crate::guard::{inherited, path_of};
 use crate::prepared::PreparedRun;
+use crate::programs::ProgramLog;
 use crate::stream::StopCheck;
+use diskproof_device::ProgramGroup;
 use diskproof_model::histogram::LatencyHistogram;
 use rustix::time::{ClockId, clock_gettime};
+use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -17,8 +23,8 @@ const CREATE: &str = "CREATE TABLE commits (session int, at timestamptz, filler 
 /// WAL segments that are written and recycled before anything is measured, so that no commit waits
 /// for a new file. Most disks write less than one of 16 MiB during a slice.
 const SEGMENTS: usize = 6;
-/// A new session may start before the server has read a changed setting.
-const SETTING_WITHIN: Duration = Duration::from_secs(10);
+/// A session that has ended counts for some moments.
+const SESSIONS_WITHIN: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(5);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -37,12 +43,6 @@ pub struct LoadResult {
     pub wal_syncs: Option<u64>,
     /// CPU time that the sessions used in this process, in nanoseconds; `None` of pgbench.
     pub client_cpu_ns: Option<u64>,
-}
-
-/// What the server counts.
-struct WalCounters {
-    bytes: u64,
-    syncs: Option<u64>,
 }
 
 impl Cluster {
@@ -80,10 +80,15 @@ impl Cluster {
         progress: &mut dyn FnMut(u64),
     ) -> Result<LoadResult, PostgresError> {
         let mut session = self.connect(stop)?;
-        self.set_method(&mut session, &load.method)?;
-        let before = self.wal_counters(&mut session)?;
+        let method = ServerSetting {
+            name: "wal_sync_method".to_owned(),
+            scope: SettingScope::Reload,
+            words: None,
+        };
+        self.change(&method, &load.method, stop)?;
+        let (bytes_before, syncs_before) = self.wal_counters(&mut session)?;
         let mut result = if load.by_pgbench {
-            let (commits, rate) = pgbench::run(self, load, time, stop, progress)?;
+            let (commits, rate) = run_pgbench(self, load, time, stop, progress)?;
             LoadResult {
                 commits,
                 rate,
@@ -94,20 +99,12 @@ impl Cluster {
             run_sessions(sessions, time, stop, progress)?
         };
         wait_for_end_of_sessions(&mut session)?;
-        let after = self.wal_counters(&mut session)?;
-        result.wal_bytes = after.bytes.saturating_sub(before.bytes);
+        let (bytes_after, syncs_after) = self.wal_counters(&mut session)?;
+        result.wal_bytes = bytes_after.saturating_sub(bytes_before);
         let counts_syncs = ["fdatasync", "fsync"].contains(&load.method.as_str());
-        let syncs = after.syncs.zip(before.syncs).filter(|_| counts_syncs);
+        let syncs = syncs_after.zip(syncs_before).filter(|_| counts_syncs);
         result.wal_syncs = syncs.map(|(after, before)| after.saturating_sub(before));
         Ok(result)
-    }
-
-    fn set_method(&self, session: &mut PostgresClient, method: &str) -> Result<(), PostgresError> {
-        if session.value("SHOW wal_sync_method")? == method {
-            return Ok(());
-        }
-        session.query(&format!("ALTER SYSTEM SET wal_sync_method = {method}"))?;
-        session.query("SELECT pg_reload_conf()").map(drop)
     }
 
     /// Sessions that are ready to insert. Each has inserted once.
@@ -119,15 +116,6 @@ impl Cluster {
         let mut sessions = Vec::new();
         for _ in 0..load.clients {
             let mut session = self.connect(stop)?;
-            let begun = Instant::now();
-            while session.value("SHOW wal_sync_method")? != load.method {
-                if begun.elapsed() > SETTING_WITHIN {
-                    let what = format!("wal_sync_method did not become {}", load.method);
-                    return Err(PostgresError::Protocol(what));
-                }
-                std::thread::sleep(POLL);
-                session = self.connect(stop)?;
-            }
             let synchronous = if load.synchronous { "on" } else { "off" };
             session.query(&format!("SET synchronous_commit = {synchronous}"))?;
             if let Some(delay_us) = load.commit_delay_us {
@@ -140,7 +128,11 @@ impl Cluster {
         Ok(sessions)
     }
 
-    fn wal_counters(&self, session: &mut PostgresClient) -> Result<WalCounters, PostgresError> {
+    /// Bytes of WAL, and its syncs where the server counts them.
+    fn wal_counters(
+        &self,
+        session: &mut PostgresClient,
+    ) -> Result<(u64, Option<u64>), PostgresError> {
         let bytes = session.value("SELECT pg_current_wal_insert_lsn() - '0/0'")?;
         let syncs = match self.programs().version {
             ..14 => None,
@@ -153,10 +145,7 @@ impl Cluster {
             let what = || PostgresError::Protocol(format!("'{text}' is no count"));
             text.parse::<u64>().map_err(|_| what())
         };
-        Ok(WalCounters {
-            bytes: number(bytes)?,
-            syncs: syncs.map(number).transpose()?,
-        })
+        Ok((number(bytes)?, syncs.map(number).transpose()?))
     }
 }
 
@@ -165,19 +154,10 @@ fn wait_for_end_of_sessions(session: &mut PostgresClient) -> Result<(), Postgres
     let begun = Instant::now();
     let others = "SELECT count(*) FROM pg_stat_activity \
                   WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
-    while session.value(others)? != "0" && begun.elapsed() < SETTING_WITHIN {
+    while session.value(others)? != "0" && begun.elapsed() < SESSIONS_WITHIN {
         std::thread::sleep(POLL);
     }
     Ok(())
-}
-
-/// What one session did.
-#[derive(Default)]
-struct SessionResult {
-    commits: u64,
-    elapsed: Duration,
-    cpu_ns: u64,
-    latency: LatencyHistogram,
 }
 
 fn run_sessions(
@@ -215,18 +195,15 @@ fn run_sessions(
         let panicked = || PostgresError::Server("a session of the load panicked".to_owned());
         joined
             .map(|result| result.unwrap_or_else(|_| Err(panicked())))
-            .collect::<Result<Vec<SessionResult>, PostgresError>>()
+            .collect::<Result<Vec<LoadResult>, PostgresError>>()
     })?;
     let mut total = LoadResult {
-        client_cpu_ns: Some(results.iter().map(|result| result.cpu_ns).sum()),
+        client_cpu_ns: results.iter().map(|result| result.client_cpu_ns).sum(),
         ..LoadResult::default()
     };
     for result in results {
         total.commits += result.commits;
-        let seconds = result.elapsed.as_secs_f64();
-        if seconds > 0.0 {
-            total.rate += result.commits as f64 / seconds;
-        }
+        total.rate += result.rate;
         total.latency.merge(&result.latency);
     }
     Ok(total)
@@ -239,20 +216,22 @@ fn insert_until(
     time: Duration,
     stop: &StopCheck,
     count: &AtomicU64,
-) -> Result<SessionResult, PostgresError> {
+) -> Result<LoadResult, PostgresError> {
     let cpu_before_ns = thread_cpu_ns();
-    let begin = Instant::now();
-    let mut result = SessionResult::default();
-    while result.elapsed < time && !stop() {
+    let (begin, mut elapsed) = (Instant::now(), Duration::ZERO);
+    let mut result = LoadResult::default();
+    while elapsed < time && !stop() {
         insert.run()?;
         let now = begin.elapsed();
-        let latency = now - result.elapsed;
-        result.latency.record(latency.as_nanos() as u64);
-        result.elapsed = now;
+        result.latency.record((now - elapsed).as_nanos() as u64);
+        elapsed = now;
         result.commits += 1;
         count.fetch_add(1, Ordering::Relaxed);
     }
-    result.cpu_ns = thread_cpu_ns().saturating_sub(cpu_before_ns);
+    if !elapsed.is_zero() {
+        result.rate = result.commits as f64 / elapsed.as_secs_f64();
+    }
+    result.client_cpu_ns = Some(thread_cpu_ns().saturating_sub(cpu_before_ns));
     Ok(result)
 }
 
@@ -260,4 +239,119 @@ fn insert_until(
 fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     (time.tv_sec as u64) * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// One row, as a separate transaction. pgbench runs the same.
+pub(crate) const INSERT: &str = "INSERT INTO commits VALUES (1, now(), 'diskproof')";
+
+/// A load of INSERTs.
+#[derive(Debug, Clone)]
+pub struct CommitLoad {
+    /// Sessions at the same time.
+    pub clients: u32,
+    /// Whether a commit waits until its WAL is durable.
+    pub synchronous: bool,
+    /// The server's wal_sync_method.
+    pub method: String,
+    /// Whether pgbench makes the load.
+    pub by_pgbench: bool,
+    /// The delay of a commit that waits for others (commit_delay), in microseconds.
+    pub commit_delay_us: Option<u32>,
+}
+
+const PGBENCH_POLL: Duration = Duration::from_millis(20);
+/// Threads of pgbench; each serves several sessions.
+const THREADS_MAX: u32 = 4;
+
+/// Runs pgbench for whole seconds, at least one. Returns the commits and their rate per second.
+fn run_pgbench(
+    cluster: &Cluster,
+    load: &CommitLoad,
+    time: Duration,
+    stop: &StopCheck,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(u64, f64), PostgresError> {
+    let path = cluster.programs().path("pgbench");
+    let failed = |why: String| PostgresError::Program {
+        program: path.display().to_string(),
+        why,
+    };
+    let (out, log) = (ProgramLog::new()?, ProgramLog::new()?);
+    let (clients, threads) = (load.clients.to_string(), load.clients.min(THREADS_MAX));
+    let synchronous = if load.synchronous { "on" } else { "off" };
+    let socket_directory = inherited(cluster.data()).map_err(std::io::Error::from)?;
+    let mut command = Command::new(&path);
+    command
+        .args(["-p", "5432", "-U", SUPER_USER, "-n", "-M", "prepared"])
+        .arg("-h")
+        .arg(path_of(&socket_directory))
+        .current_dir("/")
+        .args(["-c", &clients, "-j", &threads.to_string(), "-f", "-"])
+        .args(["-T", &time.as_secs().max(1).to_string(), "postgres"])
+        .env_clear()
+        .env("LC_ALL", "C")
+        .env("PGOPTIONS", format!("-c synchronous_commit={synchronous}"))
+        .stdin(Stdio::piped())
+        .stdout(out.output()?)
+        .stderr(log.output()?);
+    if let Some(user) = cluster.user() {
+        command.uid(user.uid).gid(user.gid);
+    }
+    let begun = Instant::now();
+    let mut program =
+        ProgramGroup::start(&mut command).map_err(|error| failed(error.to_string()))?;
+    if let Some(mut script) = program.child().stdin.take() {
+        script.write_all(format!("{INSERT};\n").as_bytes())?;
+    }
+    let status = loop {
+        if let Some(status) = program.try_wait()? {
+            break status;
+        }
+        if stop() {
+            return Err(PostgresError::Stopped);
+        }
+        // It prints nothing on the way; its whole time counts as progress.
+        progress(begun.elapsed().min(time).as_millis() as u64);
+        std::thread::sleep(PGBENCH_POLL);
+    };
+    if !status.success() {
+        return Err(failed(format!("it failed ({status}){}", log.quoted())));
+    }
+    let text = out.text();
+    parse(&text).ok_or_else(|| failed(format!("it printed no rate: {}", text.trim())))
+}
+
+/// Before version 14 it prints the rate twice; the one that counts is the one without the time of
+/// connecting.
+fn parse(text: &str) -> Option<(u64, f64)> {
+    let number = |line: &str| {
+        let mut words = line.split_whitespace();
+        words.find_map(|word| word.parse::<f64>().ok())
+    };
+    let is_rate = |line: &&str| {
+        line.starts_with("tps =") && (line.contains("without") || line.contains("excluding"))
+    };
+    let is_count = |line: &&str| line.starts_with("number of transactions actually processed");
+    let rate = text.lines().find(is_rate).and_then(number)?;
+    let commits = text.lines().find(is_count).and_then(number)? as u64;
+    Some((commits, rate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rate_without_connecting_is_read_from_every_version() {
+        let of_15 = "number of transactions actually processed: 5210\n\
+                     latency average = 0.19 ms\n\
+                     tps = 5208.123 (without initial connection time)\n";
+        let of_12 = "number of transactions actually processed: 5210\n\
+                     tps = 5100.5 (including connections establishing)\n\
+                     tps = 5208.123 (excluding connections establishing)\n";
+        for text in [of_15, of_12] {
+            assert_eq!(parse(text), Some((5210, 5208.123)));
+        }
+        assert_eq!(parse("nothing"), None);
+    }
 }

@@ -20,10 +20,7 @@ impl ServerUser {
     /// The user of a server that root starts; `None` for any other user, who starts it as himself.
     pub(crate) fn needed() -> Option<Self> {
         let is_root = rustix::process::geteuid().is_root();
-        is_root.then(|| {
-            let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-            of_passwd(&users)
-        })
+        is_root.then(|| of_passwd(&passwd()))
     }
 
     /// As an argument of the guard.
@@ -45,40 +42,44 @@ impl ServerUser {
 }
 
 fn of_passwd(users: &str) -> ServerUser {
-    let found = users.lines().find_map(|line| {
-        let fields: Vec<&str> = line.split(':').collect();
-        let user = ServerUser {
-            uid: fields.get(2)?.parse().ok()?,
-            gid: fields.get(3)?.parse().ok()?,
-        };
-        (fields[0] == SERVER_USER && user.uid != 0).then_some(user)
-    });
-    found.unwrap_or(OVERFLOW_USER)
+    let found = passwd_fields(users, &|fields| fields[0] == SERVER_USER);
+    let user = found.as_deref().and_then(ids);
+    user.filter(|user| user.uid != 0).unwrap_or(OVERFLOW_USER)
+}
+
+fn passwd() -> String {
+    std::fs::read_to_string("/etc/passwd").unwrap_or_default()
 }
 
 /// The fields of the line of /etc/passwd that `is_wanted` chooses.
-fn passwd_fields(is_wanted: &dyn Fn(&[&str]) -> bool) -> Option<Vec<String>> {
-    let users = std::fs::read_to_string("/etc/passwd").ok()?;
-    users.lines().find_map(|line| {
-        let fields: Vec<&str> = line.split(':').collect();
-        let is_found = fields.len() >= 6 && is_wanted(&fields);
-        is_found.then(|| fields.iter().map(|field| (*field).to_owned()).collect())
+fn passwd_fields<'a>(users: &'a str, is_wanted: &dyn Fn(&[&str]) -> bool) -> Option<Vec<&'a str>> {
+    let mut lines = users.lines().map(|line| line.split(':').collect());
+    lines.find(|fields: &Vec<&str>| fields.len() >= 6 && is_wanted(fields))
+}
+
+fn ids(fields: &[&str]) -> Option<ServerUser> {
+    Some(ServerUser {
+        uid: fields[2].parse().ok()?,
+        gid: fields[3].parse().ok()?,
     })
 }
 
-fn own_fields() -> Option<Vec<String>> {
+/// A field of the user who runs this program.
+fn own_field(index: usize) -> Option<String> {
     let uid = rustix::process::geteuid().as_raw().to_string();
-    passwd_fields(&|fields| fields[2] == uid)
+    let users = passwd();
+    let fields = passwd_fields(&users, &|fields| fields[2] == uid)?;
+    Some(fields[index].to_owned())
 }
 
 /// The name of the user who runs this program.
 pub(crate) fn name_of_user() -> Option<String> {
-    own_fields().map(|fields| fields[0].clone())
+    own_field(0)
 }
 
 /// Where that user keeps files.
 pub(crate) fn home_of_user() -> Option<String> {
-    own_fields().map(|fields| fields[5].clone())
+    own_field(5)
 }
 
 /// Makes this thread of root the user of this name, if there is one: over a Unix socket the server
@@ -86,13 +87,13 @@ pub(crate) fn home_of_user() -> Option<String> {
 pub(crate) fn become_user_of(role: &str) {
     use rustix::process::{Gid, Uid, geteuid};
     use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
-    let user = passwd_fields(&|fields| fields[0] == role).and_then(|fields| {
-        let (uid, gid) = (fields[2].parse().ok()?, fields[3].parse().ok()?);
-        Some((Uid::from_raw(uid), Gid::from_raw(gid)))
-    });
-    let Some((uid, gid)) = user.filter(|(uid, _)| geteuid().is_root() && !uid.is_root()) else {
+    let users = passwd();
+    let user = passwd_fields(&users, &|fields| fields[0] == role);
+    let user = user.as_deref().and_then(ids);
+    let Some(user) = user.filter(|user| geteuid().is_root() && user.uid != 0) else {
         return;
     };
+    let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
     // Where it fails, the thread connects as root, and the server answers whether it may.
     let _ = set_thread_groups(&[gid]);
     let _ = set_thread_res_gid(gid, gid, gid);

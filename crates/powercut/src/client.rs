@@ -1,11 +1,10 @@
 //! The other end of the log's protocol: for the writer, which reports, and for the verifier, which
 //! asks.
 
-use crate::log_store::{LISTED_MAX, read_log};
-use crate::protocol::{WireError, WireMessage};
-use crate::run::{RunDescription, RunLog, RunProgress, parse_run};
+use crate::log_store::{LISTED_MAX, follows};
+use crate::protocol::{Token, WireError, WireMessage};
+use crate::run::{LogEnd, RunDescription, RunLog, RunProgress, parse_run};
 use crate::server::DeadlineStream;
-use crate::token::Token;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
@@ -102,17 +101,33 @@ impl LogClient {
         }
     }
 
-    /// The log of a run, by the 32 digits of its name.
+    /// The log of a run, by the 32 digits of its name. Each of its frames has its own deadline.
     pub fn fetch(mut self, run: &str) -> Result<RunLog, LogError> {
         let number = parse_run(run).ok_or_else(|| self.unexpected())?;
         self.send(&WireMessage::Fetch(number))?;
-        let mut frames = FrameReader(&mut self.stream);
-        read_log(&mut frames).map_err(|error| match error {
-            WireError::Io(error) if error.get_ref().is_some() => {
-                LogError::Refused(self.server.clone(), error.to_string())
+        let mut log = match self.receive()? {
+            WireMessage::Run(description) => RunLog {
+                progress: Vec::new(),
+                description: *description,
+                end: LogEnd::Silence,
+            },
+            _ => return Err(self.malformed("a log without the description of its run")),
+        };
+        let streams = log.description.streams.len();
+        loop {
+            match self.receive()? {
+                WireMessage::Progress(progress) => {
+                    follows(streams, log.progress.last(), &progress)
+                        .map_err(|why| self.malformed(why))?;
+                    log.progress.push(progress);
+                }
+                WireMessage::LogEnd(end) => {
+                    log.end = end;
+                    return Ok(log);
+                }
+                _ => return Err(self.malformed("a log with a message that is no part of one")),
             }
-            error => LogError::Gone(self.server.clone(), error.to_string()),
-        })
+        }
     }
 
     fn ask(&mut self, question: &WireMessage, answer: &WireMessage) -> Result<(), LogError> {
@@ -125,29 +140,27 @@ impl LogClient {
 
     fn send(&mut self, message: &WireMessage) -> Result<(), LogError> {
         let sent = self.stream.send(message);
-        sent.map_err(|error| LogError::Gone(self.server.clone(), error.to_string()))
+        sent.map_err(|error| self.gone(error))
     }
 
     fn receive(&mut self) -> Result<WireMessage, LogError> {
         match self.stream.receive(ANSWER_TIMEOUT) {
             Ok(WireMessage::Refused(why)) => Err(LogError::Refused(self.server.clone(), why)),
             Ok(message) => Ok(message),
-            Err(error) => Err(LogError::Gone(self.server.clone(), error.to_string())),
+            Err(error) => Err(self.gone(error)),
         }
     }
 
-    fn unexpected(&self) -> LogError {
-        LogError::Gone(self.server.clone(), "its answer is invalid".to_owned())
+    fn gone(&self, why: impl std::fmt::Display) -> LogError {
+        LogError::Gone(self.server.clone(), why.to_string())
     }
-}
 
-/// Gives each frame of a long answer its own deadline.
-struct FrameReader<'a>(&'a mut DeadlineStream);
+    fn malformed(&self, why: &'static str) -> LogError {
+        self.gone(WireError::Body(why))
+    }
 
-impl io::Read for FrameReader<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.extend_deadline(ANSWER_TIMEOUT);
-        self.0.read(buffer)
+    fn unexpected(&self) -> LogError {
+        self.gone("its answer is invalid")
     }
 }
 

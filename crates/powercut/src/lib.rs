@@ -5,20 +5,16 @@
 #![forbid(unsafe_code)]
 
 mod client;
-mod crc;
 mod error;
 mod judge;
 mod log_store;
 mod page;
-mod places;
 mod protocol;
 mod reader;
 mod rehearsal;
 mod run;
-mod schedule;
 mod server;
 mod text;
-mod token;
 mod volatile_disk;
 mod writer;
 
@@ -29,6 +25,7 @@ pub use judge::{
 };
 pub use log_store::LogStore;
 pub use page::{PAGE_BYTES, SlotState};
+pub use protocol::Token;
 pub use reader::{boot_id, change_before, content_before, read_content};
 pub use rehearsal::{RehearsedCut, rehearse};
 pub use run::{
@@ -37,6 +34,6 @@ pub use run::{
 };
 pub use server::{ListenError, LogServer};
 pub use text::{write_rehearsal, write_report};
-pub use token::Token;
+
 pub use volatile_disk::DiskBehaviour;
 pub use writer::{NextStep, PAGES_FILE, WriteRun, Written};

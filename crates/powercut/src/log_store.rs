@@ -2,13 +2,13 @@
 //! frames as they came, each synced before it is confirmed. No log is ever opened again for
 //! writing, so a torn end stays what it is: reports that were never confirmed.
 
-use crate::protocol::{WireError, WireMessage};
-use crate::run::{LogEnd, RunDescription, RunLog, RunProgress, parse_run};
+use crate::protocol::WireMessage;
+use crate::run::{RunDescription, RunProgress, parse_run};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of one log: weeks of reports.
 const LOG_BYTES_MAX: u64 = 1 << 30;
@@ -24,6 +24,10 @@ const KNOWN_RUN: u64 = 2;
 const EXTENSION: &str = "powercut";
 
 type MemoryLogs = Arc<Mutex<BTreeMap<u128, Vec<u8>>>>;
+
+fn lock(logs: &MemoryLogs) -> MutexGuard<'_, BTreeMap<u128, Vec<u8>>> {
+    logs.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Where the logs are.
 #[derive(Debug, Clone)]
@@ -73,8 +77,7 @@ impl LogStore {
                 LogSink::File(file, folder.clone())
             }
             Self::Memory(logs) => {
-                let mut all = logs.lock().unwrap_or_else(PoisonError::into_inner);
-                if all.insert(number, Vec::new()).is_some() {
+                if lock(logs).insert(number, Vec::new()).is_some() {
                     return Err(io::ErrorKind::AlreadyExists.into());
                 }
                 LogSink::Memory(Arc::clone(logs), number)
@@ -98,10 +101,7 @@ impl LogStore {
                 }
                 Ok(runs)
             }
-            Self::Memory(logs) => {
-                let all = logs.lock().unwrap_or_else(PoisonError::into_inner);
-                Ok(all.keys().copied().collect())
-            }
+            Self::Memory(logs) => Ok(lock(logs).keys().copied().collect()),
         }
     }
 
@@ -133,8 +133,7 @@ impl LogStore {
                 Ok(Box::new(BufReader::new(File::open(path)?)))
             }
             Self::Memory(logs) => {
-                let all = logs.lock().unwrap_or_else(PoisonError::into_inner);
-                let log = all.get(&run).cloned();
+                let log = lock(logs).get(&run).cloned();
                 let log = log.ok_or(io::Error::from(io::ErrorKind::NotFound))?;
                 Ok(Box::new(Cursor::new(log)))
             }
@@ -180,46 +179,11 @@ impl OpenLog {
                 written?;
             }
             LogSink::Memory(logs, run) => {
-                let mut all = logs.lock().unwrap_or_else(PoisonError::into_inner);
-                all.entry(*run).or_default().extend(&frame);
+                lock(logs).entry(*run).or_default().extend(&frame);
             }
         }
         self.bytes += frame.len() as u64;
         Ok(())
-    }
-}
-
-/// Reads the frames of one run up to its end, or up to the first damaged one: what follows that was
-/// never confirmed, or cannot be relied on.
-pub(crate) fn read_log(from: &mut impl Read) -> Result<RunLog, WireError> {
-    let description = match WireMessage::receive(from)? {
-        WireMessage::Run(description) => *description,
-        WireMessage::Refused(why) => return Err(io::Error::other(why).into()),
-        _ => return Err(WireError::Body("a log without the description of its run")),
-    };
-    let mut log = RunLog {
-        progress: Vec::new(),
-        description,
-        end: LogEnd::Silence,
-    };
-    loop {
-        match WireMessage::receive(from)? {
-            WireMessage::Progress(progress) => {
-                let streams = log.description.streams.len();
-                follows(streams, log.progress.last(), &progress).map_err(WireError::Body)?;
-                log.progress.push(progress);
-            }
-            WireMessage::Refused(why) => return Err(io::Error::other(why).into()),
-            WireMessage::LogEnd(end) => {
-                log.end = end;
-                return Ok(log);
-            }
-            _ => {
-                return Err(WireError::Body(
-                    "a log with a message that is no part of one",
-                ));
-            }
-        }
     }
 }
 

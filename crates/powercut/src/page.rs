@@ -1,7 +1,6 @@
 //! A page that names itself: each sector carries the run, the place, the number of the write and a
 //! checksum, so that a page of two writes shows both. Pure; does not know disks.
 
-use crate::crc::crc32;
 use diskproof_model::own_data::mark_sectors;
 
 /// Bytes of a page: PostgreSQL's block, the unit of its log and its tables.
@@ -154,6 +153,13 @@ impl Splitmix {
     }
 }
 
+/// The checksum of several parts in order.
+pub(crate) fn crc32(parts: &[&[u8]]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    parts.iter().for_each(|part| hasher.update(part));
+    hasher.finalize()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,5 +236,11 @@ mod tests {
         fn garbage_is_never_a_page(content in prop::collection::vec(any::<u8>(), 0..2048)) {
             prop_assert_eq!(inspect(&content, PLACE), SlotState::Foreign);
         }
+    }
+
+    #[test]
+    fn checksum_is_that_of_the_parts_in_order() {
+        assert_eq!(crc32(&[b"123456789"]), 0xcbf4_3926);
+        assert_eq!(crc32(&[b"1234", b"", b"56789"]), 0xcbf4_3926);
     }
 }

@@ -1,9 +1,12 @@
 //! What writer, log and verifier say to each other: frames of a fixed head and a short body. A head
 //! states version, kind, length and checksum; whatever does not fit is an error before any memory
-//! is taken for it. Pure: reads and writes any stream of bytes.
+//! is taken for it. The secret that writer and log share never crosses the network: the client
+//! proves that it knows it by an HMAC of the log's random number (RFC 2104). Pure: reads and writes
+//! any stream of bytes.
 
-use crate::crc::crc32;
+use crate::page::crc32;
 use crate::run::{LogEnd, RunDescription, RunProgress, STREAMS_MAX, parse_run};
+use sha2::{Digest as _, Sha256};
 use std::io::{self, Read, Write};
 
 /// The version of the protocol and of the log.
@@ -105,8 +108,7 @@ impl WireMessage {
                 body
             }
             Self::Fetch(run) => format!("{run:032x}").into_bytes(),
-            Self::LogEnd(LogEnd::Silence) => vec![0],
-            Self::LogEnd(LogEnd::Stopped) => vec![1],
+            Self::LogEnd(end) => vec![u8::from(*end == LogEnd::Stopped)],
             Self::Welcome | Self::Stop | Self::Logged | Self::List | Self::ListEnd => Vec::new(),
         }
     }
@@ -232,6 +234,62 @@ pub(crate) fn refusal(text: &str) -> WireMessage {
     WireMessage::Refused(text)
 }
 
+/// Shorter ones can be guessed.
+const TOKEN_CHARS_MIN: usize = 16;
+/// Block of SHA-256 (FIPS 180-4).
+const BLOCK_BYTES: usize = 64;
+
+/// A secret of at least 16 characters, or none, which only loopback accepts.
+#[derive(Clone, Default)]
+pub struct Token(String);
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+impl Token {
+    /// Takes the text of a token file; spaces and line ends around it do not count.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if text.len() < TOKEN_CHARS_MIN {
+            return Err(format!(
+                "a token needs {TOKEN_CHARS_MIN} characters; create one with: openssl rand -hex 16"
+            ));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// Whether there is a secret.
+    pub fn is_set(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// The proof for this random number.
+    pub(crate) fn proof(&self, nonce: &[u8; PROOF_BYTES]) -> [u8; PROOF_BYTES] {
+        let key: Vec<u8> = if self.0.len() > BLOCK_BYTES {
+            Sha256::digest(self.0.as_bytes()).to_vec()
+        } else {
+            self.0.as_bytes().to_vec()
+        };
+        let mut block = [0; BLOCK_BYTES];
+        block[..key.len()].copy_from_slice(&key);
+        let with = |pad: u8| block.map(|byte| byte ^ pad);
+        let inner = Sha256::new().chain_update(with(0x36)).chain_update(nonce);
+        let outer = Sha256::new().chain_update(with(0x5c));
+        outer.chain_update(inner.finalize()).finalize().into()
+    }
+
+    /// Whether a proof is right. Takes the same time for every wrong one.
+    pub(crate) fn accepts(&self, nonce: &[u8; PROOF_BYTES], proof: &[u8; PROOF_BYTES]) -> bool {
+        let right = self.proof(nonce);
+        let pairs = right.iter().zip(proof);
+        let differing = pairs.fold(0, |bits, (a, b)| bits | (a ^ b));
+        !self.is_set() || differing == 0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -313,5 +371,35 @@ mod tests {
             frame[at] ^= 1 << bit;
             prop_assert!(receive(&frame).is_err());
         }
+    }
+
+    #[test]
+    fn proof_is_the_hmac_that_openssl_computes() {
+        // printf '%032d' 0 | openssl dgst -sha256 -hmac 0123456789abcdef
+        let token = Token::parse(" 0123456789abcdef\n").unwrap();
+        let hex: String = token
+            .proof(&[b'0'; PROOF_BYTES])
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        assert_eq!(
+            hex,
+            "03f3b7238df868ffd3344ff58be58369f50b95c37e127a10a828c15569a94e66"
+        );
+    }
+
+    #[test]
+    fn wrong_token_is_rejected_and_no_token_accepts_everything() {
+        let nonce = [7; PROOF_BYTES];
+        let (one, other) = (
+            Token::parse(&"a".repeat(16)).unwrap(),
+            Token::parse(&"a".repeat(80)).unwrap(),
+        );
+        assert!(one.accepts(&nonce, &one.proof(&nonce)));
+        assert!(!one.accepts(&nonce, &other.proof(&nonce)));
+        assert!(!one.accepts(&nonce, &Token::default().proof(&nonce)));
+        assert!(!one.accepts(&[8; PROOF_BYTES], &one.proof(&nonce)));
+        assert!(Token::default().accepts(&nonce, &[0; PROOF_BYTES]));
+        assert!(Token::parse("short").is_err());
     }
 }

@@ -1,11 +1,14 @@
 //! `powercut write`: the threads that write and sync, and the loop that reports to the log what
 //! they made durable. Writes only through what the gate opened.
+//!
+//! A sync empties the whole cache of a disk, so control pages can only vanish in a cut while no
+//! sync follows them: short bursts of commits alternate with pauses in which only control pages are
+//! written.
 
 use crate::client::LogClient;
 use crate::error::CutError;
-use crate::page::{AlignedPage, FILE_BYTES, PAGE_BYTES, fill};
+use crate::page::{AlignedPage, FILE_BYTES, PAGE_BYTES, Splitmix, fill};
 use crate::run::{CutMethod, RunDescription, RunProgress, StreamKind};
-use crate::schedule::{CONTROL_EVERY, CommitSchedule};
 use diskproof_device::{KeptDirectory, OpenError, OpenTarget, WriteDurability};
 use diskproof_model::plan::CachePolicy;
 use rustix::fs::{fdatasync, fsync};
@@ -407,5 +410,62 @@ fn join(threads: Vec<JoinHandle<()>>, targets: [&OpenTarget; 2]) {
             return;
         }
         std::thread::sleep(POLL);
+    }
+}
+
+/// Commits of a burst: several on any disk with a cache; one at least on others.
+const BURST: Duration = Duration::from_millis(20);
+/// A pause lasts this long to twice as long, so that no habit of a disk can keep step with it. The
+/// log hears of a control page within some milliseconds, so nine of ten cuts fall where control
+/// pages are at risk.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Between two control pages: fewer than a rotating disk can write to its platter in a pause would
+/// leave nothing at risk; many more would make the sync after it slow.
+pub(crate) const CONTROL_EVERY: Duration = Duration::from_millis(5);
+
+/// Bursts and pauses, the same for all streams of a run.
+#[derive(Debug, Clone)]
+pub(crate) struct CommitSchedule {
+    random: Splitmix,
+    burst_start: Duration,
+    burst_end: Duration,
+}
+
+impl CommitSchedule {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            random: Splitmix(seed),
+            burst_start: Duration::ZERO,
+            burst_end: BURST,
+        }
+    }
+
+    /// How long to wait until the next commit; zero inside of a burst. Time never goes back.
+    pub(crate) fn wait(&mut self, now: Duration) -> Duration {
+        while now >= self.burst_end {
+            let extra = self.random.below(PAUSE.as_micros() as u64);
+            self.burst_start = self.burst_end + PAUSE + Duration::from_micros(extra);
+            self.burst_end = self.burst_start + BURST;
+        }
+        self.burst_start.saturating_sub(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bursts_are_the_same_for_every_stream_and_take_a_tenth_of_the_time() {
+        let (mut one, mut other) = (CommitSchedule::new(5), CommitSchedule::new(5));
+        let mut busy = 0;
+        for ms in 0..100_000 {
+            let now = Duration::from_millis(ms);
+            let wait = one.wait(now);
+            assert_eq!(wait, other.wait(now));
+            assert!(wait <= 2 * PAUSE);
+            busy += u64::from(wait.is_zero());
+        }
+        assert!((8_000..16_000).contains(&busy), "{busy}");
     }
 }

@@ -9,18 +9,17 @@ use super::file::judge_names;
 use super::in_use;
 use super::names::{disk_of, names};
 use super::permit::{Consent, VisibilityGaps};
-use super::refusal::{READ_BYTES_MIN, RefusalReasons, judge_access};
+use super::refusal::{RefusalReasons, judge_access, judge_device_size};
 use super::servers;
 use crate::failure::{OpenError, open_failed};
 use crate::held::{Held, changed};
-use crate::inspect::{Claim, Inspector, RetryPolicy};
+use crate::inspect::{CLAIM_TRIES, Inspector};
 use crate::layers;
 use crate::signatures::ScanResult;
 use crate::steps::{self, GateStep};
 use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity, TargetKind};
-use diskproof_model::units::format_bytes;
 use rustix::fs::{Access as Permission, OFlags, fstat};
 use std::os::fd::AsFd;
 
@@ -39,30 +38,20 @@ pub(super) fn judge(
     let before = reasons.count();
     let gaps = in_use::judge(root, Subject::Device(&family), reasons);
     let is_used = reasons.count() > before;
-    judge_access(
-        identity,
-        Permission::READ_OK | Permission::WRITE_OK,
-        "read and write",
-        reasons,
-    );
-    let retry = if is_used {
-        RetryPolicy::Never
-    } else {
-        RetryPolicy::OneSecond
-    };
-    match Inspector::of_device(identity, retry) {
+    let wanted = Permission::READ_OK | Permission::WRITE_OK;
+    judge_access(identity, &identity.path, wanted, reasons);
+    // A claim may be over in a second, unless its holder is known.
+    let tries = if is_used { 1 } else { CLAIM_TRIES };
+    match Inspector::of_device(identity, tries) {
         Ok(inspector) => {
             // A claim that /proc or sysfs explains is reported above; that of a mount in a
             // namespace without processes is not.
-            if inspector.claim() == Claim::Another && !is_used {
+            if inspector.is_claimed() && !is_used {
                 add_claimed(identity, reasons);
             }
             judge_contents(identity, &family, consent, &inspector, reasons);
         }
-        Err(error) => reasons.add(
-            format!("it cannot be inspected: {error}"),
-            "solve this first; diskproof writes only to targets that it can inspect",
-        ),
+        Err(error) => reasons.add_uninspected(format!("it cannot be inspected: {error}")),
     }
     gaps
 }
@@ -148,20 +137,7 @@ fn judge_medium(root: &SysRoot, identity: &TargetIdentity, reasons: &mut Refusal
     if identity.kind != TargetKind::BlockDevice {
         return reasons.add("it is not a block device", "name one");
     }
-    let size = format_bytes(identity.size_bytes);
-    match identity.size_bytes {
-        0 => reasons.add(
-            "the device has a size of 0: it has no medium or is not set up",
-            "insert the medium, or name another device",
-        ),
-        bytes if bytes < READ_BYTES_MIN => {
-            reasons.add(
-                format!("the device is too small: {size}, but at least 1 MiB is needed"),
-                "name a larger device",
-            );
-        }
-        _ => {}
-    }
+    judge_device_size(identity.size_bytes, reasons);
     let Some(layer) = identity.layers.first() else {
         return;
     };
@@ -259,10 +235,7 @@ fn judge_disk_around(family: &DeviceFamily, reasons: &mut RefusalReasons) -> Opt
             Some(inspector.scan_device(size_bytes, &family.whole_slices()))
         }
         Err(error) => {
-            reasons.add(
-                format!("its whole disk cannot be inspected: {error}"),
-                "solve this first; diskproof writes only to targets that it can inspect",
-            );
+            reasons.add_uninspected(format!("its whole disk cannot be inspected: {error}"));
             None
         }
     }
@@ -303,10 +276,9 @@ fn judge_backing(
                 let shown = placed(device.start);
                 contents::judge_behind(&node, &behind, &shown, reasons);
             }
-            Err(error) => reasons.add(
-                format!("{node}, which lies behind it, cannot be inspected: {error}"),
-                "solve this first; diskproof writes only to targets that it can inspect",
-            ),
+            Err(error) => reasons.add_uninspected(format!(
+                "{node}, which lies behind it, cannot be inspected: {error}"
+            )),
         }
     }
 }

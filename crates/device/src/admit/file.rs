@@ -7,7 +7,7 @@ use super::family::Subject;
 use super::in_use;
 use super::permit::{Overwriting, VisibilityGaps};
 use super::refusal::{
-    READ_BYTES_MIN, RefusalReasons, bytes_kept_free, judge_filesystem_kind, judge_held_access,
+    READ_BYTES_MIN, RefusalReasons, bytes_kept_free, judge_access, judge_filesystem_kind,
 };
 use super::servers;
 use crate::failure::{OpenError, open_failed};
@@ -46,7 +46,7 @@ pub(super) fn judge(
             return VisibilityGaps::default();
         }
     };
-    judge_access(identity, &held, reasons);
+    judge_file_access(identity, &held, reasons);
     let gaps = judge_owners(root, identity, held.fd(), reasons);
     match held.reopen(OFlags::RDONLY | OFlags::NONBLOCK) {
         Ok(fd) => {
@@ -75,14 +75,11 @@ fn judge_own(overwriting: Overwriting, fd: BorrowedFd<'_>, reasons: &mut Refusal
 }
 
 fn add_uninspected(error: &OpenError, reasons: &mut RefusalReasons) {
-    reasons.add(
-        format!("its content cannot be inspected: {error}"),
-        "solve this first; diskproof writes only to targets that it can inspect",
-    );
+    reasons.add_uninspected(format!("its content cannot be inspected: {error}"));
 }
 
 /// What chattr(1) protects is protected from root too; the refusal names the flag.
-fn judge_access(identity: &TargetIdentity, held: &Held, reasons: &mut RefusalReasons) {
+fn judge_file_access(identity: &TargetIdentity, held: &Held, reasons: &mut RefusalReasons) {
     let stat = statx(held.fd(), "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS).ok();
     let has = |flag: StatxAttributes| stat.is_some_and(|stat| stat.stx_attributes.contains(flag));
     let path = quoted(&identity.path);
@@ -98,7 +95,7 @@ fn judge_access(identity: &TargetIdentity, held: &Held, reasons: &mut RefusalRea
         );
     } else {
         let wanted = Permission::READ_OK | Permission::WRITE_OK;
-        judge_held_access(identity, held, wanted, "read and write", reasons);
+        judge_access(identity, &held.proc_path(), wanted, reasons);
     }
 }
 

@@ -58,23 +58,19 @@ pub(crate) fn judge(
     judge_openers(root, subject, reasons)
 }
 
-/// A namespace's mounts, and how to get into it.
-struct MountTable {
-    mounts: Vec<MountEntry>,
-    /// Pid and name of a process that lives there; `None` for our own.
-    inside: Option<(u32, String)>,
-}
+/// Pid and name of a process that lives in a mount namespace, `None` for our own, and its mounts.
+type MountTable = (Option<(u32, String)>, Vec<MountEntry>);
 
 fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
     let tables = mount_tables(root);
-    if tables.first().is_none_or(|own| own.mounts.is_empty()) {
+    if tables.first().is_none_or(|(_, own)| own.is_empty()) {
         reasons.add(
             "/proc/self/mountinfo cannot be read, so the mounts are unknown",
             "mount /proc",
         );
     }
-    for table in &tables {
-        for mount in &table.mounts {
+    for (inside, mounts) in &tables {
+        for mount in mounts {
             let by_source = || {
                 // bcachefs names all its devices, with colons between.
                 let sources = std::iter::once(mount.source.as_str()).chain(mount.source.split(':'));
@@ -88,7 +84,7 @@ fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReaso
             };
             if let Some(what) = subject.owns_device(&mount.device).or_else(by_source) {
                 let kind = &mount.kind;
-                let (place, step) = match &table.inside {
+                let (place, step) = match inside {
                     None if mount.point == "/" => (
                         String::new(),
                         "this is the disk of the running system: name another one".to_owned(),
@@ -116,20 +112,14 @@ fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReaso
 fn mount_tables(root: &SysRoot) -> Vec<MountTable> {
     let namespace = |who: &str| std::fs::read_link(root.proc.join(who).join("ns/mnt")).ok();
     let mut seen: HashSet<PathBuf> = namespace("self").into_iter().collect();
-    let mut tables = vec![MountTable {
-        mounts: mounts::read(root, "self"),
-        inside: None,
-    }];
+    let mut tables = vec![(None, mounts::read(root, "self"))];
     for name in list(&root.proc) {
         let Ok(pid) = name.parse::<u32>() else {
             continue;
         };
         if namespace(&name).is_some_and(|namespace| seen.insert(namespace)) {
             let who = read_text(&root.proc.join(&name).join("comm")).unwrap_or_default();
-            tables.push(MountTable {
-                mounts: mounts::read(root, &name),
-                inside: Some((pid, who)),
-            });
+            tables.push((Some((pid, who)), mounts::read(root, &name)));
         }
     }
     tables
@@ -248,20 +238,20 @@ fn judge_openers(
     subject: Subject<'_>,
     reasons: &mut RefusalReasons,
 ) -> VisibilityGaps {
-    let mut found = openers::find(root, &subject);
+    let (mut found, mut hidden) = openers::find(root, &subject);
     for _ in 1..OPENERS_LOOKS {
-        if found.openers.is_empty() {
+        if found.is_empty() {
             break;
         }
         std::thread::sleep(OPENERS_PAUSE);
-        found = openers::find(root, &subject);
+        (found, hidden) = openers::find(root, &subject);
     }
     for Opener {
         pid,
         name,
         what,
         how,
-    } in &found.openers
+    } in &found
     {
         reasons.add(
             format!("{what} is {how} by process {pid} ({name})"),
@@ -269,7 +259,7 @@ fn judge_openers(
         );
     }
     VisibilityGaps {
-        processes: found.hidden,
+        processes: hidden,
         hidden_by: hidden_by(root),
     }
 }

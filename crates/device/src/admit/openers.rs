@@ -21,16 +21,9 @@ pub(super) struct Opener {
     pub(super) how: &'static str,
 }
 
-/// All of them, one per process and part, and how many processes could not be looked into.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Openers {
-    pub(super) openers: Vec<Opener>,
-    pub(super) hidden: u32,
-}
-
-/// Every process but ourselves.
-pub(super) fn find(root: &SysRoot, subject: &Subject<'_>) -> Openers {
-    let (mut found, mut hidden) = (Openers::default(), 0);
+/// Every process but ourselves, one per process and part, and how many could not be looked into.
+pub(super) fn find(root: &SysRoot, subject: &Subject<'_>) -> (Vec<Opener>, u32) {
+    let (mut found, mut hidden) = (Vec::new(), 0);
     for pid in root.other_processes() {
         let directory = root.proc.join(pid.to_string());
         let mut add = |what: String, how: &'static str| {
@@ -41,8 +34,8 @@ pub(super) fn find(root: &SysRoot, subject: &Subject<'_>) -> Openers {
                 what,
                 how,
             };
-            if !found.openers.contains(&opener) {
-                found.openers.push(opener);
+            if !found.contains(&opener) {
+                found.push(opener);
             }
         };
         match std::fs::read_dir(directory.join("fd")) {
@@ -71,7 +64,7 @@ pub(super) fn find(root: &SysRoot, subject: &Subject<'_>) -> Openers {
             }
         }
     }
-    Openers { hidden, ..found }
+    (found, hidden)
 }
 
 /// Without asking a server: a hanging NFS must not hang us.

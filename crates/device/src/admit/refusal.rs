@@ -1,12 +1,11 @@
 //! Collects the reasons of a refusal until all are known, and finds those that any intent has: no
 //! disk below the target, no permission. Opens nothing.
 
-use crate::held::Held;
 use crate::mounts::{KERNEL_FILESYSTEMS, MEMORY_FILESYSTEMS};
 use crate::naming::errno_name;
 use diskproof_model::target::{Filesystem, Refusal, TargetIdentity, TargetKind};
+use diskproof_model::units::format_bytes;
 use rustix::fs::{Access as Permission, access};
-use rustix::io::Errno;
 
 /// What stands before the next step behind a reason.
 const STEP: &str = " → ";
@@ -24,6 +23,12 @@ impl RefusalReasons {
         if !self.all.contains(&reason_and_step) {
             self.all.push(reason_and_step);
         }
+    }
+
+    /// What cannot be inspected is not written to.
+    pub(super) fn add_uninspected(&mut self, reason: String) {
+        let step = "solve this first; diskproof writes only to targets that it can inspect";
+        self.add(reason, step);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -91,34 +96,21 @@ pub(super) fn bytes_kept_free(filesystem: &Filesystem) -> u64 {
     filesystem.kept_free_bytes.unwrap_or(default)
 }
 
+/// Whether this user may do that with the target: by its path, or by what is held, whatever has its
+/// name by now.
 pub(super) fn judge_access(
     identity: &TargetIdentity,
+    path: &str,
     wanted: Permission,
-    doing: &str,
     reasons: &mut RefusalReasons,
 ) {
-    add_denied(identity, access(&identity.path, wanted), doing, reasons);
-}
-
-/// The same for what is held, whatever has its name by now.
-pub(super) fn judge_held_access(
-    identity: &TargetIdentity,
-    held: &Held,
-    wanted: Permission,
-    doing: &str,
-    reasons: &mut RefusalReasons,
-) {
-    add_denied(identity, access(held.proc_path(), wanted), doing, reasons);
-}
-
-fn add_denied(
-    identity: &TargetIdentity,
-    answer: Result<(), Errno>,
-    doing: &str,
-    reasons: &mut RefusalReasons,
-) {
-    let Err(errno) = answer else {
+    let Err(errno) = access(path, wanted) else {
         return;
+    };
+    let doing = if wanted.contains(Permission::WRITE_OK) {
+        "read and write"
+    } else {
+        "read"
     };
     let remedy = match identity.kind {
         TargetKind::BlockDevice => "Run as root or as a member of the device's group (often \
@@ -132,6 +124,24 @@ fn add_denied(
         format!("this user may not {doing} it ({})", errno_name(errno)),
         remedy,
     );
+}
+
+/// Whether a device has a medium, and one that is large enough.
+pub(super) fn judge_device_size(size_bytes: u64, reasons: &mut RefusalReasons) {
+    match size_bytes {
+        0 => reasons.add(
+            "the device has a size of 0: it has no medium or is not set up",
+            "Insert the medium, or name another device.",
+        ),
+        bytes if bytes < READ_BYTES_MIN => reasons.add(
+            format!(
+                "the device is too small: {}, but at least 1 MiB is needed",
+                format_bytes(bytes)
+            ),
+            "Name a larger device.",
+        ),
+        _ => {}
+    }
 }
 
 /// Where there is no disk.
