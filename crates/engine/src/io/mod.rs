@@ -10,7 +10,6 @@ pub(crate) mod buffers;
 pub mod clock;
 pub(crate) mod interruptions;
 pub(crate) mod mmap;
-mod page_fault;
 mod ring;
 pub(crate) mod sync;
 pub(crate) mod uring;
