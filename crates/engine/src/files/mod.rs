@@ -15,7 +15,7 @@ use diskproof_model::files::{
     CacheDrop, CacheState, FileCaches, FileOperation, FileOrder, FileRound, FileStep, FilesPlan,
 };
 use diskproof_model::measurement::{ByteCount, StopReason};
-use diskproof_model::progress::{Control, Watch};
+use diskproof_model::progress::Watch;
 use pass::{Pass, PassResult, PassSignals, TRANSFER_BYTES, Task};
 use set::FileSet;
 use std::sync::Arc;
@@ -69,7 +69,8 @@ impl Session {
             keep,
             measured: FilesMeasurement::default(),
             left: u64::from(plan.rounds) * plan.orders.len() as u64 * weight_of_set,
-            cache_drops: CacheDrops::default(),
+            page_drops: None,
+            name_drops: None,
         };
         for round in 0..plan.rounds {
             let mut orders = plan.orders.clone();
@@ -99,34 +100,11 @@ fn content(seed: u64) -> Arc<Vec<u8>> {
     Arc::new(bytes)
 }
 
-/// What came of dropping caches so far.
-#[derive(Default)]
-struct CacheDrops {
-    pages: Option<Result<(), String>>,
-    names: Option<Result<(), String>>,
-}
-
-impl CacheDrops {
-    fn summary(&self) -> CacheDrop {
-        let state = |drop: &Option<Result<(), String>>| match drop {
-            Some(Ok(())) => CacheState::Dropped,
-            Some(Err(_)) | None => CacheState::Kept,
-        };
-        let all = [&self.pages, &self.names];
-        let failed = all
-            .into_iter()
-            .flatten()
-            .find_map(|drop| drop.clone().err());
-        CacheDrop {
-            pages: state(&self.pages),
-            names: state(&self.names),
-            failed,
-        }
-    }
-}
+/// What came of attempts to drop a cache so far; `None` before the first.
+type CacheDrops = Option<Result<(), String>>;
 
 /// Adds an attempt: one that failed counts for all.
-fn note(drops: &mut Option<Result<(), String>>, attempt: Result<(), String>) {
+fn note(drops: &mut CacheDrops, attempt: Result<(), String>) {
     if !matches!(drops, Some(Err(_))) {
         *drops = Some(attempt);
     }
@@ -142,7 +120,8 @@ struct FilesRun<'a> {
     measured: FilesMeasurement,
     /// Shares of the time that no step has had yet.
     left: u64,
-    cache_drops: CacheDrops,
+    page_drops: CacheDrops,
+    name_drops: CacheDrops,
 }
 
 impl FilesRun<'_> {
@@ -170,9 +149,7 @@ impl FilesRun<'_> {
         seed: u64,
     ) -> Result<FilesEnding, RunError> {
         for (operation, weight) in WEIGHTS {
-            if self.recheck(set, operation)? == Control::Interrupt
-                || self.drop_caches(set, operation)? == Control::Interrupt
-            {
+            if self.recheck(set, operation)? || self.drop_caches(set, operation)? {
                 return Ok(FilesEnding::Interrupted);
             }
             let step = FileStep { operation, order };
@@ -201,29 +178,22 @@ impl FilesRun<'_> {
     }
 
     /// Looks for files that another program has replaced, before they are renamed or deleted. A
-    /// look at each within these steps would change their rates.
-    fn recheck(
-        &mut self,
-        set: &Arc<FileSet>,
-        operation: FileOperation,
-    ) -> Result<Control, RunError> {
+    /// look at each within these steps would change their rates. Whether the user ended the run.
+    fn recheck(&mut self, set: &Arc<FileSet>, operation: FileOperation) -> Result<bool, RunError> {
         if !matches!(operation, FileOperation::Rename | FileOperation::Delete) {
-            return Ok(Control::Continue);
+            return Ok(false);
         }
         let checked = self.pass(set, "check of files", Task::Recheck, None)?;
-        Ok(match checked.stopped {
-            StopReason::Interrupted => Control::Interrupt,
-            _ => Control::Continue,
-        })
+        Ok(checked.stopped == StopReason::Interrupted)
     }
 
-    /// Empties the caches that would answer an operation, as the plan says. Interrupted: the user
-    /// ends the run.
+    /// Empties the caches that would answer an operation, as the plan says. Whether the user ended
+    /// the run.
     fn drop_caches(
         &mut self,
         set: &Arc<FileSet>,
         operation: FileOperation,
-    ) -> Result<Control, RunError> {
+    ) -> Result<bool, RunError> {
         let drops_all = self.plan.caches == FileCaches::DropAll;
         let is_looked_up = match operation {
             FileOperation::Read => true,
@@ -231,30 +201,25 @@ impl FilesRun<'_> {
             FileOperation::Create | FileOperation::Rename | FileOperation::Delete => false,
         };
         if !is_looked_up || self.tree.is_in_memory() {
-            return Ok(Control::Continue);
+            return Ok(false);
         }
         for task in [Task::WriteBack, Task::DropPages] {
             let dropped = self.pass(set, "write-back", task, None)?;
             if dropped.stopped == StopReason::Interrupted {
-                return Ok(Control::Interrupt);
+                return Ok(true);
             }
-            let errno = dropped.op.errors.keys().next();
-            note(
-                &mut self.cache_drops.pages,
-                match errno {
-                    Some(errno) => Err(format!("{errno} while the content was dropped")),
-                    None => Ok(()),
-                },
-            );
+            let failed = dropped.op.errors.keys().next();
+            let failed = failed.map(|errno| format!("{errno} while the content was dropped"));
+            note(&mut self.page_drops, failed.map_or(Ok(()), Err));
         }
         if drops_all {
             let dropped = self.tree.drop_all_caches();
             note(
-                &mut self.cache_drops.names,
+                &mut self.name_drops,
                 dropped.map_err(|error| error.to_string()),
             );
         }
-        Ok(Control::Continue)
+        Ok(false)
     }
 
     /// Measures a step once and adds it to what was measured.
@@ -276,7 +241,19 @@ impl FilesRun<'_> {
         });
         let stopped = result.stopped;
         self.add(step, result, disk);
-        self.measured.caches = self.cache_drops.summary();
+        let state = |drops: &CacheDrops| match drops {
+            Some(Ok(())) => CacheState::Dropped,
+            Some(Err(_)) | None => CacheState::Kept,
+        };
+        let all = [&self.page_drops, &self.name_drops];
+        self.measured.caches = CacheDrop {
+            pages: state(&self.page_drops),
+            names: state(&self.name_drops),
+            failed: all
+                .into_iter()
+                .flatten()
+                .find_map(|drop| drop.clone().err()),
+        };
         (self.keep)(&self.measured);
         Ok(stopped)
     }

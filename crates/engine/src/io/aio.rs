@@ -5,7 +5,9 @@
 use super::batching::{BatchSize, SubmitPolicy};
 use super::buffers::Buffers;
 use super::sync::{sync, write_back};
-use super::{Backend, Extent, Op, Request, RequestSource, WAIT_MAX_NS, WaitMode, advise_dontneed};
+use super::{
+    Backend, Extent, Op, Request, RequestSource, WAIT_MAX_NS, WaitMode, advise_dontneed, last_errno,
+};
 use diskproof_model::plan::SyncCall;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -266,9 +268,7 @@ impl AioBackend {
                 self.in_flight += taken as usize;
                 continue;
             }
-            let errno = io::Error::last_os_error()
-                .raw_os_error()
-                .unwrap_or(libc::EIO);
+            let errno = last_errno();
             if errno == libc::EAGAIN && self.in_flight > 0 {
                 break;
             }

@@ -10,7 +10,6 @@ pub(crate) mod buffers;
 pub mod clock;
 pub(crate) mod interruptions;
 pub(crate) mod mmap;
-mod page_fault;
 mod ring;
 pub(crate) mod sync;
 pub(crate) mod uring;
@@ -190,12 +189,17 @@ pub(super) fn advise_dontneed(fd: &OwnedFd, extent: Option<Extent>) {
     let _ = rustix::fs::fadvise(fd, start, length, rustix::fs::Advice::DontNeed);
 }
 
+/// The errno of the last system call.
+fn last_errno() -> i32 {
+    io::Error::last_os_error()
+        .raw_os_error()
+        .unwrap_or(libc::EIO)
+}
+
 /// The result of a system call as a completion carries it.
-pub(super) fn completion_result(returned: isize) -> i32 {
+fn completion_result(returned: isize) -> i32 {
     if returned < 0 {
-        -io::Error::last_os_error()
-            .raw_os_error()
-            .unwrap_or(libc::EIO)
+        -last_errno()
     } else {
         returned.min(i32::MAX as isize) as i32
     }

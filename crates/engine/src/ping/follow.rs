@@ -90,6 +90,12 @@ impl Follower<'_> {
         let mut ticked_ns = begin_ns;
         while self.targets.iter().any(|target| target.is_running) {
             match events.recv_timeout(CHECK_EVERY) {
+                // A report after the timeout is too late.
+                Ok(
+                    PingEvent::Answer(target, _)
+                    | PingEvent::Done(target, ..)
+                    | PingEvent::Failed(target, _),
+                ) if !self.targets[target].is_running => {}
                 Ok(PingEvent::Answer(target, answer)) => {
                     let request = self.targets[target].log.add(answer);
                     watch.request(target, request);

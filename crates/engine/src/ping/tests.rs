@@ -1,20 +1,25 @@
 //! Pings in virtual time, on simulated disks with known properties.
 
-use super::follow::PingLog;
+use super::follow::{FollowedTarget, Follower, PingEvent, PingLog};
 use super::pinger::{PingAnswer, PingOrders, PingSignals, Pinger};
 use crate::io::Extent;
 use crate::io::buffers::Buffers;
+use crate::io::clock::{ActiveClock, Clock as _, MonotonicClock};
 use crate::measure::result::EndReason;
 use crate::measure::sampler::Sampler;
+use crate::run::watchdog::StallTimeout;
 use crate::tests::sim_backend::{HOST_NS, SimBackend};
 use crate::tests::simulate::{FakeClock, simulated};
-use diskproof_model::measurement::{Measurement, OpKind};
+use diskproof_device::{Intent, OpenTarget, admit, probe};
+use diskproof_model::measurement::{Measurement, OpKind, StopReason};
 use diskproof_model::ping::{IgnoredBecause, PingPlan, SingleRequest};
 use diskproof_model::plan::{Stop, SyncCall, SyncPolicy, Workload};
+use diskproof_model::progress::{Control, PingWatch, Progress, Watch};
 use diskproof_model::stream::Streams;
 use diskproof_simdisk::models::DiskMachine;
 use diskproof_simdisk::models::faults::Faults;
 use diskproof_simdisk::spec;
+use std::sync::Arc;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
@@ -222,4 +227,60 @@ fn stopped_ping_sends_nothing_more() {
     signals.end();
     signals.stop();
     assert!(signals.is_stopped() && signals.in_flight_since().is_none());
+}
+
+struct Patient;
+
+impl Watch for Patient {
+    fn tick(&mut self, _: &Progress<'_>) -> Control {
+        Control::Continue
+    }
+}
+
+impl PingWatch for Patient {
+    fn request(&mut self, _: usize, _: &SingleRequest) {}
+
+    fn ending(&self) -> Option<StopReason> {
+        None
+    }
+}
+
+#[test]
+fn report_of_a_target_that_timed_out_is_ignored() {
+    let place = tempfile::tempdir_in("/var/tmp").unwrap();
+    let open = || {
+        let intent = Intent::Scratch {
+            size_bytes: 1 << 20,
+        };
+        OpenTarget::open(admit(probe(place.path()).unwrap(), intent).unwrap()).unwrap()
+    };
+    let (opens, workload) = ([open(), open()], reads(Stop::default()));
+    let signals = [(); 2].map(|()| Arc::new(PingSignals::default()));
+    // Its request never returns.
+    signals[0].begin(MonotonicClock.now());
+    let followed = |target: usize| {
+        let known = simulated(&workload, Extent::default());
+        let log = PingLog::new(known, 0, MS);
+        FollowedTarget::new(&opens[target], Arc::clone(&signals[target]), log)
+    };
+    let follower = Follower {
+        workload: &workload,
+        targets: vec![followed(0), followed(1)],
+        stall_timeout: StallTimeout::from_ns(MS),
+    };
+    let (sender, events) = std::sync::mpsc::channel();
+    let other = Arc::clone(&signals[1]);
+    let reports = std::thread::spawn(move || {
+        while !other.is_stopped() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let error = std::io::Error::from_raw_os_error(libc::EIO);
+        sender.send(PingEvent::Failed(0, error)).unwrap();
+        let ending = PingEvent::Done(1, EndReason::Budget, Vec::new());
+        sender.send(ending).unwrap();
+    });
+    let measured = follower.follow(&events, &ActiveClock::new(), &mut Patient);
+    let stopped: Vec<StopReason> = measured.unwrap().iter().map(|one| one.stopped).collect();
+    assert_eq!(stopped, [StopReason::Hung, StopReason::Ops]);
+    reports.join().unwrap();
 }

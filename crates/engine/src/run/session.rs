@@ -283,14 +283,12 @@ impl Session {
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
         let targets = &opens[..opens.len() / group.workloads.len()];
-        let places = (0..group.workloads.len())
-            .flat_map(|member| (0..targets.len()).map(move |target| (member, target)));
+        let places = opens.iter().zip(prepared).enumerate();
         let assignments: Vec<Assignment<'_>> = places
-            .zip(opens.iter().zip(prepared))
-            .map(|((member, target), (open, prepared))| Assignment {
-                workload: &group.workloads[member],
-                member,
-                target,
+            .map(|(index, (open, prepared))| Assignment {
+                workload: &group.workloads[index / targets.len()],
+                member: index / targets.len(),
+                target: prepared.known.target,
                 open,
                 prepared,
             })

@@ -36,7 +36,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         log.begin("access times");
         let block = target.fitting(u64::from(plan.block_bytes));
         let mut places = Places::new(&target, block);
-        let start_ns = self.now();
+        let start_ns = self.sampler.now();
         let total = f64::from(plan.random_reads)
             + f64::from(SeekPattern::OTHERS) * f64::from(plan.pattern_reads);
         let mut done = 0u32;
@@ -47,11 +47,11 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
             } else {
                 (plan.pattern_reads, 1)
             };
-            let end_ns = self.now() + plan.time_ns / 10 * tenths;
+            let end_ns = self.sampler.now() + plan.time_ns / 10 * tenths;
             let mut before = None;
             // The first access only sets the start of the pattern.
             for index in 0..=u64::from(count) {
-                if count == 0 || log.is_stopped() || (self.now() >= end_ns && index > 1) {
+                if count == 0 || log.is_stopped() || (self.sampler.now() >= end_ns && index > 1) {
                     break;
                 }
                 let offset = places.next(seek, index, u64::from(count) + 1, before);
@@ -81,7 +81,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                 before = Some(offset);
                 done += u32::from(index > 0);
                 let in_time =
-                    self.now().saturating_sub(start_ns) as f64 / plan.time_ns.max(1) as f64;
+                    self.sampler.now().saturating_sub(start_ns) as f64 / plan.time_ns.max(1) as f64;
                 log.done((f64::from(done) / total).max(in_time));
             }
         }

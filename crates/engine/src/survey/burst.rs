@@ -24,7 +24,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         if first.errno != 0 || first.latency_ns > plan.time_ns {
             return Ok(());
         }
-        let start_ns = self.now();
+        let start_ns = self.sampler.now();
         let window_ns = (plan.time_ns / WINDOWS).max(1);
         let (mut rounds, mut windows, mut window, mut window_start) =
             (0u64, Vec::new(), 0u64, start_ns);

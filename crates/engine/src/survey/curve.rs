@@ -66,7 +66,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         let Some(sizing) = size(plan, &target, rate) else {
             return Ok(None);
         };
-        log.begin_curve(self.now());
+        log.begin_curve(self.sampler.now());
         let places = match sizing.sample_bytes {
             None => self.whole(sizing)?,
             Some(sample_bytes) => self.sampled(sizing, sample_bytes)?,
@@ -129,8 +129,11 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                 extent,
                 moved_bytes: self.log.bytes(),
             });
-            self.log
-                .enter(self.now(), point, read.len() as f64 / starts.len() as f64);
+            self.log.enter(
+                self.sampler.now(),
+                point,
+                read.len() as f64 / starts.len() as f64,
+            );
         }
         Ok(read)
     }
@@ -214,7 +217,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
             at += u64::from(request.len);
             (request.len > 0).then_some(request)
         };
-        let clock = self.clock();
+        let clock = self.sampler.clock();
         let mut pass = WholePass {
             log,
             cells: &cells,

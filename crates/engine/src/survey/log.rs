@@ -6,7 +6,7 @@ use crate::io::Extent;
 use crate::lock::lock;
 use crate::measure::usage;
 use diskproof_model::measurement::{CpuTime, Hang, Interruption, OpKind};
-use diskproof_model::plan::CachePolicy;
+use diskproof_model::plan::{CachePolicy, EngineKind};
 use diskproof_model::surface::{AccessPoint, Burst, CurvePoint};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,6 +24,10 @@ pub(crate) struct SurveyTarget {
     pub extent: Extent,
     /// Requests in flight during the curve.
     pub depth: u32,
+    /// The I/O engine of curve and burst.
+    pub stream: EngineKind,
+    /// The I/O engine for one request at a time.
+    pub read_one: EngineKind,
     /// What lengths must be multiples of.
     pub alignment_bytes: u64,
     /// The smallest part that can be unreadable alone.

@@ -44,21 +44,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// What the surveying thread needs.
-struct SurveyConfig {
-    survey: Survey,
-    target: SurveyTarget,
-    /// How the page cache is treated.
-    cache: CacheUse,
-    /// The I/O engine of curve and burst.
-    stream: EngineKind,
-    /// The I/O engine for one request at a time.
-    read_one: EngineKind,
-    fd: OwnedFd,
-    /// Chooses the points that are read a second time.
-    choose: ChoosePoints,
-}
-
 impl Session {
     /// Surveys one target, number `index` of the plan. Returns what was measured before the watcher
     /// interrupted. `choose` says which points of the curve are read a second time at the end.
@@ -68,13 +53,21 @@ impl Session {
         (index, target): (usize, &mut OpenTarget),
         watch: &mut dyn Watch,
     ) -> Result<SurfaceMeasurement, RunError> {
-        let config = self.prepare_survey((survey, choose), target, watch)?;
-        let (surveyed, stream, cache) = (config.target, config.stream, config.cache.clone());
+        let (surveyed, cache) = self.prepare_survey(survey, target, watch)?;
         let snapshot = Snapshot::take(target.identity());
         let clock = ActiveClock::new();
         let start_ns = clock.now();
         let log = Arc::new(SurveyLog::default());
-        let (control, hang) = follow(config, &log, (index, target, self.stall_timeout), watch)?;
+        let (seen, fd) = (Arc::clone(&log), target.fd().try_clone_to_owned());
+        let fd = fd.map_err(|source| worker_error(&Workload::named(SURVEY), target, source))?;
+        let plan = survey.clone();
+        let working = Deferred::start("diskproof-survey", move || {
+            work(&plan, &surveyed, choose, &fd, &seen)
+        });
+        let working = working.map_err(RunError::Thread)?;
+        let limit_ns = survey.time_ns_max();
+        let place = (index, &*target, self.stall_timeout);
+        let (control, hang) = follow(&working, limit_ns, &log, place, watch)?;
         let wall_ns = clock.now() - start_ns;
         let mut asked = ByteCount::default();
         asked.add(survey.operation, log.bytes());
@@ -90,7 +83,7 @@ impl Session {
             wall_ns,
             curve_ns: seen.curve_ns,
             curve_cpu: seen.curve_cpu,
-            engine: stream,
+            engine: surveyed.stream,
             cache,
             curve: seen.curve,
             burst: seen.burst,
@@ -109,10 +102,10 @@ impl Session {
 
     fn prepare_survey(
         &self,
-        (survey, choose): (&Survey, ChoosePoints),
+        survey: &Survey,
         target: &mut OpenTarget,
         watch: &mut dyn Watch,
-    ) -> Result<SurveyConfig, RunError> {
+    ) -> Result<(SurveyTarget, CacheUse), RunError> {
         refuse_mapping(survey.engine, target)?;
         if survey.operation == OpKind::Write {
             let writes = Workload {
@@ -148,21 +141,10 @@ impl Session {
             block_bytes: target.alignment_bytes(),
             ..streaming.clone()
         })?;
-        let surveyed = survey_target(survey, target, cache.used, self.seed, stream);
+        let engines = (stream, read_one);
+        let surveyed = survey_target(survey, target, cache.used, self.seed, engines);
         check_span(&streaming, target, SPAN_BYTES_MIN, surveyed.extent.length)?;
-        let fd = target
-            .fd()
-            .try_clone_to_owned()
-            .map_err(|source| worker_error(&streaming, target, source))?;
-        Ok(SurveyConfig {
-            survey: survey.clone(),
-            target: surveyed,
-            cache,
-            stream,
-            read_one,
-            fd,
-            choose,
-        })
+        Ok((surveyed, cache))
     }
 }
 
@@ -176,7 +158,7 @@ fn survey_target(
     target: &OpenTarget,
     cache: CachePolicy,
     seed: u64,
-    stream: EngineKind,
+    (stream, read_one): (EngineKind, EngineKind),
 ) -> SurveyTarget {
     let whole = extent_of(survey.span, target.usable_bytes());
     let alignment_bytes = u64::from(target.alignment_bytes());
@@ -213,6 +195,8 @@ fn survey_target(
         } else {
             STREAM_DEPTH
         },
+        stream,
+        read_one,
         alignment_bytes,
         sector_bytes,
         lba_bytes: u64::from(lba_bytes),
@@ -222,18 +206,15 @@ fn survey_target(
     }
 }
 
-/// Starts the thread that surveys, and waits until it ends, or until the target has not answered
-/// for too long. Returns the watcher's last answer, and the hang, on the clock.
+/// Waits until the thread that surveys ends, or until the target has not answered for too long. The
+/// survey stops after `limit_ns`. Returns the watcher's last answer, and the hang, on the clock.
 fn follow(
-    config: SurveyConfig,
-    log: &Arc<SurveyLog>,
+    working: &Deferred<io::Result<()>>,
+    limit_ns: Option<u64>,
+    log: &SurveyLog,
     (index, target, stall_timeout): (usize, &OpenTarget, StallTimeout),
     watch: &mut dyn Watch,
 ) -> Result<(Control, Option<Hang>), RunError> {
-    let mine = Arc::clone(log);
-    let limit_ns = config.survey.time_ns_max();
-    let working = Deferred::start("diskproof-survey", move || work(&config, &mine));
-    let working = working.map_err(RunError::Thread)?;
     let (mut control, mut progress) = (Control::Continue, SurveyProgress::new(index));
     let (begin_ns, mut stopped_ns) = (progress.answered_ns, None);
     loop {
@@ -355,10 +336,13 @@ impl SurveyProgress {
 }
 
 /// All parts of the survey, in order.
-fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
-    let SurveyConfig {
-        survey, target, fd, ..
-    } = config;
+fn work(
+    survey: &Survey,
+    target: &SurveyTarget,
+    choose: ChoosePoints,
+    fd: &OwnedFd,
+    log: &SurveyLog,
+) -> io::Result<()> {
     let queue = |kind: EngineKind, size: QueueConfig| {
         let sampler = FileSampler::open(fd.try_clone()?, kind, size)?;
         io::Result::Ok(RequestQueue::new(sampler, *target, log))
@@ -372,7 +356,7 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
     };
     let one_queue = |block_bytes: u32| {
         let request_bytes = target.fitting(u64::from(block_bytes)) as u32;
-        queue(config.read_one, sized(1, request_bytes))
+        queue(target.read_one, sized(1, request_bytes))
     };
     // Advice only, for buffered reads.
     let _ = fadvise(fd, 0, None, Advice::Sequential);
@@ -382,7 +366,7 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
     );
     let mut measured = None;
     if survey.curve.is_some() || survey.burst.is_some() {
-        let queue = &mut queue(config.stream, stream_size)?;
+        let queue = &mut queue(target.stream, stream_size)?;
         if let Some(plan) = &survey.curve {
             let curve = queue.measure_curve(plan)?;
             measured = curve.map(|curve| (curve, plan.time_ns));
@@ -406,10 +390,10 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
         queue.conclude_step();
     }
     if let Some((mut curve, time_ns)) = measured.filter(|_| !log.is_stopped()) {
-        let points = (config.choose)(&log.seen().curve);
+        let points = choose(&log.seen().curve);
         if !points.is_empty() {
             let _ = fadvise(fd, 0, None, Advice::Sequential);
-            let queue = &mut queue(config.stream, stream_size)?;
+            let queue = &mut queue(target.stream, stream_size)?;
             queue.drop_if_buffered();
             queue.confirm(&mut curve, points, time_ns)?;
             queue.conclude_step();

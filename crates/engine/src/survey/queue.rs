@@ -80,7 +80,8 @@ const STALLS_MAX: usize = 100;
 
 /// A sampler for requests of one kind.
 pub(crate) struct RequestQueue<'a, B, C> {
-    sampler: Sampler<B, C>,
+    /// What carries them.
+    pub sampler: Sampler<B, C>,
     op: Op,
     /// Where they go.
     pub target: SurveyTarget,
@@ -102,21 +103,6 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
         }
     }
 
-    /// The time now.
-    pub(crate) fn now(&self) -> u64 {
-        self.sampler.now()
-    }
-
-    /// The sampler's clock.
-    pub(crate) fn clock(&self) -> C {
-        self.sampler.clock()
-    }
-
-    /// How long this thread was ready to run and got no processor so far, in nanoseconds.
-    pub(crate) fn starved_ns(&self) -> u64 {
-        self.sampler.starved_ns()
-    }
-
     /// A step is over: logs its interruptions and its wait for processors.
     pub(crate) fn conclude_step(&mut self) {
         let mut seen = self.log.seen();
@@ -125,15 +111,11 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
         seen.interruptions.extend(found);
     }
 
-    /// Drops the target's pages from the page cache.
-    pub(crate) fn drop_cache(&mut self) {
-        self.sampler.drop_cache();
-    }
-
-    /// The same for buffered I/O: what earlier steps left there must not serve later reads.
+    /// Drops the target's pages from the page cache for buffered I/O: what earlier steps left there
+    /// must not serve later reads.
     pub(crate) fn drop_if_buffered(&mut self) {
         if self.target.cache == CachePolicy::Buffered {
-            self.drop_cache();
+            self.sampler.drop_cache();
         }
     }
 

@@ -67,7 +67,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
             return Ok(());
         }
         let (start_ns, _) = self.log.seen().curve_start;
-        let taken_ns = self.now() - start_ns;
+        let taken_ns = self.sampler.now() - start_ns;
         let end_ns = start_ns + time_ns.unwrap_or(taken_ns + (taken_ns / TIME_PARTS).max(TIME_NS));
         let places_max =
             ((SHARE_MAX * measured.places.len() as f64).ceil() as usize).max(PLACES_MIN);
@@ -93,7 +93,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                     readings.push(point);
                     *known = median_reading(readings).unwrap_or_else(|| known.clone());
                 }
-                self.log.report_curve(self.now(), 1.0);
+                self.log.report_curve(self.sampler.now(), 1.0);
             }
             if candidates.is_empty() {
                 return Ok(());
@@ -114,7 +114,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         }
         log.begin("second reading");
         let limit_ns = time_ns.map_or(SECOND_NS, |time_ns| (time_ns / SECOND_PARTS).min(SECOND_NS));
-        let end_ns = self.now() + limit_ns;
+        let end_ns = self.sampler.now() + limit_ns;
         // From the end: the requests behind a sample reach into the next place of a whole pass.
         points.sort_unstable_by(|a, b| b.cmp(a));
         measured.washed_bytes = 0;
@@ -151,7 +151,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         let away_bytes = away_bytes(&self.target, measured.rate);
         let missing_bytes = away_bytes.saturating_sub(log.bytes() - place.moved_bytes);
         let cost_ns = (missing_bytes + place.extent.length) as f64 / measured.rate * 1e9;
-        if self.now() + cost_ns as u64 > end_ns {
+        if self.sampler.now() + cost_ns as u64 > end_ns {
             return Ok(None);
         }
         let away = (measured.washed_bytes, missing_bytes);
@@ -223,32 +223,27 @@ fn median_reading(readings: &[CurvePoint]) -> Option<CurvePoint> {
 /// larger error of their own than elsewhere; the largest deviation first. A zone boundary is not a
 /// deviation.
 fn outliers(curve: &[CurvePoint]) -> Vec<usize> {
-    let good: Vec<&CurvePoint> = curve
-        .iter()
-        .filter(|p| p.errors == 0 && p.bytes_per_second > 0.0)
-        .collect();
+    let is_good = |(_, p): &(usize, &CurvePoint)| p.errors == 0 && p.bytes_per_second > 0.0;
+    let good: Vec<(usize, &CurvePoint)> = curve.iter().enumerate().filter(is_good).collect();
     if good.len() < POINTS_MIN {
         return Vec::new();
     }
-    let values: Vec<f64> = good.iter().map(|p| p.bytes_per_second.ln()).collect();
+    let of = |value: fn(&CurvePoint) -> f64| good.iter().map(move |(_, p)| value(p)).collect();
+    let values: Vec<f64> = of(|p| p.bytes_per_second.ln());
     let distances: Vec<f64> = (0..values.len()).map(|i| distance(&values, i)).collect();
-    let errors: Vec<f64> = good
-        .iter()
-        .map(|p| p.standard_error.unwrap_or(0.0))
-        .collect();
+    let errors: Vec<f64> = of(|p| p.standard_error.unwrap_or(0.0));
     let usual_rate = quartile(&values, 2).exp();
     let scatter = quartile(&distances, 3) / NORMAL_QUARTILE;
     let (distance_max, error_max) = (
         DISTANCE_MIN.max(SCATTERS * scatter),
         DISTANCE_MIN.max(SCATTERS * quartile(&errors, 2)),
     );
-    let indices =
-        (0..curve.len()).filter(|i| curve[*i].errors == 0 && curve[*i].bytes_per_second > 0.0);
-    let mut out: Vec<(usize, f64)> = indices
-        .zip(distances.into_iter().zip(errors))
-        .filter(|(_, (distance, error))| *distance > distance_max || *error > error_max)
-        .filter(|(index, _)| curve[*index].bytes as f64 / usual_rate * 1e9 <= BUSY_NS_MAX)
-        .map(|(index, (distance, error))| (index, distance.max(error)))
+    let mut out: Vec<(usize, f64)> = good
+        .iter()
+        .zip(distances.iter().zip(&errors))
+        .filter(|(_, (distance, error))| **distance > distance_max || **error > error_max)
+        .filter(|((_, p), _)| p.bytes as f64 / usual_rate * 1e9 <= BUSY_NS_MAX)
+        .map(|((index, _), (distance, error))| (*index, distance.max(*error)))
         .collect();
     out.sort_by(|a, b| b.1.total_cmp(&a.1));
     out.into_iter().map(|(index, _)| index).collect()
@@ -286,9 +281,7 @@ fn distance(values: &[f64], i: usize) -> f64 {
 }
 
 fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied()
+    (!values.is_empty()).then(|| quartile(values, 2))
 }
 
 #[cfg(test)]

@@ -178,7 +178,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     pub(crate) fn sample(&mut self, sizing: CurveSizing, place: Extent) -> io::Result<Sample> {
         let (target, log) = (self.target, self.log);
         self.drop_if_buffered();
-        let (mut sum, starved_ns) = (SampleSum::new(sizing), self.starved_ns());
+        let (mut sum, starved_ns) = (SampleSum::new(sizing), self.sampler.starved_ns());
         let (from, start, until) = (
             place
                 .start
@@ -213,7 +213,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         } else {
             self.stream(sizing, range, &mut sum)?;
         }
-        sum.late_ns = self.starved_ns().saturating_sub(starved_ns);
+        sum.late_ns = self.sampler.starved_ns().saturating_sub(starved_ns);
         Ok(if log.is_stopped() {
             Sample::Stopped
         } else if sum.interrupted {

@@ -119,7 +119,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
             return Ok(false);
         }
         if self.queue.target.cache == CachePolicy::Buffered && at % AWAY_BYTES < self.block {
-            self.queue.drop_cache();
+            self.queue.sampler.drop_cache();
         }
         let request = block_at(at, self.block.min(end - at));
         let completion = self.read_uninterrupted(request)?;
@@ -166,7 +166,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
         block: SampleRequest,
         errno: i32,
     ) -> io::Result<Option<Vec<UnreadableRange>>> {
-        let end_ns = self.queue.now() + NARROW_NS_MAX;
+        let end_ns = self.queue.sampler.now() + NARROW_NS_MAX;
         let mut bad = Vec::new();
         for part in parts(block.offset, u64::from(block.len), NARROW_BYTES) {
             let Some(failed) = self.fails(part, 1, end_ns, errno)? else {
@@ -210,7 +210,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
             if self.queue.log.is_stopped() {
                 return Ok(None);
             }
-            if self.queue.now() >= end_ns {
+            if self.queue.sampler.now() >= end_ns {
                 return Ok(Some(errno));
             }
             let completion = self.queue.read_one(request)?;
@@ -264,13 +264,13 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
             let lead = block_at(before, candidate.offset - before);
             self.queue.read_one(lead)?;
         }
-        let starved_ns = self.queue.starved_ns();
+        let starved_ns = self.queue.sampler.starved_ns();
         let block = block_at(candidate.offset, u64::from(candidate.len));
         let completion = self.read_uninterrupted(block)?;
         // Waiting for a processor is not the block's latency.
         let latency_ns = completion
             .latency_ns
-            .saturating_sub(self.queue.starved_ns() - starved_ns);
+            .saturating_sub(self.queue.sampler.starved_ns() - starved_ns);
         Ok(Some(if completion.errno == 0 {
             latency_ns.min(candidate.latency_ns)
         } else {

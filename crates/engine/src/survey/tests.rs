@@ -11,7 +11,7 @@ use crate::random::Random;
 use crate::tests::sim_backend::{HOST_NS, SimBackend};
 use crate::tests::simulate::FakeClock;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::CachePolicy;
+use diskproof_model::plan::{CachePolicy, EngineKind};
 use diskproof_model::surface::{
     AccessPlan, AccessPoint, BurstPlan, Coverage, CurvePlan, CurvePoint, ScanPlan, SeekPattern,
 };
@@ -38,6 +38,8 @@ impl Bench {
                 length: size_bytes / 4096 * 4096,
             },
             depth: STREAM_DEPTH,
+            stream: EngineKind::Uring,
+            read_one: EngineKind::Sync,
             alignment_bytes: 512,
             sector_bytes: 512,
             lba_bytes: 512,
