@@ -2,6 +2,7 @@
 //! and compared with the figures of a record, each with its interval. Knows the fields of records,
 //! not which workloads a command runs.
 
+use crate::estimate::sum_of;
 use crate::mechanics::reported_rpm;
 use diskproof_model::figure::{Metric, Part, named, survey_figure, threshold_names};
 use diskproof_model::finding::{Finding, Severity};
@@ -400,7 +401,9 @@ fn observe(metric: &Metric, cpu_share: f64, ops: &[&OpRecord]) -> Option<Observe
         // Reads and writes of a mix have no common latency.
         ("ns", [op]) if op.count > 0 => latency(metric, op),
         ("ns", _) | (_, []) => None,
-        _ => Some(total(&estimates.collect::<Option<Vec<_>>>()?)),
+        _ => Some(Observed::of(&sum_of(
+            estimates.collect::<Option<Vec<_>>>()?,
+        )?)),
     }
 }
 
@@ -459,7 +462,11 @@ impl Observed {
     }
 
     pub(super) fn of(estimate: &Estimate) -> Self {
-        total(std::slice::from_ref(estimate))
+        let around = |width| Uncertainty::around(estimate.value, width);
+        Self {
+            value: estimate.value,
+            spread: estimate.half_width_95.map_or(Uncertainty::Unknown, around),
+        }
     }
 
     pub(super) fn interval(self) -> Option<[f64; 2]> {
@@ -468,18 +475,6 @@ impl Observed {
             Uncertainty::Exact | Uncertainty::Unknown | Uncertainty::AtLeast => None,
         }
     }
-}
-
-/// The sum of estimates. Reads and writes of a mix vary together, so their half-widths add up.
-pub(super) fn total(estimates: &[Estimate]) -> Observed {
-    let (mut value, mut half_width) = (0.0, Some(0.0));
-    for estimate in estimates {
-        value += estimate.value;
-        half_width = half_width.zip(estimate.half_width_95).map(|(a, b)| a + b);
-    }
-    let around = |width| Uncertainty::around(value, width);
-    let spread = half_width.map_or(Uncertainty::Unknown, around);
-    Observed { value, spread }
 }
 
 /// The fastest or slowest rate of a curve, as well as its point is known.

@@ -21,11 +21,7 @@ pub(crate) fn files_record(measured: &FilesMeasurement) -> FilesRecord {
 /// Nothing is skipped as warm-up: a step is a given amount of work, and its rate is that of the
 /// whole. The interval is the wider of that within the rounds and that between them.
 fn step_record(m: &FileStepMeasurement) -> FileStepRecord {
-    let whole = Settling {
-        settling_ns: 0,
-        settled: None,
-    };
-    let mut rate = rate_after(&m.op.series, m.wall_ns, whole);
+    let mut rate = rate_after(&m.op.series, m.wall_ns, Settling::WHOLE);
     let rates: Vec<f64> = m
         .rounds
         .iter()

@@ -233,12 +233,11 @@ fn measurement_records(measurements: &[Measurement], plan: &Plan) -> Vec<Measure
 }
 
 fn measurement_record(m: &Measurement, steady: &SteadyPart<'_>, plan: &Plan) -> MeasurementRecord {
-    let row = steady.row_figures();
     let op = |(kind, op): (&OpKind, &OpMeasurement)| {
         let series = shown_series(&op.series, SERIES_CELLS_MAX);
         (*kind, steady.op_record(*kind, op, series))
     };
-    MeasurementRecord {
+    let mut row = MeasurementRecord {
         target: m.target,
         workload: workload_record(m, plan),
         start_ns: m.start_ns,
@@ -246,15 +245,15 @@ fn measurement_record(m: &Measurement, steady: &SteadyPart<'_>, plan: &Plan) -> 
         settling_ns: steady.settling.settling_ns,
         settled: steady.settling.settled,
         phases: steady.phases(),
-        cpu: row.cpu,
+        cpu: m.cpu,
         ops: m.ops.iter().map(op).collect(),
-        asked: row.asked,
-        device: row.device,
+        asked: m.asked,
+        device: m.device.clone(),
         cache: m.cache.clone(),
         engine: m.engine.clone(),
-        achieved_depth: row.achieved_depth,
-        dead_time_ns: row.dead_time_ns,
-        starved: row.starved,
+        achieved_depth: m.achieved_depth,
+        dead_time_ns: m.dead_time_ns,
+        starved: m.starved,
         ceiling_iops: m.ceiling_iops,
         zero_blocks: m.zero_blocks,
         unwritten_bytes: m.unwritten_bytes,
@@ -271,7 +270,9 @@ fn measurement_record(m: &Measurement, steady: &SteadyPart<'_>, plan: &Plan) -> 
         stopped: m.stopped,
         limited_by: None,
         reproduce: String::new(),
-    }
+    };
+    steady.narrow(&mut row);
+    row
 }
 
 fn workload_record(m: &Measurement, plan: &Plan) -> WorkloadRecord {

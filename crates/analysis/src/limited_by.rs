@@ -2,7 +2,7 @@
 //! than guess. docs/verdict.md explains the evidence of each limit.
 
 use crate::estimate::largest_by;
-use crate::rules::evidence::{evidence, wanted_depth as in_flight};
+use crate::rules::rule::{evidence, wanted_depth as in_flight};
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::limited_by::{LimitedBy, RateLimit};
 use diskproof_model::measurement::OpKind;

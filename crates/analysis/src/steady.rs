@@ -5,9 +5,11 @@ use crate::estimate::{self, Settling, SliceRate};
 use crate::slices;
 use diskproof_model::histogram::{LatencyHistogram, LatencyPart};
 use diskproof_model::measurement::{
-    ByteCount, CpuTime, DeviceUse, Measurement, OpKind, OpMeasurement, PerOp, Starvation,
+    ByteCount, DeviceUse, Measurement, OpKind, OpMeasurement, PerOp, Starvation,
 };
-use diskproof_model::record::{LatencySummary, OpRecord, PhaseKind, PhaseOp, PhaseRecord};
+use diskproof_model::record::{
+    LatencySummary, MeasurementRecord, OpRecord, PhaseKind, PhaseOp, PhaseRecord,
+};
 use diskproof_model::series::TimeSeries;
 use diskproof_model::slice::TimeSlice;
 use diskproof_model::window::{Window, WindowLatency, joined};
@@ -29,21 +31,6 @@ const FALL_STEP_NS: u64 = 50_000_000;
 /// many of what is left.
 const TURNOVER_PARTS_MIN: u64 = 4;
 
-const NOTHING_TO_SETTLE: Settling = Settling {
-    settling_ns: 0,
-    settled: None,
-};
-
-/// The figures of a row that do not belong to one kind of operation.
-pub(crate) struct WindowFigures {
-    pub(crate) cpu: CpuTime,
-    pub(crate) asked: ByteCount,
-    pub(crate) device: DeviceUse,
-    pub(crate) achieved_depth: f64,
-    pub(crate) dead_time_ns: Option<f64>,
-    pub(crate) starved: Starvation,
-}
-
 impl<'a> SteadyPart<'a> {
     /// Of a measurement. The steady part begins with the first window that starts after the rate
     /// has settled. `fall` is the first slice after a fall that the workloads of the run share.
@@ -52,7 +39,7 @@ impl<'a> SteadyPart<'a> {
         let found = match (measurement.requests.is_empty(), fall) {
             (true, Some(fall)) => settling_after(measurement, fall),
             (true, None) => common_settling(measurement),
-            (false, _) => NOTHING_TO_SETTLE,
+            (false, _) => Settling::WHOLE,
         };
         if found.settling_ns == 0 {
             return Self::whole(measurement, found.settled);
@@ -91,8 +78,8 @@ impl<'a> SteadyPart<'a> {
         Self {
             measurement,
             settling: Settling {
-                settling_ns: 0,
                 settled,
+                ..Settling::WHOLE
             },
             parts: None,
         }
@@ -158,7 +145,7 @@ impl<'a> SteadyPart<'a> {
             let total = series.total_between(window.start_ns, window.end_ns);
             let from = Settling {
                 settling_ns: window.start_ns,
-                settled: None,
+                ..Settling::WHOLE
             };
             let rate = estimate::rate_after(&series, window.end_ns, from);
             let phase = PhaseOp {
@@ -216,33 +203,22 @@ impl<'a> SteadyPart<'a> {
         }
     }
 
-    /// The other figures of the row.
-    pub(crate) fn row_figures(&self) -> WindowFigures {
-        let m = self.measurement;
-        let Some((_, steady)) = &self.parts else {
-            return WindowFigures {
-                cpu: m.cpu,
-                asked: m.asked,
-                device: m.device.clone(),
-                achieved_depth: m.achieved_depth,
-                dead_time_ns: m.dead_time_ns,
-                starved: m.starved,
-            };
+    /// The figures of a row that do not belong to one kind of operation, those of the whole so far:
+    /// where the row covers a part, they become those of the part.
+    pub(crate) fn narrow(&self, row: &mut MeasurementRecord) {
+        let (m, Some((_, steady))) = (self.measurement, &self.parts) else {
+            return;
         };
         let length_ns = steady.length_ns().max(1) as f64;
-        let (asked, device) = device_use(m, steady);
-        WindowFigures {
-            cpu: steady.cpu,
-            asked,
-            device,
-            achieved_depth: steady.depth(),
-            dead_time_ns: m.dead_time_ns.map(|whole| dead_time_ns(m, steady, whole)),
-            starved: Starvation {
-                share: (steady.waited_ns as f64 / length_ns / steady.threads.max(1) as f64)
-                    .min(1.0),
-                mean_wait_ns: steady.waited_ns as f64 / steady.turns.max(1) as f64,
-            },
-        }
+        let share = steady.waited_ns as f64 / length_ns / steady.threads.max(1) as f64;
+        row.cpu = steady.cpu;
+        (row.asked, row.device) = device_use(m, steady);
+        row.achieved_depth = steady.depth();
+        row.dead_time_ns = m.dead_time_ns.map(|whole| dead_time_ns(m, steady, whole));
+        row.starved = Starvation {
+            share: share.min(1.0),
+            mean_wait_ns: steady.waited_ns as f64 / steady.turns.max(1) as f64,
+        };
     }
 }
 
@@ -340,7 +316,7 @@ fn turnover_ns(m: &Measurement, from_ns: u64) -> u64 {
 /// Where the workload as a whole settles: reads and writes of a mix share a disk, so they share the
 /// cut.
 fn common_settling(m: &Measurement) -> Settling {
-    headline_series(&m.ops).map_or(NOTHING_TO_SETTLE, |series| {
+    headline_series(&m.ops).map_or(Settling::WHOLE, |series| {
         if slices::are_apart(&m.slices) {
             estimate::settling_of_slices(&series, m.wall_ns, &slice_rates(m))
         } else {

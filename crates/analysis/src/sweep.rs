@@ -14,7 +14,7 @@
 
 use crate::checked::PAGE_BYTES;
 use crate::estimate::student::multiple_95;
-use crate::estimate::{largest_by, smallest_by};
+use crate::estimate::{largest_by, smallest_by, sum_of};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord};
@@ -114,8 +114,7 @@ fn fill(cell: &mut SweepCell, m: &MeasurementRecord) {
     }
     let sum = |of: fn(&OpRecord) -> &Estimate| {
         let all = ops.iter().map(|op| of(op).clone());
-        let sum = all.reduce(|a, b| added(&a, &b))?;
-        Some(with_interval(sum, count))
+        Some(with_interval(sum_of(all)?, count))
     };
     let convoy = convoy_error(m, count);
     cell.iops = sum(|op| &op.iops).map(|rate| widened(rate, convoy));
@@ -144,17 +143,6 @@ fn widened(estimate: Estimate, relative: f64) -> Estimate {
     Estimate {
         half_width_95: estimate.half_width_95.map(|half| half.hypot(error)),
         ..estimate
-    }
-}
-
-/// The sum of the rates of a mix, which vary together.
-fn added(a: &Estimate, b: &Estimate) -> Estimate {
-    let widths = a.half_width_95.zip(b.half_width_95);
-    Estimate {
-        n: a.n.min(b.n),
-        value: a.value + b.value,
-        half_width_95: widths.map(|(a, b)| a + b),
-        unit: a.unit.clone(),
     }
 }
 

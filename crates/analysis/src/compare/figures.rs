@@ -104,12 +104,7 @@ fn of_operation(op: &OpRecord, figure: Figure) -> Estimate {
 fn total_rate(m: &MeasurementRecord, figure: Figure) -> Option<Estimate> {
     let ops = m.headline_ops();
     let parts = ops.iter().map(|(_, op)| of_operation(op, figure));
-    let sum = parts.reduce(|a, b| Estimate {
-        n: a.n.min(b.n),
-        value: a.value + b.value,
-        half_width_95: a.half_width_95.zip(b.half_width_95).map(|(a, b)| a + b),
-        unit: a.unit,
-    })?;
+    let sum = estimate::sum_of(parts)?;
     let mut series = ops.first()?.1.series.clone();
     if ops
         .iter()
@@ -118,11 +113,7 @@ fn total_rate(m: &MeasurementRecord, figure: Figure) -> Option<Estimate> {
         return Some(sum);
     }
     ops[1..].iter().for_each(|(_, op)| series.merge(&op.series));
-    let settling = Settling {
-        settling_ns: m.settling_ns,
-        settled: m.settled,
-    };
-    let rates = estimate::rate_after(&series, m.wall_ns, settling);
+    let rates = estimate::rate_after(&series, m.wall_ns, Settling::of(m));
     let together = match figure {
         Figure::Throughput => rates.bytes,
         _ => rates.ops,

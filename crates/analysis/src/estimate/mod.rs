@@ -15,7 +15,7 @@ pub(crate) use stats::{largest_by, mean, smallest_by, variance};
 pub(crate) use student::PairedDifference;
 
 use batches::{BatchMeans, batch_means, burst};
-use diskproof_model::record::Estimate;
+use diskproof_model::record::{Estimate, MeasurementRecord};
 use diskproof_model::series::{Cell, TimeSeries};
 use settle::{begins_off, settle, settle_slices};
 use slow::SlowChanges;
@@ -69,6 +69,32 @@ pub struct Settling {
     pub settling_ns: u64,
     /// Whether the rate settled; `None` when there was too little to tell.
     pub settled: Option<bool>,
+}
+
+impl Settling {
+    /// Of what counts as a whole, without a warm-up.
+    pub(crate) const WHOLE: Self = Self {
+        settling_ns: 0,
+        settled: None,
+    };
+
+    /// That of a row.
+    pub(crate) fn of(m: &MeasurementRecord) -> Self {
+        Self {
+            settling_ns: m.settling_ns,
+            settled: m.settled,
+        }
+    }
+}
+
+/// The sum of rates that vary together, such as those of a mix: their half-widths add up.
+pub(crate) fn sum_of(estimates: impl IntoIterator<Item = Estimate>) -> Option<Estimate> {
+    estimates.into_iter().reduce(|a, b| Estimate {
+        n: a.n.min(b.n),
+        value: a.value + b.value,
+        half_width_95: a.half_width_95.zip(b.half_width_95).map(|(a, b)| a + b),
+        unit: a.unit,
+    })
 }
 
 /// The rates of a series whose measured time was `wall_ns`.

@@ -2,32 +2,25 @@
 //! average seek per random access, and the top rate. Without the revolutions per minute and the
 //! rate it is silent.
 
-use super::evidence::{evidence_at, point_evidence};
 use super::flat_top;
-#[cfg(test)]
-use super::rule::Examples;
-use super::rule::{Check, Diagnosis, Rule};
-use super::starved;
-use crate::estimate::largest_by;
+use super::program;
+use super::rule::*;
 use crate::mechanics::{reach, reported_rpm};
 use crate::shape::{Reach, Shape};
-use diskproof_model::finding::{Evidence, Severity};
-use diskproof_model::record::Record;
-use diskproof_model::surface::{SeekPattern, SeekSummary, SurfaceRecord};
-use diskproof_model::units::{format_latency, format_rate, format_throughput};
+use diskproof_model::surface::SeekSummary;
 
-pub(super) const RULES: &[Rule] = &[Rule {
+pub(super) const ACCESS_TIME_OFF: Rule = Rule {
     code: "access-time-off",
     title: "The disk contradicts its data sheet",
     meaning: "The access time or peak rate contradicts the data sheet or the rotation speed.",
     taints: None,
-    check: Check::Survey(check),
+    check: Check::Survey(check_access_time_off),
     #[cfg(test)]
     examples: Examples {
         fires: tests::fires,
         silent: tests::silent,
     },
-}];
+};
 
 /// An access may take this many times as long as computed: sheets omit the electronics and round in
 /// their favour.
@@ -53,7 +46,7 @@ struct Off {
     evidence: Evidence,
 }
 
-fn check(record: &Record) -> Option<Diagnosis> {
+fn check_access_time_off(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface.as_ref()?;
     let off = [access_time(record, surface), top_rate(record, surface)];
     let off: Vec<Off> = off.into_iter().flatten().collect();
@@ -100,7 +93,7 @@ fn access_time(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
     // A disk that only reports its revolutions and answers from a cache is `cache-answered`'s.
     let faster = sheet.rpm.is_some() && measured + error < shortest;
     // What waited for a processor is no slow disk.
-    let slower = measured - error > longest && !starved::is_starved(surface);
+    let slower = measured - error > longest && !program::is_starved(surface);
     if !slower && !faster {
         return None;
     }
@@ -226,7 +219,7 @@ mod tests {
 
     #[test]
     fn slower_than_the_sheet_in_both() {
-        let finding = check(&fires()).unwrap();
+        let finding = check_access_time_off(&fires()).unwrap();
         assert_eq!(finding.evidence.len(), 2);
         assert!(
             finding.claim.contains(
@@ -244,7 +237,7 @@ mod tests {
 
     #[test]
     fn impossibly_fast_is_another_disk_or_a_cache() {
-        let finding = check(&record(&SurveyedDisk::solid(), SHEET)).unwrap();
+        let finding = check_access_time_off(&record(&SurveyedDisk::solid(), SHEET)).unwrap();
         assert!(
             finding.claim.contains("clearly faster than expected")
                 && finding.remedy.contains("an SSD"),
@@ -256,7 +249,7 @@ mod tests {
             ..DataSheet::default()
         };
         assert!(
-            check(&record(&SurveyedDisk::solid(), rpm_only))
+            check_access_time_off(&record(&SurveyedDisk::solid(), rpm_only))
                 .unwrap()
                 .claim
                 .contains("half a turn at 7200 rpm takes 4.17 ms")
@@ -303,15 +296,22 @@ mod tests {
             ),
             (SurveyedDisk::solid(), DataSheet::default()),
         ] {
-            assert_eq!(check(&record(&disk, sheet)), None, "{disk:?} {sheet:?}");
+            assert_eq!(
+                check_access_time_off(&record(&disk, sheet)),
+                None,
+                "{disk:?} {sheet:?}"
+            );
         }
-        assert_eq!(check(&SurveyedDisk::solid().record(1)), None);
+        assert_eq!(
+            check_access_time_off(&SurveyedDisk::solid().record(1)),
+            None
+        );
     }
 
     #[test]
     fn findings_of_flat_top_and_cache_answered_are_not_repeated() {
         assert_eq!(
-            check(&record(
+            check_access_time_off(&record(
                 &SurveyedDisk {
                     cap: Some(70e6),
                     ..SurveyedDisk::rotating()
@@ -326,7 +326,7 @@ mod tests {
             rotation_rpm: Some(7200),
             ..DiskHealth::default()
         }];
-        assert_eq!(check(&surveyed::judge(run)), None);
+        assert_eq!(check_access_time_off(&surveyed::judge(run)), None);
     }
 
     #[test]
@@ -342,7 +342,7 @@ mod tests {
                 rotation_rpm: Some(7200),
                 ..DiskHealth::default()
             }];
-            check(&surveyed::judge(run))
+            check_access_time_off(&surveyed::judge(run))
         };
         assert_eq!(report(14e6), None);
         assert!(

@@ -1,31 +1,22 @@
 //! `amplified`: the disk moved much more than was requested, and no other process is seen to cause
 //! it. `disturbed` reports what other processes moved.
 
-use super::evidence::{evidence, real, scope, together, warning_if, workload_name};
-#[cfg(test)]
-use super::rule::Examples;
-use super::rule::{Check, Diagnosis, Rule};
+use super::rule::*;
 use super::traffic::{Excess, Traffic, commits, has_whole_pages};
-use crate::estimate::largest_by;
-use diskproof_model::op::OpKind;
-use diskproof_model::plan::{Access, CachePolicy};
-use diskproof_model::record::{MeasurementRecord, Record};
-use diskproof_model::target::{LayerKind, TargetIdentity};
-use diskproof_model::units::format_bytes;
 
-pub(super) const RULES: &[Rule] = &[Rule {
+pub(super) const AMPLIFIED: Rule = Rule {
     code: "amplified",
     title: "The disk moved more bytes than requested",
     meaning: "The disk read or wrote far more than was requested. This lowers the figure, and an \
               application with the same requests is slowed equally.",
     taints: None,
-    check: Check::Workloads(check),
+    check: Check::Workloads(check_amplified),
     #[cfg(test)]
     examples: Examples {
         fires: tests::fires,
         silent: tests::silent,
     },
-}];
+};
 
 /// Least excess as a share of the bytes requested: journals, allocation and the last window of
 /// read-ahead stay below.
@@ -49,7 +40,7 @@ struct AmplifiedWorkload<'a> {
     share: f64,
 }
 
-fn check(record: &Record) -> Option<Diagnosis> {
+fn check_amplified(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<AmplifiedWorkload> = real(record)
         .filter_map(|(index, m)| hit(record, index, m))
         .collect();
@@ -212,7 +203,7 @@ mod tests {
 
     #[test]
     fn small_buffered_writes_are_reported_with_their_pages() {
-        let finding = check(&fires()).unwrap();
+        let finding = check_amplified(&fires()).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         assert!(
             finding
@@ -236,7 +227,7 @@ mod tests {
     #[test]
     fn read_ahead_of_random_reads_is_reported() {
         let ahead = |factor: u64| {
-            check(&fixture::faulty("random-read-d32", |m| {
+            check_amplified(&fixture::faulty("random-read-d32", |m| {
                 (m.cache.used, m.device.read_bytes) =
                     (CachePolicy::Buffered, m.asked.read_bytes * factor);
             }))
@@ -251,7 +242,7 @@ mod tests {
             m.workload.block_bytes = 6144;
             (m.cache.used, m.device.read_bytes) = (CachePolicy::Buffered, m.asked.write_bytes);
         });
-        let claim = check(&before_writing).unwrap().claim;
+        let claim = check_amplified(&before_writing).unwrap().claim;
         assert!(
             claim.contains(
                 "although no such operation was requested. If a block does not fill a whole page"
@@ -303,11 +294,11 @@ mod tests {
             },
         ];
         for (i, spare) in spared.into_iter().enumerate() {
-            assert_eq!(check(&fixture::all_faulty(spare)), None, "{i}");
+            assert_eq!(check_amplified(&fixture::all_faulty(spare)), None, "{i}");
         }
         // Each commit with its block of the journal, however small it is.
         assert_eq!(
-            check(&fixture::faulty("commit-fdatasync", |m| m
+            check_amplified(&fixture::faulty("commit-fdatasync", |m| m
                 .device
                 .write_bytes =
                 m.asked.write_bytes * 24)),
@@ -321,7 +312,7 @@ mod tests {
             .1
             .iter_mut()
             .for_each(|m| m.device.write_bytes = m.asked.write_bytes * 2);
-        assert_eq!(check(&fixture::judge(mirror)), None);
+        assert_eq!(check_amplified(&fixture::judge(mirror)), None);
         let mut slow = fixture::run();
         slow.0.targets[0]
             .layers
@@ -337,7 +328,11 @@ mod tests {
             scan.asked.read_bytes,
             scan.device.read_bytes,
         ) = (CachePolicy::Buffered, 4 << 20, 16 << 20);
-        assert_eq!(check(&fixture::judge(slow)), None, "the last windows");
+        assert_eq!(
+            check_amplified(&fixture::judge(slow)),
+            None,
+            "the last windows"
+        );
     }
 
     /// Healthy disks, with every variation that is no fault.
@@ -401,7 +396,7 @@ mod tests {
                 m.device.others_hidden = rng.whole(0, 400) as u32;
             }
             let record = fixture::judge(run);
-            assert_eq!(check(&record), None, "seed {seed}");
+            assert_eq!(check_amplified(&record), None, "seed {seed}");
         }
     }
 }

@@ -3,24 +3,14 @@
 //! writes alone.
 
 use super::disturbed::is_disturbed;
-use super::evidence::{Measured, evidence, gigabytes, headline_series, real, scope, workload_name};
+use super::program::is_late;
 use super::rate_limited;
-#[cfg(test)]
-use super::rule::Examples;
-use super::rule::{Check, Diagnosis, Rule};
-use super::starved::is_late;
-use crate::estimate::HALF_WIDTH_MAX;
-use crate::estimate::{self, LastingFall, largest_by, lasting_fall, smallest_by};
-use crate::moved;
-use crate::slices;
+use super::rule::*;
+use crate::estimate::{LastingFall, lasting_fall};
 use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
-use diskproof_model::finding::{Evidence, Severity};
-use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::CachePolicy;
-use diskproof_model::record::{MeasurementRecord, OpRecord, PhaseKind, PhaseRecord, Record};
+use crate::{estimate, moved, slices};
+use diskproof_model::record::{PhaseKind, PhaseRecord};
 use diskproof_model::series::TimeSeries;
-use diskproof_model::target::TargetIdentity;
-use diskproof_model::units::{format_duration, format_throughput};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {

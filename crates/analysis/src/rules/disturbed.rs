@@ -1,18 +1,11 @@
 //! `disturbed`: others used the disk meanwhile. `traffic` decides which bytes are theirs.
 
-use super::evidence::{Measured, evidence_at, places, real, warning_if};
-#[cfg(test)]
-use super::rule::Examples;
-use super::rule::{Check, Diagnosis, Rule, Taint};
+use super::rule::*;
 use super::traffic::Traffic;
-use crate::estimate::largest_by;
 use diskproof_model::digits::rounded;
-use diskproof_model::finding::{Evidence, Severity};
-use diskproof_model::record::Record;
-use diskproof_model::units::{format_bytes, format_percent};
 use std::collections::BTreeMap;
 
-pub(super) const RULES: &[Rule] = &[Rule {
+pub(super) const DISTURBED: Rule = Rule {
     code: "disturbed",
     title: "Other programs used the disk",
     meaning: "Other processes used the disk during the measurement, so the figures show less than \
@@ -21,13 +14,13 @@ pub(super) const RULES: &[Rule] = &[Rule {
         from: Severity::Note,
         why: "other programs used the disk during",
     }),
-    check: Check::Run(check),
+    check: Check::Run(check_disturbed),
     #[cfg(test)]
     examples: Examples {
         fires: tests::fires,
         silent: tests::silent,
     },
-}];
+};
 
 /// Smallest share of the bytes requested that counts as a disturbance.
 const SHARE_MIN: f64 = 0.05;
@@ -52,7 +45,7 @@ struct Disturbance<'a> {
     evidence: Evidence,
 }
 
-fn check(record: &Record) -> Option<Diagnosis> {
+fn check_disturbed(record: &Record) -> Option<Diagnosis> {
     let measured = real(record).filter_map(|measured| Traffic::of_workload(record, measured));
     let hits: Vec<Disturbance> = measured
         .chain(Traffic::of_survey(record))
@@ -241,7 +234,7 @@ mod tests {
             for m in &mut run.1 {
                 m.device.others = vec![other.clone()];
             }
-            check(&fixture::judge(run)).map(|finding| finding.evidence.len())
+            check_disturbed(&fixture::judge(run)).map(|finding| finding.evidence.len())
         };
         for filesystem in ["ext4", "xfs"] {
             assert_eq!(
@@ -268,7 +261,7 @@ mod tests {
             m.device.write_bytes = m.asked.write_bytes + (298 << 20);
             m.device.others = vec![process("rustc", 0, written)];
             m.device.elsewhere_bytes = Some(elsewhere);
-            check(&fixture::judge(run)).is_some()
+            check_disturbed(&fixture::judge(run)).is_some()
         };
         assert!(
             !found("btrfs", 300 << 20, 290 << 20),
@@ -298,7 +291,7 @@ mod tests {
             let m = &mut run.1[7];
             m.device.write_bytes = m.asked.write_bytes + (298 << 20);
             m.device.others = vec![process("rustc", 0, 300 << 20)];
-            check(&fixture::judge(run)).is_some()
+            check_disturbed(&fixture::judge(run)).is_some()
         };
         assert!(!found(Some("btrfs")));
         assert!(found(Some("ext4")) && found(None));
@@ -317,7 +310,7 @@ mod tests {
             let m = &mut run.1[workload];
             m.device.read_bytes += reads;
             m.device.others = others;
-            check(&fixture::judge(run)).is_some()
+            check_disturbed(&fixture::judge(run)).is_some()
         };
         let (reads, writes, bitmaps) = (2, 7, 8_302_592);
         assert!(!found(writes, bitmaps, Vec::new()), "to find free blocks");
@@ -344,7 +337,7 @@ mod tests {
         let m = &mut run.1[2];
         m.device.write_bytes += 300 << 20;
         m.device.others = vec![process("ext4lazyinit", 0, 0), process("rustc", 0, 2 << 30)];
-        assert!(check(&fixture::judge(run)).is_some());
+        assert!(check_disturbed(&fixture::judge(run)).is_some());
     }
 
     /// As measured on a new ext4 in memory, while compilers wrote to another disk.
@@ -360,7 +353,7 @@ mod tests {
                 process("dd", 0, 12 << 20),
                 process("rustc", 0, extra),
             ];
-            check(&fixture::judge(run)).is_some()
+            check_disturbed(&fixture::judge(run)).is_some()
         };
         assert!(!found(24 << 20, 2 << 20));
         assert!(found(300 << 20, 200 << 20));
@@ -385,7 +378,7 @@ mod tests {
 
     #[test]
     fn others_are_named_with_what_they_did() {
-        let finding = check(&fires()).unwrap();
+        let finding = check_disturbed(&fires()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Warning, 2)
@@ -411,7 +404,7 @@ mod tests {
                 .for_each(change);
             fixture::judge(run)
         };
-        assert_eq!(check(&record(|_| {})), None);
+        assert_eq!(check_disturbed(&record(|_| {})), None);
         let read_ahead = |m: &mut Measurement| {
             m.device.read_bytes += m.asked.read_bytes / 2;
             if m.workload.name == "sequential-read" {
@@ -419,11 +412,11 @@ mod tests {
             }
         };
         assert_eq!(
-            check(&record(read_ahead)),
+            check_disturbed(&record(read_ahead)),
             None,
             "what one of them reads ahead"
         );
-        let busy = check(&record(|m| {
+        let busy = check_disturbed(&record(|m| {
             m.device.read_bytes += m.asked.read_bytes / 2;
             m.device.others = vec![process("pg_dump", 16 << 20, 0)];
         }));
@@ -441,7 +434,7 @@ mod tests {
             m.device.others_hidden = 40;
         });
         assert!(
-            check(&record)
+            check_disturbed(&record)
                 .unwrap()
                 .claim
                 .contains("40 processes of other users are hidden. Run as root")
@@ -449,7 +442,7 @@ mod tests {
         let mut as_root = record;
         as_root.host.uid = 0;
         assert!(
-            check(&as_root)
+            check_disturbed(&as_root)
                 .unwrap()
                 .claim
                 .contains("No process accounts for these bytes"),
@@ -468,7 +461,7 @@ mod tests {
                 (m.device.elsewhere_bytes, m.device.exits_reported) =
                     (elsewhere_bytes, exits_reported);
             });
-            check(&record).unwrap().claim
+            check_disturbed(&record).unwrap().claim
         };
         let known = claim(Some(1 << 20), true);
         assert!(
@@ -493,7 +486,7 @@ mod tests {
         let surveyed = |change: fn(&mut diskproof_model::surface::SurfaceMeasurement)| {
             let mut run = SurveyedDisk::rotating().run(1);
             change(&mut run.1);
-            check(&surveyed::judge(run))
+            check_disturbed(&surveyed::judge(run))
         };
         let finding = surveyed(|s| {
             s.device.read_bytes += s.asked.read_bytes / 5;
@@ -547,7 +540,7 @@ mod tests {
             },
         ];
         for (i, change) in change.into_iter().enumerate() {
-            assert_eq!(check(&fixture::all_faulty(change)), None, "{i}");
+            assert_eq!(check_disturbed(&fixture::all_faulty(change)), None, "{i}");
         }
     }
 }

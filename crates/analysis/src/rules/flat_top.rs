@@ -6,33 +6,27 @@
 //! 96, 96, 97, 95 and 76 %; the others have a flat part no longer than a zone, or a fall behind it
 //! that noise hides.
 
-use super::evidence::{evidence_at, gigabytes, point_evidence};
-use super::ragged;
-#[cfg(test)]
-use super::rule::Examples;
-use super::rule::{Check, Diagnosis, Rule};
+use super::rule::*;
+use super::surface;
+use crate::mechanics;
 use crate::mechanics::{
-    self, Mechanics, is_surface, link_bytes_per_second, links, measured_mechanics, reach,
+    Mechanics, is_surface, link_bytes_per_second, links, measured_mechanics, reach,
 };
 use crate::shape::{Level, Reach, Shape};
-use diskproof_model::finding::{Evidence, Severity};
-use diskproof_model::record::Record;
-use diskproof_model::surface::SurfaceRecord;
-use diskproof_model::units::{format_percent, format_throughput};
 
-pub(super) const RULES: &[Rule] = &[Rule {
+pub(super) const FLAT_TOP: Rule = Rule {
     code: "flat-top",
     title: "Something other than the disk limits throughput",
     meaning: "The outer zones of a rotating disk all have the same rate. Something other than the \
               disk limits them: link, cable, port, controller or CPU.",
     taints: None,
-    check: Check::Survey(check),
+    check: Check::Survey(check_flat_top),
     #[cfg(test)]
     examples: Examples {
         fires: tests::fires,
         silent: tests::silent,
     },
-}];
+};
 
 /// The flat part is at least this many times as long as any later stretch of one rate. In a
 /// staircase of equal zones the first one holds at most 1.5 times as much as the second (rate 2.5
@@ -77,7 +71,7 @@ struct Plateau {
     expected: Option<f64>,
 }
 
-fn check(record: &Record) -> Option<Diagnosis> {
+fn check_flat_top(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface.as_ref()?;
     if !is_surface(mechanics::surveyed_target(record)?) {
         return None;
@@ -130,7 +124,7 @@ fn plateau(shape: &Shape, reach: Reach, measured: Mechanics) -> Option<Plateau> 
     let (top, later) = shape.levels.get(first..)?.split_first()?;
     // On a ragged disk chance makes long levels; but where the disk is not the limit, it is not
     // ragged either.
-    if ragged::is_ragged(shape, false) && deviation_within(shape, top) > CALM * shape.scatter {
+    if surface::is_ragged(shape, false) && deviation_within(shape, top) > CALM * shape.scatter {
         return None;
     }
     let everywhere = reach == Reach::Whole && measured == Mechanics::Rotating;
@@ -213,7 +207,7 @@ fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
 
 /// Whether this rule finds something.
 pub(super) fn finds(record: &Record) -> bool {
-    check(record).is_some()
+    check_flat_top(record).is_some()
 }
 
 /// What is the limit, as far as the record tells, and what to do about it.
@@ -330,7 +324,7 @@ mod tests {
 
     #[test]
     fn the_end_and_the_rate_of_the_flat_part_are_reported() {
-        let finding = check(&fires()).unwrap();
+        let finding = check_flat_top(&fires()).unwrap();
         // Eight of 24 zones are faster than 78 MB/s; they hold 40.4 % of the surface.
         assert!(
             finding.claim.starts_with(
@@ -357,13 +351,13 @@ mod tests {
 
     #[test]
     fn a_link_that_carries_no_more_is_the_cause() {
-        let finding = check(&capped(78e6, "480 Mb/s", Some(60_000_000))).unwrap();
+        let finding = check_flat_top(&capped(78e6, "480 Mb/s", Some(60_000_000))).unwrap();
         assert!(
             finding.claim.contains("a cache in the path answered"),
             "{}",
             finding.claim
         );
-        let finding = check(&capped(70e6, "1.5 Gbps", Some(75_000_000))).unwrap();
+        let finding = check_flat_top(&capped(70e6, "1.5 Gbps", Some(75_000_000))).unwrap();
         assert!(
             finding
                 .claim
@@ -371,7 +365,7 @@ mod tests {
                 && finding.remedy.contains("faster link"),
             "{finding:?}"
         );
-        let finding = check(&capped(78e6, "", None)).unwrap();
+        let finding = check_flat_top(&capped(78e6, "", None)).unwrap();
         assert!(
             finding
                 .claim
@@ -387,7 +381,7 @@ mod tests {
             cap: Some(40e6),
             ..SurveyedDisk::rotating()
         };
-        let finding = check(&disk.record(1)).unwrap();
+        let finding = check_flat_top(&disk.record(1)).unwrap();
         assert!(
             finding
                 .claim
@@ -406,7 +400,7 @@ mod tests {
             },
             SurveyedDisk::solid(),
         ] {
-            assert_eq!(check(&other.record(1)), None, "{other:?}");
+            assert_eq!(check_flat_top(&other.record(1)), None, "{other:?}");
         }
     }
 
@@ -432,7 +426,7 @@ mod tests {
         .run(3);
         run.1.curve_cpu.system_ns = 38_000_000_000;
         assert!(
-            check(&surveyed::judge(run))
+            check_flat_top(&surveyed::judge(run))
                 .unwrap()
                 .claim
                 .contains("used 95 % of a CPU"),
@@ -450,7 +444,7 @@ mod tests {
                     ..SurveyedDisk::rotating()
                 };
                 assert_eq!(
-                    check(&disk.record(1)),
+                    check_flat_top(&disk.record(1)),
                     None,
                     "{zones} zones, {points} points"
                 );
@@ -463,7 +457,7 @@ mod tests {
         .run(3);
         run.0.targets[0].kind = TargetKind::File;
         assert_eq!(
-            check(&surveyed::judge(run)),
+            check_flat_top(&surveyed::judge(run)),
             None,
             "a file may lie anywhere"
         );

@@ -2,19 +2,10 @@
 //! and `sync-method-differs`; and what it costs: `slow-flush`.
 
 use super::disturbed::is_disturbed;
-use super::evidence::{Measured, evidence, real};
-#[cfg(test)]
-use super::rule::Examples;
-use super::rule::{Check, Diagnosis, Rule};
-use crate::estimate::HALF_WIDTH_MAX;
-use crate::estimate::largest_by;
+use super::rule::*;
 use crate::mechanics::is_said_to_rotate;
-use diskproof_model::finding::Severity;
-use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{SyncCall, SyncPolicy, WriteFlag};
-use diskproof_model::record::{MeasurementRecord, OpRecord, Record, positive_interval};
-use diskproof_model::target::{Layer, WriteCache};
-use diskproof_model::units::{counted, format_latency};
+use diskproof_model::plan::{SyncCall, WriteFlag};
+use diskproof_model::record::positive_interval;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {

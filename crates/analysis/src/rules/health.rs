@@ -2,13 +2,8 @@
 //! names its threshold and where it comes from. Knows the figures of `DiskHealth`, nothing of a
 //! measurement.
 
-use super::evidence::evidence_at;
-#[cfg(test)]
-use super::rule::Examples;
-use super::rule::{Check, Diagnosis, Rule};
-use diskproof_model::finding::{Evidence, Severity};
+use super::rule::*;
 use diskproof_model::health::DiskHealth;
-use diskproof_model::units::counted;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -17,11 +12,12 @@ pub(super) const RULES: &[Rule] = &[
         meaning: "The disk reports that it is failing, or that a component that protects its data \
                   has failed.",
         taints: None,
-        check: Check::Health(|health| {
-            let remedy = "Save the data now, before any other load, and replace the disk. Do not \
-                          rely on its figures.";
-            diagnosis(health, failing, "It may lose data at any time.", remedy)
-        }),
+        check: Check::Health {
+            issue_of: failing,
+            consequence: "It may lose data at any time.",
+            remedy: "Save the data now, before any other load, and replace the disk. Do not \
+                          rely on its figures.",
+        },
         #[cfg(test)]
         examples: Examples {
             fires: tests::failing_disk,
@@ -33,16 +29,12 @@ pub(super) const RULES: &[Rule] = &[
         title: "The disk failed its self-test",
         meaning: "The disk's own self-test found an unreadable sector or a defective component.",
         taints: None,
-        check: Check::Health(|health| {
-            let remedy = "Save the data and replace the disk. If only one sector was unreadable, \
-                          overwrite it; smartctl -t long must then pass.";
-            diagnosis(
-                health,
-                self_test_failed,
-                "Some of the data may be lost.",
-                remedy,
-            )
-        }),
+        check: Check::Health {
+            issue_of: self_test_failed,
+            consequence: "Some of the data may be lost.",
+            remedy: "Save the data and replace the disk. If only one sector was unreadable, \
+                          overwrite it; smartctl -t long must then pass.",
+        },
         #[cfg(test)]
         examples: Examples {
             fires: || tests::faulty(tests::failed_self_test),
@@ -55,12 +47,12 @@ pub(super) const RULES: &[Rule] = &[
         meaning: "The disk has sectors that it could not read. Their content is lost unless a \
                   later attempt succeeds, and each attempt stalls for seconds.",
         taints: None,
-        check: Check::Health(|health| {
-            let remedy = "Save the data, then run the disk's self-test (smartctl -t long). Replace \
-                          the disk unless the count falls.";
-            let consequence = "A query that reads them stalls for seconds or fails.";
-            diagnosis(health, sectors_pending, consequence, remedy)
-        }),
+        check: Check::Health {
+            issue_of: sectors_pending,
+            consequence: "A query that reads them stalls for seconds or fails.",
+            remedy: "Save the data, then run the disk's self-test (smartctl -t long). Replace \
+                          the disk unless the count falls.",
+        },
         #[cfg(test)]
         examples: Examples {
             fires: tests::disk_with_pending_sectors,
@@ -72,13 +64,12 @@ pub(super) const RULES: &[Rule] = &[
         title: "The flash nears its rated endurance",
         meaning: "The flash has used most or all of its rated writes or spare blocks.",
         taints: None,
-        check: Check::Health(|health| {
-            let remedy = "Plan the replacement, and do it now if the endurance is used up. Find \
-                          out what writes so much: WAL, temporary files, checkpoints.";
-            let consequence =
-                "A worn disk slows down, turns read-only or loses data without power.";
-            diagnosis(health, worn_out, consequence, remedy)
-        }),
+        check: Check::Health {
+            issue_of: worn_out,
+            consequence: "A worn disk slows down, turns read-only or loses data without power.",
+            remedy: "Plan the replacement, and do it now if the endurance is used up. Find \
+                          out what writes so much: WAL, temporary files, checkpoints.",
+        },
         #[cfg(test)]
         examples: Examples {
             fires: || tests::faulty(|disk| disk.wear_percent = Some(85)),
@@ -96,16 +87,12 @@ pub(super) const RULES: &[Rule] = &[
         meaning: "The disk has returned errors for data that its error correction could not \
                   recover.",
         taints: None,
-        check: Check::Health(|health| {
-            let remedy = "Verify the backup, then read all data (pg_checksums --check). Replace \
-                          the disk if the count grows.";
-            diagnosis(
-                health,
-                media_errors,
-                "Pages of the database may be damaged.",
-                remedy,
-            )
-        }),
+        check: Check::Health {
+            issue_of: media_errors,
+            consequence: "Pages of the database may be damaged.",
+            remedy: "Verify the backup, then read all data (pg_checksums --check). Replace \
+                          the disk if the count grows.",
+        },
         #[cfg(test)]
         examples: Examples {
             fires: || tests::faulty(|disk| disk.media_errors = Some(7)),
@@ -118,12 +105,12 @@ pub(super) const RULES: &[Rule] = &[
         meaning: "A rotating disk has replaced sectors with spare ones elsewhere. Its surface is \
                   wearing out, and sequential reads need seeks.",
         taints: None,
-        check: Check::Health(|health| {
-            let remedy = "Verify the backup. Note the count and compare it in a few days \
-                          (diskproof info); replace the disk if it grows.";
-            let consequence = "More sectors may follow, and sequential reads need seeks there.";
-            diagnosis(health, sectors_reallocated, consequence, remedy)
-        }),
+        check: Check::Health {
+            issue_of: sectors_reallocated,
+            consequence: "More sectors may follow, and sequential reads need seeks there.",
+            remedy: "Verify the backup. Note the count and compare it in a few days \
+                          (diskproof info); replace the disk if it grows.",
+        },
         #[cfg(test)]
         examples: Examples {
             fires: || tests::faulty_rotating(|disk| disk.reallocated_sectors = Some(304)),
@@ -136,12 +123,12 @@ pub(super) const RULES: &[Rule] = &[
         meaning: "Many transfers between disk and host were damaged and repeated, which costs \
                   time. The usual cause is the cable or the backplane.",
         taints: None,
-        check: Check::Health(|health| {
-            let remedy = "Compare the count after some load (diskproof info). If it grows, reseat \
-                          or replace the cable, or change the slot.";
-            let consequence = "Each one is repeated, so no data is lost but requests take longer.";
-            diagnosis(health, link_errors, consequence, remedy)
-        }),
+        check: Check::Health {
+            issue_of: link_errors,
+            consequence: "Each one is repeated, so no data is lost but requests take longer.",
+            remedy: "Compare the count after some load (diskproof info). If it grows, reseat \
+                          or replace the cable, or change the slot.",
+        },
         #[cfg(test)]
         examples: Examples {
             fires: || tests::faulty_rotating(|disk| disk.link_errors = Some(3_118_119)),
@@ -154,10 +141,11 @@ pub(super) const RULES: &[Rule] = &[
         meaning: "The disk was near or above its temperature limit when the measurement began. A \
                   disk slows down there to cool.",
         taints: None,
-        check: Check::Health(|health| {
-            let remedy = "Improve the airflow (fans, dust, a heat sink) and measure again.";
-            diagnosis(health, too_hot, "A hot disk slows down to cool.", remedy)
-        }),
+        check: Check::Health {
+            issue_of: too_hot,
+            consequence: "A hot disk slows down to cool.",
+            remedy: "Improve the airflow (fans, dust, a heat sink) and measure again.",
+        },
         #[cfg(test)]
         examples: Examples {
             fires: || tests::faulty(|disk| disk.temperature_celsius = Some(71)),
@@ -170,12 +158,12 @@ pub(super) const RULES: &[Rule] = &[
         meaning: "The disk was running a self-test when the measurement began. The self-test slows \
                   the measured operations.",
         taints: None,
-        check: Check::Health(|health| {
-            let remedy = "Measure again when the self-test has ended. smartctl -a shows its \
-                          progress.";
-            let consequence = "The self-test slows the measured operations.";
-            diagnosis(health, self_test_running, consequence, remedy)
-        }),
+        check: Check::Health {
+            issue_of: self_test_running,
+            consequence: "The self-test slows the measured operations.",
+            remedy: "Measure again when the self-test has ended. smartctl -a shows its \
+                          progress.",
+        },
         #[cfg(test)]
         examples: Examples {
             fires: || tests::faulty(tests::running_self_test),
@@ -210,77 +198,18 @@ const MARGIN_CELSIUS: i32 = 5;
 const ROTATING_LIMIT_CELSIUS: i32 = 60;
 const FLASH_LIMIT_CELSIUS: i32 = 70;
 
-/// A disk and its place in the record.
-#[derive(Clone, Copy)]
-struct ReportedDisk<'a> {
-    index: usize,
-    health: &'a DiskHealth,
+/// An observation at this place of the disk.
+fn seen_at(
+    place: &str,
+    observed: impl Into<f64>,
+    threshold: impl Into<f64>,
+    unit: &str,
+) -> Evidence {
+    evidence_at(place, observed.into(), threshold.into(), unit)
 }
 
-impl ReportedDisk<'_> {
-    /// An observation at `/health/INDEX/PLACE`.
-    fn evidence(
-        self,
-        place: &str,
-        observed: impl Into<f64>,
-        threshold: impl Into<f64>,
-        unit: &str,
-    ) -> Evidence {
-        evidence_at(
-            format!("/health/{}/{place}", self.index),
-            observed.into(),
-            threshold.into(),
-            unit,
-        )
-    }
-
-    fn count(self, place: &str, observed: u64, threshold: u64) -> Evidence {
-        self.evidence(place, observed as f64, threshold as f64, "1")
-    }
-}
-
-/// What one rule reports about one disk.
-struct Issue {
-    severity: Severity,
-    /// What follows the disk's name: `has 8 pending sectors`.
-    predicate: String,
-    evidence: Vec<Evidence>,
-}
-
-/// One diagnosis for all disks that have the issue; `None` when none has.
-fn diagnosis(
-    health: &[DiskHealth],
-    issue_of: fn(ReportedDisk<'_>) -> Option<Issue>,
-    consequence: &str,
-    remedy: &str,
-) -> Option<Diagnosis> {
-    let mut severity = None;
-    let mut claims = Vec::new();
-    let mut evidence = Vec::new();
-    for (index, health) in health.iter().enumerate() {
-        if let Some(issue) = issue_of(ReportedDisk { index, health }) {
-            severity = severity.max(Some(issue.severity));
-            claims.push(format!("{} {}", name(health), issue.predicate));
-            evidence.extend(issue.evidence);
-        }
-    }
-    Some(Diagnosis::new(
-        severity?,
-        format!("{}. {consequence}", claims.join("; ")),
-        evidence,
-        remedy,
-    ))
-}
-
-/// `sda (Hitachi HDS721050DLE630)`: the label on the disk, for the person who pulls it out.
-fn name(disk: &DiskHealth) -> String {
-    let label = [&disk.model, &disk.serial].into_iter().flatten();
-    let label: Vec<&str> = label.map(String::as_str).collect();
-    if label.is_empty() {
-        disk.disk.clone()
-    } else {
-        format!("{} ({})", disk.disk, label.join(", "))
-    }
+fn counted_at(place: &str, observed: u64, threshold: u64) -> Evidence {
+    evidence_at(place, observed as f64, threshold as f64, "1")
 }
 
 /// A count above the most that is no issue.
@@ -292,13 +221,12 @@ fn is_flash(disk: &DiskHealth) -> bool {
     disk.rotation_rpm == Some(0)
 }
 
-fn failing(disk: ReportedDisk<'_>) -> Option<Issue> {
-    let health = disk.health;
-    let failed = health.passed == Some(false);
-    if !failed && health.alarms.is_empty() {
+fn failing(disk: &DiskHealth) -> Option<Issue> {
+    let failed = disk.passed == Some(false);
+    if !failed && disk.alarms.is_empty() {
         return None;
     }
-    let alarms = health.alarms.join(", ");
+    let alarms = disk.alarms.join(", ");
     let predicate = match failed {
         true if alarms.is_empty() => "reports that it is failing".to_owned(),
         true => format!("reports that it is failing: {alarms}"),
@@ -308,63 +236,52 @@ fn failing(disk: ReportedDisk<'_>) -> Option<Issue> {
     Some(Issue {
         severity: Severity::Failure,
         predicate,
-        evidence: vec![disk.evidence(place, 0.0, 1.0, "1")],
+        evidence: vec![seen_at(place, 0.0, 1.0, "1")],
     })
 }
 
-fn self_test_failed(disk: ReportedDisk<'_>) -> Option<Issue> {
-    let test = disk
-        .health
-        .self_test
-        .as_ref()
-        .filter(|test| test.passed == Some(false))?;
-    let hours = disk.health.power_on_hours.zip(test.hours);
+fn self_test_failed(disk: &DiskHealth) -> Option<Issue> {
+    let test = disk.self_test.as_ref();
+    let test = test.filter(|test| test.passed == Some(false))?;
+    let hours = disk.power_on_hours.zip(test.hours);
     let age = hours.and_then(|(now, then)| now.checked_sub(then));
     let ago = age.map_or_else(String::new, |hours| format!(", {hours} power-on hours ago"));
     Some(Issue {
         severity: Severity::Failure,
         predicate: format!("failed its last self-test ({}{ago})", test.status),
-        evidence: vec![disk.evidence("self_test/passed", 0.0, 1.0, "1")],
+        evidence: vec![seen_at("self_test/passed", 0.0, 1.0, "1")],
     })
 }
 
-fn sectors_pending(disk: ReportedDisk<'_>) -> Option<Issue> {
-    let health = disk.health;
-    let mut parts = Vec::new();
-    let mut evidence = Vec::new();
-    if let Some(count) = over(health.pending_sectors, SECTORS_MAX) {
-        parts.push(format!(
-            "{} that it currently cannot read",
-            counted(count, "sector")
-        ));
-        evidence.push(disk.count("pending_sectors", count, SECTORS_MAX));
-    }
-    if let Some(count) = over(health.uncorrectable_sectors, SECTORS_MAX) {
-        parts.push(format!(
-            "{} that its own scan could not correct",
-            counted(count, "sector")
-        ));
-        evidence.push(disk.count("uncorrectable_sectors", count, SECTORS_MAX));
+fn sectors_pending(disk: &DiskHealth) -> Option<Issue> {
+    let (mut parts, mut evidence) = (Vec::new(), Vec::new());
+    let (pending, uncorrectable) = (disk.pending_sectors, disk.uncorrectable_sectors);
+    for (place, count, what) in [
+        ("pending_sectors", pending, "it currently cannot read"),
+        (
+            "uncorrectable_sectors",
+            uncorrectable,
+            "its own scan could not correct",
+        ),
+    ] {
+        if let Some(count) = over(count, SECTORS_MAX) {
+            parts.push(format!("{} that {what}", counted(count, "sector")));
+            evidence.push(counted_at(place, count, SECTORS_MAX));
+        }
     }
     // Flash rewrites a page that was hard to read; some firmware counts it here for a moment.
-    let severity = if is_flash(health) {
-        Severity::Warning
-    } else {
-        Severity::Failure
-    };
     (!evidence.is_empty()).then(|| Issue {
-        severity,
+        severity: failure_if(!is_flash(disk)),
         predicate: format!("has {}", parts.join(" and ")),
         evidence,
     })
 }
 
-fn worn_out(disk: ReportedDisk<'_>) -> Option<Issue> {
-    let health = disk.health;
+fn worn_out(disk: &DiskHealth) -> Option<Issue> {
     let mut parts = Vec::new();
     let mut evidence = Vec::new();
     let mut severity = Severity::Warning;
-    if let Some(wear) = health.wear_percent.filter(|wear| *wear >= WEAR_PERCENT) {
+    if let Some(wear) = disk.wear_percent.filter(|wear| *wear >= WEAR_PERCENT) {
         let is_used_up = wear >= WORN_OUT_PERCENT;
         let threshold = if is_used_up {
             WORN_OUT_PERCENT
@@ -375,15 +292,15 @@ fn worn_out(disk: ReportedDisk<'_>) -> Option<Issue> {
             severity = Severity::Failure;
         }
         parts.push(format!("has used {wear} % of its rated endurance"));
-        evidence.push(disk.evidence("wear_percent", wear, threshold, "%"));
+        evidence.push(seen_at("wear_percent", wear, threshold, "%"));
     }
-    let spare = health.spare_percent.zip(health.spare_threshold_percent);
+    let spare = disk.spare_percent.zip(disk.spare_threshold_percent);
     if let Some((left, alarm)) = spare.filter(|(left, alarm)| left <= alarm) {
         severity = Severity::Failure;
         parts.push(format!(
             "has {left} % of its spare blocks left (alarm at {alarm} %)"
         ));
-        evidence.push(disk.evidence("spare_percent", left, alarm, "%"));
+        evidence.push(seen_at("spare_percent", left, alarm, "%"));
     }
     (!evidence.is_empty()).then(|| Issue {
         severity,
@@ -392,53 +309,49 @@ fn worn_out(disk: ReportedDisk<'_>) -> Option<Issue> {
     })
 }
 
-fn media_errors(disk: ReportedDisk<'_>) -> Option<Issue> {
-    let count = over(disk.health.media_errors, MEDIA_ERRORS_MAX)?;
+fn media_errors(disk: &DiskHealth) -> Option<Issue> {
+    let count = over(disk.media_errors, MEDIA_ERRORS_MAX)?;
     Some(Issue {
         severity: Severity::Warning,
         predicate: format!(
             "has reported {} that it could not correct",
             counted(count, "error")
         ),
-        evidence: vec![disk.count("media_errors", count, MEDIA_ERRORS_MAX)],
+        evidence: vec![counted_at("media_errors", count, MEDIA_ERRORS_MAX)],
     })
 }
 
 /// Flash retires blocks all its life (30 to 80 % of disks within four years; Schroeder, Lagisetty,
 /// Merchant: Flash Reliability in Production, FAST '16). `worn-out` examines its spare blocks.
-fn sectors_reallocated(disk: ReportedDisk<'_>) -> Option<Issue> {
-    let count = over(disk.health.reallocated_sectors, SECTORS_MAX)?;
-    (!is_flash(disk.health)).then(|| Issue {
+fn sectors_reallocated(disk: &DiskHealth) -> Option<Issue> {
+    let count = over(disk.reallocated_sectors, SECTORS_MAX)?;
+    (!is_flash(disk)).then(|| Issue {
         severity: Severity::Warning,
         predicate: format!("has replaced {}", counted(count, "sector")),
-        evidence: vec![disk.count("reallocated_sectors", count, SECTORS_MAX)],
+        evidence: vec![counted_at("reallocated_sectors", count, SECTORS_MAX)],
     })
 }
 
-fn link_errors(disk: ReportedDisk<'_>) -> Option<Issue> {
-    let count = disk
-        .health
-        .link_errors
-        .filter(|count| *count >= LINK_ERRORS_MIN)?;
+fn link_errors(disk: &DiskHealth) -> Option<Issue> {
+    let count = disk.link_errors.filter(|count| *count >= LINK_ERRORS_MIN)?;
     Some(Issue {
         severity: Severity::Warning,
         predicate: format!("has counted {count} damaged transfers on its link"),
-        evidence: vec![disk.count("link_errors", count, LINK_ERRORS_MIN)],
+        evidence: vec![counted_at("link_errors", count, LINK_ERRORS_MIN)],
     })
 }
 
-fn too_hot(disk: ReportedDisk<'_>) -> Option<Issue> {
-    let health = disk.health;
-    if health.temperature_alarm == Some(true) {
-        let degrees = health.temperature_celsius;
+fn too_hot(disk: &DiskHealth) -> Option<Issue> {
+    if disk.temperature_alarm == Some(true) {
+        let degrees = disk.temperature_celsius;
         let at = degrees.map_or_else(String::new, |degrees| format!(" at {degrees} °C"));
         return Some(Issue {
             severity: Severity::Warning,
             predicate: format!("reports that it is too hot{at}"),
-            evidence: vec![disk.evidence("temperature_alarm", 1.0, 0.0, "1")],
+            evidence: vec![seen_at("temperature_alarm", 1.0, 0.0, "1")],
         });
     }
-    let (degrees, limit) = (health.temperature_celsius?, temperature_limit(health)?);
+    let (degrees, limit) = (disk.temperature_celsius?, temperature_limit(disk)?);
     if degrees < limit - MARGIN_CELSIUS {
         return None;
     }
@@ -450,27 +363,32 @@ fn too_hot(disk: ReportedDisk<'_>) -> Option<Issue> {
     Some(Issue {
         severity,
         predicate: format!("has {degrees} °C, {place} its limit of {limit} °C"),
-        evidence: vec![disk.evidence("temperature_celsius", degrees, limit - MARGIN_CELSIUS, "°C")],
+        evidence: vec![seen_at(
+            "temperature_celsius",
+            degrees,
+            limit - MARGIN_CELSIUS,
+            "°C",
+        )],
     })
 }
 
 /// The disk's own, or else the usual one. NVMe has no usual limit (70 to 85 °C) but raises its own
 /// alarm.
-fn temperature_limit(health: &DiskHealth) -> Option<i32> {
-    let usual = match health.protocol.as_deref() {
+fn temperature_limit(disk: &DiskHealth) -> Option<i32> {
+    let usual = match disk.protocol.as_deref() {
         Some("NVMe") => None,
-        _ if is_flash(health) => Some(FLASH_LIMIT_CELSIUS),
+        _ if is_flash(disk) => Some(FLASH_LIMIT_CELSIUS),
         _ => Some(ROTATING_LIMIT_CELSIUS),
     };
-    health.temperature_limit_celsius.or(usual)
+    disk.temperature_limit_celsius.or(usual)
 }
 
-fn self_test_running(disk: ReportedDisk<'_>) -> Option<Issue> {
-    let remaining = disk.health.self_test.as_ref()?.remaining_percent?;
+fn self_test_running(disk: &DiskHealth) -> Option<Issue> {
+    let remaining = disk.self_test.as_ref()?.remaining_percent?;
     Some(Issue {
         severity: Severity::Warning,
         predicate: format!("runs a self-test; {remaining} % are left"),
-        evidence: vec![disk.evidence("self_test/remaining_percent", remaining, 0.0, "%")],
+        evidence: vec![seen_at("self_test/remaining_percent", remaining, 0.0, "%")],
     })
 }
 

@@ -1,40 +1,30 @@
 //! `imprecise`: a figure is known less well than it should be, or its rate never settled. Covers
 //! the workloads, the average of the curve and the steps on files.
 
-use super::cpu_limited;
-use super::cpu_stolen;
-use super::evidence::{
-    Measured, evidence, evidence_at, gigabytes, headline_series, real, scope, warning_if,
-    workload_name,
-};
-use super::ragged;
-#[cfg(test)]
-use super::rule::Examples;
-use super::rule::{Check, Diagnosis, Rule};
-use super::starved;
-use crate::estimate::HALF_WIDTH_MAX;
-use crate::estimate::{self, BATCHES_MIN, Settling, largest_by};
+use super::program;
+use super::rule::*;
+use super::surface;
+use crate::estimate;
+use crate::estimate::{BATCHES_MIN, Settling};
 use crate::surface::is_short_stroke;
-use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::measurement::{SERIES_INTERVAL_NS, StopReason};
-use diskproof_model::record::{FileStepRecord, MeasurementRecord, OpRecord, Record};
+use diskproof_model::record::FileStepRecord;
 use diskproof_model::surface::CurvePoint;
-use diskproof_model::units::{format_duration, format_percent, format_throughput};
 
-pub(super) const RULES: &[Rule] = &[Rule {
+pub(super) const IMPRECISE: Rule = Rule {
     code: "imprecise",
     title: "Some rates are only approximate",
     meaning: "The rate varied or drifted so much, or was measured so briefly, that the figure is \
               only approximate. A choice between disks or settings may be wrong.",
     taints: None,
-    check: Check::Run(check),
+    check: Check::Run(check_imprecise),
     #[cfg(test)]
     examples: Examples {
         fires: tests::fires,
         silent: tests::silent,
     },
-}];
+};
 
 /// Relative half-width up to which a figure needs no comment: half of what tells two disks apart in
 /// practice.
@@ -57,7 +47,7 @@ struct ImpreciseWorkload {
     evidence: Evidence,
 }
 
-fn check(record: &Record) -> Option<Diagnosis> {
+fn check_imprecise(record: &Record) -> Option<Diagnosis> {
     let (workloads, curve) = (check_workloads(record), check_curve(record));
     match (workloads, curve) {
         (Some(workloads), Some(curve)) => Some(Diagnosis::new(
@@ -73,7 +63,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
 /// The average of the curve. Of an uneven surface `ragged` says that it is.
 fn check_curve(record: &Record) -> Option<Diagnosis> {
     let average = &record.surface.as_ref()?.rate.as_ref()?.average;
-    if ragged::finds(record) {
+    if surface::is_curve_ragged(record) {
         return None;
     }
     let half_width = average.half_width_95?;
@@ -354,12 +344,8 @@ fn judged_width(m: &MeasurementRecord, op: &OpRecord) -> f64 {
     if !is_mix || op.count == 0 || own.is_infinite() {
         return own;
     }
-    let settling = Settling {
-        settling_ns: m.settling_ns,
-        settled: m.settled,
-    };
     let series = headline_series(m);
-    let total = series.map(|series| estimate::rate_after(&series, m.wall_ns, settling).ops);
+    let total = series.map(|series| estimate::rate_after(&series, m.wall_ns, Settling::of(m)).ops);
     let Some(total) = total.and_then(|total| total.relative_half_width()) else {
         return own;
     };
@@ -386,7 +372,7 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
         Some(_) => "--latency-window",
         None => "--time",
     };
-    if let Some(share) = cpu_stolen::large_share(record) {
+    if let Some(share) = program::large_share(record) {
         return format!(
             "Measure when the hypervisor does not take processors away: it gave {} of the CPU time \
              to other machines, which makes any rate uneven.",
@@ -394,9 +380,7 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
         );
     }
     // Where the program itself used all processors, `cpu-limited` reports it.
-    if starved::is_kept_waiting(m)
-        && !cpu_limited::is_cpu_limited(record, m)
-        && worst.width.is_finite()
+    if program::is_kept_waiting(m) && !program::is_cpu_limited(record, m) && worst.width.is_finite()
     {
         return format!(
             "Measure when the machine is quieter, or raise the program's priority (chrt -f 10 \
@@ -503,12 +487,17 @@ mod tests {
     #[test]
     fn the_remedy_is_one_that_the_verb_has() {
         let mut record = fires();
-        assert!(check(&record).unwrap().remedy.contains("(--time)"));
+        assert!(
+            check_imprecise(&record)
+                .unwrap()
+                .remedy
+                .contains("(--time)")
+        );
         for measurement in &mut record.measurements {
             measurement.workload.name = short_stroke_name(50.0);
         }
         assert!(
-            check(&record)
+            check_imprecise(&record)
                 .unwrap()
                 .remedy
                 .contains("(diskproof run --rw randread --span 0-N% --time)")
@@ -522,7 +511,7 @@ mod tests {
             run.1[2].wall_ns = 50_000_000;
             let mut record = fixture::judge(run);
             (record.plan.time_limit_ns, record.plan.order) = (time_limit_ns, order);
-            check(&record).unwrap().remedy
+            check_imprecise(&record).unwrap().remedy
         };
         let in_turns = Order::InTurns { slices_from_ns: 0 };
         let longer = "Measure longer (--time 10s).";
@@ -533,7 +522,7 @@ mod tests {
 
     #[test]
     fn rough_short_and_drifting_figures_are_reported_together() {
-        let finding = check(&fires()).unwrap();
+        let finding = check_imprecise(&fires()).unwrap();
         assert_eq!(finding.evidence.len(), 3);
         assert!(
             finding
@@ -553,7 +542,7 @@ mod tests {
 
     #[test]
     fn a_rough_figure_says_how_long_it_takes() {
-        let finding = check(&fixture::faulty("random-read-d32", stutter)).unwrap();
+        let finding = check_imprecise(&fixture::faulty("random-read-d32", stutter)).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         assert!(
             finding
@@ -586,7 +575,7 @@ mod tests {
                 mean_wait_ns: 60_000.0,
             };
         });
-        let remedy = check(&record).unwrap().remedy;
+        let remedy = check_imprecise(&record).unwrap().remedy;
         assert!(
             remedy.starts_with("Measure when the machine is quieter")
                 && remedy.contains("no processor for 30 % of the time"),
@@ -602,7 +591,7 @@ mod tests {
                 op.series.cells.clear();
             }
         };
-        let finding = check(&fixture::faulty("random-read-d32", hung)).unwrap();
+        let finding = check_imprecise(&fixture::faulty("random-read-d32", hung)).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         let claim = "No operation completed within the measured time of 5.0 s in 1 of 8 workloads \
                      (random-read-d32).";
@@ -624,7 +613,7 @@ mod tests {
                 .for_each(|op| *op = OpMeasurement::default());
             (m.stopped, m.wall_ns) = (StopReason::Ops, 0);
         };
-        let finding = check(&fixture::faulty("random-read-d32", used_up)).unwrap();
+        let finding = check_imprecise(&fixture::faulty("random-read-d32", used_up)).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         let claim =
             "Nothing was left to measure after the warm-up in 1 of 8 workloads (random-read-d32).";
@@ -649,7 +638,7 @@ mod tests {
         let point = &mut run.1.curve[7];
         (point.bytes_per_second, point.busy_ns) =
             (point.bytes_per_second / 16.0, point.busy_ns * 16);
-        let finding = check(&surveyed::judge(run)).unwrap();
+        let finding = check_imprecise(&surveyed::judge(run)).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         assert!(
             finding
@@ -665,8 +654,8 @@ mod tests {
             finding.evidence[0].path,
             "/surface/rate/average/half_width_95"
         );
-        assert_eq!(check(&flat.record(1)), None);
-        assert_eq!(check(&SurveyedDisk::rotating().record(1)), None);
+        assert_eq!(check_imprecise(&flat.record(1)), None);
+        assert_eq!(check_imprecise(&SurveyedDisk::rotating().record(1)), None);
     }
 
     /// A mix of 1000 operations a second with one write in ten, drawn at random; the whole varies
@@ -708,9 +697,14 @@ mod tests {
             .find(|m| m.workload.name == "mixed-random")
             .and_then(MeasurementRecord::precision);
         assert!(widest.unwrap() > WIDTH_NOTE, "{widest:?}");
-        assert_eq!(check(&even), None);
+        assert_eq!(check_imprecise(&even), None);
         let uneven = mix(|i| if (i / 10 * 7919) % 10 < 3 { 0 } else { 10 });
-        assert!(check(&uneven).unwrap().claim.contains("mixed-random"));
+        assert!(
+            check_imprecise(&uneven)
+                .unwrap()
+                .claim
+                .contains("mixed-random")
+        );
     }
 
     #[test]
@@ -722,9 +716,9 @@ mod tests {
             ];
             files_record("files", files_plan(), steps)
         };
-        assert_eq!(check(&record(&[2000, 2020, 1980])), None);
+        assert_eq!(check_imprecise(&record(&[2000, 2020, 1980])), None);
         let uneven = record(&[1000, 2000, 3000]);
-        let finding = check(&uneven).unwrap();
+        let finding = check_imprecise(&uneven).unwrap();
         let start = "The rate is only approximate in 1 of 2 steps (delete-sequential): to ±";
         assert!(finding.claim.starts_with(start), "{}", finding.claim);
         let half_width = uneven.files.as_ref().unwrap().steps[1]
@@ -750,7 +744,7 @@ mod tests {
     #[test]
     fn silent_where_nothing_was_measured() {
         assert_eq!(
-            check(&fixture::faulty("random-read-d32", |m| m.ops.clear())),
+            check_imprecise(&fixture::faulty("random-read-d32", |m| m.ops.clear())),
             None
         );
     }

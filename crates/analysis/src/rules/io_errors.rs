@@ -1,17 +1,11 @@
 //! `io-errors`: operations failed. What each errno means stands in the model.
 
-use super::evidence::{evidence, evidence_at, gigabytes, scope};
-#[cfg(test)]
-use super::rule::Examples;
-use super::rule::{Check, Diagnosis, Rule, Taint};
+use super::rule::*;
 use crate::headline::sentence;
 use diskproof_model::errno::{meaning, remedy};
-use diskproof_model::finding::{Evidence, Severity};
-use diskproof_model::record::Record;
-use diskproof_model::units::counted;
 use std::collections::BTreeMap;
 
-pub(super) const RULES: &[Rule] = &[Rule {
+pub(super) const IO_ERRORS: Rule = Rule {
     code: "io-errors",
     title: "Operations failed",
     meaning: "The disk, something on the path to it, or a quota failed operations during the \
@@ -20,18 +14,18 @@ pub(super) const RULES: &[Rule] = &[Rule {
         from: Severity::Note,
         why: "operations failed in",
     }),
-    check: Check::Run(check),
+    check: Check::Run(check_io_errors),
     #[cfg(test)]
     examples: Examples {
         fires: tests::fires,
         silent: tests::silent,
     },
-}];
+};
 
 /// Points of the curve named as evidence.
 const POINTS_NAMED: usize = 10;
 
-fn check(record: &Record) -> Option<Diagnosis> {
+fn check_io_errors(record: &Record) -> Option<Diagnosis> {
     let mut totals: BTreeMap<&str, u64> = BTreeMap::new();
     let mut seen = Vec::new();
     let mut hits = Vec::new();
@@ -135,7 +129,7 @@ mod tests {
 
     #[test]
     fn failed_operations_are_reported_by_errno() {
-        let finding = check(&fires()).unwrap();
+        let finding = check_io_errors(&fires()).unwrap();
         assert_eq!(finding.severity, Severity::Failure);
         assert!(
             finding.claim.contains("3 × EIO (the medium")
@@ -157,7 +151,7 @@ mod tests {
         let errnos = [("EIO".to_owned(), 2), ("ETIMEDOUT".to_owned(), 1)];
         (run.1.curve[20].errors, run.1.curve[20].errnos) = (3, errnos.into());
         run.1.access_errors.insert("EIO".to_owned(), 4);
-        let finding = check(&crate::fixture::surveyed::judge(run)).unwrap();
+        let finding = check_io_errors(&crate::fixture::surveyed::judge(run)).unwrap();
         assert!(
             finding.claim.starts_with(
                 "Operations failed in 1 of 200 points of the curve (the first at 32.0 GB) and the \
@@ -172,7 +166,7 @@ mod tests {
     #[test]
     fn a_count_of_zero_is_no_failure() {
         assert_eq!(
-            check(&fixture::faulty("random-read-d32", |m| m
+            check_io_errors(&fixture::faulty("random-read-d32", |m| m
                 .ops
                 .values_mut()
                 .for_each(|op| _ = op.errors.insert("EIO".to_owned(), 0)))),

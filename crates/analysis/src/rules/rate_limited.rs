@@ -2,34 +2,24 @@
 //! is known. Any other limiter shows itself: it lets reads and writes pass at the same rate, more
 //! evenly than a medium answers.
 
-use super::evidence::{
-    Measured, evidence, evidence_at, headline_series, places, real, scope, wanted_depth,
-};
-#[cfg(test)]
-use super::rule::Examples;
-use super::rule::{Check, Diagnosis, Rule};
+use super::rule::*;
 use crate::estimate::scatter;
 use crate::volume_types::{documented, is_round};
 use diskproof_model::digits::figure_text;
-use diskproof_model::finding::{Evidence, Severity};
-use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::SyncPolicy;
-use diskproof_model::record::{MeasurementRecord, Record};
-use diskproof_model::units::format_percent;
 
-pub(super) const RULES: &[Rule] = &[Rule {
+pub(super) const RATE_LIMITED: Rule = Rule {
     code: "rate-limited",
     title: "A limiter sets the rate",
     meaning: "A limiter, not the medium, sets the rate: the io.max of a control group, the type of \
               a cloud volume, or a hypervisor's throttling. The medium may be faster.",
     taints: None,
-    check: Check::Run(check),
+    check: Check::Run(check_rate_limited),
     #[cfg(test)]
     examples: Examples {
         fires: tests::capped,
         silent: tests::medium,
     },
-}];
+};
 
 /// A medium scatters more from one tenth of a second to the next.
 const EVEN: f64 = 0.004;
@@ -42,7 +32,7 @@ const LINK_SHARE: f64 = 0.85;
 /// From this block size on, bandwidth is what volumes limit.
 const LARGE_BYTES: u32 = 1 << 18;
 
-fn check(record: &Record) -> Option<Diagnosis> {
+fn check_rate_limited(record: &Record) -> Option<Diagnosis> {
     by_group(record).or_else(|| by_plateau(record))
 }
 
@@ -50,13 +40,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
 struct GroupHit {
     /// Of the measurement; `None` of the survey.
     index: Option<usize>,
-    /// Place of the limit among those of the host, and its key there.
-    limit: usize,
-    key: &'static str,
-    allowed: f64,
+    limit: GroupLimit,
     path: String,
     observed: f64,
-    unit: &'static str,
 }
 
 fn by_group(record: &Record) -> Option<Diagnosis> {
@@ -65,12 +51,12 @@ fn by_group(record: &Record) -> Option<Diagnosis> {
         .chain(survey_at_group_limit(record))
         .collect();
     let first = hits.first()?;
-    let limit = &record.host.io_limits[first.limit];
+    let (limit, unit) = (&record.host.io_limits[first.limit.number], first.limit.unit);
     let found = hits.iter().flat_map(|hit| {
-        let path = format!("/host/io_limits/{}/{}", hit.limit, hit.key);
+        let GroupLimit { allowed, unit, .. } = hit.limit;
         [
-            evidence_at(&hit.path, hit.observed, hit.allowed, hit.unit),
-            evidence_at(path, hit.allowed, hit.observed, hit.unit),
+            evidence_at(&hit.path, hit.observed, allowed, unit),
+            hit.limit.evidence(hit.observed),
         ]
     });
     Some(Diagnosis {
@@ -79,9 +65,9 @@ fn by_group(record: &Record) -> Option<Diagnosis> {
             "{} ran at {}: the control group {} allows {} on device {}. The disk may be faster; \
              every process of the group shares this rate.",
             places(record, hits.iter().map(|hit| hit.index)),
-            figure_text(first.observed, Some(first.observed * 0.01), first.unit),
+            figure_text(first.observed, Some(first.observed * 0.01), unit),
             limit.group,
-            figure_text(first.allowed, None, first.unit),
+            figure_text(first.limit.allowed, None, unit),
             limit.device
         ),
         evidence: found.collect(),
@@ -121,7 +107,9 @@ fn survey_at_group_limit(record: &Record) -> Option<GroupHit> {
 }
 
 /// A limit of a group on a device of a target.
+#[derive(Clone, Copy)]
 struct GroupLimit {
+    /// Place among the limits of the host, and its key there.
     number: usize,
     key: &'static str,
     kind: OpKind,
@@ -130,17 +118,19 @@ struct GroupLimit {
 }
 
 impl GroupLimit {
-    fn hit(&self, index: Option<usize>, path: String, observed: f64) -> Option<GroupHit> {
+    fn hit(self, index: Option<usize>, path: String, observed: f64) -> Option<GroupHit> {
         let is_reached = GROUP_SHARE.contains(&(observed / self.allowed.max(1.0)));
         is_reached.then_some(GroupHit {
             index,
-            limit: self.number,
-            key: self.key,
-            allowed: self.allowed,
+            limit: self,
             path,
             observed,
-            unit: self.unit,
         })
+    }
+
+    fn evidence(self, observed: f64) -> Evidence {
+        let path = format!("/host/io_limits/{}/{}", self.number, self.key);
+        evidence_at(path, self.allowed, observed, self.unit)
     }
 }
 
@@ -180,9 +170,7 @@ pub(super) fn allowed_by_group(record: &Record, target: usize) -> Option<(String
     let (group, device) = (&limit.group, &limit.device);
     let sentence =
         format!(" The control group {group} allows only {allowed} on {device} (io.max).");
-    let path = format!("/host/io_limits/{}/{}", first.number, first.key);
-    let evidence = evidence_at(path, first.allowed, 0.0, first.unit);
-    Some((sentence, evidence))
+    Some((sentence, first.evidence(0.0)))
 }
 
 /// A workload whose rate is more even than a medium's.
@@ -377,7 +365,7 @@ mod tests {
     }
 
     fn found(record: &Record) -> Option<Diagnosis> {
-        check(record)
+        check_rate_limited(record)
     }
 
     #[test]
@@ -448,7 +436,7 @@ mod tests {
             read_bytes_per_second: Some(rate as u64),
             ..IoLimit::default()
         }];
-        let finding = check(&record).unwrap();
+        let finding = check_rate_limited(&record).unwrap();
         assert_eq!(finding.evidence[0].path, "/surface/rate/average/value");
         assert!(
             finding.claim.starts_with("the survey ran at"),

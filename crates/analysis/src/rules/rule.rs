@@ -1,8 +1,26 @@
-//! What a rule is: the entry of one finding in the registry. Knows no rule.
+//! What a rule is: the entry of one finding in the registry; and what the rules share: which
+//! measurements they examine, how they point into the record, and how they name what a finding
+//! concerns. Knows no rule and no threshold.
 
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use crate::estimate;
+use diskproof_model::finding::Finding;
 use diskproof_model::health::DiskHealth;
-use diskproof_model::record::Record;
+use diskproof_model::series::TimeSeries;
+
+// What nearly every rule uses.
+pub(super) use crate::estimate::{HALF_WIDTH_MAX, largest_by, smallest_by};
+pub(super) use diskproof_model::finding::{Evidence, Severity};
+pub(super) use diskproof_model::measurement::OpKind;
+pub(super) use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy};
+pub(super) use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
+pub(super) use diskproof_model::surface::{SeekPattern, SurfaceRecord};
+pub(super) use diskproof_model::target::{
+    Layer, LayerKind, TargetIdentity, TargetKind, WriteCache,
+};
+pub(super) use diskproof_model::units::{
+    counted, format_bytes, format_duration, format_latency, format_percent, format_rate,
+    format_throughput,
+};
 
 /// A rule and everything that is known about its finding.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +50,14 @@ pub enum Check {
     /// Workloads and survey.
     Run(fn(&Record) -> Option<Diagnosis>),
     /// What the disks report about themselves, with or without a measurement.
-    Health(fn(&[DiskHealth]) -> Option<Diagnosis>),
+    Health {
+        /// What it finds in the report of one disk.
+        issue_of: fn(&DiskHealth) -> Option<Issue>,
+        /// What it means for a database, in a sentence.
+        consequence: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
 }
 
 impl Check {
@@ -42,7 +67,7 @@ impl Check {
             Self::Workloads(_) => "workloads",
             Self::Survey(_) => "survey",
             Self::Run(_) => "workloads, survey",
-            Self::Health(_) => "disk health",
+            Self::Health { .. } => "disk health",
         }
     }
 }
@@ -54,6 +79,17 @@ pub struct Taint {
     pub from: Severity,
     /// The reason, before the name of the run: `operations failed in`.
     pub why: &'static str,
+}
+
+/// What a rule reports about the health of one disk.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Issue {
+    /// Its weight.
+    pub severity: Severity,
+    /// What follows the disk's name: `has 8 pending sectors`.
+    pub predicate: String,
+    /// What was observed; the paths begin at the disk.
+    pub evidence: Vec<Evidence>,
 }
 
 /// What a rule found; the registry adds code and title.
@@ -104,16 +140,34 @@ impl Rule {
             Check::Workloads(check) | Check::Survey(check) | Check::Run(check) => {
                 check(record).map(|diagnosis| self.finding(diagnosis))
             }
-            Check::Health(_) => self.find_in_health(&record.health),
+            Check::Health { .. } => self.find_in_health(&record.health),
         }
     }
 
-    /// The finding on the health of disks; `None` from a rule that examines anything else.
+    /// The finding on the health of disks, for all of them that have the issue; `None` from a rule
+    /// that examines anything else.
     pub fn find_in_health(&self, health: &[DiskHealth]) -> Option<Finding> {
-        match self.check {
-            Check::Health(check) => check(health).map(|diagnosis| self.finding(diagnosis)),
-            Check::Workloads(_) | Check::Survey(_) | Check::Run(_) => None,
+        let Check::Health {
+            issue_of,
+            consequence,
+            remedy,
+        } = self.check
+        else {
+            return None;
+        };
+        let (mut severity, mut claims, mut evidence) = (None, Vec::new(), Vec::new());
+        for (index, disk) in health.iter().enumerate() {
+            if let Some(issue) = issue_of(disk) {
+                severity = severity.max(Some(issue.severity));
+                claims.push(format!("{} {}", disk_label(disk), issue.predicate));
+                evidence.extend(issue.evidence.into_iter().map(|one| Evidence {
+                    path: format!("/health/{index}/{}", one.path),
+                    ..one
+                }));
+            }
         }
+        let claim = format!("{}. {consequence}", claims.join("; "));
+        Some(self.finding(Diagnosis::new(severity?, claim, evidence, remedy)))
     }
 
     fn finding(&self, diagnosis: Diagnosis) -> Finding {
@@ -126,5 +180,243 @@ impl Rule {
             remedy: diagnosis.remedy,
             reproduce: diagnosis.reproduce,
         }
+    }
+}
+
+/// `sda (Hitachi HDS721050DLE630)`: the label on the disk, for the person who pulls it out.
+pub(super) fn disk_label(disk: &DiskHealth) -> String {
+    let label = [&disk.model, &disk.serial].into_iter().flatten();
+    let label: Vec<&str> = label.map(String::as_str).collect();
+    if label.is_empty() {
+        disk.disk.clone()
+    } else {
+        format!("{} ({})", disk.disk, label.join(", "))
+    }
+}
+
+/// The name of the survey in a list of workloads.
+pub(super) const SURVEY: &str = "the survey";
+
+/// A measurement and its place in the record.
+pub(super) type Measured<'a> = (usize, &'a MeasurementRecord);
+
+/// Every measurement that did real I/O.
+pub(super) fn real(record: &Record) -> impl Iterator<Item = Measured<'_>> {
+    record
+        .measurements
+        .iter()
+        .enumerate()
+        .filter(|(_, m)| m.workload.engine != EngineKind::Null)
+}
+
+/// The measurement and those of the workloads that ran at the same time on the same target, which
+/// share its device counters.
+pub(super) fn together<'a>(
+    record: &'a Record,
+    m: &'a MeasurementRecord,
+) -> impl Iterator<Item = &'a MeasurementRecord> {
+    let is_concurrent = |other: &MeasurementRecord| {
+        other.target == m.target && m.workload.together_with.contains(&other.workload.name)
+    };
+    std::iter::once(m).chain(
+        record
+            .measurements
+            .iter()
+            .filter(move |other| is_concurrent(other)),
+    )
+}
+
+/// An observation at `/measurements/INDEX/PLACE`.
+pub(crate) fn evidence(
+    index: usize,
+    place: &str,
+    observed: f64,
+    threshold: f64,
+    unit: &str,
+) -> Evidence {
+    let path = format!("/measurements/{index}/{place}");
+    evidence_at(path, observed, threshold, unit)
+}
+
+/// An observation anywhere in the record.
+pub(super) fn evidence_at(
+    path: impl Into<String>,
+    observed: f64,
+    threshold: f64,
+    unit: &str,
+) -> Evidence {
+    Evidence {
+        path: path.into(),
+        observed,
+        threshold,
+        unit: unit.to_owned(),
+    }
+}
+
+/// With more workloads than these, a finding names the first few: those of a sweep are a hundred.
+const NAMES_MAX: usize = 20;
+const NAMES_SHOWN: usize = 4;
+
+/// The workloads that a finding concerns: `all 8 workloads`, `2 of 8 workloads (random-read-d1,
+/// random-read-d32)`.
+pub(super) fn scope(record: &Record, indices: impl IntoIterator<Item = usize>) -> String {
+    let mut indices: Vec<usize> = indices.into_iter().collect();
+    indices.dedup();
+    let names: Vec<String> = indices
+        .iter()
+        .map(|i| workload_name(record, &record.measurements[*i]))
+        .collect();
+    match (names.len(), record.measurements.len()) {
+        (1, 1) => names[0].clone(),
+        (hit, all) if hit == all => format!("all {all} workloads"),
+        (hit, all) if hit > NAMES_MAX => {
+            let (first, more) = (names[..NAMES_SHOWN].join(", "), hit - NAMES_SHOWN);
+            format!("{hit} of {all} workloads ({first} and {more} more)")
+        }
+        (hit, all) => format!("{hit} of {all} workloads ({})", names.join(", ")),
+    }
+}
+
+/// The name of a workload; with its layer or target where it ran on several.
+pub(super) fn workload_name(record: &Record, m: &MeasurementRecord) -> String {
+    let name = &m.workload.name;
+    let is_elsewhere =
+        |other: &MeasurementRecord| &other.workload.name == name && other.target != m.target;
+    if !record.measurements.iter().any(is_elsewhere) {
+        return name.clone();
+    }
+    let mut layers = record.plan.layers.iter().flat_map(|plan| &plan.layers);
+    let layer = layers.find(|layer| layer.target == Some(m.target));
+    let target = record.targets.get(m.target);
+    let place = layer
+        .map(|layer| &layer.name)
+        .or(target.map(|target| &target.path));
+    place.map_or_else(|| name.clone(), |place| format!("{name} on {place}"))
+}
+
+/// The same with the survey among them, which has no index: `all 8 workloads and the survey`.
+pub(super) fn places(record: &Record, indices: impl IntoIterator<Item = Option<usize>>) -> String {
+    let indices: Vec<Option<usize>> = indices.into_iter().collect();
+    let workloads: Vec<usize> = indices.iter().copied().flatten().collect();
+    match (workloads.is_empty(), indices.contains(&None)) {
+        (false, false) => scope(record, workloads),
+        (false, true) => format!("{} and {SURVEY}", scope(record, workloads)),
+        (true, _) => SURVEY.to_owned(),
+    }
+}
+
+/// A place or a size on a surface, in the units of disk makers: `41.2 GB`.
+pub(super) fn gigabytes(bytes: u64) -> String {
+    match bytes as f64 / 1e9 {
+        gb if gb >= 9_995.0 => format!("{:.1} TB", gb / 1e3),
+        gb if gb >= 99.95 => format!("{gb:.0} GB"),
+        gb if gb >= 0.9995 => format!("{gb:.1} GB"),
+        gb => format!("{:.0} MB", gb * 1e3),
+    }
+}
+
+/// The rate of a point of the curve, compared with what it should be.
+pub(super) fn point_evidence(index: usize, record: &Record, expected: f64) -> Evidence {
+    let path = format!("/curve/{index}/bytes_per_second");
+    evidence_at(path, record.curve[index].bytes_per_second, expected, "B/s")
+}
+
+/// The operations that a reader looks at, over time.
+pub(super) fn headline_series(m: &MeasurementRecord) -> Option<TimeSeries> {
+    estimate::summed(m.headline_ops().iter().map(|(_, op)| &op.series))
+}
+
+/// Where the record has a workload, or the survey, which has no index.
+pub(super) fn part_path(index: Option<usize>) -> String {
+    index.map_or("/surface".to_owned(), |index| {
+        format!("/measurements/{index}")
+    })
+}
+
+/// A warning if it is serious, else a note.
+pub(super) fn warning_if(is_serious: bool) -> Severity {
+    if is_serious {
+        Severity::Warning
+    } else {
+        Severity::Note
+    }
+}
+
+/// A failure if it is serious, else a warning.
+pub(super) fn failure_if(is_serious: bool) -> Severity {
+    if is_serious {
+        Severity::Failure
+    } else {
+        Severity::Warning
+    }
+}
+
+/// The path of a target, as its user wrote it.
+pub(super) fn target_path(record: &Record, target: usize) -> &str {
+    let target = record.targets.get(target);
+    target.map_or("the target", |target| &target.path)
+}
+
+/// Every layer of every target, with its path in the record.
+pub(super) fn layers(record: &Record) -> impl Iterator<Item = (String, &Layer)> {
+    let targets = record.targets.iter().enumerate();
+    targets.flat_map(|(t, target)| {
+        let layers = target.layers.iter().enumerate();
+        layers.map(move |(l, layer)| (format!("/targets/{t}/layers/{l}"), layer))
+    })
+}
+
+/// Requests that this workload wants in flight.
+pub(crate) fn wanted_depth(m: &MeasurementRecord) -> f64 {
+    f64::from(m.workload.depth) * f64::from(m.workload.workers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn scope_names_the_workloads() {
+        let record = fixture::record();
+        assert_eq!(scope(&record, 0..8), "all 8 workloads");
+        assert_eq!(
+            scope(&record, [2, 2, 3]),
+            "2 of 8 workloads (random-read-d1, random-read-d32)"
+        );
+    }
+
+    #[test]
+    fn scope_tells_layers_and_targets_apart() {
+        use diskproof_model::layers::{LayersPlan, PlannedLayer};
+        let mut record = fixture::record();
+        let mut second = record.measurements[2].clone();
+        second.target = 1;
+        record.measurements.push(second);
+        let mut target = record.targets[0].clone();
+        (record.targets[0].path, target.path) = ("/data".to_owned(), "/dev/dm-0".to_owned());
+        record.targets.push(target);
+        assert_eq!(
+            scope(&record, [2, 3, 8]),
+            "3 of 9 workloads (random-read-d1 on /data, random-read-d32, random-read-d1 on \
+             /dev/dm-0)"
+        );
+        let layer = |target: usize, name: &str| PlannedLayer {
+            name: name.to_owned(),
+            path: name.to_owned(),
+            device_kind: None,
+            target: Some(target),
+            skipped: None,
+            one_of: 1,
+        };
+        record.plan.layers = Some(LayersPlan {
+            layers: vec![layer(0, "file on ext4"), layer(1, "dm-0 (crypt data)")],
+            unresolved: None,
+        });
+        assert_eq!(
+            scope(&record, [2, 8]),
+            "2 of 9 workloads (random-read-d1 on file on ext4, random-read-d1 on dm-0 (crypt \
+             data))"
+        );
     }
 }

@@ -1,36 +1,27 @@
 //! `short-span`: random accesses to a rotating disk covered a small part of it, so the arm moved
 //! less than it does across the whole disk.
 
-use super::evidence::{Measured, evidence, gigabytes, real, scope};
-#[cfg(test)]
-use super::rule::Examples;
-use super::rule::{Check, Diagnosis, Rule};
-use crate::estimate::smallest_by;
+use super::rule::*;
 use crate::mechanics::is_said_to_rotate;
-use diskproof_model::finding::Severity;
-use diskproof_model::plan::Access;
-use diskproof_model::record::Record;
-use diskproof_model::target::{Layer, TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, format_percent};
 
-pub(super) const RULES: &[Rule] = &[Rule {
+pub(super) const SHORT_SPAN: Rule = Rule {
     code: "short-span",
     title: "Random figures cover part of the disk",
     meaning: "Random accesses covered only a small part of a rotating disk. A database that is \
               spread over the whole disk has longer seeks.",
     taints: None,
-    check: Check::Workloads(check),
+    check: Check::Workloads(check_short_span),
     #[cfg(test)]
     examples: Examples {
         fires: tests::fires,
         silent: tests::silent,
     },
-}];
+};
 
 /// Over half of the surface the mean seek is within a few per cent of that over all of it.
 const SHARE_MIN: f64 = 0.5;
 
-fn check(record: &Record) -> Option<Diagnosis> {
+fn check_short_span(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<(usize, f64, u64, u64)> = real(record)
         .filter_map(|(index, m)| short_span(record, (index, m)))
         .collect();
@@ -108,7 +99,7 @@ mod tests {
 
     #[test]
     fn random_figures_of_a_scratch_file_state_their_span() {
-        let finding = check(&fires()).unwrap();
+        let finding = check_short_span(&fires()).unwrap();
         assert_eq!(finding.severity, Severity::Note);
         assert!(
             finding.claim.contains("random-read-d1")
@@ -121,9 +112,12 @@ mod tests {
 
     #[test]
     fn most_of_a_disk_and_virtual_disks_are_silent() {
-        assert_eq!(check(&on_disk(true, fixture::SPAN_BYTES * 3 / 2)), None);
+        assert_eq!(
+            check_short_span(&on_disk(true, fixture::SPAN_BYTES * 3 / 2)),
+            None
+        );
         let mut record = fires();
         record.host.hypervisor = Some("kvm".to_owned());
-        assert_eq!(check(&record), None);
+        assert_eq!(check_short_span(&record), None);
     }
 }

@@ -1,29 +1,22 @@
 //! `slow-after-idle`: the first request after an idle time takes far longer than others, because
 //! the disk, its link or its controller has to wake up.
 
-use super::evidence::{evidence, real, target_path, warning_if};
-#[cfg(test)]
-use super::rule::Examples;
-use super::rule::{Check, Diagnosis, Rule};
-use diskproof_model::finding::Evidence;
+use super::rule::*;
 use diskproof_model::ping::{IdlePoint, PingRecord};
-use diskproof_model::record::{MeasurementRecord, Record};
-use diskproof_model::target::Layer;
-use diskproof_model::units::{format_duration, format_latency};
 
-pub(super) const RULES: &[Rule] = &[Rule {
+pub(super) const SLOW_AFTER_IDLE: Rule = Rule {
     code: "slow-after-idle",
     title: "The disk is slow to wake up",
     meaning: "The first request after an idle time takes far longer than others, because the disk, \
               its link or its controller saves power and has to wake up.",
     taints: None,
-    check: Check::Workloads(check),
+    check: Check::Workloads(check_slow_after_idle),
     #[cfg(test)]
     examples: Examples {
         fires: tests::fires,
         silent: tests::silent,
     },
-}];
+};
 
 /// Fewer requests after an idle time prove nothing. That three of three are slower than nine tenths
 /// of the others has a chance of one in a thousand.
@@ -73,7 +66,7 @@ impl SlowWaker<'_> {
     }
 }
 
-fn check(record: &Record) -> Option<Diagnosis> {
+fn check_slow_after_idle(record: &Record) -> Option<Diagnosis> {
     let found: Vec<SlowWaker<'_>> = real(record)
         .filter_map(|(index, m)| slow_waker(index, m))
         .collect();
@@ -191,7 +184,7 @@ mod tests {
 
     #[test]
     fn shortest_idle_time_and_cost_are_named() {
-        let finding = check(&fires()).unwrap();
+        let finding = check_slow_after_idle(&fires()).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         assert!(
             finding.claim.contains("2.0 s or more")
@@ -220,7 +213,7 @@ mod tests {
             (1, 2000) => 100_000,
             _ => asleep(idle_ms),
         });
-        let claim = check(&woken).unwrap().claim;
+        let claim = check_slow_after_idle(&woken).unwrap().claim;
         assert!(claim.contains("(3 of 4 after 2.0 s)"), "{claim}");
     }
 
@@ -230,17 +223,17 @@ mod tests {
             (2, 1000) | (3, 5000) => 50 * MS,
             _ => 110_000,
         });
-        assert_eq!(check(&outliers), None);
+        assert_eq!(check_slow_after_idle(&outliers), None);
         // After an idle time of one second only: longer ones are not slow.
         let odd = record(|_, idle_ms| if idle_ms == 1000 { 50 * MS } else { 110_000 });
-        assert_eq!(check(&odd), None);
-        assert_eq!(check(&fixture::record()), None);
+        assert_eq!(check_slow_after_idle(&odd), None);
+        assert_eq!(check_slow_after_idle(&fixture::record()), None);
     }
 
     #[test]
     fn small_cost_is_a_note() {
         let small = record(|_, idle_ms| if idle_ms >= 100 { 3 * MS } else { 110_000 });
-        let finding = check(&small).unwrap();
+        let finding = check_slow_after_idle(&small).unwrap();
         assert_eq!(finding.severity, Severity::Note);
         assert!(
             finding.claim.contains("100 ms or more"),

@@ -6,11 +6,8 @@
 //! reads. Else a process must be seen that moved them, and the other disks must not account for
 //! its bytes.
 
-use super::evidence::{Measured, SURVEY, part_path, together, workload_name};
+use super::rule::*;
 use diskproof_model::measurement::{ByteCount, DeviceUse, OtherProcess};
-use diskproof_model::plan::{CachePolicy, SyncPolicy};
-use diskproof_model::record::{MeasurementRecord, Record};
-use diskproof_model::target::{Layer, LayerKind, TargetIdentity, TargetKind};
 
 /// Filesystems that write whole trees anew, and read them for that and for checksums.
 const COPY_ON_WRITE: [&str; 4] = ["btrfs", "zfs", "bcachefs", "nilfs2"];

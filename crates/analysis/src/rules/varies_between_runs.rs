@@ -1,29 +1,23 @@
 //! `varies-between-runs`: earlier runs of the same plan on the same target show that a rate changes
 //! more from run to run than this run alone shows. Its intervals cover that.
 
-use super::evidence::{Measured, evidence, real, scope, workload_name};
-#[cfg(test)]
-use super::rule::Examples;
-use super::rule::{Check, Diagnosis, Rule};
-use crate::estimate::largest_by;
+use super::rule::*;
 use diskproof_model::digits::{figure_text, joined_range};
-use diskproof_model::finding::Severity;
-use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::run_to_run::RunToRun;
 
-pub(super) const RULES: &[Rule] = &[Rule {
+pub(super) const VARIES_BETWEEN_RUNS: Rule = Rule {
     code: "varies-between-runs",
     title: "The rate differs from run to run",
     meaning: "Earlier runs of the same plan on this target differ by more than a single run shows, \
               which misses changes from one hour to the next. The intervals include them.",
     taints: None,
-    check: Check::Workloads(check),
+    check: Check::Workloads(check_varies_between_runs),
     #[cfg(test)]
     examples: Examples {
         fires: tests::fires,
         silent: tests::silent,
     },
-}];
+};
 
 /// Relative half-width of the interval of the next run up to which it needs no comment.
 const WIDTH_MIN: f64 = 0.10;
@@ -67,7 +61,7 @@ impl Varying<'_> {
     }
 }
 
-fn check(record: &Record) -> Option<Diagnosis> {
+fn check_varies_between_runs(record: &Record) -> Option<Diagnosis> {
     let found: Vec<Varying<'_>> = real(record).filter_map(varying).collect();
     let worst = largest_by(&found, |varying| varying.width())?;
     let runs = worst.runs;
@@ -137,7 +131,7 @@ mod tests {
 
     #[test]
     fn rates_of_earlier_runs_and_of_the_next_are_stated() {
-        let finding = check(&fires()).unwrap();
+        let finding = check_varies_between_runs(&fires()).unwrap();
         assert_eq!(
             (finding.severity, finding.claim.as_str()),
             (
@@ -152,14 +146,14 @@ mod tests {
 
     #[test]
     fn equal_and_single_runs_are_silent() {
-        assert_eq!(check(&silent()), None);
-        assert_eq!(check(&fixture::record()), None);
+        assert_eq!(check_varies_between_runs(&silent()), None);
+        assert_eq!(check_varies_between_runs(&fixture::record()), None);
         let mut imprecise = fires();
         for m in &mut imprecise.measurements {
             if let Some(runs) = &mut m.run_to_run {
                 runs.within_iops = Some(runs.next_high_iops);
             }
         }
-        assert_eq!(check(&imprecise), None);
+        assert_eq!(check_varies_between_runs(&imprecise), None);
     }
 }

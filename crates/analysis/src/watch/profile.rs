@@ -229,11 +229,7 @@ impl DirectionProfile {
     }
 
     fn observed(&self, wall_ns: u64) -> ObservedOps {
-        let whole = Settling {
-            settling_ns: 0,
-            settled: None,
-        };
-        let rate = rate_after(&self.series, wall_ns, whole);
+        let rate = rate_after(&self.series, wall_ns, Settling::WHOLE);
         let sizes = self.sizes.iter();
         let mut sizes: Vec<ObservedSize> = sizes
             .map(|(bytes, (random, sequential))| ObservedSize {

@@ -138,7 +138,7 @@ fn text_of_tool(tool: &SharedPrinter, record: &Record, end: &EndedRun) -> ToolTe
 
 /// Whether a figure is false. Errors of requests are printed as such.
 fn spoils_figures(finding: &Finding) -> bool {
-    let is_health = |rule: &Rule| matches!(rule.check, Check::Health(_));
+    let is_health = |rule: &Rule| matches!(rule.check, Check::Health { .. });
     let is_of_run = rule(&finding.code).is_some_and(|rule| !is_health(rule));
     is_of_run && finding.severity == Severity::Failure && finding.code != "io-errors"
 }

@@ -118,8 +118,8 @@ fn disk_is_named_by_its_label() {
         serial: Some("S1".to_owned()),
         ..disks().swap_remove(0)
     };
-    assert_eq!(name(&disk), "sda (WDC WD20EFRX, S1)");
-    assert_eq!(name(&DiskHealth::unknown("vda", "")), "vda");
+    assert_eq!(disk_label(&disk), "sda (WDC WD20EFRX, S1)");
+    assert_eq!(disk_label(&DiskHealth::unknown("vda", "")), "vda");
 }
 
 #[test]

@@ -1,0 +1,593 @@
+//! What the blocks held. `bad-blocks`: what was written did not come back, at once or in a later
+//! run; knows the outcome of the verification only. `unwritten-blocks`: blocks were read that were
+//! never written; they cost no access to the medium. `ineffective-trims`: the device had little to
+//! do for some trims.
+
+use super::rule::*;
+use diskproof_model::measurement::VerifyResult;
+
+pub(super) const VERIFICATION: &[Rule] = &[BAD, UNVERIFIED];
+
+const BAD: Rule = Rule {
+    code: "bad-blocks",
+    title: "Blocks read back wrong",
+    meaning: "Blocks that the disk had acknowledged contained other data when they were read back, \
+              or do not contain the data of an earlier run.",
+    taints: Some(Taint {
+        from: Severity::Note,
+        why: "blocks read back wrong in",
+    }),
+    check: Check::Workloads(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+};
+
+const UNVERIFIED: Rule = Rule {
+    code: "unverified-blocks",
+    title: "Blocks without a signature to verify",
+    meaning: "Blocks that --verify read were never written with --verify, or in blocks of another \
+              size. Whether they changed is unknown.",
+    taints: None,
+    check: Check::Workloads(check_unverified),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::unsigned,
+        silent: tests::silent,
+    },
+};
+
+const WRONG: &str = "Move the data off this disk, because the disk, its cable, the controller or \
+                     the memory loses or changes writes. Repeat the run with the same seed, then \
+                     run memtest and smartctl -a.";
+const NOT_AS_WRITTEN: &str = "If nothing else has written to these blocks, move the data off this \
+                              disk, because it loses or changes data. Read the blocks again, then \
+                              run memtest and smartctl -a.";
+const NOT_SIGNED: &str = "Verify with the block size and the span of the run that wrote the \
+                          blocks, or write them first: diskproof run TARGET --rw write --verify.";
+
+/// Bad blocks named in the claim; the record names up to a hundred.
+const NAMED: usize = 3;
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    let hits = verified(record, |v| v.wrong_blocks() > 0);
+    let (_, first) = hits.first()?;
+    let sum = |of: fn(&VerifyResult) -> u64| hits.iter().map(|(_, v)| of(v)).sum::<u64>();
+    let bad = sum(VerifyResult::wrong_blocks);
+    // A check that was cut short says nothing of the rest.
+    let rest = match sum(VerifyResult::unchecked) {
+        0 => String::new(),
+        unchecked => format!("; {unchecked} more were written but not read back"),
+    };
+    let named: Vec<String> = first
+        .bad
+        .iter()
+        .take(NAMED)
+        .map(|b| format!("offset {}: {}", b.offset_bytes, b.why))
+        .collect();
+    let scope = scope(record, hits.iter().map(|h| h.0));
+    let are_earlier = hits.iter().all(|(_, v)| v.runs.is_some());
+    let (what, remedy) = if are_earlier {
+        ("not what an earlier run wrote", NOT_AS_WRITTEN)
+    } else {
+        ("wrong when read back", WRONG)
+    };
+    let blocks = counted(sum(|v| v.blocks), "block");
+    let is = if bad == 1 { "is" } else { "are" };
+    let named = match named.as_slice() {
+        [] => String::new(),
+        named => format!(": {}", named.join("; ")),
+    };
+    let claim = format!("{bad} of {blocks} {is} {what} in {scope}{named}{rest}.");
+    Some(Diagnosis::new(
+        Severity::Failure,
+        claim,
+        hits.iter().map(|(index, v)| {
+            let wrong = v.wrong_blocks() as f64;
+            evidence(*index, "verify/bad_blocks", wrong, 0.0, "1")
+        }),
+        remedy,
+    ))
+}
+
+/// Blocks that cannot be judged are a warning where none could be.
+/// The workloads whose blocks were read back, of which this is true.
+fn verified(record: &Record, is_hit: fn(&VerifyResult) -> bool) -> Vec<(usize, &VerifyResult)> {
+    let measured = record.measurements.iter().enumerate();
+    measured
+        .filter_map(|(index, m)| Some((index, m.verify.as_ref()?)))
+        .filter(|(_, v)| is_hit(v))
+        .collect()
+}
+
+fn check_unverified(record: &Record) -> Option<Diagnosis> {
+    let hits = verified(record, |v| v.bad_blocks > v.wrong_blocks());
+    let (_, first) = hits.first()?;
+    let sum = |of: fn(&VerifyResult) -> u64| hits.iter().map(|(_, v)| of(v)).sum::<u64>();
+    let blocks = counted(sum(|v| v.blocks), "block");
+    let scope = scope(record, hits.iter().map(|hit| hit.0));
+    let is_none = sum(|v| v.good_blocks() + v.wrong_blocks()) == 0;
+    let claim = if is_none {
+        format!("None of {blocks} in {scope} has a signature to verify")
+    } else {
+        format!(
+            "{} of {blocks} in {scope} have no signature to verify",
+            sum(|v| v.bad_blocks - v.wrong_blocks())
+        )
+    };
+    let other = sum(|v| v.other_size_blocks.unwrap_or(0));
+    let sizes = match first.other_size_bytes {
+        Some(bytes) if other > 0 => format!(
+            "; {other} of them are starts of blocks written in another size ({})",
+            format_bytes(u64::from(bytes))
+        ),
+        _ => String::new(),
+    };
+    Some(Diagnosis::new(
+        warning_if(is_none),
+        format!("{claim}{sizes}."),
+        hits.iter()
+            .map(|(index, v)| evidence(*index, "verify/bad_blocks", v.bad_blocks as f64, 0.0, "1")),
+        NOT_SIGNED,
+    ))
+}
+
+pub(super) const UNWRITTEN_BLOCKS: Rule = Rule {
+    code: "unwritten-blocks",
+    title: "Unwritten blocks were read",
+    meaning: "The reads included blocks without content: holes, discarded or never written. Such \
+              reads do not reach the medium and look too fast.",
+    taints: None,
+    check: Check::Workloads(check_unwritten_blocks),
+    #[cfg(test)]
+    examples: Examples {
+        fires: unwritten_blocks_tests::fires,
+        silent: unwritten_blocks_tests::silent,
+    },
+};
+
+/// Share of the span that may be holes: the metadata of a sparse image, not more.
+const UNWRITTEN_MAX: f64 = 0.01;
+/// From this share on most of the figure is not the medium's.
+const UNWRITTEN_FAILURE: f64 = 0.5;
+/// Fewer blocks than this are too few to judge their content, unless all agree.
+const SAMPLED_MIN: u64 = 20;
+/// The fewest blocks that say something when every one of them is empty.
+const SAMPLED_ALIKE_MIN: u64 = 5;
+/// Share of the blocks that may contain only zeros: databases keep some empty pages.
+const ZERO_MAX: f64 = 0.1;
+
+struct EmptyReads {
+    index: usize,
+    severity: Severity,
+    words: String,
+    evidence: Evidence,
+}
+
+fn check_unwritten_blocks(record: &Record) -> Option<Diagnosis> {
+    let hits: Vec<EmptyReads> = real(record)
+        .filter(|(_, m)| m.workload.streams.makes(OpKind::Read))
+        .filter_map(empty_reads)
+        .collect();
+    let worst = hits
+        .iter()
+        .reduce(|a, b| if b.severity > a.severity { b } else { a })?;
+    let target = record.measurements[worst.index].target;
+    let target = record.targets.get(target);
+    let remedy = if target.is_some_and(|target| target.kind == TargetKind::BlockDevice) {
+        "Measure a device whose span has been written completely, or a part that contains \
+         data."
+    } else {
+        "Measure a directory, in which diskproof fills its own file, or a file with content \
+         instead of holes."
+    };
+    Some(Diagnosis::new(
+        worst.severity,
+        format!(
+            "Empty blocks were read in {}: {} Such reads need not reach the medium.",
+            scope(record, hits.iter().map(|h| h.index)),
+            worst.words
+        ),
+        hits.iter().map(|h| h.evidence.clone()),
+        remedy,
+    ))
+}
+
+fn empty_reads((index, m): Measured) -> Option<EmptyReads> {
+    let unwritten = m.unwritten_bytes.unwrap_or(0);
+    let (span, zero) = (m.workload.span_bytes, m.zero_blocks);
+    let (unwritten_max, zero_max) = (UNWRITTEN_MAX * span as f64, ZERO_MAX * zero.sampled as f64);
+    if unwritten as f64 > unwritten_max {
+        let share = unwritten as f64 / span.max(1) as f64;
+        return Some(EmptyReads {
+            index,
+            severity: failure_if(share >= UNWRITTEN_FAILURE),
+            words: format!(
+                "{} of {} ({}) were never written.",
+                format_bytes(unwritten),
+                format_bytes(span),
+                format_percent(share)
+            ),
+            evidence: evidence(
+                index,
+                "unwritten_bytes",
+                unwritten as f64,
+                unwritten_max,
+                "B",
+            ),
+        });
+    }
+    let enough = if zero.zero == zero.sampled {
+        SAMPLED_ALIKE_MIN
+    } else {
+        SAMPLED_MIN
+    };
+    (zero.sampled >= enough && zero.zero as f64 >= zero_max).then(|| EmptyReads {
+        index,
+        severity: Severity::Warning,
+        words: format!(
+            "{} of {} sampled blocks contain only zeros: never written, discarded, or actually \
+             zero.",
+            zero.zero, zero.sampled
+        ),
+        evidence: evidence(index, "zero_blocks/zero", zero.zero as f64, zero_max, "1"),
+    })
+}
+
+pub(super) const INEFFECTIVE_TRIMS: Rule = Rule {
+    code: "ineffective-trims",
+    title: "Some trims freed nothing",
+    meaning: "Trims were smaller than the device's discard granularity, did not reach the device, \
+              or met blocks that were trimmed before. Such trims cost little and look too fast.",
+    taints: None,
+    check: Check::Workloads(check_ineffective_trims),
+    #[cfg(test)]
+    examples: Examples {
+        fires: ineffective_trims_tests::fires,
+        silent: ineffective_trims_tests::silent,
+    },
+};
+
+/// A device that discards less than this share of the requested bytes ignores trims. The counters
+/// of a short part of the measured time are scaled, so that little is no evidence.
+const DISCARDED_MIN: f64 = 0.5;
+/// More trims than this share of the span meet blocks that were trimmed before. The warm-up and the
+/// last pass of several workers may exceed the span by little.
+const PASSES_MAX: f64 = 1.1;
+
+fn check_ineffective_trims(record: &Record) -> Option<Diagnosis> {
+    let hits = real(record).filter_map(|(index, m)| {
+        let op = m.ops.get(&OpKind::Trim).filter(|op| op.count > 0)?;
+        ineffective_trims(record, index, m, op.bytes)
+    });
+    let hits: Vec<(usize, String, Evidence)> = hits.collect();
+    let (_, words, _) = hits.first()?;
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!(
+            "Some trims freed nothing in {}: {words} Their rate is not the rate at which the \
+             device frees blocks.",
+            scope(record, hits.iter().map(|hit| hit.0)),
+        ),
+        hits.iter().map(|(.., evidence)| evidence.clone()),
+        "Write the span first, trim each block once, and use blocks of at least the \
+         discard granularity (--rw write, then --rw trim --bs 1M).",
+    ))
+}
+
+fn ineffective_trims(
+    record: &Record,
+    index: usize,
+    m: &MeasurementRecord,
+    trimmed_bytes: u64,
+) -> Option<(usize, String, Evidence)> {
+    let target = record.targets.get(m.target)?;
+    let seen = |words: String, place: &str, observed: u64, threshold: f64| {
+        let evidence = evidence(index, place, observed as f64, threshold, "B");
+        Some((index, words, evidence))
+    };
+    let top = target.layers.first();
+    let granularity = top
+        .filter(|_| target.accepts_discards() == Some(true))
+        .and_then(|layer| layer.discard_granularity_bytes);
+    let block_bytes = u64::from(m.workload.block_bytes);
+    if let Some(unit_bytes) = granularity.filter(|unit_bytes| block_bytes < *unit_bytes) {
+        let words = format!(
+            "the blocks have {}, and the device may ignore discards of less than {}.",
+            format_bytes(block_bytes),
+            format_bytes(unit_bytes)
+        );
+        return seen(
+            words,
+            "workload/block_bytes",
+            block_bytes,
+            unit_bytes as f64,
+        );
+    }
+    let asked = m.asked.trim_bytes as f64;
+    if let Some(bytes) = m.device.trim_bytes
+        && (bytes as f64) < DISCARDED_MIN * asked
+    {
+        let share = format_percent(bytes as f64 / asked);
+        let words = format!("the device discarded {share} of the requested bytes.");
+        return seen(words, "device/trim_bytes", bytes, DISCARDED_MIN * asked);
+    }
+    let writes_again = m.workload.streams.after(OpKind::Trim) == Some(OpKind::Write);
+    let most = PASSES_MAX * m.workload.span_bytes as f64;
+    if trimmed_bytes as f64 <= most || writes_again {
+        return None;
+    }
+    let words = format!(
+        "{} were trimmed within {}, so blocks were trimmed again.",
+        format_bytes(trimmed_bytes),
+        format_bytes(m.workload.span_bytes)
+    );
+    seen(words, "ops/trim/bytes", trimmed_bytes, most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use diskproof_model::measurement::BadBlock;
+
+    pub(super) fn fires() -> Record {
+        let bad = vec![BadBlock {
+            offset_bytes: 8192,
+            why: "wrong checksum: torn or corrupted".to_owned(),
+        }];
+        fixture::faulty("random-write-d32", |m| {
+            m.verify = Some(VerifyResult {
+                blocks: 1000,
+                bad_blocks: 1,
+                bad: bad.clone(),
+                ..VerifyResult::default()
+            })
+        })
+    }
+
+    pub(super) fn silent() -> Record {
+        fixture::all_faulty(|m| {
+            m.verify = Some(VerifyResult {
+                blocks: 1000,
+                ..VerifyResult::default()
+            })
+        })
+    }
+
+    #[test]
+    fn a_bad_block_is_a_failure_with_its_offset() {
+        let finding = check(&fires()).unwrap();
+        assert_eq!(finding.severity, Severity::Failure);
+        assert!(
+            finding.claim.contains("1 of 1000 blocks")
+                && finding.claim.contains("offset 8192: wrong checksum"),
+            "{}",
+            finding.claim
+        );
+    }
+
+    #[test]
+    fn check_that_was_cut_reports_how_much_it_skipped() {
+        let cut = fixture::faulty("random-write-d32", |m| {
+            m.verify = Some(VerifyResult {
+                blocks: 1000,
+                blocks_written: Some(5000),
+                bad_blocks: 2,
+                ..VerifyResult::default()
+            });
+        });
+        let claim = check(&cut).unwrap().claim;
+        assert!(
+            claim.contains("2 of 1000 blocks")
+                && claim.contains("4000 more were written but not read back"),
+            "{claim}"
+        );
+    }
+
+    /// Of 1000 blocks.
+    fn earlier(bad_blocks: u64, unsigned: u64, other_size: u64, runs: u64) -> Record {
+        fixture::faulty("random-write-d32", |m| {
+            m.verify = Some(VerifyResult {
+                blocks: 1000,
+                bad_blocks,
+                unsigned_blocks: Some(unsigned),
+                other_size_blocks: Some(other_size),
+                other_size_bytes: (other_size > 0).then_some(65_536),
+                runs: Some(runs),
+                ..VerifyResult::default()
+            });
+        })
+    }
+
+    pub(super) fn unsigned() -> Record {
+        earlier(900, 900, 0, 1)
+    }
+
+    #[test]
+    fn blocks_that_were_never_written_are_no_failure() {
+        // Some written, none written, all in another size.
+        for (record, severity, part) in [
+            (unsigned(), Severity::Note, "900 of 1000 blocks"),
+            (
+                earlier(1000, 1000, 0, 0),
+                Severity::Warning,
+                "None of 1000 blocks",
+            ),
+            (earlier(1000, 900, 100, 0), Severity::Warning, "64 KiB"),
+        ] {
+            assert_eq!(check(&record), None);
+            let found = check_unverified(&record).unwrap();
+            assert_eq!(found.severity, severity);
+            assert!(found.claim.contains(part), "{}", found.claim);
+        }
+        let found = check(&earlier(907, 900, 0, 1)).unwrap();
+        assert_eq!(found.severity, Severity::Failure);
+        assert!(
+            found.claim.contains("7 of 1000 blocks are not"),
+            "{}",
+            found.claim
+        );
+        assert!(found.remedy.contains("nothing else has written"));
+    }
+
+    #[test]
+    fn what_came_back_whole_is_no_finding() {
+        let whole = fixture::all_faulty(|m| {
+            m.verify = Some(VerifyResult {
+                blocks: 1000,
+                ..VerifyResult::default()
+            })
+        });
+        assert_eq!(check(&whole), None);
+        assert_eq!(check(&fixture::record()), None);
+    }
+}
+
+#[cfg(test)]
+mod unwritten_blocks_tests {
+    use super::*;
+    use crate::fixture;
+    use diskproof_model::measurement::ZeroSample;
+
+    pub(super) fn fires() -> Record {
+        let mut run = fixture::run();
+        run.1[3].unwritten_bytes = Some(fixture::SPAN_BYTES / 20);
+        run.1[2].zero_blocks = ZeroSample {
+            sampled: 100,
+            zero: 90,
+        };
+        fixture::judge(run)
+    }
+
+    pub(super) fn silent() -> Record {
+        fixture::all_faulty(|m| {
+            m.zero_blocks = ZeroSample {
+                sampled: 1000,
+                zero: 99,
+            }
+        })
+    }
+
+    #[test]
+    fn holes_and_zeros_are_reported() {
+        let finding = check_unwritten_blocks(&fires()).unwrap();
+        assert_eq!(
+            (finding.severity, finding.evidence.len()),
+            (Severity::Warning, 2)
+        );
+        assert!(
+            finding.claim.contains("90 of 100 sampled blocks"),
+            "{}",
+            finding.claim
+        );
+        let holes = fixture::faulty("random-read-d1", |m| {
+            m.unwritten_bytes = Some(fixture::SPAN_BYTES)
+        });
+        let finding = check_unwritten_blocks(&holes).unwrap();
+        assert_eq!(finding.severity, Severity::Failure);
+        assert!(
+            finding
+                .claim
+                .contains("4 GiB of 4 GiB (100 %) were never written"),
+            "{}",
+            finding.claim
+        );
+    }
+
+    #[test]
+    fn silent_on_writers_few_samples_and_a_few_zeros() {
+        let write = fixture::faulty("sequential-write", |m| {
+            m.unwritten_bytes = Some(fixture::SPAN_BYTES)
+        });
+        assert_eq!(check_unwritten_blocks(&write), None);
+        for zeros in [
+            ZeroSample {
+                sampled: 19,
+                zero: 18,
+            },
+            ZeroSample {
+                sampled: 4,
+                zero: 4,
+            },
+            ZeroSample {
+                sampled: 1000,
+                zero: 99,
+            },
+        ] {
+            assert_eq!(
+                check_unwritten_blocks(&fixture::all_faulty(|m| m.zero_blocks = zeros)),
+                None
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod ineffective_trims_tests {
+    use super::*;
+    use crate::fixture;
+    use diskproof_model::stream::Streams;
+
+    /// Trims in place of all writes, once over their span, which the device discarded.
+    fn trimmed(change: impl Fn(&mut diskproof_model::measurement::Measurement)) -> Record {
+        fixture::all_faulty(|m| {
+            if let Some(op) = m.ops.remove(&OpKind::Write) {
+                let op_bytes = op.bytes;
+                m.ops.remove(&OpKind::Sync);
+                m.ops.remove(&OpKind::Commit);
+                m.ops.insert(OpKind::Trim, op);
+                m.workload.streams = Streams::doing(&[OpKind::Trim]);
+                m.span_bytes = op_bytes;
+                m.asked.trim_bytes = op_bytes;
+                m.device.trim_bytes = Some(op_bytes);
+                change(m);
+            }
+        })
+    }
+
+    pub(super) fn fires() -> Record {
+        trimmed(|m| m.span_bytes = m.ops[&OpKind::Trim].bytes / 2)
+    }
+
+    pub(super) fn silent() -> Record {
+        trimmed(|_| {})
+    }
+
+    #[test]
+    fn trims_that_do_not_reach_the_device_are_reported() {
+        let record = trimmed(|m| m.device.trim_bytes = m.device.trim_bytes.map(|bytes| bytes / 4));
+        let finding = check_ineffective_trims(&record).unwrap();
+        assert!(
+            finding.claim.contains("discarded 25 %"),
+            "{}",
+            finding.claim
+        );
+    }
+
+    #[test]
+    fn trims_below_the_granularity_are_reported() {
+        let mut record = silent();
+        let target = &mut record.targets[0];
+        target.kind = diskproof_model::target::TargetKind::BlockDevice;
+        target.layers[0].discard = Some(true);
+        target.layers[0].discard_granularity_bytes = Some(64 << 20);
+        let finding = check_ineffective_trims(&record).unwrap();
+        assert!(
+            finding.claim.contains("less than 64 MiB"),
+            "{}",
+            finding.claim
+        );
+    }
+
+    #[test]
+    fn blocks_that_are_written_again_may_be_trimmed_again() {
+        let record = trimmed(|m| {
+            m.span_bytes /= 2;
+            m.workload.streams = Streams::doing(&[OpKind::Trim, OpKind::Write]);
+        });
+        assert!(check_ineffective_trims(&record).is_none());
+    }
+}

@@ -1,0 +1,806 @@
+//! Whether the figures come from the disk. `served-from-cache`: the disks moved clearly fewer bytes
+//! than requested, so a cache above them answered. Where no counter below a loop device shows what
+//! the disk did, the loop device's own setting decides: without direct I/O it goes through the page
+//! cache. `cache-answered`: the survey saw what no disk can do: more than the link below carries,
+//! or random accesses in less time than a turning platter takes to come round. What the disks' own
+//! counters show is not reported again. `not-direct`: direct I/O was asked for, and refused.
+//! `unproven`: no disk could be found or counted below the target, so nothing confirms that the
+//! figures come from one.
+
+use super::rule::*;
+use crate::mechanics::{link_bytes_per_second, links, reported_rpm};
+use diskproof_model::measurement::{ByteCount, DeviceUse};
+
+pub(super) const SERVED_FROM_CACHE: Rule = Rule {
+    code: "served-from-cache",
+    title: "A cache answered instead of the disk",
+    meaning: "The disks moved fewer bytes than requested, so a cache above them answered. The \
+              figure is not the disk's.",
+    taints: Some(Taint {
+        from: Severity::Note,
+        why: "a cache answered instead of the disk in",
+    }),
+    check: Check::Run(check_served_from_cache),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+};
+
+/// Smallest share of the requested bytes that the disks must have moved. Their counters are exact,
+/// but a cache may rightly hold a few blocks (one just written, the tail of a read-ahead).
+const SHARE_MIN: f64 = 0.95;
+/// Below this share most of the figure is the cache's.
+const SHARE_FAILURE: f64 = 0.5;
+/// Fewer bytes than this prove nothing.
+const ASKED_BYTES_MIN: u64 = 1 << 20;
+
+/// What was requested from a target's disks and what they did: of a workload or of the survey.
+struct CountedBytes<'a> {
+    /// Of the workload; `None` of the survey.
+    index: Option<usize>,
+    target: usize,
+    name: String,
+    cache: CachePolicy,
+    asked: ByteCount,
+    device: &'a DeviceUse,
+    /// Share of the bytes read that was never written, and so is answered without the disk.
+    unwritten: f64,
+    reproduce: &'a str,
+    /// What shows that a cache answered: the share that the disks moved, in words, and where.
+    share: f64,
+    words: String,
+    evidence: Vec<Evidence>,
+}
+
+/// Whether the disks' counters show that a cache answered.
+pub(super) fn is_served_from_cache(record: &Record) -> bool {
+    check_served_from_cache(record).is_some()
+}
+
+fn check_served_from_cache(record: &Record) -> Option<Diagnosis> {
+    let measured = real(record).map(|(index, m)| of_workload(record, index, m));
+    let hits: Vec<CountedBytes> = measured
+        .chain(record.surface.as_ref().map(of_survey))
+        .filter_map(|mut counted| {
+            if find_missing_bytes(&mut counted).is_none() {
+                counted.evidence = vec![buffered_loop(record, &counted)?];
+            }
+            Some(counted)
+        })
+        .collect();
+    let worst = smallest_by(&hits, |hit| hit.share)?;
+    let (cause, remedy) = which_cache(record, &hits);
+    let scope = places(record, hits.iter().map(|h| h.index));
+    let claim = if worst.words.is_empty() {
+        format!(
+            "The page cache answered in {scope}. {cause} No counter below it shows the disk's part."
+        )
+    } else {
+        format!(
+            "A cache answered in {scope}: the disks {} ({} in {}). {cause}",
+            worst.words,
+            format_percent(worst.share),
+            worst.name,
+        )
+    };
+    Some(Diagnosis {
+        severity: failure_if(worst.share < SHARE_FAILURE),
+        claim,
+        evidence: hits.iter().flat_map(|h| h.evidence.clone()).collect(),
+        remedy,
+        reproduce: Some(worst.reproduce.to_owned()).filter(|command| !command.is_empty()),
+    })
+}
+
+fn of_workload<'a>(record: &'a Record, index: usize, m: &'a MeasurementRecord) -> CountedBytes<'a> {
+    let shares = together(record, m)
+        .filter(|m| m.workload.streams.is_only(OpKind::Read))
+        .map(unwritten_share);
+    // Where the page cache was allowed to answer one of those that ran together, the counters prove
+    // nothing about any of them.
+    let is_cached = together(record, m).any(|m| m.workload.cache == CachePolicy::Cached);
+    CountedBytes {
+        index: Some(index),
+        target: m.target,
+        name: workload_name(record, m),
+        cache: if is_cached {
+            CachePolicy::Cached
+        } else {
+            m.workload.cache
+        },
+        asked: m.asked,
+        device: &m.device,
+        // Blocks that were never written are answered without the disk; they have their own
+        // finding.
+        unwritten: shares.fold(0.0, f64::max),
+        reproduce: &m.reproduce,
+        share: 1.0,
+        words: String::new(),
+        evidence: Vec::new(),
+    }
+}
+
+fn unwritten_share(m: &MeasurementRecord) -> f64 {
+    let holes = m.unwritten_bytes.unwrap_or(0) as f64 / m.workload.span_bytes.max(1) as f64;
+    // A device does not report holes, but reads of them return zeros.
+    holes.max(m.zero_blocks.zero as f64 / m.zero_blocks.sampled.max(1) as f64)
+}
+
+fn of_survey(s: &SurfaceRecord) -> CountedBytes<'_> {
+    CountedBytes {
+        index: None,
+        target: s.target,
+        name: SURVEY.to_owned(),
+        cache: s.cache,
+        asked: s.asked,
+        device: &s.device,
+        unwritten: 0.0,
+        reproduce: &s.reproduce,
+        share: 1.0,
+        words: String::new(),
+        evidence: Vec::new(),
+    }
+}
+
+/// The setting of a loop device that goes through the page cache, where the counters say nothing
+/// because they are its own, or there are none.
+fn buffered_loop(record: &Record, counted: &CountedBytes<'_>) -> Option<Evidence> {
+    let device = counted.device;
+    if counted.cache == CachePolicy::Cached || counted.asked.total() == 0 {
+        return None;
+    }
+    let layers = &record.targets.get(counted.target)?.layers;
+    let layer = layers.iter().position(is_buffered_loop)?;
+    let is_blind = device.unresolved.is_some() || device.disks.contains(&layers[layer].name);
+    let path = format!("/targets/{}/layers/{layer}/backing_direct", counted.target);
+    is_blind.then(|| evidence_at(path, 0.0, 1.0, "direct I/O"))
+}
+
+fn is_buffered_loop(layer: &Layer) -> bool {
+    layer.kind == LayerKind::Loop && layer.backing_direct == Some(false)
+}
+
+/// Notes where the disks moved fewer bytes than requested; `None` where they did not. Reads and
+/// writes count separately: writes of other processes must not hide that our reads did not reach
+/// the disk.
+fn find_missing_bytes(counted: &mut CountedBytes<'_>) -> Option<()> {
+    let (asked, device) = (counted.asked, counted.device);
+    let is_counted = device.unresolved.is_none() && device.accounted.is_some();
+    if counted.cache == CachePolicy::Cached || !is_counted {
+        return None;
+    }
+    let (reads, writes) = (asked.read_bytes, asked.write_bytes);
+    let read_min = SHARE_MIN - counted.unwritten;
+    let directions = [
+        ("read", "read_bytes", reads, device.read_bytes, read_min),
+        (
+            "wrote",
+            "write_bytes",
+            writes,
+            device.write_bytes,
+            SHARE_MIN,
+        ),
+    ];
+    let share = |asked: u64, did: u64| did as f64 / asked as f64;
+    let missed = directions.into_iter().filter(|(.., asked, did, least)| {
+        *asked >= ASKED_BYTES_MIN && share(*asked, *did) < *least
+    });
+    let missed: Vec<_> = missed.collect();
+    let &(verb, _, asked, did, _) =
+        smallest_by(&missed, |(_, _, asked, did, _)| share(*asked, *did))?;
+    let evidence = missed.iter().map(|(_, place, asked, did, least)| {
+        let path = format!("{}/device/{place}", part_path(counted.index));
+        evidence_at(path, *did as f64, least * *asked as f64, "B")
+    });
+    counted.evidence = evidence.collect();
+    counted.share = share(asked, did);
+    let (did, asked) = (format_bytes(did), format_bytes(asked));
+    counted.words = format!("{verb} only {did} of the {asked} requested");
+    Some(())
+}
+
+/// Which cache answered, as far as the layers show, and what to do about it.
+fn which_cache(record: &Record, hits: &[CountedBytes<'_>]) -> (String, String) {
+    let all = record.targets.iter().enumerate();
+    let targets = all.filter(|(i, _)| hits.iter().any(|hit| hit.target == *i));
+    let mut layers = targets.flat_map(|(_, target)| &target.layers);
+    if let Some(layer) = layers.find(|layer| is_buffered_loop(layer)) {
+        let name = &layer.name;
+        return (
+            format!(
+                "{name} passes its I/O through the page cache of the filesystem that holds its \
+                 file."
+            ),
+            format!("Bypass it with losetup --direct-io=on /dev/{name}, and measure again."),
+        );
+    }
+    let (cause, remedy) = if hits.iter().any(|hit| hit.cache == CachePolicy::Buffered) {
+        (
+            "These workloads went through the kernel's page cache.",
+            "Measure a filesystem or a device that supports O_DIRECT, or use a --size of several \
+         times the memory.",
+        )
+    } else {
+        (
+            "Direct I/O was on, so a lower layer has a cache: the filesystem, a cache device, or \
+         compression.",
+            "Do not compare these figures with those of a disk. Measure the block device below \
+         the cache, or use a --size larger than the cache.",
+        )
+    };
+    (cause.to_owned(), remedy.to_owned())
+}
+
+pub(super) const CACHE_ANSWERED: Rule = Rule {
+    code: "cache-answered",
+    title: "The survey measured a cache",
+    meaning: "The survey measured rates above the bandwidth of the link, or random accesses faster \
+              than the rotation. A cache answered.",
+    taints: Some(Taint {
+        from: Severity::Note,
+        why: "a cache answered instead of the disk in",
+    }),
+    check: Check::Survey(check_cache_answered),
+    #[cfg(test)]
+    examples: Examples {
+        fires: cache_answered_tests::fires,
+        silent: cache_answered_tests::silent,
+    },
+};
+
+/// A rate counts as above the link from this share on: the link's rate is exact, a sample's time is
+/// not quite.
+const LINK_SHARE: f64 = 1.05;
+/// An access counts as one without a platter when it takes less than this share of a turn; of
+/// honest ones as few in a hundred do, before any seek.
+const TURN_SHARE: f64 = 0.05;
+/// Smallest share of random accesses that must be that fast: honest ones and a read-ahead that
+/// happened to fit are fewer.
+const FAST_MIN: f64 = 0.15;
+
+fn check_cache_answered(record: &Record) -> Option<Diagnosis> {
+    let surface = record.surface.as_ref()?;
+    if is_served_from_cache(record) {
+        return None;
+    }
+    let mut seen = above_the_link(record, surface);
+    seen.extend(faster_than_the_platter(record, surface));
+    seen.first()?;
+    let (words, evidence): (Vec<String>, Vec<Evidence>) = seen.into_iter().unzip();
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!("A cache answered, not the disk: {}.", words.join("; ")),
+        evidence,
+        "Find the cache: the host's page cache behind a virtual disk, the memory of a RAID \
+         controller or enclosure, or a cache device. Measure below it, switch it off for \
+         the measurement, or survey a span several times as large.",
+    ))
+}
+
+fn above_the_link(record: &Record, surface: &SurfaceRecord) -> Vec<(String, Evidence)> {
+    let Some(link) = link_bytes_per_second(record, surface.target) else {
+        return Vec::new();
+    };
+    let names = links(record, surface.target).into_iter().map(|at| {
+        let speed = at.link.speed.as_ref();
+        speed.map_or(at.link.bus.clone(), |speed| {
+            format!("{} {speed}", at.link.bus)
+        })
+    });
+    let names = names.collect::<Vec<_>>().join(", ");
+    let most = LINK_SHARE * link;
+    let rates = [
+        (
+            "the highest rate of the curve",
+            "/surface/rate/max",
+            surface.rate.as_ref().map(|r| r.max),
+        ),
+        (
+            "reading the same bytes again",
+            "/surface/burst/throughput/value",
+            surface.burst.as_ref().map(|b| b.throughput.value),
+        ),
+    ];
+    let above = rates.into_iter().filter_map(|(what, path, rate)| {
+        let rate = rate.filter(|rate| *rate > most)?;
+        let words = format!(
+            "{what} ran at {}, but the link ({names}) carries only {}",
+            format_throughput(rate),
+            format_throughput(link)
+        );
+        Some((words, evidence_at(path, rate, most, "B/s")))
+    });
+    above.collect()
+}
+
+/// By what the system says of the disk; what the user says of it is `access-time-off`'s.
+fn faster_than_the_platter(record: &Record, surface: &SurfaceRecord) -> Option<(String, Evidence)> {
+    let sheet = record.plan.data_sheet;
+    if sheet.is_some_and(|sheet| sheet.rpm.is_some()) {
+        return None;
+    }
+    let rpm = reported_rpm(record)?;
+    let turn_ns = 60e9 / f64::from(rpm);
+    let random = surface.seeks.get(&SeekPattern::Random)?;
+    let accesses = record.access.iter();
+    let accesses = accesses.filter(|a| a.seek == SeekPattern::Random);
+    let accesses: Vec<f64> = accesses.map(|a| a.latency_ns as f64).collect();
+    let fast_ns = TURN_SHARE * turn_ns;
+    let fast = accesses.iter().filter(|ns| **ns < fast_ns).count();
+    let share = fast as f64 / accesses.len().max(1) as f64;
+    let words = format!(
+        "{} of {} random accesses took less than {}, but at {rpm} rpm half a turn alone takes {}",
+        format_percent(share),
+        accesses.len(),
+        format_latency(fast_ns as u64),
+        format_latency((turn_ns / 2.0) as u64)
+    );
+    let path = "/surface/seeks/random/min_ns";
+    let evidence = evidence_at(path, random.min_ns as f64, fast_ns, "ns");
+    (share >= FAST_MIN).then_some((words, evidence))
+}
+
+pub(super) const NOT_DIRECT: Rule = Rule {
+    code: "not-direct",
+    title: "The page cache was not bypassed",
+    meaning: "The filesystem refused direct I/O, so the kernel's page cache was between diskproof \
+              and the disk.",
+    taints: None,
+    check: Check::Run(check_not_direct),
+    #[cfg(test)]
+    examples: Examples {
+        fires: not_direct_tests::fires,
+        silent: not_direct_tests::silent,
+    },
+};
+
+fn check_not_direct(record: &Record) -> Option<Diagnosis> {
+    let workloads = real(record)
+        .filter(|(_, m)| {
+            m.cache.asked == CachePolicy::Direct && m.cache.used != CachePolicy::Direct
+        })
+        .map(|(index, m)| (Some(index), m.target, m.cache.why.as_ref()));
+    // A survey always asks for direct I/O.
+    let surveys = record.surface.iter();
+    let survey = surveys
+        .filter(|s| s.cache != CachePolicy::Direct && s.engine != EngineKind::Null)
+        .map(|s| (None, s.target, s.cache_why.as_ref()));
+    let hits: Vec<_> = workloads.chain(survey).collect();
+    let &(_, target, why) = hits.first()?;
+    let target = record.targets.get(target);
+    let filesystem = target
+        .and_then(|target| target.filesystem.as_ref())
+        .map_or("the target", |f| &f.kind);
+    let why = why.map_or(String::new(), |why| format!(" ({why})"));
+    let indices = || hits.iter().map(|(index, ..)| *index);
+    let evidence = indices().map(|index| {
+        let place = if index.is_some() {
+            "cache/used"
+        } else {
+            "cache"
+        };
+        let path = format!("{}/{place}", part_path(index));
+        evidence_at(path, 0.0, 1.0, "direct I/O")
+    });
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!(
+            "{filesystem} refused direct I/O{why}, so {} went through the page cache, which was \
+             emptied during the run. Figures may include the speed of memory.",
+            places(record, indices())
+        ),
+        evidence,
+        "Measure a directory on a filesystem that supports O_DIRECT (ext4, xfs, btrfs on a \
+         disk), or the block device itself.",
+    ))
+}
+
+pub(super) const UNPROVEN: Rule = Rule {
+    code: "unproven",
+    title: "No disk counter confirms the figures",
+    meaning: "No counter of a disk shows whether requests and syncs reached one: a network or FUSE \
+              filesystem, or a disk that the kernel does not count. A cache may have answered, so \
+              the figures are not graded.",
+    taints: None,
+    check: Check::Run(check_unproven),
+    #[cfg(test)]
+    examples: Examples {
+        fires: unproven_tests::fires,
+        silent: unproven_tests::silent,
+    },
+};
+
+fn check_unproven(record: &Record) -> Option<Diagnosis> {
+    let measured = real(record).map(|(index, m)| (Some(index), &m.device));
+    let surveyed = record.surface.iter().map(|s| (None, &s.device));
+    let hits: Vec<(Option<usize>, &str)> = measured
+        .chain(surveyed)
+        .filter_map(|(index, device)| Some((index, device.unresolved.as_deref()?)))
+        .collect();
+    let &(_, why) = hits.first()?;
+    let evidence = |&(index, _): &(Option<usize>, &str)| {
+        let path = part_path(index) + "/device/accounted";
+        evidence_at(path, 0.0, 1.0, "of the bytes")
+    };
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!(
+            "No counter confirms that a disk moved the bytes of {} ({why}). A cache may have \
+             answered, and syncs may not have reached a medium.",
+            places(record, hits.iter().map(|(index, _)| *index)),
+        ),
+        hits.iter().map(evidence),
+        "Measure where the disk is attached. For commits, run a power-cut test (diskproof \
+         powercut).",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    pub(super) fn fires() -> Record {
+        fixture::all_faulty(|m| {
+            (m.device.read_bytes, m.device.write_bytes) =
+                (m.asked.read_bytes / 10, m.asked.write_bytes * 9 / 10)
+        })
+    }
+
+    pub(super) fn silent() -> Record {
+        fixture::all_faulty(|m| {
+            (m.device.read_bytes, m.device.write_bytes) = (0, 0);
+            m.cache.used = CachePolicy::Cached;
+        })
+    }
+
+    #[test]
+    fn page_cache_of_one_companion_spares_all() {
+        let (reads, scan) = ("random-read-d1", "sequential-read");
+        let record = |cache: CachePolicy| {
+            let mut run = fixture::together(&[reads, scan]);
+            for m in run
+                .1
+                .iter_mut()
+                .filter(|m| [reads, scan].contains(&m.workload.name.as_str()))
+            {
+                m.device.read_bytes = m.asked.read_bytes / 3;
+                m.device.accounted = Some(0.3);
+            }
+            run.1
+                .iter_mut()
+                .filter(|m| m.workload.name == scan)
+                .for_each(|m| m.cache.used = cache);
+            check_served_from_cache(&fixture::judge(run))
+        };
+        assert_eq!(record(CachePolicy::Cached), None);
+        assert!(
+            record(CachePolicy::Direct)
+                .unwrap()
+                .claim
+                .contains("2 of 8 workloads")
+        );
+    }
+
+    #[test]
+    fn fires_once_for_all_workloads() {
+        let finding = check_served_from_cache(&fires()).unwrap();
+        assert_eq!(
+            (finding.severity, finding.evidence.len()),
+            (Severity::Failure, 10)
+        );
+        assert!(
+            finding
+                .claim
+                .starts_with("A cache answered in all 8 workloads: the disks read only"),
+            "{}",
+            finding.claim
+        );
+    }
+
+    #[test]
+    fn buffered_loop_device_is_named() {
+        let mut run = fixture::run();
+        let mut layer = fixture::layer("loop3", LayerKind::Loop, &["sda1"]);
+        layer.backing_direct = Some(false);
+        run.0.targets[0].layers.insert(0, layer);
+        run.1[3].device.read_bytes /= 2;
+        run.1[3].device.read_bytes += 100;
+        let finding = check_served_from_cache(&fixture::judge(run)).unwrap();
+        assert_eq!(finding.severity, Severity::Warning);
+        assert!(
+            finding.claim.contains("loop3")
+                && finding.remedy.contains("losetup --direct-io=on /dev/loop3"),
+            "{finding:?}"
+        );
+    }
+
+    #[test]
+    fn buffered_loop_device_without_counters_below_is_enough() {
+        let record = |direct: bool, counted: &str| {
+            let mut run = fixture::run();
+            // On a network filesystem or FUSE nothing lies below the loop device.
+            let mut layer = fixture::layer("loop3", LayerKind::Loop, &[]);
+            layer.backing_direct = Some(direct);
+            run.0.targets[0].layers = vec![layer];
+            for m in &mut run.1 {
+                m.device.disks = vec![counted.to_owned()];
+            }
+            fixture::judge(run)
+        };
+        let finding = check_served_from_cache(&record(false, "loop3")).unwrap();
+        assert_eq!(finding.severity, Severity::Warning);
+        assert!(
+            finding.claim.starts_with(
+                "The page cache answered in all 8 workloads. loop3 passes its I/O through the \
+                 page cache"
+            ) && finding.remedy.contains("losetup --direct-io=on /dev/loop3"),
+            "{finding:?}"
+        );
+        assert_eq!(
+            finding.evidence[0].path,
+            "/targets/0/layers/0/backing_direct"
+        );
+        assert_eq!(check_served_from_cache(&record(true, "loop3")), None);
+        assert_eq!(
+            check_served_from_cache(&record(false, "sda")),
+            None,
+            "counters of the disk"
+        );
+    }
+
+    #[test]
+    fn survey_is_compared_with_the_counters() {
+        let mut run = crate::fixture::surveyed::SurveyedDisk::rotating().run(1);
+        assert_eq!(
+            check_served_from_cache(&crate::fixture::surveyed::judge(run.clone())),
+            None
+        );
+        run.1.device.read_bytes /= 3;
+        let finding = check_served_from_cache(&crate::fixture::surveyed::judge(run)).unwrap();
+        assert!(
+            finding
+                .claim
+                .starts_with("A cache answered in the survey: the disks read only"),
+            "{}",
+            finding.claim
+        );
+        assert_eq!(
+            (finding.evidence.len(), finding.evidence[0].path.as_str()),
+            (1, "/surface/device/read_bytes")
+        );
+    }
+
+    #[test]
+    fn silent_where_it_must_not_judge() {
+        assert_eq!(check_served_from_cache(&fixture::record()), None);
+        let nothing = |m: &mut diskproof_model::measurement::Measurement| {
+            (m.device.read_bytes, m.device.write_bytes) = (0, 0)
+        };
+        let spared: [fn(&mut diskproof_model::measurement::Measurement); 4] = [
+            |m| m.cache.used = CachePolicy::Cached,
+            |m| m.device.unresolved = Some("overlayfs".to_owned()),
+            |m| m.engine.used = diskproof_model::plan::EngineKind::Null,
+            |m| (m.asked.read_bytes, m.asked.write_bytes) = (1 << 19, 1 << 19),
+        ];
+        for spare in spared {
+            let record = fixture::all_faulty(|m| {
+                nothing(m);
+                spare(m);
+            });
+            assert_eq!(check_served_from_cache(&record), None);
+        }
+    }
+
+    #[test]
+    fn holes_have_their_own_finding() {
+        let record = fixture::faulty("random-read-d32", |m| {
+            m.unwritten_bytes = Some(fixture::SPAN_BYTES);
+            m.device.read_bytes = 0;
+        });
+        assert_eq!(check_served_from_cache(&record), None);
+    }
+}
+
+#[cfg(test)]
+mod cache_answered_tests {
+    use super::*;
+    use crate::fixture::surveyed::{self, SurveyedDisk};
+    use diskproof_model::health::DiskHealth;
+    use diskproof_model::surface::DataSheet;
+
+    /// A disk on SATA 1.5 Gbps, which carries 150 MB/s.
+    fn record(rate: f64, burst: f64) -> Record {
+        let mut run = SurveyedDisk {
+            outer: rate,
+            inner: rate / 2.0,
+            ..SurveyedDisk::rotating()
+        }
+        .run(1);
+        let link = run.0.targets[0].layers[0].link.as_mut().unwrap();
+        (link.speed, link.bytes_per_second_max) = (Some("1.5 Gbps".to_owned()), Some(150_000_000));
+        run.1.burst = Some(surveyed::burst(burst));
+        surveyed::judge(run)
+    }
+
+    /// A disk that says that it turns, half of whose random accesses a cache answers.
+    fn cached(
+        rpm: Option<u32>,
+        share: usize,
+    ) -> (
+        crate::judge::RunFacts,
+        diskproof_model::surface::SurfaceMeasurement,
+    ) {
+        let mut run = SurveyedDisk::rotating().run(1);
+        run.0.health = vec![DiskHealth {
+            disk: "sda".to_owned(),
+            rotation_rpm: rpm,
+            ..DiskHealth::default()
+        }];
+        run.1
+            .access
+            .iter_mut()
+            .enumerate()
+            .filter(|(i, _)| i % 100 < share)
+            .for_each(|(_, a)| a.latency_ns = 40_000);
+        run
+    }
+
+    pub(super) fn fires() -> Record {
+        record(92e6, 700e6)
+    }
+
+    pub(super) fn silent() -> Record {
+        record(140e6, 149e6)
+    }
+
+    #[test]
+    fn more_than_the_link_carries_is_a_cache() {
+        let finding = check_cache_answered(&fires()).unwrap();
+        assert!(
+            finding.claim.contains(
+                "reading the same bytes again ran at 700 MB/s, but the link (SATA 1.5 Gbps) \
+                 carries only 150 MB/s"
+            ),
+            "{finding:?}"
+        );
+        assert_eq!(
+            check_cache_answered(&record(400e6, 700e6))
+                .unwrap()
+                .evidence
+                .len(),
+            2
+        );
+    }
+
+    #[test]
+    fn faster_than_the_platter_is_a_cache() {
+        let finding = check_cache_answered(&surveyed::judge(cached(Some(7200), 50))).unwrap();
+        assert!(
+            finding.claim.contains(
+                "50 % of 400 random accesses took less than 417 µs, but at 7200 rpm half a turn"
+            ),
+            "{}",
+            finding.claim
+        );
+    }
+
+    #[test]
+    fn what_a_disk_and_its_link_can_do_is_no_finding() {
+        assert_eq!(check_cache_answered(&record(140e6, 149e6)), None);
+        assert_eq!(
+            check_cache_answered(&SurveyedDisk::rotating().record(1)),
+            None
+        );
+        for (rpm, share) in [(Some(7200), 5), (Some(0), 100), (None, 100)] {
+            assert_eq!(
+                check_cache_answered(&surveyed::judge(cached(rpm, share))),
+                None,
+                "{rpm:?} {share}"
+            );
+        }
+        let mut told = cached(Some(7200), 100);
+        told.0.plan.data_sheet = Some(DataSheet {
+            rpm: Some(7200),
+            ..DataSheet::default()
+        });
+        assert_eq!(
+            check_cache_answered(&surveyed::judge(told)),
+            None,
+            "access-time-off tells it"
+        );
+        let mut counted = cached(Some(7200), 100);
+        counted.1.device.read_bytes = 0;
+        assert_eq!(
+            check_cache_answered(&surveyed::judge(counted)),
+            None,
+            "served-from-cache tells it"
+        );
+    }
+}
+
+#[cfg(test)]
+mod not_direct_tests {
+    use super::*;
+    use crate::fixture;
+
+    pub(super) fn fires() -> Record {
+        fixture::all_faulty(|m| {
+            (m.cache.used, m.cache.why) = (CachePolicy::Buffered, Some("open: EINVAL".to_owned()))
+        })
+    }
+
+    pub(super) fn silent() -> Record {
+        fixture::all_faulty(|m| {
+            (m.cache.asked, m.cache.used) = (CachePolicy::Buffered, CachePolicy::Buffered)
+        })
+    }
+
+    #[test]
+    fn a_refusal_is_reported_with_its_reason() {
+        let finding = check_not_direct(&fires()).unwrap();
+        assert!(
+            finding
+                .claim
+                .starts_with("ext4 refused direct I/O (open: EINVAL), so all 8 workloads"),
+            "{}",
+            finding.claim
+        );
+        assert_eq!(finding.evidence.len(), 8);
+    }
+
+    #[test]
+    fn a_survey_through_the_page_cache_is_reported() {
+        let mut run = crate::fixture::surveyed::SurveyedDisk::rotating().run(1);
+        (run.1.cache.used, run.1.cache.why) =
+            (CachePolicy::Buffered, Some("open: EINVAL".to_owned()));
+        let finding = check_not_direct(&crate::fixture::surveyed::judge(run)).unwrap();
+        assert!(
+            finding
+                .claim
+                .contains("refused direct I/O (open: EINVAL), so the survey went through"),
+            "{}",
+            finding.claim
+        );
+        assert_eq!(finding.evidence[0].path, "/surface/cache");
+    }
+
+    #[test]
+    fn buffered_by_wish_is_no_finding() {
+        let wished = fixture::all_faulty(|m| {
+            (m.cache.asked, m.cache.used) = (CachePolicy::Buffered, CachePolicy::Buffered)
+        });
+        assert_eq!(check_not_direct(&wished), None);
+    }
+}
+
+#[cfg(test)]
+mod unproven_tests {
+    use super::*;
+    use crate::fixture;
+    use diskproof_model::verdict::{Grade, TrustLevel};
+
+    pub(super) fn fires() -> Record {
+        fixture::all_faulty(|m| {
+            m.device.unresolved = Some("fuse has no block device".to_owned());
+            m.device.accounted = None;
+        })
+    }
+
+    pub(super) fn silent() -> Record {
+        fixture::record()
+    }
+
+    #[test]
+    fn unproven_figures_are_never_good_and_named_in_the_trust_line() {
+        let verdict = fires().verdict.unwrap();
+        let grades: Vec<Option<Grade>> = verdict.grades.iter().map(|use_| use_.grade).collect();
+        assert_eq!(grades, [None; 4]);
+        assert_eq!(verdict.trust.level, TrustLevel::Doubtful);
+        assert_eq!(verdict.worst.unwrap().code, "unproven");
+        let proven = silent().verdict.unwrap();
+        assert!(proven.grades.iter().all(|use_| use_.grade.is_some()));
+    }
+}
