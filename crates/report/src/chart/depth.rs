@@ -207,6 +207,7 @@ fn over_size(matrix: &SweepMatrix) -> Chart {
     };
     let sizes = values(matrix, |cell| cell.block_bytes).into_iter();
     let depths = values(matrix, |cell| cell.depth).into_iter();
+    let size_axis = Axis::new("block size", "KiB").scaled(Scale::Log);
     let limit = matrix.bandwidth_limit.as_ref().map(|limit| {
         let bytes = limit.block_bytes;
         let label = format!("bandwidth limits from {}", format_bytes(u64::from(bytes)));
@@ -218,9 +219,7 @@ fn over_size(matrix: &SweepMatrix) -> Chart {
         caption: "Larger blocks move more bytes until bandwidth is the limit; beyond it, a block \
                   takes longer in proportion to its size."
             .to_owned(),
-        x: Axis::new("block size", "KiB")
-            .scaled(Scale::Log)
-            .labelled_at(sizes.map(place)),
+        x: size_axis.labelled_at(sizes.map(place)),
         y: Axis::new("throughput", "MB/s").starting_at_zero(),
         series: depths.map(line).collect(),
         guides: limit.into_iter().collect(),

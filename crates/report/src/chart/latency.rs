@@ -22,10 +22,8 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
     let sizes = record.measurements.iter().map(|m| m.workload.block_bytes);
     let sizes: BTreeSet<u32> = sizes.collect();
     let only = sizes.len() == 1;
-    let charts = sizes
-        .into_iter()
-        .filter_map(|size| chart(record, size, only));
-    charts.collect()
+    let sizes = sizes.into_iter();
+    sizes.filter_map(|size| chart(record, size, only)).collect()
 }
 
 /// The line of an operation.

@@ -134,9 +134,8 @@ struct Point {
 
 /// The points of the chart. A rest of less than half a point belongs to the one before.
 fn points(m: &MeasurementRecord, op: &OpRecord, group: usize) -> Vec<Point> {
-    let cells = m
-        .cells_over_time(op)
-        .map(|(at, seconds, cell)| (at, seconds, *cell));
+    let cells = m.cells_over_time(op);
+    let cells = cells.map(|(at, seconds, cell)| (at, seconds, *cell));
     let cells: Vec<(f64, f64, Cell)> = cells.collect();
     let rest = cells.len() % group;
     let whole = cells.len() - rest;

@@ -43,25 +43,18 @@ pub(crate) fn limits(all: &[Finding]) -> impl Iterator<Item = Block> {
 /// [`limits`] stand in the verdict.
 pub(crate) fn findings_in_short(all: &[Finding], remedies: Option<usize>) -> Vec<Block> {
     let others: Vec<&Finding> = all.iter().filter(|finding| !is_limiter(finding)).collect();
-    let of = |severity| {
-        others
-            .iter()
-            .filter(move |finding| finding.severity == severity)
-    };
+    let all = || others.iter();
+    let of = |severity| all().filter(move |finding| finding.severity == severity);
     let first = of(Severity::Failure).chain(of(Severity::Warning));
     let shown: Vec<&&Finding> = first.take(remedies.unwrap_or(1)).collect();
     let more = others.len() - shown.len();
-    let what = if of(Severity::Note).count() == more {
-        "note"
-    } else {
-        "finding"
+    let what = match (of(Severity::Note).count() == more, shown.is_empty()) {
+        (true, true) => "note",
+        (false, true) => "finding",
+        (true, false) => "more note",
+        (false, false) => "more finding",
     };
-    let what = if shown.is_empty() {
-        what.to_owned()
-    } else {
-        format!("more {what}")
-    };
-    let mut more = (more > 0).then(|| format!("{}: -v", counted(more as u64, &what)));
+    let mut more = (more > 0).then(|| format!("{}: -v", counted(more as u64, what)));
     let fact = |finding: &&Finding| {
         let mut text = finding.heading().to_owned();
         match remedies {

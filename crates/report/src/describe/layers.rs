@@ -199,12 +199,9 @@ pub(crate) fn unread(plan: &LayersPlan) -> Vec<(&'static str, String)> {
     let skipped = plan.layers.iter().filter_map(|layer| {
         let skipped = layer.skipped.as_ref()?;
         let mut text = format!("{}: {}", layer.name, skipped.why);
-        text.extend(
-            skipped
-                .command
-                .iter()
-                .map(|command| format!(". Run {command}")),
-        );
+        if let Some(command) = &skipped.command {
+            text += &format!(". Run {command}");
+        }
         Some(("unread", text))
     });
     let below = plan.unresolved.iter().map(|why| ("below", why.clone()));

@@ -70,10 +70,8 @@ fn repeats(record: &Record) -> Option<Block> {
     let points = record.curve.iter();
     let repeated: Vec<_> = points.filter(|point| point.readings.len() > 1).collect();
     let change = |point: &CurvePoint| (point.readings[0] / point.bytes_per_second).ln().abs();
-    let largest = repeated
-        .iter()
-        .max_by(|a, b| change(a).total_cmp(&change(b)));
-    let most = largest?;
+    let all = repeated.iter();
+    let most = all.max_by(|a, b| change(a).total_cmp(&change(b)))?;
     let outcome = if change(most) < CONFIRMED {
         ": confirmed".to_owned()
     } else {

@@ -86,11 +86,9 @@ pub(crate) fn disk_text(disk: &Layer) -> String {
     facts.extend(named("backed by", &disk.backing_file));
     facts.extend(labels::rotation(disk).map(str::to_owned));
     facts.extend(named("scheduler", &disk.scheduler));
-    facts.push(format!(
-        "write cache: {}{}",
-        labels::write_cache(disk.write_cache),
-        labels::reported_write_cache(disk)
-    ));
+    let cache = labels::write_cache(disk.write_cache);
+    let reported = labels::reported_write_cache(disk);
+    facts.push(format!("write cache: {cache}{reported}"));
     if disk.read_only {
         facts.push("read-only".to_owned());
     }

@@ -203,12 +203,8 @@ fn description(record: &Record, index: usize, m: &MeasurementRecord) -> String {
 
 /// Whether a finding with evidence at these places concerns this measurement, or the whole run.
 fn concerns(finding: &Finding, index: usize) -> bool {
-    let places = || {
-        finding
-            .evidence
-            .iter()
-            .map(|evidence| evidence.path.as_str())
-    };
+    let evidence = || finding.evidence.iter();
+    let places = || evidence().map(|evidence| evidence.path.as_str());
     let measurement = |place: &'_ str| {
         let rest = place.strip_prefix("/measurements/")?;
         Some(rest.split('/').next() == Some(&index.to_string()))

@@ -59,10 +59,7 @@ fn data() -> Markup {
 }
 
 fn names(comparison: &Comparison) -> String {
-    let others = comparison
-        .candidates
-        .iter()
-        .map(|candidate| &candidate.side);
+    let others = comparison.candidates.iter().map(|other| &other.side);
     let sides = std::iter::once(&comparison.baseline).chain(others);
     let names: Vec<String> = sides.map(|side| shown(&side.label)).collect();
     names.join(" – ")
