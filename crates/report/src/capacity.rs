@@ -53,9 +53,8 @@ fn capacity(
     let (random, sequential) = (of(random)?, of(sequential));
     let throughput =
         |matrix: &SweepMatrix| Some(matrix.best_throughput()?.throughput.as_ref()?.value);
-    let rates = [Some(random), sequential]
-        .into_iter()
-        .flatten()
+    let rates = std::iter::once(random)
+        .chain(sequential)
         .filter_map(throughput);
     Some(DiskCapacity {
         bytes_per_second: rates.reduce(f64::max)?,
@@ -69,11 +68,8 @@ fn capacity(
 fn page_iops(matrix: &SweepMatrix) -> Option<f64> {
     let is_page =
         |cell: &&SweepCell| cell.block_bytes == PAGE_BYTES && cell.state == CellState::Measured;
-    let rates = matrix
-        .cells
-        .iter()
-        .filter(is_page)
-        .filter_map(|cell| cell.iops.as_ref());
+    let pages = matrix.cells.iter().filter(is_page);
+    let rates = pages.filter_map(|cell| cell.iops.as_ref());
     let measured = rates.max_by(|a, b| a.cmp_certain(b));
     let predicted = || {
         let occupancy_ns = matrix.cost_model?.occupancy_ns(PAGE_BYTES);

@@ -11,20 +11,20 @@ use std::path::{Path, PathBuf};
 /// Writes the content of a file.
 pub type WriteContent<'a> = Box<dyn Fn(&mut dyn Write) -> io::Result<()> + 'a>;
 
+/// Writes a record or a comparison.
+pub type WriteOne<T> = fn(&T, &mut dyn Write) -> io::Result<()>;
+
+/// Writes the result of `info`.
+pub type WriteIdentity = fn(&Examined<'_>, &mut dyn Write) -> io::Result<()>;
+
 /// How a record is written.
 #[derive(Debug, Clone, Copy)]
 pub enum RecordWriter {
     /// To one file.
-    File(fn(&Record, &mut dyn Write) -> io::Result<()>),
+    File(WriteOne<Record>),
     /// To files that depend on the path.
     Files(for<'a> fn(&'a Record, &Path) -> Vec<OutputFile<'a>>),
 }
-
-/// Writes a comparison.
-pub type WriteComparison = fn(&Comparison, &mut dyn Write) -> io::Result<()>;
-
-/// Writes the result of `info`.
-pub type WriteIdentity = fn(&Examined<'_>, &mut dyn Write) -> io::Result<()>;
 
 /// A format of saved results.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub struct Format {
     /// The files of a record.
     pub record: RecordWriter,
     /// Writes a comparison, if the format supports it.
-    pub comparison: Option<WriteComparison>,
+    pub comparison: Option<WriteOne<Comparison>>,
     /// Writes the result of `info`, if the format supports it.
     pub identity: Option<WriteIdentity>,
 }
@@ -84,9 +84,9 @@ impl Requires {
             Self::Workloads => !record.measurements.is_empty(),
             Self::Charts => !chart::charts(record).is_empty(),
             Self::SweepOfReads => capacity::reads(record).is_some(),
-            Self::SweepOfBoth => capacity::reads(record)
-                .and(capacity::writes(record))
-                .is_some(),
+            Self::SweepOfBoth => {
+                capacity::reads(record).is_some() && capacity::writes(record).is_some()
+            }
         }
     }
 
@@ -120,7 +120,7 @@ impl Format {
     pub(crate) const fn new(
         extension: &'static str,
         description: &'static str,
-        write: fn(&Record, &mut dyn Write) -> io::Result<()>,
+        write: WriteOne<Record>,
     ) -> Self {
         Self {
             extension,

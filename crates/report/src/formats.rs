@@ -27,11 +27,11 @@ pub static FORMATS: &[&Format] = &[
 /// The format of a file name. The longest matching extension wins.
 pub fn format_of(path: &Path) -> Option<&'static Format> {
     let name = path.file_name()?.to_string_lossy().to_lowercase();
-    let format = FORMATS
+    let fitting = FORMATS
         .iter()
         .copied()
-        .filter(|format| name.ends_with(format.extension))
-        .max_by_key(|format| format.extension.len())?;
+        .filter(|of| name.ends_with(of.extension));
+    let format = fitting.max_by_key(|format| format.extension.len())?;
     (name.len() > format.extension.len()).then_some(format)
 }
 

@@ -85,10 +85,8 @@ fn write_chart(
     let name = quoted(&format!("{stem}-{}", chart.id));
     writeln!(out, "set output {name} . ending")?;
     let title = [headline, figures, origin].map(quoted).join(", ");
-    writeln!(
-        out,
-        "set title sprintf(\"%s\\n%s\\n%s\", {title}) noenhanced"
-    )?;
+    let form = "\"%s\\n%s\\n%s\"";
+    writeln!(out, "set title sprintf({form}, {title}) noenhanced")?;
     write_axis("x", &chart.x, &ranges.x, out)?;
     write_axis("y", &chart.y, &ranges.y, out)?;
     match (&chart.y_right, &ranges.y_right) {
@@ -104,9 +102,8 @@ fn write_chart(
         writeln!(out, "set boxwidth {width}")?;
     }
     let series = chart.series.iter().enumerate();
-    let plots: Vec<String> = series
-        .map(|(number, series)| plot(series, index, number))
-        .collect();
+    let plots = series.map(|(number, series)| plot(series, index, number));
+    let plots: Vec<String> = plots.collect();
     writeln!(out, "plot \\\n  {}", plots.join(", \\\n  "))?;
     writeln!(
         out,
@@ -179,15 +176,12 @@ fn write_guides(chart: &Chart, ranges: &Ranges, out: &mut dyn Write) -> io::Resu
                 )
             }
         };
-        writeln!(
-            out,
-            "set arrow from {from} to {to} nohead dashtype 2 linecolor rgb '#5a6472'"
-        )?;
-        writeln!(
-            out,
-            "set label {} at {label} noenhanced",
-            quoted(&guide.label)
-        )?;
+        let (look, text) = (
+            "nohead dashtype 2 linecolor rgb '#5a6472'",
+            quoted(&guide.label),
+        );
+        writeln!(out, "set arrow from {from} to {to} {look}")?;
+        writeln!(out, "set label {text} at {label} noenhanced")?;
     }
     Ok(())
 }

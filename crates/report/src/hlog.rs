@@ -23,21 +23,15 @@ pub const FORMAT: Format = Format::new(
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let (tool, run) = (&record.tool, comment(&record.run_id));
     let (name, version) = (&tool.name, &tool.version);
-    writeln!(
-        out,
-        "#[Logged by {name} {version}, run {run}; values in ns]"
-    )?;
-    writeln!(out, "#[Histogram log format version 1.3]")?;
     let start = record.started.parse::<jiff::Timestamp>();
     let start = start.map_or(0.0, |time| time.as_millisecond() as f64 / 1e3);
     let started = comment(&record.started);
     writeln!(
         out,
-        "#[StartTime: {start:.3} (seconds since epoch), {started}]"
-    )?;
-    writeln!(
-        out,
-        "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\""
+        "#[Logged by {name} {version}, run {run}; values in ns]\n\
+         #[Histogram log format version 1.3]\n\
+         #[StartTime: {start:.3} (seconds since epoch), {started}]\n\
+         \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\""
     )?;
     for m in &record.measurements {
         for (kind, op) in &m.ops {
@@ -64,11 +58,8 @@ fn write_line(
     let tag = tag(&format!("{name}{target}"));
     let (start, length) = (m.steady_start_ns() as f64 / 1e9, m.steady_ns() as f64 / 1e9);
     let max = latency.max as f64 / NS_PER_UNIT_OF_MAX;
-    writeln!(
-        out,
-        "Tag={tag},{start:.3},{length:.3},{max:.3},{}",
-        latency.hdr
-    )
+    let hdr = &latency.hdr;
+    writeln!(out, "Tag={tag},{start:.3},{length:.3},{max:.3},{hdr}")
 }
 
 /// Tags end at commas, blanks and line ends.

@@ -115,15 +115,12 @@ impl<'a> Page<'a> {
 
     /// A line of several styles, without blanks at its end; never broken.
     pub(crate) fn pieces(&mut self, pieces: &[StyledText<'_>]) -> io::Result<()> {
-        let last = pieces
-            .iter()
-            .rposition(|piece| !piece.text.trim_end().is_empty());
-        for (index, piece) in pieces
-            .iter()
-            .enumerate()
-            .take_while(|(index, _)| Some(*index) <= last)
-        {
-            let text = if Some(index) == last {
+        let is_blank = |piece: &&StyledText<'_>| piece.text.trim_end().is_empty();
+        let blanks = pieces.iter().rev().take_while(is_blank).count();
+        let shown = &pieces[..pieces.len() - blanks];
+        for (index, piece) in shown.iter().enumerate() {
+            let is_last = index + 1 == shown.len();
+            let text = if is_last {
                 piece.text.trim_end()
             } else {
                 &piece.text

@@ -8,7 +8,6 @@ use crate::format::Format;
 use crate::text::{clean, wrap};
 use diskproof_model::record::{Advice, Record};
 use std::io::{self, Write};
-use std::ops::RangeInclusive;
 
 /// The format.
 pub const FORMAT: Format = Format::new(
@@ -21,57 +20,19 @@ pub const FORMAT: Format = Format::new(
 const COLUMNS: usize = 78;
 /// Longest name and value; every setting of PostgreSQL is shorter.
 const WORD_MAX: usize = 63;
-/// The first version with a setting, of those that not every version has.
-const SINCE: [(&str, u32); 6] = [
-    ("maintenance_io_concurrency", 13),
-    ("io_combine_limit", 17),
-    ("io_max_combine_limit", 18),
-    ("io_method", 18),
-    ("io_workers", 18),
-    ("io_max_workers", 19),
+/// The first and the last version with a setting, of those that not every version has.
+const VERSIONS: [(&str, u32, u32); 6] = [
+    ("maintenance_io_concurrency", 13, u32::MAX),
+    ("io_combine_limit", 17, u32::MAX),
+    ("io_max_combine_limit", 18, u32::MAX),
+    ("io_method", 18, u32::MAX),
+    ("io_workers", 18, 18),
+    ("io_max_workers", 19, u32::MAX),
 ];
-/// The last version with a setting.
-const UNTIL: [(&str, u32); 1] = [("io_workers", 18)];
 
-/// Settings that no figure of a disk decides, and the versions that have them.
-const LEAVE_ALONE: [(&str, RangeInclusive<u32>, &str); 7] = [
-    (
-        "fsync, synchronous_commit",
-        0..=u32::MAX,
-        "Off is faster only because a crash then loses data.",
-    ),
-    (
-        "wal_buffers",
-        0..=u32::MAX,
-        "The server derives it from shared_buffers; it does not depend on the disk.",
-    ),
-    (
-        "checkpoint_timeout, max_wal_size",
-        0..=u32::MAX,
-        "They depend on the WAL volume of your load and the acceptable recovery time.",
-    ),
-    (
-        "io_combine_limit",
-        17..=u32::MAX,
-        "128 kB suits most disks. Change it only after a test with your own scans.",
-    ),
-    (
-        "io_method",
-        18..=u32::MAX,
-        "worker is the default. io_uring needs a server built with it; test it with your own \
-         load.",
-    ),
-    (
-        "io_workers",
-        18..=18,
-        "It limits the reads in flight of all sessions. Raise it if sessions wait for AioWorker.",
-    ),
-    (
-        "io_min_workers, io_max_workers",
-        19..=u32::MAX,
-        "The server starts workers as needed, within these limits.",
-    ),
-];
+/// Settings that no figure of a disk decides: a line with the first and the last version that have
+/// them, their names, and why.
+const LEAVE_ALONE: &str = include_str!("postgresql_conf.txt");
 
 /// Writes the settings.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
@@ -136,25 +97,14 @@ fn why_comment(advice: &Advice, version: Option<u32>) -> Option<String> {
     if !advice.changes() {
         return Some("the default".to_owned());
     }
-    let bound = |list: &[(&str, u32)]| {
-        let found = list.iter().find(|(name, _)| *name == advice.setting);
-        found.map(|(_, bound)| *bound)
-    };
-    let (since, until) = (bound(&SINCE), bound(&UNTIL));
-    let exists = |version: u32| {
-        since.is_none_or(|since| version >= since) && until.is_none_or(|until| version <= until)
-    };
-    match version {
-        Some(version) if exists(version) => None,
-        None if since.is_none() && until.is_none() => None,
-        _ => Some(match (since, until) {
-            (Some(since), Some(until)) if since == until => format!("PostgreSQL {since} only"),
-            (Some(since), Some(until)) => format!("PostgreSQL {since} to {until}"),
-            (Some(since), None) => format!("PostgreSQL {since} or newer"),
-            (None, Some(until)) => format!("PostgreSQL {until} or older"),
-            (None, None) => String::new(),
-        }),
-    }
+    let mut versions = VERSIONS.iter();
+    let (_, since, until) = versions.find(|(name, ..)| *name == advice.setting)?;
+    let exists = version.is_some_and(|version| (*since..=*until).contains(&version));
+    (!exists).then(|| match *until {
+        u32::MAX => format!("PostgreSQL {since} or newer"),
+        until if until == *since => format!("PostgreSQL {since} only"),
+        until => format!("PostgreSQL {since} to {until}"),
+    })
 }
 
 /// Settings to leave alone, with the reason.
@@ -163,13 +113,18 @@ fn write_kept(advice: &[Advice], version: Option<u32>, out: &mut dyn Write) -> i
     for advice in advice.iter().filter(|advice| advice.value.is_none()) {
         comment(out, &format!("  {}: {}", advice.setting, advice.why))?;
     }
-    for (name, versions, why) in LEAVE_ALONE {
+    for line in LEAVE_ALONE.lines() {
+        let mut words = line.splitn(3, ' ');
+        let mut word = || words.next().unwrap_or_default();
+        let [since, until] = [word(), word()].map(str::parse::<u32>);
+        let (text, versions) = (word(), since.unwrap_or(0)..=until.unwrap_or(u32::MAX));
         let exists = version.is_none_or(|version| versions.contains(&version));
         // A setting with advice of its own stands above.
-        let mut parts = name.split(", ");
-        let is_named = parts.any(|part| advice.iter().any(|advice| advice.setting == part));
+        let names = text.split(':').next().unwrap_or_default();
+        let mut names = names.split(", ");
+        let is_named = names.any(|name| advice.iter().any(|advice| advice.setting == name));
         if exists && !is_named {
-            comment(out, &format!("  {name}: {why}"))?;
+            comment(out, &format!("  {text}"))?;
         }
     }
     Ok(())

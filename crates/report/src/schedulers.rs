@@ -43,16 +43,12 @@ fn write_iocost(record: &Record, out: &mut dyn Write) -> io::Result<()> {
         )?;
     }
     if device.is_none() {
-        writeln!(
-            out,
-            "# Replace MAJ:MIN with the numbers of the disk (lsblk)."
-        )?;
+        let hint = "# Replace MAJ:MIN with the numbers of the disk (lsblk).";
+        writeln!(out, "{hint}")?;
     }
     let device = device.unwrap_or_else(|| "MAJ:MIN".to_owned());
-    writeln!(
-        out,
-        "echo '{device} ctrl=user model=linear {model}' > /sys/fs/cgroup/io.cost.model"
-    )?;
+    let settings = format!("{device} ctrl=user model=linear {model}");
+    writeln!(out, "echo '{settings}' > /sys/fs/cgroup/io.cost.model")?;
     write_qos(&device, [Some(&reads), writes.as_ref()], out)
 }
 

@@ -53,11 +53,8 @@ pub(crate) fn glue(text: &str) -> String {
 
 /// Phrases, each glued, joined with commas.
 pub(crate) fn list<T: AsRef<str>>(phrases: impl IntoIterator<Item = T>) -> String {
-    phrases
-        .into_iter()
-        .map(|phrase| glue(phrase.as_ref()))
-        .collect::<Vec<_>>()
-        .join(", ")
+    let phrases = phrases.into_iter().map(|phrase| glue(phrase.as_ref()));
+    joined(phrases, ", ").unwrap_or_default()
 }
 
 /// Texts joined as they are; nothing without any.
@@ -117,10 +114,8 @@ pub(crate) fn glue_units(text: &str) -> String {
 /// Breaks text at spaces into lines: the first takes at most `first` columns, the others `rest`.
 /// Cuts a word that is wider than `rest`. Never empty; linear in the length of the text.
 pub(crate) fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
-    let words = WordSeparator::AsciiSpace
-        .find_words(text)
-        .filter(|word| !word.is_empty());
-    let mut words = break_words(words, rest);
+    let words = WordSeparator::AsciiSpace.find_words(text);
+    let mut words = break_words(words.filter(|word| !word.is_empty()), rest);
     if first < rest {
         // Without it a word that fits only the later lines would overflow the first one.
         words.insert(0, Word::from(""));

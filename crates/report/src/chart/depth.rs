@@ -28,11 +28,8 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
 /// Measurements that differ in depth only.
 fn groups(record: &Record) -> Vec<Vec<&MeasurementRecord>> {
     let mut groups: Vec<Vec<&MeasurementRecord>> = Vec::new();
-    for m in record
-        .measurements
-        .iter()
-        .filter(|m| m.workload.rate.is_none())
-    {
+    let measurements = record.measurements.iter();
+    for m in measurements.filter(|m| m.workload.rate.is_none()) {
         let alike = |group: &&mut Vec<&MeasurementRecord>| {
             group.iter().all(|other| differ_in_depth(other, m))
         };
@@ -90,10 +87,7 @@ fn chart(record: &Record, group: &[&MeasurementRecord], kind: OpKind) -> Option<
             Some(_) => KNEE_CAPTION.to_owned(),
             None => NO_KNEE_CAPTION.to_owned(),
         },
-        x: Axis {
-            ticks: at().map(|(depth, _)| depth).collect(),
-            ..Axis::new("requests in flight", "").scaled(Scale::Log)
-        },
+        x: depth_axis(at().map(|(depth, _)| depth)),
         y: Axis::new("rate", "IOPS").starting_at_zero(),
         y_right: Some(Axis::new("latency", latency).starting_at_zero()),
         series: vec![
@@ -103,6 +97,11 @@ fn chart(record: &Record, group: &[&MeasurementRecord], kind: OpKind) -> Option<
         ],
         guides: knee.into_iter().collect(),
     })
+}
+
+fn depth_axis(depths: impl Iterator<Item = f64>) -> Axis {
+    let axis = Axis::new("requests in flight", "").scaled(Scale::Log);
+    axis.labelled_at(depths)
 }
 
 const KNEE_CAPTION: &str = "More requests in flight give more IOPS up to the knee; beyond it they \
@@ -120,10 +119,8 @@ fn what(record: &Record, m: &MeasurementRecord, kind: OpKind) -> String {
     let streams = &m.workload.streams;
     let reads = f64::from(streams.permille(OpKind::Read)) / 10.0;
     let mixed = streams.is_mix().then(|| format!(" at {reads} % reads"));
-    let target = record
-        .targets
-        .get(m.target)
-        .filter(|_| record.targets.len() > 1);
+    let target = record.targets.get(m.target);
+    let target = target.filter(|_| record.targets.len() > 1);
     let target = target.map(|target| format!(" on {}", target.path));
     let block = format_bytes(u64::from(m.workload.block_bytes));
     format!(
@@ -191,10 +188,7 @@ fn over_depth(matrix: &SweepMatrix) -> Chart {
         id: format!("depth-{}", slug(words)),
         title: format!("IOPS over depth: {words}, by block size"),
         caption: KNEE_CAPTION.to_owned(),
-        x: Axis {
-            ticks: depths.map(f64::from).collect(),
-            ..Axis::new("requests in flight", "").scaled(Scale::Log)
-        },
+        x: depth_axis(depths.map(f64::from)),
         y: Axis::new("rate", "IOPS").scaled(Scale::Log),
         series: sizes.map(line).collect(),
         guides: knee.into_iter().collect(),
@@ -213,6 +207,7 @@ fn over_size(matrix: &SweepMatrix) -> Chart {
     };
     let sizes = values(matrix, |cell| cell.block_bytes).into_iter();
     let depths = values(matrix, |cell| cell.depth).into_iter();
+    let size_axis = Axis::new("block size", "KiB").scaled(Scale::Log);
     let limit = matrix.bandwidth_limit.as_ref().map(|limit| {
         let bytes = limit.block_bytes;
         let label = format!("bandwidth limits from {}", format_bytes(u64::from(bytes)));
@@ -224,10 +219,7 @@ fn over_size(matrix: &SweepMatrix) -> Chart {
         caption: "Larger blocks move more bytes until bandwidth is the limit; beyond it, a block \
                   takes longer in proportion to its size."
             .to_owned(),
-        x: Axis {
-            ticks: sizes.map(place).collect(),
-            ..Axis::new("block size", "KiB").scaled(Scale::Log)
-        },
+        x: size_axis.labelled_at(sizes.map(place)),
         y: Axis::new("throughput", "MB/s").starting_at_zero(),
         series: depths.map(line).collect(),
         guides: limit.into_iter().collect(),

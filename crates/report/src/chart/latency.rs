@@ -19,16 +19,11 @@ const LINES_MAX: usize = 100;
 
 /// One chart for each block size: only latencies of equal transfers are comparable.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
-    let sizes: BTreeSet<u32> = record
-        .measurements
-        .iter()
-        .map(|m| m.workload.block_bytes)
-        .collect();
+    let sizes = record.measurements.iter().map(|m| m.workload.block_bytes);
+    let sizes: BTreeSet<u32> = sizes.collect();
     let only = sizes.len() == 1;
-    sizes
-        .into_iter()
-        .filter_map(|size| chart(record, size, only))
-        .collect()
+    let sizes = sizes.into_iter();
+    sizes.filter_map(|size| chart(record, size, only)).collect()
 }
 
 /// The line of an operation.

@@ -45,25 +45,20 @@ pub fn charts(record: &Record) -> Vec<Chart> {
 fn drawable(mut chart: Chart) -> Option<Chart> {
     for series in &mut chart.series {
         series.name = clean(&series.name);
-        let right = chart
-            .y_right
-            .as_ref()
-            .filter(|_| series.side == AxisSide::Right);
-        keep_drawable(series, chart.x.scale, right.unwrap_or(&chart.y).scale);
+        let y = match (series.side, &chart.y_right) {
+            (AxisSide::Right, Some(right)) => right,
+            _ => &chart.y,
+        };
+        keep_drawable(series, chart.x.scale, y.scale);
     }
     chart.series.retain(|series| !series.points.is_empty());
-    if chart
-        .series
-        .iter()
-        .all(|series| series.side == AxisSide::Left)
-    {
+    let mut sides = chart.series.iter().map(|series| series.side);
+    if sides.all(|side| side == AxisSide::Left) {
         chart.y_right = None;
         chart.guides.retain(|guide| guide.axis != AxisSide::Right);
     }
-    for axis in [&mut chart.x, &mut chart.y]
-        .into_iter()
-        .chain(&mut chart.y_right)
-    {
+    let axes = [&mut chart.x, &mut chart.y].into_iter();
+    for axis in axes.chain(&mut chart.y_right) {
         axis.min = axis.min.filter(|end| end.abs() < VALUE_ABS_MAX);
         axis.max = axis.max.filter(|end| end.abs() < VALUE_ABS_MAX);
         axis.ticks.retain(|tick| tick.abs() < VALUE_ABS_MAX);
@@ -92,9 +87,8 @@ fn keep_drawable(series: &mut Series, x: Scale, y: Scale) {
     });
     let points = std::mem::take(&mut series.points).into_iter();
     let all = points.zip(widths.chain(std::iter::repeat(0.0)));
-    (series.points, series.half_widths_95) = all
-        .filter(|(point, _)| fits(x, point.0) && fits(y, point.1))
-        .unzip();
+    let drawable = all.filter(|(point, _)| fits(x, point.0) && fits(y, point.1));
+    (series.points, series.half_widths_95) = drawable.unzip();
     if series.half_widths_95.iter().all(|width| *width == 0.0) {
         series.half_widths_95.clear();
     }

@@ -22,12 +22,9 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
 
 /// The latencies in the order of the requests.
 fn over_time(record: &Record, m: &MeasurementRecord, ping: &PingRecord) -> Option<Chart> {
-    let shown = || {
-        ping.requests
-            .iter()
-            .filter(|request| request.error.is_none())
-    };
-    let counting = || ping.requests.iter().filter(|request| request.counts());
+    let all = || ping.requests.iter();
+    let shown = || all().filter(|request| request.error.is_none());
+    let counting = || all().filter(|request| request.counts());
     let longest_ns = counting().map(|request| request.latency_ns).max()?;
     let (unit, ns) = latency_unit(longest_ns as f64 / 5.0);
     let start_ns = ping.requests.first()?.at_ns;

@@ -216,14 +216,10 @@ fn spread(scale: Scale, value: f64) -> f64 {
 }
 
 fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
-        (low.min(value), high.max(value))
-    });
-    if low.is_finite() {
-        (low, high)
-    } else {
-        (0.0, 1.0)
-    }
+    let ends = values.map(|value| (value, value));
+    let ends = ends.reduce(|ends, value| (ends.0.min(value.0), ends.1.max(value.1)));
+    ends.filter(|(low, _)| low.is_finite())
+        .unwrap_or((0.0, 1.0))
 }
 
 /// The ends, moved apart if they coincide.
@@ -250,23 +246,20 @@ fn step(length: f64, most: usize, steps: &[f64]) -> f64 {
 
 fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
     let (first, last) = ((low / step - 1e-9).ceil(), (high / step + 1e-9).floor());
-    (0..=(last - first).clamp(0.0, 100.0) as u32)
-        .map(|k| (first + f64::from(k)) * step)
-        .collect()
+    let numbers = 0..=(last - first).clamp(0.0, 100.0) as u32;
+    numbers.map(|k| (first + f64::from(k)) * step).collect()
 }
 
 /// Powers of ten, and 2 and 5 times each of them if there are few.
 fn decades(low: f64, high: f64) -> Vec<f64> {
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let every = ((last - first) / TICKS_ACROSS as i32 + 1).max(1) as usize;
-    let parts: &[f64] = if (high / low).log10() < DECADES_FOR_POWERS_ALONE {
-        &[1.0, 2.0, 5.0]
-    } else {
-        &[1.0]
+    let parts: &[f64] = match (high / low).log10() {
+        ..DECADES_FOR_POWERS_ALONE => &[1.0, 2.0, 5.0],
+        _ => &[1.0],
     };
-    let powers = (first..=last)
-        .step_by(every)
-        .map(|power| 10.0_f64.powi(power));
+    let powers = (first..=last).step_by(every);
+    let powers = powers.map(|power| 10.0_f64.powi(power));
     let all = powers.flat_map(|power| parts.iter().map(move |part| part * power));
     all.filter(|tick| (low * 0.999..=high * 1.001).contains(tick))
         .collect()
@@ -281,9 +274,8 @@ fn round_down(value: f64) -> f64 {
 fn round_up(value: f64) -> f64 {
     let power = 10.0_f64.powf(value.log10().floor());
     let mut round = [1.0, 2.0, 5.0].map(|part| part * power).into_iter();
-    round
-        .find(|round| *round >= value * 0.999)
-        .unwrap_or(power * 10.0)
+    let found = round.find(|round| *round >= value * 0.999);
+    found.unwrap_or(power * 10.0)
 }
 
 /// The median and each nine, and other percentiles as far as they have room, because short runs end

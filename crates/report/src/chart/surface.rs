@@ -21,20 +21,15 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
 }
 
 fn longest(access: &[AccessPoint]) -> f64 {
-    access
-        .iter()
-        .map(|point| point.latency_ns)
-        .max()
-        .unwrap_or(0) as f64
+    let latencies = access.iter().map(|point| point.latency_ns);
+    latencies.max().unwrap_or(0) as f64
 }
 
 /// From zero; logarithmic if a few long accesses would press all others onto the axis.
 fn access_axis(access: &[AccessPoint], unit: &str) -> Axis {
     let mut latencies: Vec<u64> = access.iter().map(|point| point.latency_ns).collect();
     latencies.sort_unstable();
-    let usual = latencies
-        .get(latencies.len() / 2)
-        .map_or(0.0, |ns| *ns as f64);
+    let usual = latencies.get(latencies.len() / 2).copied().unwrap_or(0) as f64;
     let axis = Axis::new("access time", unit);
     if longest(access) > LONGEST_OVER_USUAL * usual {
         axis.scaled(Scale::Log)
@@ -49,9 +44,8 @@ const LONGEST_OVER_USUAL: f64 = 20.0;
 /// The transfer-rate graph known from HD Tune: the rate as a line, single accesses as dots.
 fn curve(record: &Record) -> Option<Chart> {
     let (points, access) = (|| record.curve.iter(), || record.access.iter());
-    let places = points()
-        .map(|p| p.offset_bytes)
-        .chain(access().map(|p| p.offset_bytes));
+    let places = points().map(|p| p.offset_bytes);
+    let places = places.chain(access().map(|p| p.offset_bytes));
     let (unit, bytes) = position_unit(places.max()? as f64);
     let (latency, ns) = latency_unit(longest(&record.access));
     let position = |offset_bytes: u64| offset_bytes as f64 / bytes;
@@ -65,10 +59,8 @@ fn curve(record: &Record) -> Option<Chart> {
     let random = access().filter(|p| p.seek == SeekPattern::Random);
     let dots = random.map(|p| (position(p.offset_bytes), p.latency_ns as f64 / ns));
     let dots: Vec<(f64, f64)> = dots.collect();
-    let average = surface
-        .and_then(|s| s.rate.as_ref())
-        .map(|rate| &rate.average);
-    let guides = average.map(|average| {
+    let rates = surface.and_then(|s| s.rate.as_ref());
+    let guides = rates.map(|rates| &rates.average).map(|average| {
         let label = format!("average {}", average.value_text());
         Guide::new(AxisSide::Left, label, average.value / 1e6)
     });
@@ -76,11 +68,7 @@ fn curve(record: &Record) -> Option<Chart> {
         id: "curve".to_owned(),
         title: curve_title(surface),
         caption: curve_caption(!record.curve.is_empty(), !dots.is_empty()),
-        x: Axis {
-            min: start.map(position),
-            max: end.map(position),
-            ..Axis::new("position", unit)
-        },
+        x: Axis::new("position", unit).between(start.map(position), end.map(position)),
         y: Axis::new("transfer rate", "MB/s").starting_at_zero(),
         y_right: Some(access_axis(&record.access, latency)),
         series: vec![
@@ -98,13 +86,12 @@ fn curve_title(surface: Option<&SurfaceRecord>) -> String {
         let average = rate.average.value_text();
         format!("Transfer rate by position: max {max}, average {average}, min {min}")
     });
-    let access = surface
-        .and_then(|s| s.seeks.get(&SeekPattern::Random))
-        .map(|seek| {
-            let [max, min] = [seek.max_ns, seek.min_ns].map(format_latency);
-            let mean = seek.mean.value_text();
-            format!("access time: average {mean}, max {max}, min {min}")
-        });
+    let seek = surface.and_then(|s| s.seeks.get(&SeekPattern::Random));
+    let access = seek.map(|seek| {
+        let [max, min] = [seek.max_ns, seek.min_ns].map(format_latency);
+        let mean = seek.mean.value_text();
+        format!("access time: average {mean}, max {max}, min {min}")
+    });
     match (rate, access) {
         (Some(rate), Some(access)) => format!("{rate}; {access}"),
         (Some(title), None) => title,
@@ -172,9 +159,8 @@ fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
     let (latency, ns) = latency_unit(slowest_ns as f64);
     let iops = strokes.iter().map(|s| (s.percent, &s.iops));
     let mean = strokes.iter().map(|s| (s.percent, s.latency_mean_ns / ns));
-    let worst = strokes
-        .iter()
-        .map(|s| (s.percent, s.latency_max_ns as f64 / ns));
+    let worst = strokes.iter();
+    let worst = worst.map(|s| (s.percent, s.latency_max_ns as f64 / ns));
     let title = format!(
         "Short strokes: {} IOPS over {} %, {} over the first {} %",
         rounded(longest.iops.value, longest.iops.half_width_95),
@@ -188,10 +174,7 @@ fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
         caption: "Random reads within the first part of the disk: the shorter the part, the \
                   shorter the seeks. Equal bars mean that a short stroke gains nothing."
             .to_owned(),
-        x: Axis {
-            ticks: strokes.iter().map(|s| s.percent).collect(),
-            ..Axis::new("part of the disk in use", "%")
-        },
+        x: Axis::new("part of the disk in use", "%").labelled_at(strokes.iter().map(|s| s.percent)),
         y: Axis::new("random reads", "IOPS").starting_at_zero(),
         y_right: Some(Axis::new("access time", latency).starting_at_zero()),
         series: vec![
@@ -207,6 +190,7 @@ fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
 fn scan_map(scan: &Scan) -> Option<Chart> {
     let (unit, bytes) = position_unit(scan.map.last()?.offset_bytes as f64);
     let (latency, ns) = latency_unit(scan.map.iter().map(|cell| cell.latency_max_ns).max()? as f64);
+    let [start, end] = [scan.from_bytes, scan.to_bytes].map(|at| at as f64 / bytes);
     Some(Chart {
         id: "scan".to_owned(),
         title: format!(
@@ -219,11 +203,7 @@ fn scan_map(scan: &Scan) -> Option<Chart> {
         caption: "Latency of the blocks by position: the longest in each part, and the mean of \
                   several. If single blocks exceed the limit, the disk had to retry."
             .to_owned(),
-        x: Axis {
-            min: Some(scan.from_bytes as f64 / bytes),
-            max: Some(scan.to_bytes as f64 / bytes),
-            ..Axis::new("position", unit)
-        },
+        x: Axis::new("position", unit).between(Some(start), Some(end)),
         y: Axis::new("latency of a block", latency).scaled(Scale::Log),
         series: scan_series(scan, bytes, ns),
         guides: vec![Guide::new(

@@ -34,9 +34,8 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
         m.ping.is_none() && (is_few || index == 0 || changes(record, index, m))
     };
     let shown = all.filter(|(index, m)| is_shown(*index, m));
-    shown
-        .filter_map(|(_, m)| chart(record, m, &caption))
-        .collect()
+    let shown = shown.filter_map(|(_, m)| chart(record, m, &caption));
+    shown.collect()
 }
 
 fn changes(record: &Record, index: usize, m: &MeasurementRecord) -> bool {
@@ -72,11 +71,9 @@ fn chart(record: &Record, m: &MeasurementRecord, caption: &str) -> Option<Chart>
     for (kind, op) in &ops {
         let estimate = m.rate(op);
         let rate = rate_text(estimate);
+        let kind = kind.as_str();
         let (prefix, figure) = match ops.len() {
-            2.. => (
-                format!("{}s: ", kind.as_str()),
-                format!("{}s {rate}", kind.as_str()),
-            ),
+            2.. => (format!("{kind}s: "), format!("{kind}s {rate}")),
             _ => (String::new(), rate.clone()),
         };
         series.extend(op_series(m, op, &prefix, label, ns, group));
@@ -85,20 +82,14 @@ fn chart(record: &Record, m: &MeasurementRecord, caption: &str) -> Option<Chart>
         figures.push(figure);
     }
     if m.steady_from_ns() > 0 {
-        let (label, at) = (
-            "the figures begin".to_owned(),
-            m.steady_from_ns() as f64 / 1e9,
-        );
-        guides.push(Guide::new(AxisSide::X, label, at));
+        let at = m.steady_from_ns() as f64 / 1e9;
+        guides.push(Guide::new(AxisSide::X, "the figures begin".to_owned(), at));
     }
     Some(Chart {
         id: format!("time-{}", slug(&m.workload.name)),
         title: format!("{} over time: {}", subject(record, m), figures.join(", ")),
         caption: caption.to_owned(),
-        x: Axis {
-            max: Some(m.wall_ns as f64 / 1e9),
-            ..Axis::new("time", "s").starting_at_zero()
-        },
+        x: Axis::new("time", "s").between(Some(0.0), Some(m.wall_ns as f64 / 1e9)),
         y: Axis::new(label, unit).starting_at_zero(),
         y_right: Some(Axis::new("longest latency", latency_unit).starting_at_zero()),
         series,
@@ -143,9 +134,8 @@ struct Point {
 
 /// The points of the chart. A rest of less than half a point belongs to the one before.
 fn points(m: &MeasurementRecord, op: &OpRecord, group: usize) -> Vec<Point> {
-    let cells = m
-        .cells_over_time(op)
-        .map(|(at, seconds, cell)| (at, seconds, *cell));
+    let cells = m.cells_over_time(op);
+    let cells = cells.map(|(at, seconds, cell)| (at, seconds, *cell));
     let cells: Vec<(f64, f64, Cell)> = cells.collect();
     let rest = cells.len() % group;
     let whole = cells.len() - rest;
@@ -257,10 +247,7 @@ fn observed_chart(
         id: format!("observed-{what}-{}", slug(&device.name)),
         title: format!("Load of {} over time: {}", device.name, figures.join(", ")),
         caption: LOAD_CAPTION.to_owned(),
-        x: Axis {
-            max: Some(device.wall_ns as f64 / 1e9),
-            ..Axis::new("time", "s").starting_at_zero()
-        },
+        x: Axis::new("time", "s").between(Some(0.0), Some(device.wall_ns as f64 / 1e9)),
         y: Axis::new(label, unit).starting_at_zero(),
         series: series.collect(),
         ..Chart::default()

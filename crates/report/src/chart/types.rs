@@ -2,6 +2,7 @@
 
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, MeasurementRecord, Record};
+use serde::Serialize;
 
 /// One picture.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -44,7 +45,7 @@ impl Chart {
 }
 
 /// A marked value, such as the knee, an average or a limit.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Guide {
     /// Its name and figure.
     pub label: String,
@@ -61,7 +62,7 @@ impl Guide {
 }
 
 /// An axis.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Axis {
     /// What it measures, such as `position`.
     pub label: String,
@@ -101,13 +102,23 @@ impl Axis {
         }
     }
 
+    pub(crate) fn between(self, min: Option<f64>, max: Option<f64>) -> Self {
+        Self { min, max, ..self }
+    }
+
+    pub(crate) fn labelled_at(self, ticks: impl Iterator<Item = f64>) -> Self {
+        let ticks = ticks.collect();
+        Self { ticks, ..self }
+    }
+
     pub(crate) fn scaled(self, scale: Scale) -> Self {
         Self { scale, ..self }
     }
 }
 
 /// The scale of an axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Scale {
     /// Linear.
     #[default]
@@ -173,7 +184,8 @@ impl Series {
 }
 
 /// How a series is drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum SeriesMark {
     /// A line.
     Line,
@@ -184,7 +196,8 @@ pub enum SeriesMark {
 }
 
 /// One of the axes of a chart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum AxisSide {
     /// The horizontal axis.
     X,

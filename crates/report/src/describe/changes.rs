@@ -122,20 +122,14 @@ fn lead(candidate: &Candidate) -> Option<&MetricComparison> {
 /// The disks below both sides, where they are the same.
 fn shared_disks(a: &Side, b: &Side) -> Option<String> {
     let disks = |side: &Side| -> BTreeSet<(String, String)> {
-        let of_run = |run: &RunReference| {
-            let disks = run.disks.iter();
-            let named = disks.map(|disk| (run.host.clone(), disk.clone()));
-            named.collect::<Vec<_>>()
-        };
-        side.runs.iter().flat_map(of_run).collect()
+        let runs = side.runs.iter();
+        let named = |run: &RunReference, disk: &String| (run.host.clone(), disk.clone());
+        runs.flat_map(|run| run.disks.iter().map(|disk| named(run, disk)))
+            .collect()
     };
     let shared = disks(a);
-    let (of_a, of_b) = (a.runs.iter(), b.runs.iter());
-    let is_told = !shared.is_empty()
-        && shared == disks(b)
-        && !of_a
-            .map(|run| &run.targets)
-            .eq(of_b.map(|run| &run.targets));
+    let [of_a, of_b] = [a, b].map(|side| side.runs.iter().map(|run| &run.targets));
+    let is_told = !shared.is_empty() && shared == disks(b) && !of_a.eq(of_b);
     is_told.then(|| list(shared.into_iter().map(|(_, disk)| disk)))
 }
 

@@ -314,11 +314,17 @@ pub(crate) fn percent_text(ratio: f64, half_width: f64) -> String {
 pub(crate) fn reach(metrics: &[&MetricComparison], margin: f64) -> f64 {
     let ratios = metrics.iter().filter_map(|metric| metric.ratio);
     let ends = ratios.flat_map(|ratio| [ratio.low_95, ratio.high_95.unwrap_or(ratio.value)]);
-    let farthest = ends
-        .filter(|end| *end > 0.0)
-        .map(|end| end.ln().abs())
-        .fold(2.0 * margin, f64::max);
-    farthest.min(4.0_f64.ln())
+    let distances = ends.filter(|end| *end > 0.0).map(|end| end.ln().abs());
+    distances.fold(2.0 * margin, f64::max).min(4.0_f64.ln())
+}
+
+/// The place of a ratio on a picture's scale, from −1 to 1, so that half and double lie equally far
+/// from one.
+pub(crate) fn place(ratio: f64, reach: f64) -> f64 {
+    match ratio {
+        ratio if ratio > 0.0 => (ratio.ln() / reach).clamp(-1.0, 1.0),
+        _ => -1.0,
+    }
 }
 
 /// The 95 % interval of the ratio: `0.98–1.02`, `0.5 or more`.
@@ -334,9 +340,8 @@ pub(crate) fn interval_text(ratio: Ratio) -> String {
 /// The longer arm of the interval.
 pub(crate) fn half_width(ratio: Ratio) -> f64 {
     let below = ratio.value - ratio.low_95;
-    ratio
-        .high_95
-        .map_or(below, |high| below.max(high - ratio.value))
+    let high = ratio.high_95;
+    high.map_or(below, |high| below.max(high - ratio.value))
 }
 
 /// What would decide an undecided metric.

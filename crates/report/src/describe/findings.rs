@@ -30,56 +30,36 @@ fn is_limiter(finding: &Finding) -> bool {
 
 /// What sets the rate in place of the disk, as a part of the verdict.
 pub(crate) fn limits(all: &[Finding]) -> impl Iterator<Item = Block> {
-    all.iter()
-        .filter(|finding| is_limiter(finding))
-        .map(|finding| {
-            let first = finding.claim.split(". ").next().unwrap_or_default();
-            let text = format!("{}. ({})", first.trim_end_matches('.'), finding.code);
-            Block::toned_fact(Tone::Warning, "limit", text)
-        })
-}
-
-/// How much of the findings a short page prints.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Urgent {
-    /// The title of the most severe one.
-    First,
-    /// The titles and remedies of so many.
-    WithRemedy(usize),
+    let limits = all.iter().filter(|finding| is_limiter(finding));
+    limits.map(|finding| {
+        let first = finding.claim.split(". ").next().unwrap_or_default();
+        let text = format!("{}. ({})", first.trim_end_matches('.'), finding.code);
+        Block::toned_fact(Tone::Warning, "limit", text)
+    })
 }
 
 /// The findings that put figures in doubt or the data at risk, most severe first, and how many
-/// others there are. Those of [`limits`] stand in the verdict.
-pub(crate) fn findings_in_short(all: &[Finding], urgent: Urgent) -> Vec<Block> {
+/// others there are. Without a number of remedies, only the title of the most severe one. Those of
+/// [`limits`] stand in the verdict.
+pub(crate) fn findings_in_short(all: &[Finding], remedies: Option<usize>) -> Vec<Block> {
     let others: Vec<&Finding> = all.iter().filter(|finding| !is_limiter(finding)).collect();
-    let of = |severity| {
-        others
-            .iter()
-            .filter(move |finding| finding.severity == severity)
-    };
+    let all = || others.iter();
+    let of = |severity| all().filter(move |finding| finding.severity == severity);
     let first = of(Severity::Failure).chain(of(Severity::Warning));
-    let most = match urgent {
-        Urgent::First => 1,
-        Urgent::WithRemedy(count) => count,
-    };
-    let shown: Vec<&&Finding> = first.take(most).collect();
+    let shown: Vec<&&Finding> = first.take(remedies.unwrap_or(1)).collect();
     let more = others.len() - shown.len();
-    let what = if of(Severity::Note).count() == more {
-        "note"
-    } else {
-        "finding"
+    let what = match (of(Severity::Note).count() == more, shown.is_empty()) {
+        (true, true) => "note",
+        (false, true) => "finding",
+        (true, false) => "more note",
+        (false, false) => "more finding",
     };
-    let what = if shown.is_empty() {
-        what.to_owned()
-    } else {
-        format!("more {what}")
-    };
-    let mut more = (more > 0).then(|| format!("{}: -v", counted(more as u64, &what)));
+    let mut more = (more > 0).then(|| format!("{}: -v", counted(more as u64, what)));
     let fact = |finding: &&Finding| {
         let mut text = finding.heading().to_owned();
-        match urgent {
+        match remedies {
             // The line of the only one counts the others.
-            Urgent::First => text.extend(more.take().map(|more| format!("; {more}"))),
+            None => text.extend(more.take().map(|more| format!("; {more}"))),
             _ => text += &format!(" ({}). {}", finding.code, finding.remedy),
         }
         let severity = finding.severity;

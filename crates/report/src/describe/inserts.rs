@@ -114,27 +114,20 @@ fn explanations(postgres: &PostgresRecord) -> Vec<Block> {
             && load.commits_per_sync.is_some()
             && width.is_some_and(|width| width <= WIDTH_MAX)
     };
-    let shared = of_default()
-        .filter(is_shared)
-        .max_by_key(|load| load.load.clients);
+    let shared = of_default().filter(is_shared);
+    let shared = shared.max_by_key(|load| load.load.clients);
     let disk_iops = alone.and_then(|load| load.own.as_ref());
     let shared = shared.and_then(|load| {
         let per_sync = load.commits_per_sync?;
         let syncs = figure_text(load.iops.value / per_sync, load.iops.half_width_95, "1/s");
-        let disk = disk_iops.map(|own| {
-            format!(
-                " One session without a server makes {} commits on this disk ({}).",
-                own.iops.value_text(),
-                own.workload
-            )
+        let disk = disk_iops.map_or(String::new(), |own| {
+            let (rate, workload) = (own.iops.value_text(), &own.workload);
+            format!(" One session without a server makes {rate} commits on this disk ({workload}).")
         });
-        Some(format!(
-            "{}: {} INSERTs share a sync, so {} need {syncs} syncs.{}",
-            load.load.name,
-            rounded(per_sync, Some(per_sync * 0.02)),
-            load.iops.value_text(),
-            disk.unwrap_or_default()
-        ))
+        let (name, rate) = (&load.load.name, load.iops.value_text());
+        let shared = rounded(per_sync, Some(per_sync * 0.02));
+        let text = format!("{name}: {shared} INSERTs share a sync, so {rate} need {syncs} syncs.");
+        Some(text + &disk)
     });
     let texts = alone.and_then(alone_text).into_iter().chain(shared);
     texts.map(|text| Block::text(Tone::Plain, text)).collect()
@@ -158,22 +151,21 @@ fn alone_text(load: &LoadRecord) -> Option<String> {
     } else {
         ", so the two figures do not match; measure again when the machine is quieter"
     };
-    let client = load.client_cpu_ns.map(|ns| {
+    let client = load.client_cpu_ns.map_or(String::new(), |ns| {
         let time = figure_text(ns, Some(ns * CPU_WIDTH), "ns");
         format!(" diskproof itself uses {time} of CPU time for each.")
     });
     Some(format!(
         "{}: an INSERT takes {}. A commit on this disk takes {} ({}), and the server \
          without the disk {} (synchronous_commit off). Together that is {} of it{doubt}. Each \
-         INSERT adds {:.0} bytes of WAL.{}",
+         INSERT adds {:.0} bytes of WAL.{client}",
         load.load.name,
         time(parts.insert_ns),
         time(parts.disk_ns),
         own.workload,
         time(parts.server_ns),
         format_percent(parts.explained),
-        load.wal_bytes_per_commit,
-        client.unwrap_or_default()
+        load.wal_bytes_per_commit
     ))
 }
 

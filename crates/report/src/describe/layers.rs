@@ -123,10 +123,8 @@ fn share(cost: &LayerCost) -> String {
             labels::UNKNOWN.to_owned()
         }
         CostMeaning::Real | CostMeaning::Lowest => {
-            format!(
-                "{} %",
-                percent(cost.share.difference, cost.share.half_width_95)
-            )
+            let share = percent(cost.share.difference, cost.share.half_width_95);
+            format!("{share} %")
         }
     }
 }
@@ -154,10 +152,8 @@ fn blocks_text(record: &Record, layers: &LayersRecord) -> Option<String> {
         0 => String::new(),
         n => format!("; {n} sampled blocks have the same data on both sides"),
     };
-    let (bytes, top) = (
-        glue(&format_bytes(top.length_bytes)),
-        name(record, top.target),
-    );
+    let (bytes, top) = (format_bytes(top.length_bytes), name(record, top.target));
+    let bytes = glue(&bytes);
     (!names.is_empty()).then(|| format!("{names} read the same {bytes} as {top}{proof}"))
 }
 
@@ -202,16 +198,10 @@ fn cached(record: &Record, layers: &LayersRecord) -> Option<String> {
 pub(crate) fn unread(plan: &LayersPlan) -> Vec<(&'static str, String)> {
     let skipped = plan.layers.iter().filter_map(|layer| {
         let skipped = layer.skipped.as_ref()?;
-        let command = skipped
-            .command
-            .as_ref()
-            .map(|command| format!(". Run {command}"));
-        let text = format!(
-            "{}: {}{}",
-            layer.name,
-            skipped.why,
-            command.unwrap_or_default()
-        );
+        let mut text = format!("{}: {}", layer.name, skipped.why);
+        if let Some(command) = &skipped.command {
+            text += &format!(". Run {command}");
+        }
         Some(("unread", text))
     });
     let below = plan.unresolved.iter().map(|why| ("below", why.clone()));

@@ -17,10 +17,8 @@ pub(crate) fn blocks(record: &Record) -> Vec<Block> {
     let program = format!("{} {}", record.tool.name, record.tool.version);
     let comparable = format!("version {method}; only runs of the same version are comparable");
     let repeatable = format!("{seed}; the same seed gives the same offsets and data");
-    let readings = format!(
-        "{}, steps of {} ns, {:.0} ns per reading",
-        clock.source, clock.resolution_ns, clock.cost_ns
-    );
+    let (source, step_ns, cost_ns) = (&clock.source, clock.resolution_ns, clock.cost_ns);
+    let readings = format!("{source}, steps of {step_ns} ns, {cost_ns:.0} ns per reading");
     let mut blocks: Vec<Block> = Block::facts([
         ("program", program),
         ("method", comparable),
@@ -153,15 +151,11 @@ fn figure_commands(record: &Record) -> Vec<Block> {
 pub(crate) fn proof_text(record: &Record, target: usize) -> Option<String> {
     let measured = record.measurements.iter().filter(|m| m.target == target);
     let surveyed = record.surface.iter().filter(|s| s.target == target);
-    let devices = measured
-        .map(|m| &m.device)
-        .chain(surveyed.map(|s| &s.device));
-    let devices: Vec<&DeviceUse> = devices.collect();
+    let surveyed = surveyed.map(|surface| &surface.device);
+    let devices: Vec<&DeviceUse> = measured.map(|m| &m.device).chain(surveyed).collect();
     let unknown = devices.iter().filter(|device| device.accounted.is_none());
-    let unknown: BTreeSet<&str> = unknown
-        .filter_map(|one| one.unresolved.as_deref())
-        .collect();
-    let why = Vec::from_iter(unknown).join("; ");
+    let unknown = unknown.filter_map(|one| one.unresolved.as_deref());
+    let why = Vec::from_iter(unknown.collect::<BTreeSet<&str>>()).join("; ");
     let known = record.accounted_range(target).map(|range| {
         let disks = devices.iter().flat_map(|device| &device.disks);
         let mut disks: BTreeSet<&str> = disks.map(String::as_str).collect();

@@ -26,11 +26,12 @@ use crate::text::{distinct, glue, list};
 use diskproof_model::block::{Block, Section, Shown, Tone};
 use diskproof_model::health::DiskHealth;
 use diskproof_model::latency_search::LatencySearch;
+use diskproof_model::postgres::PostgresRecord;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_duration, format_percent};
 use figures::{Figures, conditions, depth_trials, limited_by_text, shared_conditions};
-use findings::{Urgent, advice, advice_in_short, conf_lines, findings, findings_in_short};
+use findings::{advice, advice_in_short, conf_lines, findings, findings_in_short};
 use method::{engines_text, proof_text};
 use run::{expectations, not_run, partial_text, request_text, run_id, skipped_facts, start_text};
 use target::{disk_name, health_text, host_text, summary};
@@ -58,7 +59,9 @@ pub(crate) fn sections(record: &Record) -> Vec<Section> {
     sections.extend(figures(record));
     let caveats = record.verdict.iter().flat_map(|verdict| &verdict.caveats);
     let caveats = caveats.map(|caveat| Block::text(Tone::Dim, caveat));
-    let postgres = || record.postgres.iter();
+    let server = |blocks: fn(&PostgresRecord) -> Vec<Block>| -> Vec<Block> {
+        record.postgres.iter().flat_map(blocks).collect()
+    };
     // On one screen, the end follows the figures as their notes do.
     let (caveats_on, end_id) = if is_brief(record) {
         (Whole, "notes")
@@ -68,16 +71,8 @@ pub(crate) fn sections(record: &Record) -> Vec<Section> {
     sections.extend([
         Section::new("caveats", caveats_on, caveats.collect()),
         Section::new("figures", Always, observed::likeness(record)),
-        Section::new(
-            "figures",
-            Whole,
-            postgres().flat_map(inserts::blocks).collect(),
-        ),
-        Section::new(
-            "figures",
-            Short,
-            postgres().flat_map(inserts::digest).collect(),
-        ),
+        Section::new("figures", Whole, server(inserts::blocks)),
+        Section::new("figures", Short, server(inserts::digest)),
         Section::new("findings", Whole, findings(&record.findings)),
         Section::new("advice", Whole, advice(&record.advice)),
         Section::new("advice", File, conf_lines(&record.advice)),
@@ -95,18 +90,11 @@ fn figures(record: &Record) -> Vec<Section> {
     use Shown::{Always, File, Short, Whole};
     let mut sections = Vec::new();
     let mut add = |shown, blocks| sections.push(Section::new("figures", shown, blocks));
-    let own_form = match record {
-        Record {
-            sweep: Some(of), ..
-        } => Some(sweep::blocks(record, of)),
-        Record {
-            files: Some(of), ..
-        } => Some(files::blocks(record, of)),
-        Record {
-            layers: Some(of), ..
-        } => Some(layers::blocks(record, of)),
-        _ => record.observed.as_ref().map(observed::blocks),
-    };
+    let swept = record.sweep.as_ref().map(|of| sweep::blocks(record, of));
+    let files = || record.files.as_ref().map(|of| files::blocks(record, of));
+    let layers = || record.layers.as_ref().map(|of| layers::blocks(record, of));
+    let observed = || record.observed.as_ref().map(observed::blocks);
+    let own_form = swept.or_else(files).or_else(layers).or_else(observed);
     if let Some(blocks) = own_form {
         add(Always, blocks);
         let rows = (0..targets(record)).filter_map(|target| Figures::of(record, target, |_| true));
@@ -151,10 +139,8 @@ fn figures(record: &Record) -> Vec<Section> {
         }
     }
     if record.measurements.is_empty() && record.surface.is_none() {
-        add(
-            Always,
-            vec![Block::text(Tone::Error, "nothing was measured")],
-        );
+        let text = "nothing was measured";
+        add(Always, vec![Block::text(Tone::Error, text)]);
     }
     add(Always, skipped_facts(&record.plan).collect());
     sections
@@ -260,13 +246,18 @@ fn end(record: &Record) -> Vec<Block> {
 
 /// Rows and notes of a table on a short page.
 fn limits(record: &Record) -> (usize, usize) {
-    let (has_server, is_brief) = (record.postgres.is_some(), is_brief(record));
-    let rows_max = if has_server {
-        ROWS_WITH_SERVER
-    } else {
-        ROWS_MAX
+    let rows_max = match record.postgres {
+        Some(_) => ROWS_WITH_SERVER,
+        None => ROWS_MAX,
     };
-    (rows_max, if is_brief { NOTES_BRIEF } else { NOTES_MAX })
+    (
+        rows_max,
+        if is_brief(record) {
+            NOTES_BRIEF
+        } else {
+            NOTES_MAX
+        },
+    )
 }
 
 /// Whether the page is one screen: of a quick run, and below the lines of single requests.
@@ -278,12 +269,12 @@ fn is_brief(record: &Record) -> bool {
 
 /// Findings, settings to change, and one line of method.
 fn end_in_short(record: &Record) -> Vec<Block> {
-    let urgent = match is_brief(record) {
-        true => Urgent::First,
-        false if record.postgres.is_some() => Urgent::WithRemedy(FINDINGS_WITH_SERVER),
-        false => Urgent::WithRemedy(FINDINGS_MAX),
+    let remedies = match record.postgres {
+        Some(_) => FINDINGS_WITH_SERVER,
+        None => FINDINGS_MAX,
     };
-    let mut blocks = findings_in_short(&record.findings, urgent);
+    let remedies = (!is_brief(record)).then_some(remedies);
+    let mut blocks = findings_in_short(&record.findings, remedies);
     blocks.extend(advice_in_short(&record.advice));
     let conditions = shared_conditions(record).map(|text| text + " · ");
     let method = format!("{}all: -v", conditions.unwrap_or_default());

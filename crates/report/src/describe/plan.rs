@@ -24,11 +24,8 @@ const UNLIMITED: &str = "unlimited time";
 
 /// The plan: its budget, the skipped workloads, then the workloads in order.
 pub(crate) fn blocks(plan: &Plan, identities: &[TargetIdentity]) -> Vec<Block> {
-    let title = format!(
-        "plan: {} · seed {} · nothing was written",
-        request_text(plan),
-        plan.seed
-    );
+    let (request, seed) = (request_text(plan), plan.seed);
+    let title = format!("plan: {request} · seed {seed} · nothing was written");
     let mut facts: Vec<(&str, String)> = Vec::new();
     facts.extend(identities.iter().map(|of| ("target", target_text(of))));
     facts.push(("budget", budget_text(plan, identities)));
@@ -80,9 +77,8 @@ fn survey_text(survey: &Survey) -> String {
         let points = counted(u64::from(plan.points), "point");
         format!("curve of {points}, {each}")
     });
-    let burst = survey
-        .burst
-        .map(|plan| format!("burst of {}", format_bytes(plan.bytes)));
+    let burst = survey.burst.map(|plan| format_bytes(plan.bytes));
+    let burst = burst.map(|bytes| format!("burst of {bytes}"));
     let access = survey.access.map(|plan| {
         format!(
             "{} random accesses of {} B, {} of each other pattern",
@@ -208,10 +204,9 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
         }
         None => format!("{verb} without a limit"),
     };
-    let drops = plan
-        .drops()
-        .map(|(kind, bytes)| limit(kind.plural(), bytes));
-    let drops: Vec<String> = drops.map(|drops| format!("{drops} of ")).collect();
+    let drops = plan.drops();
+    let drops = drops.map(|(kind, bytes)| limit(kind.plural(), bytes) + " of ");
+    let drops: Vec<String> = drops.collect();
     let place = || place_text(identity).map_or(String::new(), |place| format!(" ({place})"));
     if let Some(files) = &plan.files {
         let (place, count) = (place(), glue(&counted(files.count, "file")));

@@ -89,11 +89,9 @@ fn remarks(measurement: &MeasurementRecord) -> Vec<Remark> {
 /// Slower steps before it took the time.
 fn shortened(measurement: &MeasurementRecord) -> Option<Remark> {
     let planned_ns = measurement.shortened_from_ns?;
-    let text = format!(
-        "measured for {} instead of {} because of the time limit of the run",
-        format_duration(measurement.wall_ns),
-        format_duration(planned_ns)
-    );
+    let [time, planned] = [measurement.wall_ns, planned_ns].map(format_duration);
+    let why = "because of the time limit of the run";
+    let text = format!("measured for {time} instead of {planned} {why}");
     Some((RemarkKind::Shortened, "shortened", text))
 }
 
@@ -104,9 +102,8 @@ fn phases(measurement: &MeasurementRecord) -> Option<Remark> {
     let length_ns = |phase: &PhaseRecord| phase.end_ns.saturating_sub(phase.start_ns);
     let is_omitted = |phase: &&PhaseRecord| phase.name != PhaseKind::FirstWrite;
     let omitted_ns: u64 = earlier.iter().filter(is_omitted).map(length_ns).sum();
-    let told = earlier
-        .iter()
-        .filter(|phase| is_notable(measurement, phase));
+    let told = earlier.iter();
+    let told = told.filter(|phase| is_notable(measurement, phase));
     let each = told.map(|phase| {
         let rates = phase.ops.iter().filter(|(kind, _)| **kind != OpKind::Sync);
         let rates = rates.map(|(kind, op)| {
@@ -151,10 +148,8 @@ fn errors(measurement: &MeasurementRecord) -> Option<Remark> {
     let failed = measurement.errors_total();
     let by_name = measurement.errors_by_name();
     let names = list(by_name.iter().map(|(name, n)| format!("{n} × {name}")));
-    let text = format!(
-        "{} failed ({names}); the figure counts only successful operations",
-        counted(failed, "operation")
-    );
+    let count = counted(failed, "operation");
+    let text = format!("{count} failed ({names}); the figure counts only successful operations");
     (failed > 0).then_some((RemarkKind::Failed, "errors", text))
 }
 
@@ -264,10 +259,8 @@ fn verification(verify: &VerifyResult) -> Option<Remark> {
         (_, 0) if is_whole => format!("{written} read back, all correct"),
         (blocks, 0) => format!("{blocks} of {written} read back{interrupted}, all correct"),
         (blocks, bad) => {
-            format!(
-                "{bad} of {} read back wrong{interrupted}",
-                counted(blocks, "block")
-            )
+            let blocks = counted(blocks, "block");
+            format!("{bad} of {blocks} read back wrong{interrupted}")
         }
     };
     Some(verified(kind, verify.bad_blocks > 0, text))

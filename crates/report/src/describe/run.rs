@@ -55,10 +55,8 @@ fn progress_text(record: &Record) -> Option<String> {
     let is_cut = |m: &&MeasurementRecord| m.stopped == StopReason::Interrupted;
     let measured = record.measurements.len();
     let cut = record.measurements.iter().filter(is_cut).count();
-    let mut parts = vec![format!(
-        "{} of {planned} workloads finished",
-        measured - cut
-    )];
+    let finished = measured - cut;
+    let mut parts = vec![format!("{finished} of {planned} workloads finished")];
     parts.extend((cut > 0).then(|| format!("{cut} cut short")));
     let missing = planned.checked_sub(measured)?;
     parts.extend((missing > 0).then(|| format!("{missing} not run")));
@@ -95,11 +93,8 @@ pub(crate) fn expectations(all: &[Expectation]) -> Vec<Block> {
             ExpectationOutcome::Undecided => Cell::toned(Tone::Warning, "UNDECIDED"),
             ExpectationOutcome::Missed => Cell::toned(Tone::Error, "MISSED"),
         };
-        Row::from(vec![
-            outcome,
-            promise_text(one).into(),
-            measured_text(one).into(),
-        ])
+        let (promise, measured) = (promise_text(one), measured_text(one));
+        Row::from(vec![outcome, promise.into(), measured.into()])
     };
     let names = ["result", "promised, allowance", "measured (95 % interval)"];
     let rows: Vec<Row> = all.iter().map(row).collect();

@@ -29,10 +29,8 @@ pub(crate) fn blocks(record: &Record, s: &SurfaceRecord) -> Vec<Block> {
     blocks.extend(repeats(record));
     blocks.extend(s.burst.as_ref().map(|burst| {
         let (bytes, rounds) = (format_bytes(burst.bytes), counted(burst.rounds, "time"));
-        let text = format!(
-            "reads the same {bytes} {rounds}: the speed of the device's cache and its link"
-        );
-        Block::fact("burst", text)
+        let what = "the speed of the device's cache and its link";
+        Block::fact("burst", format!("reads the same {bytes} {rounds}: {what}"))
     }));
     let seeks = s.seeks.iter().map(|(of, seek)| seek_row(*of, seek));
     let strokes = s.short_strokes.iter().map(stroke_row);
@@ -59,16 +57,12 @@ fn errors(record: &Record, s: &SurfaceRecord) -> Vec<Block> {
         let places = counted(record.curve.len() as u64, "place");
         format!("{count} of {places} of the curve failed, the first at {place}")
     });
-    let failed = list(
-        s.access_errors
-            .iter()
-            .map(|(errno, n)| format!("{n} × {errno}")),
-    );
+    let failed = s.access_errors.iter();
+    let failed = list(failed.map(|(errno, n)| format!("{n} × {errno}")));
     let failed = (!failed.is_empty()).then(|| format!("failed accesses: {failed}"));
     let texts = first.into_iter().chain(failed);
-    texts
-        .map(|text| Block::toned_fact(Tone::Error, "errors", text))
-        .collect()
+    let facts = texts.map(|text| Block::toned_fact(Tone::Error, "errors", text));
+    facts.collect()
 }
 
 /// Points that were read again as outliers.
@@ -76,10 +70,8 @@ fn repeats(record: &Record) -> Option<Block> {
     let points = record.curve.iter();
     let repeated: Vec<_> = points.filter(|point| point.readings.len() > 1).collect();
     let change = |point: &CurvePoint| (point.readings[0] / point.bytes_per_second).ln().abs();
-    let largest = repeated
-        .iter()
-        .max_by(|a, b| change(a).total_cmp(&change(b)));
-    let most = largest?;
+    let all = repeated.iter();
+    let most = all.max_by(|a, b| change(a).total_cmp(&change(b)))?;
     let outcome = if change(most) < CONFIRMED {
         ": confirmed".to_owned()
     } else {
@@ -161,11 +153,8 @@ fn conditions(s: &SurfaceRecord) -> String {
         _ => ("reads", "read"),
     };
     let span = labels::span(s.span_start_bytes, s.span_bytes);
-    let mut text = format!(
-        "{verb} {span}, {}, {}",
-        labels::cache(s.cache),
-        s.engine.as_str()
-    );
+    let (cache, engine) = (labels::cache(s.cache), s.engine.as_str());
+    let mut text = format!("{verb} {span}, {cache}, {engine}");
     if s.rate.is_some() {
         let (bytes, share) = (format_bytes(s.curve_bytes), format_percent(s.curve_share));
         let time = format_duration(s.curve_ns);
@@ -194,13 +183,10 @@ pub(crate) fn reach(scan: &Scan, span_start_bytes: u64) -> String {
         (true, None) => "the whole span".to_owned(),
         (true, Some(from)) => format!("from {from} to the end; the part before was not read"),
         (false, from) => {
-            let (from, to) = (
-                from.map(|from| format!("from {from} ")),
-                place(scan.to_bytes),
-            );
+            let from = from.map_or(String::new(), |from| format!("from {from} "));
             format!(
-                "{}up to {to}; continue with --resume",
-                from.unwrap_or_default()
+                "{from}up to {}; continue with --resume",
+                place(scan.to_bytes)
             )
         }
     }

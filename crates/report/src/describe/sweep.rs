@@ -4,7 +4,7 @@
 use super::sweep_view;
 use crate::labels;
 use crate::text::{distinct, grouped, joined, list};
-use diskproof_model::block::{Block, Cell, Column, Mark, Narrow, Place, Row, Table, Tone};
+use diskproof_model::block::{Block, Cell, Column, Mark, Narrow, Row, Table, Tone};
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::sweep::{
@@ -32,10 +32,8 @@ const LEGEND: &str = "Shades run from the lowest (blank) to the highest measured
 /// The answers of a sweep, then its matrices.
 pub(crate) fn blocks(record: &Record, sweep: &SweepRecord) -> Vec<Block> {
     let view = record.plan.sweep.as_ref().and_then(|plan| plan.view);
-    let own = view
-        .into_iter()
-        .flat_map(|view| sweep_view::blocks(record, sweep, view));
-    let mut blocks: Vec<Block> = own.collect();
+    let own = view.map(|view| sweep_view::blocks(record, sweep, view));
+    let mut blocks: Vec<Block> = own.into_iter().flatten().collect();
     blocks.extend(sweep.matrices.iter().flat_map(answers));
     // A view has the figures of a single depth already.
     let is_shown = |matrix: &&SweepMatrix| view.is_none() || axes(matrix).1.len() > 1;
@@ -77,11 +75,9 @@ fn answers(matrix: &SweepMatrix) -> Vec<Block> {
 
 /// The sizes and depths of a matrix, in order.
 fn axes(matrix: &SweepMatrix) -> (Vec<u32>, Vec<u32>) {
-    let cells = || matrix.cells.iter();
-    (
-        distinct(cells().map(|cell| cell.block_bytes)),
-        distinct(cells().map(|cell| cell.depth)),
-    )
+    let sizes = matrix.cells.iter().map(|cell| cell.block_bytes);
+    let depths = matrix.cells.iter().map(|cell| cell.depth);
+    (distinct(sizes), distinct(depths))
 }
 
 /// A table of sizes and depths under its title.
@@ -91,12 +87,8 @@ fn by_size_and_depth(
     of: impl Fn(&SweepCell) -> Cell,
 ) -> [Block; 2] {
     let (sizes, depths) = axes(matrix);
-    let mut columns = Column::words([""]);
-    columns.extend(
-        depths
-            .iter()
-            .map(|depth| Column::number(&format!("d{depth}"), Place::Always)),
-    );
+    let names: Vec<String> = depths.iter().map(|depth| format!("d{depth}")).collect();
+    let columns = Column::numbers([""].into_iter().chain(names.iter().map(String::as_str)));
     let row = |size: &u32| {
         let mut cells = vec![Cell::from(size_word(u64::from(*size)))];
         let found = depths.iter().map(|depth| matrix.cell(*size, *depth));
@@ -130,21 +122,17 @@ fn map(matrix: &SweepMatrix) -> [Block; 2] {
                 ..Cell::toned(Tone::Dim, format!("{} ", no_figure(cell)))
             };
         };
-        let p99 = cell
-            .latency_p99_ns
-            .map(|ns| format!(", p99 {}", format_latency(ns)));
-        let notes = [labels::interval(rate) + &p99.unwrap_or_default(), why];
+        let p99 = cell.latency_p99_ns;
+        let p99 = p99.map_or(String::new(), |ns| format!(", p99 {}", format_latency(ns)));
+        let notes = [labels::interval(rate) + &p99, why];
         let share = (rate.value.ln() - low) / (high - low).max(f64::MIN_POSITIVE);
         let (tone, share) = match cell.state {
             CellState::Measured => (Tone::Plain, Some(share)),
             _ => (Tone::Dim, None),
         };
+        let text = short_rate(rate.value, rate.half_width_95);
         Cell {
-            text: format!(
-                "{}{}",
-                short_rate(rate.value, rate.half_width_95),
-                sign(cell)
-            ),
+            text: format!("{text}{}", sign(cell)),
             tone,
             mark: Mark::Heat(share),
             note: list(notes.iter().filter(|one| !one.is_empty())),
@@ -246,13 +234,12 @@ fn spans_on(rotational: &[Option<bool>], sweep: &SweepRecord) -> String {
              step between two spans.",
             format_bytes(span.span_bytes)
         ),
-        None => {
-            "No span reaches twice the rate of the longest one, so neither a cache nor a short \
-                 stroke is visible."
-                .to_owned()
-        }
+        None => NO_STEP.to_owned(),
     }
 }
+
+const NO_STEP: &str = "No span reaches twice the rate of the longest one, so neither a cache nor a \
+                       short stroke is visible.";
 
 fn step_text(step: &SpanStep) -> String {
     let latency = |ns: f64| format_latency(ns.round() as u64);
@@ -286,12 +273,8 @@ fn stroke_text(stroke: &SpanGain) -> String {
 fn best_text(matrix: &SweepMatrix) -> String {
     let text = |cell: Option<&SweepCell>, of: fn(&SweepCell) -> Option<&Estimate>| {
         let cell = cell?;
-        let size = format_bytes(u64::from(cell.block_bytes));
-        Some(format!(
-            "{} ({size}, depth {})",
-            of(cell)?.text(),
-            cell.depth
-        ))
+        let (size, depth) = (format_bytes(u64::from(cell.block_bytes)), cell.depth);
+        Some(format!("{} ({size}, depth {depth})", of(cell)?.text()))
     };
     let iops = text(matrix.best_iops(), |cell| cell.iops.as_ref());
     let throughput = text(matrix.best_throughput(), |cell| cell.throughput.as_ref());
@@ -304,17 +287,13 @@ fn knee_text(knee: &DepthKnee) -> String {
     let range = range_text(knee.depth_low, knee.depth_high, |depth| depth.to_string());
     let single = knee.iops_single.as_ref();
     let single = single.filter(|single| single.value > 0.0 && knee.depth > 1);
-    let gain = single.map(|single| {
+    let gain = single.map_or(String::new(), |single| {
         let gain = knee.iops.value / single.value;
         format!(", {gain:.1} times the rate of one request")
     });
-    format!(
-        "depth {}{range} at {}: {}{}",
-        knee.depth,
-        format_bytes(u64::from(knee.block_bytes)),
-        knee.iops.text(),
-        gain.unwrap_or_default()
-    )
+    let (depth, rate) = (knee.depth, knee.iops.text());
+    let size = format_bytes(u64::from(knee.block_bytes));
+    format!("depth {depth}{range} at {size}: {rate}{gain}")
 }
 
 /// ` (4 to 16)`, ` (4 or more)`; empty where both are the same.
@@ -395,13 +374,9 @@ fn intervals_text(sweep: &SweepRecord) -> Option<String> {
 /// How many cells were not measured, and the reasons.
 fn missing_texts(sweep: &SweepRecord) -> Vec<String> {
     let cells = sweep.matrices.iter().flat_map(|matrix| {
-        let missing = matrix
-            .cells
-            .iter()
-            .filter_map(|cell| Some((cell, cell.why.as_ref()?)));
-        missing.map(|(cell, why)| {
+        matrix.cells.iter().filter_map(|cell| {
             let name = matrix.operation.cell_name(cell.block_bytes, cell.depth);
-            ((why, cell.state), name)
+            Some(((cell.why.as_ref()?, cell.state), name))
         })
     });
     let text = |((why, state), names): ((&String, CellState), Vec<String>)| {

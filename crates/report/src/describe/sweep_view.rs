@@ -14,26 +14,23 @@ pub(super) fn blocks(record: &Record, sweep: &SweepRecord, view: SweepView) -> [
     let (title, names, rows) = match view {
         SweepView::RandomAccess => (
             "random access, one request at a time",
-            [
+            vec![
                 "transfer size",
                 "operations/s",
                 "average",
                 "longest",
                 "average speed",
-            ]
-            .to_vec(),
+            ],
             random_access(record, sweep),
         ),
         SweepView::Iops => (
             "random reads by block size",
-            ["blocks", "IO/s", "KiB/s", "kbit/s"].to_vec(),
+            vec!["blocks", "IO/s", "KiB/s", "kbit/s"],
             iops(sweep),
         ),
         SweepView::Iozone => {
-            let operations = sweep
-                .matrices
-                .iter()
-                .map(|matrix| matrix.operation.as_str());
+            let operations = sweep.matrices.iter();
+            let operations = operations.map(|matrix| matrix.operation.as_str());
             (
                 "kB/s (1024 B) by record size, one request at a time",
                 ["reclen"].into_iter().chain(operations).collect(),
@@ -96,12 +93,8 @@ fn mixed_row(words: &str, m: &MeasurementRecord) -> Option<Vec<String>> {
 
 fn iops(sweep: &SweepRecord) -> Vec<Vec<String>> {
     let is_read = |matrix: &&SweepMatrix| matrix.operation == SweepOperation::RandRead;
-    let cells = sweep
-        .matrices
-        .iter()
-        .find(is_read)
-        .into_iter()
-        .flat_map(|matrix| &matrix.cells);
+    let matrix = sweep.matrices.iter().find(is_read).into_iter();
+    let cells = matrix.flat_map(|matrix| &matrix.cells);
     let row = |cell: &SweepCell| {
         let size = format_bytes(u64::from(cell.block_bytes));
         let figures = cell.iops.as_ref().zip(cell.throughput.as_ref());
@@ -117,17 +110,13 @@ fn iops(sweep: &SweepRecord) -> Vec<Vec<String>> {
 }
 
 fn iozone(sweep: &SweepRecord) -> Vec<Vec<String>> {
-    let first = sweep.matrices.first();
+    let first = sweep.matrices.first().into_iter();
     let row = |cell: &SweepCell| {
         let size = size_word(u64::from(cell.block_bytes));
         let rates = sweep.matrices.iter().map(|matrix| kilobytes(matrix, cell));
         [size].into_iter().chain(rates).collect()
     };
-    first
-        .iter()
-        .flat_map(|matrix| &matrix.cells)
-        .map(row)
-        .collect()
+    first.flat_map(|matrix| &matrix.cells).map(row).collect()
 }
 
 /// iozone's kB have 1024 bytes.

@@ -86,11 +86,9 @@ pub(crate) fn disk_text(disk: &Layer) -> String {
     facts.extend(named("backed by", &disk.backing_file));
     facts.extend(labels::rotation(disk).map(str::to_owned));
     facts.extend(named("scheduler", &disk.scheduler));
-    facts.push(format!(
-        "write cache: {}{}",
-        labels::write_cache(disk.write_cache),
-        labels::reported_write_cache(disk)
-    ));
+    let cache = labels::write_cache(disk.write_cache);
+    let reported = labels::reported_write_cache(disk);
+    facts.push(format!("write cache: {cache}{reported}"));
     if disk.read_only {
         facts.push("read-only".to_owned());
     }
@@ -116,59 +114,38 @@ pub(crate) fn host_text(host: &HostFacts) -> String {
         counted(u64::from(host.cpus), "CPU"),
         format_bytes(host.memory_bytes),
     ];
-    facts.extend(
-        host.hypervisor
-            .iter()
-            .map(|name| format!("virtual ({name})")),
-    );
-    facts.extend(
-        host.container
-            .iter()
-            .map(|name| format!("in a container ({name})")),
-    );
+    let within = |what: &str, name: &Option<String>| Some(format!("{what} ({})", name.as_ref()?));
+    facts.extend(within("virtual", &host.hypervisor));
+    facts.extend(within("in a container", &host.container));
     facts.extend(host.load_average.iter().map(|load| format!("load {load}")));
     list(facts)
 }
 
-/// The machine.
-pub(crate) fn host(host: &HostFacts) -> Vec<Block> {
-    section("host", host_facts(host))
-}
-
-/// The target, its filesystem, its layers and their health; each begins with a heading.
-pub(crate) fn sections(identity: &TargetIdentity, health: &[&DiskHealth]) -> Vec<Vec<Block>> {
-    let target = format!("target {}", identity.path);
-    let mut sections = vec![section(&target, target_facts(identity))];
-    sections.extend(identity.filesystem.iter().map(|of| {
-        section(
-            &format!("filesystem {}", of.mount_point),
-            filesystem_facts(of),
-        )
-    }));
-    sections.extend(identity.layers.iter().map(|layer| {
-        let title = format!("{} {}", labels::layer_kind(layer.kind), layer.name);
-        section(&title, layer_facts(layer))
-    }));
-    let health = health.iter();
-    sections.extend(
-        health.map(|disk| section(&format!("health of {}", disk.disk), health_facts(disk))),
-    );
-    sections
-}
-
-fn section(title: &str, facts: Vec<LabeledValue>) -> Vec<Block> {
+fn section(title: &str, facts: impl IntoIterator<Item = LabeledValue>) -> Vec<Block> {
     let mut blocks = vec![Block::Heading(title.to_owned())];
     blocks.extend(Block::facts(facts));
     blocks
 }
 
+/// The target, its filesystem, its layers and their health; each begins with a heading.
+pub(crate) fn sections(identity: &TargetIdentity, health: &[&DiskHealth]) -> Vec<Vec<Block>> {
+    let mut sections = vec![target_section(identity)];
+    sections.extend(identity.filesystem.iter().map(filesystem_section));
+    sections.extend(identity.layers.iter().map(layer_section));
+    sections.extend(health.iter().map(|disk| {
+        let title = format!("health of {}", disk.disk);
+        section(&title, health_facts(disk))
+    }));
+    sections
+}
+
 /// The machine.
-fn host_facts(host: &HostFacts) -> Vec<LabeledValue> {
+pub(crate) fn host(host: &HostFacts) -> Vec<Block> {
     let user = match host.uid {
         0 => "root".to_owned(),
         uid => format!("uid {uid}"),
     };
-    vec![
+    let facts = [
         ("name", Some(host.name.clone())),
         ("system", host.os.clone()),
         ("kernel", Some(format!("Linux {}", host.kernel))),
@@ -180,68 +157,71 @@ fn host_facts(host: &HostFacts) -> Vec<LabeledValue> {
         ("container", host.container.clone()),
         ("load average", host.load_average.clone()),
         ("running as", Some(user)),
-    ]
+    ];
+    section("host", facts)
 }
 
 /// The target.
-fn target_facts(identity: &TargetIdentity) -> Vec<LabeledValue> {
+fn target_section(identity: &TargetIdentity) -> Vec<Block> {
     let size = match identity.kind {
         TargetKind::Directory => "filesystem size",
         TargetKind::File | TargetKind::BlockDevice => "size",
     };
     let unknown = identity.unresolved.as_ref();
-    vec![
+    let facts = [
         ("kind", Some(labels::target_kind(identity.kind).to_owned())),
         (size, Some(exact_bytes(identity.size_bytes))),
         ("free", identity.free_bytes.map(format_bytes)),
         ("device", Some(identity.device.clone())),
         ("inode", Some(identity.inode.to_string())),
         ("disks", unknown.map(|why| format!("unknown: {why}"))),
-    ]
+    ];
+    section(&format!("target {}", identity.path), facts)
 }
 
 /// The filesystem below a directory or file.
-fn filesystem_facts(filesystem: &Filesystem) -> Vec<LabeledValue> {
-    vec![
+fn filesystem_section(filesystem: &Filesystem) -> Vec<Block> {
+    let facts = [
         ("type", Some(filesystem.kind.clone())),
         ("source", Some(filesystem.source.clone())),
         ("options", Some(filesystem.options.join(", "))),
         ("size", Some(format_bytes(filesystem.size_bytes))),
         ("free", Some(format_bytes(filesystem.free_bytes))),
-    ]
+    ];
+    section(&format!("filesystem {}", filesystem.mount_point), facts)
 }
 
 /// A block device.
-fn layer_facts(layer: &Layer) -> Vec<LabeledValue> {
+fn layer_section(layer: &Layer) -> Vec<Block> {
     let below = layer.below.join(", ");
     let link = layer.link.as_ref();
+    let speed_max = link.and_then(|link| link.speed_max.clone());
     let carries = link.and_then(|link| link.bytes_per_second_max);
+    let carries = carries.map(|rate| format!("at most {}", format_throughput(rate as f64)));
     let block = |bytes: Option<u32>| bytes.map(|bytes| format_bytes(u64::from(bytes)));
     // A device that lies on others repeats what they report.
     let is_lowest = layer.below.is_empty() && layer.backing_file.is_none();
     let medium = layer.rotational.filter(|_| is_lowest).map(|_| {
-        let known = labels::rotation(layer);
-        known
-            .unwrap_or("unknown: the kernel reports every virtio disk as rotating")
-            .to_owned()
+        let unknown = "unknown: the kernel reports every virtio disk as rotating";
+        labels::rotation(layer).unwrap_or(unknown).to_owned()
     });
     let requests = layer.queue_requests.map(u64::from);
-    let discard = layer
-        .discard
-        .map(|supported| match layer.discard_granularity_bytes {
-            Some(bytes) if supported => format!("supported, in units of {}", format_bytes(bytes)),
-            None if supported => "supported".to_owned(),
-            _ => "not supported".to_owned(),
-        });
-    let access = layer.backing_direct.map(|direct| {
-        if direct {
-            "direct (O_DIRECT)".to_owned()
-        } else {
-            "through the page cache".to_owned()
-        }
+    let unit = layer.discard_granularity_bytes;
+    let discard = layer.discard.map(|supported| match unit {
+        Some(bytes) if supported => format!("supported, in units of {}", format_bytes(bytes)),
+        None if supported => "supported".to_owned(),
+        _ => "not supported".to_owned(),
     });
+    let access = |direct| {
+        if direct {
+            "direct (O_DIRECT)"
+        } else {
+            "through the page cache"
+        }
+    };
+    let access = layer.backing_direct.map(access).map(str::to_owned);
     let read_only = "no: the device is read-only".to_owned();
-    vec![
+    let facts = [
         ("device", Some(layer.device.clone())),
         ("on top of", (!layer.below.is_empty()).then_some(below)),
         ("size", Some(exact_bytes(layer.size_bytes))),
@@ -251,14 +231,8 @@ fn layer_facts(layer: &Layer) -> Vec<LabeledValue> {
         ("firmware", layer.firmware.clone()),
         ("bus", link.map(|link| link.bus.clone())),
         ("link speed", link.and_then(|link| link.speed.clone())),
-        (
-            "fastest possible",
-            link.and_then(|link| link.speed_max.clone()),
-        ),
-        (
-            "link carries",
-            carries.map(|rate| format!("at most {}", format_throughput(rate as f64))),
-        ),
+        ("fastest possible", speed_max),
+        ("link carries", carries),
         ("logical block", block(layer.logical_block_bytes)),
         ("physical block", block(layer.physical_block_bytes)),
         ("medium", medium),
@@ -271,7 +245,11 @@ fn layer_facts(layer: &Layer) -> Vec<LabeledValue> {
         ("backed by", layer.backing_file.clone()),
         ("backing file", access),
         ("writable", layer.read_only.then_some(read_only)),
-    ]
+    ];
+    section(
+        &format!("{} {}", labels::layer_kind(layer.kind), layer.name),
+        facts,
+    )
 }
 
 /// Devices of this kind have a serial number and a write cache: their absence deserves a line.
@@ -303,6 +281,7 @@ const YEAR_HOURS: f64 = 8766.0;
 /// Every reported health value of one disk.
 pub(crate) fn health_facts(disk: &DiskHealth) -> Vec<LabeledValue> {
     let count = |count: Option<u64>| count.map(|count| count.to_string());
+    let wear = disk.wear_percent.map(|percent| format!("{percent} %"));
     let rotation = disk.rotation_rpm.map(|rpm| match rpm {
         0 => "none".to_owned(),
         rpm => format!("{rpm} rpm"),
@@ -316,10 +295,7 @@ pub(crate) fn health_facts(disk: &DiskHealth) -> Vec<LabeledValue> {
         ("verdict", verdict(disk).map(str::to_owned)),
         ("alarms", joined(disk.alarms.clone(), "; ")),
         ("temperature", temperature(disk)),
-        (
-            "endurance used",
-            disk.wear_percent.map(|percent| format!("{percent} %")),
-        ),
+        ("endurance used", wear),
         ("spare blocks left", spare(disk)),
         ("reallocated sectors", count(disk.reallocated_sectors)),
         ("pending sectors", count(disk.pending_sectors)),
@@ -345,12 +321,11 @@ pub(crate) fn health_text(disk: &DiskHealth) -> String {
         let count = count.filter(|count| *count > 0)?;
         Some(format!("{count} {what}"))
     };
-    let written = disk.written_bytes.map(format_bytes);
+    let (wear, written) = (disk.wear_percent, disk.written_bytes.map(format_bytes));
     let facts = [
         Some(verdict(disk).map_or(name.clone(), |verdict| format!("{name} {verdict}"))),
         temperature(disk),
-        disk.wear_percent
-            .map(|percent| format!("{percent} % of endurance used")),
+        wear.map(|percent| format!("{percent} % of endurance used")),
         counted(disk.reallocated_sectors, "reallocated sectors"),
         counted(disk.pending_sectors, "pending sectors"),
         counted(disk.uncorrectable_sectors, "uncorrectable sectors"),

@@ -75,8 +75,8 @@ fn row(grade: &UseGrade) -> Row {
 
 /// The worse of two grades, which decides the colour.
 pub(crate) fn worse(of: &UseGrade) -> Option<Grade> {
-    of.grade
-        .map(|grade| of.or.map_or(grade, |or| grade.min(or)))
+    let grade = of.grade?;
+    Some(of.or.map_or(grade, |or| grade.min(or)))
 }
 
 /// The figure that decides about the next better grade; empty for a good one.
@@ -116,11 +116,12 @@ fn commit_summary(record: &Record) -> Vec<(&'static str, String)> {
         let name = m.workload.name.as_str();
         METHODS[1..].contains(&name) || name.starts_with(GROUP) || m.workload.write_cache.is_some()
     });
-    let Some(default) = commits(record, METHODS[0]).filter(|_| has_choice) else {
+    let method = METHODS[0];
+    let Some(default) = commits(record, method).filter(|_| has_choice) else {
         return Vec::new();
     };
-    let is_doubted = is_in_doubt(record, METHODS[0]);
-    let mut of_default = format!("{}: {}", METHODS[0], text(default));
+    let is_doubted = is_in_doubt(record, method);
+    let mut of_default = format!("{method}: {}", text(default));
     if is_doubted {
         of_default += &format!(" (in doubt: {IN_DOUBT})");
     }
@@ -134,10 +135,7 @@ fn commit_summary(record: &Record) -> Vec<(&'static str, String)> {
         (None, Some((name, commits))) if is_doubted || low(&commits.iops) > high(&default.iops) => {
             Some(format!("{name}: {}", text(commits)))
         }
-        (None, Some(_)) => Some(format!(
-            "no method is significantly faster than {}",
-            METHODS[0]
-        )),
+        (None, Some(_)) => Some(format!("no method is significantly faster than {method}")),
         (None, None) => None,
     };
     let lines = [
@@ -145,9 +143,8 @@ fn commit_summary(record: &Record) -> Vec<(&'static str, String)> {
         ("default", Some(of_default)),
         ("shared", group(record, default)),
     ];
-    let lines = lines
-        .into_iter()
-        .filter_map(|(label, text)| Some((label, text?)));
+    let lines = lines.into_iter();
+    let lines = lines.filter_map(|(label, text)| Some((label, text?)));
     lines.chain(write_cache(record, default)).collect()
 }
 
@@ -182,14 +179,12 @@ fn text(commits: &OpRecord) -> String {
 fn group(record: &Record, one: &OpRecord) -> Option<String> {
     let sessions = |name: &str| name.strip_prefix(GROUP)?.parse::<u32>().ok();
     let names = record.measurements.iter().map(|m| m.workload.name.as_str());
-    let best = names
-        .filter_map(|name| Some((sessions(name)?, commits(record, name)?)))
-        .max_by(|a, b| a.1.iops.value.total_cmp(&b.1.iops.value))?;
-    let (sessions, shared) = best;
+    let shared = names.filter_map(|name| Some((sessions(name)?, commits(record, name)?)));
+    let best = shared.max_by(|a, b| a.1.iops.value.total_cmp(&b.1.iops.value));
+    let (sessions, shared) = best?;
+    let (rate, gain) = (text(shared), ratio(&shared.iops, &one.iops));
     Some(format!(
-        "{sessions} sessions share syncs (group commit): {}, {} times one session",
-        text(shared),
-        ratio(&shared.iops, &one.iops)
+        "{sessions} sessions share syncs (group commit): {rate}, {gain} times one session"
     ))
 }
 
@@ -198,11 +193,8 @@ fn group(record: &Record, one: &OpRecord) -> Option<String> {
 fn write_cache(record: &Record, on: &OpRecord) -> Option<(&'static str, String)> {
     let fdatasync = METHODS[0];
     if let Some(off) = commits(record, &format!("{fdatasync}{OFF_SUFFIX}")) {
-        let text = format!(
-            "{fdatasync}: {}, {} times the rate with the write cache on",
-            text(off),
-            ratio(&off.iops, &on.iops)
-        );
+        let (rate, gain) = (text(off), ratio(&off.iops, &on.iops));
+        let text = format!("{fdatasync}: {rate}, {gain} times the rate with the write cache on");
         return Some(("cache off", text));
     }
     let mut measured = record.measurements.iter();

@@ -6,6 +6,7 @@ mod parts;
 
 use crate::format::{Format, Requires};
 use crate::json::{laid_out, write_document};
+use crate::labels::severity;
 use diskproof_model::errno;
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::{OpKind, PerOp};
@@ -58,14 +59,11 @@ fn document(record: &Record) -> Value {
 fn job(record: &Record, index: usize, m: &MeasurementRecord, start_ms: Option<i64>) -> Value {
     let options = options(m);
     // fio adds up the time of all threads of a group, and relates CPU time to that sum.
-    let jobs = options
-        .get("numjobs")
-        .and_then(|jobs| jobs.as_str()?.parse().ok());
+    let jobs = options.get("numjobs");
+    let jobs = jobs.and_then(|jobs| jobs.as_str()?.parse().ok());
     let threads = jobs.unwrap_or(u64::from(m.workload.workers)).max(1);
-    let latencies = m
-        .ops
-        .iter()
-        .map(|(kind, op)| (*kind, Latency::of(&op.latency)));
+    let latencies = m.ops.iter();
+    let latencies = latencies.map(|(kind, op)| (*kind, Latency::of(&op.latency)));
     let latencies: PerOp<Latency<'_>> = latencies.collect();
     let measured = |kind: OpKind| m.ops.get(&kind).zip(latencies.get(&kind));
     let direction = |kind: OpKind| direction(m, measured(kind));
@@ -93,10 +91,9 @@ fn job(record: &Record, index: usize, m: &MeasurementRecord, start_ms: Option<i6
         ("usr_cpu", cpu(m.cpu.user_ns).into()),
         ("sys_cpu", cpu(m.cpu.system_ns).into()),
     ]);
-    let transfers = OpKind::REQUESTS.into_iter();
-    job.extend(shares_by_latency(
-        transfers.filter_map(|kind| latencies.get(&kind)),
-    ));
+    let transfers = OpKind::REQUESTS.iter();
+    let transfers = transfers.filter_map(|kind| latencies.get(kind));
+    job.extend(shares_by_latency(transfers));
     job.extend((errors > 0).then(|| ("total_err".to_owned(), errors.into())));
     job.insert("desc".to_owned(), description(record, index, m).into());
     job.into()
@@ -125,16 +122,14 @@ fn first_error(m: &MeasurementRecord) -> u32 {
 fn options(m: &MeasurementRecord) -> Object {
     let words = shell::words(&m.reproduce);
     let name = |word: &String| word.strip_prefix("--name=").map(str::to_owned);
-    let mut own = words
-        .iter()
-        .skip_while(|word| name(word).as_ref() != Some(&m.workload.name));
+    let is_other = |word: &&String| name(word).as_ref() != Some(&m.workload.name);
+    let mut own = words.iter().skip_while(is_other);
     let first = own.next().into_iter();
     let own = first.chain(own.take_while(|word| name(word).is_none()));
     let options = own.filter_map(|word| word.strip_prefix("--"));
     let options = options.map(|option| option.split_once('=').unwrap_or((option, "")));
-    options
-        .map(|(option, value)| (option.to_owned(), value.into()))
-        .collect()
+    let pairs = options.map(|(option, value)| (option.to_owned(), value.into()));
+    pairs.collect()
 }
 
 fn direction(m: &MeasurementRecord, measured: Option<(&OpRecord, &Latency<'_>)>) -> Value {
@@ -188,26 +183,17 @@ fn syncs(measured: Option<(&OpRecord, &Latency<'_>)>) -> Value {
 fn description(record: &Record, index: usize, m: &MeasurementRecord) -> String {
     let target = record.targets.get(m.target);
     let path = target.map_or("an unknown target", |target| &target.path);
-    let mut parts = vec![format!(
-        "{} on {path}, run {}",
-        m.workload.name, record.run_id
-    )];
-    if !m.workload.together_with.is_empty() {
-        parts.push(format!(
-            "together with {}",
-            m.workload.together_with.join(", ")
-        ));
+    let (name, others) = (&m.workload.name, m.workload.together_with.join(", "));
+    let mut parts = vec![format!("{name} on {path}, run {}", record.run_id)];
+    if !others.is_empty() {
+        parts.push(format!("together with {others}"));
     }
     if record.partial {
         parts.push("partial: the run ended before its plan did".to_owned());
     }
     for finding in &record.findings {
-        let weight = match finding.severity {
-            Severity::Failure => "failure",
-            Severity::Warning => "warning",
-            Severity::Note => continue,
-        };
-        if concerns(finding, index) {
+        if finding.severity > Severity::Note && concerns(finding, index) {
+            let weight = severity(finding.severity);
             let (code, claim) = (&finding.code, finding.claim.trim_end_matches('.'));
             parts.push(format!("{weight} {code}: {claim}"));
         }
@@ -217,12 +203,8 @@ fn description(record: &Record, index: usize, m: &MeasurementRecord) -> String {
 
 /// Whether a finding with evidence at these places concerns this measurement, or the whole run.
 fn concerns(finding: &Finding, index: usize) -> bool {
-    let places = || {
-        finding
-            .evidence
-            .iter()
-            .map(|evidence| evidence.path.as_str())
-    };
+    let evidence = || finding.evidence.iter();
+    let places = || evidence().map(|evidence| evidence.path.as_str());
     let measurement = |place: &'_ str| {
         let rest = place.strip_prefix("/measurements/")?;
         Some(rest.split('/').next() == Some(&index.to_string()))

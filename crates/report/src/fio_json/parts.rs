@@ -13,11 +13,8 @@ pub(super) type Object = serde_json::Map<String, Value>;
 /// An object of the keys that have a value. JSON has no infinity and no NaN, and readers expect
 /// numbers and not null: such keys are skipped.
 pub(super) fn object<'a>(pairs: impl IntoIterator<Item = (&'a str, Value)>) -> Object {
-    pairs
-        .into_iter()
-        .filter(|(_, value)| !value.is_null())
-        .map(|(key, value)| (key.to_owned(), value))
-        .collect()
+    let known = pairs.into_iter().filter(|(_, value)| !value.is_null());
+    known.map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// Whole milliseconds.
@@ -191,9 +188,8 @@ pub(super) fn disk_util(record: &Record) -> Vec<Value> {
         }
     }
     let disks = disks.into_iter();
-    disks
-        .map(|(name, windows)| disk(name, sum(windows)))
-        .collect()
+    let disks = disks.map(|(name, windows)| disk(name, sum(windows)));
+    disks.collect()
 }
 
 fn window(m: &MeasurementRecord) -> CountedTime {
@@ -220,10 +216,8 @@ fn sum(mut windows: Vec<CountedTime>) -> Counts {
     windows.sort_by_key(|window| window.start_ns);
     let mut apart: Vec<CountedTime> = Vec::new();
     for window in windows {
-        match apart
-            .last_mut()
-            .filter(|last| window.start_ns < last.end_ns)
-        {
+        let last = apart.last_mut();
+        match last.filter(|last| window.start_ns < last.end_ns) {
             Some(last) => {
                 last.end_ns = last.end_ns.max(window.end_ns);
                 last.counts = combined(last.counts, window.counts, u64::max);

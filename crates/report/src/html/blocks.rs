@@ -1,6 +1,7 @@
 //! Blocks on the page for a browser. Charts have a section of their own.
 
 use super::elements::{capitalized, command, finding_anchor, shown, wide_table};
+use crate::describe::comparison;
 use crate::describe::run::third_digit;
 use crate::svg::px;
 use crate::text::joined;
@@ -157,10 +158,10 @@ fn line(row: &Row, columns: &[(usize, &Column)]) -> Markup {
 fn cell(cell: &Cell, column: &Column) -> Markup {
     let number = (column.align == Align::Right).then(|| "number".to_owned());
     let heat = match cell.mark {
-        Mark::Heat(Some(share)) => Some(format!(
-            "heat-{:.0}",
-            (share * HEAT_MAX).clamp(0.0, HEAT_MAX)
-        )),
+        Mark::Heat(Some(share)) => {
+            let step = (share * HEAT_MAX).clamp(0.0, HEAT_MAX);
+            Some(format!("heat-{step:.0}"))
+        }
         _ if cell.tone == Tone::Dim => Some("predicted".to_owned()),
         _ => None,
     };
@@ -205,17 +206,9 @@ fn error_bar(width: f64) -> Markup {
     }
 }
 
-/// A ratio with its interval on a logarithmic scale, so that half and double lie equally far from
-/// one.
+/// A ratio with its interval.
 fn forest(ratio: Ratio, reach: f64, margin: f64) -> Markup {
-    let place = |ratio: f64| {
-        let share = if ratio > 0.0 {
-            ratio.ln() / reach
-        } else {
-            -1.0
-        };
-        (80.0 + share.clamp(-1.0, 1.0) * 76.0).clamp(3.0, 157.0)
-    };
+    let place = |ratio: f64| (80.0 + comparison::place(ratio, reach) * 76.0).clamp(3.0, 157.0);
     let high = ratio.high_95.unwrap_or(f64::INFINITY);
     let (low, high) = (place(ratio.low_95), place(high));
     let (band_low, band_high) = (place(1.0 - margin), place(1.0 / (1.0 - margin)));

@@ -2,7 +2,7 @@
 //! data for its plot, table and CSV file.
 
 use super::elements::{self, shown};
-use crate::chart::{Axis, AxisSide, Chart, Guide, Range, Scale, Series, SeriesMark};
+use crate::chart::{Axis, AxisSide, Chart, Range, Series, SeriesMark};
 use crate::svg::{COLORS, dashes, dot, inline};
 use maud::{Markup, html};
 use serde_json::{Value, json};
@@ -114,54 +114,28 @@ fn chart_data(chart: &Chart) -> Value {
         "y": axis_data(&chart.y, Some(&ranges.y)),
         "yRight": chart.y_right.as_ref().map(|axis| axis_data(axis, ranges.y_right.as_ref())),
         "series": series.collect::<Vec<_>>(),
-        "guides": chart.guides.iter().map(guide_data).collect::<Vec<_>>(),
+        "guides": chart.guides,
     })
 }
 
 /// An axis; `whole` is its range without zoom. It equals the range of the picture, so that nothing
 /// moves when the script takes over.
 fn axis_data(axis: &Axis, whole: Option<&Range>) -> Value {
-    let scale = match axis.scale {
-        Scale::Linear => "linear",
-        Scale::Log => "log",
-        Scale::Percentile => "percentile",
-    };
-    let whole = whole.map(|range| {
+    let mut data = json!(axis);
+    data["whole"] = whole.map_or(Value::Null, |range| {
         let ticks: Vec<f64> = range.ticks.iter().copied().map(rounded).collect();
         json!({ "low": rounded(range.low), "high": rounded(range.high), "ticks": ticks })
     });
-    json!({
-        "label": axis.label,
-        "unit": axis.unit,
-        "scale": scale,
-        "min": axis.min,
-        "max": axis.max,
-        "ticks": axis.ticks,
-        "whole": whole,
-    })
-}
-
-fn guide_data(guide: &Guide) -> Value {
-    let axis = match guide.axis {
-        AxisSide::X => "x",
-        AxisSide::Left => "left",
-        AxisSide::Right => "right",
-    };
-    json!({ "label": guide.label, "axis": axis, "at": guide.at })
+    data
 }
 
 fn series_data(chart: &Chart, series: &Series, index: usize) -> Value {
-    let mark = match series.mark {
-        SeriesMark::Line => "line",
-        SeriesMark::Dots => "dots",
-        SeriesMark::Bars => "bars",
-    };
     let numbers = |values: &mut dyn Iterator<Item = f64>| values.map(rounded).collect::<Vec<f64>>();
     let lengths = dashes(chart, index).unwrap_or_default().split_whitespace();
     let dash: Vec<f64> = lengths.filter_map(|length| length.parse().ok()).collect();
     json!({
         "name": series.name,
-        "mark": mark,
+        "mark": series.mark,
         "dash": dash,
         "right": series.side == AxisSide::Right,
         "hidden": index >= chart.shown_at_first(),

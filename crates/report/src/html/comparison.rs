@@ -59,15 +59,10 @@ fn data() -> Markup {
 }
 
 fn names(comparison: &Comparison) -> String {
-    let others = comparison
-        .candidates
-        .iter()
-        .map(|candidate| &candidate.side);
+    let others = comparison.candidates.iter().map(|other| &other.side);
     let sides = std::iter::once(&comparison.baseline).chain(others);
-    sides
-        .map(|side| shown(&side.label))
-        .collect::<Vec<_>>()
-        .join(" – ")
+    let names: Vec<String> = sides.map(|side| shown(&side.label)).collect();
+    names.join(" – ")
 }
 
 fn overview(comparison: &Comparison) -> Markup {
@@ -113,9 +108,8 @@ fn tally(candidate: &Candidate) -> Markup {
 /// The percentile curves of both sides, a chart for each workload.
 fn overlays(candidate: &Candidate, letter: &str, several: bool) -> Vec<Chart> {
     let pairs = candidate.percentiles.iter().enumerate();
-    pairs
-        .filter_map(|(index, pair)| overlay(pair, index, letter, several))
-        .collect()
+    let charts = pairs.filter_map(|(index, pair)| overlay(pair, index, letter, several));
+    charts.collect()
 }
 
 fn overlay(pair: &PercentilePair, index: usize, letter: &str, several: bool) -> Option<Chart> {

@@ -49,11 +49,8 @@ pub(super) fn data(record: &Record) -> Option<Value> {
     };
     let is_notable =
         |cell: &ScanCell| cell.errors > 0 || heat(cell, scan.latency_p50_ns) >= NOTABLE_HEAT;
-    let notable: Vec<u8> = scan
-        .map
-        .iter()
-        .map(|cell| u8::from(is_notable(cell)))
-        .collect();
+    let notable = scan.map.iter().map(|cell| u8::from(is_notable(cell)));
+    let notable: Vec<u8> = notable.collect();
     let places = scan.map.iter().map(|cell| cell.offset_bytes as f64 / bytes);
     let cells: Vec<f64> = places.map(charts::rounded).collect();
     Some(json!({

@@ -105,9 +105,8 @@ fn page(record: &Record, keeps_data: bool) -> io::Result<String> {
 
 /// The described sections of this id under one heading.
 fn part(record: &Record, described: &[Section], id: &str, heading: &str) -> Markup {
-    let own = described
-        .iter()
-        .filter(|of| of.id == id && of.shown != Shown::Short);
+    let own = described.iter();
+    let own = own.filter(|of| of.id == id && of.shown != Shown::Short);
     let content = own.map(|section| match section.blocks.as_slice() {
         // Here the section has a heading.
         [Block::Heading(_), blocks @ ..] if id != "figures" => blocks,

@@ -36,15 +36,10 @@ pub(super) fn mark(chart: &Chart, index: usize, frame: &Frame) -> Markup {
     let series = &chart.series[index];
     let place = |(x, y)| (frame.x(x), frame.y(series.side, y));
     let points: Vec<(f64, f64)> = series.points.iter().copied().map(place).collect();
-    let of_kind = |mark: SeriesMark| {
-        chart
-            .series
-            .iter()
-            .filter(move |series| series.mark == mark)
-    };
-    let dots_count: usize = of_kind(SeriesMark::Dots)
-        .map(|series| series.points.len())
-        .sum();
+    let all = || chart.series.iter();
+    let of_kind = |mark: SeriesMark| all().filter(move |series| series.mark == mark);
+    let counts = of_kind(SeriesMark::Dots).map(|series| series.points.len());
+    let dots_count: usize = counts.sum();
     html! {
         @match series.mark {
             SeriesMark::Line => {
@@ -93,10 +88,8 @@ pub(super) fn sample(
 /// Counts only lines, so that the first line is solid.
 pub(crate) fn dashes(chart: &Chart, index: usize) -> Option<&'static str> {
     let before = chart.series[..index].iter();
-    let lines = before
-        .filter(|series| series.mark == SeriesMark::Line)
-        .count();
-    DASHES[lines % DASHES.len()]
+    let lines = before.filter(|series| series.mark == SeriesMark::Line);
+    DASHES[lines.count() % DASHES.len()]
 }
 
 fn through(points: &[(f64, f64)]) -> Pen {

@@ -2,8 +2,8 @@
 
 use super::frame::{EDGE, Tone, WIDTH, line, px, text, write_picture};
 use crate::describe::comparison::{
-    MetricDetail, change_text, figure_name, interval_text, is_shown, letter, reach, sides_text,
-    subject_text,
+    MetricDetail, change_text, figure_name, interval_text, is_shown, letter, place, reach,
+    sides_text, subject_text,
 };
 use diskproof_model::comparison::{Comparison, MetricComparison, Ratio, Verdict};
 use maud::{Markup, html};
@@ -69,7 +69,7 @@ fn row(metric: &MetricComparison, top: f64, reach: f64) -> Markup {
 
 fn interval(metric: &MetricComparison, ratio: Ratio, y: f64, reach: f64) -> Markup {
     let high = ratio.high_95.unwrap_or(f64::MAX);
-    let [low, one, high] = [ratio.low_95, 1.0, high].map(|ratio| place(ratio, reach));
+    let [low, one, high] = [ratio.low_95, 1.0, high].map(|ratio| placed(ratio, reach));
     let color = match metric.verdict {
         Verdict::Better => "#1a7f4b",
         Verdict::Worse => "#c4314b",
@@ -79,17 +79,11 @@ fn interval(metric: &MetricComparison, ratio: Ratio, y: f64, reach: f64) -> Mark
         title { (interval_text(ratio)) }
         (line("grid", "#c5ccd6", (one, y - ROW / 2.0), (one, y + ROW / 2.0)))
         line x1=(px(low)) x2=(px(high)) y1=(px(y)) y2=(px(y)) stroke=(color) stroke-width="2" {}
-        circle cx=(px(place(ratio.value, reach))) cy=(px(y)) r="4" fill=(color) {}
+        circle cx=(px(placed(ratio.value, reach))) cy=(px(y)) r="4" fill=(color) {}
     }
 }
 
-/// Half and double lie equally far from one.
-fn place(ratio: f64, reach: f64) -> f64 {
-    let share = if ratio > 0.0 {
-        ratio.ln() / reach
-    } else {
-        -1.0
-    };
+fn placed(ratio: f64, reach: f64) -> f64 {
     let middle = f64::midpoint(PLOT.0, PLOT.1);
-    middle + share.clamp(-1.0, 1.0) * (PLOT.1 - middle)
+    middle + place(ratio, reach) * (PLOT.1 - middle)
 }

@@ -67,10 +67,8 @@ fn legend(chart: &Chart) -> String {
         glue(&format!("{mark} {}{side}", series.name))
     });
     let names = names.collect::<Vec<_>>().join("   ");
-    let mut dots = chart
-        .series
-        .iter()
-        .filter(|series| series.mark == SeriesMark::Dots);
+    let dots = chart.series.iter();
+    let mut dots = dots.filter(|series| series.mark == SeriesMark::Dots);
     if dots.any(|series| series.points.len() > 1) {
         format!("{names}   (dots: lowest and highest in each column)")
     } else {

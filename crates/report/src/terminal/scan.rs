@@ -56,9 +56,8 @@ fn write_map(page: &mut Page<'_>, scan: &Scan) -> io::Result<()> {
         TextStyle::Plain.of(worst_line(&latencies, width)),
     ])?;
     let failed = parts(&scan.map, width).map(|cells| cells.iter().any(|cell| cell.errors > 0));
-    let marks: String = failed
-        .map(|failed| if failed { '!' } else { ' ' })
-        .collect();
+    let marks = failed.map(|failed| if failed { '!' } else { ' ' });
+    let marks: String = marks.collect();
     let mut legend = "longest latency by position, logarithmic".to_owned();
     if marks.contains('!') {
         let indent = TextStyle::Plain.of(" ".repeat(INDENT));

@@ -1,11 +1,11 @@
 //! The figures of a target from run to run: a line and a bar a run, the oldest first.
 
+use super::blocks::write_blocks;
 use super::sparkline::bar;
 use crate::describe::run::{run_id, start_text, third_digit};
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
-use crate::table::{Align, Columns};
-use crate::text::clean;
+use diskproof_model::block::{Align, Block, Column, Place, Row, Table};
 use diskproof_model::digits::figure_text;
 use diskproof_model::saved::named;
 use diskproof_model::trend::{Trend, TrendPoint};
@@ -17,32 +17,11 @@ const BAR: usize = 20;
 /// Writes each figure with its runs.
 pub fn write_trends(trends: &[Trend], style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let page = &mut Page::new(style, out);
-    for (index, trend) in trends.iter().enumerate() {
-        if index > 0 {
-            page.blank()?;
-        }
-        let name = named(&clean(&trend.subject), &trend.operation);
-        page.unbroken(TextStyle::Bold.of(name))?;
-        let points = || trend.points.iter();
-        let largest = points().map(|point| point.value).fold(0.0, f64::max);
-        let rows: Vec<_> = points()
-            .map(|point| row(point, &trend.unit, largest))
-            .collect();
-        let mut aligns = [Align::Left; 5];
-        aligns[2] = Align::Right;
-        let columns = Columns::fit(&aligns, &rows, page.width());
-        for (row, point) in rows.iter().zip(&trend.points) {
-            let line = match &columns {
-                Some(columns) => columns.line(row),
-                None => [&row[0], &row[2], &row[4]].map(String::as_str).join("  "),
-            };
-            let style = match point.change.and_then(|change| change.is_beyond_chance) {
-                Some(true) => TextStyle::Bold,
-                Some(false) | None => TextStyle::Plain,
-            };
-            page.unbroken(style.of(line.trim_end()))?;
-        }
-    }
+    write_blocks(
+        page,
+        None,
+        &trends.iter().flat_map(blocks).collect::<Vec<_>>(),
+    )?;
     if !trends.is_empty() {
         page.blank()?;
         page.text(TextStyle::Dim.of(
@@ -51,6 +30,25 @@ pub fn write_trends(trends: &[Trend], style: &Style, out: &mut dyn Write) -> io:
         ))?;
     }
     Ok(())
+}
+
+fn blocks(trend: &Trend) -> [Block; 2] {
+    let values = trend.points.iter().map(|point| point.value);
+    let largest = values.fold(0.0, f64::max);
+    let rows = trend.points.iter().map(|point| Row {
+        tone: match point.change.and_then(|change| change.is_beyond_chance) {
+            Some(true) => TextStyle::Bold,
+            Some(false) | None => TextStyle::Plain,
+        },
+        ..Row::from(row(point, &trend.unit, largest))
+    });
+    let mut columns = Column::words([""; 5]);
+    columns[1].place = Place::Roomy(1);
+    columns[2].align = Align::Right;
+    columns[3].place = Place::Roomy(2);
+    let title = named(&trend.subject, &trend.operation);
+    let table = Table::new("", columns, rows.collect());
+    [Block::Heading(title), Block::Table(table)]
 }
 
 fn row(point: &TrendPoint, unit: &str, largest: f64) -> Vec<String> {

@@ -64,14 +64,12 @@ pub fn write_watch_facts(facts: &WatchFacts, style: &Style, out: &mut dyn Write)
         };
         page.fact("load", &format!("{name}: {text}"))?;
     }
-    let hidden = hidden_processes_text(facts.hidden_processes);
-    hidden
-        .iter()
-        .try_for_each(|text| page.fact("hidden", text))?;
-    facts
-        .server
-        .iter()
-        .try_for_each(|text| page.fact("server", text))?;
+    if let Some(text) = hidden_processes_text(facts.hidden_processes) {
+        page.fact("hidden", &text)?;
+    }
+    for text in &facts.server {
+        page.fact("server", text)?;
+    }
     page.blank()
 }
 
@@ -127,9 +125,8 @@ fn cells(time: &str, device: &DeviceStep) -> [String; 11] {
         };
         format!("{estimated}{:.0}%", seeks.share * 100.0)
     });
-    let load = device
-        .load_share
-        .map(|share| format!("{:.0}%", share * 100.0));
+    let load = device.load_share.map(|share| share * 100.0);
+    let load = load.map(|percent| format!("{percent:.0}%"));
     let [reads, read_rate, read_ms] = direction(&device.read);
     let [writes, write_rate, write_ms] = direction(&device.write);
     [
@@ -187,13 +184,11 @@ fn row(cells: &[String; 11]) -> String {
 fn threads_text(device: &DeviceStep) -> Option<String> {
     let sum: u64 = device.processes.iter().filter_map(|one| one.requests).sum();
     let share = |one: &BusyProcess| one.requests.unwrap_or(0) as f64 / sum.max(1) as f64;
-    let busy = device
-        .processes
-        .iter()
-        .filter(|one| share(one) >= PROCESS_SHARE_MIN);
-    let known = busy
-        .take(PROCESSES_MAX)
-        .map(|one| format!("{} ({}) {:.0} %", one.name, one.pid, share(one) * 100.0));
+    let busy = device.processes.iter();
+    let busy = busy
+        .filter(|one| share(one) >= PROCESS_SHARE_MIN)
+        .take(PROCESSES_MAX);
+    let known = busy.map(|one| format!("{} ({}) {:.0} %", one.name, one.pid, share(one) * 100.0));
     joined(known, ", ")
 }
 
