@@ -2,7 +2,7 @@
 //! workloads of the depths that it may measure.
 
 use super::flags::WorkloadFlags;
-use super::resolve_context::{Resolved, Wording, contradiction};
+use super::limits::{Resolved, Wording, contradiction};
 use diskproof_analysis::campaign::search_depths;
 use diskproof_model::latency_target::LatencyTarget;
 use diskproof_model::plan::{Stop, Workload};

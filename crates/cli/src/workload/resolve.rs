@@ -3,9 +3,11 @@
 
 use super::flags::WorkloadFlags;
 use super::latency_target::latency_target;
-use super::limits::{check_memory, check_room, resolve_span};
+use super::limits::{
+    Content, ResolveContext, Resolved, Wording, check_memory, check_room, contradiction,
+    resolve_span,
+};
 use super::parsers::{Bytes, Count, SyncedWrites, Zones};
-use super::resolve_context::{Content, ResolveContext, Resolved, Wording, contradiction};
 use diskproof_model::plan::{
     Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Start,
     Stop, SyncCall, SyncPolicy, Verify, Workload,
