@@ -1,8 +1,7 @@
 //! The command line of fio: job files, and jobs made of options.
 
 use super::job_options::{fio_option, fio_options_beginning, fio_similar, is_switch};
-
-use super::print::FioOutput;
+use super::print::{FioOutput, FioPrinter};
 use super::values::time_ns;
 use crate::drop_in::{DropIn, DropInOption, Started, Treatment};
 use crate::jobs::{DescribedJobs, JobAction, JobOption, JobRequest, JobSource, OptionsJob};
@@ -203,7 +202,14 @@ impl FioArguments {
             is_for_programs: !output.is_for_people(),
             notes: self.notes,
             printer: Box::new(move |described| {
-                Box::new(output.printer(described, is_saved, interval_ns))
+                Box::new(FioPrinter {
+                    output,
+                    described,
+                    is_saved,
+                    status_interval_ns: interval_ns,
+                    finished: Vec::new(),
+                    status: String::new(),
+                })
             }),
             command_line,
         })))

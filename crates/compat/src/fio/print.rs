@@ -1,12 +1,9 @@
 //! What a run of jobs prints: the forms of output, in fio's order.
 
-use super::disks::{lines, used_disks};
-use super::frame::{EMULATES, RunFrame};
+use super::frame::{EMULATES, RunFrame, lines, used_disks};
 use super::json::document;
 use super::logs::logs;
-use super::normal::{entry as entry_text, group as group_text};
-use super::number::short;
-
+use super::normal::{entry as entry_text, group as group_text, short};
 use super::stats::{JobEntry, entries, error_number};
 use super::terse::line;
 use super::values::{Base, bytes};
@@ -73,37 +70,20 @@ impl FioOutput {
     pub(super) fn is_for_people(self) -> bool {
         self.normal
     }
-
-    /// The printer of these jobs.
-    pub(super) fn printer(
-        self,
-        described: DescribedJobs,
-        is_saved: bool,
-        status_interval_ns: Option<u64>,
-    ) -> FioPrinter {
-        FioPrinter {
-            output: self,
-            described,
-            is_saved,
-            status_interval_ns,
-            finished: Vec::new(),
-            status: String::new(),
-        }
-    }
 }
 
 /// Prints the jobs first, and the results at the end.
 pub(super) struct FioPrinter {
-    output: FioOutput,
-    described: DescribedJobs,
+    pub(super) output: FioOutput,
+    pub(super) described: DescribedJobs,
     /// Whether everything goes to a file, in one piece.
-    is_saved: bool,
+    pub(super) is_saved: bool,
     /// How often the output is repeated while jobs run.
-    status_interval_ns: Option<u64>,
+    pub(super) status_interval_ns: Option<u64>,
     /// What was measured before the current jobs.
-    finished: Vec<Measurement>,
+    pub(super) finished: Vec<Measurement>,
     /// What was repeated, where it goes to a file.
-    status: String,
+    pub(super) status: String,
 }
 
 impl FioPrinter {

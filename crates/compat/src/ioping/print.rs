@@ -63,41 +63,25 @@ impl ShownTarget {
 /// Prints as ioping does.
 #[derive(Debug, Default)]
 pub(super) struct IopingPrinter {
-    form: OutputForm,
-    target: ShownTarget,
-    direction: &'static str,
-    block_bytes: u64,
-    part: RequestSum,
-    total: RequestSum,
+    pub(super) form: OutputForm,
+    pub(super) target: ShownTarget,
+    pub(super) direction: &'static str,
+    pub(super) block_bytes: u64,
+    pub(super) part: RequestSum,
+    pub(super) total: RequestSum,
     /// When the last request ended.
-    end_ns: u64,
+    pub(super) end_ns: u64,
     /// When the next one is due.
-    next_ns: u64,
-    next_period_ns: u64,
-    has_begun: bool,
-    json_objects: u64,
-    failed: Option<String>,
+    pub(super) next_ns: u64,
+    pub(super) next_period_ns: u64,
+    pub(super) has_begun: bool,
+    pub(super) json_objects: u64,
+    pub(super) failed: Option<String>,
     /// Wall-clock time of the last request's end.
-    unix_ns: u64,
+    pub(super) unix_ns: u64,
 }
 
 impl IopingPrinter {
-    /// Nothing is printed yet.
-    pub(super) fn new(
-        form: OutputForm,
-        target: ShownTarget,
-        direction: &'static str,
-        block_bytes: u64,
-    ) -> Self {
-        Self {
-            form,
-            target,
-            direction,
-            block_bytes,
-            ..Self::default()
-        }
-    }
-
     fn start_at(&mut self, at_ns: u64) {
         if !self.has_begun {
             self.has_begun = true;
@@ -344,7 +328,7 @@ pub(super) struct ValidTimes {
 
 /// A sum over requests.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct RequestSum {
+pub(super) struct RequestSum {
     /// When it began, in nanoseconds after the start of the run.
     start_ns: u64,
     /// All requests.
