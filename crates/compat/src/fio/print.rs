@@ -7,6 +7,7 @@ use super::normal::{entry as entry_text, group as group_text, short};
 use super::stats::{JobEntry, entries, error_number};
 use super::terse::line;
 use super::values::{Base, bytes};
+use crate::getopt::GivenArguments;
 use crate::jobs::DescribedJobs;
 use crate::printer::{ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::Measurement;
@@ -26,13 +27,8 @@ pub(super) struct FioOutput {
 
 impl FioOutput {
     /// Reads `--output-format` and its relatives.
-    pub(super) fn read(
-        formats: Option<&str>,
-        is_minimal: bool,
-        appends_terse: bool,
-        terse_version: Option<&str>,
-    ) -> Result<Self, String> {
-        let version = match terse_version.unwrap_or("3") {
+    pub(super) fn read(general: &GivenArguments) -> Result<Self, String> {
+        let version = match general.value("terse-version").unwrap_or("3") {
             "3" => 3,
             "4" => 4,
             "5" => 5,
@@ -40,6 +36,7 @@ impl FioOutput {
             other => return Err(format!("bad terse version format: {other}")),
         };
         let mut chosen = Self::default();
+        let formats = general.value("output-format");
         for format in formats.unwrap_or("normal").split(',').map(str::trim) {
             match format {
                 "normal" => chosen.normal = true,
@@ -54,13 +51,13 @@ impl FioOutput {
                 }
             }
         }
-        if is_minimal {
+        if general.has("minimal") {
             chosen = Self {
                 terse: Some(version),
                 ..Self::default()
             };
         }
-        if appends_terse {
+        if general.has("append-terse") {
             chosen.terse = Some(version);
         }
         Ok(chosen)
