@@ -3,7 +3,6 @@
 //! differences are reported. Pure: facts about the machine and its files come from [`Environment`].
 
 mod environment;
-mod growth;
 mod jobs;
 mod placement;
 mod reading;

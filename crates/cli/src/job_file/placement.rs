@@ -2,10 +2,9 @@
 //! do not exist become parts of one scratch file. Opens nothing.
 
 use super::environment::PathKind;
-use super::growth::{GrowingFile, check_end, growing_file};
 use super::jobs::FioJob;
 use super::reading::FILENAME_FORMAT_DEFAULT;
-use super::spread::paths_of;
+use super::spread::{check_end, growing_file, paths_of};
 use super::translation::{JobFileError, Translation};
 use crate::output_sink::directory_of;
 use crate::plan_file::quoted;
@@ -312,7 +311,8 @@ struct Places<'a> {
     given: Option<TargetRoot>,
     /// The files that a job writes or trims.
     written: BTreeSet<&'a PathBuf>,
-    growing: Option<GrowingFile>,
+    /// The file that grows, and its bytes.
+    growing: Option<(PathBuf, u64)>,
     translation: &'a Translation<'a>,
 }
 
@@ -349,9 +349,9 @@ impl Places<'_> {
     /// The target that holds one of the job's files.
     fn root(&self, job: &FioJob, paths: &[PathBuf], path: &PathBuf) -> Result<TargetRoot, String> {
         let shown = quoted(&self.translation.shown(path));
-        if let Some(growing) = self.growing.as_ref().filter(|one| one.path == *path) {
+        if let Some((_, bytes)) = self.growing.as_ref().filter(|one| one.0 == *path) {
             return Ok(TargetRoot {
-                bytes: Some(growing.bytes.next_multiple_of(PART_BYTES)),
+                bytes: Some(bytes.next_multiple_of(PART_BYTES)),
                 grows: true,
                 ..self.scratch_beside(path)?
             });

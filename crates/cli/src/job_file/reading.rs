@@ -1,7 +1,6 @@
 //! Reads a section of a job file as a job: checks every option, and applies fio's defaults and
 //! syntax.
 
-mod content;
 mod files;
 mod operations;
 mod shape;

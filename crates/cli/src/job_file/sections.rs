@@ -184,12 +184,10 @@ pub(crate) fn read_sections(
     let mut reader = Reader {
         environment,
         keywords: None,
-        global: Vec::new(),
-        sections: Vec::new(),
+        done: ReadSections::default(),
         open: Open::Nothing,
         bytes: 0,
         includes: 0,
-        unset: None,
         glued: None,
     };
     let mut first = Rc::from(COMMAND_LINE);
@@ -199,7 +197,7 @@ pub(crate) fn read_sections(
                 first = shown(path);
                 // What an unset variable stands for may be the cause of another error.
                 let read = reader.read(text, path, 0);
-                read.map_err(|error| reader.unset.take().unwrap_or(error))?;
+                read.map_err(|error| reader.done.unset.take().unwrap_or(error))?;
                 reader.close();
             }
             JobText::Options { global, jobs } => reader.add_jobs(global, jobs)?,
@@ -211,14 +209,10 @@ pub(crate) fn read_sections(
         origin: TextOrigin::JobFile,
     };
     let no_job = "the file has no job; add a section such as [reads] with rw=randread";
-    if reader.sections.is_empty() {
+    if reader.done.sections.is_empty() {
         Err(reader.glued.unwrap_or_else(|| empty.error(no_job)))
     } else {
-        Ok(ReadSections {
-            sections: reader.sections,
-            global: reader.global,
-            unset: reader.unset,
-        })
+        Ok(reader.done)
     }
 }
 
@@ -232,10 +226,8 @@ enum Open {
 
 struct Reader<'a> {
     environment: &'a dyn Environment,
-    unset: Option<JobFileError>,
     keywords: Option<Keywords>,
-    global: Vec<Rc<Setting>>,
-    sections: Vec<Section>,
+    done: ReadSections,
     open: Open,
     bytes: usize,
     includes: usize,
@@ -258,14 +250,15 @@ impl Reader<'_> {
             )));
         }
         let setting = |option: &JobOption, scope| source.setting(option.clone(), scope);
-        self.global
+        self.done
+            .global
             .extend(global.iter().map(|one| setting(one, Scope::Global)));
         for job in jobs {
             let own = job.options.iter().map(|one| setting(one, Scope::Own));
-            self.sections.push(Section {
+            self.done.sections.push(Section {
                 source: source.clone(),
                 name: job.name.clone(),
-                settings: self.global.iter().cloned().chain(own).collect(),
+                settings: self.done.global.iter().cloned().chain(own).collect(),
             });
         }
         Ok(())
@@ -331,13 +324,13 @@ impl Reader<'_> {
         // As in fio, every name that begins with "global".
         self.open = if name.starts_with("global") {
             Open::Global
-        } else if self.sections.len() == WORKLOADS_MAX {
+        } else if self.done.sections.len() == WORKLOADS_MAX {
             return Err(source.error(format!(
                 "the file has more than {WORKLOADS_MAX} jobs, the limit of a plan"
             )));
         } else {
             let has_include = |setting: &Rc<Setting>| setting.source.origin == TextOrigin::Include;
-            let origin = if self.global.iter().any(has_include) {
+            let origin = if self.done.global.iter().any(has_include) {
                 TextOrigin::SectionWithInclude
             } else {
                 TextOrigin::JobFile
@@ -345,7 +338,7 @@ impl Reader<'_> {
             Open::FioJob(Section {
                 source: SourceLine { origin, ..source },
                 name: name.to_owned(),
-                settings: self.global.clone(),
+                settings: self.done.global.clone(),
             })
         };
         Ok(())
@@ -353,7 +346,7 @@ impl Reader<'_> {
 
     fn close(&mut self) {
         if let Open::FioJob(section) = std::mem::replace(&mut self.open, Open::Nothing) {
-            self.sections.push(section);
+            self.done.sections.push(section);
         }
     }
 
@@ -408,8 +401,8 @@ impl Reader<'_> {
                 )));
             }
             Open::Global => {
-                self.global.push(source.setting(option, Scope::Global));
-                &self.global
+                self.done.global.push(source.setting(option, Scope::Global));
+                &self.done.global
             }
             Open::FioJob(section) => {
                 if source.origin == TextOrigin::Include {
@@ -442,7 +435,7 @@ impl Reader<'_> {
                     quoted(line),
                     quoted(name)
                 ));
-                self.unset.get_or_insert(error);
+                self.done.unset.get_or_insert(error);
                 let length = rest.len() - behind.len();
                 done.push_str(&rest[..length]);
                 rest = behind;

@@ -4,9 +4,7 @@
 //! operations or bytes may need more starts than the time allows, which is a note. Pure.
 
 use super::flags::WorkloadFlags;
-use super::limits::{
-    Content, Contradiction, ResolveContext, Wording, memory_excess, sector_mismatch,
-};
+use super::limits::{Content, ResolveContext, Wording, memory_excess, sector_mismatch};
 use super::resolve::resolve;
 use diskproof_model::group::Group;
 use diskproof_model::plan::{Plan, Skipped, Stop, Workload};
@@ -27,7 +25,7 @@ pub(crate) fn resolve_group(
     members: &[&WorkloadFlags],
     context: &ResolveContext,
     unit_bytes: u32,
-) -> Result<ResolvedGroup, (usize, Contradiction)> {
+) -> Result<ResolvedGroup, (usize, String)> {
     let mut context = context.clone();
     // A file that grows under one workload would change under the others.
     if members.len() > 1 {
@@ -57,11 +55,11 @@ pub(crate) fn resolve_group(
             workloads: &workloads,
         };
         if let Some(clash) = group.clash() {
-            return Err((last, Contradiction(clash.to_string())));
+            return Err((last, clash.to_string()));
         }
         if let Some(excess) = memory_excess(&workloads, &context) {
             let why = format!("the group {excess}; reduce jobs, depth or bs of a workload");
-            return Err((last, Contradiction(why)));
+            return Err((last, why));
         }
     }
     empty_schedule(&workloads, Wording::Keys).map_or(Ok(ResolvedGroup::Runs(workloads)), Err)
@@ -94,18 +92,15 @@ fn end_together(workloads: &mut [Workload], members: &[&WorkloadFlags]) {
 
 /// The first of the workloads that run together, by index, whose schedule starts no operation in
 /// the measured time.
-pub(crate) fn empty_schedule(
-    workloads: &[Workload],
-    wording: Wording,
-) -> Option<(usize, Contradiction)> {
+pub(crate) fn empty_schedule(workloads: &[Workload], wording: Wording) -> Option<(usize, String)> {
     let group = Group {
         first: 0,
         workloads,
     };
-    workloads.iter().enumerate().find_map(|(index, workload)| {
-        let why = starts_nothing(workload, group, wording)?;
-        Some((index, Contradiction(why)))
-    })
+    workloads
+        .iter()
+        .enumerate()
+        .find_map(|(index, workload)| Some((index, starts_nothing(workload, group, wording)?)))
 }
 
 /// A note for each workload whose time ends before its limit in operations or bytes is reached.

@@ -79,18 +79,8 @@ impl Wording {
     }
 }
 
-/// Flags or keys that contradict each other or the target, and the remedy.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Contradiction(pub String);
-
-/// A resolved value.
-pub(super) type Resolved<T> = Result<T, Contradiction>;
-
-/// The error with this text.
-pub(super) fn contradiction<T>(text: String) -> Resolved<T> {
-    Err(Contradiction(text))
-}
+/// A resolved value, or why flags or keys contradict each other or the target, and the remedy.
+pub(super) type Resolved<T> = Result<T, String>;
 
 /// Why direct I/O with sectors of `unit_bytes` cannot run this workload.
 pub(crate) fn sector_mismatch(workload: &Workload, unit_bytes: u32) -> Option<String> {
@@ -125,7 +115,7 @@ pub(super) fn resolve_span(
     let key = wording.name("span");
     let is_percent = |position| matches!(position, Position::Percent(_));
     if (is_percent(span.start) || is_percent(span.end)) && sizes.iter().any(|&s| s != smallest) {
-        return contradiction(format!(
+        return Err(format!(
             "{key} in percent differs between the targets, because their sizes differ; use bytes"
         ));
     }
@@ -133,13 +123,13 @@ pub(super) fn resolve_span(
     let end = position_bytes(span.end, smallest, block_bytes);
     if end > smallest {
         let (end, size) = (format_bytes(end), format_bytes(smallest));
-        return contradiction(format!(
+        return Err(format!(
             "{key} ends at {end}, but the target has only {size}; use a smaller span, or a larger \
              --size in a directory"
         ));
     }
     if end <= start {
-        return contradiction(format!(
+        return Err(format!(
             "{key} is smaller than one block; use a larger part"
         ));
     }
@@ -185,7 +175,7 @@ pub(super) fn check_memory(
     };
     let name = |key| wording.name(key);
     let product = format!("{} × {} × {}", name("jobs"), name("depth"), name("bs"));
-    contradiction(match workload.verify {
+    Err(match workload.verify {
         Verify::Off => format!("{product} {excess}; reduce one of them"),
         Verify::Checksum | Verify::SignOnly => {
             let (verify, span) = (name("verify"), name("span"));
@@ -209,7 +199,7 @@ pub(super) fn check_room(workload: &Workload, length: u64, wording: Wording) -> 
     if length / block < parts {
         let key = wording.name("span");
         let (length, block) = (format_bytes(length), format_bytes(block));
-        return contradiction(match parts {
+        return Err(match parts {
             1 => format!(
                 "the target or its {key} has {length}, less than one block of {block}; use a \
                  smaller block or a larger span"
@@ -232,7 +222,7 @@ pub(super) fn check_room(workload: &Workload, length: u64, wording: Wording) -> 
     for percent in sizes_percent {
         if length as f64 * percent / 100.0 < block as f64 {
             let (length, block) = (format_bytes(length), format_bytes(block));
-            return contradiction(format!(
+            return Err(format!(
                 "a zone of {percent} % of {length} is smaller than a block of {block}; use larger \
                  zones or a larger span"
             ));

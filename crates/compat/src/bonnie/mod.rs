@@ -6,9 +6,8 @@ mod print;
 #[cfg(test)]
 mod tests;
 
-use crate::command::{CommandLine, in_range, scaled};
+use crate::command::{CommandLine, GivenArguments, in_range, scaled};
 use crate::drop_in::{DropIn, Started};
-use crate::getopt::GivenArguments;
 use crate::load::{DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext};
 use crate::plan::{RANDOM, blocking, direct_or, every, part, until_bytes};
 use crate::printer::{DropInError, ToolPrinter};

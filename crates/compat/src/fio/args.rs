@@ -3,8 +3,8 @@
 use super::job_options::{fio_option, fio_options_beginning, fio_similar, is_switch};
 use super::print::{FioOutput, FioPrinter};
 use super::values::time_ns;
+use crate::command::{GivenArguments, GivenOption};
 use crate::drop_in::{DropIn, DropInOption, Started, Treatment};
-use crate::getopt::{GivenArguments, GivenOption};
 use crate::jobs::{DescribedJobs, JobAction, JobOption, JobRequest, JobSource, OptionsJob};
 use crate::printer::{DropInError, ToolText};
 use diskproof_model::shell::quoted;

@@ -7,7 +7,7 @@ use super::normal::{entry as entry_text, group as group_text, short};
 use super::stats::{JobEntry, entries, error_number};
 use super::terse::line;
 use super::values::{Base, bytes};
-use crate::getopt::GivenArguments;
+use crate::command::GivenArguments;
 use crate::jobs::DescribedJobs;
 use crate::printer::{ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::Measurement;

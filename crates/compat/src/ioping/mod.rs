@@ -7,9 +7,8 @@ mod suffix;
 #[cfg(test)]
 mod tests;
 
-use crate::command::CommandLine;
+use crate::command::{CommandLine, GivenArguments, OptionForms};
 use crate::drop_in::{DropIn, DropInOption, Started};
-use crate::getopt::{GivenArguments, OptionForms};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::plan::{OPEN_DSYNC, OPEN_SYNC, SECOND, every, part, random_or_sequential};
 use crate::printer::{DropInError, ToolPrinter, ToolText};
@@ -20,7 +19,7 @@ use diskproof_model::plan::{
 };
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use print::{IopingPrinter, OutputForm, ShownTarget, ValidTimes};
+use print::{IopingPrinter, OutputForm, ShownTarget};
 use std::sync::LazyLock;
 use suffix::{count, rate, size, time};
 
@@ -135,10 +134,8 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
             period_requests: above_zero(given, "p", count)?,
             period_ns: above_zero(given, "P", time)?,
             interval_ns,
-            valid: ValidTimes {
-                min_ns: given.read("t", time)?.unwrap_or(0),
-                max_ns: given.read("T", time)?.unwrap_or(u64::MAX),
-            },
+            valid_min_ns: given.read("t", time)?.unwrap_or(0),
+            valid_max_ns: given.read("T", time)?.unwrap_or(u64::MAX),
         },
     })
 }

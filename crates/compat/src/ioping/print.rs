@@ -20,7 +20,10 @@ pub(super) struct OutputForm {
     pub(super) period_ns: Option<u64>,
     /// From request to request.
     pub(super) interval_ns: u64,
-    pub(super) valid: ValidTimes,
+    /// Faster requests do not count.
+    pub(super) valid_min_ns: u64,
+    /// Slower ones neither.
+    pub(super) valid_max_ns: u64,
 }
 
 /// The target as ioping shows it.
@@ -234,7 +237,7 @@ impl ToolPrinter for IopingPrinter {
             self.failed.get_or_insert(error.clone());
             return String::new();
         }
-        let (remark, is_valid) = self.part.add(request, self.form.valid);
+        let (remark, is_valid) = self.part.add(request, &self.form);
         let mut text = match (self.form.is_quiet, self.form.is_json) {
             (true, _) => String::new(),
             (false, true) => self.json_request(request, is_valid, unix_ns),
@@ -319,13 +322,6 @@ fn escaped(text: &str) -> String {
 /// Requests before a single one is called fast or slow.
 const KNOWN_FROM: u64 = 5;
 
-/// Which requests count.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct ValidTimes {
-    pub(super) min_ns: u64,
-    pub(super) max_ns: u64,
-}
-
 /// A sum over requests.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct RequestSum {
@@ -367,7 +363,7 @@ impl RequestSum {
     }
 
     /// Counts a request; the remark about it, and whether it is valid.
-    fn add(&mut self, request: &SingleRequest, valid: ValidTimes) -> (Option<&'static str>, bool) {
+    fn add(&mut self, request: &SingleRequest, form: &OutputForm) -> (Option<&'static str>, bool) {
         self.count += 1;
         let ns = request.latency_ns;
         if let Some(why) = request.ignored {
@@ -378,11 +374,11 @@ impl RequestSum {
             };
             return (Some(remark), false);
         }
-        if ns < valid.min_ns {
+        if ns < form.valid_min_ns {
             self.too_fast += 1;
             return (Some("too fast"), false);
         }
-        if ns > valid.max_ns {
+        if ns > form.valid_max_ns {
             self.too_slow += 1;
             return (Some("too slow"), false);
         }

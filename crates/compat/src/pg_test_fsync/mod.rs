@@ -5,9 +5,8 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use crate::command::CommandLine;
+use crate::command::{CommandLine, GivenArguments};
 use crate::drop_in::{DropIn, Started};
-use crate::getopt::GivenArguments;
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::printer::{DropInError, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::Measurement;

@@ -4,10 +4,9 @@
 #[cfg(test)]
 mod tests;
 
-use crate::command::{CommandLine, scaled};
+use crate::command::{CommandLine, GivenArguments, scaled};
 use crate::drop_in::{DropIn, Started};
 use crate::figures::{count, per_second, seconds};
-use crate::getopt::GivenArguments;
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::plan::{blocking, every, random_or_sequential};
 use crate::printer::{DropInError, ResultsSoFar, ToolPrinter, ToolResult, ToolText};

@@ -6,8 +6,8 @@ mod print;
 #[cfg(test)]
 mod tests;
 
+use crate::command::{GivenArguments, OptionForms, parse};
 use crate::drop_in::{DropIn, DropInOption, PrintedText, Started};
-use crate::getopt::{GivenArguments, OptionForms, parse};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext, PrimeRequest};
 use crate::plan::{
     OPEN_DSYNC, OPEN_SYNC, SECOND, blocking, direct_or, every, part, random_or_sequential,

@@ -3,9 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use crate::command::CommandLine;
+use crate::command::{CommandLine, GivenArguments};
 use crate::drop_in::{DropIn, Started};
-use crate::getopt::GivenArguments;
 use crate::load::{DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext};
 use crate::plan::part;
 use crate::printer::{DropInError, ToolFile, ToolPrinter, ToolResult, ToolText};
