@@ -5,7 +5,7 @@ use super::environment::PathKind;
 use super::jobs::FioJob;
 use super::reading::FILENAME_FORMAT_DEFAULT;
 use super::spread::{check_end, growing_file, paths_of};
-use super::translation::{JobFileError, Translation};
+use super::translation::{Translated, Translation};
 use crate::output_sink::directory_of;
 use crate::plan_file::quoted;
 use diskproof_compat::fio_values::Amount;
@@ -88,10 +88,7 @@ struct JobFiles<'a> {
 }
 
 /// Places all jobs.
-pub(crate) fn place(
-    jobs: &[FioJob],
-    translation: &Translation<'_>,
-) -> Result<Placements, JobFileError> {
+pub(crate) fn place(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<Placements> {
     let targets = translation.overrides.targets;
     let paths: Vec<Vec<PathBuf>> = jobs.iter().map(|job| paths_of(job, translation)).collect();
     let of_jobs = jobs.iter().zip(&paths);
@@ -156,7 +153,7 @@ impl Placements {
         total: u64,
         members: &[&JobFiles<'_>],
         translation: &Translation<'_>,
-    ) -> Result<(), JobFileError> {
+    ) -> Translated<()> {
         note_trimmed_files(root, members, translation);
         let mut paths: Vec<&PathBuf> = members.iter().flat_map(|one| one.paths).collect();
         paths.sort();
@@ -257,10 +254,7 @@ fn kept_name(
 }
 
 /// Refuses a scheduler that the disk does not have.
-fn check_scheduler(
-    files: &JobFiles<'_>,
-    translation: &Translation<'_>,
-) -> Result<(), JobFileError> {
+fn check_scheduler(files: &JobFiles<'_>, translation: &Translation<'_>) -> Translated<()> {
     let Some((wanted, source)) = &files.job.scheduler else {
         return Ok(());
     };
@@ -318,11 +312,7 @@ struct Places<'a> {
 
 impl Places<'_> {
     /// The files of a job, and their target.
-    fn files<'j>(
-        &self,
-        job: &'j FioJob,
-        paths: &'j [PathBuf],
-    ) -> Result<JobFiles<'j>, JobFileError> {
+    fn files<'j>(&self, job: &'j FioJob, paths: &'j [PathBuf]) -> Translated<JobFiles<'j>> {
         let filename = job.filename.as_ref();
         let source = filename.map_or(&job.source, |(_, source)| source);
         let wrong = |why: String| source.error(format!("[{}]: {why}", job.section));
@@ -418,7 +408,7 @@ impl Places<'_> {
 fn allocate(
     members: &[&JobFiles<'_>],
     whole: Option<u64>,
-) -> Result<(Vec<Vec<FilePart>>, u64), JobFileError> {
+) -> Translated<(Vec<Vec<FilePart>>, u64)> {
     let mut paths = members.iter().flat_map(|one| one.paths);
     let is_single = paths.all(|path| *path == members[0].paths[0]);
     let whole = whole.filter(|_| is_single);
@@ -483,7 +473,7 @@ fn extents_of<'a>(members: &[&JobFiles<'a>], inside: &[Vec<FilePart>]) -> BTreeM
 }
 
 /// The part of its file that a copy of a job uses. `whole` is the size of the file, if it exists.
-fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFileError> {
+fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Translated<FilePart> {
     let of = |amount: Amount| match (amount, whole) {
         (Amount::Percent(_), None) => Err(job.error_without_options(
             "a value in percent needs an existing file or device; write it in bytes",

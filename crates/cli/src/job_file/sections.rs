@@ -4,7 +4,7 @@
 //! options, not their meaning.
 
 use super::environment::{Environment, Keywords};
-use super::translation::JobFileError;
+use super::translation::{JobFileError, Translated};
 use crate::plan_file::quoted;
 use crate::workload::WORKLOADS_MAX;
 use diskproof_compat::fio_values::arithmetic;
@@ -180,7 +180,7 @@ pub(crate) struct ReadSections {
 pub(crate) fn read_sections(
     texts: &[JobText<'_>],
     environment: &dyn Environment,
-) -> Result<ReadSections, JobFileError> {
+) -> Translated<ReadSections> {
     let mut reader = Reader {
         environment,
         keywords: None,
@@ -237,7 +237,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// Adds jobs of the command line. The shell has replaced its variables.
-    fn add_jobs(&mut self, global: &[JobOption], jobs: &[OptionsJob]) -> Result<(), JobFileError> {
+    fn add_jobs(&mut self, global: &[JobOption], jobs: &[OptionsJob]) -> Translated<()> {
         let source = SourceLine {
             file: Rc::from(COMMAND_LINE),
             line: 0,
@@ -264,7 +264,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn read(&mut self, text: &str, path: &Path, depth: usize) -> Result<(), JobFileError> {
+    fn read(&mut self, text: &str, path: &Path, depth: usize) -> Translated<()> {
         let file = shown(path);
         let origin = match depth {
             0 => TextOrigin::JobFile,
@@ -303,7 +303,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn count(&mut self, bytes: usize, source: &SourceLine) -> Result<(), JobFileError> {
+    fn count(&mut self, bytes: usize, source: &SourceLine) -> Translated<()> {
         self.bytes += bytes;
         if self.bytes > TEXT_BYTES_MAX {
             Err(source.error("with its includes the file has more than 4 MiB of text; split it"))
@@ -312,7 +312,7 @@ impl Reader<'_> {
         }
     }
 
-    fn begin(&mut self, line: &str, source: SourceLine) -> Result<(), JobFileError> {
+    fn begin(&mut self, line: &str, source: SourceLine) -> Translated<()> {
         self.close();
         let name = line[1..].strip_suffix(']').map(str::trim);
         let Some(name) = name.filter(|name| !name.is_empty()) else {
@@ -356,7 +356,7 @@ impl Reader<'_> {
         source: &SourceLine,
         includer: &Path,
         depth: usize,
-    ) -> Result<(), JobFileError> {
+    ) -> Translated<()> {
         self.includes += 1;
         if depth == INCLUDES_DEEP || self.includes > INCLUDES_MAX {
             return Err(source.plain_error(
@@ -376,7 +376,7 @@ impl Reader<'_> {
         self.read(&text, &path, depth + 1)
     }
 
-    fn add(&mut self, line: &str, source: SourceLine) -> Result<(), JobFileError> {
+    fn add(&mut self, line: &str, source: SourceLine) -> Translated<()> {
         let line = self.without_variables(line, &source)?;
         let line = self.without_keywords(line, &source)?;
         let (key, value) = match line.split_once('=') {
@@ -422,11 +422,7 @@ impl Reader<'_> {
 
     /// Replaces `${NAME}` by the value in the environment. A value is not expanded again, so there
     /// is no recursion.
-    fn without_variables(
-        &mut self,
-        line: &str,
-        source: &SourceLine,
-    ) -> Result<String, JobFileError> {
+    fn without_variables(&mut self, line: &str, source: &SourceLine) -> Translated<String> {
         let (mut done, mut rest) = (String::new(), line);
         while let Some((before, name, behind)) = first_variable(rest) {
             let Some(value) = self.environment.variable(name) else {
@@ -457,11 +453,7 @@ impl Reader<'_> {
     }
 
     /// Replaces fio's keywords for the machine, and evaluates arithmetic with them.
-    fn without_keywords(
-        &mut self,
-        line: String,
-        source: &SourceLine,
-    ) -> Result<String, JobFileError> {
+    fn without_keywords(&mut self, line: String, source: &SourceLine) -> Translated<String> {
         if !line.contains('$') {
             return Ok(line);
         }

@@ -6,7 +6,7 @@
 use super::environment::PathKind;
 use super::jobs::FioJob;
 use super::sections::SourceLine;
-use super::translation::{FILES, JobFileError, Translation};
+use super::translation::{FILES, Translated, Translation};
 use crate::output_sink::directory_of;
 use crate::plan_file::quoted;
 use crate::workload::{Count, Rate};
@@ -30,10 +30,7 @@ pub(crate) struct SpreadJobs {
 }
 
 /// Divides the jobs.
-pub(crate) fn spread(
-    jobs: &[FioJob],
-    translation: &Translation<'_>,
-) -> Result<SpreadJobs, JobFileError> {
+pub(crate) fn spread(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<SpreadJobs> {
     let mut all = SpreadJobs::default();
     for (origin, job) in jobs.iter().enumerate() {
         let parts = match &job.filename {
@@ -85,7 +82,7 @@ fn over_files(
     job: &FioJob,
     (names, source): &(Vec<String>, SourceLine),
     translation: &Translation<'_>,
-) -> Result<Vec<FioJob>, JobFileError> {
+) -> Translated<Vec<FioJob>> {
     let paths: Vec<PathBuf> = names.iter().map(|name| path_of(job, name)).collect();
     let is_new = |path: &PathBuf| translation.found(path) == PathKind::Nothing;
     if paths.iter().all(is_new) {
@@ -155,7 +152,7 @@ fn check_new_files(job: &FioJob, paths: &[PathBuf]) -> Result<(), &'static str> 
 }
 
 /// fio gives the directories to the copies of a job in turn.
-fn over_directories(job: &FioJob) -> Result<Vec<FioJob>, JobFileError> {
+fn over_directories(job: &FioJob) -> Translated<Vec<FioJob>> {
     let count = job.directories.len() as u64;
     // With fewer copies the last directories stay unused.
     let used = count.min(job.numjobs);
@@ -175,7 +172,7 @@ fn over_directories(job: &FioJob) -> Result<Vec<FioJob>, JobFileError> {
 }
 
 /// Copies whose files are on several disks, or in several directories, become a job each.
-fn over_places(job: &FioJob, translation: &Translation<'_>) -> Result<Vec<FioJob>, JobFileError> {
+fn over_places(job: &FioJob, translation: &Translation<'_>) -> Translated<Vec<FioJob>> {
     let paths = paths_of(job, translation);
     let place = |path: &PathBuf| match translation.found(path) {
         PathKind::Device(_) => path.clone(),
@@ -253,7 +250,7 @@ pub(crate) fn check_end(
     end: u64,
     (path, bytes): (&Path, u64),
     translation: &Translation<'_>,
-) -> Result<(), JobFileError> {
+) -> Translated<()> {
     if end <= bytes {
         return Ok(());
     }

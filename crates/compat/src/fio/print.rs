@@ -79,11 +79,20 @@ pub(super) struct FioPrinter {
     pub(super) status_interval_ns: Option<u64>,
     /// What was measured before the current jobs.
     pub(super) finished: Vec<Measurement>,
-    /// What was repeated, where it goes to a file.
+    /// What was printed so far, where it goes to a file.
     pub(super) status: String,
 }
 
 impl FioPrinter {
+    /// Text for stdout now, or for the file at the end.
+    fn say(&mut self, text: String) -> String {
+        if !self.is_saved {
+            return text;
+        }
+        self.status.push_str(&text);
+        String::new()
+    }
+
     fn head(&self) -> String {
         if !self.output.normal {
             return String::new();
@@ -165,24 +174,17 @@ impl FioPrinter {
 
 impl ToolPrinter for FioPrinter {
     fn begin(&mut self) -> String {
-        if self.is_saved {
-            String::new()
-        } else {
-            self.head()
-        }
+        self.say(self.head())
     }
 
     fn laying_out(&mut self, workload: &str, bytes: u64) -> String {
-        let mib = bytes >> 20;
-        let line = format!("{workload}: Laying out IO file (1 file / {mib}MiB)\n");
-        match (self.output.normal, self.is_saved) {
-            (false, _) => String::new(),
-            (true, false) => line,
-            (true, true) => {
-                self.status.push_str(&line);
-                String::new()
-            }
+        if !self.output.normal {
+            return String::new();
         }
+        let mib = bytes >> 20;
+        self.say(format!(
+            "{workload}: Laying out IO file (1 file / {mib}MiB)\n"
+        ))
     }
 
     fn prints_failed(&self) -> bool {
@@ -203,12 +205,7 @@ impl ToolPrinter for FioPrinter {
             unix_ns: results.unix_ns,
             host_name: "",
         });
-        if self.is_saved {
-            self.status.push_str(&text);
-            String::new()
-        } else {
-            text
-        }
+        self.say(text)
     }
 
     fn survives_usr1(&self) -> bool {
@@ -229,13 +226,8 @@ impl ToolPrinter for FioPrinter {
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
-        let head = if self.is_saved {
-            self.head()
-        } else {
-            String::new()
-        };
         ToolText {
-            stdout: head + &self.status + &self.text(result),
+            stdout: self.status.clone() + &self.text(result),
             stderr: notes(result.measurements),
         }
     }

@@ -46,8 +46,11 @@ struct ScanLoad {
 
 /// Reads the arguments.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
-    let command = CommandLine::with_help_after_errors(DROP_IN.usage);
-    DROP_IN.start_load(arguments, command, read)
+    DROP_IN.start_load(
+        arguments,
+        CommandLine::with_help_after_errors(DROP_IN.usage),
+        read,
+    )
 }
 
 fn read(given: &GivenArguments) -> Result<ScanLoad, String> {

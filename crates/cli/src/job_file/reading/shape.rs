@@ -3,7 +3,7 @@
 
 use super::JobReader;
 use super::operations::of_list;
-use crate::job_file::translation::JobFileError;
+use crate::job_file::translation::Translated;
 use crate::workload::{LatencyPercentile, Time, WorkloadFlags};
 use diskproof_compat::fio_values::{self as numbers, Amount};
 use diskproof_model::rw::{Order, Rw};
@@ -35,7 +35,7 @@ const PATTERN_BYTES_MAX: usize = 512;
 
 impl JobReader<'_> {
     /// Completes the shape, which already has its sizes and its runs at random offsets.
-    pub(super) fn shape(&self, rw: Rw, flags: &mut WorkloadFlags) -> Result<(), JobFileError> {
+    pub(super) fn shape(&self, rw: Rw, flags: &mut WorkloadFlags) -> Translated<()> {
         let align_bytes = self.alignment(rw, u64::from(flags.sizes().min().unwrap_or(1)))?;
         flags.shape = LoadShape {
             align_bytes,
@@ -58,7 +58,7 @@ impl JobReader<'_> {
 
     /// `latency_target`, `latency_window` and `latency_percentile`. In fio no request may be late
     /// by default.
-    pub(super) fn latency_target(&self, flags: &mut WorkloadFlags) -> Result<(), JobFileError> {
+    pub(super) fn latency_target(&self, flags: &mut WorkloadFlags) -> Translated<()> {
         let latency_ns = self.short_time("latency_target")?;
         if latency_ns == 0 {
             return Ok(());
@@ -79,7 +79,7 @@ impl JobReader<'_> {
     }
 
     /// `flow`, `flow_id` and `flow_sleep`, which is in microseconds.
-    fn flow(&self) -> Result<Option<FlowShare>, JobFileError> {
+    fn flow(&self) -> Translated<Option<FlowShare>> {
         let number = |name| Ok(self.number(name, u64::from(u32::MAX))?.unwrap_or(0) as u32);
         let share = FlowShare {
             number: number("flow_id")?,
@@ -89,7 +89,7 @@ impl JobReader<'_> {
         Ok((share.weight > 0).then_some(share))
     }
 
-    fn arrivals(&self) -> Result<Arrivals, JobFileError> {
+    fn arrivals(&self) -> Translated<Arrivals> {
         let kinds = [("linear", Arrivals::Even), ("poisson", Arrivals::Poisson)];
         let arrivals = self.choice("rate_process", &kinds)?;
         let has_rate = self.setting("rate").or(self.setting("rate_iops")).is_some();
@@ -102,7 +102,7 @@ impl JobReader<'_> {
         }
     }
 
-    fn think(&self) -> Result<Option<ThinkTime>, JobFileError> {
+    fn think(&self) -> Translated<Option<ThinkTime>> {
         let pause_ns = self.short_time("thinktime")?;
         if pause_ns == 0 {
             return Ok(None);
@@ -131,7 +131,7 @@ impl JobReader<'_> {
         }))
     }
 
-    fn latency_limit(&self, rw: Rw) -> Result<Option<u64>, JobFileError> {
+    fn latency_limit(&self, rw: Rw) -> Translated<Option<u64>> {
         let Some((setting, value)) = self.value("max_latency")? else {
             return Ok(None);
         };
@@ -141,7 +141,7 @@ impl JobReader<'_> {
     }
 
     /// `rate_min` and `rate_iops_min`. With both, fio checks the former.
-    fn rate_floors(&self, rw: Rw) -> Result<Vec<RateFloor>, JobFileError> {
+    fn rate_floors(&self, rw: Rw) -> Translated<Vec<RateFloor>> {
         let cycle_ms = self.bytes("rate_cycle", RATE_CYCLE_MS)?.max(1);
         let bytes = self
             .value("rate_min")?
@@ -170,7 +170,7 @@ impl JobReader<'_> {
     }
 
     /// `steadystate` and its durations. Without `steadystate_duration` fio ignores it.
-    fn steady(&self) -> Result<Option<SteadyEnd>, JobFileError> {
+    fn steady(&self) -> Translated<Option<SteadyEnd>> {
         let over_ns = self.time("steadystate_duration")?;
         if over_ns == 0 {
             return Ok(None);
@@ -222,7 +222,7 @@ impl JobReader<'_> {
     }
 
     /// `zonemode=strided`. As in fio, `zonesize` alone means strided zones.
-    fn zone_stride(&self, rw: Rw) -> Result<Option<ZoneStride>, JobFileError> {
+    fn zone_stride(&self, rw: Rw) -> Translated<Option<ZoneStride>> {
         let zone_bytes = self.bytes("zonesize", 0)?;
         if self.text("zonemode") == Some("zbd") {
             return Err(self.error(
@@ -255,7 +255,7 @@ impl JobReader<'_> {
     }
 
     /// `cpus_allowed`, `cpumask`, `prio`, `prioclass` and `nice`.
-    fn scheduling(&self) -> Result<Option<ThreadScheduling>, JobFileError> {
+    fn scheduling(&self) -> Translated<Option<ThreadScheduling>> {
         let nice = self.parsed("nice", |text| match text.parse::<i8>() {
             Ok(nice @ -20..=19) => Ok(nice),
             _ => Err("write -20 to 19"),
@@ -274,7 +274,7 @@ impl JobReader<'_> {
         Ok(Some(scheduling).filter(|given| *given != ThreadScheduling::default()))
     }
 
-    fn cpus(&self) -> Result<Vec<u16>, JobFileError> {
+    fn cpus(&self) -> Translated<Vec<u16>> {
         let list = self.parsed("cpus_allowed", |text| {
             cpu_list(text).ok_or("write numbers and ranges, such as 0-3,6")
         })?;
@@ -293,10 +293,7 @@ impl JobReader<'_> {
     }
 
     /// What a job writes; `None` for new random data each time. With verify, fio ignores all of it.
-    pub(super) fn content(
-        &self,
-        flags: &WorkloadFlags,
-    ) -> Result<Option<WriteContent>, JobFileError> {
+    pub(super) fn content(&self, flags: &WorkloadFlags) -> Translated<Option<WriteContent>> {
         let pattern = self.pattern()?;
         let compressed = self.percent("buffer_compress_percentage")?;
         let repeat_percent = self.percent("dedupe_percentage")?;
@@ -336,7 +333,7 @@ impl JobReader<'_> {
     }
 
     /// Which blocks are repeated.
-    fn repeated(&self, smallest: u64, percent: u8) -> Result<WriteContent, JobFileError> {
+    fn repeated(&self, smallest: u64, percent: u8) -> Translated<WriteContent> {
         let modes = [("repeat", false), ("working_set", true)];
         if self.choice("dedupe_mode", &modes)? != Some(true) || percent == 0 {
             return Ok(WriteContent::default());
@@ -356,7 +353,7 @@ impl JobReader<'_> {
         })
     }
 
-    fn pattern(&self) -> Result<Option<Vec<u8>>, JobFileError> {
+    fn pattern(&self) -> Translated<Option<Vec<u8>>> {
         self.parsed("buffer_pattern", |text| {
             let fits = |bytes: &Vec<u8>| (1..=PATTERN_BYTES_MAX).contains(&bytes.len());
             pattern_bytes(text).filter(fits).ok_or(
