@@ -38,6 +38,14 @@ impl Environment for Fake<'_> {
         }
     }
 
+    fn is_own(&self, path: &Path) -> bool {
+        path.as_os_str().len() % 2 == 0
+    }
+
+    fn scheduler(&self, path: &Path) -> Option<String> {
+        (path.as_os_str().len() % 3 == 0).then(|| "none".to_owned())
+    }
+
     fn absolute(&self, path: &Path) -> PathBuf {
         path.to_path_buf()
     }

@@ -3,9 +3,7 @@
 
 use crate::failure::Failure;
 use crate::plan_file::PlannedWorkload;
-use crate::workload::{
-    Content, Contradiction, ResolveContext, ResolvedGroup, WorkloadFlags, resolve_group,
-};
+use crate::workload::{Content, ResolveContext, ResolvedGroup, WorkloadFlags, resolve_group};
 use diskproof_model::plan::{Skipped, Workload};
 use diskproof_model::target::TargetIdentity;
 
@@ -23,7 +21,7 @@ pub(crate) fn resolve_planned(
     let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
     for members in groups(planned) {
         let flags: Vec<&WorkloadFlags> = members.iter().map(|member| &member.flags).collect();
-        let wrong = |(index, error): (usize, Contradiction)| {
+        let wrong = |(index, error): (usize, String)| {
             let PlannedWorkload { line, name, .. } = &members[index];
             let at = match line {
                 0 => String::new(),

@@ -10,7 +10,6 @@ mod figures;
 mod fixture;
 #[cfg(test)]
 mod frozen_tests;
-mod getopt;
 mod jobs;
 mod load;
 mod plan;

@@ -421,10 +421,9 @@ fn resolve_flags(
     context: &ResolveContext,
     unit_bytes: u32,
 ) -> Result<Workload, Failure> {
-    let workload = resolve(flags, context, Wording::Flags)
-        .map_err(|error| Failure::Usage(error.to_string()))?;
+    let workload = resolve(flags, context, Wording::Flags).map_err(Failure::Usage)?;
     let late = empty_schedule(std::slice::from_ref(&workload), Wording::Flags);
-    late.map_or(Ok(()), |(_, why)| Err(Failure::Usage(why.to_string())))?;
+    late.map_or(Ok(()), |(_, why)| Err(Failure::Usage(why)))?;
     match sector_mismatch(&workload, unit_bytes) {
         Some(why) => Err(Failure::Usage(format!(
             "{why}; use a multiple of {unit_bytes} for --bs and --span, or --buffered"

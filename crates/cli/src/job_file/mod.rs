@@ -3,7 +3,6 @@
 //! differences are reported. Pure: facts about the machine and its files come from [`Environment`].
 
 mod environment;
-mod growth;
 mod jobs;
 mod placement;
 mod reading;
@@ -25,7 +24,7 @@ use jobs::FioJob;
 use sections::{Scope, Section, Setting};
 use std::path::Path;
 use std::rc::Rc;
-use translation::Translation;
+use translation::{Translated, Translation};
 
 /// Jobs times their copies: more threads than any machine gains from.
 const COPIES_MAX: u64 = 4096;
@@ -114,7 +113,7 @@ impl JobFile {
     }
 }
 
-fn check_copies(jobs: &[FioJob]) -> Result<(), JobFileError> {
+fn check_copies(jobs: &[FioJob]) -> Translated<()> {
     let mut copies = 0;
     for job in jobs {
         copies += job.numjobs;
@@ -129,7 +128,7 @@ fn check_copies(jobs: &[FioJob]) -> Result<(), JobFileError> {
 
 /// Jobs that only make their files (`create_only`) become reads of one block, because a plan has at
 /// least one workload; the scratch file is filled before.
-fn make_only(jobs: &mut [FioJob]) -> Result<(), JobFileError> {
+fn make_only(jobs: &mut [FioJob]) -> Translated<()> {
     if jobs.iter().all(|job| !job.only_creates) {
         return Ok(());
     }
@@ -185,7 +184,7 @@ fn describe(
 }
 
 /// The sections with these names, in the order of the file; all of them without names.
-fn select(mut sections: Vec<Section>, names: &[String]) -> Result<Vec<Section>, JobFileError> {
+fn select(mut sections: Vec<Section>, names: &[String]) -> Translated<Vec<Section>> {
     for name in names {
         if sections.iter().all(|section| section.name != *name) {
             let listed = sections.iter().take(SECTIONS_LISTED);

@@ -2,11 +2,10 @@
 //! do not exist become parts of one scratch file. Opens nothing.
 
 use super::environment::PathKind;
-use super::growth::{GrowingFile, check_end, growing_file};
 use super::jobs::FioJob;
 use super::reading::FILENAME_FORMAT_DEFAULT;
-use super::spread::paths_of;
-use super::translation::{JobFileError, Translation};
+use super::spread::{check_end, growing_file, paths_of};
+use super::translation::{Translated, Translation};
 use crate::output_sink::directory_of;
 use crate::plan_file::quoted;
 use diskproof_compat::fio_values::Amount;
@@ -89,10 +88,7 @@ struct JobFiles<'a> {
 }
 
 /// Places all jobs.
-pub(crate) fn place(
-    jobs: &[FioJob],
-    translation: &Translation<'_>,
-) -> Result<Placements, JobFileError> {
+pub(crate) fn place(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<Placements> {
     let targets = translation.overrides.targets;
     let paths: Vec<Vec<PathBuf>> = jobs.iter().map(|job| paths_of(job, translation)).collect();
     let of_jobs = jobs.iter().zip(&paths);
@@ -157,7 +153,7 @@ impl Placements {
         total: u64,
         members: &[&JobFiles<'_>],
         translation: &Translation<'_>,
-    ) -> Result<(), JobFileError> {
+    ) -> Translated<()> {
         note_trimmed_files(root, members, translation);
         let mut paths: Vec<&PathBuf> = members.iter().flat_map(|one| one.paths).collect();
         paths.sort();
@@ -258,10 +254,7 @@ fn kept_name(
 }
 
 /// Refuses a scheduler that the disk does not have.
-fn check_scheduler(
-    files: &JobFiles<'_>,
-    translation: &Translation<'_>,
-) -> Result<(), JobFileError> {
+fn check_scheduler(files: &JobFiles<'_>, translation: &Translation<'_>) -> Translated<()> {
     let Some((wanted, source)) = &files.job.scheduler else {
         return Ok(());
     };
@@ -312,17 +305,14 @@ struct Places<'a> {
     given: Option<TargetRoot>,
     /// The files that a job writes or trims.
     written: BTreeSet<&'a PathBuf>,
-    growing: Option<GrowingFile>,
+    /// The file that grows, and its bytes.
+    growing: Option<(PathBuf, u64)>,
     translation: &'a Translation<'a>,
 }
 
 impl Places<'_> {
     /// The files of a job, and their target.
-    fn files<'j>(
-        &self,
-        job: &'j FioJob,
-        paths: &'j [PathBuf],
-    ) -> Result<JobFiles<'j>, JobFileError> {
+    fn files<'j>(&self, job: &'j FioJob, paths: &'j [PathBuf]) -> Translated<JobFiles<'j>> {
         let filename = job.filename.as_ref();
         let source = filename.map_or(&job.source, |(_, source)| source);
         let wrong = |why: String| source.error(format!("[{}]: {why}", job.section));
@@ -349,9 +339,9 @@ impl Places<'_> {
     /// The target that holds one of the job's files.
     fn root(&self, job: &FioJob, paths: &[PathBuf], path: &PathBuf) -> Result<TargetRoot, String> {
         let shown = quoted(&self.translation.shown(path));
-        if let Some(growing) = self.growing.as_ref().filter(|one| one.path == *path) {
+        if let Some((_, bytes)) = self.growing.as_ref().filter(|one| one.0 == *path) {
             return Ok(TargetRoot {
-                bytes: Some(growing.bytes.next_multiple_of(PART_BYTES)),
+                bytes: Some(bytes.next_multiple_of(PART_BYTES)),
                 grows: true,
                 ..self.scratch_beside(path)?
             });
@@ -418,7 +408,7 @@ impl Places<'_> {
 fn allocate(
     members: &[&JobFiles<'_>],
     whole: Option<u64>,
-) -> Result<(Vec<Vec<FilePart>>, u64), JobFileError> {
+) -> Translated<(Vec<Vec<FilePart>>, u64)> {
     let mut paths = members.iter().flat_map(|one| one.paths);
     let is_single = paths.all(|path| *path == members[0].paths[0]);
     let whole = whole.filter(|_| is_single);
@@ -483,7 +473,7 @@ fn extents_of<'a>(members: &[&JobFiles<'a>], inside: &[Vec<FilePart>]) -> BTreeM
 }
 
 /// The part of its file that a copy of a job uses. `whole` is the size of the file, if it exists.
-fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFileError> {
+fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Translated<FilePart> {
     let of = |amount: Amount| match (amount, whole) {
         (Amount::Percent(_), None) => Err(job.error_without_options(
             "a value in percent needs an existing file or device; write it in bytes",

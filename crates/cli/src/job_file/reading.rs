@@ -1,7 +1,6 @@
 //! Reads a section of a job file as a job: checks every option, and applies fio's defaults and
 //! syntax.
 
-mod content;
 mod files;
 mod operations;
 mod shape;
@@ -9,7 +8,7 @@ mod values;
 
 use super::jobs::{Cache, FioJob, JobExtent};
 use super::sections::{Scope, Section, Setting, last_by_name};
-use super::translation::{FILES, JobFileError, Translation};
+use super::translation::{FILES, Translated, Translation};
 use crate::workload::{Count, SyncedWrites, Time, WorkloadFlags};
 use diskproof_compat::fio_values::{Amount, Base};
 use diskproof_compat::{FioCondition, FioHandling, fio_option, fio_similar};
@@ -55,10 +54,7 @@ const OTHER_ENGINES: [(&str, &str); 3] = [
 ];
 
 /// Reads a section.
-pub(crate) fn read_job(
-    section: &Section,
-    translation: &Translation<'_>,
-) -> Result<FioJob, JobFileError> {
+pub(crate) fn read_job(section: &Section, translation: &Translation<'_>) -> Translated<FioJob> {
     let mut reader = JobReader::new(section, translation);
     if translation.is_as_fio() {
         reader.check_logs()?;
@@ -75,10 +71,7 @@ pub(crate) fn read_job(
 }
 
 /// Refuses an engine that is not supported.
-pub(crate) fn check_engine(
-    section: &Section,
-    translation: &Translation<'_>,
-) -> Result<(), JobFileError> {
+pub(crate) fn check_engine(section: &Section, translation: &Translation<'_>) -> Translated<()> {
     JobReader::new(section, translation).check_engine()
 }
 
@@ -104,7 +97,7 @@ impl<'a> JobReader<'a> {
         self.translation.note(note, &self.section.name);
     }
 
-    fn check_engine(&self) -> Result<(), JobFileError> {
+    fn check_engine(&self) -> Translated<()> {
         self.parsed("ioengine", |engine| {
             let mut others = OTHER_ENGINES.iter();
             let other = others.find(|(all, _)| all.split(' ').any(|one| one == engine));
@@ -114,7 +107,7 @@ impl<'a> JobReader<'a> {
     }
 
     /// Refuses unknown options and those that would change the load; notes those that are ignored.
-    fn check(&self, setting: &Setting) -> Result<(), JobFileError> {
+    fn check(&self, setting: &Setting) -> Translated<()> {
         let Some(option) = fio_option(&setting.option.key) else {
             let meant = fio_similar(&setting.option.key);
             let meant = meant.map_or(String::new(), |name| format!(". Did you mean {name}?"));
@@ -149,7 +142,7 @@ impl<'a> JobReader<'a> {
     }
 
     /// Whether the job is one in which an option has an effect.
-    fn has_effect(&self, condition: FioCondition) -> Result<bool, JobFileError> {
+    fn has_effect(&self, condition: FioCondition) -> Translated<bool> {
         let rw = self.rw()?.0;
         Ok(match condition {
             FioCondition::Random => rw.order == Order::Random,
@@ -164,7 +157,7 @@ impl<'a> JobReader<'a> {
         })
     }
 
-    fn job(&self) -> Result<FioJob, JobFileError> {
+    fn job(&self) -> Translated<FioJob> {
         let flags = self.flags()?;
         let is_mmap = flags.engine == Some(EngineChoice::Fixed(EngineKind::Mmap));
         let ends_all = &[("group", false), ("stonewall", false), ("all", true)];
@@ -208,7 +201,7 @@ impl<'a> JobReader<'a> {
     }
 
     /// The keys of a workload that do not depend on its target.
-    fn flags(&self) -> Result<WorkloadFlags, JobFileError> {
+    fn flags(&self) -> Translated<WorkloadFlags> {
         let (mut rw, step) = self.rw()?;
         let engine = self.engine(rw)?;
         if self
@@ -258,7 +251,7 @@ impl<'a> JobReader<'a> {
     }
 
     /// Neither Linux AIO nor a memory mapping has trims. fio makes a blocking call of each.
-    fn engine(&self, rw: Rw) -> Result<EngineKind, JobFileError> {
+    fn engine(&self, rw: Rw) -> Translated<EngineKind> {
         let engine = self.choice("ioengine", &ENGINES)?;
         let lacks_trims = matches!(engine, Some(EngineKind::Aio | EngineKind::Mmap));
         let engine = engine.filter(|_| !(rw.drops_blocks() && lacks_trims));
@@ -266,7 +259,7 @@ impl<'a> JobReader<'a> {
     }
 
     /// 1 with an engine that takes one request at a time.
-    fn depth(&self, engine: EngineKind) -> Result<u64, JobFileError> {
+    fn depth(&self, engine: EngineKind) -> Translated<u64> {
         let modes = &[("inline", false), ("offload", true)];
         let is_offloaded = self.choice("io_submit_mode", modes)?.unwrap_or(false);
         let is_single = matches!(engine, EngineKind::Sync | EngineKind::Mmap);
@@ -275,7 +268,7 @@ impl<'a> JobReader<'a> {
         Ok(depth.min(most))
     }
 
-    fn cache(&self, is_mmap: bool) -> Result<Cache, JobFileError> {
+    fn cache(&self, is_mmap: bool) -> Translated<Cache> {
         let (direct, buffered) = (self.switch("direct")?, self.switch("buffered")?);
         let is_direct = if self.is_later("buffered", "direct") {
             buffered == Some(false)
@@ -289,7 +282,7 @@ impl<'a> JobReader<'a> {
         })
     }
 
-    fn extent(&self) -> Result<JobExtent, JobFileError> {
+    fn extent(&self) -> Translated<JobExtent> {
         let (size, file_bytes) = (self.amount("size")?, self.number("filesize", u64::MAX)?);
         let filesize = file_bytes.map(Amount::Bytes);
         if filesize.is_some() && size.is_some() && size != filesize {
@@ -317,7 +310,7 @@ impl<'a> JobReader<'a> {
     }
 
     /// How the blocks of a job that does this are verified. Returns whether it only does that.
-    fn verify(&self, rw: Rw, flags: &mut WorkloadFlags) -> Result<bool, JobFileError> {
+    fn verify(&self, rw: Rw, flags: &mut WorkloadFlags) -> Translated<bool> {
         let only = self.flag("verify_only")?;
         // fio writes null, but does not check it.
         let given = self.value("verify")?;
@@ -370,7 +363,7 @@ impl<'a> JobReader<'a> {
 
     /// How writes become durable, where there are any. With other syncs, one at the end would add
     /// at most one, which a plan cannot express.
-    fn sync(&self, rw: Rw, flags: &mut WorkloadFlags) -> Result<(), JobFileError> {
+    fn sync(&self, rw: Rw, flags: &mut WorkloadFlags) -> Translated<()> {
         let (sync, dsync) = (WriteFlag::OpenSync, WriteFlag::OpenDsync);
         let kinds = [("none", None), ("sync", Some(sync)), ("dsync", Some(dsync))];
         let kinds = [&kinds[..], &[("0", None), ("1", Some(sync))]].concat();

@@ -4,7 +4,7 @@
 //! options, not their meaning.
 
 use super::environment::{Environment, Keywords};
-use super::translation::JobFileError;
+use super::translation::{JobFileError, Translated};
 use crate::plan_file::quoted;
 use crate::workload::WORKLOADS_MAX;
 use diskproof_compat::fio_values::arithmetic;
@@ -180,16 +180,14 @@ pub(crate) struct ReadSections {
 pub(crate) fn read_sections(
     texts: &[JobText<'_>],
     environment: &dyn Environment,
-) -> Result<ReadSections, JobFileError> {
+) -> Translated<ReadSections> {
     let mut reader = Reader {
         environment,
         keywords: None,
-        global: Vec::new(),
-        sections: Vec::new(),
+        done: ReadSections::default(),
         open: Open::Nothing,
         bytes: 0,
         includes: 0,
-        unset: None,
         glued: None,
     };
     let mut first = Rc::from(COMMAND_LINE);
@@ -199,7 +197,7 @@ pub(crate) fn read_sections(
                 first = shown(path);
                 // What an unset variable stands for may be the cause of another error.
                 let read = reader.read(text, path, 0);
-                read.map_err(|error| reader.unset.take().unwrap_or(error))?;
+                read.map_err(|error| reader.done.unset.take().unwrap_or(error))?;
                 reader.close();
             }
             JobText::Options { global, jobs } => reader.add_jobs(global, jobs)?,
@@ -211,14 +209,10 @@ pub(crate) fn read_sections(
         origin: TextOrigin::JobFile,
     };
     let no_job = "the file has no job; add a section such as [reads] with rw=randread";
-    if reader.sections.is_empty() {
+    if reader.done.sections.is_empty() {
         Err(reader.glued.unwrap_or_else(|| empty.error(no_job)))
     } else {
-        Ok(ReadSections {
-            sections: reader.sections,
-            global: reader.global,
-            unset: reader.unset,
-        })
+        Ok(reader.done)
     }
 }
 
@@ -232,10 +226,8 @@ enum Open {
 
 struct Reader<'a> {
     environment: &'a dyn Environment,
-    unset: Option<JobFileError>,
     keywords: Option<Keywords>,
-    global: Vec<Rc<Setting>>,
-    sections: Vec<Section>,
+    done: ReadSections,
     open: Open,
     bytes: usize,
     includes: usize,
@@ -245,7 +237,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// Adds jobs of the command line. The shell has replaced its variables.
-    fn add_jobs(&mut self, global: &[JobOption], jobs: &[OptionsJob]) -> Result<(), JobFileError> {
+    fn add_jobs(&mut self, global: &[JobOption], jobs: &[OptionsJob]) -> Translated<()> {
         let source = SourceLine {
             file: Rc::from(COMMAND_LINE),
             line: 0,
@@ -258,20 +250,21 @@ impl Reader<'_> {
             )));
         }
         let setting = |option: &JobOption, scope| source.setting(option.clone(), scope);
-        self.global
+        self.done
+            .global
             .extend(global.iter().map(|one| setting(one, Scope::Global)));
         for job in jobs {
             let own = job.options.iter().map(|one| setting(one, Scope::Own));
-            self.sections.push(Section {
+            self.done.sections.push(Section {
                 source: source.clone(),
                 name: job.name.clone(),
-                settings: self.global.iter().cloned().chain(own).collect(),
+                settings: self.done.global.iter().cloned().chain(own).collect(),
             });
         }
         Ok(())
     }
 
-    fn read(&mut self, text: &str, path: &Path, depth: usize) -> Result<(), JobFileError> {
+    fn read(&mut self, text: &str, path: &Path, depth: usize) -> Translated<()> {
         let file = shown(path);
         let origin = match depth {
             0 => TextOrigin::JobFile,
@@ -310,7 +303,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn count(&mut self, bytes: usize, source: &SourceLine) -> Result<(), JobFileError> {
+    fn count(&mut self, bytes: usize, source: &SourceLine) -> Translated<()> {
         self.bytes += bytes;
         if self.bytes > TEXT_BYTES_MAX {
             Err(source.error("with its includes the file has more than 4 MiB of text; split it"))
@@ -319,7 +312,7 @@ impl Reader<'_> {
         }
     }
 
-    fn begin(&mut self, line: &str, source: SourceLine) -> Result<(), JobFileError> {
+    fn begin(&mut self, line: &str, source: SourceLine) -> Translated<()> {
         self.close();
         let name = line[1..].strip_suffix(']').map(str::trim);
         let Some(name) = name.filter(|name| !name.is_empty()) else {
@@ -331,13 +324,13 @@ impl Reader<'_> {
         // As in fio, every name that begins with "global".
         self.open = if name.starts_with("global") {
             Open::Global
-        } else if self.sections.len() == WORKLOADS_MAX {
+        } else if self.done.sections.len() == WORKLOADS_MAX {
             return Err(source.error(format!(
                 "the file has more than {WORKLOADS_MAX} jobs, the limit of a plan"
             )));
         } else {
             let has_include = |setting: &Rc<Setting>| setting.source.origin == TextOrigin::Include;
-            let origin = if self.global.iter().any(has_include) {
+            let origin = if self.done.global.iter().any(has_include) {
                 TextOrigin::SectionWithInclude
             } else {
                 TextOrigin::JobFile
@@ -345,7 +338,7 @@ impl Reader<'_> {
             Open::FioJob(Section {
                 source: SourceLine { origin, ..source },
                 name: name.to_owned(),
-                settings: self.global.clone(),
+                settings: self.done.global.clone(),
             })
         };
         Ok(())
@@ -353,7 +346,7 @@ impl Reader<'_> {
 
     fn close(&mut self) {
         if let Open::FioJob(section) = std::mem::replace(&mut self.open, Open::Nothing) {
-            self.sections.push(section);
+            self.done.sections.push(section);
         }
     }
 
@@ -363,7 +356,7 @@ impl Reader<'_> {
         source: &SourceLine,
         includer: &Path,
         depth: usize,
-    ) -> Result<(), JobFileError> {
+    ) -> Translated<()> {
         self.includes += 1;
         if depth == INCLUDES_DEEP || self.includes > INCLUDES_MAX {
             return Err(source.plain_error(
@@ -383,7 +376,7 @@ impl Reader<'_> {
         self.read(&text, &path, depth + 1)
     }
 
-    fn add(&mut self, line: &str, source: SourceLine) -> Result<(), JobFileError> {
+    fn add(&mut self, line: &str, source: SourceLine) -> Translated<()> {
         let line = self.without_variables(line, &source)?;
         let line = self.without_keywords(line, &source)?;
         let (key, value) = match line.split_once('=') {
@@ -408,8 +401,8 @@ impl Reader<'_> {
                 )));
             }
             Open::Global => {
-                self.global.push(source.setting(option, Scope::Global));
-                &self.global
+                self.done.global.push(source.setting(option, Scope::Global));
+                &self.done.global
             }
             Open::FioJob(section) => {
                 if source.origin == TextOrigin::Include {
@@ -429,11 +422,7 @@ impl Reader<'_> {
 
     /// Replaces `${NAME}` by the value in the environment. A value is not expanded again, so there
     /// is no recursion.
-    fn without_variables(
-        &mut self,
-        line: &str,
-        source: &SourceLine,
-    ) -> Result<String, JobFileError> {
+    fn without_variables(&mut self, line: &str, source: &SourceLine) -> Translated<String> {
         let (mut done, mut rest) = (String::new(), line);
         while let Some((before, name, behind)) = first_variable(rest) {
             let Some(value) = self.environment.variable(name) else {
@@ -442,7 +431,7 @@ impl Reader<'_> {
                     quoted(line),
                     quoted(name)
                 ));
-                self.unset.get_or_insert(error);
+                self.done.unset.get_or_insert(error);
                 let length = rest.len() - behind.len();
                 done.push_str(&rest[..length]);
                 rest = behind;
@@ -464,11 +453,7 @@ impl Reader<'_> {
     }
 
     /// Replaces fio's keywords for the machine, and evaluates arithmetic with them.
-    fn without_keywords(
-        &mut self,
-        line: String,
-        source: &SourceLine,
-    ) -> Result<String, JobFileError> {
+    fn without_keywords(&mut self, line: String, source: &SourceLine) -> Translated<String> {
         if !line.contains('$') {
             return Ok(line);
         }

@@ -1,16 +1,19 @@
-//! Jobs that name several files or directories. A job on several existing files or disks becomes
-//! one job for each, which share its depth, and whose figures are added again; several directories
-//! divide the copies of a job among them, as in fio. Opens nothing.
+//! The files of jobs. A job on several existing files or disks becomes one job for each, which
+//! share its depth, and whose figures are added again; several directories divide the copies of a
+//! job among them, as in fio. A file that an earlier run left grows with a job that goes beyond its
+//! end, and no other does. Opens nothing.
 
 use super::environment::PathKind;
 use super::jobs::FioJob;
 use super::sections::SourceLine;
-use super::translation::{FILES, JobFileError, Translation};
+use super::translation::{FILES, Translated, Translation};
 use crate::output_sink::directory_of;
 use crate::plan_file::quoted;
 use crate::workload::{Count, Rate};
 use diskproof_compat::fio_values::Amount;
-use std::path::PathBuf;
+use diskproof_model::shell;
+use diskproof_model::units::format_bytes;
+use std::path::{Path, PathBuf};
 
 /// The cause of most names that lead nowhere.
 const COLON_SEPARATES: &str = "A colon separates names; write \\: for one in a name";
@@ -27,10 +30,7 @@ pub(crate) struct SpreadJobs {
 }
 
 /// Divides the jobs.
-pub(crate) fn spread(
-    jobs: &[FioJob],
-    translation: &Translation<'_>,
-) -> Result<SpreadJobs, JobFileError> {
+pub(crate) fn spread(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<SpreadJobs> {
     let mut all = SpreadJobs::default();
     for (origin, job) in jobs.iter().enumerate() {
         let parts = match &job.filename {
@@ -82,7 +82,7 @@ fn over_files(
     job: &FioJob,
     (names, source): &(Vec<String>, SourceLine),
     translation: &Translation<'_>,
-) -> Result<Vec<FioJob>, JobFileError> {
+) -> Translated<Vec<FioJob>> {
     let paths: Vec<PathBuf> = names.iter().map(|name| path_of(job, name)).collect();
     let is_new = |path: &PathBuf| translation.found(path) == PathKind::Nothing;
     if paths.iter().all(is_new) {
@@ -152,7 +152,7 @@ fn check_new_files(job: &FioJob, paths: &[PathBuf]) -> Result<(), &'static str> 
 }
 
 /// fio gives the directories to the copies of a job in turn.
-fn over_directories(job: &FioJob) -> Result<Vec<FioJob>, JobFileError> {
+fn over_directories(job: &FioJob) -> Translated<Vec<FioJob>> {
     let count = job.directories.len() as u64;
     // With fewer copies the last directories stay unused.
     let used = count.min(job.numjobs);
@@ -172,7 +172,7 @@ fn over_directories(job: &FioJob) -> Result<Vec<FioJob>, JobFileError> {
 }
 
 /// Copies whose files are on several disks, or in several directories, become a job each.
-fn over_places(job: &FioJob, translation: &Translation<'_>) -> Result<Vec<FioJob>, JobFileError> {
+fn over_places(job: &FioJob, translation: &Translation<'_>) -> Translated<Vec<FioJob>> {
     let paths = paths_of(job, translation);
     let place = |path: &PathBuf| match translation.found(path) {
         PathKind::Device(_) => path.clone(),
@@ -207,4 +207,65 @@ fn concurrent(parts: impl Iterator<Item = FioJob>) -> Vec<FioJob> {
         },
     };
     parts.enumerate().map(joined).collect()
+}
+
+/// The only file of all jobs, where it is our own and one of them goes beyond its end, and the
+/// bytes that it needs. fio makes every such file longer; here others keep their size.
+pub(crate) fn growing_file(
+    jobs: &[FioJob],
+    paths: &[Vec<PathBuf>],
+    translation: &Translation<'_>,
+) -> Option<(PathBuf, u64)> {
+    let path = paths.first()?.first()?;
+    let is_only = paths.iter().flatten().all(|other| other == path);
+    let stays = |job: &FioJob| job.filename.is_some() && !job.unlinks;
+    let PathKind::File(bytes) = translation.found(path) else {
+        return None;
+    };
+    let may_grow = translation.is_as_fio()
+        && translation.overrides.targets.is_empty()
+        && is_only
+        && jobs.iter().all(stays)
+        && translation.environment.is_own(path);
+    let needed = jobs.iter().filter_map(end_of).max()?;
+    (may_grow && needed > bytes).then(|| (path.clone(), needed))
+}
+
+/// Where the last copy of a job ends; `None` where that follows from the size of the file.
+fn end_of(job: &FioJob) -> Option<u64> {
+    let extent = &job.extent;
+    let (Amount::Bytes(offset), Amount::Bytes(increment), Some(Amount::Bytes(size))) =
+        (extent.offset, extent.increment, extent.size)
+    else {
+        return None;
+    };
+    let last = increment.checked_mul(job.numjobs - 1)?;
+    let end = offset.checked_add(last)?.checked_add(size)?;
+    Some(end.min(extent.file_bytes.unwrap_or(u64::MAX)))
+}
+
+/// Refuses a job that ends beyond the end of an existing file or device.
+pub(crate) fn check_end(
+    job: &FioJob,
+    end: u64,
+    (path, bytes): (&Path, u64),
+    translation: &Translation<'_>,
+) -> Translated<()> {
+    if end <= bytes {
+        return Ok(());
+    }
+    let shown = translation.shown(path);
+    let remedy = match translation.found(path) {
+        PathKind::File(_) => format!(
+            "fio would make the file longer, and diskproof does that only with one that \
+             'diskproof as fio' made and nothing else changed. Remove it, or: truncate -s {end} {}",
+            shell::quoted(&shown)
+        ),
+        _ => "use a smaller size or offset".to_owned(),
+    };
+    let (end, bytes) = (format_bytes(end), format_bytes(bytes));
+    let shown = quoted(&shown);
+    Err(job.error(format!(
+        "the job ends at {end}, but {shown} has only {bytes}; {remedy}"
+    )))
 }

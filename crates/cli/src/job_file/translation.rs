@@ -147,3 +147,6 @@ fn at_line(line: usize) -> String {
         line => format!(": line {line}"),
     }
 }
+
+/// A part of a translation.
+pub(crate) type Translated<T> = Result<T, JobFileError>;

@@ -2,7 +2,7 @@
 
 use super::jobs::{Cache, FioJob};
 use super::placement::{DIFFERENT_WORKLOADS, FilePart, Placements};
-use super::translation::{Closeness, JobFileError, Translation};
+use super::translation::{Closeness, Translated, Translation};
 use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::workload::{Bytes, Count, Position, SpanBounds, WORKLOADS_MAX, WorkloadFlags};
 use diskproof_compat::JobWorkload;
@@ -24,7 +24,7 @@ pub(crate) fn plan(
     jobs: &[FioJob],
     placements: &Placements,
     translation: &Translation<'_>,
-) -> Result<(PlanFile, Vec<Vec<JobWorkload>>), JobFileError> {
+) -> Translated<(PlanFile, Vec<Vec<JobWorkload>>)> {
     let mut names = UniqueNames::default();
     let mut of_jobs: Vec<Vec<JobWorkload>> = vec![Vec::new(); jobs.len()];
     let mut workloads: Vec<PlannedWorkload> = Vec::new();
@@ -98,7 +98,7 @@ fn note(jobs: &[FioJob]) -> Option<String> {
 }
 
 /// Refuses jobs whose sum would have to be steady.
-fn check_steady(members: &[GroupMember<'_>]) -> Result<(), JobFileError> {
+fn check_steady(members: &[GroupMember<'_>]) -> Translated<()> {
     let is_summed =
         |(job, ..): &&GroupMember<'_>| job.flags.shape.steady.is_some() && job.reports_together;
     match members.iter().find(is_summed).filter(|_| members.len() > 1) {
@@ -130,7 +130,7 @@ fn is_first_pass(members: &[GroupMember<'_>]) -> bool {
 }
 
 /// The jobs that run together, as indexes.
-fn groups(jobs: &[FioJob]) -> Result<Vec<Vec<usize>>, JobFileError> {
+fn groups(jobs: &[FioJob]) -> Translated<Vec<Vec<usize>>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     // The job whose end starts the last group.
     let mut starter: Option<&str> = None;
@@ -240,7 +240,7 @@ fn members<'a>(
     jobs: &'a [FioJob],
     placements: &Placements,
     translation: &Translation<'_>,
-) -> Result<GroupMembers<'a>, JobFileError> {
+) -> Translated<GroupMembers<'a>> {
     let caches = settle_caches(group, jobs, translation);
     let targets = placements.total_bytes.len();
     let mut by_target: Vec<Vec<GroupMember<'a>>> = vec![Vec::new(); targets];
@@ -267,7 +267,7 @@ fn workloads(
     total_bytes: u64,
     cache: Cache,
     translation: &Translation<'_>,
-) -> Result<Vec<(Option<u64>, WorkloadFlags)>, JobFileError> {
+) -> Translated<Vec<(Option<u64>, WorkloadFlags)>> {
     let (copies, closeness) = (parts.len() as u64, translation.overrides.closeness);
     if job.flags.stride.is_some() {
         translation.note(
@@ -340,7 +340,7 @@ fn flags(
     total_bytes: u64,
     cache: Cache,
     closeness: Closeness,
-) -> Result<WorkloadFlags, JobFileError> {
+) -> Translated<WorkloadFlags> {
     let drops_first = closeness == Closeness::Fio && cache == Cache::Emptied;
     let extent = job.extent;
     let bytes = work_bytes(job, own)?.saturating_mul(copies);
@@ -389,7 +389,7 @@ fn shape(job: &FioJob, closeness: Closeness) -> LoadShape {
 /// a map end with the last whole block of the file; others go on until the size is reached. With
 /// gaps, a job ends when a block reaches or crosses the end of its file, and starts another pass
 /// when the next block lies behind the end.
-fn work_bytes(job: &FioJob, own: FilePart) -> Result<u64, JobFileError> {
+fn work_bytes(job: &FioJob, own: FilePart) -> Translated<u64> {
     let (block, loops) = (job.smallest_block(), job.extent.loops);
     let whole_blocks = |bytes: u64| bytes.div_ceil(block).saturating_mul(block);
     let passes = |pass: u64| (pass / block * block).saturating_mul(loops);
@@ -463,7 +463,7 @@ fn zone_bytes(zones: ZoneStride, own: FilePart, block: u64) -> u64 {
 }
 
 /// Parses a value with the parser of its flag, so that the same limits apply.
-fn parsed<T: FromStr<Err: Display>>(job: &FioJob, text: &str) -> Result<T, JobFileError> {
+fn parsed<T: FromStr<Err: Display>>(job: &FioJob, text: &str) -> Translated<T> {
     text.parse().map_err(|error: T::Err| job.error(error))
 }
 

@@ -1,6 +1,8 @@
 //! The table of a workload's options. clap fills it from flags, serde from the keys of a plan file,
 //! with the same parsers. Only their form is checked here; `resolve` checks whether they fit
-//! together.
+//! together. Options of `run` that take several values make a workload for each combination.
+//! Options of fio that change nothing here are accepted, hidden from help, and named in one note,
+//! so that a pasted command of fio runs; its other options are hints.
 
 use super::parsers::{
     BlockSize, BlockSplit, Bytes, Count, LatencyPercentile, OffsetDistribution, Precision, Rate,
@@ -12,6 +14,7 @@ use diskproof_model::plan::{BlockShare, EngineChoice};
 use diskproof_model::rw::Rw;
 use diskproof_model::shape::LoadShape;
 use serde::{Deserialize, Deserializer, de::Error};
+use std::path::PathBuf;
 
 const LATENCY_HEADING: &str = "Latency target";
 
@@ -236,3 +239,180 @@ impl WorkloadFlags {
         self
     }
 }
+
+/// The limit of a plan: more workloads take more than a day at a minute each.
+pub(crate) const WORKLOADS_MAX: usize = 1440;
+
+/// Block sizes, depths and numbers of workers. Empty where the user set nothing.
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
+#[command(next_help_heading = "Workload")]
+pub struct WorkloadAxes {
+    /// Block size; with several, such as 4k,64k, each makes a workload [default: 8k]
+    #[arg(long, visible_alias = "blocksize", value_name = "BYTES")]
+    #[arg(value_delimiter = ',')]
+    pub bs: Vec<BlockSize>,
+    /// Requests in flight per job; with several, such as 1,4,16, each makes a workload [default:
+    /// 1]
+    #[arg(long, visible_alias = "iodepth", value_name = "N")]
+    #[arg(value_delimiter = ',')]
+    pub depth: Vec<Count>,
+    /// Number of workers, each with a thread and a queue; with several, each makes a workload
+    /// [default: 1]
+    #[arg(long, visible_alias = "numjobs", value_name = "N")]
+    #[arg(value_delimiter = ',')]
+    pub jobs: Vec<Count>,
+}
+
+impl WorkloadAxes {
+    /// Whether no option is set.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// One workload for each combination, in the order of the values. An axis with several values
+    /// appears in the names: `randread-bs4k-d16-j2`.
+    pub(crate) fn expand(&self, flags: &WorkloadFlags) -> Result<Vec<WorkloadFlags>, String> {
+        let bs = axis("bs", "-bs", &self.bs, |BlockSize(bytes)| size_word(*bytes))?;
+        let depth = axis("depth", "-d", &self.depth, |Count(count)| count.to_string())?;
+        let jobs = axis("jobs", "-j", &self.jobs, |Count(count)| count.to_string())?;
+        let count = bs.len() * depth.len() * jobs.len();
+        if count > WORKLOADS_MAX {
+            return Err(format!(
+                "--bs, --depth and --jobs make {count} workloads; a run has at most \
+                 {WORKLOADS_MAX}"
+            ));
+        }
+        let base = match &flags.name {
+            Some(name) => name.0.clone(),
+            None => flags.rw.unwrap_or(Rw::RANDREAD).as_str().to_owned(),
+        };
+        let mut workloads = Vec::new();
+        for (bs, bs_suffix) in &bs {
+            for (depth, depth_suffix) in &depth {
+                for (jobs, jobs_suffix) in &jobs {
+                    let suffix = format!("{bs_suffix}{depth_suffix}{jobs_suffix}");
+                    workloads.push(WorkloadFlags {
+                        name: match suffix.as_str() {
+                            "" => flags.name.clone(),
+                            suffix => Some(WorkloadName(format!("{base}{suffix}"))),
+                        },
+                        bs: *bs,
+                        depth: *depth,
+                        jobs: *jobs,
+                        ..flags.clone()
+                    });
+                }
+            }
+        }
+        Ok(workloads)
+    }
+}
+
+/// The values of an axis, at least one, each with how names show it: the only one not at all.
+fn axis<T: Copy + PartialEq>(
+    key: &str,
+    prefix: &str,
+    given: &[T],
+    word: impl Fn(&T) -> String,
+) -> Result<Vec<(Option<T>, String)>, String> {
+    refuse_repeated(key, given, &word)?;
+    let suffix = |value| format!("{prefix}{}", word(value));
+    Ok(match given {
+        [] => vec![(None, String::new())],
+        [only] => vec![(Some(*only), String::new())],
+        several => several
+            .iter()
+            .map(|one| (Some(*one), suffix(one)))
+            .collect(),
+    })
+}
+
+/// Refuses a value that a flag has twice.
+pub(crate) fn refuse_repeated<T: PartialEq>(
+    key: &str,
+    values: &[T],
+    word: impl Fn(&T) -> String,
+) -> Result<(), String> {
+    let mut all = values.iter().enumerate();
+    match all.find(|(index, value)| values[..*index].contains(value)) {
+        None => Ok(()),
+        Some((_, value)) => Err(format!(
+            "--{key} has the value {} twice; name each value once",
+            word(value)
+        )),
+    }
+}
+
+/// `512`, `8k`, `1m`.
+fn size_word(bytes: u32) -> String {
+    match bytes {
+        bytes if bytes.is_multiple_of(1 << 20) => format!("{}m", bytes >> 20),
+        bytes if bytes.is_multiple_of(1 << 10) => format!("{}k", bytes >> 10),
+        bytes => bytes.to_string(),
+    }
+}
+
+/// The options. A value of 0 asks for what is not the default, and is an error.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct FioFlags {
+    /// Workloads run until their time is over.
+    #[arg(long = "time_based", hide = true, num_args = 0..=1, require_equals = true,
+          default_missing_value = "1", value_parser = parse_switch)]
+    pub time_based: Option<bool>,
+    /// Figures cover all jobs.
+    #[arg(long = "group_reporting", hide = true, num_args = 0..=1, require_equals = true,
+          default_missing_value = "1", value_parser = parse_switch)]
+    pub group_reporting: Option<bool>,
+    /// Workers are threads.
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true,
+          default_missing_value = "1", value_parser = parse_switch)]
+    pub thread: Option<bool>,
+    /// Requests bypass the page cache.
+    #[arg(long, hide = true, value_name = "0|1", value_parser = parse_switch)]
+    pub direct: Option<bool>,
+    /// The target.
+    #[arg(long, hide = true, alias = "directory", value_name = "TARGET")]
+    pub filename: Option<PathBuf>,
+}
+
+fn parse_switch(text: &str) -> Result<bool, String> {
+    match text {
+        "1" => Ok(true),
+        "0" => Ok(false),
+        _ => Err("write 1 or 0".to_owned()),
+    }
+}
+
+impl FioFlags {
+    /// The note that names what changes nothing; `None` without such an option.
+    pub(crate) fn note(&self) -> Result<Option<String>, String> {
+        let amount = "use --bytes or --ops to limit the amount";
+        let figures = "figures always cover all jobs; use a plan file for separate figures";
+        let cache = "use --buffered, which empties the page cache, or --cached";
+        let switches = [
+            ("--time_based", self.time_based, amount),
+            ("--group_reporting", self.group_reporting, figures),
+            ("--thread", self.thread, "workers are always threads"),
+            ("--direct", self.direct, cache),
+        ];
+        let mut ignored = Vec::new();
+        for (flag, value, instead) in switches {
+            match value {
+                None => {}
+                Some(true) => ignored.push(flag),
+                Some(false) => return Err(format!("{flag}=0: {instead}")),
+            }
+        }
+        Ok(match ignored.as_slice() {
+            [] => None,
+            [one] => Some(format!("{one} is the default and changes nothing")),
+            several => Some(format!(
+                "{} are the default and change nothing",
+                several.join(", ")
+            )),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 //! workloads of the depths that it may measure.
 
 use super::flags::WorkloadFlags;
-use super::resolve_context::{Resolved, Wording, contradiction};
+use super::limits::{Resolved, Wording};
 use diskproof_analysis::campaign::search_depths;
 use diskproof_model::latency_target::LatencyTarget;
 use diskproof_model::plan::{Stop, Workload};
@@ -26,7 +26,7 @@ pub(super) fn latency_target(
             ("latency-window", flags.latency_window.is_some()),
         ];
         return match lonely.iter().find(|(_, is_set)| *is_set) {
-            Some((key, _)) => contradiction(format!("{} needs {own}", name(key))),
+            Some((key, _)) => Err(format!("{} needs {own}", name(key))),
             None => Ok(None),
         };
     };
@@ -34,12 +34,12 @@ pub(super) fn latency_target(
     let window = flags.latency_window;
     let window_ns = window.map_or(WINDOW_NS_DEFAULT, |time| time.0);
     if target.0 == 0 {
-        return contradiction(format!(
+        return Err(format!(
             "{own} 0: every request takes longer; use a latency such as 5ms"
         ));
     }
     if window_ns < WINDOW_NS_MIN {
-        return contradiction(format!(
+        return Err(format!(
             "{} {} is too short; use at least {}",
             name("latency-window"),
             format_duration(window_ns),
@@ -47,7 +47,7 @@ pub(super) fn latency_target(
         ));
     }
     if let Some(time) = flags.time.filter(|time| time.0 < window_ns) {
-        return contradiction(format!(
+        return Err(format!(
             "{} {} is over before the first window of {}; use a longer time, or a shorter {}",
             name("time"),
             format_duration(time.0),
@@ -79,7 +79,7 @@ fn refuse_excluded(flags: &WorkloadFlags, wording: Wording) -> Resolved<()> {
         "verify" => "the search writes each block repeatedly",
         _ => "the search decides the depth and the time of each measurement",
     };
-    contradiction(format!(
+    Err(format!(
         "{} excludes {}: {why}; remove one of them",
         wording.name("latency-target"),
         wording.name(key)

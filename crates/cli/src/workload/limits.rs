@@ -1,9 +1,11 @@
-//! Checks a workload against its targets and the machine: sectors, span, room for blocks, memory.
-//! Pure.
+//! What a workload depends on besides its flags, and the checks against it: sectors, span, room for
+//! blocks, memory. Pure, apart from the memory of this machine.
 
 use super::parsers::{Position, SpanBounds};
-use super::resolve_context::{ResolveContext, Resolved, Wording, contradiction};
-use diskproof_model::plan::{Access, CachePolicy, Distribution, Span, Verify, Workload};
+use diskproof_device::{host_facts, memory_free_bytes};
+use diskproof_model::plan::{
+    Access, CachePolicy, Distribution, EngineChoice, Span, Verify, Workload,
+};
 use diskproof_model::units::format_bytes;
 
 /// Spans in percent begin and end at multiples of this, which every device and filesystem accepts
@@ -16,6 +18,69 @@ const MEMORY_SHARE: u64 = 4;
 const FREE_SHARE: u64 = 2;
 /// The journal of a verified workload takes this much per block.
 const JOURNAL_ENTRY_BYTES: u64 = 4;
+
+/// The targets and the machine of a run.
+#[derive(Debug, Clone)]
+pub(crate) struct ResolveContext {
+    /// Bytes of each target.
+    pub target_bytes: Vec<u64>,
+    /// Memory for buffers.
+    pub memory: Memory,
+    /// Content of the targets when the workload begins.
+    pub content: Content,
+    /// The I/O engine of the whole run, if one is set.
+    pub engine: Option<EngineChoice>,
+}
+
+/// Memory in bytes; `None` where it is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Memory {
+    /// The machine's memory.
+    pub installed_bytes: Option<u64>,
+    /// Free memory, within the limits of control groups.
+    pub free_bytes: Option<u64>,
+}
+
+impl Memory {
+    /// That of this machine.
+    pub(crate) fn of_host() -> Self {
+        Self {
+            installed_bytes: Some(host_facts().memory_bytes).filter(|bytes| *bytes > 0),
+            free_bytes: memory_free_bytes(),
+        }
+    }
+}
+
+/// Content of the targets when a workload begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// None: all targets are new scratch files.
+    Nothing,
+    /// Data.
+    Data,
+}
+
+/// Whether the user wrote flags or keys; errors name them in the same form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wording {
+    /// `--depth`
+    Flags,
+    /// `depth`
+    Keys,
+}
+
+impl Wording {
+    /// A key as the user writes it.
+    pub(crate) fn name(self, key: &str) -> String {
+        match self {
+            Self::Flags => format!("--{key}"),
+            Self::Keys => key.to_owned(),
+        }
+    }
+}
+
+/// A resolved value, or why flags or keys contradict each other or the target, and the remedy.
+pub(super) type Resolved<T> = Result<T, String>;
 
 /// Why direct I/O with sectors of `unit_bytes` cannot run this workload.
 pub(crate) fn sector_mismatch(workload: &Workload, unit_bytes: u32) -> Option<String> {
@@ -50,7 +115,7 @@ pub(super) fn resolve_span(
     let key = wording.name("span");
     let is_percent = |position| matches!(position, Position::Percent(_));
     if (is_percent(span.start) || is_percent(span.end)) && sizes.iter().any(|&s| s != smallest) {
-        return contradiction(format!(
+        return Err(format!(
             "{key} in percent differs between the targets, because their sizes differ; use bytes"
         ));
     }
@@ -58,13 +123,13 @@ pub(super) fn resolve_span(
     let end = position_bytes(span.end, smallest, block_bytes);
     if end > smallest {
         let (end, size) = (format_bytes(end), format_bytes(smallest));
-        return contradiction(format!(
+        return Err(format!(
             "{key} ends at {end}, but the target has only {size}; use a smaller span, or a larger \
              --size in a directory"
         ));
     }
     if end <= start {
-        return contradiction(format!(
+        return Err(format!(
             "{key} is smaller than one block; use a larger part"
         ));
     }
@@ -110,7 +175,7 @@ pub(super) fn check_memory(
     };
     let name = |key| wording.name(key);
     let product = format!("{} × {} × {}", name("jobs"), name("depth"), name("bs"));
-    contradiction(match workload.verify {
+    Err(match workload.verify {
         Verify::Off => format!("{product} {excess}; reduce one of them"),
         Verify::Checksum | Verify::SignOnly => {
             let (verify, span) = (name("verify"), name("span"));
@@ -134,7 +199,7 @@ pub(super) fn check_room(workload: &Workload, length: u64, wording: Wording) -> 
     if length / block < parts {
         let key = wording.name("span");
         let (length, block) = (format_bytes(length), format_bytes(block));
-        return contradiction(match parts {
+        return Err(match parts {
             1 => format!(
                 "the target or its {key} has {length}, less than one block of {block}; use a \
                  smaller block or a larger span"
@@ -157,7 +222,7 @@ pub(super) fn check_room(workload: &Workload, length: u64, wording: Wording) -> 
     for percent in sizes_percent {
         if length as f64 * percent / 100.0 < block as f64 {
             let (length, block) = (format_bytes(length), format_bytes(block));
-            return contradiction(format!(
+            return Err(format!(
                 "a zone of {percent} % of {length} is smaller than a block of {block}; use larger \
                  zones or a larger span"
             ));

@@ -3,9 +3,10 @@
 
 use super::flags::WorkloadFlags;
 use super::latency_target::latency_target;
-use super::limits::{check_memory, check_room, resolve_span};
+use super::limits::{
+    Content, ResolveContext, Resolved, Wording, check_memory, check_room, resolve_span,
+};
 use super::parsers::{Bytes, Count, SyncedWrites, Zones};
-use super::resolve_context::{Content, ResolveContext, Resolved, Wording, contradiction};
 use diskproof_model::plan::{
     Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Start,
     Stop, SyncCall, SyncPolicy, Verify, Workload,
@@ -138,7 +139,7 @@ impl Resolution<'_> {
     fn streams(&self) -> Resolved<Streams> {
         let share = self.flags.rwmixread.map(|share| share.0);
         if share.is_some() && !self.rw.is_mix() {
-            return contradiction(format!(
+            return Err(format!(
                 "{} needs reads and writes; use {} rw or randrw",
                 self.name("rwmixread"),
                 self.name("rw")
@@ -179,7 +180,7 @@ impl Resolution<'_> {
     fn only_one(&self, keys: &[(&'static str, bool)]) -> Resolved<Option<&'static str>> {
         let mut given = keys.iter().filter(|(_, is_given)| *is_given);
         match (given.next(), given.next()) {
-            (Some((one, _)), Some((other, _))) => contradiction(format!(
+            (Some((one, _)), Some((other, _))) => Err(format!(
                 "{} and {} exclude each other; use one of them",
                 self.name(one),
                 self.name(other)
@@ -193,7 +194,7 @@ impl Resolution<'_> {
         if self.flags.writes_data() {
             Ok(())
         } else {
-            contradiction(format!(
+            Err(format!(
                 "{} makes writes durable, but this workload writes no data; use {} write, rw, \
              randwrite or randrw",
                 self.name(key),
@@ -208,7 +209,7 @@ impl Resolution<'_> {
             count if count > max => format!("{count} is too large"),
             count => return Ok(count as u32),
         };
-        contradiction(format!("{} {wrong}; use 1 to {max}", self.name(key)))
+        Err(format!("{} {wrong}; use 1 to {max}", self.name(key)))
     }
 
     fn access(&self, block_bytes: u32) -> Resolved<Access> {
@@ -221,7 +222,7 @@ impl Resolution<'_> {
         ];
         let needs = |key: &str, order: &str, values: &str| {
             let (key, rw) = (self.name(key), self.name("rw"));
-            contradiction(format!(
+            Err(format!(
                 "{key} needs {order} operations, and {rw} is {}; use {rw} {values}, or remove \
                  {key}",
                 self.rw.as_str()
@@ -236,7 +237,7 @@ impl Resolution<'_> {
             }
             (Order::Sequential, Some(key)) if flags.bssplit.is_some() => {
                 let (key, bs, split) = (self.name(key), self.name("bs"), self.name("bssplit"));
-                contradiction(format!(
+                Err(format!(
                     "{key} needs a single block size; use {bs} instead of {split}"
                 ))
             }
@@ -259,14 +260,14 @@ impl Resolution<'_> {
     fn stride(&self, stride_bytes: u64, block_bytes: u32) -> Resolved<Access> {
         let (key, block) = (self.name("stride"), u64::from(block_bytes));
         if stride_bytes == 0 || !stride_bytes.is_multiple_of(block) {
-            return contradiction(format!(
+            return Err(format!(
                 "{key} {stride_bytes} is not a multiple of the block, {block_bytes} bytes; use a \
                  multiple of it"
             ));
         }
         let (_, length) = self.extent(block_bytes)?;
         if stride_bytes > length {
-            return contradiction(format!(
+            return Err(format!(
                 "{key} {} is larger than the span of {}; use a smaller step or a larger span",
                 format_bytes(stride_bytes),
                 format_bytes(length)
@@ -287,7 +288,7 @@ impl Resolution<'_> {
             return Ok(SyncPolicy::None);
         };
         let every = |call, count: Count| match u32::try_from(count.0) {
-            Ok(0) | Err(_) => contradiction(format!(
+            Ok(0) | Err(_) => Err(format!(
                 "{} counts writes; use 1 to sync after each write",
                 self.name(key)
             )),
@@ -322,7 +323,7 @@ impl Resolution<'_> {
         let sizes = shares.map(|share| share.block_bytes);
         let mut blocks = sizes.chain([block_bytes]);
         match blocks.find(|bytes| u64::from(*bytes) % SECTOR_BYTES != 0) {
-            Some(odd) => contradiction(format!(
+            Some(odd) => Err(format!(
                 "a block of {odd} bytes is not a multiple of {SECTOR_BYTES}, which direct I/O \
                  needs; use a multiple, or {}",
                 self.name("buffered")
@@ -366,7 +367,7 @@ impl Resolution<'_> {
             }
             _ => return Ok(stop),
         };
-        contradiction(format!("{} {wrong}", self.name(key)))
+        Err(format!("{} {wrong}", self.name(key)))
     }
 
     /// The first pass over a new file has no warm-up: its figure covers all writes of the file.
@@ -394,26 +395,24 @@ impl Resolution<'_> {
         let (verifies, writes) = (is_set(self.flags.verify), self.flags.writes());
         match verifies || self.flags.signs_only {
             false => Ok(Verify::Off),
-            true if self.rw.leaves_no_content() => contradiction(format!(
+            true if self.rw.leaves_no_content() => Err(format!(
                 "{key} checks what was written, and trims leave no content; remove it, or use {rw} \
                  trimwrite or randtrimwrite"
             )),
-            true if !writes && self.context.content == Content::Nothing => contradiction(format!(
+            true if !writes && self.context.content == Content::Nothing => Err(format!(
                 "{key} without writes checks the blocks of an earlier run, but a scratch file is \
                  new; name the file or device that was written with {key}, or use {rw} write, rw, \
                  randwrite or randrw"
             )),
-            true if !writes && engine == EngineChoice::Fixed(EngineKind::Mmap) => {
-                contradiction(format!(
-                    "{key} checks the data of reads, but a memory mapping makes no reads; use \
+            true if !writes && engine == EngineChoice::Fixed(EngineKind::Mmap) => Err(format!(
+                "{key} checks the data of reads, but a memory mapping makes no reads; use \
                      another engine"
-                ))
-            }
+            )),
             true if !block_mix.is_empty()
                 || block_bytes < SIGNED_BYTES_MIN
                 || !block_bytes.is_multiple_of(SIGNED_BYTES_UNIT) =>
             {
-                contradiction(format!(
+                Err(format!(
                     "{key} signs every block and needs a single block size of at least 64 bytes, a \
                      multiple of 8; use a size such as {} 4k",
                     self.name("bs")

@@ -6,9 +6,8 @@ mod print;
 #[cfg(test)]
 mod tests;
 
-use crate::command::{CommandLine, in_range, scaled};
+use crate::command::{CommandLine, GivenArguments, in_range, scaled};
 use crate::drop_in::{DropIn, Started};
-use crate::getopt::GivenArguments;
 use crate::load::{DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext};
 use crate::plan::{RANDOM, blocking, direct_or, every, part, until_bytes};
 use crate::printer::{DropInError, ToolPrinter};
@@ -57,8 +56,11 @@ struct BonnieLoad {
 
 /// Reads the arguments.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
-    let command = CommandLine::with_help_after_errors(DROP_IN.usage);
-    DROP_IN.start_load(arguments, command, read)
+    DROP_IN.start_load(
+        arguments,
+        CommandLine::with_help_after_errors(DROP_IN.usage),
+        read,
+    )
 }
 
 fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {

@@ -6,8 +6,8 @@ mod print;
 #[cfg(test)]
 mod tests;
 
+use crate::command::{GivenArguments, GivenOption};
 use crate::drop_in::{DropIn, DropInOption, Started};
-use crate::getopt::{GivenArguments, GivenOption};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::plan::{OPEN_DSYNC, OPEN_SYNC, blocking, part, until_bytes};
 use crate::printer::{DropInError, ToolPrinter};

@@ -1,14 +1,14 @@
 //! The command line of fio: job files, and jobs made of options.
 
 use super::job_options::{fio_option, fio_options_beginning, fio_similar, is_switch};
-
-use super::print::FioOutput;
+use super::print::{FioOutput, FioPrinter};
 use super::values::time_ns;
+use crate::command::{GivenArguments, GivenOption};
 use crate::drop_in::{DropIn, DropInOption, Started, Treatment};
 use crate::jobs::{DescribedJobs, JobAction, JobOption, JobRequest, JobSource, OptionsJob};
 use crate::printer::{DropInError, ToolText};
 use diskproof_model::shell::quoted;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -38,10 +38,7 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
             None => (option, None),
         };
         let name = &*full_name(name)?;
-        let general = DROP_IN
-            .options
-            .iter()
-            .find(|option| option.long == long_name(name));
+        let general = general_option(name);
         let takes_value = match general {
             Some(option) => !option.value.is_empty() && !option.value.starts_with('['),
             None => !is_switch(name),
@@ -53,11 +50,22 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
             }
             value => value,
         };
-        match general.map(|option| reader.general(option, value.as_deref())) {
-            Some(Ok(None)) => {}
-            Some(Ok(Some(started))) => return Ok(started),
-            Some(Err(error)) => return Err(error),
-            None => reader.job_option(name, value),
+        let Some(option) = general else {
+            reader.job_option(name, value);
+            continue;
+        };
+        let name = option.long;
+        match (option.treatment, name) {
+            (Treatment::Refused(instead), _) => {
+                return Err(usage(&format!("--{name} is not supported: {instead}")));
+            }
+            (Treatment::Ignored(why), _) => {
+                let note = format!("--{name} has no effect: {why}");
+                reader.general.notes.push(note);
+            }
+            (Treatment::Carried, "version") => return Ok(Started::version(DROP_IN.emulates)),
+            (Treatment::Carried, "help") => return Ok(Started::Text(help())),
+            (Treatment::Carried, _) => reader.general.options.push(GivenOption { name, value }),
         }
     }
     reader.finish()
@@ -66,11 +74,7 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
 /// The name that this one, or the unambiguous beginning of one, stands for. An unknown one stays as
 /// it is: the reader of jobs knows whether it belongs to another engine.
 fn full_name(name: &str) -> Result<String, DropInError> {
-    let is_general = DROP_IN
-        .options
-        .iter()
-        .any(|option| option.long == long_name(name));
-    if is_general || fio_option(name).is_some() {
+    if general_option(name).is_some() || fio_option(name).is_some() {
         return Ok(name.to_owned());
     }
     let general = DROP_IN.options.iter().map(|option| option.long);
@@ -93,14 +97,15 @@ fn full_name(name: &str) -> Result<String, DropInError> {
     }
 }
 
-/// The long names of the short options.
-fn long_name(name: &str) -> &str {
-    match name {
+/// The general option of this name.
+fn general_option(name: &str) -> Option<&'static DropInOption> {
+    let long = match name {
         "o" => "output",
         "h" => "help",
         "v" => "version",
         other => other,
-    }
+    };
+    DROP_IN.options.iter().find(|option| option.long == long)
 }
 
 fn usage(text: &str) -> DropInError {
@@ -109,10 +114,8 @@ fn usage(text: &str) -> DropInError {
 
 #[derive(Debug, Default)]
 struct FioArguments {
-    /// The last values of the general options; empty for those without.
-    general: BTreeMap<&'static str, String>,
-    sections: Vec<String>,
-    notes: Vec<String>,
+    /// The general options.
+    general: GivenArguments,
     global: Vec<JobOption>,
     jobs: Vec<OptionsJob>,
     /// Whether options belong to the last job.
@@ -121,29 +124,6 @@ struct FioArguments {
 }
 
 impl FioArguments {
-    fn general(
-        &mut self,
-        option: &'static DropInOption,
-        value: Option<&str>,
-    ) -> Result<Option<Started>, DropInError> {
-        let text = value.unwrap_or_default().to_owned();
-        match (option.treatment, option.long) {
-            (Treatment::Refused(instead), long) => {
-                return Err(usage(&format!("--{long} is not supported: {instead}")));
-            }
-            (Treatment::Ignored(why), long) => {
-                self.notes.push(format!("--{long} has no effect: {why}"));
-            }
-            (Treatment::Carried, "version") => return Ok(Some(Started::version(DROP_IN.emulates))),
-            (Treatment::Carried, "help") => return Ok(Some(Started::Text(help()))),
-            (Treatment::Carried, "section") => self.sections.push(text),
-            (Treatment::Carried, long) => {
-                self.general.insert(long, text);
-            }
-        }
-        Ok(None)
-    }
-
     /// As in fio, options before the first name apply to every job, and a name that begins with
     /// "global" names no job.
     fn job_option(&mut self, name: &str, value: Option<String>) {
@@ -172,18 +152,10 @@ impl FioArguments {
                 stderr: "No job(s) defined\n\n".to_owned(),
             }));
         }
-        let value = |name: &str| general.get(name).map(String::as_str);
-        let is_set = |name: &str| general.contains_key(name);
-        let output = FioOutput::read(
-            value("output-format"),
-            is_set("minimal"),
-            is_set("append-terse"),
-            value("terse-version"),
-        )
-        .map_err(|why| usage(&why))?;
-        let interval_ns = value("status-interval").map(interval_ns).transpose();
+        let output = FioOutput::read(&general).map_err(|why| usage(&why))?;
+        let interval_ns = general.read("status-interval", interval_ns);
         let interval_ns = interval_ns.map_err(|why| usage(&why))?;
-        let saved_to = value("output").map(PathBuf::from);
+        let saved_to = general.value("output").map(PathBuf::from);
         let is_saved = saved_to.is_some();
         let options = JobSource::Options {
             global: self.global,
@@ -192,18 +164,25 @@ impl FioArguments {
         let files = self.files.into_iter().map(JobSource::File);
         Ok(Started::Jobs(Box::new(JobRequest {
             sources: std::iter::once(options).chain(files).collect(),
-            sections: self.sections,
-            action: match (is_set("showcmd"), is_set("parse-only")) {
+            sections: general.values("section").map(str::to_owned).collect(),
+            action: match (general.has("showcmd"), general.has("parse-only")) {
                 (true, _) => JobAction::ShowCommand,
                 (false, true) => JobAction::Check,
                 (false, false) => JobAction::Run,
             },
-            is_read_only: is_set("readonly"),
+            is_read_only: general.has("readonly"),
             saved_to,
             is_for_programs: !output.is_for_people(),
-            notes: self.notes,
+            notes: general.notes,
             printer: Box::new(move |described| {
-                Box::new(output.printer(described, is_saved, interval_ns))
+                Box::new(FioPrinter {
+                    output,
+                    described,
+                    is_saved,
+                    status_interval_ns: interval_ns,
+                    finished: Vec::new(),
+                    status: String::new(),
+                })
             }),
             command_line,
         })))

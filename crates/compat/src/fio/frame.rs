@@ -1,8 +1,11 @@
-//! What all entries of a run share: when it was, its disks, the rates of its groups.
+//! What all entries of a run share: when it was, the rates of its groups, and the disks below its
+//! targets as the kernel counts their requests.
 
-use super::disks::UsedDisk;
 use super::stats::{DirectionStats, JobEntry};
 use crate::jobs::JobOption;
+use diskproof_model::measurement::{DiskTimes, Measurement};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 /// The version of fio whose output this is.
 pub(super) const EMULATES: &str = "fio-3.33";
@@ -67,4 +70,102 @@ impl GroupTotal {
     pub(super) fn rate(&self) -> u64 {
         (u128::from(self.bytes) * 1000 / u128::from(self.ms_max.max(1))) as u64
     }
+}
+
+/// The requests of a disk.
+#[derive(Debug, Clone)]
+pub(super) struct UsedDisk {
+    pub name: String,
+    pub read_ops: u64,
+    pub write_ops: u64,
+    /// Merges and times, where the kernel counts them in all measurements.
+    pub times: Option<DiskTimes>,
+}
+
+impl UsedDisk {
+    /// Requests, merges and milliseconds, each of reads and of writes, the milliseconds of all
+    /// requests, and the percentage of the time in which it had one.
+    pub(super) fn figures(&self) -> Option<([u64; 7], f64)> {
+        let times = self.times?;
+        let (reads, writes) = (self.read_ops, self.write_ops);
+        let (merged_reads, merged_writes) = (times.read_merges, times.write_merges);
+        let (read_ms, write_ms, all_ms) = (times.read_ms, times.write_ms, times.queued_ms);
+        let counts = [
+            reads,
+            writes,
+            merged_reads,
+            merged_writes,
+            read_ms,
+            write_ms,
+            all_ms,
+        ];
+        let busy = times.busy_ms as f64 * 100.0 / times.elapsed_ms.max(1) as f64;
+        Some((counts, busy.min(100.0)))
+    }
+}
+
+/// Each disk that was the only one below its target.
+pub(super) fn used_disks(measurements: &[Measurement]) -> Vec<UsedDisk> {
+    // Each with the end of what it counts.
+    let mut disks: BTreeMap<&str, (UsedDisk, u64)> = BTreeMap::new();
+    for measurement in measurements {
+        let device = &measurement.device;
+        let ([name], None) = (&device.disks[..], &device.unresolved) else {
+            continue;
+        };
+        let own = UsedDisk {
+            name: name.clone(),
+            read_ops: device.read_ops,
+            write_ops: device.write_ops,
+            times: device.times,
+        };
+        let (start_ns, end_ns) = (
+            measurement.start_ns,
+            measurement.start_ns + measurement.wall_ns,
+        );
+        match disks.get_mut(name.as_str()) {
+            None => {
+                disks.insert(name, (own, end_ns));
+            }
+            Some((disk, until_ns)) => {
+                // Concurrent measurements of a disk count the same requests.
+                if start_ns >= *until_ns {
+                    disk.read_ops += own.read_ops;
+                    disk.write_ops += own.write_ops;
+                    disk.times = disk.times.zip(own.times).map(|(a, b)| a.then(b));
+                }
+                *until_ns = end_ns.max(*until_ns);
+            }
+        }
+    }
+    disks.into_values().map(|(disk, _)| disk).collect()
+}
+
+/// The lines of the disks whose requests the kernel times.
+pub(super) fn lines(disks: &[UsedDisk]) -> String {
+    let mut text = String::new();
+    for disk in disks {
+        let Some((counts, busy)) = disk.figures() else {
+            continue;
+        };
+        let [
+            read,
+            write,
+            read_merges,
+            write_merges,
+            read_ms,
+            write_ms,
+            queued_ms,
+        ] = counts;
+        if text.is_empty() {
+            text.push_str("\nDisk stats (read/write):\n");
+        }
+        let _ = writeln!(
+            text,
+            "  {}: ios={read}/{write}, merge={read_merges}/{write_merges}, \
+             ticks={read_ms}/{write_ms}, in_queue={queued_ms}, util={busy:3.2}%",
+            disk.name
+        );
+    }
+    text
 }

@@ -1,14 +1,11 @@
 //! fio 3.33: job files and jobs on the command line, and the four forms of its output.
 
 mod args;
-mod disks;
-mod form;
 mod frame;
 mod job_options;
 mod json;
 mod logs;
 mod normal;
-mod number;
 mod print;
 mod stats;
 mod terse;

@@ -1,13 +1,56 @@
-//! fio's normal output.
+//! fio's normal output, with numbers shortened by thousands or by 1024, until they have few enough
+//! digits.
 
 use super::frame::{GroupTotal, RunFrame};
-use super::number::{both, short};
 use super::stats::{DirectionStats, JobEntry, SteadyEntry, figures, percentiles};
 use super::values::Base;
 use diskproof_model::fio_bins::{RangeShares, RateSamples, depth_shares, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::shape::{SteadyFigure, SteadyTest};
 use std::fmt::Write as _;
+
+const PREFIXES: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
+
+/// A number with at most so many digits, its prefix and its unit.
+pub(super) fn short(number: u64, digits: usize, base: Base, unit: &str) -> String {
+    let (step, binary) = match base {
+        Base::Decimal => (1000, ""),
+        Base::Binary => (1024, "i"),
+    };
+    let (mut whole, mut rest, mut prefix) = (number, None, 0);
+    while length(whole) > digits && prefix + 1 < PREFIXES.len() {
+        rest = Some(whole % step);
+        whole /= step;
+        prefix += 1;
+    }
+    let kind = match (base, PREFIXES[prefix]) {
+        (_, "") => String::new(),
+        (Base::Binary, "k") => "Ki".to_owned(),
+        (_, letter) => format!("{letter}{binary}"),
+    };
+    let Some(rest) = rest else {
+        return format!("{whole}{kind}{unit}");
+    };
+    let decimals = digits.saturating_sub(length(whole) + 1);
+    if decimals == 0 {
+        return format!("{}{kind}{unit}", whole + u64::from(rest * 2 >= step));
+    }
+    let value = whole as f64 + rest as f64 / step as f64;
+    format!("{value:.decimals$}{kind}{unit}")
+}
+
+fn length(number: u64) -> usize {
+    number.to_string().len()
+}
+
+/// `95.5MiB (100MB)`, with `/s` behind each unit for a rate.
+fn both(bytes: u64, per: &str) -> (String, String) {
+    let unit = format!("B{per}");
+    (
+        short(bytes, 4, Base::Binary, &unit),
+        short(bytes, 4, Base::Decimal, &unit),
+    )
+}
 
 /// The entry of a job.
 pub(super) fn entry(entry: &JobEntry, frame: &RunFrame<'_>, pid: u32) -> String {

@@ -1,15 +1,13 @@
 //! What a run of jobs prints: the forms of output, in fio's order.
 
-use super::disks::{lines, used_disks};
-use super::frame::{EMULATES, RunFrame};
+use super::frame::{EMULATES, RunFrame, lines, used_disks};
 use super::json::document;
 use super::logs::logs;
-use super::normal::{entry as entry_text, group as group_text};
-use super::number::short;
-
+use super::normal::{entry as entry_text, group as group_text, short};
 use super::stats::{JobEntry, entries, error_number};
 use super::terse::line;
 use super::values::{Base, bytes};
+use crate::command::GivenArguments;
 use crate::jobs::DescribedJobs;
 use crate::printer::{ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::Measurement;
@@ -29,13 +27,8 @@ pub(super) struct FioOutput {
 
 impl FioOutput {
     /// Reads `--output-format` and its relatives.
-    pub(super) fn read(
-        formats: Option<&str>,
-        is_minimal: bool,
-        appends_terse: bool,
-        terse_version: Option<&str>,
-    ) -> Result<Self, String> {
-        let version = match terse_version.unwrap_or("3") {
+    pub(super) fn read(general: &GivenArguments) -> Result<Self, String> {
+        let version = match general.value("terse-version").unwrap_or("3") {
             "3" => 3,
             "4" => 4,
             "5" => 5,
@@ -43,6 +36,7 @@ impl FioOutput {
             other => return Err(format!("bad terse version format: {other}")),
         };
         let mut chosen = Self::default();
+        let formats = general.value("output-format");
         for format in formats.unwrap_or("normal").split(',').map(str::trim) {
             match format {
                 "normal" => chosen.normal = true,
@@ -57,13 +51,13 @@ impl FioOutput {
                 }
             }
         }
-        if is_minimal {
+        if general.has("minimal") {
             chosen = Self {
                 terse: Some(version),
                 ..Self::default()
             };
         }
-        if appends_terse {
+        if general.has("append-terse") {
             chosen.terse = Some(version);
         }
         Ok(chosen)
@@ -73,40 +67,32 @@ impl FioOutput {
     pub(super) fn is_for_people(self) -> bool {
         self.normal
     }
-
-    /// The printer of these jobs.
-    pub(super) fn printer(
-        self,
-        described: DescribedJobs,
-        is_saved: bool,
-        status_interval_ns: Option<u64>,
-    ) -> FioPrinter {
-        FioPrinter {
-            output: self,
-            described,
-            is_saved,
-            status_interval_ns,
-            finished: Vec::new(),
-            status: String::new(),
-        }
-    }
 }
 
 /// Prints the jobs first, and the results at the end.
 pub(super) struct FioPrinter {
-    output: FioOutput,
-    described: DescribedJobs,
+    pub(super) output: FioOutput,
+    pub(super) described: DescribedJobs,
     /// Whether everything goes to a file, in one piece.
-    is_saved: bool,
+    pub(super) is_saved: bool,
     /// How often the output is repeated while jobs run.
-    status_interval_ns: Option<u64>,
+    pub(super) status_interval_ns: Option<u64>,
     /// What was measured before the current jobs.
-    finished: Vec<Measurement>,
-    /// What was repeated, where it goes to a file.
-    status: String,
+    pub(super) finished: Vec<Measurement>,
+    /// What was printed so far, where it goes to a file.
+    pub(super) status: String,
 }
 
 impl FioPrinter {
+    /// Text for stdout now, or for the file at the end.
+    fn say(&mut self, text: String) -> String {
+        if !self.is_saved {
+            return text;
+        }
+        self.status.push_str(&text);
+        String::new()
+    }
+
     fn head(&self) -> String {
         if !self.output.normal {
             return String::new();
@@ -188,24 +174,17 @@ impl FioPrinter {
 
 impl ToolPrinter for FioPrinter {
     fn begin(&mut self) -> String {
-        if self.is_saved {
-            String::new()
-        } else {
-            self.head()
-        }
+        self.say(self.head())
     }
 
     fn laying_out(&mut self, workload: &str, bytes: u64) -> String {
-        let mib = bytes >> 20;
-        let line = format!("{workload}: Laying out IO file (1 file / {mib}MiB)\n");
-        match (self.output.normal, self.is_saved) {
-            (false, _) => String::new(),
-            (true, false) => line,
-            (true, true) => {
-                self.status.push_str(&line);
-                String::new()
-            }
+        if !self.output.normal {
+            return String::new();
         }
+        let mib = bytes >> 20;
+        self.say(format!(
+            "{workload}: Laying out IO file (1 file / {mib}MiB)\n"
+        ))
     }
 
     fn prints_failed(&self) -> bool {
@@ -226,12 +205,7 @@ impl ToolPrinter for FioPrinter {
             unix_ns: results.unix_ns,
             host_name: "",
         });
-        if self.is_saved {
-            self.status.push_str(&text);
-            String::new()
-        } else {
-            text
-        }
+        self.say(text)
     }
 
     fn survives_usr1(&self) -> bool {
@@ -252,13 +226,8 @@ impl ToolPrinter for FioPrinter {
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
-        let head = if self.is_saved {
-            self.head()
-        } else {
-            String::new()
-        };
         ToolText {
-            stdout: head + &self.status + &self.text(result),
+            stdout: self.status.clone() + &self.text(result),
             stderr: notes(result.measurements),
         }
     }

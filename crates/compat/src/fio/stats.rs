@@ -1,6 +1,5 @@
 //! The figures of fio from measurements: one entry for each job, or for all jobs of a group.
 
-use super::number::TimeFigures;
 use crate::jobs::{DescribedJob, DescribedJobs, JobOption, JobWorkload};
 use diskproof_model::errno;
 use diskproof_model::fio_bins::{PERCENTILES, RateSamples, bins};
@@ -214,6 +213,33 @@ impl DirectionStats {
 /// Whole milliseconds, and at least one.
 fn milliseconds(ns: u64) -> u64 {
     (ns / 1_000_000).max(1)
+}
+
+/// A time in nanoseconds, the way fio chooses the unit of a line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct TimeFigures {
+    pub min: u64,
+    pub max: u64,
+    pub mean: f64,
+    pub deviation: f64,
+}
+
+impl TimeFigures {
+    /// In the largest unit that keeps the digits, and the name of the unit.
+    pub(super) fn scaled(mut self) -> (Self, &'static str) {
+        let mut unit = "nsec";
+        for larger in ["usec", "msec"] {
+            if self.min <= 2000 || self.max <= 99_999 || self.deviation <= 1000.0 {
+                break;
+            }
+            self.min /= 1000;
+            self.max /= 1000;
+            self.mean /= 1000.0;
+            self.deviation /= 1000.0;
+            unit = larger;
+        }
+        (self, unit)
+    }
 }
 
 /// Figures of a distribution.

@@ -1,9 +1,7 @@
 //! fio's terse output: one line per entry, fields separated by semicolons. Times are in
 //! microseconds.
 
-use super::disks::UsedDisk;
 use super::frame::{EMULATES, RunFrame};
-
 use super::stats::{DirectionStats, JobEntry, figures, percentiles};
 use diskproof_model::fio_bins::{depth_shares, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
@@ -34,15 +32,12 @@ pub(super) fn line(entry: &JobEntry, frame: &RunFrame<'_>, version: u32) -> Stri
     let ranges = shares.us.iter().chain(&shares.ms);
     fields.extend(ranges.map(|(_, share)| format!("{share:3.2}%")));
     for disk in &frame.disks {
-        let Some(times) = disk.times else { continue };
-        let (name, read, write) = (&disk.name, disk.read_ops, disk.write_ops);
-        let (read_merges, write_merges) = (times.read_merges, times.write_merges);
-        let (read_ms, write_ms, queued_ms) = (times.read_ms, times.write_ms, times.queued_ms);
-        let busy = UsedDisk::busy_percent(times);
-        fields.push(format!(
-            "{name};{read};{write};{read_merges};{write_merges};{read_ms};{write_ms};{queued_ms};\
-             {busy:.2}%"
-        ));
+        let Some((counts, busy)) = disk.figures() else {
+            continue;
+        };
+        fields.push(disk.name.clone());
+        fields.extend(counts.map(|count| count.to_string()));
+        fields.push(format!("{busy:.2}%"));
     }
     fields.extend(entry.description.clone());
     fields.join(";") + "\n"

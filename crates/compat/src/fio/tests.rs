@@ -1,5 +1,5 @@
-use super::disks::used_disks;
-use super::number::short;
+use super::frame::used_disks;
+use super::normal::short;
 use super::values::Base;
 use super::*;
 use crate::drop_in::Started;

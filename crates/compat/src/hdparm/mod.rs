@@ -4,10 +4,9 @@
 #[cfg(test)]
 mod tests;
 
-use crate::command::CommandLine;
+use crate::command::{CommandLine, GivenArguments};
 use crate::drop_in::{DropIn, DropInOption, Started};
 use crate::figures::{bytes, per_second, seconds};
-use crate::getopt::GivenArguments;
 use crate::load::{DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext};
 use crate::plan::{SECOND, blocking, direct_or, part, until_ns};
 use crate::printer::{DropInError, ToolPrinter, ToolResult, ToolText};

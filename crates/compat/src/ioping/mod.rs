@@ -7,19 +7,19 @@ mod suffix;
 #[cfg(test)]
 mod tests;
 
-use crate::command::CommandLine;
+use crate::command::{CommandLine, GivenArguments, OptionForms};
 use crate::drop_in::{DropIn, DropInOption, Started};
-use crate::getopt::{GivenArguments, OptionForms};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::plan::{OPEN_DSYNC, OPEN_SYNC, SECOND, every, part, random_or_sequential};
 use crate::printer::{DropInError, ToolPrinter, ToolText};
+use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{
     CachePolicy, EngineChoice, EngineKind, Plan, Span, Stop, SyncCall, SyncPolicy, Workload,
 };
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use print::{IopingPrinter, OutputForm, ShownTarget, ValidTimes};
+use print::{IopingPrinter, OutputForm, ShownTarget};
 use std::sync::LazyLock;
 use suffix::{count, rate, size, time};
 
@@ -42,22 +42,15 @@ const PAGE_BYTES: u64 = 4096;
 struct IopingLoad {
     head: LoadHead,
     path: String,
-    block_bytes: u64,
+    /// The workload, without its span.
+    workload: Workload,
+    offset: u64,
     work_bytes: Option<u64>,
     default_work_bytes: u64,
-    offset: u64,
-    interval_ns: u64,
-    deadline_ns: Option<u64>,
-    count: Option<u64>,
     warmup: u64,
     seed: Option<u64>,
     /// How often writing was asked for: a file or a device needs three.
     writes: usize,
-    is_alternating: bool,
-    is_linear: bool,
-    cache: CachePolicy,
-    sync: SyncPolicy,
-    engine: EngineChoice,
     form: OutputForm,
 }
 
@@ -110,35 +103,29 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
         return Err("-b above 1 is not supported; use -i 0 -c COUNT for one burst".to_owned());
     }
     let rapid_ns = is_rapid.then_some(RAPID_NS);
-    let deadline_ns = given.read("w", time)?.or(rapid_ns);
-    let (cache, sync) = cache_and_sync(given);
+    let deadline_ns = given.read("w", time)?.or(rapid_ns).filter(|ns| *ns > 0);
     let interval_ns = interval_ns(given, block_bytes, is_rapid)?;
     let writes = given.count("W") + given.count("G");
+    let work_bytes_given = above_zero(given, "S", size)?;
+    let offset = given.read("o", size)?.unwrap_or(0);
+    let stop = Stop {
+        time_ns: deadline_ns,
+        ops: above_zero(given, "c", count)?,
+        ..Stop::default()
+    };
     Ok(IopingLoad {
         head: LoadHead {
             writes: writes > 0,
             ..LoadHead::new(LoadTarget::Existing(path.into()), notes(given))
         },
         path: path.clone(),
-        block_bytes,
-        work_bytes: above_zero(given, "S", size)?,
+        workload: workload(given, block_bytes as u32, interval_ns, stop),
+        offset,
+        work_bytes: work_bytes_given,
         default_work_bytes: work_bytes.max(block_bytes),
-        offset: given.read("o", size)?.unwrap_or(0),
-        interval_ns,
-        deadline_ns: deadline_ns.filter(|ns| *ns > 0),
-        count: above_zero(given, "c", count)?,
         warmup: given.read("a", count)?.unwrap_or(1),
         seed: above_zero(given, "e", seed)?,
         writes,
-        is_alternating: given.has("G"),
-        is_linear,
-        cache,
-        sync,
-        engine: if given.has("A") {
-            EngineChoice::Fixed(EngineKind::Aio)
-        } else {
-            EngineChoice::Auto
-        },
         form: OutputForm {
             is_quiet: is_rapid || given.has("q") || given.has("B"),
             is_batch: given.has("B"),
@@ -147,12 +134,56 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
             period_requests: above_zero(given, "p", count)?,
             period_ns: above_zero(given, "P", time)?,
             interval_ns,
-            valid: ValidTimes {
-                min_ns: given.read("t", time)?.unwrap_or(0),
-                max_ns: given.read("T", time)?.unwrap_or(u64::MAX),
-            },
+            valid_min_ns: given.read("t", time)?.unwrap_or(0),
+            valid_max_ns: given.read("T", time)?.unwrap_or(u64::MAX),
         },
     })
+}
+
+/// The requests, until these limits.
+fn workload(given: &GivenArguments, block_bytes: u32, interval_ns: u64, stop: Stop) -> Workload {
+    let read_permille = match (given.has("W"), given.has("G")) {
+        (_, true) => 500,
+        (true, false) => 0,
+        (false, false) => 1000,
+    };
+    let deadline = stop.time_ns.filter(|_| interval_ns > 0);
+    let in_time = deadline.map(|ns| ns.div_ceil(interval_ns));
+    let limit = stop.ops.into_iter().chain(in_time).min();
+    let limit = limit.filter(|_| read_permille < 1000);
+    let is_cached = given.has("C");
+    Workload {
+        streams: Streams::with_reads(read_permille),
+        access: random_or_sequential(!given.has("L")),
+        block_bytes,
+        stop: Stop {
+            bytes: limit.map(|requests| requests.saturating_mul(u64::from(block_bytes))),
+            ..stop
+        },
+        rate: (interval_ns > 0).then(|| 1e9 / interval_ns as f64),
+        sync: if read_permille == 1000 {
+            SyncPolicy::None
+        } else if given.has("Y") {
+            OPEN_SYNC
+        } else if given.has("y") {
+            OPEN_DSYNC
+        } else if is_cached {
+            SyncPolicy::None
+        } else {
+            every(1, SyncCall::Fdatasync)
+        },
+        cache: match (given.has("D"), is_cached) {
+            (true, _) => CachePolicy::Direct,
+            (false, true) => CachePolicy::Cached,
+            (false, false) => CachePolicy::Buffered,
+        },
+        engine: if given.has("A") {
+            EngineChoice::Fixed(EngineKind::Aio)
+        } else {
+            EngineChoice::Auto
+        },
+        ..Workload::named("ping")
+    }
 }
 
 fn above_zero(
@@ -191,25 +222,6 @@ fn time_format(given: &GivenArguments) -> Option<String> {
     }
 }
 
-fn cache_and_sync(given: &GivenArguments) -> (CachePolicy, SyncPolicy) {
-    let is_cached = given.has("C");
-    let cache = match (given.has("D"), is_cached) {
-        (true, _) => CachePolicy::Direct,
-        (false, true) => CachePolicy::Cached,
-        (false, false) => CachePolicy::Buffered,
-    };
-    let sync = if given.has("Y") {
-        OPEN_SYNC
-    } else if given.has("y") {
-        OPEN_DSYNC
-    } else if is_cached {
-        SyncPolicy::None
-    } else {
-        every(1, SyncCall::Fdatasync)
-    };
-    (cache, sync)
-}
-
 fn notes(given: &GivenArguments) -> Vec<String> {
     let mut notes = given.notes.clone();
     if given.has("G") {
@@ -239,43 +251,11 @@ impl IopingLoad {
         if !is_directory && end > target.size_bytes {
             return error("target is too small for this");
         }
-        if self.block_bytes > work_bytes {
+        if u64::from(self.workload.block_bytes) > work_bytes {
             return error("request size is too big for this target");
         }
         let scratch_bytes = is_directory.then(|| end.next_multiple_of(PAGE_BYTES));
         Ok((part(self.offset, work_bytes), scratch_bytes))
-    }
-
-    fn workload(&self, span: Span) -> Workload {
-        let read_permille = match (self.writes, self.is_alternating) {
-            (0, _) => 1000,
-            (_, true) => 500,
-            (_, false) => 0,
-        };
-        let deadline = self.deadline_ns.filter(|_| self.interval_ns > 0);
-        let in_time = deadline.map(|ns| ns.div_ceil(self.interval_ns));
-        let limit = self.count.into_iter().chain(in_time).min();
-        let limit = limit.filter(|_| read_permille < 1000);
-        Workload {
-            streams: Streams::with_reads(read_permille),
-            access: random_or_sequential(!self.is_linear),
-            block_bytes: self.block_bytes as u32,
-            span,
-            stop: Stop {
-                precision: None,
-                time_ns: self.deadline_ns,
-                bytes: limit.map(|requests| requests.saturating_mul(self.block_bytes)),
-                ops: self.count,
-            },
-            rate: (self.interval_ns > 0).then(|| 1e9 / self.interval_ns as f64),
-            sync: match read_permille {
-                1000 => SyncPolicy::None,
-                _ => self.sync,
-            },
-            cache: self.cache,
-            engine: self.engine,
-            ..Workload::named("ping")
-        }
     }
 }
 
@@ -292,27 +272,33 @@ impl DropInLoad for IopingLoad {
         }
         let (span, scratch_bytes) = self.span(context.target)?;
         let context = context.seeded(self.seed);
-        let workloads = vec![self.workload(span)];
+        let workload = Workload {
+            span,
+            ..self.workload.clone()
+        };
         Ok(Plan {
             ping: Some(PingPlan {
-                interval_ns: self.interval_ns,
+                interval_ns: self.form.interval_ns,
                 warmup_requests: self.warmup,
                 abort_above_ns: None,
                 idle_ns: Vec::new(),
             }),
-            ..DROP_IN.plan(&context, scratch_bytes, workloads)
+            ..DROP_IN.plan(&context, scratch_bytes, vec![workload])
         })
     }
 
-    fn printer(&self, plan: &Plan, target: &TargetIdentity) -> Box<dyn ToolPrinter> {
-        let block_bytes = plan.workloads.first().map_or(0, |one| one.block_bytes);
-        let direction = match (self.is_alternating, self.writes) {
-            (true, _) => "",
-            (false, 0) => " read",
-            (false, _) => " written",
+    fn printer(&self, _plan: &Plan, target: &TargetIdentity) -> Box<dyn ToolPrinter> {
+        let direction = match self.workload.streams.permille(OpKind::Read) {
+            0 => " written",
+            1000 => " read",
+            _ => "",
         };
-        let shown = ShownTarget::new(&self.path, target);
-        let (form, block_bytes) = (self.form.clone(), u64::from(block_bytes));
-        Box::new(IopingPrinter::new(form, shown, direction, block_bytes))
+        Box::new(IopingPrinter {
+            form: self.form.clone(),
+            target: ShownTarget::new(&self.path, target),
+            direction,
+            block_bytes: u64::from(self.workload.block_bytes),
+            ..IopingPrinter::default()
+        })
     }
 }

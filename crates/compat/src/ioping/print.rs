@@ -20,7 +20,10 @@ pub(super) struct OutputForm {
     pub(super) period_ns: Option<u64>,
     /// From request to request.
     pub(super) interval_ns: u64,
-    pub(super) valid: ValidTimes,
+    /// Faster requests do not count.
+    pub(super) valid_min_ns: u64,
+    /// Slower ones neither.
+    pub(super) valid_max_ns: u64,
 }
 
 /// The target as ioping shows it.
@@ -63,41 +66,25 @@ impl ShownTarget {
 /// Prints as ioping does.
 #[derive(Debug, Default)]
 pub(super) struct IopingPrinter {
-    form: OutputForm,
-    target: ShownTarget,
-    direction: &'static str,
-    block_bytes: u64,
-    part: RequestSum,
-    total: RequestSum,
+    pub(super) form: OutputForm,
+    pub(super) target: ShownTarget,
+    pub(super) direction: &'static str,
+    pub(super) block_bytes: u64,
+    pub(super) part: RequestSum,
+    pub(super) total: RequestSum,
     /// When the last request ended.
-    end_ns: u64,
+    pub(super) end_ns: u64,
     /// When the next one is due.
-    next_ns: u64,
-    next_period_ns: u64,
-    has_begun: bool,
-    json_objects: u64,
-    failed: Option<String>,
+    pub(super) next_ns: u64,
+    pub(super) next_period_ns: u64,
+    pub(super) has_begun: bool,
+    pub(super) json_objects: u64,
+    pub(super) failed: Option<String>,
     /// Wall-clock time of the last request's end.
-    unix_ns: u64,
+    pub(super) unix_ns: u64,
 }
 
 impl IopingPrinter {
-    /// Nothing is printed yet.
-    pub(super) fn new(
-        form: OutputForm,
-        target: ShownTarget,
-        direction: &'static str,
-        block_bytes: u64,
-    ) -> Self {
-        Self {
-            form,
-            target,
-            direction,
-            block_bytes,
-            ..Self::default()
-        }
-    }
-
     fn start_at(&mut self, at_ns: u64) {
         if !self.has_begun {
             self.has_begun = true;
@@ -250,7 +237,7 @@ impl ToolPrinter for IopingPrinter {
             self.failed.get_or_insert(error.clone());
             return String::new();
         }
-        let (remark, is_valid) = self.part.add(request, self.form.valid);
+        let (remark, is_valid) = self.part.add(request, &self.form);
         let mut text = match (self.form.is_quiet, self.form.is_json) {
             (true, _) => String::new(),
             (false, true) => self.json_request(request, is_valid, unix_ns),
@@ -335,16 +322,9 @@ fn escaped(text: &str) -> String {
 /// Requests before a single one is called fast or slow.
 const KNOWN_FROM: u64 = 5;
 
-/// Which requests count.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct ValidTimes {
-    pub(super) min_ns: u64,
-    pub(super) max_ns: u64,
-}
-
 /// A sum over requests.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct RequestSum {
+pub(super) struct RequestSum {
     /// When it began, in nanoseconds after the start of the run.
     start_ns: u64,
     /// All requests.
@@ -383,7 +363,7 @@ impl RequestSum {
     }
 
     /// Counts a request; the remark about it, and whether it is valid.
-    fn add(&mut self, request: &SingleRequest, valid: ValidTimes) -> (Option<&'static str>, bool) {
+    fn add(&mut self, request: &SingleRequest, form: &OutputForm) -> (Option<&'static str>, bool) {
         self.count += 1;
         let ns = request.latency_ns;
         if let Some(why) = request.ignored {
@@ -394,11 +374,11 @@ impl RequestSum {
             };
             return (Some(remark), false);
         }
-        if ns < valid.min_ns {
+        if ns < form.valid_min_ns {
             self.too_fast += 1;
             return (Some("too fast"), false);
         }
-        if ns > valid.max_ns {
+        if ns > form.valid_max_ns {
             self.too_slow += 1;
             return (Some("too slow"), false);
         }

@@ -3,10 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use crate::command::CommandLine;
+use crate::command::{CommandLine, GivenArguments};
 use crate::drop_in::{DropIn, Started};
 use crate::figures::{count, per_second};
-use crate::getopt::GivenArguments;
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::plan::{SECOND, blocking, random_or_sequential, until_ns};
 use crate::printer::{DropInError, ToolPrinter, ToolResult, ToolText};

@@ -6,9 +6,8 @@ mod print;
 #[cfg(test)]
 mod tests;
 
-use crate::command::{CommandLine, scaled};
+use crate::command::{CommandLine, GivenArguments, scaled};
 use crate::drop_in::{DropIn, Started};
-use crate::getopt::GivenArguments;
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::plan::{OPEN_DSYNC, OPEN_SYNC, RANDOM, blocking, direct_or, part, until_bytes};
 use crate::printer::{DropInError, ToolPrinter};

@@ -178,14 +178,6 @@ impl FigureUnit {
     }
 }
 
-/// A figure of a pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PairFigure {
-    pair: SizePair,
-    column: Column,
-    value: u64,
-}
-
 /// Prints a row when its last test is over, and the matrices at the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MatrixPrinter {
@@ -195,14 +187,15 @@ pub(super) struct MatrixPrinter {
     pub(super) columns: Vec<Column>,
     pub(super) unit: FigureUnit,
     pub(super) prints_excel: bool,
-    pub(super) figures: Vec<PairFigure>,
+    /// Those of each column for each pair, as far as they were measured.
+    pub(super) figures: Vec<u64>,
 }
 
 impl MatrixPrinter {
     fn value(&self, pair: SizePair, column: Column) -> Option<u64> {
-        let mut figures = self.figures.iter();
-        let found = figures.find(|figure| figure.pair == pair && figure.column == column)?;
-        Some(found.value)
+        let row = self.pairs.iter().position(|one| *one == pair)?;
+        let at = self.columns.iter().position(|one| *one == column)?;
+        self.figures.get(row * self.columns.len() + at).copied()
     }
 
     fn row(&self, pair: SizePair) -> String {
@@ -242,20 +235,12 @@ impl ToolPrinter for MatrixPrinter {
     }
 
     fn measured(&mut self, measurement: &Measurement) -> String {
-        let index = self.figures.len();
-        let per_pair = self.columns.len();
-        let Some(&pair) = self.pairs.get(index / per_pair) else {
-            return String::new();
-        };
-        self.figures.push(PairFigure {
-            pair,
-            column: self.columns[index % per_pair],
-            value: self.unit.figure(measurement),
-        });
-        match (index + 1) % per_pair {
-            0 => self.row(pair),
-            _ => String::new(),
-        }
+        self.figures.push(self.unit.figure(measurement));
+        let (measured, columns) = (self.figures.len(), self.columns.len());
+        let is_full = measured.is_multiple_of(columns);
+        let pair = self.pairs.get((measured - 1) / columns);
+        let pair = pair.filter(|_| is_full);
+        pair.map_or(String::new(), |pair| self.row(*pair))
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {

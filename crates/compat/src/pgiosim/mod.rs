@@ -4,10 +4,9 @@
 #[cfg(test)]
 mod tests;
 
-use crate::command::{CommandLine, scaled};
+use crate::command::{CommandLine, GivenArguments, scaled};
 use crate::drop_in::{DropIn, Started};
 use crate::figures::{count, per_second, seconds};
-use crate::getopt::GivenArguments;
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::plan::{blocking, every, random_or_sequential};
 use crate::printer::{DropInError, ResultsSoFar, ToolPrinter, ToolResult, ToolText};
@@ -47,8 +46,11 @@ struct ScanLoad {
 
 /// Reads the arguments.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
-    let command = CommandLine::with_help_after_errors(DROP_IN.usage);
-    DROP_IN.start_load(arguments, command, read)
+    DROP_IN.start_load(
+        arguments,
+        CommandLine::with_help_after_errors(DROP_IN.usage),
+        read,
+    )
 }
 
 fn read(given: &GivenArguments) -> Result<ScanLoad, String> {

@@ -6,8 +6,8 @@ mod print;
 #[cfg(test)]
 mod tests;
 
+use crate::command::{GivenArguments, OptionForms, parse};
 use crate::drop_in::{DropIn, DropInOption, PrintedText, Started};
-use crate::getopt::{GivenArguments, OptionForms, parse};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext, PrimeRequest};
 use crate::plan::{
     OPEN_DSYNC, OPEN_SYNC, SECOND, blocking, direct_or, every, part, random_or_sequential,
@@ -37,13 +37,8 @@ const PRIME_MAX: u64 = 1 << 40;
 #[derive(Debug, Clone, PartialEq)]
 struct FileioLoad {
     head: LoadHead,
-    depth: u32,
-    block_bytes: u32,
+    workload: Workload,
     total_bytes: u64,
-    read_permille: u16,
-    sync: SyncPolicy,
-    cache: CachePolicy,
-    engine: EngineKind,
     shown: ShownSettings,
 }
 
@@ -164,6 +159,65 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
     if total_bytes / files < block_bytes {
         return Err("a file is smaller than a block; use fewer files".to_owned());
     }
+    let (engine, depth, io_mode) = io_mode(given)?;
+    let (is_direct, opened, flags) = extra_flags(given)?;
+    let ratio = ratio(given)?;
+    let read_permille = match mode.kind {
+        ModeKind::Read => 1000,
+        ModeKind::Create | ModeKind::Write => 0,
+        ModeKind::Mix => (1000.0 * ratio / (1.0 + ratio)).round() as u16,
+    };
+    let (policy, syncs) = syncs(given, read_permille)?;
+    let used_bytes = total_bytes / block_bytes * block_bytes;
+    let notes = notes(given, is_direct, read_permille, settings.threads);
+    Ok(FileioLoad {
+        head: LoadHead::new(LoadTarget::Existing(".".into()), notes),
+        total_bytes: used_bytes,
+        workload: Workload {
+            streams: Streams::with_reads(read_permille),
+            depth: depth as u32,
+            workers: settings.threads as u32,
+            span: part(0, used_bytes),
+            stop: Stop {
+                time_ns: settings.time_ns,
+                bytes: settings
+                    .events
+                    .map(|events| events.saturating_mul(block_bytes)),
+                ..Stop::default()
+            },
+            rate: settings.rate.map(|rate| rate as f64),
+            sync: match read_permille {
+                1000 => SyncPolicy::None,
+                _ => opened.unwrap_or(policy),
+            },
+            cache: direct_or(is_direct, CachePolicy::Cached),
+            engine: EngineChoice::Fixed(engine),
+            layout: match mode.kind {
+                ModeKind::Create => Layout::Provides,
+                _ => Layout::Needed,
+            },
+            ..blocking(
+                mode.name,
+                random_or_sequential(mode.is_random),
+                block_bytes as u32,
+            )
+        },
+        shown: ShownSettings {
+            settings,
+            mode,
+            flags,
+            files,
+            file_bytes: total_bytes / files,
+            block_bytes,
+            ratio,
+            syncs,
+            io_mode,
+        },
+    })
+}
+
+/// --file-io-mode: the engine, its depth, and how the report names it.
+fn io_mode(given: &GivenArguments) -> Result<(EngineKind, u64, &'static str), String> {
     let backlog = number(given, &["file-async-backlog"], 1..=65_536, 128)?;
     let io_modes = [
         ("sync", (EngineKind::Sync, 1, "synchronous")),
@@ -171,41 +225,7 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
         ("mmap", (EngineKind::Mmap, 1, "fast mmaped")),
     ];
     let io_mode = given.choice("file-io-mode", &io_modes);
-    let (engine, depth, io_mode) = io_mode.map_err(|other| format!("unknown I/O mode: {other}"))?;
-    let flags = ExtraFlags::read(given.value("file-extra-flags").unwrap_or_default())?;
-    let ratio = ratio(given)?;
-    let read_permille = match mode.kind {
-        ModeKind::Read => 1000,
-        ModeKind::Create | ModeKind::Write => 0,
-        ModeKind::Mix => (1000.0 * ratio / (1.0 + ratio)).round() as u16,
-    };
-    let syncs = Syncs::read(given)?;
-    let notes = notes(given, flags.is_direct, read_permille, settings.threads);
-    Ok(FileioLoad {
-        head: LoadHead::new(LoadTarget::Existing(".".into()), notes),
-        depth: depth as u32,
-        block_bytes: block_bytes as u32,
-        total_bytes: total_bytes / block_bytes * block_bytes,
-        read_permille,
-        sync: match (read_permille, flags.sync) {
-            (1000, _) => SyncPolicy::None,
-            (_, Some(sync)) => sync,
-            (_, None) => syncs.policy(read_permille),
-        },
-        cache: direct_or(flags.is_direct, CachePolicy::Cached),
-        engine,
-        shown: ShownSettings {
-            settings,
-            mode,
-            flags: flags.text,
-            files,
-            file_bytes: total_bytes / files,
-            block_bytes,
-            ratio,
-            syncs: syncs.text(),
-            io_mode,
-        },
-    })
+    io_mode.map_err(|other| format!("unknown I/O mode: {other}"))
 }
 
 /// The test cpu.
@@ -260,86 +280,58 @@ fn notes(given: &GivenArguments, is_direct: bool, read_permille: u16, threads: u
     notes
 }
 
-/// --file-extra-flags.
-struct ExtraFlags {
-    is_direct: bool,
-    sync: Option<SyncPolicy>,
-    text: String,
+/// --file-extra-flags: whether one is `direct`, how they sync writes, and all of them as the report
+/// shows them.
+fn extra_flags(given: &GivenArguments) -> Result<(bool, Option<SyncPolicy>, String), String> {
+    let (mut is_direct, mut sync, mut shown) = (false, None, Vec::new());
+    let list = given.value("file-extra-flags").unwrap_or_default();
+    for flag in list.split(',').filter(|flag| !flag.is_empty()) {
+        match flag {
+            "direct" => is_direct = true,
+            "sync" => sync = Some(OPEN_SYNC),
+            "dsync" => sync = Some(OPEN_DSYNC),
+            other => return Err(format!("Invalid value for file-extra-flags: '{other}'")),
+        }
+        shown.push(if flag == "direct" { "directio" } else { flag });
+    }
+    let text = match shown.as_slice() {
+        [] => "(none)".to_owned(),
+        shown => shown.join(" "),
+    };
+    Ok((is_direct, sync, text))
 }
 
-impl ExtraFlags {
-    fn read(list: &str) -> Result<Self, String> {
-        let (mut is_direct, mut sync, mut shown) = (false, None, Vec::new());
-        for flag in list.split(',').filter(|flag| !flag.is_empty()) {
-            match flag {
-                "direct" => is_direct = true,
-                "sync" => sync = Some(OPEN_SYNC),
-                "dsync" => sync = Some(OPEN_DSYNC),
-                other => return Err(format!("Invalid value for file-extra-flags: '{other}'")),
-            }
-            shown.push(if flag == "direct" { "directio" } else { flag });
-        }
-        let text = match shown.as_slice() {
-            [] => "(none)".to_owned(),
-            shown => shown.join(" "),
-        };
-        Ok(Self {
-            is_direct,
-            sync,
+/// When writes are made durable, and how the report shows it.
+fn syncs(given: &GivenArguments, read_permille: u16) -> Result<(SyncPolicy, String), String> {
+    let (fsync, fdatasync) = (SyncCall::Fsync, SyncCall::Fdatasync);
+    let calls = [("fsync", fsync), ("fdatasync", fdatasync)];
+    let call = given.choice("file-fsync-mode", &calls);
+    let frequency = number(given, &["file-fsync-freq"], 0..=1_000_000_000, 100)?;
+    let all = switch(given, "file-fsync-all", false)?;
+    let at_end = switch(given, "file-fsync-end", true)?;
+    let call = call.map_err(|other| format!("invalid fsync mode: {other}"))?;
+    // sysbench counts reads and writes; the engine counts writes.
+    let share = f64::from(1000 - read_permille) / 1000.0;
+    let writes = (frequency as f64 * share).round().max(1.0) as u32;
+    let policy = match (all, frequency, at_end) {
+        (true, _, _) => every(1, call),
+        (false, 0, false) => SyncPolicy::None,
+        (false, 0, true) => SyncPolicy::AtEnd,
+        (false, _, _) => every(writes, call),
+    };
+    let mut text = String::new();
+    if all {
+        text.push_str("Calling fsync() after each write operation.\n");
+    } else if frequency > 0 {
+        let _ = writeln!(
             text,
-        })
+            "Periodic FSYNC enabled, calling fsync() each {frequency} requests."
+        );
     }
-}
-
-/// When writes are made durable.
-struct Syncs {
-    every: u64,
-    all: bool,
-    at_end: bool,
-    call: SyncCall,
-}
-
-impl Syncs {
-    fn read(given: &GivenArguments) -> Result<Self, String> {
-        let (fsync, fdatasync) = (SyncCall::Fsync, SyncCall::Fdatasync);
-        let calls = [("fsync", fsync), ("fdatasync", fdatasync)];
-        let call = given.choice("file-fsync-mode", &calls);
-        Ok(Self {
-            every: number(given, &["file-fsync-freq"], 0..=1_000_000_000, 100)?,
-            all: switch(given, "file-fsync-all", false)?,
-            at_end: switch(given, "file-fsync-end", true)?,
-            call: call.map_err(|other| format!("invalid fsync mode: {other}"))?,
-        })
+    if at_end && !all {
+        text.push_str("Calling fsync() at the end of test, Enabled.\n");
     }
-
-    /// sysbench counts reads and writes; the engine counts writes.
-    fn policy(&self, read_permille: u16) -> SyncPolicy {
-        let share = f64::from(1000 - read_permille) / 1000.0;
-        let writes = (self.every as f64 * share).round().max(1.0) as u32;
-        match (self.all, self.every, self.at_end) {
-            (true, _, _) => every(1, self.call),
-            (false, 0, false) => SyncPolicy::None,
-            (false, 0, true) => SyncPolicy::AtEnd,
-            (false, _, _) => every(writes, self.call),
-        }
-    }
-
-    fn text(&self) -> String {
-        let mut text = String::new();
-        if self.all {
-            text.push_str("Calling fsync() after each write operation.\n");
-        } else if self.every > 0 {
-            let every = self.every;
-            let _ = writeln!(
-                text,
-                "Periodic FSYNC enabled, calling fsync() each {every} requests."
-            );
-        }
-        if self.at_end && !self.all {
-            text.push_str("Calling fsync() at the end of test, Enabled.\n");
-        }
-        text
-    }
+    Ok((policy, text))
 }
 
 impl DropInLoad for FileioLoad {
@@ -348,32 +340,9 @@ impl DropInLoad for FileioLoad {
     }
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
-        let (settings, mode) = (&self.shown.settings, &self.shown.mode);
-        let bytes = |events: u64| events.saturating_mul(u64::from(self.block_bytes));
-        let access = random_or_sequential(mode.is_random);
-        let workload = Workload {
-            streams: Streams::with_reads(self.read_permille),
-            depth: self.depth,
-            workers: settings.threads as u32,
-            span: part(0, self.total_bytes),
-            stop: Stop {
-                time_ns: settings.time_ns,
-                bytes: settings.events.map(bytes),
-                ..Stop::default()
-            },
-            rate: settings.rate.map(|rate| rate as f64),
-            sync: self.sync,
-            cache: self.cache,
-            engine: EngineChoice::Fixed(self.engine),
-            layout: match mode.kind {
-                ModeKind::Create => Layout::Provides,
-                _ => Layout::Needed,
-            },
-            ..blocking(mode.name, access, self.block_bytes)
-        };
-        let context = context.seeded(settings.seed);
-        let scratch_bytes = Some(self.total_bytes);
-        Ok(DROP_IN.plan(&context, scratch_bytes, vec![workload]))
+        let context = context.seeded(self.shown.settings.seed);
+        let workloads = vec![self.workload.clone()];
+        Ok(DROP_IN.plan(&context, Some(self.total_bytes), workloads))
     }
 
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {

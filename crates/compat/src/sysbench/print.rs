@@ -101,10 +101,8 @@ impl FileioPrinter {
         let threads = settings.threads as f64;
         // Figures of single threads are not known.
         let deviation = if settings.threads == 1 { 0.0 } else { f64::NAN };
-        let fairness = Fairness {
-            events: ((all.reads + all.writes) as f64 / threads, deviation),
-            seconds: (latency.sum_ns() as f64 / 1e9 / threads, deviation),
-        };
+        let events = (all.reads + all.writes) as f64 / threads;
+        let busy = latency.sum_ns() as f64 / 1e9 / threads;
         [
             distribution(settings, latency),
             "\nFile operations:\n".to_owned(),
@@ -115,7 +113,7 @@ impl FileioPrinter {
             rates("read, MiB/s:", mib(OpKind::Read)),
             rates("written, MiB/s:", mib(OpKind::Write)),
             general_statistics(seconds, latency, settings.percentile),
-            fairness.text(),
+            fairness((events, deviation), (busy, deviation)),
         ]
         .concat()
     }
@@ -200,28 +198,20 @@ fn general_statistics(seconds: f64, latency: &LatencyHistogram, percentile: u64)
 }
 
 /// How evenly threads shared the work: means and standard deviations over the threads.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Fairness {
-    events: (f64, f64),
-    seconds: (f64, f64),
-}
-
-impl Fairness {
-    fn text(&self) -> String {
-        let both = |(mean, deviation): (f64, f64)| {
-            if deviation.is_nan() {
-                format!("{mean:.4}/nan")
-            } else {
-                format!("{mean:.4}/{deviation:.2}")
-            }
-        };
-        format!(
-            "\nThreads fairness:\n    events (avg/stddev):           {}\n    execution time \
-             (avg/stddev):   {}\n\n",
-            both(self.events),
-            both(self.seconds)
-        )
-    }
+fn fairness(events: (f64, f64), seconds: (f64, f64)) -> String {
+    let both = |(mean, deviation): (f64, f64)| {
+        if deviation.is_nan() {
+            format!("{mean:.4}/nan")
+        } else {
+            format!("{mean:.4}/{deviation:.2}")
+        }
+    };
+    format!(
+        "\nThreads fairness:\n    events (avg/stddev):           {}\n    execution time \
+         (avg/stddev):   {}\n\n",
+        both(events),
+        both(seconds)
+    )
 }
 
 /// The latency histogram, where it was asked for, in the buckets of sysbench: 1024 from 0.001 ms to
@@ -382,17 +372,16 @@ impl PrimePrinter for CpuPrinter {
             let squares = result.threads.iter().map(|one| (value(one) - mean).powi(2));
             (mean, (squares.sum::<f64>() / threads).sqrt())
         };
-        let fairness = Fairness {
-            events: spread(|one| one.events as f64),
-            seconds: spread(|one| seconds(one.busy_ns)),
-        };
         let wall = seconds(result.wall_ns);
         format!(
             "{}CPU speed:\n    events per second: {:8.2}\n{}{}",
             distribution(&self.settings, &result.latency),
             result.latency.count() as f64 / wall,
             general_statistics(wall, &result.latency, self.settings.percentile),
-            fairness.text()
+            fairness(
+                spread(|one| one.events as f64),
+                spread(|one| seconds(one.busy_ns))
+            )
         )
     }
 }

@@ -3,9 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use crate::command::CommandLine;
+use crate::command::{CommandLine, GivenArguments};
 use crate::drop_in::{DropIn, Started};
-use crate::getopt::GivenArguments;
 use crate::load::{DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext};
 use crate::plan::part;
 use crate::printer::{DropInError, ToolFile, ToolPrinter, ToolResult, ToolText};
@@ -56,8 +55,11 @@ struct BlocksLoad {
 
 /// Reads the arguments.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
-    let command = CommandLine::with_help_after_errors(DROP_IN.usage);
-    DROP_IN.start_load(arguments, command, read)
+    DROP_IN.start_load(
+        arguments,
+        CommandLine::with_help_after_errors(DROP_IN.usage),
+        read,
+    )
 }
 
 fn read(given: &GivenArguments) -> Result<BlocksLoad, String> {

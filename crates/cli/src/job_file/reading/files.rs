@@ -3,14 +3,14 @@
 
 use super::JobReader;
 use crate::job_file::sections::{Scope, Setting, SourceLine};
-use crate::job_file::translation::JobFileError;
+use crate::job_file::translation::Translated;
 use diskproof_model::rw::{Order, Rw};
 use std::path::{Component, Path};
 
 impl JobReader<'_> {
     /// Several files of one job are one here, where no order of requests among them is lost: random
     /// requests go to any of them, or one file follows another.
-    pub(super) fn has_several_files(&self, rw: Rw) -> Result<bool, JobFileError> {
+    pub(super) fn has_several_files(&self, rw: Rw) -> Translated<bool> {
         if self.bytes("nrfiles", 1)? <= 1 {
             return Ok(false);
         }
@@ -35,7 +35,7 @@ impl JobReader<'_> {
         }
     }
 
-    pub(super) fn filename(&self) -> Result<Option<(Vec<String>, SourceLine)>, JobFileError> {
+    pub(super) fn filename(&self) -> Translated<Option<(Vec<String>, SourceLine)>> {
         let directory = self.setting("directory");
         let is_own_directory = directory.is_some_and(|setting| setting.scope == Scope::Own);
         let mut found: Option<(Vec<String>, SourceLine)> = None;
@@ -67,13 +67,13 @@ impl JobReader<'_> {
         Ok(found)
     }
 
-    pub(super) fn directories(&self) -> Result<Vec<String>, JobFileError> {
+    pub(super) fn directories(&self) -> Translated<Vec<String>> {
         let given = self.value("directory")?;
         Ok(given.map_or_else(Vec::new, |(_, value)| split_names(value)))
     }
 
     /// Refuses logs that would be missing at the end.
-    pub(super) fn check_logs(&self) -> Result<(), JobFileError> {
+    pub(super) fn check_logs(&self) -> Translated<()> {
         if let Some(setting) = self.setting("write_iolog") {
             return Err(setting.error("single requests are not recorded; remove it"));
         }
@@ -98,7 +98,7 @@ impl JobReader<'_> {
 
     /// A job file may name files below the current directory and that of the output, which the
     /// user chose.
-    fn check_place(&self, setting: &Setting) -> Result<(), JobFileError> {
+    fn check_place(&self, setting: &Setting) -> Translated<()> {
         let Some(given) = setting.option.value.as_deref().map(Path::new) else {
             return Ok(());
         };

@@ -3,7 +3,7 @@
 
 use super::JobReader;
 use crate::job_file::sections::Setting;
-use crate::job_file::translation::JobFileError;
+use crate::job_file::translation::Translated;
 use crate::workload::{
     BLOCK_BYTES_MAX, BlockSize, BlockSplit, Bytes, Rate, ReadShare, ValueError, WorkloadFlags,
 };
@@ -25,7 +25,7 @@ const DISTRIBUTIONS: [(&str, &str); 3] = [("zipf", "1.1"), ("pareto", "0.2"), ("
 
 impl JobReader<'_> {
     /// Order and direction, and the number behind them; 0 without one.
-    pub(super) fn rw(&self) -> Result<(Rw, i64), JobFileError> {
+    pub(super) fn rw(&self) -> Translated<(Rw, i64)> {
         let Some((setting, value)) = self.value("rw")? else {
             return Ok((Rw::READ, 0));
         };
@@ -41,12 +41,7 @@ impl JobReader<'_> {
     }
 
     /// `read:8k`, `read:-8k`, `randread:8` and `rw_sequencer`.
-    pub(super) fn walk(
-        &self,
-        rw: Rw,
-        step: i64,
-        flags: &mut WorkloadFlags,
-    ) -> Result<(), JobFileError> {
+    pub(super) fn walk(&self, rw: Rw, step: i64, flags: &mut WorkloadFlags) -> Translated<()> {
         let follows = [
             ("sequential", RunFollow::Sequential),
             ("identical", RunFollow::Identical),
@@ -83,7 +78,7 @@ impl JobReader<'_> {
         setting: &Setting,
         value: &'v str,
         rw: Rw,
-    ) -> Result<&'v str, JobFileError> {
+    ) -> Translated<&'v str> {
         let mut all = rw.kinds().map(|kind| of_list(value, kind));
         let first = all.next().filter(|first| all.all(|other| other == *first));
         first.filter(|own| !own.is_empty()).ok_or_else(|| {
@@ -96,7 +91,7 @@ impl JobReader<'_> {
 
     /// The sizes of the reads, or of the only direction; and those of the writes, where they
     /// differ.
-    pub(super) fn blocks(&self, rw: Rw, flags: &mut WorkloadFlags) -> Result<(), JobFileError> {
+    pub(super) fn blocks(&self, rw: Rw, flags: &mut WorkloadFlags) -> Translated<()> {
         let own = self.blocks_of(rw.first())?;
         let other = match rw.kinds().last() {
             Some(kind) if kind != rw.first() => self.blocks_of(kind)?,
@@ -118,7 +113,7 @@ impl JobReader<'_> {
         Ok(())
     }
 
-    fn blocks_of(&self, kind: OpKind) -> Result<Vec<BlockShare>, JobFileError> {
+    fn blocks_of(&self, kind: OpKind) -> Translated<Vec<BlockShare>> {
         if let Some((setting, value)) = self.value("bssplit")? {
             return self.split(setting, of_list(value, kind));
         }
@@ -146,7 +141,7 @@ impl JobReader<'_> {
         Ok(one_size(block.0))
     }
 
-    fn split(&self, setting: &Setting, value: &str) -> Result<Vec<BlockShare>, JobFileError> {
+    fn split(&self, setting: &Setting, value: &str) -> Translated<Vec<BlockShare>> {
         let mut entries: Vec<(u64, Option<u32>)> = Vec::new();
         for entry in value.split(':').filter(|entry| !entry.is_empty()) {
             let (size, share) = entry.split_once('/').unwrap_or((entry, ""));
@@ -178,7 +173,7 @@ impl JobReader<'_> {
     }
 
     /// The multiple of random offsets, where it is not the smallest block.
-    pub(super) fn alignment(&self, rw: Rw, smallest: u64) -> Result<Option<u32>, JobFileError> {
+    pub(super) fn alignment(&self, rw: Rw, smallest: u64) -> Translated<Option<u32>> {
         let Some((setting, value)) = self.value("blockalign")? else {
             return Ok(None);
         };
@@ -192,11 +187,7 @@ impl JobReader<'_> {
     }
 
     /// The law of random offsets that are not all alike.
-    pub(super) fn distribution(
-        &self,
-        rw: Rw,
-        flags: &mut WorkloadFlags,
-    ) -> Result<(), JobFileError> {
+    pub(super) fn distribution(&self, rw: Rw, flags: &mut WorkloadFlags) -> Translated<()> {
         let given = self.value("random_distribution")?;
         let Some((setting, value)) = given.filter(|(_, value)| *value != "random") else {
             return Ok(());
@@ -227,17 +218,17 @@ impl JobReader<'_> {
     }
 
     /// Whether random offsets would be all alike.
-    pub(super) fn is_uniform(&self) -> Result<bool, JobFileError> {
+    pub(super) fn is_uniform(&self) -> Translated<bool> {
         let given = self.value("random_distribution")?;
         Ok(given.is_none_or(|(_, value)| value == "random"))
     }
 
     /// Whether fio keeps a map of visited blocks: only with uniform random offsets.
-    pub(super) fn is_mapped(&self, rw: Rw) -> Result<bool, JobFileError> {
+    pub(super) fn is_mapped(&self, rw: Rw) -> Translated<bool> {
         Ok(rw.order == Order::Random && self.is_uniform()? && !self.flag("norandommap")?)
     }
 
-    pub(super) fn read_share(&self, rw: Rw) -> Result<Option<ReadShare>, JobFileError> {
+    pub(super) fn read_share(&self, rw: Rw) -> Translated<Option<ReadShare>> {
         if !rw.is_mix() {
             return Ok(None);
         }
@@ -254,7 +245,7 @@ impl JobReader<'_> {
 
     /// Sets the operations per second of one copy. As in fio, each direction has its rate whatever
     /// the mix is, so the share of the reads follows from the rates.
-    pub(super) fn rate(&self, rw: Rw, flags: &mut WorkloadFlags) -> Result<(), JobFileError> {
+    pub(super) fn rate(&self, rw: Rw, flags: &mut WorkloadFlags) -> Translated<()> {
         let (setting, value, is_bytes) = match (self.value("rate")?, self.value("rate_iops")?) {
             (None, None) => return Ok(()),
             (Some(_), Some((setting, _))) => {

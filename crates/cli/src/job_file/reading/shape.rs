@@ -1,15 +1,15 @@
 //! Reads the options that shape the load: spacing of starts, pauses, delays, limits, a steady end,
-//! zones, scheduling.
+//! zones, scheduling, and the data of writes.
 
 use super::JobReader;
 use super::operations::of_list;
-use crate::job_file::translation::JobFileError;
+use crate::job_file::translation::Translated;
 use crate::workload::{LatencyPercentile, Time, WorkloadFlags};
-use diskproof_compat::fio_values as numbers;
+use diskproof_compat::fio_values::{self as numbers, Amount};
 use diskproof_model::rw::{Order, Rw};
 use diskproof_model::shape::{
     Arrivals, FloorUnit, FlowShare, IoPriority, LoadShape, RateFloor, SteadyEnd, SteadyFigure,
-    SteadyTest, ThinkCount, ThinkTime, ThreadScheduling, ZoneStride,
+    SteadyTest, ThinkCount, ThinkTime, ThreadScheduling, WriteContent, ZoneStride,
 };
 
 /// fio's default (`rate_cycle`).
@@ -26,9 +26,16 @@ const CPU_MAX: u16 = 1023;
 /// The class of a priority without one (IOPRIO_CLASS_BE).
 const BEST_EFFORT: u8 = 2;
 
+/// fio's default (`buffer_compress_chunk`).
+const CHUNK_BYTES_DEFAULT: u64 = 512;
+/// fio's default (`dedupe_working_set_percentage`).
+const WORKING_SET_PERCENT: u64 = 5;
+/// fio's limit (`MAX_PATTERN_SIZE`).
+const PATTERN_BYTES_MAX: usize = 512;
+
 impl JobReader<'_> {
     /// Completes the shape, which already has its sizes and its runs at random offsets.
-    pub(super) fn shape(&self, rw: Rw, flags: &mut WorkloadFlags) -> Result<(), JobFileError> {
+    pub(super) fn shape(&self, rw: Rw, flags: &mut WorkloadFlags) -> Translated<()> {
         let align_bytes = self.alignment(rw, u64::from(flags.sizes().min().unwrap_or(1)))?;
         flags.shape = LoadShape {
             align_bytes,
@@ -51,7 +58,7 @@ impl JobReader<'_> {
 
     /// `latency_target`, `latency_window` and `latency_percentile`. In fio no request may be late
     /// by default.
-    pub(super) fn latency_target(&self, flags: &mut WorkloadFlags) -> Result<(), JobFileError> {
+    pub(super) fn latency_target(&self, flags: &mut WorkloadFlags) -> Translated<()> {
         let latency_ns = self.short_time("latency_target")?;
         if latency_ns == 0 {
             return Ok(());
@@ -72,7 +79,7 @@ impl JobReader<'_> {
     }
 
     /// `flow`, `flow_id` and `flow_sleep`, which is in microseconds.
-    fn flow(&self) -> Result<Option<FlowShare>, JobFileError> {
+    fn flow(&self) -> Translated<Option<FlowShare>> {
         let number = |name| Ok(self.number(name, u64::from(u32::MAX))?.unwrap_or(0) as u32);
         let share = FlowShare {
             number: number("flow_id")?,
@@ -82,7 +89,7 @@ impl JobReader<'_> {
         Ok((share.weight > 0).then_some(share))
     }
 
-    fn arrivals(&self) -> Result<Arrivals, JobFileError> {
+    fn arrivals(&self) -> Translated<Arrivals> {
         let kinds = [("linear", Arrivals::Even), ("poisson", Arrivals::Poisson)];
         let arrivals = self.choice("rate_process", &kinds)?;
         let has_rate = self.setting("rate").or(self.setting("rate_iops")).is_some();
@@ -95,7 +102,7 @@ impl JobReader<'_> {
         }
     }
 
-    fn think(&self) -> Result<Option<ThinkTime>, JobFileError> {
+    fn think(&self) -> Translated<Option<ThinkTime>> {
         let pause_ns = self.short_time("thinktime")?;
         if pause_ns == 0 {
             return Ok(None);
@@ -124,7 +131,7 @@ impl JobReader<'_> {
         }))
     }
 
-    fn latency_limit(&self, rw: Rw) -> Result<Option<u64>, JobFileError> {
+    fn latency_limit(&self, rw: Rw) -> Translated<Option<u64>> {
         let Some((setting, value)) = self.value("max_latency")? else {
             return Ok(None);
         };
@@ -134,7 +141,7 @@ impl JobReader<'_> {
     }
 
     /// `rate_min` and `rate_iops_min`. With both, fio checks the former.
-    fn rate_floors(&self, rw: Rw) -> Result<Vec<RateFloor>, JobFileError> {
+    fn rate_floors(&self, rw: Rw) -> Translated<Vec<RateFloor>> {
         let cycle_ms = self.bytes("rate_cycle", RATE_CYCLE_MS)?.max(1);
         let bytes = self
             .value("rate_min")?
@@ -163,7 +170,7 @@ impl JobReader<'_> {
     }
 
     /// `steadystate` and its durations. Without `steadystate_duration` fio ignores it.
-    fn steady(&self) -> Result<Option<SteadyEnd>, JobFileError> {
+    fn steady(&self) -> Translated<Option<SteadyEnd>> {
         let over_ns = self.time("steadystate_duration")?;
         if over_ns == 0 {
             return Ok(None);
@@ -215,7 +222,7 @@ impl JobReader<'_> {
     }
 
     /// `zonemode=strided`. As in fio, `zonesize` alone means strided zones.
-    fn zone_stride(&self, rw: Rw) -> Result<Option<ZoneStride>, JobFileError> {
+    fn zone_stride(&self, rw: Rw) -> Translated<Option<ZoneStride>> {
         let zone_bytes = self.bytes("zonesize", 0)?;
         if self.text("zonemode") == Some("zbd") {
             return Err(self.error(
@@ -248,7 +255,7 @@ impl JobReader<'_> {
     }
 
     /// `cpus_allowed`, `cpumask`, `prio`, `prioclass` and `nice`.
-    fn scheduling(&self) -> Result<Option<ThreadScheduling>, JobFileError> {
+    fn scheduling(&self) -> Translated<Option<ThreadScheduling>> {
         let nice = self.parsed("nice", |text| match text.parse::<i8>() {
             Ok(nice @ -20..=19) => Ok(nice),
             _ => Err("write -20 to 19"),
@@ -267,7 +274,7 @@ impl JobReader<'_> {
         Ok(Some(scheduling).filter(|given| *given != ThreadScheduling::default()))
     }
 
-    fn cpus(&self) -> Result<Vec<u16>, JobFileError> {
+    fn cpus(&self) -> Translated<Vec<u16>> {
         let list = self.parsed("cpus_allowed", |text| {
             cpu_list(text).ok_or("write numbers and ranges, such as 0-3,6")
         })?;
@@ -284,6 +291,121 @@ impl JobReader<'_> {
             )),
         }
     }
+
+    /// What a job writes; `None` for new random data each time. With verify, fio ignores all of it.
+    pub(super) fn content(&self, flags: &WorkloadFlags) -> Translated<Option<WriteContent>> {
+        let pattern = self.pattern()?;
+        let compressed = self.percent("buffer_compress_percentage")?;
+        let repeat_percent = self.percent("dedupe_percentage")?;
+        let writes = flags.other_sizes.iter().map(|share| share.block_bytes);
+        let smallest = u64::from(writes.min().or(flags.sizes().min()).unwrap_or(1));
+        let is_filled = pattern.is_some() || self.flag("zero_buffers")?;
+        let content = WriteContent {
+            filler_percent: if !(compressed > 0 || repeat_percent > 0) && is_filled {
+                100
+            } else {
+                compressed
+            },
+            chunk_bytes: match self.bytes("buffer_compress_chunk", CHUNK_BYTES_DEFAULT)? {
+                0 => smallest,
+                chunk => chunk.min(smallest),
+            } as u32,
+            filler: pattern.unwrap_or_default(),
+            repeat_percent,
+            ..self.repeated(smallest, repeat_percent)?
+        };
+        let scrambles = self.switch("scramble_buffers")?;
+        if content.filler_percent == 100 && !content.filler.is_empty() && scrambles == Some(true) {
+            return Err(self.error(
+                "scramble_buffers",
+                "changes the pattern of each write, which is not supported; remove it",
+            ));
+        }
+        if content.filler_percent > 0 || repeat_percent > 0 {
+            return Ok(Some(content));
+        }
+        // Without either, each buffer keeps its first data.
+        let keeps_buffers = scrambles == Some(false) && !self.flag("refill_buffers")?;
+        Ok(keeps_buffers.then_some(WriteContent {
+            keeps_buffers,
+            ..content
+        }))
+    }
+
+    /// Which blocks are repeated.
+    fn repeated(&self, smallest: u64, percent: u8) -> Translated<WriteContent> {
+        let modes = [("repeat", false), ("working_set", true)];
+        if self.choice("dedupe_mode", &modes)? != Some(true) || percent == 0 {
+            return Ok(WriteContent::default());
+        }
+        let Some(Amount::Bytes(size)) = self.amount("size")? else {
+            return Err(self.error(
+                "dedupe_mode",
+                "a working set is a percentage of the size; set size in bytes",
+            ));
+        };
+        let share = self.bytes("dedupe_working_set_percentage", WORKING_SET_PERCENT)?;
+        let blocks = (size / 100).saturating_mul(share.min(100)) / smallest.max(1);
+        Ok(WriteContent {
+            repeated_blocks: blocks.max(1),
+            shares_repeated: self.flag("dedupe_global")?,
+            ..WriteContent::default()
+        })
+    }
+
+    fn pattern(&self) -> Translated<Option<Vec<u8>>> {
+        self.parsed("buffer_pattern", |text| {
+            let fits = |bytes: &Vec<u8>| (1..=PATTERN_BYTES_MAX).contains(&bytes.len());
+            pattern_bytes(text).filter(fits).ok_or(
+                "write up to 512 bytes as hexadecimal digits (0xabcd), numbers (-12), text in \
+                 double quotes, or several of them; files are not supported",
+            )
+        })
+    }
+}
+
+/// The bytes of a pattern: hexadecimal digits in their order, decimal numbers with the lowest byte
+/// first and without leading zeros, and text.
+fn pattern_bytes(text: &str) -> Option<Vec<u8>> {
+    let (mut bytes, mut rest) = (Vec::new(), text.trim());
+    while !rest.is_empty() {
+        if let Some(quoted) = rest.strip_prefix('"') {
+            let (inside, behind) = quoted.split_once('"')?;
+            bytes.extend(inside.as_bytes());
+            rest = behind;
+        } else if let Some(digits) = rest.strip_prefix("0x").or(rest.strip_prefix("0X")) {
+            let end = digits.find(|c: char| !c.is_ascii_hexdigit());
+            let end = end.unwrap_or(digits.len());
+            // The 0 of another number, as in 0xff0x14.
+            let end = if digits[end..].starts_with(['x', 'X']) {
+                end.checked_sub(1)?
+            } else {
+                end
+            };
+            let (hex, behind) = digits.split_at(end);
+            let even = format!("{}{hex}", if hex.len() % 2 == 1 { "0" } else { "" });
+            if even.is_empty() {
+                return None;
+            }
+            for pair in even.as_bytes().chunks(2) {
+                bytes.push(u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?);
+            }
+            rest = behind;
+        } else {
+            let sign = usize::from(rest.starts_with(['-', '+']));
+            let digits = rest[sign..].find(|c: char| !c.is_ascii_digit());
+            let mut end = digits.map_or(rest.len(), |digits| sign + digits);
+            if rest[end..].starts_with(['x', 'X']) {
+                end = end.checked_sub(1)?;
+            }
+            let number: i32 = rest[..end].parse().ok()?;
+            let all = number.to_le_bytes();
+            let last = all.iter().rposition(|byte| *byte != 0).unwrap_or(0);
+            bytes.extend(&all[..=last]);
+            rest = &rest[end..];
+        }
+    }
+    Some(bytes)
 }
 
 /// `0-3,6`
@@ -313,6 +435,29 @@ mod tests {
         assert_eq!(cpu_list("3,1,3"), Some(vec![1, 3]));
         for text in ["", "a", "3-1", "1024", "-1"] {
             assert_eq!(cpu_list(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn patterns_have_the_bytes_of_fio() {
+        for (text, bytes) in [
+            ("0xabcdef01", Some(&[0xab, 0xcd, 0xef, 1][..])),
+            ("0xabc", Some(&[0x0a, 0xbc])),
+            ("\"hello\"-12", Some(b"hello\xf4\xff\xff\xff")),
+            ("\"ab\"0xff0x1412", Some(b"ab\xff\x14\x12")),
+            ("255", Some(&[255])),
+            ("256", Some(&[0, 1])),
+            ("0", Some(&[0])),
+            ("12\"é\"", Some("\x0cé".as_bytes())),
+            ("'file'", None),
+            ("\"open", None),
+            ("0x", None),
+            ("5x", None),
+            ("-", None),
+            ("99999999999", None),
+            ("%o", None),
+        ] {
+            assert_eq!(pattern_bytes(text).as_deref(), bytes, "{text}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::JobReader;
 use crate::job_file::sections::Setting;
-use crate::job_file::translation::JobFileError;
+use crate::job_file::translation::{JobFileError, Translated};
 use diskproof_compat::fio_values::{self as numbers, Amount};
 use std::fmt::Display;
 
@@ -34,12 +34,12 @@ impl<'a> JobReader<'a> {
     }
 
     /// A size in the value of a setting.
-    pub(super) fn size(&self, setting: &Setting, text: &str) -> Result<u64, JobFileError> {
+    pub(super) fn size(&self, setting: &Setting, text: &str) -> Translated<u64> {
         numbers::bytes(text, self.base).map_err(|why| setting.error(why))
     }
 
     /// The setting and its value, which must not be empty.
-    pub(super) fn value(&self, name: &str) -> Result<Option<(&'a Setting, &'a str)>, JobFileError> {
+    pub(super) fn value(&self, name: &str) -> Translated<Option<(&'a Setting, &'a str)>> {
         let Some(setting) = self.setting(name) else {
             return Ok(None);
         };
@@ -53,7 +53,7 @@ impl<'a> JobReader<'a> {
         &self,
         name: &str,
         parse: impl Fn(&str) -> Result<T, E>,
-    ) -> Result<Option<T>, JobFileError> {
+    ) -> Translated<Option<T>> {
         let Some((setting, value)) = self.value(name)? else {
             return Ok(None);
         };
@@ -65,7 +65,7 @@ impl<'a> JobReader<'a> {
         &self,
         name: &str,
         choices: &[(&str, T)],
-    ) -> Result<Option<T>, JobFileError> {
+    ) -> Translated<Option<T>> {
         self.parsed(name, |text| {
             let found = choices.iter().find(|(word, _)| *word == text);
             found.map(|(_, value)| *value).ok_or_else(|| {
@@ -77,39 +77,39 @@ impl<'a> JobReader<'a> {
     }
 
     /// A whole number with an optional unit of sizes.
-    pub(super) fn number(&self, name: &str, most: u64) -> Result<Option<u64>, JobFileError> {
+    pub(super) fn number(&self, name: &str, most: u64) -> Translated<Option<u64>> {
         self.parsed(name, |text| match numbers::bytes(text, self.base)? {
             number if number > most => Err(format!("{number} is too large; use at most {most}")),
             number => Ok(number),
         })
     }
 
-    pub(super) fn bytes(&self, name: &str, default: u64) -> Result<u64, JobFileError> {
+    pub(super) fn bytes(&self, name: &str, default: u64) -> Translated<u64> {
         Ok(self.number(name, u64::MAX)?.unwrap_or(default))
     }
 
     /// A percentage; 0 without the setting.
-    pub(super) fn percent(&self, name: &str) -> Result<u8, JobFileError> {
+    pub(super) fn percent(&self, name: &str) -> Translated<u8> {
         Ok(self.number(name, 100)?.unwrap_or(0) as u8)
     }
 
-    pub(super) fn amount(&self, name: &str) -> Result<Option<Amount>, JobFileError> {
+    pub(super) fn amount(&self, name: &str) -> Translated<Option<Amount>> {
         self.parsed(name, |text| numbers::amount(text, self.base))
     }
 
     /// A time whose bare number is seconds.
-    pub(super) fn time(&self, name: &str) -> Result<u64, JobFileError> {
+    pub(super) fn time(&self, name: &str) -> Translated<u64> {
         Ok(self.parsed(name, numbers::time_ns)?.unwrap_or(0))
     }
 
     /// A time whose bare number is microseconds.
-    pub(super) fn short_time(&self, name: &str) -> Result<u64, JobFileError> {
+    pub(super) fn short_time(&self, name: &str) -> Translated<u64> {
         Ok(self.parsed(name, numbers::short_time_ns)?.unwrap_or(0))
     }
 
     /// Reads a switch: without a value, or with a number, of which only 0 means no. `check` has
     /// refused other numbers than 0 and 1 where fio does.
-    pub(super) fn switch(&self, name: &str) -> Result<Option<bool>, JobFileError> {
+    pub(super) fn switch(&self, name: &str) -> Translated<Option<bool>> {
         let Some(setting) = self.setting(name) else {
             return Ok(None);
         };
@@ -120,7 +120,7 @@ impl<'a> JobReader<'a> {
         }
     }
 
-    pub(super) fn flag(&self, name: &str) -> Result<bool, JobFileError> {
+    pub(super) fn flag(&self, name: &str) -> Translated<bool> {
         Ok(self.switch(name)?.unwrap_or(false))
     }
 }

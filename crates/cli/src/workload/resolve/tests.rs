@@ -1,9 +1,9 @@
 //! Exact workloads from flags, and every contradiction with its remedy.
 
 use super::*;
-use crate::workload::axes::WorkloadAxes;
+use crate::workload::WorkloadAxes;
+use crate::workload::limits::Memory;
 use crate::workload::limits::sector_mismatch;
-use crate::workload::resolve_context::Memory;
 use clap::Parser;
 use diskproof_model::plan::Zone;
 use diskproof_model::stream::Streams;

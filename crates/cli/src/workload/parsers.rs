@@ -1,0 +1,546 @@
+//! Parsers of the values of a workload's flags and keys: one per type, for flags and keys alike.
+//! Independent of targets and of other values.
+
+use diskproof_model::plan::{BlockShare, Distribution, WriteFlag, Zone};
+use diskproof_model::units::{UnitError, parse_duration, parse_size};
+use serde::de::{Deserializer, Error, Visitor};
+use std::fmt::{self, Display};
+use std::marker::PhantomData;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+/// Why a value cannot be parsed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ValueError {
+    /// The form is wrong.
+    #[error("'{text}' is not {what}")]
+    Form {
+        /// The value, as given.
+        text: String,
+        /// The expected form, with an example.
+        what: &'static str,
+    },
+    /// The form is right, and the value is out of range.
+    #[error("{0}")]
+    Value(String),
+    /// A quantity in it is wrong.
+    #[error(transparent)]
+    Unit(#[from] UnitError),
+}
+
+/// The error for a value that is not `what`.
+fn wrong_form(text: &str, what: &'static str) -> ValueError {
+    ValueError::Form {
+        text: text.to_owned(),
+        what,
+    }
+}
+
+/// A finite number that is not negative, in plain digits.
+fn number(text: &str) -> Option<f64> {
+    let is_plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    text.parse()
+        .ok()
+        .filter(|value: &f64| is_plain && value.is_finite())
+}
+
+/// A number with an optional % sign.
+fn percent(text: &str) -> Option<f64> {
+    number(text.strip_suffix('%').unwrap_or(text).trim_end())
+}
+
+/// Name of a workload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkloadName(pub String);
+
+/// A longer name does not fit into a line with figures.
+const NAME_CHARS_MAX: usize = 40;
+
+impl FromStr for WorkloadName {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        // In the commands of other tools a slash would make it a path, and a blank two arguments.
+        let fits = (1..=NAME_CHARS_MAX).contains(&text.chars().count()) && !text.starts_with('-');
+        let is_plain = |c: char| c.is_alphanumeric() || "-_.+".contains(c);
+        if fits && text.chars().all(is_plain) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(wrong_form(
+                text,
+                "a name; use up to 40 letters, digits, - _ . +",
+            ))
+        }
+    }
+}
+
+/// A number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bytes(pub u64);
+
+impl FromStr for Bytes {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        Ok(Self(parse_size(text)?))
+    }
+}
+
+/// A whole number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count(pub u64);
+
+impl FromStr for Count {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let what = "a whole number; write it in plain digits, such as 32";
+        match text.parse() {
+            Ok(count) if text.bytes().all(|b| b.is_ascii_digit()) => Ok(Self(count)),
+            _ => Err(wrong_form(text, what)),
+        }
+    }
+}
+
+/// A duration in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Time(pub u64);
+
+/// A year: longer than any run, and far from an overflow in sums of nanoseconds.
+const TIME_NS_MAX: u64 = 366 * 24 * 3600 * 1_000_000_000;
+
+impl FromStr for Time {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        match parse_duration(text)? {
+            ns if ns > TIME_NS_MAX => Err(ValueError::Value(format!(
+                "'{text}' is longer than a year; use a shorter time"
+            ))),
+            ns => Ok(Self(ns)),
+        }
+    }
+}
+
+/// Bytes per operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockSize(pub u32);
+
+/// Every request in flight needs a buffer of its size.
+pub(crate) const BLOCK_BYTES_MAX: u64 = 1 << 30;
+
+impl FromStr for BlockSize {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        match parse_size(text)? {
+            bytes @ 1..=BLOCK_BYTES_MAX => Ok(Self(bytes as u32)),
+            bytes => Err(ValueError::Value(match bytes {
+                0 => "a block of 0 bytes transfers nothing; use at least 512".to_owned(),
+                _ => format!("a block of {text} is too large; use at most 1G"),
+            })),
+        }
+    }
+}
+
+/// Block sizes with their shares, in fio's syntax: `4k/60:64k/40`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockSplit(pub Vec<BlockShare>);
+
+const SPLIT: &str =
+    "a mix of block sizes; write size/percent pairs that add up to 100, such as 4k/60:64k/40";
+/// The limit of fio.
+const SPLIT_ENTRIES_MAX: usize = 64;
+
+impl FromStr for BlockSplit {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let entries: Vec<&str> = text.split(':').collect();
+        if entries.len() > SPLIT_ENTRIES_MAX {
+            return Err(ValueError::Value(format!(
+                "{} block sizes are too many; use at most {SPLIT_ENTRIES_MAX}",
+                entries.len()
+            )));
+        }
+        let mut shares = Vec::new();
+        for entry in entries {
+            let (size, share) = entry.split_once('/').unwrap_or((entry, ""));
+            let BlockSize(block_bytes) = size.parse()?;
+            let percent = match (share, share.parse::<u32>()) {
+                ("", _) => None,
+                (_, Ok(percent @ 1..=100)) => Some(percent),
+                _ => return Err(wrong_form(text, SPLIT)),
+            };
+            shares.push((block_bytes, percent));
+        }
+        let named: u32 = shares.iter().filter_map(|(_, percent)| *percent).sum();
+        let open = shares.iter().filter(|(_, percent)| percent.is_none());
+        let open = open.count() as u32;
+        // As in fio, sizes without a share divide the rest equally.
+        if named > 100
+            || (open == 0 && named < 100)
+            || (open > 0 && !(100 - named).is_multiple_of(open))
+            || (open > 0 && named == 100)
+        {
+            return Err(wrong_form(text, SPLIT));
+        }
+        let rest = (100 - named) / open.max(1);
+        let share = |(block_bytes, percent): (u32, Option<u32>)| BlockShare {
+            block_bytes,
+            weight: percent.unwrap_or(rest),
+        };
+        Ok(Self(shares.into_iter().map(share).collect()))
+    }
+}
+
+/// Share of reads in permille.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadShare(pub u16);
+
+impl FromStr for ReadShare {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let what =
+            "a share of reads; write percent from 0 to 100 in steps of 0.1, such as 50 or 33.3";
+        let permille = percent(text).filter(|p| *p <= 100.0).map(|p| p * 10.0);
+        // In binary, 33.3 × 10 is not exactly a whole number.
+        let is_whole = |permille: &f64| (permille - permille.round()).abs() <= 1e-6;
+        let permille = permille.filter(is_whole);
+        let permille = permille.ok_or_else(|| wrong_form(text, what))?;
+        Ok(Self(permille.round() as u16))
+    }
+}
+
+/// How the target is opened so that writes are durable when they end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SyncedWrites(pub WriteFlag);
+
+impl FromStr for SyncedWrites {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        match text {
+            "sync" => Ok(Self(WriteFlag::OpenSync)),
+            "dsync" => Ok(Self(WriteFlag::OpenDsync)),
+            _ => Err(wrong_form(text, "sync (O_SYNC) or dsync (O_DSYNC)")),
+        }
+    }
+}
+
+/// Operations to start per second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rate(pub f64);
+
+/// One nanosecond between two starts, the resolution of clocks.
+const RATE_MAX: f64 = 1e9;
+/// One operation per quarter of an hour.
+const RATE_MIN: f64 = 0.001;
+
+impl FromStr for Rate {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let what = "a rate; write operations per second over all jobs, such as 1000 (for fio's \
+                    rate in bytes, divide by the block size)";
+        let rate = number(text).ok_or_else(|| wrong_form(text, what))?;
+        within(rate, RATE_MIN..=RATE_MAX, || {
+            format!("a rate of {text} is out of range; use 0.001 to 1000000000")
+        })
+        .map(Self)
+    }
+}
+
+/// The value, if it is in the range.
+fn within(
+    value: f64,
+    range: RangeInclusive<f64>,
+    wrong: impl Fn() -> String,
+) -> Result<f64, ValueError> {
+    let value = Some(value).filter(|value| range.contains(value));
+    value.ok_or_else(|| ValueError::Value(wrong()))
+}
+
+/// Relative half-width of the 95 % interval that ends a workload.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Precision(pub f64);
+
+impl FromStr for Precision {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let what = "a precision; write it in percent, such as 2%";
+        let percent = text
+            .strip_suffix('%')
+            .and_then(|text| number(text.trim_end()));
+        let percent = percent.ok_or_else(|| wrong_form(text, what))?;
+        let percent = within(percent, 0.01..=50.0, || {
+            format!("a precision of {text} is out of range; use 0.01% to 50%")
+        })?;
+        Ok(Self(percent / 100.0))
+    }
+}
+
+/// Share of the requests that meet a latency limit, in percent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LatencyPercentile(pub f64);
+
+impl FromStr for LatencyPercentile {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let share = percent(text)
+            .ok_or_else(|| wrong_form(text, "a share in percent; write a number such as 99.9"))?;
+        within(share, 1.0..=100.0, || {
+            format!("a latency percentile of {text} is out of range; use 1 to 100")
+        })
+        .map(Self)
+    }
+}
+
+/// A position in the target.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Position {
+    /// Bytes.
+    Bytes(u64),
+    /// Percent of the target.
+    Percent(f64),
+}
+
+/// A span, before the target's size is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SpanBounds {
+    /// First byte.
+    pub start: Position,
+    /// First byte after the span.
+    pub end: Position,
+}
+
+/// The largest physical sector that disks have.
+const PAGE_BYTES: u64 = 4096;
+const SPAN: &str =
+    "a span; write its end, or from-to, in bytes or percent, such as 10%, 0-50% or 100GB-200GB";
+
+impl FromStr for SpanBounds {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let (start, last) = match text.split_once('-') {
+            Some((start, last)) => (start.trim(), last.trim()),
+            None => ("0", text.trim()),
+        };
+        let end = position(last)?;
+        let start = match (position(start)?, end, number(start)) {
+            (Position::Bytes(0), _, _) => Position::Bytes(0),
+            // `10-20%`: the unit applies to both numbers.
+            (Position::Bytes(_), Position::Percent(_), Some(share)) => Position::Percent(share),
+            (Position::Bytes(bytes), Position::Bytes(_), Some(_)) if number(last).is_none() => {
+                return Err(ValueError::Value(format!(
+                    "'{text}': the start could be {bytes} bytes, or have the unit of the end; \
+                     write the unit after both numbers"
+                )));
+            }
+            (start, _, _) => start,
+        };
+        let is_empty = match (start, end) {
+            (Position::Bytes(start), Position::Bytes(end)) => start >= end,
+            (Position::Percent(start), Position::Percent(end)) => start >= end,
+            (Position::Bytes(0), Position::Percent(end)) => end <= 0.0,
+            _ => false,
+        };
+        if is_empty {
+            return Err(ValueError::Value(format!(
+                "'{text}' is an empty span; its end must be greater than its start"
+            )));
+        }
+        Ok(Self { start, end })
+    }
+}
+
+fn position(text: &str) -> Result<Position, ValueError> {
+    match text.strip_suffix('%') {
+        Some(share) => match number(share.trim_end()) {
+            None => Err(wrong_form(text, SPAN)),
+            Some(share) if share > 100.0 => Err(ValueError::Value(format!(
+                "'{text}' is more than the whole target; use at most 100%"
+            ))),
+            Some(share) => Ok(Position::Percent(share)),
+        },
+        None => {
+            let bytes = parse_size(text).map_err(|_| wrong_form(text, SPAN))?;
+            Ok(Position::Bytes(whole_pages(text, bytes)))
+        }
+    }
+}
+
+/// Rounds decimal sizes down to pages; sizes in bytes or binary units stay exact. Sectors do not
+/// begin at decimal sizes: on a disk with 4096-byte sectors, every block counted from 1 MB would
+/// touch one sector more, or direct I/O would fail.
+fn whole_pages(text: &str, bytes: u64) -> u64 {
+    let text = text.to_ascii_lowercase();
+    let mut units = ["kb", "mb", "gb", "tb"].iter();
+    if units.any(|unit| text.ends_with(unit)) {
+        bytes / PAGE_BYTES * PAGE_BYTES
+    } else {
+        bytes
+    }
+}
+
+/// Zones as access/size pairs in percent: `60/10:30/20:10/70`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Zones(pub Vec<Zone>);
+
+/// Every random draw searches the zones.
+const ZONES_MAX: usize = 64;
+
+impl FromStr for Zones {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let what = "a list of zones; write access%/size% pairs in order of position, such as \
+                    60/10:30/20:10/70";
+        let zone = |pair: &str| {
+            let (access, size) = pair.split_once('/')?;
+            Some(Zone {
+                access_percent: percent(access)?,
+                size_percent: percent(size)?,
+            })
+        };
+        let zones: Option<Vec<Zone>> = text.split(':').map(zone).collect();
+        let zones = zones.ok_or_else(|| wrong_form(text, what))?;
+        if zones.len() > ZONES_MAX {
+            return Err(ValueError::Value(format!(
+                "{} zones are too many; use at most {ZONES_MAX}",
+                zones.len()
+            )));
+        }
+        let is_empty = |zone: &Zone| zone.access_percent <= 0.0 || zone.size_percent <= 0.0;
+        if zones.iter().any(is_empty) {
+            return Err(ValueError::Value(format!(
+                "'{text}': every zone needs a share of accesses and of size above 0"
+            )));
+        }
+        let sums = [
+            zones.iter().map(|z| z.access_percent).sum::<f64>(),
+            zones.iter().map(|z| z.size_percent).sum(),
+        ];
+        for (sum, name) in sums.into_iter().zip(["accesses", "sizes"]) {
+            // Accepts 33.33 for a third.
+            if (sum - 100.0).abs() > 0.1 {
+                return Err(ValueError::Value(format!(
+                    "'{text}': the {name} add up to {} %; they must add up to 100 %",
+                    (sum * 1e4).round() / 1e4
+                )));
+            }
+        }
+        Ok(Self(zones))
+    }
+}
+
+/// Distribution of random offsets.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OffsetDistribution(pub Distribution);
+
+/// A steeper distribution visits only one block.
+const THETA_MAX: f64 = 10.0;
+
+impl FromStr for OffsetDistribution {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let error = || {
+            wrong_form(
+                text,
+                "a distribution; write uniform, zipf:THETA such as zipf:1.1, pareto:SHARE such \
+                 as pareto:0.2, normal:PERCENT such as normal:10, or hot:ACCESS/SIZE such as \
+                 hot:80/20",
+            )
+        };
+        let within = |value: &str, fits: fn(f64) -> bool, why: &str| {
+            let value = number(value).ok_or_else(error)?;
+            let wrong = || ValueError::Value(format!("'{text}': {why}"));
+            Some(value).filter(|value| fits(*value)).ok_or_else(wrong)
+        };
+        Ok(Self(match text.split_once(':') {
+            // `random` is fio's name.
+            None if text == "uniform" || text == "random" => Distribution::Uniform,
+            Some(("zipf", theta)) => Distribution::Zipf {
+                theta: within(
+                    theta,
+                    |theta| theta > 0.0 && theta <= THETA_MAX && theta != 1.0,
+                    "theta must be above 0, at most 10, and not 1; use such as zipf:1.1 or \
+                     zipf:0.99",
+                )?,
+            },
+            Some(("pareto", share)) => Distribution::Pareto {
+                share: within(
+                    share,
+                    |share| share > 0.0 && share < 1.0,
+                    "the share must be between 0 and 1; with 0.2, 80 % of the operations go to \
+                     20 % of the blocks",
+                )?,
+            },
+            Some(("normal", spread)) => Distribution::Normal {
+                spread_percent: within(
+                    spread,
+                    |spread| spread < 100.0,
+                    "the spread must be at least 0 and below 100 percent",
+                )?,
+            },
+            Some(("hot", shares)) => {
+                let (access, size) = shares.split_once('/').ok_or_else(error)?;
+                let share = |share: &str| {
+                    within(
+                        share.strip_suffix('%').unwrap_or(share).trim_end(),
+                        |share| share > 0.0 && share < 100.0,
+                        "both shares must be between 0 and 100; to confine all accesses to a part \
+                         of the target, use a span",
+                    )
+                };
+                Distribution::HotCold {
+                    access_percent: share(access)?,
+                    size_percent: share(size)?,
+                }
+            }
+            _ => return Err(error()),
+        }))
+    }
+}
+
+/// Reads the value of a key, which is text or a number, with the parser of its flag: `"8k"`,
+/// `8192`, `50.5`.
+pub(crate) fn parse_key<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    deserializer.deserialize_any(KeyVisitor(PhantomData))
+}
+
+struct KeyVisitor<T>(PhantomData<T>);
+
+impl<T: FromStr<Err: Display>> Visitor<'_> for KeyVisitor<T> {
+    type Value = Option<T>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("text in quotes or a number")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        text.parse().map(Some).map_err(E::custom)
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
+        self.visit_str(&number.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests;
