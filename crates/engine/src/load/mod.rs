@@ -8,6 +8,5 @@ pub(crate) mod generator;
 pub(crate) mod holds;
 pub(crate) mod pacer;
 pub mod pattern;
-pub(crate) mod read_batch;
 pub(crate) mod slots;
 pub(crate) mod write_journal;

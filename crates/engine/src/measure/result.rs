@@ -84,7 +84,7 @@ pub(crate) struct StuckWorker<'a> {
     pub measure_ns: u64,
     /// Why and when it should have ended.
     pub ending: (EndReason, u64),
-    /// [`Hang::late`].
+    /// [`diskproof_model::measurement::Hang::late`].
     pub late: bool,
 }
 

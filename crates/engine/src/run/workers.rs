@@ -1,5 +1,5 @@
-//! The threads of one workload, or of several that run together, and their common start. The
-//! children supervise them until the last has ended.
+//! The threads of one workload, or of several that run together, and their common start. The child
+//! supervises them until the last has ended.
 
 mod supervise;
 
