@@ -3,7 +3,7 @@
 
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Access, Distribution, EngineKind, SyncCall, SyncPolicy};
-use diskproof_model::record::{MeasurementRecord, Record, WorkloadRecord};
+use diskproof_model::record::WorkloadRecord;
 
 /// Bytes of a page of PostgreSQL (BLCKSZ), unless the server was built otherwise.
 pub(crate) const PAGE_BYTES: u32 = 8192;
@@ -38,16 +38,4 @@ pub(crate) fn name_in_check(w: &WorkloadRecord) -> Option<&'static str> {
         _ => return None,
     };
     (is_plain && is_so).then_some(name)
-}
-
-/// Whether the write cache of its disks was in the state that the run found: in another one, the
-/// figure says nothing about the disk as it is used.
-pub(crate) fn has_usual_write_cache(record: &Record, m: &MeasurementRecord) -> bool {
-    let Some(state) = m.workload.write_cache else {
-        return true;
-    };
-    let target = record.targets.get(m.target).into_iter();
-    let disks = target.flat_map(|target| target.disks());
-    let mut found = disks.filter_map(|disk| disk.reported_write_cache);
-    found.all(|found| found == state)
 }

@@ -108,10 +108,10 @@ const MARGIN: f64 = 1.05;
 const SAME: f64 = 1.10;
 /// Less of what the server read means that a cache answered the rest.
 const READ_SHARE_MIN: f64 = 0.9;
-/// Shorter than this, a delay is lost in the scheduling of processes.
-const COMMIT_DELAY_USEFUL_US: f64 = 10.0;
+/// Shorter than this, a commit_delay is lost in the scheduling of processes.
+pub(crate) const COMMIT_DELAY_USEFUL_US: f64 = 10.0;
 /// Largest value of commit_delay (documentation of commit_delay).
-const COMMIT_DELAY_MAX_US: f64 = 100_000.0;
+pub(crate) const COMMIT_DELAY_MAX_US: f64 = 100_000.0;
 
 /// The value to try: as planned, else the one that the INSERTs suggest. The error says why
 /// no value fits.

@@ -6,6 +6,7 @@ use super::io_concurrency::{GAIN_MIN, effective_setting, from_knee};
 use super::tried::add_tried;
 use super::wal_sync_method::wal_sync_method;
 use crate::checked::PAGE_BYTES;
+use crate::trials::{COMMIT_DELAY_MAX_US, COMMIT_DELAY_USEFUL_US};
 use crate::whole_disk::{WholeDisk, whole_disk};
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::measurement::OpKind;
@@ -28,10 +29,6 @@ const SEEK_NS_MIN: f64 = 2e6;
 const USUAL_FACTOR: f64 = 1.5;
 /// Finer steps do not change a plan.
 const COST_STEP: f64 = 0.1;
-/// Largest value of commit_delay in microseconds (documentation of commit_delay).
-const COMMIT_DELAY_MAX_US: f64 = 100_000.0;
-/// Shorter than this, a delay is lost in the scheduling of processes.
-const COMMIT_DELAY_USEFUL_US: f64 = 10.0;
 
 /// The advice that a record allows. With several targets none: a server has one setting, and which
 /// disk it uses is unknown.
@@ -216,13 +213,10 @@ fn commit_delay(record: &Record) -> Option<Advice> {
 
 fn commit_delay_of_zero(experiment_us: Option<f64>, why: String, from: &str) -> Advice {
     Advice {
-        setting: "commit_delay".to_owned(),
         value: Some("0".to_owned()),
         range: experiment_us.map(|delay_us| [0.0, delay_us]),
-        why,
-        from: vec![from.to_owned()],
         default: Some("0".to_owned()),
-        condition: None,
+        ..leave_alone("commit_delay", why, &[from])
     }
 }
 

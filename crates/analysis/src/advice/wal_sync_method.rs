@@ -2,12 +2,12 @@
 //! by a margin that decides.
 
 use super::fitness::{leave_alone, unfit_workload, width};
-use crate::checked::{PAGE_BYTES, has_usual_write_cache};
+use crate::checked::PAGE_BYTES;
 use crate::estimate::largest_by;
 use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncCall, SyncPolicy, WriteFlag};
-use diskproof_model::record::{Advice, Estimate, Record, WorkloadRecord};
+use diskproof_model::record::{Advice, Estimate, MeasurementRecord, Record, WorkloadRecord};
 
 const SETTING: &str = "wal_sync_method";
 /// PostgreSQL's default on Linux (documentation of wal_sync_method).
@@ -87,13 +87,9 @@ pub(super) fn wal_sync_method(record: &Record) -> Option<Advice> {
         )
     };
     Some(Advice {
-        setting: SETTING.to_owned(),
         value: Some(value.to_owned()),
-        range: None,
-        why: format!("{rates}{conclusion}"),
-        from: from.map(str::to_owned).to_vec(),
         default: Some(DEFAULT.to_owned()),
-        condition: None,
+        ..leave_alone(SETTING, format!("{rates}{conclusion}"), &from)
     })
 }
 
@@ -146,6 +142,18 @@ fn method_of(w: &WorkloadRecord) -> Option<(&'static str, u32)> {
         _ => return None,
     };
     is_log.then_some((method, w.block_bytes / PAGE_BYTES))
+}
+
+/// Whether the write cache of its disks was in the state that the run found: in another one, the
+/// figure says nothing about the disk as it is used.
+fn has_usual_write_cache(record: &Record, m: &MeasurementRecord) -> bool {
+    let Some(state) = m.workload.write_cache else {
+        return true;
+    };
+    let target = record.targets.get(m.target).into_iter();
+    let disks = target.flat_map(|target| target.disks());
+    let mut found = disks.filter_map(|disk| disk.reported_write_cache);
+    found.all(|found| found == state)
 }
 
 #[cfg(test)]

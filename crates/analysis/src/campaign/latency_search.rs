@@ -38,13 +38,6 @@ pub struct LatencySearchCampaign {
     time_ns: Option<u64>,
 }
 
-/// What the windows of a depth say so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct DepthTally {
-    windows: usize,
-    seen: LateRequests,
-}
-
 /// Whether the latency is kept to at a depth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DepthState {
@@ -69,29 +62,26 @@ impl LatencySearchCampaign {
         })
     }
 
-    fn tally(&self, index: usize, done: &[MeasuredCell]) -> DepthTally {
+    /// The requests in each window of a depth so far.
+    fn windows(&self, index: usize, done: &[MeasuredCell]) -> Vec<LateRequests> {
         let depth = self.workloads[index].depth;
         let own = done.iter().filter(|one| one.cell.workload.depth == depth);
-        own.fold(DepthTally::default(), |sum, one| {
-            let late = |kind| one.slice.ops.get(&kind).and_then(|op| op.late);
-            DepthTally {
-                windows: sum.windows + 1,
-                seen: sum.seen.plus(timed_requests(late)),
-            }
-        })
+        let late = |one: &MeasuredCell| {
+            timed_requests(|kind| one.slice.ops.get(&kind).and_then(|op| op.late))
+        };
+        own.map(late).collect()
     }
 
     fn state(&self, index: usize, done: &[MeasuredCell]) -> DepthState {
-        let DepthTally {
-            windows,
-            seen: LateRequests { requests, late },
-        } = self.tally(index, done);
+        let windows = self.windows(index, done);
+        let sum = |sum: LateRequests, one: &LateRequests| sum.plus(*one);
+        let LateRequests { requests, late } = windows.iter().fold(LateRequests::default(), sum);
         let allowed = requests as f64 * (100.0 - self.target.percent) / 100.0;
         // A disk that stands still once delays all that is in flight.
         let workload = &self.workloads[index];
         let in_flight = f64::from(workload.depth) * f64::from(workload.workers);
         let by_chance = 3.0 * allowed.sqrt() + 2.0 * in_flight;
-        match windows {
+        match windows.len() {
             0 => DepthState::Unmeasured,
             _ if self.target.holds(requests, late) => DepthState::Holds,
             WINDOWS.. => DepthState::Misses,
@@ -121,7 +111,7 @@ impl LatencySearchCampaign {
                 deeper.map(|index| index.max(hold + 1))
             }
             (Some(hold), Some(miss)) if hold + 1 < miss => Some(hold.midpoint(miss)),
-            (Some(hold), _) => Some(hold).filter(|hold| self.tally(*hold, done).windows < WINDOWS),
+            (Some(hold), _) => Some(hold).filter(|hold| self.windows(*hold, done).len() < WINDOWS),
         }
     }
 
