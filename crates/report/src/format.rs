@@ -2,9 +2,11 @@
 
 use crate::capacity;
 use crate::chart;
-use crate::examined::Examined;
 use diskproof_model::comparison::Comparison;
+use diskproof_model::finding::Finding;
+use diskproof_model::health::DiskHealth;
 use diskproof_model::record::Record;
+use diskproof_model::target::{HostFacts, TargetIdentity};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -41,6 +43,19 @@ pub struct Format {
     pub comparison: Option<WriteOne<Comparison>>,
     /// Writes the result of `info`, if the format supports it.
     pub identity: Option<WriteIdentity>,
+}
+
+/// What `info` knows of a target without measuring it.
+#[derive(Debug, Clone, Copy)]
+pub struct Examined<'a> {
+    /// The machine.
+    pub host: &'a HostFacts,
+    /// The target.
+    pub identity: &'a TargetIdentity,
+    /// The health that its disks report.
+    pub health: &'a [DiskHealth],
+    /// Findings, the most severe first.
+    pub findings: &'a [Finding],
 }
 
 /// A file to be written.

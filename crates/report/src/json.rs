@@ -1,6 +1,6 @@
 //! JSON documents: pretty-printed, with one trailing newline. The shapes are the model's.
 
-use crate::examined::Examined;
+use crate::Examined;
 use crate::format::Format;
 use crate::text::is_hidden;
 use diskproof_model::comparison::Comparison;

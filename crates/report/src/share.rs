@@ -154,4 +154,15 @@ mod tests {
             assert!(!text.to_lowercase().contains("secret"), "{text}");
         }
     }
+    #[test]
+    fn wide_characters_do_not_widen_a_line() {
+        let mut record = crate::html::tests::record();
+        for layer in &mut record.targets[0].layers {
+            layer.model = Some("硬盘".repeat(40));
+        }
+        let text = shared(&record);
+        let mut lines = text.lines().rev().skip(1);
+        assert!(text.contains("硬盘"), "{text}");
+        assert!(lines.all(|line| columns(line) <= COLUMNS_MAX), "{text}");
+    }
 }

@@ -1,11 +1,11 @@
-//! A table of blocks on a terminal page: with as many columns as fit; a list where the page is too
-//! narrow.
+//! Tables of a terminal page: columns as wide as their widest cell, as far apart as the page
+//! allows; of blocks as many columns as fit, and a list where the page is too narrow.
 
 use super::sparkline::sparkline;
 use crate::page::{Page, StyledText, TextStyle, push_piece};
-use crate::table::{Align, Columns};
-use crate::text::{glue, list};
-use diskproof_model::block::{Cell, Group, Mark, Narrow, Place, Row, Table, Titles};
+use crate::text::{clean, columns, glue, joined, list};
+use diskproof_model::block::{Align, Cell, Column, Group, Mark, Narrow, Place, Row, Table, Titles};
+use std::borrow::Cow;
 use std::io;
 
 /// Column at which the figures of a row begin where the table does not fit.
@@ -22,16 +22,13 @@ const VALUES_LEAST: usize = 4;
 /// The cells of a row, and what they are about.
 struct Line<'t> {
     group: Option<&'t Group>,
-    cells: Vec<String>,
-    tones: Vec<TextStyle>,
+    cells: Vec<StyledText<'t>>,
     course: &'t [f64],
 }
 
 /// A table without what a terminal cannot draw.
 struct Grid<'t> {
-    names: Vec<String>,
-    aligns: Vec<Align>,
-    places: Vec<Place>,
+    columns: Vec<Column>,
     lines: Vec<Line<'t>>,
     /// The name of the graphs next to the table.
     graphs: &'t str,
@@ -46,11 +43,9 @@ impl<'t> Grid<'t> {
             is_text && (index == 0 || cells.any(|cell| !cell.text.trim().is_empty()))
         };
         let used: Vec<usize> = (0..table.columns.len()).filter(|i| is_used(*i)).collect();
-        let columns = || used.iter().map(|index| &table.columns[*index]);
+        let columns = used.iter().map(|index| table.columns[*index].clone());
         let mut grid = Self {
-            names: columns().map(|column| column.name.clone()).collect(),
-            aligns: columns().map(|column| column.align).collect(),
-            places: columns().map(|column| column.place).collect(),
+            columns: columns.collect(),
             lines: table.rows.iter().map(|row| line(row, &used)).collect(),
             graphs: "",
         };
@@ -62,71 +57,41 @@ impl<'t> Grid<'t> {
             grid.graphs = &table.columns[index].name;
         }
         if let Titles::Beside(name) = &table.titles {
-            grid.put_titles_beside(name);
+            // The titles of groups are a column.
+            grid.columns.insert(0, Column::new(name, Align::Left));
+            for line in &mut grid.lines {
+                let title = line.group.take().map_or("", |group| &group.title);
+                line.cells.insert(0, line.cells[0].tone.of(title));
+            }
         }
         grid
     }
 
-    /// Moves the titles of groups into a column.
-    fn put_titles_beside(&mut self, name: &str) {
-        self.names.insert(0, name.to_owned());
-        self.aligns.insert(0, Align::Left);
-        self.places.insert(0, Place::Always);
-        for line in &mut self.lines {
-            let title = line.group.take().map(|group| group.title.clone());
-            line.cells.insert(0, title.unwrap_or_default());
-            line.tones.insert(0, line.tones[0]);
-        }
+    /// The names of these columns.
+    fn names(&self, shown: &[usize]) -> Vec<String> {
+        let columns = shown.iter().map(|index| &self.columns[*index]);
+        columns.map(|column| column.name.clone()).collect()
     }
 
-    /// The columns that fit; the ones with the highest number give way.
-    fn fit(&mut self, width: usize) -> Option<Columns> {
+    /// Of these columns those that fit; the ones with the highest number give way.
+    fn fit(&self, mut shown: Vec<usize>, width: usize) -> Option<(Vec<usize>, Columns)> {
         loop {
-            let rows = self.lines.iter().map(|line| &line.cells);
-            let fitted = Columns::fit(&self.aligns, rows.chain([&self.names]), width);
-            if fitted.is_some() {
-                return fitted;
+            let aligns = shown.iter().map(|index| self.columns[*index].align);
+            let mut rows: Vec<_> = self.lines.iter().map(|line| texts(line, &shown)).collect();
+            rows.push(self.names(&shown));
+            if let Some(fitted) = Columns::fit(&aligns.collect::<Vec<_>>(), &rows, width) {
+                return Some((shown, fitted));
             }
-            let rank = |(index, place): (usize, &Place)| match place {
-                Place::Roomy(rank) => Some((*rank, index)),
+            let rank = |(at, index): (usize, &usize)| match self.columns[*index].place {
+                Place::Roomy(rank) => Some((rank, at)),
                 _ => None,
             };
-            let (_, last) = self.places.iter().enumerate().filter_map(rank).max()?;
-            self.remove(last);
+            let (_, last) = shown.iter().enumerate().filter_map(rank).max()?;
+            shown.remove(last);
         }
     }
 
-    fn remove(&mut self, index: usize) {
-        self.names.remove(index);
-        self.aligns.remove(index);
-        self.places.remove(index);
-        for line in &mut self.lines {
-            line.cells.remove(index);
-            line.tones.remove(index);
-        }
-    }
-
-    /// The first column and a part of the others.
-    fn part(&self, columns: std::ops::Range<usize>) -> Self {
-        fn kept<T: Clone>(all: &[T], columns: std::ops::Range<usize>) -> Vec<T> {
-            [&all[..1], &all[columns]].concat()
-        }
-        let line = |line: &Line<'t>| Line {
-            group: line.group,
-            cells: kept(&line.cells, columns.clone()),
-            tones: kept(&line.tones, columns.clone()),
-            course: line.course,
-        };
-        Self {
-            names: kept(&self.names, columns.clone()),
-            aligns: kept(&self.aligns, columns.clone()),
-            places: kept(&self.places, columns.clone()),
-            lines: self.lines.iter().map(line).collect(),
-            graphs: self.graphs,
-        }
-    }
-
-    fn write(&self, page: &mut Page<'_>, columns: &Columns) -> io::Result<()> {
+    fn write(&self, page: &mut Page<'_>, shown: &[usize], columns: &Columns) -> io::Result<()> {
         let room = page.width().saturating_sub(columns.total() + GRAPH_GAP);
         let has_room = !self.graphs.is_empty() && room >= crate::text::columns(self.graphs);
         let graph = |course: &[f64]| match course.len() {
@@ -139,13 +104,14 @@ impl<'t> Grid<'t> {
         } else {
             self.graphs
         };
-        let dim = vec![TextStyle::Dim; self.names.len()];
-        if self.names.iter().any(|name| !name.is_empty()) {
-            write_line(page, columns, &self.names, &dim, caption)?;
+        let (names, dim) = (self.names(shown), vec![TextStyle::Dim; shown.len()]);
+        if names.iter().any(|name| !name.is_empty()) {
+            write_line(page, columns, &names, &dim, caption)?;
         }
         for (line, graph) in self.lines.iter().zip(&graphs) {
             write_title(page, line.group)?;
-            write_line(page, columns, &line.cells, &line.tones, graph)?;
+            let tones: Vec<TextStyle> = shown.iter().map(|index| line.cells[*index].tone).collect();
+            write_line(page, columns, &texts(line, shown), &tones, graph)?;
         }
         Ok(())
     }
@@ -153,17 +119,16 @@ impl<'t> Grid<'t> {
     /// As many columns as fit, then the others.
     fn write_parts(&self, page: &mut Page<'_>) -> io::Result<()> {
         let mut start = 1;
-        while start < self.names.len() {
-            let mut end = self.names.len();
-            let (part, columns) = loop {
-                let mut part = self.part(start..end);
-                match part.fit(page.width()) {
-                    Some(columns) => break (part, columns),
+        while start < self.columns.len() {
+            let mut end = self.columns.len();
+            let (shown, columns) = loop {
+                match self.fit([0].into_iter().chain(start..end).collect(), page.width()) {
+                    Some(fitted) => break fitted,
                     None if end == start + 1 => return self.write_stacked(page),
                     None => end -= 1,
                 }
             };
-            part.write(page, &columns)?;
+            self.write(page, &shown, &columns)?;
             start = end;
         }
         Ok(())
@@ -172,10 +137,14 @@ impl<'t> Grid<'t> {
     /// Writes two cells of a row as a title, and the others below it.
     fn write_entries(&self, page: &mut Page<'_>) -> io::Result<()> {
         for line in &self.lines {
-            let title = TextStyle::Bold.of(format!("  {}", line.cells[0]));
-            page.entry(title, INDENT, TextStyle::Bold.of(&line.cells[1]))?;
-            for text in &line.cells[2..] {
-                page.entry(TextStyle::Plain.of(""), INDENT, TextStyle::Plain.of(text))?;
+            let title = TextStyle::Bold.of(format!("  {}", line.cells[0].text));
+            page.entry(title, INDENT, TextStyle::Bold.of(&*line.cells[1].text))?;
+            for cell in &line.cells[2..] {
+                page.entry(
+                    TextStyle::Plain.of(""),
+                    INDENT,
+                    TextStyle::Plain.of(&*cell.text),
+                )?;
             }
         }
         Ok(())
@@ -183,15 +152,15 @@ impl<'t> Grid<'t> {
 
     /// Writes `naming` cells of a row as a title, and the others as a list below it.
     fn write_titled(&self, page: &mut Page<'_>, naming: usize) -> io::Result<()> {
-        let filled = |cells: &[String], gap: &str| {
-            let filled = cells.iter().filter(|cell| !cell.is_empty());
-            filled.cloned().collect::<Vec<_>>().join(gap)
+        let filled = |cells: &[StyledText<'_>], gap: &str| {
+            let texts = cells.iter().map(|cell| cell.text.to_string());
+            joined(texts.filter(|text| !text.is_empty()), gap).unwrap_or_default()
         };
         for line in &self.lines {
             let (names, rest) = line.cells.split_at(naming.min(line.cells.len()));
             page.text(TextStyle::Bold.of(filled(names, " ")))?;
             let rest = filled(rest, " · ");
-            page.entry(TextStyle::Plain.of(""), INDENT, line.tones[0].of(rest))?;
+            page.entry(TextStyle::Plain.of(""), INDENT, line.cells[0].tone.of(rest))?;
         }
         Ok(())
     }
@@ -200,26 +169,28 @@ impl<'t> Grid<'t> {
     fn write_stacked(&self, page: &mut Page<'_>) -> io::Result<()> {
         for line in &self.lines {
             write_title(page, line.group)?;
-            let figures = self.names.iter().zip(&line.cells).skip(1);
-            let figures: Vec<String> = figures
-                .filter(|(_, cell)| !cell.trim().is_empty())
-                .map(|(name, cell)| glue(format!("{name} {}", cell.trim()).trim_start()))
-                .collect();
-            if !line.cells[0].is_empty() {
-                page.text(TextStyle::Bold.of(line.cells[0].trim()))?;
+            let figures = self.columns.iter().zip(&line.cells).skip(1);
+            let figures = figures.filter(|(_, cell)| !cell.text.trim().is_empty());
+            let figures = figures.map(|(Column { name, .. }, cell)| {
+                let figure = format!("{name} {}", cell.text.trim());
+                glue(figure.trim_start())
+            });
+            let name = line.cells[0].text.trim();
+            if !name.is_empty() {
+                page.text(TextStyle::Bold.of(name))?;
             }
             let none = TextStyle::Plain.of("");
-            page.entry(none, INDENT, line.tones[0].of(list(figures)))?;
+            page.entry(none, INDENT, line.cells[0].tone.of(list(figures)))?;
         }
         Ok(())
     }
 }
 
 fn line<'t>(row: &'t Row, used: &[usize]) -> Line<'t> {
-    let cells = || used.iter().map(|index| &row.cells[*index]);
-    let tone = |cell: &Cell| match cell.tone {
-        TextStyle::Plain => row.tone,
-        tone => tone,
+    let cells = used.iter().map(|index| &row.cells[*index]);
+    let styled = |cell: &'t Cell| match cell.tone {
+        TextStyle::Plain => row.tone.of(shaded(cell)),
+        tone => tone.of(shaded(cell)),
     };
     let course = row.cells.iter().find_map(|cell| match &cell.mark {
         Mark::Course(values) => Some(values.as_slice()),
@@ -227,19 +198,23 @@ fn line<'t>(row: &'t Row, used: &[usize]) -> Line<'t> {
     });
     Line {
         group: row.group.as_ref(),
-        cells: cells().map(shaded).collect(),
-        tones: cells().map(tone).collect(),
+        cells: cells.map(styled).collect(),
         course: course.unwrap_or_default(),
     }
 }
 
+fn texts(line: &Line<'_>, shown: &[usize]) -> Vec<String> {
+    let cells = shown.iter().map(|index| &line.cells[*index]);
+    cells.map(|cell| cell.text.to_string()).collect()
+}
+
 /// The text of a cell behind its shade.
-fn shaded(cell: &Cell) -> String {
+fn shaded(cell: &Cell) -> Cow<'_, str> {
     let Mark::Heat(share) = cell.mark else {
-        return cell.text.clone();
+        return Cow::from(&cell.text);
     };
     let step = (share.unwrap_or(0.0) * SHADES.len() as f64) as usize;
-    format!("{}{:>7}", SHADES[step.min(SHADES.len() - 1)], cell.text)
+    format!("{}{:>7}", SHADES[step.min(SHADES.len() - 1)], cell.text).into()
 }
 
 fn write_title(page: &mut Page<'_>, group: Option<&Group>) -> io::Result<()> {
@@ -271,19 +246,89 @@ fn write_line(
 
 /// Writes the table.
 pub(super) fn write_grid(page: &mut Page<'_>, table: &Table) -> io::Result<()> {
-    let mut grid = Grid::of(table);
+    let grid = Grid::of(table);
     if grid.lines.is_empty() {
         return Ok(());
     }
-    let whole = grid.part(1..grid.names.len());
-    match grid.fit(page.width()) {
-        _ if table.narrow == Narrow::Entries => whole.write_entries(page),
-        Some(columns) => grid.write(page, &columns),
+    match grid.fit((0..grid.columns.len()).collect(), page.width()) {
+        _ if table.narrow == Narrow::Entries => grid.write_entries(page),
+        Some((shown, columns)) => grid.write(page, &shown, &columns),
         None => match table.narrow {
-            Narrow::Split => whole.write_parts(page),
-            Narrow::Titled(naming) => whole.write_titled(page, naming),
-            Narrow::Stack | Narrow::Entries => whole.write_stacked(page),
+            Narrow::Split => grid.write_parts(page),
+            Narrow::Titled(naming) => grid.write_titled(page, naming),
+            Narrow::Stack | Narrow::Entries => grid.write_stacked(page),
         },
+    }
+}
+
+/// The largest and the smallest gap between two columns of a table.
+const GAPS: [usize; 2] = [2, 1];
+
+/// The columns of a table that fits its page.
+pub(super) struct Columns {
+    aligns: Vec<Align>,
+    widths: Vec<usize>,
+    gap: usize,
+}
+
+impl Columns {
+    /// Columns for these rows, heading included, within `width`; `None` if they do not fit.
+    /// Every row has a cell per column.
+    pub(super) fn fit<'a>(
+        aligns: &[Align],
+        rows: impl IntoIterator<Item = &'a Vec<String>>,
+        width: usize,
+    ) -> Option<Self> {
+        let mut widths = vec![0; aligns.len()];
+        for row in rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = columns(&clean(cell)).max(*width);
+            }
+        }
+        let mut fitted = Self {
+            aligns: aligns.to_vec(),
+            widths,
+            gap: 0,
+        };
+        for gap in GAPS {
+            fitted.gap = gap;
+            if fitted.total() <= width {
+                return Some(fitted);
+            }
+        }
+        None
+    }
+
+    /// The width of a row.
+    pub(super) fn total(&self) -> usize {
+        self.widths.iter().sum::<usize>() + self.gap * self.widths.len().saturating_sub(1)
+    }
+
+    /// The columns between two of them.
+    pub(super) fn gap(&self) -> usize {
+        self.gap
+    }
+
+    /// The cells of a row, each as wide as its column and the gap behind it.
+    pub(super) fn cells(&self, row: &[String]) -> Vec<String> {
+        let cells = row.iter().zip(&self.widths).zip(&self.aligns);
+        let padded = cells.map(|((cell, width), align)| {
+            let cell = clean(cell);
+            let pad = " ".repeat(width.saturating_sub(columns(&cell)));
+            let gap = " ".repeat(self.gap);
+            match align {
+                Align::Left => [cell, pad, gap].concat(),
+                Align::Right => [pad, cell, gap].concat(),
+            }
+        });
+        padded.collect()
+    }
+
+    /// One row as a line.
+    pub(super) fn line(&self, row: &[String]) -> String {
+        let mut line = self.cells(row).concat();
+        line.truncate(line.trim_end().len());
+        line
     }
 }
 
@@ -291,7 +336,7 @@ pub(super) fn write_grid(page: &mut Page<'_>, table: &Table) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::style::{Color, Style, WIDTH_MIN};
-    use diskproof_model::block::{Block, Column};
+    use diskproof_model::block::Block;
 
     fn grid(table: &Table, width: usize) -> String {
         let style = Style {
@@ -345,5 +390,22 @@ mod tests {
             .for_each(|c| *c = Column::new(&c.name, Align::Right));
         wide.narrow = Narrow::Split;
         assert_eq!(grid(&wide, 41).lines().count(), 4, "{}", grid(&wide, 41));
+    }
+
+    #[test]
+    fn columns_align_by_visible_width() {
+        let rows = [
+            vec!["硬盘".to_owned(), "1".to_owned()],
+            vec!["a".to_owned(), "1234".to_owned()],
+        ];
+        let lines = |width| {
+            let table = Columns::fit(&[Align::Left, Align::Right], &rows, width)?;
+            Some([table.line(&rows[0]), table.line(&rows[1])])
+        };
+        let [first, second] = lines(10).unwrap();
+        assert_eq!((&*first, &*second), ("硬盘     1", "a     1234"));
+        let [first, second] = lines(9).unwrap();
+        assert_eq!((&*first, &*second), ("硬盘    1", "a    1234"));
+        assert_eq!(lines(8), None);
     }
 }

@@ -2,6 +2,7 @@
 //! not run, the list of saved runs, the commands of a record.
 
 use super::blocks::write_blocks;
+use crate::Examined;
 use crate::describe::changes::short;
 use crate::describe::comparison::{self, MetricDetail};
 use crate::describe::findings::findings;
@@ -10,7 +11,6 @@ use crate::describe::run::saved_runs;
 use crate::describe::target::{host, sections};
 use crate::describe::verdict::answer;
 use crate::describe::{self, plan};
-use crate::examined::Examined;
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
 use diskproof_model::block::Shown;

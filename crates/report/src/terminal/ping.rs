@@ -1,12 +1,13 @@
 //! Single requests on a terminal: a line for each as it ends, and what they add up to.
 
+use super::grid::Columns;
 use super::sparkline::{bar, log_share};
 use crate::describe::ping::{errors, mean_text, percentiles, shown_ops, title};
 use crate::labels;
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
-use crate::table::{Align, Columns};
 use crate::text::{clean, columns, list, shortened};
+use diskproof_model::block::Align;
 use diskproof_model::digits::figure_text;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;

@@ -1,13 +1,13 @@
 //! The live view of `watch`: what it can see, a line per device and step, who is busy. The same
 //! lines appear one below the other or on a screen that is redrawn.
 
+use super::grid::Columns;
 use crate::describe::observed::capacity_text;
 use crate::describe::server::{explained_text, rates_text, table};
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
-use crate::table::{Align, Columns};
 use crate::text::{clean, glue, joined};
-use diskproof_model::block::{Row, Table};
+use diskproof_model::block::{Align, Row, Table};
 use diskproof_model::observed::MeasuredCapacity;
 use diskproof_model::server_load::{ServerStep, ServerView};
 use diskproof_model::units::{format_duration, format_throughput};
