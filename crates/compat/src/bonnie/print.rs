@@ -118,10 +118,6 @@ impl TablePrinter {
         }
     }
 
-    fn machine<'a>(&'a self, host_name: &'a str) -> &'a str {
-        self.labels.machine.as_deref().unwrap_or(host_name)
-    }
-
     /// The table of the tests of many files.
     fn files_table(&self, files: &FilesPlan, machine: &str) -> String {
         let count = files.count / FILES_UNIT;
@@ -150,12 +146,6 @@ impl TablePrinter {
         }
         let width = 19usize.saturating_sub(name.len());
         HEAD.to_owned() + &rows(format!("{name}{size:>width$}"), tests)
-    }
-
-    /// The header of the CSV lines.
-    fn csv_header(&self) -> String {
-        let names = FIELDS.split(',').map(str::to_owned);
-        self.labels.csv.line(names.collect())
     }
 
     /// The CSV line.
@@ -340,9 +330,11 @@ impl ToolPrinter for TablePrinter {
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
-        let machine = self.machine(result.host_name).to_owned();
+        let machine = self.labels.machine.clone();
+        let machine = machine.unwrap_or_else(|| result.host_name.to_owned());
         if self.labels.runs > 1 {
-            let mut stdout = self.csv_header() + "\n";
+            let names = FIELDS.split(',').map(str::to_owned);
+            let mut stdout = self.labels.csv.line(names.collect()) + "\n";
             for run in 0..self.labels.runs {
                 stdout.push_str(&self.csv(&tests(result.measurements, run), &machine));
                 stdout.push('\n');

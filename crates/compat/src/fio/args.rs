@@ -172,7 +172,7 @@ impl FioArguments {
             },
             is_read_only: general.has("readonly"),
             saved_to,
-            is_for_programs: !output.is_for_people(),
+            is_for_programs: !output.normal,
             notes: general.notes,
             printer: Box::new(move |described| {
                 Box::new(FioPrinter {

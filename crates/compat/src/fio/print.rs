@@ -19,7 +19,8 @@ use std::fmt::Write as _;
 /// The forms of output that were chosen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct FioOutput {
-    normal: bool,
+    /// For people.
+    pub(super) normal: bool,
     terse: Option<u32>,
     json: bool,
     json_plus: bool,
@@ -61,11 +62,6 @@ impl FioOutput {
             chosen.terse = Some(version);
         }
         Ok(chosen)
-    }
-
-    /// Whether the normal output is among them.
-    pub(super) fn is_for_people(self) -> bool {
-        self.normal
     }
 }
 
