@@ -5,9 +5,9 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::job_file::read_text;
 use crate::plan_file::PlanFile;
-use crate::planned::{groups, resolve_planned, sector_bytes};
+use crate::plan_file::{groups, resolve_planned, sector_bytes};
 use crate::provenance::random_seed;
-use crate::session::{Filling, Means, MeasuringJob, measure};
+use crate::session::{Filling, MeasuringJob, measure};
 use crate::workload::{Bytes, Content, Memory, ResolveContext, Time};
 use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{Order, Plan};
@@ -68,7 +68,7 @@ pub(crate) fn measure_fitness(
         time_ns: time_ns / LAYOUT_SHARE,
     };
     let job = MeasuringJob::new(plan, vec![identity], filling, &flags);
-    measure(job, Means::default())
+    measure(job)
 }
 
 /// The plan of a profile on a target. Workloads without a limit of their own share the time.

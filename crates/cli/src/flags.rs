@@ -1,7 +1,7 @@
-//! Flags that several verbs share. Checks their form only: whether they fit the target is decided
-//! by the verbs and the gate.
+//! Flags that several verbs share: of measuring, of what the user releases, of the workloads that
+//! are selected. Checks their form only: whether they fit the target is decided by the verbs and
+//! the gate.
 
-use crate::consent::DestructiveFlags;
 use crate::failure::Failure;
 use crate::provenance::{command_line, random_seed};
 use crate::saved::HistoryOptions;
@@ -10,7 +10,7 @@ use crate::targets::{probe_target, probe_targets};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, ValueEnum};
 use diskproof_analysis::expect::Expected;
-use diskproof_device::scratch_bytes_max;
+use diskproof_device::{Consent, Overwriting, UnknownContent, scratch_bytes_max};
 use diskproof_model::plan::{EngineChoice, EngineKind, Plan};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_size};
@@ -103,12 +103,12 @@ impl MeasuringFlags {
 
     /// A target as it was given, identified.
     pub(crate) fn probe(&self, given: &Path) -> Result<TargetIdentity, Failure> {
-        probe_target(given, &self.destructive, self.verbosity())
+        probe_target(given, self.destructive.keep_free, self.verbosity())
     }
 
     /// The same for all targets of a run.
     pub(crate) fn probe_all(&self, given: &[PathBuf]) -> Result<Vec<TargetIdentity>, Failure> {
-        probe_targets(given, &self.destructive, self.verbosity())
+        probe_targets(given, self.destructive.keep_free, self.verbosity())
     }
 
     /// A plan of this verb for these targets, without what is measured.
@@ -277,3 +277,121 @@ pub(crate) const ENGINES: &[Choice<EngineChoice>] = choices! {
         "pread/pwrite, one thread per request in flight";
     "mmap" EngineChoice::Fixed(EngineKind::Mmap), "A shared memory mapping";
 };
+
+/// Selected workloads.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct SelectionFlags {
+    /// Measure only these workloads, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(conflicts_with = "skip")]
+    pub only: Vec<String>,
+    /// Skip these workloads
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub skip: Vec<String>,
+}
+
+impl SelectionFlags {
+    /// Names that this run does not know are errors: a misspelt one would measure too little, or
+    /// too much.
+    pub(crate) fn check_names(&self, known: &[&str]) -> Result<(), Failure> {
+        let unknown = |name: &&String| !known.contains(&name.as_str());
+        for (flag, names) in [("--only", &self.only), ("--skip", &self.skip)] {
+            if let Some(name) = names.iter().find(unknown) {
+                return Err(Failure::Usage(format!(
+                    "{flag} {name}: there is no such workload; use {}",
+                    known.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The flag that excludes a workload.
+    pub(crate) fn excludes(&self, name: &str) -> Option<&'static str> {
+        let is_in = |names: &[String]| names.iter().any(|one| one == name);
+        if !self.only.is_empty() && !is_in(&self.only) {
+            Some("--only")
+        } else {
+            is_in(&self.skip).then_some("--skip")
+        }
+    }
+}
+
+/// `--destroy`, `--wipe-unknown`, `--overwrite` and `--keep-free`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct DestructiveFlags {
+    /// Release the block device of this name: writing workloads destroy its content. NAME is its
+    /// serial or model in full, or its kernel name (loop3) where it has neither; refused while
+    /// anything uses the device or a format is recognised on it (repeatable)
+    #[arg(long, value_name = "NAME")]
+    pub destroy: Vec<String>,
+    /// With --destroy: accept data of an unknown format, and zero the first and last MiB before the
+    /// first workload
+    #[arg(long, requires = "destroy")]
+    pub wipe_unknown: bool,
+    /// Release the regular file that is the target: writing workloads overwrite its content; its
+    /// size stays
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Free space that files in a directory leave on its filesystem [default: 2GiB, or 10 % of a
+    /// filesystem below 20 GiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub keep_free: Option<u64>,
+    /// Releases the files that diskproof made itself, and that nothing has changed since: tools
+    /// that keep their files write to them again.
+    #[arg(skip)]
+    pub own_files: bool,
+}
+
+impl DestructiveFlags {
+    /// Why a target of this kind is not written to; `None` for a released one and a directory.
+    pub(crate) fn why_only_read(&self, kind: TargetKind) -> Option<&'static str> {
+        match kind {
+            TargetKind::BlockDevice if self.destroy.is_empty() => {
+                Some("a device is only read unless --destroy releases it")
+            }
+            TargetKind::File if !self.overwrite => {
+                Some("a file is only read unless --overwrite releases it")
+            }
+            _ => None,
+        }
+    }
+
+    /// For the gate. A flag that fits none of the targets is a mistake that might cost the wrong
+    /// disk next time.
+    pub fn consent(&self, identities: &[TargetIdentity]) -> Result<Consent, Failure> {
+        let (device, file) = (TargetKind::BlockDevice, TargetKind::File);
+        for (is_given, kind, flag, what) in [
+            (
+                !self.destroy.is_empty(),
+                device,
+                "--destroy",
+                "a block device",
+            ),
+            (self.overwrite, file, "--overwrite", "a regular file"),
+        ] {
+            if is_given && identities.iter().all(|identity| identity.kind != kind) {
+                let paths: Vec<&str> = identities.iter().map(|one| one.path.as_str()).collect();
+                return Err(Failure::Usage(format!(
+                    "{flag} releases {what}, and {} is not one; omit {flag}",
+                    paths.join(", ")
+                )));
+            }
+        }
+        let overwriting = match (self.overwrite, self.own_files) {
+            (true, _) => Overwriting::Allowed,
+            (false, true) => Overwriting::Own,
+            (false, false) => Overwriting::Forbidden,
+        };
+        let unknown = if self.wipe_unknown {
+            UnknownContent::Wipe
+        } else {
+            UnknownContent::Refuse
+        };
+        Ok(Consent {
+            destroy: self.destroy.clone(),
+            overwriting,
+            unknown,
+        })
+    }
+}

@@ -4,13 +4,11 @@
 #![forbid(unsafe_code)]
 
 pub mod commands;
-mod consent;
 mod data_sheet;
 mod failure;
 mod fitness;
 mod flag_hints;
 mod flags;
-mod health;
 mod inspection;
 mod interrupt;
 pub mod job_file;
@@ -18,18 +16,12 @@ mod live;
 mod output_files;
 mod output_sink;
 pub mod plan_file;
-mod planned;
 mod plugin;
-mod postgres_version;
+mod postgres;
 mod provenance;
-mod request_printer;
 mod resume;
 mod saved;
-mod selection;
-mod server_loads;
-mod server_trials;
 mod session;
-mod stall_timeout;
 mod standard_workloads;
 mod stderr;
 mod stdout;

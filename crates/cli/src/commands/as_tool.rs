@@ -1,8 +1,6 @@
 //! `diskproof as`: the command lines of well-known tools. Parsing and output are in the crate
 //! `diskproof-compat`; the run is that of every verb.
 
-mod jobs;
-mod primes;
 mod work;
 
 use crate::failure::{Exit, Failure, report};
@@ -10,7 +8,7 @@ use crate::flags::MeasuringFlags;
 use crate::inspection;
 use crate::output_sink::directory_of;
 use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, MeasuringJob, ToolRun};
+use crate::session::{Filling, MeasuringJob};
 use crate::stderr::{Verbosity, eprint_line, eprint_text};
 use crate::stdout::print_text;
 use crate::targets::{identify, refuse_duplicates};
@@ -23,13 +21,11 @@ use diskproof_compat::{
     drop_in_named, drop_ins,
 };
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use jobs::run_jobs;
-use primes::run_primes;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use work::{measure_work, print_notes};
+use work::{measure_work, print_notes, run_jobs, run_primes};
 
 /// With 1 in it, a tool that was started through a link prints no notes.
 const QUIET: &str = "DISKPROOF_QUIET";
@@ -294,10 +290,8 @@ fn run_load(
         },
         None => Filling::Span,
     };
-    let run = ToolRun {
-        printer,
-        kept_name: new_name,
-    };
-    let job = MeasuringJob::new(plan, identities, filling, flags);
-    measure_work(tool, words, job, load.writes(), run)
+    printer.kept_name = new_name;
+    let mut job = MeasuringJob::new(plan, identities, filling, flags);
+    job.tool = Some(printer);
+    measure_work(tool, words, job, load.writes())
 }

@@ -7,11 +7,11 @@ use crate::data_sheet::SheetValue;
 use crate::failure::{Exit, Failure};
 use crate::fitness::{known_as, measure_fitness};
 use crate::flags::MeasuringFlags;
-use crate::planned::sector_bytes;
-use crate::postgres_version::postgres_version;
+use crate::flags::SelectionFlags;
+use crate::plan_file::sector_bytes;
+use crate::postgres::postgres_version;
 use crate::saved::disk_access;
-use crate::selection::SelectionFlags;
-use crate::session::{Filling, Means, MeasuringJob, measure};
+use crate::session::{Filling, MeasuringJob, measure};
 use crate::standard_workloads::standard_workloads;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, Order, Plan, Skipped, Span, Workload};
@@ -181,7 +181,7 @@ pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
         time_ns: time_budget(check).first_write_ns(),
     };
     let job = MeasuringJob::new(plan, vec![identity], filling, &check.measuring);
-    measure(job, Means::default())
+    measure(job)
 }
 
 fn time_budget(check: &CheckFlags) -> TimeBudget {

@@ -4,10 +4,10 @@
 use crate::failure::{Exit, Failure};
 use crate::fitness::measure_fitness;
 use crate::flags::MeasuringFlags;
-use crate::postgres_version::postgres_version;
-use crate::selection::SelectionFlags;
-use crate::server_loads::{Breadth, ServerFlags, insert_names, postgres_plan};
-use crate::session::{Filling, Means, MeasuringJob, measure};
+use crate::flags::SelectionFlags;
+use crate::postgres::postgres_version;
+use crate::postgres::{Breadth, ServerFlags, insert_names, postgres_plan};
+use crate::session::{Filling, MeasuringJob, measure};
 use crate::targets::note_write_caches;
 use crate::write_cache::{CacheStates, WriteCacheFlags};
 use diskproof_device::scratch_bytes_max;
@@ -154,13 +154,11 @@ pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
         bytes_min: SEGMENT_BYTES + DATA_BYTES_LEAST,
         time_ns: time_ns(commit) / LAYOUT_SHARE,
     };
-    let job = MeasuringJob::new(plan, vec![identity], filling, &commit.measuring);
-    let means = Means {
+    measure(MeasuringJob {
         server: programs,
         write_cache: switch,
-        ..Means::default()
-    };
-    measure(job, means)
+        ..MeasuringJob::new(plan, vec![identity], filling, &commit.measuring)
+    })
 }
 
 fn time_ns(commit: &CommitFlags) -> u64 {

@@ -8,11 +8,12 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{ColorWhen, files, is_stdout};
 use crate::output_files::{check_documents, save_file};
 use crate::provenance::tool;
-use crate::saved::{EarlierRun, HistoryFileFlag, earlier_runs, load_all, short};
+use crate::saved::{HistoryFileFlag, earlier_runs, load_all, short};
 use crate::stderr::eprint_line;
 use crate::stdout::{comparison_page, ignore_closed_pipe, to_stdout, write_page};
 use anyhow::Context as _;
 use diskproof_analysis::compare::{Question, Run, RunGroup, compare as compare_runs};
+use diskproof_history::StoredRun;
 use diskproof_model::comparison::{Comparison, ConditionOutcome};
 use diskproof_model::record::Record;
 use diskproof_report::formats::format_of;
@@ -73,9 +74,9 @@ impl RunSet {
 }
 
 /// Earlier runs as groups, one for each label.
-fn earlier_groups(earlier: &[EarlierRun]) -> Vec<RunGroup<'_>> {
+fn earlier_groups(earlier: &[StoredRun]) -> Vec<RunGroup<'_>> {
     let mut groups: BTreeMap<&str, Vec<Run<'_>>> = BTreeMap::new();
-    for EarlierRun { label, record } in earlier {
+    for StoredRun { label, record, .. } in earlier {
         let label = label.as_deref().unwrap_or_default();
         groups.entry(label).or_default().push(Run {
             name: short(&record.run_id).to_owned(),

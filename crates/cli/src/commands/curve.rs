@@ -4,9 +4,9 @@
 use crate::data_sheet::SheetValue;
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST};
-use crate::planned::sector_bytes;
+use crate::plan_file::sector_bytes;
 use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
-use crate::session::{Filling, Means, MeasuringJob, measure};
+use crate::session::{Filling, MeasuringJob, measure};
 use crate::stderr::eprint_line;
 use crate::workload::{SpanBounds, part_of};
 use diskproof_analysis::surface::short_stroke_name;
@@ -145,7 +145,7 @@ pub fn run(curve: &CurveFlags) -> anyhow::Result<Exit> {
         ));
     }
     let job = MeasuringJob::new(plan, vec![identity], Filling::Span, flags);
-    measure(job, Means::default())
+    measure(job)
 }
 
 /// A survey may take hours: an output file that would stay empty is refused before it.

@@ -3,11 +3,11 @@
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{ColorWhen, HealthFlags, files};
-use crate::health::read_health;
 use crate::output_files::{check_documents, save_file};
 use crate::session::refuse_targets_as_outputs;
 use crate::stderr::Verbosity;
 use crate::stdout::{style, to_stdout, write_in_locale};
+use crate::targets::read_health;
 use crate::targets::{identify, note_write_caches, resolve_target};
 use anyhow::Context as _;
 use diskproof_analysis::rules::health_findings;
@@ -46,7 +46,7 @@ pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
     let mut identity = identify(&target, Verbosity::Lines).map_err(Failure::Probe)?;
     note_write_caches(&mut identity);
     refuse_targets_as_outputs(&outputs, std::slice::from_ref(&identity))?;
-    let health = read_health(std::slice::from_ref(&identity), &info.health);
+    let health = read_health(std::slice::from_ref(&identity), info.health.no_health);
     let findings = health_findings(&health);
     let examined = Examined {
         host: &host_facts(),

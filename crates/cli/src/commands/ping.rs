@@ -3,7 +3,7 @@
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_UNIT, choices, one_of};
-use crate::session::{Filling, Means, MeasuringJob, measure};
+use crate::session::{Filling, MeasuringJob, measure};
 use crate::stdout::style;
 use crate::targets::refuse_duplicates;
 use crate::workload::{BLOCK_BYTES_MAX, SpanBounds, part_of};
@@ -185,12 +185,10 @@ pub fn run(ping: &PingFlags) -> anyhow::Result<Exit> {
         expected: expected(ping, &plan.workloads[0])?,
         ..ping.measuring.clone()
     };
-    let job = MeasuringJob::new(plan, identities, Filling::Span, &flags);
-    let means = Means {
+    measure(MeasuringJob {
         lines,
-        ..Means::default()
-    };
-    measure(job, means)
+        ..MeasuringJob::new(plan, identities, Filling::Span, &flags)
+    })
 }
 
 /// The thresholds of the user, and that of `--abort-above`.

@@ -1,17 +1,16 @@
 //! `diskproof run`: any workload, from flags named as in fio, from a plan file or from a job file
 //! of fio, on one or several targets.
 
-mod like;
-mod repeat;
+mod recorded;
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::inspection;
 use crate::job_file::{CliOverrides, JobFile, JobFileFlags, System, read_text};
 use crate::plan_file::{PlanFile, PlannedWorkload};
-use crate::planned::{resolve_planned, sector_bytes};
+use crate::plan_file::{resolve_planned, sector_bytes};
 use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, Means, MeasuringJob, Page, measure};
+use crate::session::{Filling, MeasuringJob, measure};
 use crate::targets::refuse_duplicates;
 use crate::workload::{
     Bytes, Content, FioFlags, Memory, ResolveContext, Wording, WorkloadAxes, WorkloadFlags,
@@ -22,7 +21,7 @@ use diskproof_model::plan::{EngineChoice, Order, Plan, Skipped, Workload};
 use diskproof_model::record::Record;
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
-use like::LikeSource;
+use recorded::LikeSource;
 use std::path::{Path, PathBuf};
 
 /// The size in the PostgreSQL cookbook, and the largest cache of drives.
@@ -105,15 +104,15 @@ pub struct RunFlags {
 /// Measures.
 pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
     if let [record, targets @ ..] = run.operands.as_slice()
-        && repeat::is_record(record)
+        && recorded::is_record(record)
     {
         if !run.workload.is_empty() || !run.axes.is_empty() || run.measuring.size.is_some() {
             let why = "a saved run sets the workloads; give only targets with it";
             return Err(Failure::Usage(format!("{}: {why}", record.display())).into());
         }
-        return repeat::run(record, targets, &run.measuring);
+        return recorded::repeat(record, targets, &run.measuring);
     }
-    measure(job(run)?, Means::default())
+    measure(job(run)?)
 }
 
 /// Measures without a page; `then` gets the record.
@@ -121,12 +120,11 @@ pub(crate) fn run_quietly(
     run: &RunFlags,
     then: impl Fn(&Record) -> anyhow::Result<()> + 'static,
 ) -> anyhow::Result<Exit> {
-    let means = Means {
-        page: Page::Omitted,
+    measure(MeasuringJob {
+        is_silent: true,
         then: Some(Box::new(then)),
-        ..Means::default()
-    };
-    measure(job(run)?, means)
+        ..job(run)?
+    })
 }
 
 fn job(run: &RunFlags) -> anyhow::Result<MeasuringJob<'_>> {
@@ -138,11 +136,8 @@ fn job(run: &RunFlags) -> anyhow::Result<MeasuringJob<'_>> {
         verbosity.note(note);
     }
     Ok(MeasuringJob {
-        plan,
-        identities,
-        filling: Filling::Span,
         note: request.note,
-        flags: &run.measuring,
+        ..MeasuringJob::new(plan, identities, Filling::Span, &run.measuring)
     })
 }
 

@@ -4,9 +4,9 @@ mod matrix;
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_MIN, choices, one_of};
-use crate::planned::sector_bytes;
-use crate::postgres_version::postgres_version;
-use crate::session::{Filling, Means, MeasuringJob, measure};
+use crate::plan_file::sector_bytes;
+use crate::postgres::postgres_version;
+use crate::session::{Filling, MeasuringJob, measure};
 use crate::workload::{BlockSize, Bytes, refuse_repeated};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use diskproof_analysis::campaign::{Sweep, SweepSetup};
@@ -189,8 +189,10 @@ pub fn run(sweep: &SweepFlags) -> anyhow::Result<Exit> {
         bytes_min: SCRATCH_BYTES_MIN,
         time_ns: time_ns(sweep) / LAYOUT_PARTS,
     };
-    let job = MeasuringJob::new(plan, vec![identity], filling, &sweep.measuring);
-    measure(job, Means::by(Sweep::new(&setup)))
+    measure(MeasuringJob {
+        campaign: Some(Box::new(Sweep::new(&setup))),
+        ..MeasuringJob::new(plan, vec![identity], filling, &sweep.measuring)
+    })
 }
 
 fn time_ns(sweep: &SweepFlags) -> u64 {

@@ -1,26 +1,22 @@
-//! Earlier runs in the history that show how much figures vary from run to run. Their absence is
-//! never an error: a comparison does not need them.
+//! What earlier runs in the history show: how much figures vary from run to run, what a disk can
+//! do, and its access time as a whole. Their absence is never an error.
 
-use super::judged::judged_quietly;
-use diskproof_history::{Filter, History, HistoryError};
+use super::document::judged_quietly;
+use diskproof_analysis::watch::disk_capacity;
+use diskproof_history::{Filter, History, HistoryError, StoredRun};
+use diskproof_model::disk_access::DiskAccess;
+use diskproof_model::observed::MeasuredCapacity;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
-use diskproof_model::target::TargetIdentity;
+use diskproof_model::surface::SeekPattern;
+use diskproof_model::target::{Layer, TargetIdentity, TargetKind};
 
 /// Most earlier runs of one target and plan that are read: more change Student's t by less than
 /// 5 %, and an old disk is another disk.
 const EARLIER_RUNS_MAX: usize = 20;
 /// Runs of the history that are searched for them, the newest.
 const SEARCHED_MAX: u64 = 1000;
-
-/// An earlier run.
-pub(crate) struct EarlierRun {
-    /// The user's name for it.
-    pub(crate) label: Option<String>,
-    /// What it recorded.
-    pub(crate) record: Record,
-}
 
 /// What a run shares with its repetitions, as far as the short form of a saved run tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +49,7 @@ impl RunKey {
 pub(super) fn find_earlier(
     records: &[&Record],
     history: &History,
-) -> Result<Vec<EarlierRun>, HistoryError> {
+) -> Result<Vec<StoredRun>, HistoryError> {
     let mut keys: Vec<RunKey> = Vec::new();
     for one in records {
         let key = RunKey::new(&one.plan, one.method, &one.host.name, &one.targets);
@@ -70,7 +66,7 @@ pub(super) fn repetitions(
     keys: &[RunKey],
     without: &[&str],
     history: &History,
-) -> Result<Vec<EarlierRun>, HistoryError> {
+) -> Result<Vec<StoredRun>, HistoryError> {
     let listed = history.list(&Filter {
         limit: Some(SEARCHED_MAX),
         ..Filter::default()
@@ -83,14 +79,114 @@ pub(super) fn repetitions(
         for run in of_key.take(EARLIER_RUNS_MAX) {
             // A run that cannot be read, or that another process removed, shows nothing.
             if let Ok(Some(stored)) = history.get(&run.run_id) {
-                earlier.push(EarlierRun {
-                    label: run.label.clone(),
-                    record: judged_quietly(stored).record.without_data(),
+                let stored = judged_quietly(stored);
+                earlier.push(StoredRun {
+                    record: stored.record.without_data(),
+                    ..stored
                 });
             }
         }
     }
     Ok(earlier)
+}
+
+/// Verbs that measure what a disk can do.
+const VERBS: [&str; 2] = ["check", "sweep"];
+/// Records that are read for one device, the newest.
+const READ_MAX: usize = 10;
+
+/// The capacity of each device, as far as the history knows it.
+pub(super) fn find_capacities(
+    devices: &[&TargetIdentity],
+    history: &History,
+) -> Vec<Option<MeasuredCapacity>> {
+    let mut runs: Vec<SavedRun> = Vec::new();
+    for verb in VERBS {
+        let filter = Filter {
+            verb: Some(verb.to_owned()),
+            ..Filter::default()
+        };
+        let listed = history.list(&filter);
+        runs.extend(listed.into_iter().flat_map(|listing| listing.runs));
+    }
+    runs.sort_by(|one, other| other.started.cmp(&one.started));
+    let devices = devices.iter();
+    devices
+        .map(|device| newest(device, &runs, history))
+        .collect()
+}
+
+fn newest(
+    device: &TargetIdentity,
+    runs: &[SavedRun],
+    history: &History,
+) -> Option<MeasuredCapacity> {
+    let layer = device.layers.first()?;
+    let candidates = runs.iter().filter(|run| may_concern(run, device, layer));
+    candidates.take(READ_MAX).find_map(|run| {
+        let stored = history.get(&run.run_id).ok()??;
+        disk_capacity(&judged_quietly(stored).record, device)
+    })
+}
+
+/// By the short form of the run: its record decides.
+fn may_concern(run: &SavedRun, device: &TargetIdentity, layer: &Layer) -> bool {
+    let mut disks = run.disks.iter();
+    let is_disk = disks.any(|disk| match (&disk.serial, &layer.serial) {
+        (None, None) => disk.name == layer.name && disk.model == layer.model,
+        (one, other) => one == other,
+    });
+    is_disk || run.targets.contains(&device.path)
+}
+
+/// Runs of a disk that are searched for its access time, the newest.
+const SURVEYS_MAX: u64 = 50;
+
+/// The one rotating disk below a directory or file.
+pub(super) fn rotating_disk(target: &TargetIdentity) -> Option<&Layer> {
+    let disks: Vec<&Layer> = target.disks().collect();
+    let [disk] = disks.as_slice() else {
+        return None;
+    };
+    let is_part = target.kind != TargetKind::BlockDevice;
+    (is_part && disk.rotational == Some(true)).then_some(*disk)
+}
+
+/// The newest measurement of this disk.
+pub(super) fn find_disk_access(disk: &Layer, history: &History) -> Option<DiskAccess> {
+    let filter = Filter {
+        target: Some(format!("/dev/{}", disk.name)),
+        limit: Some(SURVEYS_MAX),
+        ..Filter::default()
+    };
+    let listed = history.list(&filter).ok()?;
+    let has_access = |run: &&SavedRun| run.figures.iter().any(|of| of.workload == "access");
+    let surveys = listed.runs.iter().filter(has_access);
+    surveys
+        .filter_map(|run| history.get(&run.run_id).ok()?)
+        .find_map(|stored| access_of(&judged_quietly(stored).record, disk))
+}
+
+/// The access time in a record of the same disk.
+fn access_of(record: &Record, disk: &Layer) -> Option<DiskAccess> {
+    let surface = record.surface.as_ref()?;
+    let surveyed = record.targets.get(surface.target)?;
+    let is_same = |other: &Layer| {
+        (&other.serial, &other.model, other.size_bytes)
+            == (&disk.serial, &disk.model, disk.size_bytes)
+    };
+    let below: Vec<&Layer> = surveyed.disks().collect();
+    let is_whole =
+        surveyed.kind == TargetKind::BlockDevice && surface.span_bytes == disk.size_bytes;
+    if !is_whole || below.len() != 1 || !is_same(below[0]) {
+        return None;
+    }
+    Some(DiskAccess {
+        run_id: record.run_id.clone(),
+        started: record.started.clone(),
+        disk: disk.name.clone(),
+        mean: surface.seeks.get(&SeekPattern::Random)?.mean.clone(),
+    })
 }
 
 #[cfg(test)]

@@ -1,25 +1,14 @@
 //! Saved runs: the flags of the history, the messages of a save, and the record that an argument
 //! names. Independent of SQL.
 
-mod access;
 mod anonymous;
-mod capacity;
 mod document;
 mod earlier;
-mod judged;
-mod label;
 mod place;
-
-pub(crate) use anonymous::anonymous;
-pub(crate) use document::{SavedDocument, read_document};
-pub(crate) use earlier::{EarlierRun, RunKey};
-pub(crate) use label::parse_label;
-pub(crate) use place::{place, state_folder};
 
 use crate::failure::Failure;
 use crate::stderr::{Verbosity, eprint_line};
-use access::{find_disk_access, rotating_disk};
-use capacity::find_capacities;
+pub(crate) use anonymous::anonymous;
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_history::{
     History, HistoryError, HistoryPlace, NewRun, SaveOutcome, SaveReport, StoredRun,
@@ -29,11 +18,12 @@ use diskproof_model::disk_access::DiskAccess;
 use diskproof_model::observed::MeasuredCapacity;
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
-use document::from_file;
-use earlier::{find_earlier, repetitions};
-use judged::judged;
-use label::{is_hex, is_latest};
+pub(crate) use document::{SavedDocument, read_document};
+use document::{from_file, is_file, judged};
+pub(crate) use earlier::RunKey;
+use earlier::{find_capacities, find_disk_access, find_earlier, repetitions, rotating_disk};
 use place::{Destination, HistoryEnvironment, NOWHERE};
+pub(crate) use place::{place, state_folder};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -235,7 +225,7 @@ pub(crate) fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Re
 
 /// Runs of the history that did the same as one of `records` on the same target, newest first.
 /// `compare` decides which of them count. Without a history there are none.
-pub(crate) fn earlier_runs(records: &[&Record], history: Option<&Path>) -> Vec<EarlierRun> {
+pub(crate) fn earlier_runs(records: &[&Record], history: Option<&Path>) -> Vec<StoredRun> {
     let Ok(place) = place(history) else {
         return Vec::new();
     };
@@ -366,4 +356,85 @@ pub(crate) fn empty_text(path: &Path) -> String {
         "the history {} is empty. Each run is saved there; start with 'diskproof check'",
         path.display()
     )
+}
+
+/// Longer labels would not fit into a list.
+const LABEL_MAX: usize = 40;
+/// Names the newest run.
+const LATEST: &str = "latest";
+
+/// Checks a label: it must not look like anything else that names a run.
+pub(crate) fn parse_label(text: &str) -> Result<String, String> {
+    let wrong = match () {
+        () if text.is_empty() => "is empty",
+        () if text.chars().count() > LABEL_MAX => "is longer than 40 characters",
+        () if text.contains(|c: char| c.is_control() || c == '/') => {
+            "contains a slash or a control character"
+        }
+        () if text.trim() != text => "begins or ends with a space",
+        () if text == LATEST || text.starts_with("latest~") => "already names the newest run",
+        () if text == "-" || is_file(text) => "looks like a file",
+        () if text.len() == 32 && is_hex(text) => "looks like the id of a run",
+        () => return Ok(text.to_owned()),
+    };
+    Err(format!(
+        "the label {wrong}. Use a word or two, such as before-upgrade"
+    ))
+}
+
+/// How many runs before the newest; `Some(None)` when that is not a number.
+fn is_latest(reference: &str) -> Option<Option<u64>> {
+    let back = reference.strip_prefix(LATEST)?;
+    match back.strip_prefix('~') {
+        Some(back) => Some(back.parse().ok()),
+        None if back.is_empty() => Some(Some(0)),
+        None => None,
+    }
+}
+
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn label_that_looks_like_another_reference_is_refused() {
+        for label in ["before-upgrade", "2026", "cafe", "PM9A3 neu", "v1.2"] {
+            assert_eq!(parse_label(label).as_deref(), Ok(label));
+        }
+        let id = "0123456789abcdef0123456789abcdef";
+        for label in [
+            "",
+            "latest",
+            "latest~1",
+            "a.json",
+            "a/b",
+            "-",
+            " x",
+            "a\u{1b}b",
+            id,
+            &"x".repeat(41),
+        ] {
+            assert!(parse_label(label).is_err(), "{label}");
+        }
+    }
+
+    #[test]
+    fn latest_with_an_optional_number_names_the_newest_runs() {
+        assert_eq!(
+            (is_latest("latest"), is_latest("latest~2")),
+            (Some(Some(0)), Some(Some(2)))
+        );
+        assert_eq!(
+            (
+                is_latest("latest~x"),
+                is_latest("latest2"),
+                is_latest("late")
+            ),
+            (Some(None), None, None)
+        );
+    }
 }

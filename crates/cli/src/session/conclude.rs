@@ -1,6 +1,6 @@
 //! The end of a run: the record, its files, the history, the page on stdout, and the exit code.
 
-use super::carry_out::{Means, Page};
+use super::prepare::MeasuringJob;
 use super::run::EarlyEnd;
 use super::watchdog::EndedRun;
 use crate::failure::{Exit, Failure, is_closed_stdout};
@@ -40,10 +40,10 @@ const SAVE_AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 /// Judges, saves and prints what was measured, and returns how the run ended.
 pub(super) fn conclude(
     end: EndedRun,
-    flags: &MeasuringFlags,
     outputs: &[PathBuf],
-    means: &Means,
+    job: &MeasuringJob<'_>,
 ) -> anyhow::Result<Exit> {
+    let flags = job.flags;
     let (mut facts, interrupt) = (end.facts(), &end.interrupt);
     let wait = SaveWait {
         limit: end.stall_timeout,
@@ -55,14 +55,14 @@ pub(super) fn conclude(
     }
     let data = &end.results.data;
     let record = Arc::new(judge(facts, data, &flags.expected));
-    let tool = means.tool.as_ref();
-    let tool = tool.map(|tool| text_of_tool(&tool.printer, &record, &end));
+    let tool = job.tool.as_ref();
+    let tool = tool.map(|tool| text_of_tool(tool, &record, &end));
     if tool.is_some() {
         note_unanswered(data, flags.verbosity());
     }
     let (mut saved, hung_saves, is_incomplete) =
-        save_and_print(&record, outputs, (flags, tool, means.page), &wait);
-    if let Some(then) = &means.then {
+        save_and_print(&record, outputs, (flags, tool, job.is_silent), &wait);
+    if let Some(then) = &job.then {
         saved = saved.and_then(|()| then(&record));
     }
     let hung = [&end.hung[..], &hung_saves].concat();
@@ -216,7 +216,7 @@ impl SaveWait<'_> {
 fn save_and_print(
     record: &Arc<Record>,
     outputs: &[PathBuf],
-    (flags, tool, shown): (&MeasuringFlags, Option<ToolText>, Page),
+    (flags, tool, is_silent): (&MeasuringFlags, Option<ToolText>, bool),
     wait: &SaveWait<'_>,
 ) -> (anyhow::Result<()>, Vec<String>, bool) {
     let verbosity = flags.verbosity();
@@ -263,7 +263,7 @@ fn save_and_print(
     let printed = to_stdout(|out| match (flags.prints_json(), &tool) {
         (true, _) => json::write_record(record, out),
         (false, Some(text)) => out.write_all(text.stdout.as_bytes()),
-        (false, None) if shown == Page::Omitted => Ok(()),
+        (false, None) if is_silent => Ok(()),
         (false, None) => write_record_page(record, &page, flags.color, out),
     });
     if let Some(text) = &tool {

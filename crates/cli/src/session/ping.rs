@@ -5,9 +5,9 @@
 use super::run::{EarlyEnd, TargetRun};
 use crate::interrupt::Interrupt;
 use crate::live::Live;
-use crate::request_printer::RequestPrinter;
 use crate::stderr::{Verbosity, eprint_line};
 use crate::stdout::page_in_locale;
+use crate::tool_lines::RequestPrinter;
 use crate::tool_lines::{SharedPrinter, ToolLines};
 use diskproof_model::group::Group;
 use diskproof_model::histogram::LatencyHistogram;

@@ -1,8 +1,7 @@
 //! The steps of a run on its open targets: survey, layout, workloads, close. Does not know the
 //! watchdog that waits for it.
 
-use super::slices::{self, Sliced};
-use super::time_left::{SHARE_MIN, TimeLeft};
+use super::slices::{self, SHARE_MIN, Sliced};
 use crate::live::Live;
 use crate::resume;
 use crate::stderr::Verbosity;
@@ -10,16 +9,19 @@ use diskproof_analysis::slices::may_end;
 use diskproof_analysis::surface::points_to_confirm;
 use diskproof_device::{Admission, GuardedWriteCache, OpenError, OpenTarget, WriteCacheError};
 use diskproof_engine::{RunError, Session};
+use diskproof_model::campaign::CampaignDecision;
 use diskproof_model::data::RunData;
 use diskproof_model::errno::remedy;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, StopReason};
 use diskproof_model::plan::{Access, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::progress::Control;
+use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::format_duration;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub(super) const LATE: &str = "the target is too slow for the announced time: what is missing is \
                                undecided. Measure longer (--time), or less (smaller --bs, --size)";
@@ -40,6 +42,10 @@ pub(crate) enum Filling {
 pub(crate) struct PartialResults {
     /// What has ended.
     pub data: RunData,
+    /// What a campaign has decided, once it is over.
+    pub decisions: Vec<CampaignDecision>,
+    /// By the number of a side that is a setting of the target, the target after the first command.
+    pub sides: BTreeMap<usize, TargetIdentity>,
     /// The current step, or the last one.
     pub step: Option<String>,
     /// How the run ended; `None` while it lasts.
@@ -120,7 +126,8 @@ impl TargetRun {
         let targets = self.targets.iter().map(|target| target.identity().clone());
         let targets: Vec<_> = targets.collect();
         let limit_ns = plan.time_limit_ns.and(plan.expected_ns(&targets));
-        let time = TimeLeft::from_now(limit_ns.or(plan.time_limit_ns));
+        let limit_ns = limit_ns.or(plan.time_limit_ns);
+        let end = limit_ns.map(|ns| Instant::now() + Duration::from_nanos(ns));
         self.survey(live)?;
         let mut blocks = slices::blocks(&plan);
         for number in 0..blocks.len() {
@@ -128,8 +135,8 @@ impl TargetRun {
             while blocks[number].iter().any(|sliced| sliced.left > 0) {
                 for index in slices::turn(&blocks[number], plan.seed, round) {
                     self.lay_out_for(&blocks[number][index], live)?;
-                    slices::join(&mut blocks, |rest| time.share(rest));
-                    let share = time.share(slices::rest(&blocks));
+                    slices::join(&mut blocks, |rest| slices::share(end, rest));
+                    let share = slices::share(end, slices::rest(&blocks));
                     let sliced = &mut blocks[number][index];
                     match share {
                         None if sliced.done > 0 => self.cut(sliced, live),

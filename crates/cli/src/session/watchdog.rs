@@ -35,7 +35,7 @@ const MARKED_WITHIN: Duration = Duration::from_secs(1);
 /// A run that has ended.
 pub(crate) struct EndedRun {
     /// The record's facts, without how it ended.
-    pub(super) facts: RunFacts,
+    pub facts: RunFacts,
     /// What was measured.
     pub results: PartialResults,
     /// Why it ended before its plan did.

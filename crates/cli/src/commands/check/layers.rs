@@ -2,9 +2,9 @@
 //! disk. Finds the layers and makes the plan; the campaign of live comparisons alternates them.
 
 use crate::failure::{Exit, Failure};
+use crate::flags::SelectionFlags;
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
-use crate::selection::SelectionFlags;
-use crate::session::{Filling, Means, MeasuringJob, measure};
+use crate::session::{Filling, MeasuringJob, measure};
 use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
 use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
 use diskproof_device::{Intent, OpenTarget, admit, probe, scratch_bytes_max};
@@ -71,8 +71,10 @@ pub(super) fn run(
         bytes_min: SCRATCH_BYTES_LEAST,
         time_ns: layout_ns,
     };
-    let job = MeasuringJob::new(plan, identities, filling, measuring);
-    measure(job, Means::by(LiveComparison::new(setup)))
+    measure(MeasuringJob {
+        campaign: Some(Box::new(LiveComparison::new(setup))),
+        ..MeasuringJob::new(plan, identities, filling, measuring)
+    })
 }
 
 /// The workload as it runs on one layer: the plan has the time of all of them.

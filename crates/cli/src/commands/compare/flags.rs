@@ -1,12 +1,12 @@
 //! The flags of `compare`.
 
-use crate::consent::DestructiveFlags;
+use crate::flags::DestructiveFlags;
+use crate::flags::SelectionFlags;
 use crate::flags::{
     ColorWhen, ENGINES, HealthFlags, MeasuringFlags, UndecidedMeans, one_of, output_help,
     parse_page_name,
 };
 use crate::saved::{HistoryFileFlag, HistoryOptions};
-use crate::selection::SelectionFlags;
 use clap::ArgAction;
 use diskproof_analysis::compare::{Limit, MARGIN};
 use diskproof_model::plan::EngineChoice;

@@ -1,6 +1,6 @@
 //! `diskproof powercut verify`: the judgement after the cut. Opens the target for reading only.
 
-use super::connection::ConnectionFlags;
+use super::log::ConnectionFlags;
 use crate::failure::{Exit, Failure};
 use crate::inspection;
 use crate::stderr::{Verbosity, eprint_line};

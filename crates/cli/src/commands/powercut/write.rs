@@ -1,8 +1,8 @@
 //! `diskproof powercut write`: the load before the cut.
 
-use super::connection::ConnectionFlags;
-use crate::consent::DestructiveFlags;
+use super::log::ConnectionFlags;
 use crate::failure::{Exit, Failure};
+use crate::flags::DestructiveFlags;
 use crate::flags::{Choice, choices, one_of};
 use crate::inspection;
 use crate::interrupt::Interrupt;
@@ -70,7 +70,7 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
     } else {
         Verbosity::of_stderr()
     };
-    let identity = probe_target(&flags.target, &flags.destructive, verbosity)?;
+    let identity = probe_target(&flags.target, flags.destructive.keep_free, verbosity)?;
     let mut description = describe(flags, &identity);
     let bytes = description.region_bytes() + FILES_BYTES;
     let consent = flags.destructive.consent(std::slice::from_ref(&identity))?;
