@@ -3,13 +3,10 @@
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
-use crate::job_file::read_text;
 use crate::plan_file::PlanFile;
 use crate::plan_file::{groups, resolve_planned, sector_bytes};
-use crate::provenance::random_seed;
 use crate::session::{Filling, MeasuringJob, measure};
 use crate::workload::{Bytes, Content, Memory, ResolveContext, Time};
-use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{Order, Plan};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::path::Path;
@@ -82,7 +79,7 @@ fn fitness_plan(
 ) -> Result<Plan, Failure> {
     let scratch_bytes = (identity.kind == TargetKind::Directory).then(|| {
         let planned = file.size.map_or(SCRATCH_BYTES, |Bytes(size)| size);
-        let most = planned.min(scratch_bytes_max(identity));
+        let most = planned.min(diskproof_device::scratch_bytes_max(identity));
         let wanted = flags.size.unwrap_or(most.max(SCRATCH_BYTES_UNIT));
         wanted / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT
     });
@@ -113,7 +110,10 @@ fn fitness_plan(
         )));
     }
     Ok(Plan {
-        seed: flags.seed.or(file.seed).unwrap_or_else(random_seed),
+        seed: flags
+            .seed
+            .or(file.seed)
+            .unwrap_or_else(crate::provenance::random_seed),
         scratch_bytes,
         workloads,
         skipped,
@@ -134,7 +134,7 @@ fn read_profile(profile: &str) -> Result<(PlanFile, String), Failure> {
     let (text, shown) = match built_in {
         Some((name, text)) => (text.to_owned(), format!("profile {name}")),
         None => {
-            let text = read_text(Path::new(profile)).map_err(|why| {
+            let text = crate::job_file::read_text(Path::new(profile)).map_err(|why| {
                 let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
                 Failure::Usage(format!(
                     "--for {profile}: {why}{} Name a profile file, or one of {}",

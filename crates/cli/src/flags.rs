@@ -5,20 +5,20 @@
 use crate::failure::Failure;
 use crate::provenance::{command_line, random_seed};
 use crate::saved::HistoryOptions;
-use crate::stderr::Verbosity;
-use crate::targets::{probe_target, probe_targets};
+use crate::stdio::{ColorWhen, Verbosity};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, ValueEnum};
 use diskproof_analysis::expect::Expected;
-use diskproof_device::{Consent, Overwriting, UnknownContent, scratch_bytes_max};
+use diskproof_device::{Consent, Intent, Overwriting, UnknownContent, admit, scratch_bytes_max};
 use diskproof_model::plan::{EngineChoice, EngineKind, Plan};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_size};
 use diskproof_report::format::Format;
 use diskproof_report::formats::{extensions, format_of};
-use diskproof_report::terminal::Detail;
 use std::path::{Path, PathBuf};
 
+/// In nanoseconds.
+pub(crate) const SECOND: u64 = 1_000_000_000;
 /// A smaller scratch file says nothing about the disk.
 pub(crate) const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
 /// The least `--size`: the large requests that are in flight.
@@ -35,7 +35,7 @@ pub(crate) fn output_help(is_listed: fn(&Format) -> bool) -> String {
 }
 
 /// Flags of every verb that measures.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = None::<&str>)]
 pub struct MeasuringFlags {
     /// Files to write.
@@ -103,12 +103,20 @@ impl MeasuringFlags {
 
     /// A target as it was given, identified.
     pub(crate) fn probe(&self, given: &Path) -> Result<TargetIdentity, Failure> {
-        probe_target(given, self.destructive.keep_free, self.verbosity())
+        crate::targets::probe_target(given, self.destructive.keep_free, self.verbosity())
     }
 
     /// The same for all targets of a run.
     pub(crate) fn probe_all(&self, given: &[PathBuf]) -> Result<Vec<TargetIdentity>, Failure> {
-        probe_targets(given, self.destructive.keep_free, self.verbosity())
+        let identities = given.iter().map(|target| self.probe(target));
+        let identities = identities.collect::<Result<Vec<_>, _>>()?;
+        // The gate's reason for an empty device is better than that of a span that does not fit.
+        let is_empty =
+            |one: &&TargetIdentity| one.kind == TargetKind::BlockDevice && one.size_bytes == 0;
+        if let Some(empty) = identities.iter().find(is_empty) {
+            admit(empty.clone(), Intent::Read)?;
+        }
+        Ok(identities)
     }
 
     /// A plan of this verb for these targets, without what is measured.
@@ -164,20 +172,6 @@ impl MeasuringFlags {
         self.json || self.outputs.iter().any(|path| is_stdout(path))
     }
 
-    /// How much of the result is printed.
-    pub fn detail(&self) -> Detail {
-        if self.verbose {
-            Detail::Whole
-        } else {
-            Detail::Short
-        }
-    }
-
-    /// Whether the commands follow the page.
-    pub fn prints_commands(&self) -> bool {
-        self.commands || self.verbose
-    }
-
     /// The files to write.
     pub fn files(&self) -> Vec<PathBuf> {
         files(&[&self.outputs, &self.html])
@@ -205,9 +199,10 @@ pub(crate) fn parse_page_name(text: &str) -> Result<PathBuf, String> {
 }
 
 /// What an undecided expectation means for the exit code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum UndecidedMeans {
     /// Exit with 5
+    #[default]
     Report,
     /// Exit with 0, as if met
     Pass,
@@ -216,22 +211,11 @@ pub enum UndecidedMeans {
 }
 
 /// Flags on SMART health.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub struct HealthFlags {
     /// Skip the SMART health check (smartctl)
     #[arg(long)]
     pub no_health: bool,
-}
-
-/// When to colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ColorWhen {
-    /// On a terminal, unless NO_COLOR is set or TERM is dumb.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
 }
 
 /// A value of a flag: its words (aliases follow a `/`), itself, and its help.
@@ -354,6 +338,19 @@ impl DestructiveFlags {
                 Some("a file is only read unless --overwrite releases it")
             }
             _ => None,
+        }
+    }
+
+    /// Why workloads that write are skipped on a target of this kind, or everywhere.
+    pub(crate) fn why_not_written(
+        &self,
+        read_only: bool,
+        kind: TargetKind,
+    ) -> Option<&'static str> {
+        if read_only {
+            Some("--read-only")
+        } else {
+            self.why_only_read(kind)
         }
     }
 

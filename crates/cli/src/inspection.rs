@@ -4,8 +4,7 @@
 //! program ends: nothing has been measured.
 
 use crate::failure::Failure;
-use crate::stderr::{Verbosity, eprint_line};
-use diskproof_device::kill_programs;
+use crate::stdio::{Verbosity, eprint_line};
 use diskproof_engine::STALL_NS;
 use diskproof_model::units::{format_duration, parse_duration};
 use std::path::Path;
@@ -70,7 +69,7 @@ fn watch(is_over: &Receiver<()>, target: &str, limit: Duration, verbosity: Verbo
          longer than usual; it ends after {within}"
     ));
     if lasts(is_over, limit - UNNOTED) {
-        kill_programs();
+        diskproof_device::kill_programs();
         eprint_line(&format!(
             "error: {target}: the inspection was not complete after {within}, so nothing was \
              measured and every figure is undecided. The target, or something below it, does not \

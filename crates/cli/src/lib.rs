@@ -23,8 +23,7 @@ mod resume;
 mod saved;
 mod session;
 mod standard_workloads;
-mod stderr;
-mod stdout;
+mod stdio;
 mod targets;
 mod tool_lines;
 mod workload;
@@ -46,7 +45,7 @@ const FAILED: i32 = 4;
 pub fn main() -> ExitCode {
     if cfg!(panic = "abort") {
         std::panic::set_hook(Box::new(|panic| {
-            stderr::eprint_line(&format!(
+            stdio::eprint_line(&format!(
                 "error: {panic}. This is a bug in diskproof; please report it"
             ));
             std::process::exit(FAILED);

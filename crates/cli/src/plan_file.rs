@@ -7,7 +7,6 @@ use crate::workload::{
     parse_key, resolve_group,
 };
 use diskproof_analysis::expect::Expected;
-use diskproof_compat::fio_hint;
 use diskproof_model::plan::{Skipped, Workload};
 use diskproof_model::target::TargetIdentity;
 use serde::Deserialize;
@@ -211,7 +210,7 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> PlanFileError {
     let unknown = message
         .strip_prefix("unknown field `")
         .and_then(|rest| rest.split('`').next());
-    let message = match unknown.and_then(|key| Some((key, fio_hint(key)?))) {
+    let message = match unknown.and_then(|key| Some((key, diskproof_compat::fio_hint(key)?))) {
         Some((key, answer)) => format!("fio's '{key}' {answer}"),
         None => message,
     };

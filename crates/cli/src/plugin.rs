@@ -1,11 +1,9 @@
 //! `check_diskproof`: a plugin of Nagios and Icinga, when the program is started through a link of
 //! that name. One line with performance data on stdout; 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
 
-use crate::commands::run::run_quietly;
 use crate::commands::{Args, Verb};
 use crate::failure::{Exit, Failure};
 use crate::saved::{HistoryFileFlag, open_if_there, place};
-use crate::stdout::print_text;
 use clap::Parser;
 use diskproof_history::Filter;
 use diskproof_model::finding::Severity;
@@ -129,7 +127,7 @@ fn print(answer: &Answer) -> Exit {
     let text = answer.text.replace('\n', " ").replace('|', "/");
     let (word, data) = (answer.state.word(), &answer.data);
     let line = format!("DISKPROOF {word} - {text}{data}\n");
-    let _ = print_text(&line);
+    let _ = crate::stdio::print_text(&line);
     Exit::Tool(answer.state as u8)
 }
 
@@ -142,7 +140,7 @@ fn measured(flags: &PluginFlags) -> anyhow::Result<Answer> {
     };
     let seen: Arc<Mutex<Option<Record>>> = Arc::default();
     let kept = Arc::clone(&seen);
-    let ended = run_quietly(&run, move |record| {
+    let ended = crate::commands::run::run_quietly(&run, move |record| {
         *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(record.clone());
         Ok(())
     });

@@ -3,10 +3,8 @@
 //! delays no request. Also the text of another tool, while a run goes on and at its end.
 
 use crate::interrupt::Interrupt;
-use crate::output_files::save_file;
-use crate::stderr::{ProgressLine, Verbosity, eprint_text};
+use crate::stdio::{ProgressLine, Verbosity, eprint_text};
 use diskproof_compat::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
-use diskproof_device::host_facts;
 use diskproof_engine::watchdog::{Deferred, Heartbeat, Waited};
 use diskproof_model::file_measurement::FilesMeasurement;
 use diskproof_model::measurement::Measurement;
@@ -193,7 +191,7 @@ impl SharedPrinter {
             own = good.cloned().collect();
             &own
         };
-        let host = host_facts();
+        let host = diskproof_device::host_facts();
         let result = ToolResult {
             measurements,
             surface,
@@ -205,7 +203,7 @@ impl SharedPrinter {
         let mut text = self.lock().end(&result);
         let save = |path: &Path, content: &str| {
             let file = OutputFile::new(path, |out| out.write_all(content.as_bytes()));
-            let saved = save_file(&file);
+            let saved = crate::output_files::save_file(&file);
             saved.map_err(|error| format!("cannot write {}: {error}\n", path.display()))
         };
         for file in self.lock().files(&result) {

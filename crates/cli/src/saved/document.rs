@@ -2,14 +2,13 @@
 //! record says of itself is not believed: it is judged again when it is loaded.
 
 use crate::failure::Failure;
-use crate::stderr::eprint_line;
+use crate::stdio::eprint_line;
 use diskproof_analysis::again::{Rejudged, judged_again};
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_history::StoredRun;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::document::{AnyDocument, DocumentError};
 use diskproof_model::limits::DOCUMENT_BYTES_MAX;
-use diskproof_report::html::page_json;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -53,8 +52,15 @@ pub(super) fn from_file(reference: &str) -> Result<Option<SavedDocument>, Failur
     let found = parse(&text.map_err(unreadable)?)
         .map_err(|why| Failure::Usage(format!("{reference}: {why}")))?;
     Ok(Some(match found {
-        SavedDocument::Run(stored) => SavedDocument::Run(Box::new(judged(*stored, reference))),
-        comparison @ SavedDocument::Comparison(_) => comparison,
+        AnyDocument::Record(record) => {
+            let stored = StoredRun {
+                record: *record,
+                page: None,
+                label: None,
+            };
+            SavedDocument::Run(Box::new(judged(stored, reference)))
+        }
+        AnyDocument::Comparison(comparison) => SavedDocument::Comparison(comparison),
     }))
 }
 
@@ -98,19 +104,15 @@ fn read_up_to_max(from: impl Read) -> io::Result<String> {
 }
 
 /// Reads a record or comparison from JSON or from a report page.
-fn parse(text: &str) -> Result<SavedDocument, String> {
+fn parse(text: &str) -> Result<AnyDocument, String> {
     let start = text.trim_start_matches('\u{feff}').trim_start();
-    let page = start.starts_with('<').then(|| page_json(text)).transpose();
+    let page = start
+        .starts_with('<')
+        .then(|| diskproof_report::html::page_json(text))
+        .transpose();
     let page = page.map_err(|error| error.to_string())?;
     let json = page.as_deref().unwrap_or(text);
-    match AnyDocument::from_json(json).map_err(|error| error.to_string())? {
-        AnyDocument::Record(record) => Ok(SavedDocument::Run(Box::new(StoredRun {
-            record: *record,
-            page: None,
-            label: None,
-        }))),
-        AnyDocument::Comparison(comparison) => Ok(SavedDocument::Comparison(comparison)),
-    }
+    AnyDocument::from_json(json).map_err(|error| error.to_string())
 }
 
 /// The run as this program judges it; says where that is not what is stored.

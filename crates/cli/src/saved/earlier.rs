@@ -2,7 +2,7 @@
 //! do, and its access time as a whole. Their absence is never an error.
 
 use super::document::judged_quietly;
-use diskproof_analysis::watch::disk_capacity;
+use super::place::{Destination, HistoryEnvironment, open_if_there, place};
 use diskproof_history::{Filter, History, HistoryError, StoredRun};
 use diskproof_model::disk_access::DiskAccess;
 use diskproof_model::observed::MeasuredCapacity;
@@ -11,6 +11,7 @@ use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
 use diskproof_model::surface::SeekPattern;
 use diskproof_model::target::{Layer, TargetIdentity, TargetKind};
+use std::path::Path;
 
 /// Most earlier runs of one target and plan that are read: more change Student's t by less than
 /// 5 %, and an old disk is another disk.
@@ -45,11 +46,11 @@ impl RunKey {
 }
 
 /// Runs of the history that did the same as one of `records` on the same target, newest first.
-/// `compare` decides which of them count.
-pub(super) fn find_earlier(
-    records: &[&Record],
-    history: &History,
-) -> Result<Vec<StoredRun>, HistoryError> {
+/// `compare` decides which of them count. Without a history there are none.
+pub(crate) fn earlier_runs(records: &[&Record], history: Option<&Path>) -> Vec<StoredRun> {
+    let Ok(place) = place(history) else {
+        return Vec::new();
+    };
     let mut keys: Vec<RunKey> = Vec::new();
     for one in records {
         let key = RunKey::new(&one.plan, one.method, &one.host.name, &one.targets);
@@ -58,11 +59,32 @@ pub(super) fn find_earlier(
         }
     }
     let ids: Vec<&str> = records.iter().map(|r| r.run_id.as_str()).collect();
-    repetitions(&keys, &ids, history)
+    let found = open_if_there(&place).and_then(|history| match history {
+        Some(history) => Ok(repetitions(&keys, &ids, &history)?),
+        None => Ok(Vec::new()),
+    });
+    found.unwrap_or_else(|why| {
+        let text = "warning: the comparison ignores earlier runs";
+        crate::stdio::eprint_line(&format!("{text}: {why}"));
+        Vec::new()
+    })
+}
+
+/// Earlier runs of the history that did the same as the one that has just ended. Without a history
+/// there are none; one that cannot be read is reported when the run is saved.
+pub(crate) fn runs_before(key: &RunKey, history: Option<&Path>) -> Vec<Record> {
+    let Destination::At(place) = HistoryEnvironment::real().place(history) else {
+        return Vec::new();
+    };
+    let history = open_if_there(&place).ok().flatten();
+    let keys = std::slice::from_ref(key);
+    let found = history.and_then(|history| repetitions(keys, &[], &history).ok());
+    let found = found.into_iter().flatten();
+    found.map(|earlier| earlier.record).collect()
 }
 
 /// Runs of the history that did the same, newest first, without those of these ids.
-pub(super) fn repetitions(
+fn repetitions(
     keys: &[RunKey],
     without: &[&str],
     history: &History,
@@ -95,11 +117,19 @@ const VERBS: [&str; 2] = ["check", "sweep"];
 /// Records that are read for one device, the newest.
 const READ_MAX: usize = 10;
 
-/// The capacity of each device, as far as the history knows it.
-pub(super) fn find_capacities(
+/// The history, where it can be read.
+fn readable(history: Option<&Path>) -> Option<History> {
+    open_if_there(&place(history).ok()?).ok()?
+}
+
+/// What each device can do, as far as the history knows it.
+pub(crate) fn capacities(
     devices: &[&TargetIdentity],
-    history: &History,
+    history: Option<&Path>,
 ) -> Vec<Option<MeasuredCapacity>> {
+    let Some(history) = readable(history) else {
+        return vec![None; devices.len()];
+    };
     let mut runs: Vec<SavedRun> = Vec::new();
     for verb in VERBS {
         let filter = Filter {
@@ -112,7 +142,7 @@ pub(super) fn find_capacities(
     runs.sort_by(|one, other| other.started.cmp(&one.started));
     let devices = devices.iter();
     devices
-        .map(|device| newest(device, &runs, history))
+        .map(|device| newest(device, &runs, &history))
         .collect()
 }
 
@@ -125,7 +155,7 @@ fn newest(
     let candidates = runs.iter().filter(|run| may_concern(run, device, layer));
     candidates.take(READ_MAX).find_map(|run| {
         let stored = history.get(&run.run_id).ok()??;
-        disk_capacity(&judged_quietly(stored).record, device)
+        diskproof_analysis::watch::disk_capacity(&judged_quietly(stored).record, device)
     })
 }
 
@@ -142,18 +172,17 @@ fn may_concern(run: &SavedRun, device: &TargetIdentity, layer: &Layer) -> bool {
 /// Runs of a disk that are searched for its access time, the newest.
 const SURVEYS_MAX: u64 = 50;
 
-/// The one rotating disk below a directory or file.
-pub(super) fn rotating_disk(target: &TargetIdentity) -> Option<&Layer> {
+/// The access time across the whole of the only rotating disk below a directory or file, as far as
+/// the history knows it: a file covers a small part of a disk only.
+pub(crate) fn disk_access(target: &TargetIdentity, history: Option<&Path>) -> Option<DiskAccess> {
     let disks: Vec<&Layer> = target.disks().collect();
-    let [disk] = disks.as_slice() else {
+    let [disk] = disks[..] else {
         return None;
     };
-    let is_part = target.kind != TargetKind::BlockDevice;
-    (is_part && disk.rotational == Some(true)).then_some(*disk)
-}
-
-/// The newest measurement of this disk.
-pub(super) fn find_disk_access(disk: &Layer, history: &History) -> Option<DiskAccess> {
+    if target.kind == TargetKind::BlockDevice || disk.rotational != Some(true) {
+        return None;
+    }
+    let history = readable(history)?;
     let filter = Filter {
         target: Some(format!("/dev/{}", disk.name)),
         limit: Some(SURVEYS_MAX),
@@ -210,7 +239,7 @@ mod tests {
         let mut next = record.clone();
         next.run_id = "another".to_owned();
         let key = RunKey::new(&next.plan, next.method, &next.host.name, &next.targets);
-        let before = runs_before(&key, &options);
+        let before = runs_before(&key, Some(&path));
         let earlier = earlier_runs(&[&next], Some(&path));
         let earlier = earlier.into_iter().map(|run| run.record);
         let named = load_all("latest", Some(&path)).unwrap();

@@ -7,35 +7,23 @@ mod earlier;
 mod place;
 
 use crate::failure::Failure;
-use crate::stderr::{Verbosity, eprint_line};
+use crate::stdio::{Verbosity, eprint_line};
 pub(crate) use anonymous::anonymous;
-use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_history::{
-    History, HistoryError, HistoryPlace, NewRun, SaveOutcome, SaveReport, StoredRun,
-    refuse_foreign, save,
+    History, NewRun, SaveOutcome, SaveReport, StoredRun, refuse_foreign, save,
 };
-use diskproof_model::disk_access::DiskAccess;
-use diskproof_model::observed::MeasuredCapacity;
 use diskproof_model::record::Record;
-use diskproof_model::target::TargetIdentity;
 pub(crate) use document::{SavedDocument, read_document};
 use document::{from_file, is_file, judged};
-pub(crate) use earlier::RunKey;
-use earlier::{find_capacities, find_disk_access, find_earlier, repetitions, rotating_disk};
-use place::{Destination, HistoryEnvironment, NOWHERE};
-pub(crate) use place::{place, state_folder};
+pub(crate) use earlier::{RunKey, capacities, disk_access, earlier_runs, runs_before};
+use place::{Destination, HistoryEnvironment, NOWHERE, history_answer};
+pub(crate) use place::{empty_text, open, open_if_there, place, state_folder};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// Digits of a shortened run id: unique among millions of runs, and narrow enough for a list.
 pub(crate) const SHORT_ID: usize = 8;
 /// Fewer digits are more likely a mistyped label.
 const PREFIX_MIN: usize = 4;
-/// Waiting for the lock of a history takes up to 20 s, checking a large one a few more.
-const HISTORY_LIMIT: Duration = Duration::from_secs(60);
-/// Name of the threads that read and write the history.
-const THREAD: &str = "diskproof-saved";
-
 /// Flags of measuring verbs: whether and where to save a run.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct HistoryOptions {
@@ -163,21 +151,6 @@ pub(crate) fn import(
     Ok((saved.outcome, moved(&place.path, &saved)))
 }
 
-/// The result of an operation on a history, in bounded time.
-fn history_answer<T: Send + 'static>(
-    place: &HistoryPlace,
-    work: impl FnOnce(&HistoryPlace) -> Result<T, HistoryError> + Send + 'static,
-) -> Result<T, Failure> {
-    let there = place.clone();
-    match Deferred::start_or_run(THREAD, move || work(&there)).wait(HISTORY_LIMIT) {
-        Waited::Done(result) => Ok(result?),
-        Waited::TimedOut(_) | Waited::Lost => Err(Failure::History(HistoryError::NoAnswer {
-            path: place.path.clone(),
-            seconds: HISTORY_LIMIT.as_secs(),
-        })),
-    }
-}
-
 /// The warning after a damaged history was renamed.
 fn moved(path: &Path, saved: &SaveReport) -> Option<SaveNote> {
     let damaged = saved.moved.as_ref()?;
@@ -221,58 +194,6 @@ pub(crate) fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Re
     }
     let record = |id: &String| Ok(get(&history, id)?.record.without_data());
     ids.iter().map(record).collect()
-}
-
-/// Runs of the history that did the same as one of `records` on the same target, newest first.
-/// `compare` decides which of them count. Without a history there are none.
-pub(crate) fn earlier_runs(records: &[&Record], history: Option<&Path>) -> Vec<StoredRun> {
-    let Ok(place) = place(history) else {
-        return Vec::new();
-    };
-    let found = open_if_there(&place).and_then(|history| match history {
-        Some(history) => Ok(find_earlier(records, &history)?),
-        None => Ok(Vec::new()),
-    });
-    found.unwrap_or_else(|why| {
-        let text = "warning: the comparison ignores earlier runs";
-        eprint_line(&format!("{text}: {why}"));
-        Vec::new()
-    })
-}
-
-/// Earlier runs of the history that did the same as the one that has just ended. Without a history
-/// there are none; one that cannot be read is reported when the run is saved.
-pub(crate) fn runs_before(key: &RunKey, options: &HistoryOptions) -> Vec<Record> {
-    let Destination::At(place) = HistoryEnvironment::real().place(options.history.as_deref())
-    else {
-        return Vec::new();
-    };
-    let history = open_if_there(&place).ok().flatten();
-    let keys = std::slice::from_ref(key);
-    let found = history.and_then(|history| repetitions(keys, &[], &history).ok());
-    let found = found.into_iter().flatten();
-    found.map(|earlier| earlier.record).collect()
-}
-
-/// The access time across the whole rotating disk below a directory or file, as far as the history
-/// knows it.
-pub(crate) fn disk_access(target: &TargetIdentity, history: Option<&Path>) -> Option<DiskAccess> {
-    let disk = rotating_disk(target)?;
-    let history = open_if_there(&place(history).ok()?).ok()??;
-    find_disk_access(disk, &history)
-}
-
-/// What each device can do, as far as the history knows it.
-pub(crate) fn capacities(
-    devices: &[&TargetIdentity],
-    history: Option<&Path>,
-) -> Vec<Option<MeasuredCapacity>> {
-    let place = place(history).ok();
-    let history = place.and_then(|place| open_if_there(&place).ok().flatten());
-    match history {
-        Some(history) => find_capacities(devices, &history),
-        None => vec![None; devices.len()],
-    }
 }
 
 /// The run or the comparison that `reference` names.
@@ -337,25 +258,6 @@ pub(crate) fn run_id(history: &History, reference: &str) -> Result<String, Failu
 pub(crate) fn names_run(name: &str, history: Option<&Path>) -> bool {
     let found = place(history).and_then(|place| open_if_there(&place));
     found.is_ok_and(|history| history.is_some_and(|history| run_id(&history, name).is_ok()))
-}
-
-/// Opens the history to read it.
-pub(crate) fn open(history: Option<&Path>) -> Result<History, Failure> {
-    let place = place(history)?;
-    open_if_there(&place)?.ok_or_else(|| Failure::Usage(empty_text(&place.path)))
-}
-
-/// Opens the history to read it; `None` when there is no file.
-pub(crate) fn open_if_there(place: &HistoryPlace) -> Result<Option<History>, Failure> {
-    history_answer(place, History::open)
-}
-
-/// The message for a history that does not exist or is empty.
-pub(crate) fn empty_text(path: &Path) -> String {
-    format!(
-        "the history {} is empty. Each run is saved there; start with 'diskproof check'",
-        path.display()
-    )
 }
 
 /// Longer labels would not fit into a list.

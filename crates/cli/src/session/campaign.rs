@@ -7,10 +7,9 @@ use super::run::{EarlyEnd, TargetRun};
 use super::slices::Sliced;
 use super::watchdog::EndedRun;
 use crate::failure::Failure;
-use crate::inspection::stall_timeout;
 use crate::interrupt::Interrupt;
 use crate::live::Live;
-use crate::stderr::{Verbosity, eprint_line};
+use crate::stdio::{Verbosity, eprint_line};
 use diskproof_analysis::campaign::{Campaign, CampaignCell, MeasuredCell};
 use diskproof_device::{Consent, OpenTarget, probe, same_blocks};
 use diskproof_engine::watchdog::Heartbeat;
@@ -52,7 +51,12 @@ pub(crate) fn measure_campaign(
     refuse_targets_as_outputs(&job.flags.files(), &job.identities)?;
     let interrupt = Interrupt::listen()?;
     let consent = job.flags.destructive.consent(&job.identities)?;
-    let ready = prepare(&job, consent, stall_timeout()?, interrupt.clone())?;
+    let ready = prepare(
+        &job,
+        consent,
+        crate::inspection::stall_timeout()?,
+        interrupt.clone(),
+    )?;
     let verbosity = ready.work.verbosity;
     let sides = (settings.to_vec(), reopens);
     let engine_key = |workload: &Workload| workload.name.clone();

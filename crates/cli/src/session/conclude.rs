@@ -3,14 +3,14 @@
 use super::prepare::MeasuringJob;
 use super::run::EarlyEnd;
 use super::watchdog::EndedRun;
-use crate::failure::{Exit, Failure, is_closed_stdout};
+use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, UndecidedMeans};
 use crate::interrupt::Interrupt;
 use crate::output_files::{is_pipe, save_record, temporary_path};
 use crate::saved::{self, HistoryOptions, RunKey, SaveNote};
-use crate::stderr::{Verbosity, eprint_line, eprint_text};
-use crate::stdout::{
-    close_stdout, commands_page, ignore_closed_pipe, record_page, to_stdout, write_record_page,
+use crate::stdio::{
+    Verbosity, close_stdout, commands_page, eprint_line, eprint_text, ignore_closed_pipe,
+    is_closed_stdout, record_page, to_stdout, write_record_page,
 };
 use crate::tool_lines::SharedPrinter;
 use diskproof_analysis::judge::{RunFacts, RunVariation, judge};
@@ -25,6 +25,7 @@ use diskproof_model::plan::{METHOD_VERSION, Plan};
 use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
 use diskproof_model::units::format_duration;
 use diskproof_report::formats::format_of;
+use diskproof_report::terminal::Detail;
 use diskproof_report::{json, unmet_text};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -161,8 +162,9 @@ fn note_unanswered(data: &RunData, verbosity: Verbosity) {
 fn runs_before(facts: &RunFacts, options: &HistoryOptions, wait: &SaveWait<'_>) -> Vec<Record> {
     let host = &facts.host.name;
     let key = RunKey::new(&facts.plan, METHOD_VERSION, host, &facts.targets);
-    let options = options.clone();
-    let found = Deferred::start_or_run(SAVE_THREAD, move || saved::runs_before(&key, &options));
+    let history = options.history.clone();
+    let find = move || saved::runs_before(&key, history.as_deref());
+    let found = Deferred::start_or_run(SAVE_THREAD, find);
     wait.wait(&found).unwrap_or_default()
 }
 
@@ -220,8 +222,13 @@ fn save_and_print(
     wait: &SaveWait<'_>,
 ) -> (anyhow::Result<()>, Vec<String>, bool) {
     let verbosity = flags.verbosity();
-    let mut page = record_page(record, flags.detail());
-    if flags.prints_commands() {
+    let detail = if flags.verbose {
+        Detail::Whole
+    } else {
+        Detail::Short
+    };
+    let mut page = record_page(record, detail);
+    if flags.commands || flags.verbose {
         page = format!("{page}\n{}", commands_page(record));
     }
     // Saved before it is printed: a reader that goes away, such as `head`, must not cost the

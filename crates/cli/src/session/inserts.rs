@@ -3,13 +3,12 @@
 
 use super::prepare::{MeasuringJob, ReadyRun};
 use super::run::{EarlyEnd, TargetRun};
-use super::slices::shuffle;
 use super::trials::{self, ServerBench, Trials};
 use super::watchdog::EndedRun;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::live::Live;
-use crate::stderr::{ProgressLine, Verbosity, eprint_line};
+use crate::stdio::{ProgressLine, eprint_line};
 use diskproof_device::{Intent, OpenError, admit};
 use diskproof_engine::RunError;
 use diskproof_engine::random::Random;
@@ -25,7 +24,7 @@ use diskproof_postgres::{
     remove_leftover,
 };
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What initdb writes.
@@ -54,22 +53,12 @@ fn server_bytes(plan: Option<&PostgresPlan>) -> u64 {
     }
 }
 
-/// What the thread of the run leaves for the end: the disk may hold it.
-#[derive(Default)]
-struct ServerEnd {
-    /// Why there was no server.
-    failed: Option<PostgresError>,
-    /// Whether there is a cluster, or something of one.
-    exists: bool,
-}
-
 /// Measures the workloads of the plan and its INSERTs.
 pub(super) fn carry_out(ready: ReadyRun, programs: Programs) -> Result<EndedRun, Failure> {
     let plan = ready.work.plan.postgres.clone();
     let Some((target, plan)) = ready.facts.targets.first().cloned().zip(plan) else {
         return ready.run(TargetRun::run);
     };
-    let server = Arc::new(Mutex::new(ServerEnd::default()));
     let end = ready.live.announced_end;
     let job = ServerJob {
         stop: stop_check(&ready.interrupt, end),
@@ -77,23 +66,17 @@ pub(super) fn carry_out(ready: ReadyRun, programs: Programs) -> Result<EndedRun,
         target,
         plan,
         programs,
-        server: Arc::clone(&server),
     };
     let path = job.target.path.clone();
     let mut end = ready.run(move |run, live| job.carry_out(run, live))?;
-    let mut server = lock(&server);
-    if let Some(error) = server.failed.take() {
+    if let Some(error) = end.results.no_server.take() {
         return Err(error.into());
     }
-    if server.exists {
+    if end.results.has_server {
         let left = PostgresError::removed_later(Path::new(&path));
         end.ended = and_left(end.ended, &left);
     }
     Ok(end)
-}
-
-fn lock(server: &Mutex<ServerEnd>) -> MutexGuard<'_, ServerEnd> {
-    server.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A cluster that stays is no less important than what ended the run.
@@ -118,7 +101,6 @@ struct ServerJob {
     stop: StopCheck,
     /// When the removal of the cluster is waited for no longer.
     end: Option<Instant>,
-    server: Arc<Mutex<ServerEnd>>,
 }
 
 impl ServerJob {
@@ -130,17 +112,17 @@ impl ServerJob {
         }
         run.verbosity.note("starting a temporary PostgreSQL server");
         run.results().step = Some("the start of PostgreSQL".to_owned());
-        lock(&self.server).exists = true;
+        run.results().has_server = true;
         let cluster = match self.start(run, &live.heartbeat()) {
             Ok(cluster) => cluster,
-            Err(error) => return self.not_started(error, live),
+            Err(error) => return not_started(error, run, live),
         };
         let mut inserts = Inserts::new(run, live, &cluster, &self);
         let ended = inserts.surround(run, live);
         let ended = ended.and_then(|()| inserts.try_settings(run, live, &self.target));
         live.look_at_end();
         let removed = cluster.end(self.end);
-        lock(&self.server).exists = false;
+        run.results().has_server = false;
         match removed {
             Ok(()) => ended,
             Err(PostgresError::Open(error @ OpenError::Stays { .. })) => {
@@ -176,28 +158,27 @@ impl ServerJob {
             }
         }
     }
+}
 
-    /// Nothing was measured yet.
-    fn not_started(self, error: PostgresError, live: &mut Live) -> Result<(), EarlyEnd> {
-        let mut server = lock(&self.server);
-        server.exists = false;
-        let error = match error {
-            PostgresError::Stays { first, stays } => {
-                warn(&stays);
-                *first
-            }
-            error => error,
-        };
-        match error {
-            PostgresError::Stopped => {
-                live.look_at_end();
-                return Err(EarlyEnd::interrupted());
-            }
-            PostgresError::NotRemoved { .. } => return Err(error.to_string().into()),
-            error => server.failed = Some(error),
+/// Nothing was measured yet.
+fn not_started(error: PostgresError, run: &TargetRun, live: &mut Live) -> Result<(), EarlyEnd> {
+    run.results().has_server = false;
+    let error = match error {
+        PostgresError::Stays { first, stays } => {
+            warn(&stays);
+            *first
         }
-        Ok(())
+        error => error,
+    };
+    match error {
+        PostgresError::Stopped => {
+            live.look_at_end();
+            return Err(EarlyEnd::interrupted());
+        }
+        PostgresError::NotRemoved { .. } => return Err(error.to_string().into()),
+        error => run.results().no_server = Some(error),
     }
+    Ok(())
 }
 
 /// Why a server would not be ready in its time, on a disk that answers slowly. Its processes would
@@ -260,7 +241,7 @@ impl<'a> Inserts<'a> {
                 cluster,
                 stop: Arc::clone(&job.stop),
                 heartbeat: live.heartbeat(),
-                line: (run.verbosity == Verbosity::Terminal).then(ProgressLine::default),
+                line: ProgressLine::of(run.verbosity),
             },
             rounds: 0,
         }
@@ -312,7 +293,7 @@ impl<'a> Inserts<'a> {
         run.results().step = Some("the INSERTs of PostgreSQL".to_owned());
         for _ in 0..self.plan.rounds {
             let result = self.round(run);
-            self.bench.clear();
+            self.bench.line.clear();
             result.map_err(|error| self.why(error))?;
         }
         Ok(())
@@ -322,7 +303,7 @@ impl<'a> Inserts<'a> {
         let mut random = Random::new(self.seed, ORDER_STREAM + self.rounds);
         self.rounds += 1;
         let mut order: Vec<usize> = (0..self.plan.loads.len()).collect();
-        shuffle(&mut order, &mut random);
+        super::slices::shuffle(&mut order, &mut random);
         self.bench.cluster.recycle(&self.bench.stop)?;
         for index in order {
             self.slice(index, run)?;

@@ -25,8 +25,8 @@ use crate::failure::{Exit, Failure};
 use crate::inspection::stall_timeout;
 use crate::interrupt::Interrupt;
 use crate::output_files::{Trial, check_outputs};
-use crate::stdout::print_plan;
-use crate::tool_lines::ToolLines;
+use crate::stdio::{print_document, style};
+use crate::tool_lines::{RequestPrinter, ToolLines};
 use campaign::supervise_on_targets;
 use conclude::conclude;
 use diskproof_analysis::campaign::LatencySearchCampaign;
@@ -34,17 +34,15 @@ use diskproof_device::GuardedWriteCache;
 use diskproof_engine::RunError;
 use diskproof_model::plan::Plan;
 use diskproof_report::formats::format_of;
-use inserts::admit_server;
-use ping::PingOutput;
+use diskproof_report::{json, terminal};
 use prepare::{ReadyRun, prepare, rehearse};
 use run::TargetRun;
-use std::io;
 use std::path::PathBuf;
 
 /// Prepares, measures and concludes; or only shows the plan.
 pub(crate) fn measure(mut job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
     if job.server.is_some() {
-        admit_server(&job)?;
+        inserts::admit_server(&job)?;
     }
     let flags = job.flags;
     let outputs = flags.files();
@@ -78,7 +76,12 @@ pub(crate) fn dry_run(job: &MeasuringJob<'_>) -> anyhow::Result<Exit> {
     let consent = job.flags.destructive.consent(&job.identities)?;
     stall_timeout()?;
     rehearse(job, &consent)?;
-    print_plan(&job.plan, &job.identities, job.flags)?;
+    let (plan, identities, flags) = (&job.plan, &job.identities, job.flags);
+    print_document(
+        flags.prints_json(),
+        |out| json::write_plan(plan, identities, out),
+        |page| terminal::write_plan(plan, identities, &style(flags.color), page),
+    )?;
     Ok(Exit::Done)
 }
 
@@ -120,8 +123,12 @@ fn carry_out(mut ready: ReadyRun, job: &mut MeasuringJob<'_>) -> Result<EndedRun
         return end;
     }
     if ready.work.plan.ping.is_some() {
-        let output = PingOutput::start(job.lines.take(), tool, interrupt).map_err(failed)?;
-        return ready.run(|run, live| run.ping(live, output));
+        let lines = job.lines.take();
+        let (tool, printer) = match tool {
+            Some(tool) => (Some(tool.printer), tool.lines),
+            None => (None, RequestPrinter::start().map_err(failed)?),
+        };
+        return ready.run(move |run, live| run.ping(live, (lines, tool), printer, &interrupt));
     }
     if ready.work.plan.files.is_some() {
         let started = ready.work.start_files(&ready.live)?;
@@ -149,6 +156,6 @@ fn carry_out(mut ready: ReadyRun, job: &mut MeasuringJob<'_>) -> Result<EndedRun
     })
 }
 
-fn failed(error: io::Error) -> Failure {
+fn failed(error: std::io::Error) -> Failure {
     Failure::Run(RunError::Thread(error))
 }

@@ -3,7 +3,6 @@
 use super::run::{Filling, TargetRun};
 use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
-use crate::inspection;
 use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::provenance::{run_id, timestamp, tool};
@@ -122,7 +121,7 @@ pub(crate) fn prepare(
     let kept_name = job.tool.as_ref().and_then(|tool| tool.kept_name.as_deref());
     let (flags, verbosity) = (job.flags, job.flags.verbosity());
     // A load that follows another one has been identified before it.
-    inspection::begin(Path::new(&job.plan.targets.join(", ")), verbosity);
+    crate::inspection::begin(Path::new(&job.plan.targets.join(", ")), verbosity);
     raise_descriptor_limit();
     refuse_foreign_history(&flags.history)?;
     let mut file_tree = None;

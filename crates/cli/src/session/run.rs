@@ -3,21 +3,18 @@
 
 use super::slices::{self, SHARE_MIN, Sliced};
 use crate::live::Live;
-use crate::resume;
-use crate::stderr::Verbosity;
-use diskproof_analysis::slices::may_end;
+use crate::stdio::Verbosity;
 use diskproof_analysis::surface::points_to_confirm;
 use diskproof_device::{Admission, GuardedWriteCache, OpenError, OpenTarget, WriteCacheError};
 use diskproof_engine::{RunError, Session};
 use diskproof_model::campaign::CampaignDecision;
 use diskproof_model::data::RunData;
-use diskproof_model::errno::remedy;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, StopReason};
 use diskproof_model::plan::{Access, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::progress::Control;
 use diskproof_model::target::TargetIdentity;
-use diskproof_model::units::format_duration;
+use diskproof_postgres::PostgresError;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,6 +47,10 @@ pub(crate) struct PartialResults {
     pub step: Option<String>,
     /// How the run ended; `None` while it lasts.
     pub ended: Option<Result<(), EarlyEnd>>,
+    /// Why there was no PostgreSQL server.
+    pub no_server: Option<PostgresError>,
+    /// Whether there is a cluster of a PostgreSQL server, or something of one.
+    pub has_server: bool,
     /// The write cache of a disk that could not be restored.
     pub not_restored: Option<WriteCacheError>,
 }
@@ -233,7 +234,7 @@ impl TargetRun {
         let mut so_far = self.add(measured);
         let is_known = |m: &Measurement| {
             let goal = m.workload.stop.precision;
-            goal.is_some_and(|goal| may_end(m, goal))
+            goal.is_some_and(|goal| diskproof_analysis::slices::may_end(m, goal))
         };
         if sliced.left > 0 && sliced.may_end() && so_far.iter().all(is_known) {
             sliced.left = 0;
@@ -291,7 +292,7 @@ impl TargetRun {
         let session = self.session;
         let surface = session.survey((survey, points_to_confirm), (0, target), live)?;
         live.surveyed(&surface);
-        let ended = resume::ended_early(&surface, target.identity(), INTERRUPTED);
+        let ended = crate::resume::ended_early(&surface, target.identity(), INTERRUPTED);
         self.results().data.surface = Some(surface);
         ended.map_or(Ok(()), |why| Err(why.into()))
     }
@@ -399,7 +400,7 @@ impl TargetRun {
                      the kernel log (dmesg)",
                     self.path(measurement),
                     measurement.workload.name,
-                    format_duration(hang.lasted_ns)
+                    diskproof_model::units::format_duration(hang.lasted_ns)
                 )));
             }
         }
@@ -432,7 +433,7 @@ impl TargetRun {
             self.path(measurement),
             measurement.workload.name,
             counts.join(", "),
-            remedy(names)
+            diskproof_model::errno::remedy(names)
         )
     }
 }

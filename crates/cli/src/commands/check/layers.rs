@@ -2,20 +2,17 @@
 //! disk. Finds the layers and makes the plan; the campaign of live comparisons alternates them.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::SelectionFlags;
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
+use crate::flags::{SECOND, SelectionFlags};
 use crate::session::{Filling, MeasuringJob, measure};
 use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
 use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
 use diskproof_device::{Intent, OpenTarget, admit, probe, scratch_bytes_max};
 use diskproof_model::layers::{LayersPlan, PlannedLayer, SkippedLayer};
 use diskproof_model::plan::{Plan, Workload};
-use diskproof_model::shell::quoted;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity, TargetKind};
-use rustix::process::geteuid;
 use std::path::Path;
 
-const SECOND: u64 = 1_000_000_000;
 /// Time for everything, with --quick and with --thorough.
 pub(super) const TIME_NS: u64 = 30 * SECOND;
 pub(super) const QUICK_NS: u64 = 15 * SECOND;
@@ -52,16 +49,16 @@ pub(super) fn run(
     let cells_ns = time_ns - time_ns / END_PARTS - layout_ns;
     let workloads = workloads(selection, time_ns, measuring)?;
     let workloads = share_among_sides(workloads, sides, "layers", time_ns, cells_ns);
+    let workloads = workloads.map_err(Failure::Usage)?;
     let plan = Plan {
         scratch_bytes,
         first_write_ns: scratch_bytes.map(|_| layout_ns),
-        workloads: of_all_sides(&workloads.map_err(Failure::Usage)?, sides),
+        workloads: of_all_sides(&workloads, sides),
         layers: Some(layers),
         ..measuring.plan("check", &identities)
     };
-    let workloads = plan.workloads.iter();
     let setup = LiveSetup {
-        workloads: workloads.map(|one| one_side(one, sides)).collect(),
+        workloads,
         sides,
         margin: MARGIN,
         time_ns: cells_ns,
@@ -75,13 +72,6 @@ pub(super) fn run(
         campaign: Some(Box::new(LiveComparison::new(setup))),
         ..MeasuringJob::new(plan, identities, filling, measuring)
     })
-}
-
-/// The workload as it runs on one layer: the plan has the time of all of them.
-fn one_side(workload: &Workload, sides: usize) -> Workload {
-    let mut one = workload.clone();
-    one.stop.time_ns = workload.stop.time_ns.map(|ns| ns / sides as u64);
-    one
 }
 
 /// Why there is nothing to compare, and what can be done.
@@ -154,9 +144,9 @@ fn open_layers(identity: &TargetIdentity) -> (LayersPlan, Vec<TargetIdentity>) {
                 identities.push(opened);
             }
             Err(why) => {
-                let path = quoted(&identity.path);
+                let path = diskproof_model::shell::quoted(&identity.path);
                 let command = format!("sudo diskproof check --layers {path}");
-                let command = (!geteuid().is_root()).then_some(command);
+                let command = (!rustix::process::geteuid().is_root()).then_some(command);
                 layer.skipped = Some(SkippedLayer { why, command });
             }
         }

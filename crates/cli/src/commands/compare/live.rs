@@ -3,7 +3,9 @@
 
 use super::flags::{CompareFlags, LiveFlags};
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_MIN, SCRATCH_BYTES_UNIT};
+use crate::flags::{
+    MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_MIN, SCRATCH_BYTES_UNIT, SECOND,
+};
 use crate::provenance::{run_id, tool};
 use crate::saved::{self, HistoryOptions, SaveNote, names_run, print_notes};
 use crate::session::{
@@ -11,9 +13,7 @@ use crate::session::{
     process_may_stay,
 };
 use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
-use crate::stderr::{Verbosity, eprint_line};
-use crate::stdout::record_page;
-use crate::targets::resolve_target;
+use crate::stdio::{Verbosity, eprint_line};
 use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
 use diskproof_analysis::compare::{Limit, Question, Run, RunGroup, compare as compare_runs};
 use diskproof_analysis::judge::{RunFacts, judge};
@@ -146,7 +146,7 @@ pub(crate) fn live_targets(compare: &CompareFlags) -> Result<Option<Vec<String>>
 
 /// Whether the argument names a target. What names a saved run keeps that meaning.
 fn is_target(name: &str, history: Option<&Path>) -> bool {
-    let path = resolve_target(Path::new(name), Verbosity::Quiet);
+    let path = crate::targets::resolve_target(Path::new(name), Verbosity::Quiet);
     let Ok(found) = std::fs::metadata(&path) else {
         return false;
     };
@@ -206,7 +206,6 @@ fn check_kinds(identities: &[TargetIdentity], live: &LiveFlags) -> Result<(), Fa
     }
 }
 
-const SECOND: u64 = 1_000_000_000;
 /// Time for everything, and with --quick.
 const TIME_NS: u64 = 60 * SECOND;
 const QUICK_NS: u64 = 20 * SECOND;
@@ -301,11 +300,13 @@ fn select(
         is_asked && flags.selection.excludes(name).is_none()
     };
     let (mut chosen, mut skipped) = (Vec::new(), Vec::new());
+    let kind = identities[0].kind;
+    let unreleased = flags.destructive.why_not_written(flags.read_only, kind);
     for workload in all {
         if !is_chosen(&workload.name) {
             continue;
         }
-        match why_not_written(flags, identities).filter(|_| workload.writes()) {
+        match unreleased.filter(|_| workload.writes()) {
             None => chosen.push(workload),
             Some(why) => skipped.push(Skipped {
                 workload: workload.name,
@@ -322,15 +323,6 @@ fn select(
         )));
     }
     Ok((chosen, skipped))
-}
-
-/// Why writing workloads are skipped.
-fn why_not_written(flags: &LiveFlags, identities: &[TargetIdentity]) -> Option<&'static str> {
-    let why_only_read = || flags.destructive.why_only_read(identities.first()?.kind);
-    flags
-        .read_only
-        .then_some("--read-only")
-        .or_else(why_only_read)
 }
 
 /// Saving takes milliseconds, and up to 20 s where another process holds the history.
@@ -422,7 +414,7 @@ fn records(settings: &[String], sides: usize, plan: &Plan, run: &EndedRun) -> Ve
 fn save(record: &Arc<Record>, options: HistoryOptions) -> Vec<SaveNote> {
     let record = Arc::clone(record);
     let save = Deferred::start_or_run("diskproof-save", move || {
-        let page = record_page(&record, Detail::Whole);
+        let page = crate::stdio::record_page(&record, Detail::Whole);
         saved::keep(&record, &page, &options)
     });
     match save.wait(SAVE_LIMIT) {

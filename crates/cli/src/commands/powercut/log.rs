@@ -2,8 +2,7 @@
 //! the machine that keeps its power.
 
 use crate::failure::{Exit, Failure};
-use crate::saved::state_folder;
-use crate::stderr::eprint_line;
+use crate::stdio::eprint_line;
 use anyhow::Context as _;
 use diskproof_model::shell::quoted;
 use diskproof_powercut::{ListenError, LogClient, LogServer, LogStore, PORT_DEFAULT, Token};
@@ -89,7 +88,7 @@ pub(super) fn serve(flags: &ServeFlags) -> anyhow::Result<Exit> {
     let token = read_token(flags.token_file.as_deref())?;
     let folder = match &flags.log {
         Some(folder) => folder.clone(),
-        None => state_folder()
+        None => crate::saved::state_folder()
             .ok_or_else(|| Failure::Usage("name a folder for the logs with --log DIR".to_owned()))?
             .join("powercut"),
     };

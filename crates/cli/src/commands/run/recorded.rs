@@ -1,14 +1,11 @@
 //! What was recorded, again: `run --like`, the workloads that repeat an observed load, and `run
 //! RECORD`, the plan of a saved run and what changed since.
 
-use crate::commands::compare::{Form, print};
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST};
-use crate::provenance::command_line;
 use crate::saved::load;
 use crate::session::{Filling, MeasuringJob, measure};
-use crate::stdout::{ignore_closed_pipe, to_stdout};
-use crate::targets::refuse_duplicates;
+use crate::stdio::{ignore_closed_pipe, to_stdout};
 use crate::workload::{WorkloadAxes, WorkloadFlags};
 use diskproof_analysis::compare::{MARGIN, Question, Run, RunGroup, compare};
 use diskproof_analysis::watch::{LikeTarget, like_plan, like_workloads};
@@ -141,7 +138,7 @@ pub(super) fn repeat(
         targets => targets.to_vec(),
     };
     let identities = flags.probe_all(&named)?;
-    refuse_duplicates(&identities)?;
+    crate::targets::refuse_duplicates(&identities)?;
     let plan = plan(&record, &identities, flags.seed)
         .map_err(|why| Failure::Usage(format!("{shown}: {why}")))?;
     let filling = match plan.first_write_ns {
@@ -207,7 +204,7 @@ fn plan(record: &Record, on: &[TargetIdentity], seed: Option<u64>) -> Result<Pla
         disk_access: None,
         origin: Origin {
             verb,
-            argv: command_line(),
+            argv: crate::provenance::command_line(),
         },
         method: Plan::of("", Vec::new()).method,
         ..plan.clone()
@@ -217,7 +214,7 @@ fn plan(record: &Record, on: &[TargetIdentity], seed: Option<u64>) -> Result<Pla
 fn show_changes(
     (name, before): (&str, &Record),
     again: &Record,
-    color: crate::flags::ColorWhen,
+    color: crate::stdio::ColorWhen,
 ) -> anyhow::Result<()> {
     let group = |label: &str, record| RunGroup {
         label: label.to_owned(),
@@ -242,5 +239,5 @@ fn show_changes(
     };
     let comparison = compare(&question).map_err(|error| Failure::Usage(error.to_string()))?;
     ignore_closed_pipe(to_stdout(|out| writeln!(out)))?;
-    print(&comparison, Form::Page(MetricDetail::Independent), color)
+    crate::commands::compare::print(&comparison, false, MetricDetail::Independent, color)
 }

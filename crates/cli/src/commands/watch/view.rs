@@ -2,10 +2,8 @@
 //! view in place: no widgets, and so no library for them. The terminal is restored however the
 //! program ends, except by SIGKILL.
 
-use super::flags::WatchFlags;
-use crate::failure::is_closed_stdout;
 use crate::interrupt::Interrupt;
-use crate::stdout::{page_in_locale, style, to_stdout, write_in_locale};
+use crate::stdio::{ColorWhen, page_in_locale, style, to_stdout, write_in_locale};
 use diskproof_model::watch::WatchStep;
 use diskproof_report::style::Style;
 use diskproof_report::terminal::{
@@ -36,14 +34,15 @@ enum ViewKind {
 }
 
 impl LiveView {
-    pub(super) fn start(watch: &WatchFlags) -> anyhow::Result<Self> {
+    /// Silent, or on a screen where there is one, unless the user wants lines.
+    pub(super) fn start(is_silent: bool, is_plain: bool, color: ColorWhen) -> anyhow::Result<Self> {
         let kind = match () {
-            () if watch.prints_json() => ViewKind::Silent,
-            () if !watch.plain && is_screen() => ViewKind::Screen(FullScreen::start()?),
+            () if is_silent => ViewKind::Silent,
+            () if !is_plain && is_screen() => ViewKind::Screen(FullScreen::start()?),
             () => ViewKind::Lines,
         };
         Ok(Self {
-            style: style(watch.color),
+            style: style(color),
             shown: 0,
             kind,
         })
@@ -97,7 +96,7 @@ impl LiveView {
             }),
         };
         match written {
-            Err(error) if is_closed_stdout(&error) => Ok(false),
+            Err(error) if crate::stdio::is_closed_stdout(&error) => Ok(false),
             other => other.map(|()| true),
         }
     }
