@@ -41,6 +41,7 @@ pub(crate) fn measure_fitness(
     time_ns: u64,
     flags: &MeasuringFlags,
 ) -> anyhow::Result<Exit> {
+    let profile = known_as(profile);
     let (file, shown) = read_profile(profile)?;
     let mut flags = flags.clone();
     let mut note = format!("fitness for {profile}");
@@ -77,7 +78,8 @@ fn fitness_plan(
     time_ns: u64,
     flags: &MeasuringFlags,
 ) -> Result<Plan, Failure> {
-    let scratch_bytes = (identity.kind == TargetKind::Directory).then(|| {
+    let needs_scratch = flags.needs_scratch(identity, "omit it")?;
+    let scratch_bytes = needs_scratch.then(|| {
         let planned = file.size.map_or(SCRATCH_BYTES, |Bytes(size)| size);
         let most = planned.min(diskproof_device::scratch_bytes_max(identity));
         let wanted = flags.size.unwrap_or(most.max(SCRATCH_BYTES_UNIT));
@@ -122,7 +124,7 @@ fn fitness_plan(
 }
 
 /// The name of a profile, by whatever name people call it. A file keeps its name.
-pub(crate) fn known_as(profile: &str) -> &str {
+fn known_as(profile: &str) -> &str {
     let mut names = ALSO_CALLED.iter();
     let name = names.find(|(also, _)| *also == profile.to_lowercase() && !Path::new(also).exists());
     name.map_or(profile, |(_, name)| name)

@@ -5,7 +5,7 @@ mod layers;
 
 use crate::data_sheet::SheetValue;
 use crate::failure::{Exit, Failure};
-use crate::fitness::{known_as, measure_fitness};
+use crate::fitness::measure_fitness;
 use crate::flags::SelectionFlags;
 use crate::flags::{MeasuringFlags, SECOND};
 use crate::postgres::postgres_version;
@@ -159,7 +159,7 @@ pub struct CheckFlags {
 pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
     let identity = check.measuring.probe(&check.target)?;
     if let Some(profile) = &check.fit_for {
-        let (profile, time_ns) = (known_as(profile), time_budget(check).time_ns);
+        let time_ns = time_budget(check).time_ns;
         return measure_fitness(profile, "check", ORDER, identity, time_ns, &check.measuring);
     }
     if check.layers {

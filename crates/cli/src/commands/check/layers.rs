@@ -2,12 +2,12 @@
 //! disk. Finds the layers and makes the plan; the campaign of live comparisons alternates them.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST};
 use crate::flags::{SECOND, SelectionFlags};
 use crate::session::{Filling, MeasuringJob, measure};
 use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
 use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
-use diskproof_device::{Intent, OpenTarget, admit, probe, scratch_bytes_max};
+use diskproof_device::{Intent, OpenTarget, admit, probe};
 use diskproof_model::layers::{LayersPlan, PlannedLayer, SkippedLayer};
 use diskproof_model::plan::{Plan, Workload};
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity, TargetKind};
@@ -44,7 +44,7 @@ pub(super) fn run(
         return Err(too_few(&layers, &identity).into());
     }
     let sides = identities.len();
-    let scratch_bytes = scratch_size(measuring, &identities[0])?;
+    let scratch_bytes = measuring.scratch_bytes(&identities[0], SCRATCH_BYTES)?;
     let layout_ns = scratch_bytes.map_or(0, |_| time_ns / LAYOUT_PARTS);
     let cells_ns = time_ns - time_ns / END_PARTS - layout_ns;
     let workloads = workloads(selection, time_ns, measuring)?;
@@ -115,15 +115,6 @@ fn workloads(
     } else {
         Ok(chosen)
     }
-}
-
-/// The size of the scratch file; `None` where the highest layer is a file or a device.
-fn scratch_size(measuring: &MeasuringFlags, top: &TargetIdentity) -> Result<Option<u64>, Failure> {
-    let is_needed = measuring.needs_scratch(top, "omit it")?;
-    let room = scratch_bytes_max(top);
-    let most = measuring.size.unwrap_or(SCRATCH_BYTES.min(room));
-    let size = most.max(SCRATCH_BYTES_LEAST) / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT;
-    Ok(is_needed.then_some(size))
 }
 
 /// A layer before it is opened, with `major:minor` of a device.
