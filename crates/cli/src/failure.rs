@@ -1,6 +1,5 @@
 //! Errors, their messages and their exit codes.
 
-use crate::stdio::is_closed_stdout;
 use diskproof_device::{OpenError, ProbeError, WriteCacheError};
 use diskproof_engine::RunError;
 use diskproof_history::HistoryError;
@@ -128,7 +127,7 @@ impl Failure {
 
 /// Prints an error, and returns the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
-    if is_closed_stdout(error) {
+    if crate::stdio::is_closed_stdout(error) {
         // The reader, such as `head`, has what it wanted.
         return Exit::Done.into();
     }

@@ -5,7 +5,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::plan_file::PlanFile;
 use crate::plan_file::{groups, resolve_planned, sector_bytes};
-use crate::session::{Filling, MeasuringJob, measure};
+use crate::session::{MeasuringJob, measure};
 use crate::workload::{Bytes, Content, Memory, ResolveContext, Time};
 use diskproof_model::plan::{Order, Plan};
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -61,12 +61,8 @@ pub(crate) fn measure_fitness(
     };
     let plan = fitness_plan(plan, file, &shown, &identity, time_ns, &flags)?;
     flags.note.get_or_insert(note);
-    let filling = Filling::Within {
-        bytes_min: SCRATCH_BYTES_LEAST,
-        time_ns: time_ns / LAYOUT_SHARE,
-    };
-    let job = MeasuringJob::new(plan, vec![identity], filling, &flags);
-    measure(job)
+    let job = MeasuringJob::new(plan, vec![identity], &flags);
+    measure(job.filled_within(SCRATCH_BYTES_LEAST, time_ns / LAYOUT_SHARE))
 }
 
 /// The plan of a profile on a target. Workloads without a limit of their own share the time.

@@ -3,7 +3,6 @@
 
 use crate::commands::Args;
 use crate::failure::Exit;
-use crate::stdio;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory as _};
 use diskproof_compat::{drop_in_named, fio_hint};
@@ -64,7 +63,7 @@ pub(crate) fn report(error: clap::Error) -> ExitCode {
     let line = crate::provenance::command_line();
     let arguments = line.get(1..).unwrap_or_default();
     if arguments.is_empty() {
-        stdio::eprint_text(FIRST_WORDS);
+        crate::stdio::eprint_text(FIRST_WORDS);
         return Exit::Usage.into();
     }
     let error = with_hints(error, arguments);

@@ -358,13 +358,9 @@ impl DestructiveFlags {
     /// disk next time.
     pub fn consent(&self, identities: &[TargetIdentity]) -> Result<Consent, Failure> {
         let (device, file) = (TargetKind::BlockDevice, TargetKind::File);
+        let destroys = !self.destroy.is_empty();
         for (is_given, kind, flag, what) in [
-            (
-                !self.destroy.is_empty(),
-                device,
-                "--destroy",
-                "a block device",
-            ),
+            (destroys, device, "--destroy", "a block device"),
             (self.overwrite, file, "--overwrite", "a regular file"),
         ] {
             if is_given && identities.iter().all(|identity| identity.kind != kind) {

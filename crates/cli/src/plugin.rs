@@ -60,6 +60,9 @@ struct Answer {
     data: String,
 }
 
+/// In the order of their exit codes.
+const WORDS: [&str; 4] = ["OK", "WARNING", "CRITICAL", "UNKNOWN"];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Ok,
@@ -69,15 +72,6 @@ enum State {
 }
 
 impl State {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "OK",
-            Self::Warning => "WARNING",
-            Self::Critical => "CRITICAL",
-            Self::Unknown => "UNKNOWN",
-        }
-    }
-
     fn of(value: u64, warning: u64, critical: u64) -> Self {
         match value {
             value if value > critical => Self::Critical,
@@ -125,7 +119,7 @@ pub(crate) fn run_as_link() -> Option<Exit> {
 fn print(answer: &Answer) -> Exit {
     // A line break or a bar in the text would end it.
     let text = answer.text.replace('\n', " ").replace('|', "/");
-    let (word, data) = (answer.state.word(), &answer.data);
+    let (word, data) = (WORDS[answer.state as usize], &answer.data);
     let line = format!("DISKPROOF {word} - {text}{data}\n");
     let _ = crate::stdio::print_text(&line);
     Exit::Tool(answer.state as u8)

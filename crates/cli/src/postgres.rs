@@ -95,10 +95,10 @@ pub struct ServerFlags {
 impl ServerFlags {
     /// Room that the server needs in the target; none without --postgres.
     pub(crate) fn bytes(&self) -> u64 {
-        match (self.postgres, self.try_settings) {
-            (false, _) => 0,
-            (true, false) => CLUSTER_BYTES,
-            (true, true) => CLUSTER_BYTES + TRIAL_BYTES,
+        if self.postgres {
+            server_bytes(self.try_settings)
+        } else {
+            0
         }
     }
 
@@ -117,6 +117,11 @@ impl ServerFlags {
         let found = find_programs(self.pg_bin.as_deref(), path.as_deref())?;
         Ok(Some(found))
     }
+}
+
+/// Room that a server needs in the target.
+pub(crate) fn server_bytes(tries_settings: bool) -> u64 {
+    CLUSTER_BYTES + if tries_settings { TRIAL_BYTES } else { 0 }
 }
 
 /// The name by which `--only` and `--skip` select INSERTs, whose rows have those of commits.

@@ -3,7 +3,6 @@
 
 use diskproof_model::comparison::Comparison;
 use diskproof_model::record::Record;
-use diskproof_report::ascii;
 use diskproof_report::style::{Color, Style};
 use diskproof_report::terminal::{self, Detail, MetricDetail};
 use rustix::termios::tcgetwinsize;
@@ -106,7 +105,7 @@ pub(crate) fn page_in_locale(write: impl FnOnce(&mut dyn Write) -> io::Result<()
 fn in_locale(page: &str) -> String {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(|name| std::env::var(name).ok());
     if is_ascii_only(locale) {
-        ascii::transliterate(page)
+        diskproof_report::ascii::transliterate(page)
     } else {
         page.to_owned()
     }

@@ -12,9 +12,10 @@ use diskproof_model::ping::SingleRequest;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_report::format::OutputFile;
 use signal_hook::consts::SIGUSR1;
+use std::cell::Cell;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -32,38 +33,34 @@ enum PrinterMessage {
     Reading(String),
 }
 
-#[derive(Debug, Default)]
-struct PrinterState {
-    /// The reader of stdout has gone.
-    closed: AtomicBool,
-    omitted: AtomicU64,
-}
-
 /// Prints in a separate thread.
 pub(crate) struct RequestPrinter {
     sender: SyncSender<PrinterMessage>,
     thread: Deferred<()>,
-    state: Arc<PrinterState>,
+    /// The reader of stdout has gone.
+    closed: Arc<AtomicBool>,
+    omitted: Cell<u64>,
 }
 
 impl RequestPrinter {
     /// Starts the thread.
     pub(crate) fn start() -> io::Result<Self> {
         let (sender, messages) = sync_channel(WAITING_MAX);
-        let state = Arc::<PrinterState>::default();
-        let theirs = Arc::clone(&state);
+        let closed = Arc::<AtomicBool>::default();
+        let theirs = Arc::clone(&closed);
         let thread = Deferred::start("diskproof-print", move || print(&messages, &theirs))?;
         Ok(Self {
             sender,
             thread,
-            state,
+            closed,
+            omitted: Cell::new(0),
         })
     }
 
     /// Prints a line, with its newline, on stdout.
     pub(crate) fn line(&self, text: String) {
         if self.sender.try_send(PrinterMessage::Line(text)).is_err() {
-            self.state.omitted.fetch_add(1, Ordering::Relaxed);
+            self.omitted.update(|omitted| omitted + 1);
         }
     }
 
@@ -74,7 +71,7 @@ impl RequestPrinter {
 
     /// Whether the reader of stdout has gone.
     pub(crate) fn is_closed(&self) -> bool {
-        self.state.closed.load(Ordering::Relaxed)
+        self.closed.load(Ordering::Relaxed)
     }
 
     /// Waits until everything is printed. After Ctrl-C, the rest is skipped if its reader stopped
@@ -90,8 +87,8 @@ impl RequestPrinter {
                 break;
             }
         }
-        let omitted = self.state.omitted.load(Ordering::Relaxed);
-        if omitted > 0 && !self.state.closed.load(Ordering::Relaxed) {
+        let omitted = self.omitted.get();
+        if omitted > 0 && !self.closed.load(Ordering::Relaxed) {
             verbosity.note(&format!(
                 "{omitted} lines were not printed, because the reader of stdout is slower than the \
                  requests. The figures and the record are complete"
@@ -100,7 +97,7 @@ impl RequestPrinter {
     }
 }
 
-fn print(messages: &Receiver<PrinterMessage>, state: &PrinterState) {
+fn print(messages: &Receiver<PrinterMessage>, closed: &AtomicBool) {
     let (mut line, mut reading) = (ProgressLine::default(), None);
     for message in messages {
         match message {
@@ -109,7 +106,7 @@ fn print(messages: &Receiver<PrinterMessage>, state: &PrinterState) {
                 let mut stdout = io::stdout().lock();
                 let written = stdout.write_all(text.as_bytes());
                 if written.and_then(|()| stdout.flush()).is_err() {
-                    state.closed.store(true, Ordering::Relaxed);
+                    closed.store(true, Ordering::Relaxed);
                     break;
                 }
             }

@@ -6,7 +6,7 @@ use crate::flags::{DestructiveFlags, MeasuringFlags};
 use crate::job_file::{CliOverrides, Closeness, JobFile, JobText, System, read_text};
 use crate::plan_file::PLAN_FILE_BYTES_MAX;
 use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, MeasuringJob, measure};
+use crate::session::{MeasuringJob, measure};
 use crate::stdio::{Verbosity, eprint_line, eprint_text, print_text};
 use crate::targets::{identify, refuse_duplicates};
 use crate::tool_lines::SharedPrinter;
@@ -276,15 +276,12 @@ fn run_load(
     let mut identities = vec![identity];
     identities.extend(others);
     refuse_duplicates(&identities)?;
-    let filling = match plan.scratch_bytes.filter(|_| load.fills_scratch_file()) {
-        Some(bytes_min) => Filling::Within {
-            bytes_min,
-            time_ns: FILLING_NS,
-        },
-        None => Filling::Span,
-    };
+    let filled = plan.scratch_bytes.filter(|_| load.fills_scratch_file());
     printer.kept_name = new_name;
-    let mut job = MeasuringJob::new(plan, identities, filling, flags);
+    let mut job = MeasuringJob::new(plan, identities, flags);
+    if let Some(bytes) = filled {
+        job = job.filled_within(bytes, FILLING_NS);
+    }
     job.tool = Some(printer);
     measure_work(tool, words, job, load.writes())
 }
@@ -330,7 +327,7 @@ fn run_jobs(
     let mut printer = SharedPrinter::new(tool.name, (request.printer)(translated.jobs));
     printer.saved_to.clone_from(&request.saved_to);
     printer.kept_name = kept_name;
-    let mut job = MeasuringJob::new(plan, identities, Filling::Span, flags);
+    let mut job = MeasuringJob::new(plan, identities, flags);
     job.tool = Some(printer);
     measure_work(tool, words, job, writes)
 }

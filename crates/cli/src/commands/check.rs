@@ -10,7 +10,7 @@ use crate::flags::SelectionFlags;
 use crate::flags::{MeasuringFlags, SECOND};
 use crate::postgres::postgres_version;
 use crate::saved::disk_access;
-use crate::session::{Filling, MeasuringJob, measure};
+use crate::session::{MeasuringJob, measure};
 use crate::standard_workloads::standard_workloads;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, Order, Plan, Skipped, Span};
@@ -173,12 +173,8 @@ pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
     }
     let mut plan = plan(check, &identity)?;
     plan.disk_access = disk_access(&identity, check.measuring.history.history.as_deref());
-    let filling = Filling::Within {
-        bytes_min: SCRATCH_BYTES_MIN,
-        time_ns: time_budget(check).first_write_ns(),
-    };
-    let job = MeasuringJob::new(plan, vec![identity], filling, &check.measuring);
-    measure(job)
+    let job = MeasuringJob::new(plan, vec![identity], &check.measuring);
+    measure(job.filled_within(SCRATCH_BYTES_MIN, time_budget(check).first_write_ns()))
 }
 
 fn time_budget(check: &CheckFlags) -> TimeBudget {

@@ -6,7 +6,7 @@ use crate::flags::SelectionFlags;
 use crate::flags::{MeasuringFlags, SECOND};
 use crate::postgres::postgres_version;
 use crate::postgres::{Breadth, ServerFlags, insert_names, postgres_plan};
-use crate::session::{Filling, MeasuringJob, measure};
+use crate::session::{MeasuringJob, measure};
 use crate::write_cache::{CacheStates, WriteCacheFlags};
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Order, Plan, Skipped, Span, Start, Stop,
@@ -146,15 +146,10 @@ pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
     if let Some(switch) = switch.as_ref().filter(|_| !commit.measuring.dry_run) {
         commit.cache.ask(switch, commit.measuring.verbosity())?;
     }
-    let filling = Filling::Within {
-        bytes_min: SEGMENT_BYTES + DATA_BYTES_LEAST,
-        time_ns: time_ns(commit) / LAYOUT_SHARE,
-    };
-    measure(MeasuringJob {
-        server: programs,
-        write_cache: switch,
-        ..MeasuringJob::new(plan, vec![identity], filling, &commit.measuring)
-    })
+    let mut job = MeasuringJob::new(plan, vec![identity], &commit.measuring);
+    (job.server, job.write_cache) = (programs, switch);
+    let bytes_min = SEGMENT_BYTES + DATA_BYTES_LEAST;
+    measure(job.filled_within(bytes_min, time_ns(commit) / LAYOUT_SHARE))
 }
 
 fn time_ns(commit: &CommitFlags) -> u64 {

@@ -5,7 +5,7 @@ use crate::data_sheet::SheetValue;
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND};
 use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
-use crate::session::{Filling, MeasuringJob, measure};
+use crate::session::{MeasuringJob, measure};
 use crate::workload::{SpanBounds, part_of};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, Plan, Span, Stop, Workload};
@@ -139,8 +139,7 @@ pub fn run(curve: &CurveFlags) -> anyhow::Result<Exit> {
             identity.path
         ));
     }
-    let job = MeasuringJob::new(plan, vec![identity], Filling::Span, flags);
-    measure(job)
+    measure(MeasuringJob::new(plan, vec![identity], flags))
 }
 
 /// A survey may take hours: an output file that would stay empty is refused before it.

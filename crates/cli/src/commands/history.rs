@@ -2,7 +2,7 @@
 
 use crate::failure::{Exit, Failure};
 use crate::saved::{
-    HistoryFileFlag, empty_text, import, load, open, open_if_there, parse_label, place,
+    HistoryFileFlag, empty_text, import, load_file, open, open_if_there, parse_label, place,
     print_notes, run_id, short,
 };
 use crate::stdio::{ColorWhen, Verbosity, eprint_line, print_document, style};
@@ -83,7 +83,7 @@ pub struct List {
     pub json: bool,
     /// Colour the list
     #[arg(long, value_name = "WHEN", default_value = "auto")]
-    pub color: Option<ColorWhen>,
+    pub color: ColorWhen,
     /// The history.
     #[command(flatten)]
     pub history_file: HistoryFileFlag,
@@ -204,7 +204,7 @@ fn list(list: &List) -> anyhow::Result<Exit> {
 
 fn show_trend(runs: &[SavedRun], list: &List) -> anyhow::Result<Exit> {
     let trends = trends(runs);
-    let style = style(list.color.unwrap_or(ColorWhen::Auto));
+    let style = style(list.color);
     print_document(
         list.json,
         |out| json::write_trends(&trends, out),
@@ -244,8 +244,8 @@ fn show_trend(runs: &[SavedRun], list: &List) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-fn write(runs: &[SavedRun], as_json: bool, color: Option<ColorWhen>) -> anyhow::Result<Exit> {
-    let style = style(color.unwrap_or(ColorWhen::Auto));
+fn write(runs: &[SavedRun], as_json: bool, color: ColorWhen) -> anyhow::Result<Exit> {
+    let style = style(color);
     print_document(
         as_json,
         |out| json::write_runs(runs, out),
@@ -290,7 +290,7 @@ fn remove_old(
         return if runs.is_empty() {
             Ok(Exit::Done)
         } else {
-            write(&runs, false, None)
+            write(&runs, false, ColorWhen::Auto)
         };
     }
     let ids: Vec<String> = runs.into_iter().map(|run| run.run_id).collect();
@@ -339,15 +339,6 @@ fn add(files: &[String], label: Option<&str>, history: Option<&Path>) -> anyhow:
     };
     eprint_line(&format!("added {}{there}", counted(added as u64, "run")));
     Ok(failed.unwrap_or(Exit::Done))
-}
-
-/// Loads a file, also one that is named like a run, such as `latest`.
-fn load_file(file: &str) -> Result<diskproof_model::record::Record, Failure> {
-    if file == "-" || Path::new(file).is_absolute() {
-        load(file, None)
-    } else {
-        load(&format!("./{file}"), None)
-    }
 }
 
 fn parse_new_label(text: &str) -> Result<String, String> {

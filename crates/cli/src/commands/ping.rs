@@ -3,7 +3,7 @@
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_UNIT, SECOND, choices, one_of};
-use crate::session::{Filling, MeasuringJob, measure};
+use crate::session::{MeasuringJob, measure};
 use crate::stdio::style;
 use crate::workload::{BLOCK_BYTES_MAX, SpanBounds, part_of};
 
@@ -181,10 +181,9 @@ pub fn run(ping: &PingFlags) -> anyhow::Result<Exit> {
         expected: expected(ping, &plan.workloads[0])?,
         ..ping.measuring.clone()
     };
-    measure(MeasuringJob {
-        lines,
-        ..MeasuringJob::new(plan, identities, Filling::Span, &flags)
-    })
+    let mut job = MeasuringJob::new(plan, identities, &flags);
+    job.lines = lines;
+    measure(job)
 }
 
 /// The thresholds of the user, and that of `--abort-above`.

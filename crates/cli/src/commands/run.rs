@@ -9,7 +9,7 @@ use crate::job_file::{CliOverrides, JobFile, JobFileFlags, System, read_text};
 use crate::plan_file::PlanFile;
 use crate::plan_file::{resolve_planned, sector_bytes};
 use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, MeasuringJob, measure};
+use crate::session::{MeasuringJob, measure};
 use crate::workload::{
     Bytes, Content, FioFlags, Memory, ResolveContext, Wording, WorkloadAxes, WorkloadFlags,
     empty_schedule, limits_cut_by_time, planned_search, resolve, sector_mismatch,
@@ -132,10 +132,9 @@ fn job(run: &RunFlags) -> anyhow::Result<MeasuringJob<'_>> {
     for note in request.notes.iter().chain(&limits_cut_by_time(&plan)) {
         verbosity.note(note);
     }
-    Ok(MeasuringJob {
-        note: request.file.note,
-        ..MeasuringJob::new(plan, identities, Filling::Span, &run.measuring)
-    })
+    let mut job = MeasuringJob::new(plan, identities, &run.measuring);
+    job.note = request.file.note;
+    Ok(job)
 }
 
 /// What to run: from flags, or from a plan or job file and the flags that go with it.

@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_MIN, SECOND, choices, one_of};
 use crate::plan_file::sector_bytes;
 use crate::postgres::postgres_version;
-use crate::session::{Filling, MeasuringJob, measure};
+use crate::session::{MeasuringJob, measure};
 use crate::workload::{BlockSize, Bytes, refuse_repeated};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use diskproof_analysis::campaign::{Sweep, SweepSetup};
@@ -183,14 +183,9 @@ pub fn run(sweep: &SweepFlags) -> anyhow::Result<Exit> {
         precision: PRECISION,
         seed: plan.seed,
     };
-    let filling = Filling::Within {
-        bytes_min: SCRATCH_BYTES_MIN,
-        time_ns: time_ns(sweep) / LAYOUT_PARTS,
-    };
-    measure(MeasuringJob {
-        campaign: Some(Box::new(Sweep::new(&setup))),
-        ..MeasuringJob::new(plan, vec![identity], filling, &sweep.measuring)
-    })
+    let mut job = MeasuringJob::new(plan, vec![identity], &sweep.measuring);
+    job.campaign = Some(Box::new(Sweep::new(&setup)));
+    measure(job.filled_within(SCRATCH_BYTES_MIN, time_ns(sweep) / LAYOUT_PARTS))
 }
 
 fn time_ns(sweep: &SweepFlags) -> u64 {

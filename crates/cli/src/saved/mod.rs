@@ -178,6 +178,15 @@ pub(crate) fn load(reference: &str, history: Option<&Path>) -> Result<Record, Fa
     Ok(get(&history, &id)?.record)
 }
 
+/// Loads a file, also one that is named like a run, such as `latest`.
+pub(crate) fn load_file(file: &str) -> Result<Record, Failure> {
+    if file == "-" || Path::new(file).is_absolute() {
+        load(file, None)
+    } else {
+        load(&format!("./{file}"), None)
+    }
+}
+
 /// Every record that `reference` names, without its data: all runs of a label, the newest first;
 /// otherwise the one that [`load`] finds.
 pub(crate) fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Record>, Failure> {

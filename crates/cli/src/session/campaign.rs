@@ -49,15 +49,8 @@ pub(crate) fn measure_campaign(
     campaign: impl Campaign + 'static,
 ) -> anyhow::Result<EndedRun> {
     refuse_targets_as_outputs(&job.flags.files(), &job.identities)?;
-    let interrupt = Interrupt::listen()?;
-    let consent = job.flags.destructive.consent(&job.identities)?;
-    let ready = prepare(
-        &job,
-        consent,
-        crate::inspection::stall_timeout()?,
-        interrupt.clone(),
-    )?;
-    let verbosity = ready.work.verbosity;
+    let ready = prepare(&job)?;
+    let (interrupt, verbosity) = (ready.interrupt.clone(), ready.work.verbosity);
     let sides = (settings.to_vec(), reopens);
     let engine_key = |workload: &Workload| workload.name.clone();
     let ended = supervise(ready, sides, engine_key, Box::new(campaign));

@@ -4,7 +4,7 @@ use super::prepare::MeasuringJob;
 use super::run::EarlyEnd;
 use super::watchdog::EndedRun;
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, UndecidedMeans};
+use crate::flags::UndecidedMeans;
 use crate::interrupt::Interrupt;
 use crate::output_files::{is_pipe, save_record, temporary_path};
 use crate::saved::{self, HistoryOptions, RunKey, SaveNote};
@@ -61,8 +61,7 @@ pub(super) fn conclude(
     if tool.is_some() {
         note_unanswered(data, flags.verbosity());
     }
-    let (mut saved, hung_saves, is_incomplete) =
-        save_and_print(&record, outputs, (flags, tool, job.is_silent), &wait);
+    let (mut saved, hung_saves, is_incomplete) = save_and_print(&record, outputs, job, tool, &wait);
     if let Some(then) = &job.then {
         saved = saved.and_then(|()| then(&record));
     }
@@ -72,8 +71,8 @@ pub(super) fn conclude(
         flags.verbosity().note(&text);
         close_stdout();
     }
-    let ended = exit_of(&record, end.ended, &end.hung, interrupt, flags.undecided);
-    let ended = match (wait.interrupted_by(), ended) {
+    let interrupted = wait.interrupted_by();
+    let ended = match (interrupted, exit_of(&record, end, flags.undecided)) {
         (Some(signal), Ok(Exit::Done)) if is_incomplete => Ok(Exit::Signal(signal)),
         (_, ended) => ended,
     };
@@ -218,10 +217,11 @@ impl SaveWait<'_> {
 fn save_and_print(
     record: &Arc<Record>,
     outputs: &[PathBuf],
-    (flags, tool, is_silent): (&MeasuringFlags, Option<ToolText>, bool),
+    job: &MeasuringJob<'_>,
+    tool: Option<ToolText>,
     wait: &SaveWait<'_>,
 ) -> (anyhow::Result<()>, Vec<String>, bool) {
-    let verbosity = flags.verbosity();
+    let (flags, verbosity) = (job.flags, job.flags.verbosity());
     let detail = if flags.verbose {
         Detail::Whole
     } else {
@@ -270,7 +270,7 @@ fn save_and_print(
     let printed = to_stdout(|out| match (flags.prints_json(), &tool) {
         (true, _) => json::write_record(record, out),
         (false, Some(text)) => out.write_all(text.stdout.as_bytes()),
-        (false, None) if is_silent => Ok(()),
+        (false, None) if job.is_silent => Ok(()),
         (false, None) => write_record_page(record, &page, flags.color, out),
     });
     if let Some(text) = &tool {
@@ -332,14 +332,9 @@ pub(crate) fn process_may_stay(hung: &[String], plan: &Plan) -> String {
 }
 
 /// The exit code of a run that has been printed.
-fn exit_of(
-    record: &Record,
-    ended: Result<(), EarlyEnd>,
-    hung: &[String],
-    interrupt: &Interrupt,
-    undecided: UndecidedMeans,
-) -> anyhow::Result<Exit> {
-    match (ended, interrupt.signal()) {
+fn exit_of(record: &Record, end: EndedRun, undecided: UndecidedMeans) -> anyhow::Result<Exit> {
+    let signal = end.interrupt.signal();
+    match (end.ended, signal) {
         (Ok(()) | Err(EarlyEnd::Reason(_)), _) => {}
         // The user ended the wait.
         (Err(EarlyEnd::Error(error @ RunError::Stalled { .. })), Some(signal)) => {
@@ -348,9 +343,9 @@ fn exit_of(
         }
         (Err(EarlyEnd::Error(error)), _) => return Err(Failure::Run(error).into()),
     }
-    Ok(match interrupt.signal() {
+    Ok(match signal {
         Some(signal) if record.partial => Exit::Signal(signal),
-        _ if !hung.is_empty() || has_errors(record) => Exit::Failed,
+        _ if !end.hung.is_empty() || has_errors(record) => Exit::Failed,
         _ if has_verified_nothing(record) => Exit::Undecided,
         _ => exit_of_expectations(record, undecided),
     })

@@ -24,10 +24,13 @@ const START_POLL: Duration = Duration::from_millis(100);
 impl TargetRun {
     /// Makes the directory of the files. What an earlier run left there is removed first. `None`
     /// where the disk needs longer than the run may last, or the user ended it.
-    pub(super) fn start_files(&mut self, live: &Live) -> Result<Option<StartedTree>, Failure> {
-        let files = self.plan.files.as_ref();
-        let folders = files.map_or(1, |plan| plan.directories);
-        let bytes_max = files.map_or(0, |plan| plan.file_bytes_max.max(plan.file_bytes_min));
+    pub(super) fn start_files(
+        &mut self,
+        plan: &FilesPlan,
+        live: &Live,
+    ) -> Result<Option<StartedTree>, Failure> {
+        let folders = plan.directories;
+        let bytes_max = plan.file_bytes_max.max(plan.file_bytes_min);
         let Some(admission) = self.file_tree.take() else {
             let path = self.plan.targets.join(", ");
             return Err(Failure::Open(OpenError::NotScratch { path }));

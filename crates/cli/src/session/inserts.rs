@@ -14,14 +14,14 @@ use diskproof_engine::RunError;
 use diskproof_engine::random::Random;
 use diskproof_engine::watchdog::Heartbeat;
 use diskproof_model::histogram::LatencyHistogram;
+use diskproof_model::plan::Plan;
 use diskproof_model::postgres::{
     LoadMeasurement, PostgresLoad, PostgresMeasurement, PostgresPlan, PostgresSlice,
 };
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_bytes, format_duration};
 use diskproof_postgres::{
-    CLUSTER_BYTES, Cluster, CommitLoad, PostgresError, Programs, StopCheck, TRIAL_BYTES,
-    remove_leftover,
+    Cluster, CommitLoad, PostgresError, Programs, StopCheck, remove_leftover,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -38,19 +38,16 @@ const ORDER_STREAM: u64 = 0x5047_0000;
 /// Asks the gate for the room that the server needs beside the workloads.
 pub(super) fn admit_server(job: &MeasuringJob<'_>) -> Result<(), Failure> {
     if let Some(identity) = job.identities.first() {
-        let server_bytes = server_bytes(job.plan.postgres.as_ref());
-        let size_bytes = job.plan.scratch_bytes.unwrap_or(0) + server_bytes;
+        let size_bytes = job.plan.scratch_bytes.unwrap_or(0) + server_bytes(&job.plan);
         admit(identity.clone(), Intent::Scratch { size_bytes }).map_err(Failure::Refused)?;
     }
     Ok(())
 }
 
-/// Room that the server needs.
-fn server_bytes(plan: Option<&PostgresPlan>) -> u64 {
-    match plan.and_then(|plan| plan.trial.as_ref()) {
-        Some(_) => CLUSTER_BYTES + TRIAL_BYTES,
-        None => CLUSTER_BYTES,
-    }
+/// Room that the server of a plan needs.
+fn server_bytes(plan: &Plan) -> u64 {
+    let postgres = plan.postgres.as_ref();
+    crate::postgres::server_bytes(postgres.is_some_and(|postgres| postgres.trial.is_some()))
 }
 
 /// Measures the workloads of the plan and its INSERTs.
@@ -118,7 +115,9 @@ impl ServerJob {
             Err(error) => return not_started(error, run, live),
         };
         let mut inserts = Inserts::new(run, live, &cluster, &self);
-        let ended = inserts.surround(run, live);
+        let ended = inserts.half(run).and_then(|()| run.run(live));
+        live.finish();
+        let ended = ended.and_then(|()| inserts.half(run));
         let ended = ended.and_then(|()| inserts.try_settings(run, live, &self.target));
         live.look_at_end();
         let removed = cluster.end(self.end);
@@ -135,7 +134,7 @@ impl ServerJob {
 
     /// initdb may take longer than a silence that means a hang, and has a limit of its own.
     fn start(&self, run: &TargetRun, heartbeat: &Heartbeat) -> Result<Cluster, PostgresError> {
-        let size_bytes = server_bytes(Some(&self.plan));
+        let size_bytes = server_bytes(&run.plan);
         let (stop, heartbeat) = (Arc::clone(&self.stop), heartbeat.clone());
         let stop: StopCheck = Arc::new(move || {
             heartbeat.beat();
@@ -245,14 +244,6 @@ impl<'a> Inserts<'a> {
             },
             rounds: 0,
         }
-    }
-
-    /// Half of the rounds, the workloads of the plan, the other half.
-    fn surround(&mut self, run: &mut TargetRun, live: &mut Live) -> Result<(), EarlyEnd> {
-        self.half(run)?;
-        run.run(live)?;
-        live.finish();
-        self.half(run)
     }
 
     /// The settings of the plan, after its workloads.

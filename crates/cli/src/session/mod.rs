@@ -18,12 +18,10 @@ pub(crate) use conclude::{has_errors, process_may_stay};
 #[cfg(test)]
 pub(crate) use prepare::admit_all;
 pub(crate) use prepare::{MeasuringJob, facts_now, refuse_targets_as_outputs};
-pub(crate) use run::{EarlyEnd, Filling};
+pub(crate) use run::EarlyEnd;
 pub(crate) use watchdog::EndedRun;
 
 use crate::failure::{Exit, Failure};
-use crate::inspection::stall_timeout;
-use crate::interrupt::Interrupt;
 use crate::output_files::{Trial, check_outputs};
 use crate::stdio::{print_document, style};
 use crate::tool_lines::{RequestPrinter, ToolLines};
@@ -36,7 +34,6 @@ use diskproof_model::plan::Plan;
 use diskproof_report::formats::format_of;
 use diskproof_report::{json, terminal};
 use prepare::{ReadyRun, prepare, rehearse};
-use run::TargetRun;
 use std::path::PathBuf;
 
 /// Prepares, measures and concludes; or only shows the plan.
@@ -47,7 +44,7 @@ pub(crate) fn measure(mut job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
     let flags = job.flags;
     let outputs = flags.files();
     refuse_format_of_sweep(&job.plan, &outputs)?;
-    let consent = flags.destructive.consent(&job.identities)?;
+    flags.destructive.consent(&job.identities)?;
     let trial = if flags.dry_run {
         Trial::Permission
     } else {
@@ -58,8 +55,7 @@ pub(crate) fn measure(mut job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
     if flags.dry_run {
         return dry_run(&job);
     }
-    let (interrupt, stall_timeout) = (Interrupt::listen()?, stall_timeout()?);
-    let ready = prepare(&job, consent, stall_timeout, interrupt)?;
+    let ready = prepare(&job)?;
     job.tool.take_if(|_| flags.prints_json());
     let mut end = carry_out(ready, &mut job)?;
     let not_restored = end.results.not_restored.take();
@@ -73,9 +69,7 @@ pub(crate) fn measure(mut job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
 
 /// Checks what a run would refuse, and shows the plan.
 pub(crate) fn dry_run(job: &MeasuringJob<'_>) -> anyhow::Result<Exit> {
-    let consent = job.flags.destructive.consent(&job.identities)?;
-    stall_timeout()?;
-    rehearse(job, &consent)?;
+    rehearse(job)?;
     let (plan, identities, flags) = (&job.plan, &job.identities, job.flags);
     print_document(
         flags.prints_json(),
@@ -130,25 +124,19 @@ fn carry_out(mut ready: ReadyRun, job: &mut MeasuringJob<'_>) -> Result<EndedRun
         };
         return ready.run(move |run, live| run.ping(live, (lines, tool), printer, &interrupt));
     }
-    if ready.work.plan.files.is_some() {
-        let started = ready.work.start_files(&ready.live)?;
-        return ready.run(move |run, live| {
-            let ended = match started {
-                Some(started) => run.files(live, started),
-                None => {
-                    live.look_at_end();
-                    Err(EarlyEnd::interrupted())
-                }
-            };
-            if let Some(tool) = tool {
-                tool.finish(&interrupt, &live.heartbeat());
-            }
-            ended
-        });
-    }
+    let files = job.plan.files.as_ref();
+    let files = files.map(|plan| ready.work.start_files(plan, &ready.live));
+    let files = files.transpose()?;
     ready.run(move |run, live| {
         live.tool = tool;
-        let ended = TargetRun::run(run, live);
+        let ended = match files {
+            None => run.run(live),
+            Some(Some(started)) => run.files(live, started),
+            Some(None) => {
+                live.look_at_end();
+                Err(EarlyEnd::interrupted())
+            }
+        };
         if let Some(tool) = live.tool.take() {
             tool.finish(&interrupt, &live.heartbeat());
         }

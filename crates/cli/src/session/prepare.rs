@@ -3,6 +3,7 @@
 use super::run::{Filling, TargetRun};
 use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
+use crate::inspection::stall_timeout;
 use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::provenance::{run_id, timestamp, tool};
@@ -70,13 +71,12 @@ impl<'a> MeasuringJob<'a> {
     pub(crate) fn new(
         plan: Plan,
         identities: Vec<TargetIdentity>,
-        filling: Filling,
         flags: &'a MeasuringFlags,
     ) -> Self {
         Self {
             plan,
             identities,
-            filling,
+            filling: Filling::Span,
             note: flags.note.clone(),
             flags,
             lines: None,
@@ -87,6 +87,12 @@ impl<'a> MeasuringJob<'a> {
             is_silent: false,
             then: None,
         }
+    }
+
+    /// The same, with scratch files that are filled for this time, and at least so far.
+    pub(crate) fn filled_within(mut self, bytes_min: u64, time_ns: u64) -> Self {
+        self.filling = Filling::Within { bytes_min, time_ns };
+        self
     }
 }
 
@@ -112,12 +118,9 @@ pub(crate) struct ReadyRun {
 
 /// Admits and opens the targets, reads their health, and measures the clock. A scratch file with a
 /// name stays in its directory.
-pub(crate) fn prepare(
-    job: &MeasuringJob<'_>,
-    consent: Consent,
-    stall_timeout: Duration,
-    interrupt: Interrupt,
-) -> Result<ReadyRun, Failure> {
+pub(crate) fn prepare(job: &MeasuringJob<'_>) -> anyhow::Result<ReadyRun> {
+    let consent = job.flags.destructive.consent(&job.identities)?;
+    let (interrupt, stall_timeout) = (Interrupt::listen()?, stall_timeout()?);
     let kept_name = job.tool.as_ref().and_then(|tool| tool.kept_name.as_deref());
     let (flags, verbosity) = (job.flags, job.flags.verbosity());
     // A load that follows another one has been identified before it.
@@ -315,9 +318,11 @@ fn check_discards(workloads: &[Workload], identities: &[TargetIdentity]) -> Resu
 
 /// Checks everything that would end the run before its first request, and opens nothing for
 /// writing.
-pub(crate) fn rehearse(job: &MeasuringJob<'_>, consent: &Consent) -> Result<(), Failure> {
+pub(crate) fn rehearse(job: &MeasuringJob<'_>) -> Result<(), Failure> {
+    let consent = job.flags.destructive.consent(&job.identities)?;
+    stall_timeout()?;
     refuse_foreign_history(&job.flags.history)?;
-    let admissions = admit_all(&job.plan, &job.identities, &job.flags.expected, consent)?;
+    let admissions = admit_all(&job.plan, &job.identities, &job.flags.expected, &consent)?;
     for (admission, identity) in admissions.into_iter().zip(&job.identities) {
         let is_scratch = identity.kind == TargetKind::Directory;
         if !is_scratch && !job.plan.writes() {

@@ -4,7 +4,7 @@
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST};
 use crate::flags::{SECOND, SelectionFlags};
-use crate::session::{Filling, MeasuringJob, measure};
+use crate::session::{MeasuringJob, measure};
 use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
 use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
 use diskproof_device::{Intent, OpenTarget, admit, probe};
@@ -64,14 +64,9 @@ pub(super) fn run(
         time_ns: cells_ns,
         seed: plan.seed,
     };
-    let filling = Filling::Within {
-        bytes_min: SCRATCH_BYTES_LEAST,
-        time_ns: layout_ns,
-    };
-    measure(MeasuringJob {
-        campaign: Some(Box::new(LiveComparison::new(setup))),
-        ..MeasuringJob::new(plan, identities, filling, measuring)
-    })
+    let mut job = MeasuringJob::new(plan, identities, measuring);
+    job.campaign = Some(Box::new(LiveComparison::new(setup)));
+    measure(job.filled_within(SCRATCH_BYTES_LEAST, layout_ns))
 }
 
 /// Why there is nothing to compare, and what can be done.

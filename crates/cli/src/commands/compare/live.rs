@@ -9,8 +9,7 @@ use crate::flags::{
 use crate::provenance::{run_id, tool};
 use crate::saved::{self, HistoryOptions, SaveNote, names_run, print_notes};
 use crate::session::{
-    EarlyEnd, EndedRun, Filling, MeasuringJob, dry_run, has_errors, measure_campaign,
-    process_may_stay,
+    EarlyEnd, EndedRun, MeasuringJob, dry_run, has_errors, measure_campaign, process_may_stay,
 };
 use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
 use crate::stdio::{Verbosity, eprint_line};
@@ -59,15 +58,10 @@ pub(super) fn run(
         workloads: of_all_sides(&of_side.workloads, count),
         ..of_side.clone()
     };
-    let filling = if live_flags.reopen {
-        Filling::Span
-    } else {
-        Filling::Within {
-            bytes_min: SCRATCH_BYTES_LEAST,
-            time_ns: layout_ns,
-        }
-    };
-    let job = MeasuringJob::new(plan, identities, filling, measuring);
+    let mut job = MeasuringJob::new(plan, identities, measuring);
+    if !live_flags.reopen {
+        job = job.filled_within(SCRATCH_BYTES_LEAST, layout_ns);
+    }
     if live_flags.dry_run {
         return Ok((None, Some(dry_run(&job)?)));
     }

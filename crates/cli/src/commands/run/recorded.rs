@@ -3,8 +3,8 @@
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST};
-use crate::saved::load;
-use crate::session::{Filling, MeasuringJob, measure};
+use crate::saved::{load, load_file};
+use crate::session::{MeasuringJob, measure};
 use crate::stdio::{ignore_closed_pipe, to_stdout};
 use crate::workload::{WorkloadAxes, WorkloadFlags};
 use diskproof_analysis::compare::{MARGIN, Question, Run, RunGroup, compare};
@@ -126,13 +126,7 @@ pub(super) fn repeat(
     flags: &MeasuringFlags,
 ) -> anyhow::Result<Exit> {
     let shown = source.display().to_string();
-    // A name without a slash would be a run of the history.
-    let path = if source.is_absolute() {
-        shown.clone()
-    } else {
-        format!("./{shown}")
-    };
-    let record = load(&path, None)?;
+    let record = load_file(&shown)?;
     let named: Vec<PathBuf> = match targets {
         [] => record.plan.targets.iter().map(PathBuf::from).collect(),
         targets => targets.to_vec(),
@@ -141,14 +135,11 @@ pub(super) fn repeat(
     crate::targets::refuse_duplicates(&identities)?;
     let plan = plan(&record, &identities, flags.seed)
         .map_err(|why| Failure::Usage(format!("{shown}: {why}")))?;
-    let filling = match plan.first_write_ns {
-        Some(time_ns) => Filling::Within {
-            bytes_min: SCRATCH_BYTES_LEAST,
-            time_ns,
-        },
-        None => Filling::Span,
-    };
-    let mut job = MeasuringJob::new(plan, identities, filling, flags);
+    let first_write_ns = plan.first_write_ns;
+    let mut job = MeasuringJob::new(plan, identities, flags);
+    if let Some(time_ns) = first_write_ns {
+        job = job.filled_within(SCRATCH_BYTES_LEAST, time_ns);
+    }
     job.note = job.note.or_else(|| record.note.clone());
     let color = flags.color;
     let is_silent = flags.prints_json();

@@ -116,18 +116,18 @@ const QUIT: [u8; 4] = [b'q', b'Q', 3, 4];
 const DISABLED: u8 = 0;
 
 /// Whether stdout and stdin are one terminal that can move its cursor.
-pub(super) fn is_screen() -> bool {
+fn is_screen() -> bool {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
     io::stdout().is_terminal() && io::stdin().is_terminal() && !is_dumb
 }
 
 /// A terminal in use.
-pub(super) struct FullScreen {
+struct FullScreen {
     before: Termios,
 }
 
 impl FullScreen {
-    pub(super) fn start() -> io::Result<Self> {
+    fn start() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut keys = before.clone();
         // Keys arrive at once and are not echoed; Ctrl-C still sends its signal. A stopped program
@@ -150,14 +150,14 @@ impl FullScreen {
     }
 
     /// Whether the user has pressed a key that ends the view.
-    pub(super) fn has_quit(&self) -> bool {
+    fn has_quit(&self) -> bool {
         let mut pressed = [0; 64];
         let count = rustix::io::read(io::stdin(), &mut pressed).unwrap_or(0);
         pressed[..count].iter().any(|key| QUIT.contains(key))
     }
 
     /// Draws a step. What does not fit is cut at the bottom: the devices come first.
-    pub(super) fn draw(
+    fn draw(
         &mut self,
         step: &WatchStep,
         facts: &WatchFacts,
