@@ -9,37 +9,6 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SheetValue(pub DataSheet);
 
-/// A data sheet that cannot be parsed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SheetError {
-    /// No `key=value`.
-    #[error("'{0}' is not key=value; use one or more of rpm=7200,seek=11ms,rate=92MB/s")]
-    Form(String),
-    /// No such key.
-    #[error(
-        "unknown figure '{0}'; use rpm, seek (average), rate (highest sustained), write-rate, iops \
-         (random reads) and write-iops"
-    )]
-    Key(String),
-    /// A seek time says nothing of an access without half a turn.
-    #[error(
-        "seek needs rpm, because an access takes a seek and half a turn; write \
-             rpm=7200,seek=11ms"
-    )]
-    SeekAlone,
-    /// The same key again.
-    #[error("'{0}' appears twice; write it once")]
-    Twice(String),
-    /// A value that does not fit.
-    #[error("'{value}' is not {what}")]
-    Value {
-        /// As given.
-        value: String,
-        /// What it should have been, with an example.
-        what: &'static str,
-    },
-}
-
 /// The slowest disk ever built had 1200 rpm, the fastest has 15,000; the range leaves room for
 /// others.
 const RPM: std::ops::RangeInclusive<u32> = 300..=100_000;
@@ -52,19 +21,18 @@ const RATE_FORM: &str = "a transfer rate; write it per second, such as 92MB/s";
 const IOPS_FORM: &str = "a number of operations per second, such as 90000 or 90k";
 
 impl FromStr for SheetValue {
-    type Err = SheetError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, SheetError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let mut sheet = DataSheet::default();
         for part in text.split(',').map(str::trim) {
-            let (key, value) = part
-                .split_once('=')
-                .ok_or_else(|| SheetError::Form(part.to_owned()))?;
+            let (key, value) = part.split_once('=').ok_or_else(|| {
+                format!(
+                    "'{part}' is not key=value; use one or more of rpm=7200,seek=11ms,rate=92MB/s"
+                )
+            })?;
             let (key, value) = (key.trim(), value.trim());
-            let wrong = |what| SheetError::Value {
-                value: value.to_owned(),
-                what,
-            };
+            let wrong = |what| format!("'{value}' is not {what}");
             let rate = || rate(value).ok_or_else(|| wrong(RATE_FORM));
             let iops = || {
                 let iops = parse_number(value).filter(|iops| *iops > 0.0);
@@ -90,14 +58,21 @@ impl FromStr for SheetValue {
                 "write-rate" => sheet.write_bytes_per_second.replace(rate()?).is_some(),
                 "iops" => sheet.read_iops.replace(iops()?).is_some(),
                 "write-iops" => sheet.write_iops.replace(iops()?).is_some(),
-                other => return Err(SheetError::Key(other.to_owned())),
+                other => {
+                    return Err(format!(
+                        "unknown figure '{other}'; use rpm, seek (average), rate (highest \
+                         sustained), write-rate, iops (random reads) and write-iops"
+                    ));
+                }
             };
             if is_set {
-                return Err(SheetError::Twice(key.to_owned()));
+                return Err(format!("'{key}' appears twice; write it once"));
             }
         }
         if sheet.seek_ns.is_some() && sheet.rpm.is_none() {
-            return Err(SheetError::SeekAlone);
+            let why = "seek needs rpm, because an access takes a seek and half a turn; write \
+                       rpm=7200,seek=11ms";
+            return Err(why.to_owned());
         }
         Ok(Self(sheet))
     }

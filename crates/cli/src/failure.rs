@@ -1,13 +1,10 @@
 //! Errors, their messages and their exit codes.
 
-use crate::stderr::eprint_line;
 use diskproof_device::{OpenError, ProbeError, WriteCacheError};
 use diskproof_engine::RunError;
 use diskproof_history::HistoryError;
 use diskproof_model::target::Refusal;
-use diskproof_model::units::format_duration;
 use diskproof_postgres::PostgresError;
-use std::io;
 use std::process::ExitCode;
 
 /// How the program ends.
@@ -86,7 +83,7 @@ impl Failure {
             1_000_000_000.. => Ok(()),
             _ => Err(Self::Usage(format!(
                 "--time {}: too short to measure anything; use at least 1s",
-                format_duration(time_ns)
+                diskproof_model::units::format_duration(time_ns)
             ))),
         }
     }
@@ -130,7 +127,7 @@ impl Failure {
 
 /// Prints an error, and returns the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
-    if is_closed_stdout(error) {
+    if crate::stdio::is_closed_stdout(error) {
         // The reader, such as `head`, has what it wanted.
         return Exit::Done.into();
     }
@@ -142,19 +139,8 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if is_sentence && exit != Exit::Refused {
         text = text.replace('\n', "\\n");
     }
-    eprint_line(&text);
+    crate::stdio::eprint_line(&text);
     exit.into()
-}
-
-/// The result did not get to stdout.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write the result to stdout: {0}")]
-pub(crate) struct StdoutError(pub io::Error);
-
-/// Whether the reader of stdout has gone. A broken pipe that `-o` names is an error like any other.
-pub(crate) fn is_closed_stdout(error: &anyhow::Error) -> bool {
-    let stdout = error.downcast_ref::<StdoutError>();
-    stdout.is_some_and(|stdout| stdout.0.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// An error and its causes; most of ours name the cause in their own message.
@@ -174,6 +160,7 @@ fn with_causes(error: &anyhow::Error) -> String {
 mod tests {
     use super::*;
     use anyhow::Context as _;
+    use std::io;
 
     #[test]
     fn error_message_names_each_cause_once() {

@@ -3,13 +3,10 @@
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
-use crate::job_file::read_text;
 use crate::plan_file::PlanFile;
-use crate::planned::{groups, resolve_planned, sector_bytes};
-use crate::provenance::random_seed;
-use crate::session::{Filling, Means, MeasuringJob, measure};
+use crate::plan_file::{groups, resolve_planned, sector_bytes};
+use crate::session::{MeasuringJob, measure};
 use crate::workload::{Bytes, Content, Memory, ResolveContext, Time};
-use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{Order, Plan};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::path::Path;
@@ -44,6 +41,7 @@ pub(crate) fn measure_fitness(
     time_ns: u64,
     flags: &MeasuringFlags,
 ) -> anyhow::Result<Exit> {
+    let profile = known_as(profile);
     let (file, shown) = read_profile(profile)?;
     let mut flags = flags.clone();
     let mut note = format!("fitness for {profile}");
@@ -63,12 +61,8 @@ pub(crate) fn measure_fitness(
     };
     let plan = fitness_plan(plan, file, &shown, &identity, time_ns, &flags)?;
     flags.note.get_or_insert(note);
-    let filling = Filling::Within {
-        bytes_min: SCRATCH_BYTES_LEAST,
-        time_ns: time_ns / LAYOUT_SHARE,
-    };
-    let job = MeasuringJob::new(plan, vec![identity], filling, &flags);
-    measure(job, Means::default())
+    let job = MeasuringJob::new(plan, vec![identity], &flags);
+    measure(job.filled_within(SCRATCH_BYTES_LEAST, time_ns / LAYOUT_SHARE))
 }
 
 /// The plan of a profile on a target. Workloads without a limit of their own share the time.
@@ -80,9 +74,10 @@ fn fitness_plan(
     time_ns: u64,
     flags: &MeasuringFlags,
 ) -> Result<Plan, Failure> {
-    let scratch_bytes = (identity.kind == TargetKind::Directory).then(|| {
+    let needs_scratch = flags.needs_scratch(identity, "omit it")?;
+    let scratch_bytes = needs_scratch.then(|| {
         let planned = file.size.map_or(SCRATCH_BYTES, |Bytes(size)| size);
-        let most = planned.min(scratch_bytes_max(identity));
+        let most = planned.min(diskproof_device::scratch_bytes_max(identity));
         let wanted = flags.size.unwrap_or(most.max(SCRATCH_BYTES_UNIT));
         wanted / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT
     });
@@ -113,7 +108,10 @@ fn fitness_plan(
         )));
     }
     Ok(Plan {
-        seed: flags.seed.or(file.seed).unwrap_or_else(random_seed),
+        seed: flags
+            .seed
+            .or(file.seed)
+            .unwrap_or_else(crate::provenance::random_seed),
         scratch_bytes,
         workloads,
         skipped,
@@ -122,7 +120,7 @@ fn fitness_plan(
 }
 
 /// The name of a profile, by whatever name people call it. A file keeps its name.
-pub(crate) fn known_as(profile: &str) -> &str {
+fn known_as(profile: &str) -> &str {
     let mut names = ALSO_CALLED.iter();
     let name = names.find(|(also, _)| *also == profile.to_lowercase() && !Path::new(also).exists());
     name.map_or(profile, |(_, name)| name)
@@ -134,7 +132,7 @@ fn read_profile(profile: &str) -> Result<(PlanFile, String), Failure> {
     let (text, shown) = match built_in {
         Some((name, text)) => (text.to_owned(), format!("profile {name}")),
         None => {
-            let text = read_text(Path::new(profile)).map_err(|why| {
+            let text = crate::job_file::read_text(Path::new(profile)).map_err(|why| {
                 let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
                 Failure::Usage(format!(
                     "--for {profile}: {why}{} Name a profile file, or one of {}",

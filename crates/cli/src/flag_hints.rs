@@ -3,8 +3,6 @@
 
 use crate::commands::Args;
 use crate::failure::Exit;
-use crate::provenance::command_line;
-use crate::stderr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory as _};
 use diskproof_compat::{drop_in_named, fio_hint};
@@ -39,62 +37,33 @@ diskproof measures what a disk really does for a database. It needs no root.
 'diskproof --help' lists the verbs, 'diskproof VERB --help' explains one.
 ";
 
-/// Words that people type for a verb, and what leads on from there.
-const WORDS: [(&str, &str); 15] = [
-    (
-        "bandwidth bench benchmark measure perf performance rate slow speed test throughput",
-        "diskproof check TARGET",
-    ),
-    (
-        "health identify list-disks smart smartctl status temp temperature wear",
-        "diskproof info DEVICE",
-    ),
-    (
-        "badblock badblocks bad-blocks scan surface",
-        "diskproof curve DEVICE --scan",
-    ),
-    (
-        "capacity f3 fake h2testw verify",
-        "diskproof run DIRECTORY --rw write --verify (docs/verify.md)",
-    ),
-    (
-        "pdf print report result",
-        "diskproof show latest, or -o report.html",
-    ),
-    ("iostat iotop live monitor top", "diskproof watch"),
-    (
-        "pg postgres postgresql",
-        "diskproof check TARGET --for postgresql, or diskproof commit TARGET",
-    ),
-    (
-        "etcd kafka mariadb mysql sqlite",
-        "diskproof check TARGET --for etcd, mysql, sqlite or a profile file",
-    ),
-    ("fsync wal", "diskproof commit TARGET"),
-    (
-        "fill soak stress sustain",
-        "diskproof run TARGET --rw write --time 1h",
-    ),
-    (
-        "cron schedule timer trend",
-        "diskproof history --trend (docs/history.md)",
-    ),
-    (
-        "discard erase fstrim trim wipe",
-        "diskproof run DEVICE --rw trim --destroy NAME, which discards every block",
-    ),
-    ("version", "diskproof --version"),
-    ("latency lat", "diskproof ping TARGET"),
-    ("diff vs", "diskproof compare A B"),
-];
+/// Words that people type for a verb, and what leads on from there, a line each.
+const WORDS: &str = "\
+bandwidth bench benchmark measure perf performance rate slow speed test \
+ throughput: diskproof check TARGET
+health identify list-disks smart smartctl status temp temperature wear: diskproof info DEVICE
+badblock badblocks bad-blocks scan surface: diskproof curve DEVICE --scan
+capacity f3 fake h2testw verify: diskproof run DIRECTORY --rw write --verify (docs/verify.md)
+pdf print report result: diskproof show latest, or -o report.html
+iostat iotop live monitor top: diskproof watch
+pg postgres postgresql: diskproof check TARGET --for postgresql, or diskproof commit TARGET
+etcd kafka mariadb mysql sqlite: diskproof check TARGET --for etcd, mysql, sqlite or a profile file
+fsync wal: diskproof commit TARGET
+fill soak stress sustain: diskproof run TARGET --rw write --time 1h
+cron schedule timer trend: diskproof history --trend (docs/history.md)
+discard erase fstrim trim wipe: diskproof run DEVICE --rw trim --destroy NAME, \
+ which discards every block
+version: diskproof --version
+latency lat: diskproof ping TARGET
+diff vs: diskproof compare A B";
 
 /// Prints what clap has to say: help and version on stdout, which is no error, or a usage error
 /// with our hints on stderr.
 pub(crate) fn report(error: clap::Error) -> ExitCode {
-    let line = command_line();
+    let line = crate::provenance::command_line();
     let arguments = line.get(1..).unwrap_or_default();
     if arguments.is_empty() {
-        stderr::eprint_text(FIRST_WORDS);
+        crate::stdio::eprint_text(FIRST_WORDS);
         return Exit::Usage.into();
     }
     let error = with_hints(error, arguments);
@@ -154,8 +123,8 @@ fn hint_for_word(word: &str) -> Option<String> {
         return Some(format!("the command line of {word}: diskproof as {word} …"));
     }
     let lower = word.to_lowercase();
-    let mut words = WORDS.iter();
-    let (_, step) = words.find(|(words, _)| words.split(' ').any(|word| word == lower))?;
+    let mut rows = WORDS.lines().filter_map(|row| row.split_once(": "));
+    let (_, step) = rows.find(|(words, _)| words.split(' ').any(|word| word == lower))?;
     Some(format!("try {step}"))
 }
 

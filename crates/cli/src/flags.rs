@@ -1,24 +1,24 @@
-//! Flags that several verbs share. Checks their form only: whether they fit the target is decided
-//! by the verbs and the gate.
+//! Flags that several verbs share: of measuring, of what the user releases, of the workloads that
+//! are selected. Checks their form only: whether they fit the target is decided by the verbs and
+//! the gate.
 
-use crate::consent::DestructiveFlags;
 use crate::failure::Failure;
 use crate::provenance::{command_line, random_seed};
 use crate::saved::HistoryOptions;
-use crate::stderr::Verbosity;
-use crate::targets::{probe_target, probe_targets};
+use crate::stdio::{ColorWhen, Verbosity};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, ValueEnum};
 use diskproof_analysis::expect::Expected;
-use diskproof_device::scratch_bytes_max;
+use diskproof_device::{Consent, Intent, Overwriting, UnknownContent, admit, scratch_bytes_max};
 use diskproof_model::plan::{EngineChoice, EngineKind, Plan};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_size};
 use diskproof_report::format::Format;
 use diskproof_report::formats::{extensions, format_of};
-use diskproof_report::terminal::Detail;
 use std::path::{Path, PathBuf};
 
+/// In nanoseconds.
+pub(crate) const SECOND: u64 = 1_000_000_000;
 /// A smaller scratch file says nothing about the disk.
 pub(crate) const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
 /// The least `--size`: the large requests that are in flight.
@@ -35,7 +35,7 @@ pub(crate) fn output_help(is_listed: fn(&Format) -> bool) -> String {
 }
 
 /// Flags of every verb that measures.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = None::<&str>)]
 pub struct MeasuringFlags {
     /// Files to write.
@@ -103,12 +103,20 @@ impl MeasuringFlags {
 
     /// A target as it was given, identified.
     pub(crate) fn probe(&self, given: &Path) -> Result<TargetIdentity, Failure> {
-        probe_target(given, &self.destructive, self.verbosity())
+        crate::targets::probe_target(given, self.destructive.keep_free, self.verbosity())
     }
 
     /// The same for all targets of a run.
     pub(crate) fn probe_all(&self, given: &[PathBuf]) -> Result<Vec<TargetIdentity>, Failure> {
-        probe_targets(given, &self.destructive, self.verbosity())
+        let identities = given.iter().map(|target| self.probe(target));
+        let identities = identities.collect::<Result<Vec<_>, _>>()?;
+        // The gate's reason for an empty device is better than that of a span that does not fit.
+        let is_empty =
+            |one: &&TargetIdentity| one.kind == TargetKind::BlockDevice && one.size_bytes == 0;
+        if let Some(empty) = identities.iter().find(is_empty) {
+            admit(empty.clone(), Intent::Read)?;
+        }
+        Ok(identities)
     }
 
     /// A plan of this verb for these targets, without what is measured.
@@ -164,20 +172,6 @@ impl MeasuringFlags {
         self.json || self.outputs.iter().any(|path| is_stdout(path))
     }
 
-    /// How much of the result is printed.
-    pub fn detail(&self) -> Detail {
-        if self.verbose {
-            Detail::Whole
-        } else {
-            Detail::Short
-        }
-    }
-
-    /// Whether the commands follow the page.
-    pub fn prints_commands(&self) -> bool {
-        self.commands || self.verbose
-    }
-
     /// The files to write.
     pub fn files(&self) -> Vec<PathBuf> {
         files(&[&self.outputs, &self.html])
@@ -205,9 +199,10 @@ pub(crate) fn parse_page_name(text: &str) -> Result<PathBuf, String> {
 }
 
 /// What an undecided expectation means for the exit code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum UndecidedMeans {
     /// Exit with 5
+    #[default]
     Report,
     /// Exit with 0, as if met
     Pass,
@@ -216,22 +211,11 @@ pub enum UndecidedMeans {
 }
 
 /// Flags on SMART health.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub struct HealthFlags {
     /// Skip the SMART health check (smartctl)
     #[arg(long)]
     pub no_health: bool,
-}
-
-/// When to colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ColorWhen {
-    /// On a terminal, unless NO_COLOR is set or TERM is dumb.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
 }
 
 /// A value of a flag: its words (aliases follow a `/`), itself, and its help.
@@ -277,3 +261,130 @@ pub(crate) const ENGINES: &[Choice<EngineChoice>] = choices! {
         "pread/pwrite, one thread per request in flight";
     "mmap" EngineChoice::Fixed(EngineKind::Mmap), "A shared memory mapping";
 };
+
+/// Selected workloads.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct SelectionFlags {
+    /// Measure only these workloads, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(conflicts_with = "skip")]
+    pub only: Vec<String>,
+    /// Skip these workloads
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub skip: Vec<String>,
+}
+
+impl SelectionFlags {
+    /// Names that this run does not know are errors: a misspelt one would measure too little, or
+    /// too much.
+    pub(crate) fn check_names(&self, known: &[&str]) -> Result<(), Failure> {
+        let unknown = |name: &&String| !known.contains(&name.as_str());
+        for (flag, names) in [("--only", &self.only), ("--skip", &self.skip)] {
+            if let Some(name) = names.iter().find(unknown) {
+                return Err(Failure::Usage(format!(
+                    "{flag} {name}: there is no such workload; use {}",
+                    known.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The flag that excludes a workload.
+    pub(crate) fn excludes(&self, name: &str) -> Option<&'static str> {
+        let is_in = |names: &[String]| names.iter().any(|one| one == name);
+        if !self.only.is_empty() && !is_in(&self.only) {
+            Some("--only")
+        } else {
+            is_in(&self.skip).then_some("--skip")
+        }
+    }
+}
+
+/// `--destroy`, `--wipe-unknown`, `--overwrite` and `--keep-free`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct DestructiveFlags {
+    /// Release the block device of this name: writing workloads destroy its content. NAME is its
+    /// serial or model in full, or its kernel name (loop3) where it has neither; refused while
+    /// anything uses the device or a format is recognised on it (repeatable)
+    #[arg(long, value_name = "NAME")]
+    pub destroy: Vec<String>,
+    /// With --destroy: accept data of an unknown format, and zero the first and last MiB before the
+    /// first workload
+    #[arg(long, requires = "destroy")]
+    pub wipe_unknown: bool,
+    /// Release the regular file that is the target: writing workloads overwrite its content; its
+    /// size stays
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Free space that files in a directory leave on its filesystem [default: 2GiB, or 10 % of a
+    /// filesystem below 20 GiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub keep_free: Option<u64>,
+    /// Releases the files that diskproof made itself, and that nothing has changed since: tools
+    /// that keep their files write to them again.
+    #[arg(skip)]
+    pub own_files: bool,
+}
+
+impl DestructiveFlags {
+    /// Why a target of this kind is not written to; `None` for a released one and a directory.
+    pub(crate) fn why_only_read(&self, kind: TargetKind) -> Option<&'static str> {
+        match kind {
+            TargetKind::BlockDevice if self.destroy.is_empty() => {
+                Some("a device is only read unless --destroy releases it")
+            }
+            TargetKind::File if !self.overwrite => {
+                Some("a file is only read unless --overwrite releases it")
+            }
+            _ => None,
+        }
+    }
+
+    /// Why workloads that write are skipped on a target of this kind, or everywhere.
+    pub(crate) fn why_not_written(
+        &self,
+        read_only: bool,
+        kind: TargetKind,
+    ) -> Option<&'static str> {
+        if read_only {
+            Some("--read-only")
+        } else {
+            self.why_only_read(kind)
+        }
+    }
+
+    /// For the gate. A flag that fits none of the targets is a mistake that might cost the wrong
+    /// disk next time.
+    pub fn consent(&self, identities: &[TargetIdentity]) -> Result<Consent, Failure> {
+        let (device, file) = (TargetKind::BlockDevice, TargetKind::File);
+        let destroys = !self.destroy.is_empty();
+        for (is_given, kind, flag, what) in [
+            (destroys, device, "--destroy", "a block device"),
+            (self.overwrite, file, "--overwrite", "a regular file"),
+        ] {
+            if is_given && identities.iter().all(|identity| identity.kind != kind) {
+                let paths: Vec<&str> = identities.iter().map(|one| one.path.as_str()).collect();
+                return Err(Failure::Usage(format!(
+                    "{flag} releases {what}, and {} is not one; omit {flag}",
+                    paths.join(", ")
+                )));
+            }
+        }
+        let overwriting = match (self.overwrite, self.own_files) {
+            (true, _) => Overwriting::Allowed,
+            (false, true) => Overwriting::Own,
+            (false, false) => Overwriting::Forbidden,
+        };
+        let unknown = if self.wipe_unknown {
+            UnknownContent::Wipe
+        } else {
+            UnknownContent::Refuse
+        };
+        Ok(Consent {
+            destroy: self.destroy.clone(),
+            overwriting,
+            unknown,
+        })
+    }
+}

@@ -1,12 +1,12 @@
-//! The time between the command line and the first request of a run, in which targets are found,
-//! inspected and opened. It has one limit. A thread that waits for a disk in the kernel cannot be
-//! ended, so the whole program ends: nothing has been measured.
+//! The limits on the time in which a target does not answer: how long it may be silent, and how
+//! long the time between the command line and the first request lasts, in which targets are found,
+//! inspected and opened. A thread that waits for a disk in the kernel cannot be ended, so the whole
+//! program ends: nothing has been measured.
 
-use crate::stall_timeout::stall_timeout;
-use crate::stderr::{Verbosity, eprint_line};
-use diskproof_device::kill_programs;
+use crate::failure::Failure;
+use crate::stdio::{Verbosity, eprint_line};
 use diskproof_engine::STALL_NS;
-use diskproof_model::units::format_duration;
+use diskproof_model::units::{format_duration, parse_duration};
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -69,7 +69,7 @@ fn watch(is_over: &Receiver<()>, target: &str, limit: Duration, verbosity: Verbo
          longer than usual; it ends after {within}"
     ));
     if lasts(is_over, limit - UNNOTED) {
-        kill_programs();
+        diskproof_device::kill_programs();
         eprint_line(&format!(
             "error: {target}: the inspection was not complete after {within}, so nothing was \
              measured and every figure is undecided. The target, or something below it, does not \
@@ -90,4 +90,19 @@ fn lasts(is_over: &Receiver<()>, time: Duration) -> bool {
         }
     }
     true
+}
+
+const VARIABLE: &str = "DISKPROOF_GIVE_UP_AFTER";
+
+/// How long a target may leave requests unanswered before the run ends without it. A multipath
+/// device that queues while it has no path needs longer than the default.
+pub(crate) fn stall_timeout() -> Result<Duration, Failure> {
+    let text = std::env::var_os(VARIABLE).filter(|text| !text.is_empty());
+    let Some(text) = text else {
+        return Ok(Duration::from_nanos(STALL_NS));
+    };
+    let text = text.to_string_lossy();
+    parse_duration(&text)
+        .map(Duration::from_nanos)
+        .map_err(|error| Failure::Usage(format!("{VARIABLE}={text}: {error}")))
 }

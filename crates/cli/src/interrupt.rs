@@ -6,7 +6,6 @@
 
 use crate::failure::Failure;
 use anyhow::Context as _;
-use diskproof_device::kill_programs;
 use diskproof_engine::RunError;
 use signal_hook::consts::{
     SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ,
@@ -68,7 +67,7 @@ impl Interrupt {
         for number in signals.forever() {
             let now = Instant::now();
             if ends_at_once(first, now, self.ends_at_once.load(Ordering::SeqCst)) {
-                kill_programs();
+                diskproof_device::kill_programs();
                 signal_hook::low_level::exit(128 + number);
             }
             first.get_or_insert_with(|| {

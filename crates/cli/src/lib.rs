@@ -4,13 +4,11 @@
 #![forbid(unsafe_code)]
 
 pub mod commands;
-mod consent;
 mod data_sheet;
 mod failure;
 mod fitness;
 mod flag_hints;
 mod flags;
-mod health;
 mod inspection;
 mod interrupt;
 pub mod job_file;
@@ -18,21 +16,14 @@ mod live;
 mod output_files;
 mod output_sink;
 pub mod plan_file;
-mod planned;
 mod plugin;
-mod postgres_version;
+mod postgres;
 mod provenance;
-mod request_printer;
 mod resume;
 mod saved;
-mod selection;
-mod server_loads;
-mod server_trials;
 mod session;
-mod stall_timeout;
 mod standard_workloads;
-mod stderr;
-mod stdout;
+mod stdio;
 mod targets;
 mod tool_lines;
 mod workload;
@@ -54,7 +45,7 @@ const FAILED: i32 = 4;
 pub fn main() -> ExitCode {
     if cfg!(panic = "abort") {
         std::panic::set_hook(Box::new(|panic| {
-            stderr::eprint_line(&format!(
+            stdio::eprint_line(&format!(
                 "error: {panic}. This is a bug in diskproof; please report it"
             ));
             std::process::exit(FAILED);

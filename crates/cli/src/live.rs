@@ -2,13 +2,10 @@
 //! workload elsewhere, nothing with --quiet. Also passes Ctrl-C on to the engine, and ends a
 //! workload when its rate is known well enough.
 
-use crate::inspection;
 use crate::interrupt::Interrupt;
-use crate::resume::scan_command;
-use crate::stderr::{ProgressLine, Verbosity, eprint_line, stderr_columns};
+use crate::stdio::{ProgressLine, Verbosity, eprint_line, stderr_columns};
 use crate::tool_lines::ToolLines;
 use diskproof_analysis::estimate;
-use diskproof_analysis::surface::surface_record;
 use diskproof_engine::watchdog::Heartbeat;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, OpKind};
@@ -61,7 +58,7 @@ pub(crate) struct Live {
     plan: Plan,
     interrupt: Interrupt,
     verbosity: Verbosity,
-    line: Option<ProgressLine>,
+    line: ProgressLine,
     /// The current workloads, as indexes into the plan.
     current: Range<usize>,
     /// For each of them, when its precision was computed last.
@@ -107,17 +104,16 @@ impl Live {
         verbosity: Verbosity,
         interrupt: Interrupt,
     ) -> Self {
-        inspection::end();
+        crate::inspection::end();
         let now = Instant::now();
         let late_ns = late_ns(plan.groups().count() as u64);
         let end = plan.deadline_ns(targets);
         let end = end.map(|ns| now + Duration::from_nanos(ns + late_ns));
-        let line = (verbosity == Verbosity::Terminal).then(ProgressLine::default);
         Self {
             plan: plan.clone(),
             interrupt,
             verbosity,
-            line,
+            line: ProgressLine::of(verbosity),
             current: 0..0,
             judged: Vec::new(),
             readings: Vec::new(),
@@ -322,9 +318,7 @@ impl Live {
 
     /// The run is over: erases the progress line.
     pub(crate) fn finish(&mut self) {
-        if let Some(line) = &mut self.line {
-            line.clear();
-        }
+        self.line.clear();
     }
 
     /// The most time left, when this share of the current workloads is done.
@@ -351,7 +345,7 @@ impl Live {
         if self.verbosity != Verbosity::Lines {
             return;
         }
-        let record = surface_record(measurement, &[]);
+        let record = diskproof_analysis::surface::surface_record(measurement, &[]);
         let points = counted(measurement.curve.len() as u64, "point");
         let rate = record.rate.map(|rate| {
             format!(
@@ -398,7 +392,7 @@ impl Live {
             });
             eprint_line(&format!(
                 "{left}to resume the scan if it is killed: {}",
-                scan_command(path, survey.span, at)
+                crate::resume::scan_command(path, survey.span, at)
             ));
         }
     }
@@ -551,12 +545,12 @@ impl Watch for Live {
             eprint_line(&format!("survey: {}", progress.name));
         }
         self.report_resume_point(progress);
-        if let Some(place) = self.place(progress.name).filter(|_| self.line.is_some()) {
+        if let Some(place) = self.place(progress.name) {
             self.readings[place] = (recent_rates(progress, 100).0, progress.done.unwrap_or(0.0));
         }
-        if self.line.as_ref().is_some_and(ProgressLine::is_due) {
+        if self.line.is_due() {
             let reading = self.reading(progress);
-            self.line.iter_mut().for_each(|line| line.show(&reading));
+            self.line.show(&reading);
         }
         match self.ending(progress.phase) {
             Control::Continue if self.known_well_enough(progress) => Control::Enough,

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::output_sink::Sink;
 pub(crate) use crate::output_sink::{Trial, is_pipe, save_file, temporary_path};
-use crate::stderr::Verbosity;
+use crate::stdio::Verbosity;
 use anyhow::Context as _;
 use diskproof_model::record::Record;
 use diskproof_report::format::Format;

@@ -1,9 +1,14 @@
-//! Plan files: several workloads in one TOML file. The keys of a workload are the flags of `run`.
-//! Reads only the text; the workloads are checked against their targets later.
+//! Plan files: several workloads in one TOML file, whose keys are the flags of `run`. Reads the
+//! text, and resolves the workloads on real targets, with errors that name file, line and workload.
 
-use crate::workload::{Bytes, WORKLOADS_MAX, WorkloadFlags, parse_key};
+use crate::failure::Failure;
+use crate::workload::{
+    Bytes, Content, ResolveContext, ResolvedGroup, WORKLOADS_MAX, WorkloadFlags, parse_key,
+    resolve_group,
+};
 use diskproof_analysis::expect::Expected;
-use diskproof_compat::fio_hint;
+use diskproof_model::plan::{Skipped, Workload};
+use diskproof_model::target::TargetIdentity;
 use serde::Deserialize;
 use std::path::PathBuf;
 use toml::Spanned;
@@ -205,7 +210,7 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> PlanFileError {
     let unknown = message
         .strip_prefix("unknown field `")
         .and_then(|rest| rest.split('`').next());
-    let message = match unknown.and_then(|key| Some((key, fio_hint(key)?))) {
+    let message = match unknown.and_then(|key| Some((key, diskproof_compat::fio_hint(key)?))) {
         Some((key, answer)) => format!("fio's '{key}' {answer}"),
         None => message,
     };
@@ -229,6 +234,56 @@ fn line_of(text: &str, offset: usize) -> usize {
     before.filter(|byte| *byte == b'\n').count() + 1
 }
 
+/// No device has smaller sectors.
+const SECTOR_BYTES: u32 = 512;
+
+/// Resolves the workloads; `shown` is the name of the file. What the targets' sectors exclude is
+/// skipped.
+pub(crate) fn resolve_planned(
+    shown: &str,
+    planned: &[PlannedWorkload],
+    mut context: ResolveContext,
+    unit_bytes: u32,
+) -> Result<(Vec<Workload>, Vec<Skipped>), Failure> {
+    let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
+    for members in groups(planned) {
+        let flags: Vec<&WorkloadFlags> = members.iter().map(|member| &member.flags).collect();
+        let wrong = |(index, error): (usize, String)| {
+            let PlannedWorkload { line, name, .. } = &members[index];
+            let at = match line {
+                0 => String::new(),
+                line => format!("line {line}: "),
+            };
+            Failure::Usage(format!("{shown}: {at}workload '{name}': {error}"))
+        };
+        match resolve_group(&flags, &context, unit_bytes).map_err(wrong)? {
+            ResolvedGroup::Skipped(group) => skipped.extend(group),
+            ResolvedGroup::Runs(together) => {
+                context.content = Content::Data;
+                workloads.extend(together);
+            }
+        }
+    }
+    match skipped.first() {
+        Some(Skipped { why, .. }) if workloads.is_empty() => Err(Failure::Usage(format!(
+            "{shown}: {why}; use a multiple of {unit_bytes} for bs and span, or buffered = true"
+        ))),
+        _ => Ok((workloads, skipped)),
+    }
+}
+
+/// The groups of workloads that run together, in order.
+pub(crate) fn groups(planned: &[PlannedWorkload]) -> impl Iterator<Item = &[PlannedWorkload]> {
+    planned.chunk_by(|_, next| next.flags.together == Some(true))
+}
+
+/// The largest sector of the devices directly below the targets.
+pub(crate) fn sector_bytes(identities: &[TargetIdentity]) -> u32 {
+    let identities = identities.iter();
+    let sectors = identities.filter_map(|one| one.layers.first()?.logical_block_bytes);
+    sectors.fold(SECTOR_BYTES, u32::max)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,23 +296,23 @@ mod tests {
     fn plan_file_applies_its_defaults() {
         let plan = PlanFile::parse(
             r#"note = "n"
-seed = 7
-size = "2GiB"
-targets = ["/a", "/b"]
-[defaults]
-bs = "8k"
-iodepth = 32
-zones = "50/50:50/50"
-[[workload]]
-name = "one"
-bssplit = "4k/50:8k/50"
-rwmixread = 33.3
+    seed = 7
+    size = "2GiB"
+    targets = ["/a", "/b"]
+    [defaults]
+    bs = "8k"
+    iodepth = 32
+    zones = "50/50:50/50"
+    [[workload]]
+    name = "one"
+    bssplit = "4k/50:8k/50"
+    rwmixread = 33.3
 
-[[workload]]
-name = "two"
-rw = "read"
-backward = true
-"#,
+    [[workload]]
+    name = "two"
+    rw = "read"
+    backward = true
+    "#,
         )
         .unwrap();
         assert_eq!(

@@ -1,11 +1,9 @@
 //! `check_diskproof`: a plugin of Nagios and Icinga, when the program is started through a link of
 //! that name. One line with performance data on stdout; 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
 
-use crate::commands::run::run_quietly;
 use crate::commands::{Args, Verb};
 use crate::failure::{Exit, Failure};
 use crate::saved::{HistoryFileFlag, open_if_there, place};
-use crate::stdout::print_text;
 use clap::Parser;
 use diskproof_history::Filter;
 use diskproof_model::finding::Severity;
@@ -62,6 +60,9 @@ struct Answer {
     data: String,
 }
 
+/// In the order of their exit codes.
+const WORDS: [&str; 4] = ["OK", "WARNING", "CRITICAL", "UNKNOWN"];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Ok,
@@ -71,15 +72,6 @@ enum State {
 }
 
 impl State {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "OK",
-            Self::Warning => "WARNING",
-            Self::Critical => "CRITICAL",
-            Self::Unknown => "UNKNOWN",
-        }
-    }
-
     fn of(value: u64, warning: u64, critical: u64) -> Self {
         match value {
             value if value > critical => Self::Critical,
@@ -127,9 +119,9 @@ pub(crate) fn run_as_link() -> Option<Exit> {
 fn print(answer: &Answer) -> Exit {
     // A line break or a bar in the text would end it.
     let text = answer.text.replace('\n', " ").replace('|', "/");
-    let (word, data) = (answer.state.word(), &answer.data);
+    let (word, data) = (WORDS[answer.state as usize], &answer.data);
     let line = format!("DISKPROOF {word} - {text}{data}\n");
-    let _ = print_text(&line);
+    let _ = crate::stdio::print_text(&line);
     Exit::Tool(answer.state as u8)
 }
 
@@ -142,7 +134,7 @@ fn measured(flags: &PluginFlags) -> anyhow::Result<Answer> {
     };
     let seen: Arc<Mutex<Option<Record>>> = Arc::default();
     let kept = Arc::clone(&seen);
-    let ended = run_quietly(&run, move |record| {
+    let ended = crate::commands::run::run_quietly(&run, move |record| {
         *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(record.clone());
         Ok(())
     });

@@ -2,11 +2,8 @@
 //! know how a scan runs.
 
 use crate::failure::Failure;
-use crate::saved::read_document;
-use diskproof_model::errno::remedy;
 use diskproof_model::plan::Span;
 use diskproof_model::record::Record;
-use diskproof_model::shell::quoted;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, format_duration, parse_size};
@@ -50,7 +47,7 @@ impl Resumed {
             });
         }
         let unreadable = "neither an offset such as 120GiB nor a readable record";
-        let json = read_document(Path::new(text))
+        let json = crate::saved::read_document(Path::new(text))
             .map_err(|error| wrong(format!("{unreadable} ({error})")))?;
         let record = Record::from_json(&json).map_err(|error| wrong(error.to_string()))?;
         Self::of(&record, identity).map_err(wrong)
@@ -86,7 +83,7 @@ impl Resumed {
 
 /// The command that resumes a scan at an offset.
 pub(crate) fn scan_command(path: &str, span: Span, at: u64) -> String {
-    let (start, path) = (span.start_bytes, quoted(path));
+    let (start, path) = (span.start_bytes, diskproof_model::shell::quoted(path));
     let span = span.length_bytes.map_or(String::new(), |length| {
         format!(" --span {start}-{}", start + length)
     });
@@ -130,7 +127,7 @@ pub(crate) fn ended_early(
                  skipping a hundred times as much: {}",
                 scan.to_bytes,
                 format_bytes(last),
-                remedy([errno]),
+                diskproof_model::errno::remedy([errno]),
                 go_on(beyond.min(last_block))
             ))
         }

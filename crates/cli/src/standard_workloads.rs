@@ -1,10 +1,10 @@
 //! The eight workloads that matter to a database, with their shares of a run's time. `check`
 //! measures them, `compare` some of them on several targets.
 
-use crate::flags::MeasuringFlags;
+use crate::flags::{MeasuringFlags, SECOND};
 use diskproof_analysis::campaign::LiveSetup;
 use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineChoice, Layout, Stop, SyncCall, SyncPolicy, Workload,
+    Access, CachePolicy, EngineChoice, Layout, Stop, SyncCall, SyncPolicy, Workload,
 };
 use diskproof_model::stream::Streams;
 use diskproof_model::units::format_duration;
@@ -16,7 +16,7 @@ pub(crate) const LARGE_BYTES: u32 = 1 << 20;
 /// Large requests in flight.
 pub(crate) const LARGE_DEPTH: u32 = 8;
 /// Enough to keep an SSD's channels busy, and what the PostgreSQL cookbook uses.
-const QUEUE_DEPTH: u32 = 32;
+const DEPTH: u32 = 32;
 /// Relative half-width of the interval that ends a workload.
 const PRECISION: f64 = 0.02;
 /// Commits are slow: only a disk in RAM reaches this limit.
@@ -24,7 +24,6 @@ const COMMIT_BYTES_MAX: u64 = 1 << 30;
 /// Four lanes of PCI Express 5.0 (15.75 GB/s): no disk moves more, so that a warm-up leaves at
 /// least half of the bytes that a workload may move.
 const LINK_BYTES_PER_SECOND_MAX: u128 = 16_000_000_000;
-const SECOND: u64 = 1_000_000_000;
 /// The longest warm-up of a workload's first cell on a side.
 const SIDE_WARMUP_NS: u64 = SECOND / 2;
 
@@ -48,10 +47,8 @@ pub(crate) fn standard_workloads(
         ..Workload::named(name)
     };
     let sequential = |name, reads, depth| pages(name, Access::Sequential, reads, depth);
-    let random = |name, read_permille, depth| {
-        let distribution = Distribution::Uniform;
-        pages(name, Access::Random { distribution }, read_permille, depth)
-    };
+    let uniform = || Workload::named("").access;
+    let random = |name, reads, depth| pages(name, uniform(), reads, depth);
     let sequential_write = Workload {
         block_bytes: LARGE_BYTES,
         sync: SyncPolicy::AtEnd,
@@ -79,23 +76,11 @@ pub(crate) fn standard_workloads(
         share(sequential_share, Some(twice), sequential_write),
         share(7, None, sequential_read),
         share(7, None, random("random-read-d1", 1000, 1)),
-        share(7, None, random("random-read-d32", 1000, QUEUE_DEPTH)),
+        share(7, None, random("random-read-d32", 1000, DEPTH)),
         share(7, Some(COMMIT_BYTES_MAX.min(write_bytes)), commit),
-        share(
-            7,
-            Some(twice),
-            sequential("mixed-sequential", 500, QUEUE_DEPTH),
-        ),
-        share(
-            7,
-            Some(write_bytes),
-            random("mixed-random", 500, QUEUE_DEPTH),
-        ),
-        share(
-            7,
-            Some(write_bytes),
-            random("random-write-d32", 0, QUEUE_DEPTH),
-        ),
+        share(7, Some(twice), sequential("mixed-sequential", 500, DEPTH)),
+        share(7, Some(write_bytes), random("mixed-random", 500, DEPTH)),
+        share(7, Some(write_bytes), random("random-write-d32", 0, DEPTH)),
     ]
 }
 

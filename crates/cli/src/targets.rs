@@ -1,13 +1,13 @@
-//! Targets as the user names them. `sda` stands for /dev/sda where no file of that name exists.
-//! Chooses the path only: whether it may be measured or written, the gate decides on that path.
+//! Targets as the user names them, identified, with the health of the disks below them. `sda`
+//! stands for /dev/sda where no file of that name exists. Chooses the path only: whether it may be
+//! measured or written, the gate decides on that path.
 
-use crate::consent::DestructiveFlags;
 use crate::failure::Failure;
-use crate::inspection;
-use crate::stderr::Verbosity;
-use diskproof_device::{Intent, ProbeError, admit, probe, reported_write_caches};
-use diskproof_model::target::{TargetIdentity, TargetKind};
-use std::io;
+use crate::stdio::Verbosity;
+use diskproof_device::{ProbeError, disk_health, probe, reported_write_caches};
+use diskproof_model::finding::Severity;
+use diskproof_model::health::DiskHealth;
+use diskproof_model::target::TargetIdentity;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
@@ -30,40 +30,21 @@ pub(crate) fn resolve_target(given: &Path, verbosity: Verbosity) -> PathBuf {
 
 /// Identifies what a path names. The time until the first request is limited from here on.
 pub(crate) fn identify(path: &Path, verbosity: Verbosity) -> Result<TargetIdentity, ProbeError> {
-    inspection::begin(path, verbosity);
+    crate::inspection::begin(path, verbosity);
     probe(path)
 }
 
-/// A target, identified.
+/// A target, identified; its filesystem keeps so many bytes free, where the user says how many.
 pub(crate) fn probe_target(
     given: &Path,
-    flags: &DestructiveFlags,
+    keep_free: Option<u64>,
     verbosity: Verbosity,
 ) -> Result<TargetIdentity, Failure> {
     let mut identity = identify(&resolve_target(given, verbosity), verbosity)?;
     if let Some(filesystem) = &mut identity.filesystem {
-        filesystem.kept_free_bytes = flags.keep_free;
+        filesystem.kept_free_bytes = keep_free;
     }
     Ok(identity)
-}
-
-/// The targets of a run, identified.
-pub(crate) fn probe_targets(
-    given: &[PathBuf],
-    flags: &DestructiveFlags,
-    verbosity: Verbosity,
-) -> Result<Vec<TargetIdentity>, Failure> {
-    let mut identities = Vec::new();
-    for target in given {
-        identities.push(probe_target(target, flags, verbosity)?);
-    }
-    // The gate's reason for an empty device is better than that of a span that does not fit.
-    let is_empty =
-        |one: &&TargetIdentity| one.kind == TargetKind::BlockDevice && one.size_bytes == 0;
-    if let Some(empty) = identities.iter().find(is_empty) {
-        admit(empty.clone(), Intent::Read).map_err(Failure::Refused)?;
-    }
-    Ok(identities)
 }
 
 /// Notes what the disks below a target report of their write caches, where a tool can tell.
@@ -82,7 +63,7 @@ fn device_named(given: &Path, devices: &Path) -> Option<PathBuf> {
     let is_plain_name = given.file_name() == Some(given.as_os_str());
     // Also a dangling symlink has the name.
     let is_free = std::fs::symlink_metadata(given)
-        .is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
     if !is_plain_name || !is_free {
         return None;
     }
@@ -109,6 +90,27 @@ pub(crate) fn refuse_duplicates(identities: &[TargetIdentity]) -> Result<(), Fai
         }
     }
     Ok(())
+}
+
+/// What the disks below these targets report; nothing with `--no-health`.
+pub(crate) fn read_health(identities: &[TargetIdentity], no_health: bool) -> Vec<DiskHealth> {
+    if no_health {
+        Vec::new()
+    } else {
+        disk_health(identities, std::env::var_os("PATH").as_deref())
+    }
+}
+
+/// Warns of failing disks before the run: its load may be the last one that they take.
+pub(crate) fn warn_of_failing(health: &[DiskHealth], verbosity: Verbosity) {
+    for finding in diskproof_analysis::rules::health_findings(health) {
+        if finding.severity == Severity::Failure {
+            verbosity.note(&format!(
+                "warning: {}: {} {}",
+                finding.code, finding.claim, finding.remedy
+            ));
+        }
+    }
 }
 
 #[cfg(test)]

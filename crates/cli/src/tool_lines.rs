@@ -1,23 +1,128 @@
-//! The text of another tool on stdout, while a run goes on and at its end.
+//! Lines on stdout while a run goes on, and a progress line on stderr below them: written by a
+//! thread of its own, so that a terminal shows them in order, and a reader that is slow or gone
+//! delays no request. Also the text of another tool, while a run goes on and at its end.
 
 use crate::interrupt::Interrupt;
-use crate::output_files::save_file;
-use crate::request_printer::RequestPrinter;
-use crate::stderr::{Verbosity, eprint_text};
+use crate::stdio::{ProgressLine, Verbosity, eprint_text};
 use diskproof_compat::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
-use diskproof_device::host_facts;
-use diskproof_engine::watchdog::Heartbeat;
+use diskproof_engine::watchdog::{Deferred, Heartbeat, Waited};
 use diskproof_model::file_measurement::FilesMeasurement;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::ping::SingleRequest;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_report::format::OutputFile;
 use signal_hook::consts::SIGUSR1;
-use std::io;
+use std::cell::Cell;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Lines that wait for a slow reader; more are omitted.
+const WAITING_MAX: usize = 65_536;
+const POLL: Duration = Duration::from_millis(20);
+/// After Ctrl-C, a reader that does not read has this long.
+const AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
+
+enum PrinterMessage {
+    /// For stdout.
+    Line(String),
+    /// For stderr, redrawn in place.
+    Reading(String),
+}
+
+/// Prints in a separate thread.
+pub(crate) struct RequestPrinter {
+    sender: SyncSender<PrinterMessage>,
+    thread: Deferred<()>,
+    /// The reader of stdout has gone.
+    closed: Arc<AtomicBool>,
+    omitted: Cell<u64>,
+}
+
+impl RequestPrinter {
+    /// Starts the thread.
+    pub(crate) fn start() -> io::Result<Self> {
+        let (sender, messages) = sync_channel(WAITING_MAX);
+        let closed = Arc::<AtomicBool>::default();
+        let theirs = Arc::clone(&closed);
+        let thread = Deferred::start("diskproof-print", move || print(&messages, &theirs))?;
+        Ok(Self {
+            sender,
+            thread,
+            closed,
+            omitted: Cell::new(0),
+        })
+    }
+
+    /// Prints a line, with its newline, on stdout.
+    pub(crate) fn line(&self, text: String) {
+        if self.sender.try_send(PrinterMessage::Line(text)).is_err() {
+            self.omitted.update(|omitted| omitted + 1);
+        }
+    }
+
+    /// Shows the progress line. One that finds no room is not missed.
+    pub(crate) fn reading(&self, text: String) {
+        let _ = self.sender.try_send(PrinterMessage::Reading(text));
+    }
+
+    /// Whether the reader of stdout has gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Waits until everything is printed. After Ctrl-C, the rest is skipped if its reader stopped
+    /// reading.
+    pub(crate) fn finish(self, interrupt: &Interrupt, heartbeat: &Heartbeat, verbosity: Verbosity) {
+        drop(self.sender);
+        let mut interrupted: Option<Instant> = None;
+        while let Waited::TimedOut(_) = self.thread.poll(POLL) {
+            heartbeat.beat();
+            if interrupt.signal().is_some()
+                && interrupted.get_or_insert_with(Instant::now).elapsed() >= AFTER_INTERRUPT
+            {
+                break;
+            }
+        }
+        let omitted = self.omitted.get();
+        if omitted > 0 && !self.closed.load(Ordering::Relaxed) {
+            verbosity.note(&format!(
+                "{omitted} lines were not printed, because the reader of stdout is slower than the \
+                 requests. The figures and the record are complete"
+            ));
+        }
+    }
+}
+
+fn print(messages: &Receiver<PrinterMessage>, closed: &AtomicBool) {
+    let (mut line, mut reading) = (ProgressLine::default(), None);
+    for message in messages {
+        match message {
+            PrinterMessage::Line(text) => {
+                line.clear();
+                let mut stdout = io::stdout().lock();
+                let written = stdout.write_all(text.as_bytes());
+                if written.and_then(|()| stdout.flush()).is_err() {
+                    closed.store(true, Ordering::Relaxed);
+                    break;
+                }
+            }
+            PrinterMessage::Reading(text) => {
+                reading = Some(text);
+                if !line.is_due() {
+                    continue;
+                }
+            }
+        }
+        if let Some(reading) = &reading {
+            line.show(reading);
+        }
+    }
+    line.clear();
+}
 
 /// The printer of a tool: the run's thread and the main one use it, one after the other.
 #[derive(Clone)]
@@ -26,6 +131,8 @@ pub(crate) struct SharedPrinter {
     pub name: &'static str,
     /// The file that the tool creates, as the command line names it.
     pub output: Option<PathBuf>,
+    /// The name under which the scratch file stays in its directory.
+    pub kept_name: Option<String>,
     printer: Arc<Mutex<Box<dyn ToolPrinter>>>,
     /// Whether SIGUSR1 came, of a tool that survives it.
     status_due: Arc<AtomicBool>,
@@ -44,6 +151,7 @@ impl SharedPrinter {
         Self {
             name,
             output: None,
+            kept_name: None,
             printer: Arc::new(Mutex::new(printer)),
             status_due,
             saved_to: None,
@@ -80,7 +188,7 @@ impl SharedPrinter {
             own = good.cloned().collect();
             &own
         };
-        let host = host_facts();
+        let host = diskproof_device::host_facts();
         let result = ToolResult {
             measurements,
             surface,
@@ -92,7 +200,7 @@ impl SharedPrinter {
         let mut text = self.lock().end(&result);
         let save = |path: &Path, content: &str| {
             let file = OutputFile::new(path, |out| out.write_all(content.as_bytes()));
-            let saved = save_file(&file);
+            let saved = crate::output_files::save_file(&file);
             saved.map_err(|error| format!("cannot write {}: {error}\n", path.display()))
         };
         for file in self.lock().files(&result) {

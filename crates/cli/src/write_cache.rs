@@ -2,7 +2,7 @@
 //! it.
 
 use crate::failure::Failure;
-use crate::stderr::{Verbosity, eprint_line};
+use crate::stdio::{Verbosity, eprint_line};
 use diskproof_device::WriteCacheSwitch;
 use diskproof_model::plan::{OFF_SUFFIX, Workload};
 use diskproof_model::target::{TargetIdentity, WriteCache};

@@ -9,7 +9,7 @@
 //! workload therefore ends early only at the level of 0.1 %, which leaves the last look its 5 %
 //! (Haybittle 1971; Peto et al. 1976).
 
-use super::decision::{Campaign, CampaignCell, MeasuredCell, Next, RandomOrder};
+use super::decision::{Campaign, CampaignCell, MeasuredCell, RandomOrder};
 use crate::estimate::PairedDifference;
 use diskproof_model::campaign::{CampaignDecision, CampaignEnd};
 use diskproof_model::measurement::OpKind;
@@ -179,9 +179,7 @@ impl LiveComparison {
 }
 
 impl Campaign for LiveComparison {
-    type Answer = Vec<CampaignDecision>;
-
-    fn next(&mut self, done: &[MeasuredCell]) -> Next<Self::Answer> {
+    fn next(&mut self, done: &[MeasuredCell]) -> Option<CampaignCell> {
         if self.block.is_empty() {
             if let Some(index) = self.current.take() {
                 self.end_block(index, done);
@@ -195,14 +193,9 @@ impl Campaign for LiveComparison {
                 }
             }
         }
-        match self.block.pop() {
-            Some(cell) => Next::Run(Box::new(cell)),
-            None => Next::Done(self.decisions()),
-        }
+        self.block.pop()
     }
-}
 
-impl LiveComparison {
     fn decisions(&self) -> Vec<CampaignDecision> {
         let contests = self.setup.workloads.iter().zip(&self.contests);
         let decision = |(workload, contest): (&Workload, &Contest)| CampaignDecision {

@@ -1,25 +1,21 @@
-//! What a campaign is: results in, the next measurement or the answer out. And the random order in
-//! which campaigns measure, which follows from a seed: splitmix64 (Steele, Lea & Flood 2014).
+//! What a campaign is: results in, the next measurement out, and at the end its decisions. And the
+//! random order in which campaigns measure, which follows from a seed: splitmix64 (Steele, Lea &
+//! Flood 2014).
 
+use diskproof_model::campaign::CampaignDecision;
 use diskproof_model::plan::Workload;
 use diskproof_model::slice::TimeSlice;
 
 /// A campaign.
-pub trait Campaign {
-    /// What it finds out.
-    type Answer;
+pub trait Campaign: Send {
+    /// What comes next after these measurements, which are those of all cells so far in order;
+    /// `None` when it is over.
+    fn next(&mut self, done: &[MeasuredCell]) -> Option<CampaignCell>;
 
-    /// What comes next after these measurements, which are those of all cells so far in order.
-    fn next(&mut self, done: &[MeasuredCell]) -> Next<Self::Answer>;
-}
-
-/// What a campaign wants next.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Next<Answer> {
-    /// A measurement.
-    Run(Box<CampaignCell>),
-    /// Nothing: it is over.
-    Done(Answer),
+    /// What it has decided when it is over, where its record keeps that.
+    fn decisions(&self) -> Vec<CampaignDecision> {
+        Vec::new()
+    }
 }
 
 /// The smallest measurement of a campaign.

@@ -2,7 +2,7 @@
 //! until too many are late, then halved between what holds and what does not.
 //! docs/latency-target.md explains it.
 
-use super::decision::{Campaign, CampaignCell, MeasuredCell, Next};
+use super::decision::{Campaign, CampaignCell, MeasuredCell};
 use diskproof_model::latency_search::timed_requests;
 use diskproof_model::latency_target::LatencyTarget;
 use diskproof_model::plan::{Plan, Workload};
@@ -128,17 +128,12 @@ impl LatencySearchCampaign {
 }
 
 impl Campaign for LatencySearchCampaign {
-    type Answer = ();
-
-    fn next(&mut self, done: &[MeasuredCell]) -> Next<()> {
+    fn next(&mut self, done: &[MeasuredCell]) -> Option<CampaignCell> {
         let workload = self.next_index(done).map(|index| &self.workloads[index]);
-        match workload.filter(|workload| self.fits(workload, done)) {
-            Some(workload) => Next::Run(Box::new(CampaignCell {
-                side: 0,
-                workload: workload.clone(),
-            })),
-            None => Next::Done(()),
-        }
+        let workload = workload
+            .filter(|workload| self.fits(workload, done))?
+            .clone();
+        Some(CampaignCell { side: 0, workload })
     }
 }
 

@@ -9,7 +9,7 @@ mod latency_search;
 mod sweep;
 
 pub use compare_live::{LiveComparison, LiveSetup};
-pub use decision::{Campaign, CampaignCell, MeasuredCell, Next};
+pub use decision::{Campaign, CampaignCell, MeasuredCell};
 pub use gaps::{IDLE_TIMES_NS, gap_round_ns, gap_schedule};
 pub use latency_search::{LatencySearchCampaign, search_depths};
 pub use sweep::{Sweep, SweepCellSetup, SweepPass, SweepSetup};

@@ -6,7 +6,7 @@
 //! or depth. Then the cell that is known worst gets the next slice, until all are known to the
 //! precision or the time is over. Of that time as much is kept as the knees need for three slices.
 
-use super::decision::{Campaign, CampaignCell, MeasuredCell, Next, RandomOrder};
+use super::decision::{Campaign, CampaignCell, MeasuredCell, RandomOrder};
 use crate::checked::PAGE_BYTES;
 use crate::estimate::student::multiple_95;
 use crate::estimate::{mean, variance};
@@ -391,19 +391,12 @@ fn start_ns(measured: &MeasuredCell) -> u64 {
 }
 
 impl Campaign for Sweep {
-    type Answer = ();
-
-    fn next(&mut self, done: &[MeasuredCell]) -> Next<()> {
+    fn next(&mut self, done: &[MeasuredCell]) -> Option<CampaignCell> {
         self.end_slice(done);
         let now_ns = self.now_ns(done);
-        match self
-            .next_knee(now_ns)
+        self.next_knee(now_ns)
             .or_else(|| self.next_of_pass(now_ns))
             .or_else(|| self.next_worst(now_ns))
-        {
-            Some(cell) => Next::Run(Box::new(cell)),
-            None => Next::Done(()),
-        }
     }
 }
 

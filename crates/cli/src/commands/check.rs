@@ -5,19 +5,17 @@ mod layers;
 
 use crate::data_sheet::SheetValue;
 use crate::failure::{Exit, Failure};
-use crate::fitness::{known_as, measure_fitness};
-use crate::flags::MeasuringFlags;
-use crate::planned::sector_bytes;
-use crate::postgres_version::postgres_version;
+use crate::fitness::measure_fitness;
+use crate::flags::SelectionFlags;
+use crate::flags::{MeasuringFlags, SECOND};
+use crate::postgres::postgres_version;
 use crate::saved::disk_access;
-use crate::selection::SelectionFlags;
-use crate::session::{Filling, Means, MeasuringJob, measure};
+use crate::session::{MeasuringJob, measure};
 use crate::standard_workloads::standard_workloads;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{EngineChoice, Order, Plan, Skipped, Span, Workload};
+use diskproof_model::plan::{EngineChoice, Order, Plan, Skipped, Span};
 use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::parse_duration;
 use std::path::PathBuf;
 
 /// Drives have up to 1 GiB of cache; a smaller file would measure the cache.
@@ -48,7 +46,6 @@ impl TimeBudget {
     }
 }
 
-const SECOND: u64 = 1_000_000_000;
 /// Shares of the time for a device's surface, in 58ths. The five writing workloads leave 37, and
 /// calibration before the curve takes one or two.
 const CURVE_SHARE: u64 = 20;
@@ -128,7 +125,7 @@ pub struct CheckFlags {
     #[arg(long, conflicts_with = "time")]
     pub thorough: bool,
     /// Time limit of the whole run, at least 1s
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = diskproof_model::units::parse_duration)]
     pub time: Option<u64>,
     /// Decide whether the target is fit for a database: postgresql, etcd, mysql, sqlite, or the
     /// path of a profile with limits; measures only its workloads (docs/fitness.md)
@@ -162,7 +159,7 @@ pub struct CheckFlags {
 pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
     let identity = check.measuring.probe(&check.target)?;
     if let Some(profile) = &check.fit_for {
-        let (profile, time_ns) = (known_as(profile), time_budget(check).time_ns);
+        let time_ns = time_budget(check).time_ns;
         return measure_fitness(profile, "check", ORDER, identity, time_ns, &check.measuring);
     }
     if check.layers {
@@ -176,12 +173,8 @@ pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
     }
     let mut plan = plan(check, &identity)?;
     plan.disk_access = disk_access(&identity, check.measuring.history.history.as_deref());
-    let filling = Filling::Within {
-        bytes_min: SCRATCH_BYTES_MIN,
-        time_ns: time_budget(check).first_write_ns(),
-    };
-    let job = MeasuringJob::new(plan, vec![identity], filling, &check.measuring);
-    measure(job, Means::default())
+    let job = MeasuringJob::new(plan, vec![identity], &check.measuring);
+    measure(job.filled_within(SCRATCH_BYTES_MIN, time_budget(check).first_write_ns()))
 }
 
 fn time_budget(check: &CheckFlags) -> TimeBudget {
@@ -220,13 +213,16 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     };
     let all = standard_workloads(measuring, shared_ns, write_bytes, sequential_share);
     let survey = surveyed.then(|| survey(measuring, shared_ns, identity));
-    check_selection(&check.selection, &all, survey.as_ref())?;
+    let mut known: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+    known.extend(STEPS.iter().filter(|_| surveyed));
+    check.selection.check_names(&known)?;
     for workload in all {
         let unreleased = why_not_written(check, identity.kind).filter(|_| workload.writes());
-        match check.selection.excludes(&workload.name).or(unreleased) {
+        let excluded = check.selection.excludes(&workload.name).map(str::to_owned);
+        match excluded.or(unreleased) {
             Some(why) => skipped.push(Skipped {
                 workload: workload.name,
-                why: why.to_owned(),
+                why,
             }),
             None => workloads.push(workload),
         }
@@ -247,19 +243,6 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         skipped,
         ..measuring.plan("check", std::slice::from_ref(identity))
     })
-}
-
-/// The workloads and steps that this run knows.
-fn check_selection(
-    selection: &SelectionFlags,
-    workloads: &[Workload],
-    survey: Option<&Survey>,
-) -> Result<(), Failure> {
-    let mut known: Vec<&str> = workloads.iter().map(|one| one.name.as_str()).collect();
-    if survey.is_some() {
-        known.extend(STEPS);
-    }
-    selection.check_names(&known)
 }
 
 /// The selected steps of the survey; `None` where none is.
@@ -298,21 +281,18 @@ fn nothing_left(skipped: &[Skipped]) -> Failure {
     })
 }
 
-/// Why workloads that write are skipped on a target of this kind.
-fn why_not_written(check: &CheckFlags, kind: TargetKind) -> Option<&'static str> {
+/// Why workloads that write are skipped on a target of this kind, and what to check instead.
+fn why_not_written(check: &CheckFlags, kind: TargetKind) -> Option<String> {
     let destructive = &check.measuring.destructive;
-    match kind {
-        _ if check.read_only => Some("--read-only"),
-        TargetKind::BlockDevice if destructive.destroy.is_empty() => Some(
-            "a device is only read unless --destroy releases it; check a directory on it to \
-             measure writes safely",
-        ),
-        TargetKind::File if !destructive.overwrite => Some(
-            "a file is only read unless --overwrite releases it; check a directory to measure \
-             writes safely",
-        ),
-        _ => None,
-    }
+    let why = destructive.why_not_written(check.read_only, kind)?;
+    let on_it = match kind {
+        _ if check.read_only => return Some(why.to_owned()),
+        TargetKind::BlockDevice => " on it",
+        TargetKind::File | TargetKind::Directory => "",
+    };
+    Some(format!(
+        "{why}; check a directory{on_it} to measure writes safely"
+    ))
 }
 
 /// On a device that is only read, the surface takes the time of the writing workloads.
@@ -337,7 +317,7 @@ fn survey(measuring: &MeasuringFlags, time_ns: u64, identity: &TargetIdentity) -
         access: Some(AccessPlan {
             random_reads: reads,
             pattern_reads: reads / 6,
-            block_bytes: sector_bytes(std::slice::from_ref(identity)),
+            block_bytes: crate::plan_file::sector_bytes(std::slice::from_ref(identity)),
             time_ns: access_ns,
         }),
         scan: None,

@@ -2,18 +2,15 @@
 //! platform has, with one and several sessions, alone and alongside other load.
 
 use crate::failure::{Exit, Failure};
-use crate::fitness::measure_fitness;
-use crate::flags::MeasuringFlags;
-use crate::postgres_version::postgres_version;
-use crate::selection::SelectionFlags;
-use crate::server_loads::{Breadth, ServerFlags, insert_names, postgres_plan};
-use crate::session::{Filling, Means, MeasuringJob, measure};
-use crate::targets::note_write_caches;
+use crate::flags::SelectionFlags;
+use crate::flags::{MeasuringFlags, SECOND};
+use crate::postgres::postgres_version;
+use crate::postgres::{Breadth, ServerFlags, insert_names, postgres_plan};
+use crate::session::{MeasuringJob, measure};
 use crate::write_cache::{CacheStates, WriteCacheFlags};
-use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Order, Plan, Skipped, Span, Start,
-    Stop, SyncCall, SyncPolicy, Workload, WriteFlag,
+    Access, CachePolicy, EngineChoice, EngineKind, Order, Plan, Skipped, Span, Start, Stop,
+    SyncCall, SyncPolicy, Workload, WriteFlag,
 };
 use diskproof_model::stream::Streams;
 use diskproof_model::target::TargetIdentity;
@@ -46,7 +43,6 @@ const READS_BESIDE: u32 = 8;
 /// Writes in flight alongside commits: what the kernel keeps up when a checkpoint is written back.
 const WRITES_BESIDE: u32 = 32;
 const PRECISION: f64 = 0.02;
-const SECOND: u64 = 1_000_000_000;
 /// The help promises 60 s and 20 s. Laying the file out and what is in flight at the end of each
 /// slice need the rest.
 const TIME_NS: u64 = 50 * SECOND;
@@ -134,7 +130,7 @@ pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
     let mut identity = commit.measuring.probe(&commit.target)?;
     if let Some(profile) = &commit.fit_for {
         let time_ns = time_ns(commit);
-        return measure_fitness(
+        return crate::fitness::measure_fitness(
             profile,
             "commit",
             ORDER,
@@ -146,21 +142,14 @@ pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
     let programs = commit.server.programs(&identity)?;
     let plan = plan(commit, &identity, programs.as_ref())?;
     let switch = commit.cache.switch(&identity)?;
-    note_write_caches(&mut identity);
+    crate::targets::note_write_caches(&mut identity);
     if let Some(switch) = switch.as_ref().filter(|_| !commit.measuring.dry_run) {
         commit.cache.ask(switch, commit.measuring.verbosity())?;
     }
-    let filling = Filling::Within {
-        bytes_min: SEGMENT_BYTES + DATA_BYTES_LEAST,
-        time_ns: time_ns(commit) / LAYOUT_SHARE,
-    };
-    let job = MeasuringJob::new(plan, vec![identity], filling, &commit.measuring);
-    let means = Means {
-        server: programs,
-        write_cache: switch,
-        ..Means::default()
-    };
-    measure(job, means)
+    let mut job = MeasuringJob::new(plan, vec![identity], &commit.measuring);
+    (job.server, job.write_cache) = (programs, switch);
+    let bytes_min = SEGMENT_BYTES + DATA_BYTES_LEAST;
+    measure(job.filled_within(bytes_min, time_ns(commit) / LAYOUT_SHARE))
 }
 
 fn time_ns(commit: &CommitFlags) -> u64 {
@@ -268,7 +257,7 @@ fn scratch_size(commit: &CommitFlags, identity: &TargetIdentity) -> Result<Optio
     } else {
         DATA_BYTES
     };
-    let room = scratch_bytes_max(identity).saturating_sub(commit.server.bytes());
+    let room = diskproof_device::scratch_bytes_max(identity).saturating_sub(commit.server.bytes());
     let most = (SEGMENT_BYTES + data_bytes).min(room).max(SEGMENT_BYTES);
     let wanted = commit.measuring.size.unwrap_or(most);
     if wanted < SEGMENT_BYTES {
@@ -475,9 +464,6 @@ fn beside(file_bytes: u64) -> Vec<CommitRow> {
     let load = |name: &str, read_permille, depth| Workload {
         streams: Streams::with_reads(read_permille),
         depth,
-        access: Access::Random {
-            distribution: Distribution::Uniform,
-        },
         block_bytes: PAGE_BYTES,
         span: Span {
             start_bytes: SEGMENT_BYTES,

@@ -5,77 +5,54 @@ mod flags;
 mod live;
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{ColorWhen, files, is_stdout};
+use crate::flags::{files, is_stdout};
 use crate::output_files::{check_documents, save_file};
 use crate::provenance::tool;
-use crate::saved::{EarlierRun, HistoryFileFlag, earlier_runs, load_all, short};
-use crate::stderr::eprint_line;
-use crate::stdout::{comparison_page, ignore_closed_pipe, to_stdout, write_page};
+use crate::saved::{HistoryFileFlag, earlier_runs, load_all, short};
+use crate::stdio::{ColorWhen, comparison_page, ignore_closed_pipe, to_stdout, write_page};
 use anyhow::Context as _;
 use diskproof_analysis::compare::{Question, Run, RunGroup, compare as compare_runs};
+use diskproof_history::StoredRun;
 use diskproof_model::comparison::{Comparison, ConditionOutcome};
 use diskproof_model::record::Record;
 use diskproof_report::formats::format_of;
-use diskproof_report::json;
 use diskproof_report::terminal::MetricDetail;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use flags::CompareFlags;
-use live::live_targets;
 
-/// The records of one side, under the name that the user gave.
-struct RunSet {
-    label: String,
-    records: Vec<(String, Record)>,
-}
-
-impl RunSet {
-    /// All runs that `reference` names. Splits at commas only when the whole reference names
-    /// nothing: a label or a file name may hold a comma.
-    fn find(reference: &str, history_file: &HistoryFileFlag) -> Result<Self, Failure> {
-        let named = |reference: &str| -> Result<Vec<(String, Record)>, Failure> {
-            let records = load_all(reference, history_file.file())?;
-            let several = records.len() > 1;
-            let named = |record: Record| {
-                if several {
-                    (short(&record.run_id).to_owned(), record)
-                } else {
-                    (reference.to_owned(), record)
-                }
-            };
-            Ok(records.into_iter().map(named).collect())
+/// All runs that `reference` names, each with its name. Splits at commas only when the whole
+/// reference names nothing: a label or a file name may hold a comma.
+fn find_runs(
+    reference: &str,
+    history_file: &HistoryFileFlag,
+) -> Result<Vec<(String, Record)>, Failure> {
+    let named = |reference: &str| -> Result<Vec<(String, Record)>, Failure> {
+        let records = load_all(reference, history_file.file())?;
+        let several = records.len() > 1;
+        let named = |record: Record| {
+            if several {
+                (short(&record.run_id).to_owned(), record)
+            } else {
+                (reference.to_owned(), record)
+            }
         };
-        let records = match named(reference) {
-            Err(_) if reference.contains(',') => reference
-                .split(',')
-                .map(named)
-                .collect::<Result<Vec<_>, _>>()?
-                .concat(),
-            found => found?,
-        };
-        Ok(Self {
-            label: reference.to_owned(),
-            records,
-        })
-    }
-
-    fn group(&self) -> RunGroup<'_> {
-        let runs = self.records.iter().map(|(name, record)| Run {
-            name: name.clone(),
-            record,
-        });
-        RunGroup {
-            label: self.label.clone(),
-            runs: runs.collect(),
+        Ok(records.into_iter().map(named).collect())
+    };
+    match named(reference) {
+        Err(_) if reference.contains(',') => {
+            let each = reference.split(',').map(named);
+            Ok(each.collect::<Result<Vec<_>, _>>()?.concat())
         }
+        found => found,
     }
 }
 
 /// Earlier runs as groups, one for each label.
-fn earlier_groups(earlier: &[EarlierRun]) -> Vec<RunGroup<'_>> {
+fn earlier_groups(earlier: &[StoredRun]) -> Vec<RunGroup<'_>> {
     let mut groups: BTreeMap<&str, Vec<Run<'_>>> = BTreeMap::new();
-    for EarlierRun { label, record } in earlier {
+    for StoredRun { label, record, .. } in earlier {
         let label = label.as_deref().unwrap_or_default();
         groups.entry(label).or_default().push(Run {
             name: short(&record.run_id).to_owned(),
@@ -106,12 +83,20 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
     prepare(&outputs)?;
     let sides = references
         .iter()
-        .map(|reference| RunSet::find(reference, &compare.history_file))
+        .map(|reference| find_runs(reference, &compare.history_file))
         .collect::<Result<Vec<_>, _>>()?;
-    let records = sides.iter().flat_map(|side| &side.records);
-    let records: Vec<&Record> = records.map(|(_, record)| record).collect();
+    let records: Vec<&Record> = sides.iter().flatten().map(|(_, record)| record).collect();
     let earlier = earlier_runs(&records, compare.history_file.file());
-    let mut groups = sides.iter().map(RunSet::group);
+    let mut groups = references.iter().zip(&sides).map(|(label, runs)| RunGroup {
+        label: label.clone(),
+        runs: runs
+            .iter()
+            .map(|(name, record)| Run {
+                name: name.clone(),
+                record,
+            })
+            .collect(),
+    });
     let Some(baseline) = groups.next() else {
         return Err(Failure::Usage(TOO_FEW.to_owned()).into());
     };
@@ -129,7 +114,7 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
 
 /// Measures the sides, unless the arguments name saved runs.
 fn run_live(compare: &CompareFlags) -> anyhow::Result<Option<Exit>> {
-    let Some(targets) = live_targets(compare)? else {
+    let Some(targets) = live::live_targets(compare)? else {
         return Ok(None);
     };
     prepare(&files(&[&compare.outputs, &compare.html]))?;
@@ -142,12 +127,12 @@ fn run_live(compare: &CompareFlags) -> anyhow::Result<Option<Exit>> {
 fn present(compare: &CompareFlags, comparison: &Comparison) -> anyhow::Result<Exit> {
     save(comparison, &files(&[&compare.outputs, &compare.html]))?;
     let prints_json = compare.json || compare.outputs.iter().any(|path| is_stdout(path));
-    let form = match (prints_json, compare.all) {
-        (true, _) => Form::Json,
-        (false, true) => Form::Page(MetricDetail::All),
-        (false, false) => Form::Page(MetricDetail::Independent),
+    let detail = if compare.all {
+        MetricDetail::All
+    } else {
+        MetricDetail::Independent
     };
-    print(comparison, form, compare.color)?;
+    print(comparison, prints_json, detail, compare.color)?;
     Ok(conclude(comparison, compare.fail_on_undecided))
 }
 
@@ -187,20 +172,19 @@ pub(super) fn save(comparison: &Comparison, outputs: &[PathBuf]) -> anyhow::Resu
     Ok(())
 }
 
-/// How a comparison is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// JSON.
-    Json,
-    /// Text.
-    Page(MetricDetail),
-}
-
-/// Prints a comparison on stdout.
-pub(crate) fn print(comparison: &Comparison, form: Form, color: ColorWhen) -> anyhow::Result<()> {
-    ignore_closed_pipe(to_stdout(|out| match form {
-        Form::Json => json::write_comparison(comparison, out),
-        Form::Page(detail) => write_page(&comparison_page(comparison, detail), color, out),
+/// Prints a comparison on stdout, as JSON, or as a page with these metrics.
+pub(crate) fn print(
+    comparison: &Comparison,
+    as_json: bool,
+    detail: MetricDetail,
+    color: ColorWhen,
+) -> anyhow::Result<()> {
+    ignore_closed_pipe(to_stdout(|out| {
+        if as_json {
+            diskproof_report::json::write_comparison(comparison, out)
+        } else {
+            write_page(&comparison_page(comparison, detail), color, out)
+        }
     }))
 }
 
@@ -213,7 +197,7 @@ fn conclude(comparison: &Comparison, fail_on_undecided: bool) -> Exit {
     };
     let any = |outcome| is(outcome).next().is_some();
     for condition in is(ConditionOutcome::Unanswered).chain(is(ConditionOutcome::Undecided)) {
-        eprint_line(&format!(
+        crate::stdio::eprint_line(&format!(
             "warning: --fail-on '{}': {}",
             condition.expression, condition.why
         ));

@@ -2,7 +2,7 @@
 
 use super::Args;
 use crate::failure::Exit;
-use crate::stdout::{ignore_closed_pipe, to_stdout};
+use crate::stdio::{ignore_closed_pipe, to_stdout};
 use clap::CommandFactory as _;
 use clap_complete::{Shell, generate};
 

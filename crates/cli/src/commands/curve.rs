@@ -3,14 +3,10 @@
 
 use crate::data_sheet::SheetValue;
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST};
-use crate::planned::sector_bytes;
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND};
 use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
-use crate::session::{Filling, Means, MeasuringJob, measure};
-use crate::stderr::eprint_line;
+use crate::session::{MeasuringJob, measure};
 use crate::workload::{SpanBounds, part_of};
-use diskproof_analysis::surface::short_stroke_name;
-use diskproof_device::scratch_bytes_max;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, Plan, Span, Stop, Workload};
 use diskproof_model::surface::{
@@ -22,7 +18,6 @@ use diskproof_report::format::Requires;
 use diskproof_report::formats::format_of;
 use std::path::PathBuf;
 
-const SECOND: u64 = 1_000_000_000;
 /// Enough to show each zone of a disk, and as many as a wide terminal has columns.
 const POINTS: u32 = 200;
 /// More than any chart can show.
@@ -138,14 +133,13 @@ pub fn run(curve: &CurveFlags) -> anyhow::Result<Exit> {
             TargetKind::Directory => "a scratch file in it",
             _ => "this file",
         };
-        eprint_line(&format!(
+        crate::stdio::eprint_line(&format!(
             "{}: positions are offsets in {what}, which may lie anywhere on the disk; name the \
              block device to survey the disk itself",
             identity.path
         ));
     }
-    let job = MeasuringJob::new(plan, vec![identity], Filling::Span, flags);
-    measure(job, Means::default())
+    measure(MeasuringJob::new(plan, vec![identity], flags))
 }
 
 /// A survey may take hours: an output file that would stay empty is refused before it.
@@ -241,7 +235,7 @@ fn survey(
             random_reads: curve.reads,
             pattern_reads: (curve.reads * PATTERN_READS_PERMILLE / 1000)
                 .clamp(*PATTERN_READS.start(), *PATTERN_READS.end()),
-            block_bytes: sector_bytes(std::slice::from_ref(identity)),
+            block_bytes: crate::plan_file::sector_bytes(std::slice::from_ref(identity)),
             time_ns,
         }),
         scan: curve.scan.then_some(ScanPlan {
@@ -280,7 +274,9 @@ fn stroke(percent: u32, span: Span, target_bytes: u64, measuring: &MeasuringFlag
         },
         warmup_ns: STROKE_WARMUP_NS,
         engine: measuring.engine.unwrap_or(EngineChoice::Auto),
-        ..Workload::named(&short_stroke_name(f64::from(percent)))
+        ..Workload::named(&diskproof_analysis::surface::short_stroke_name(f64::from(
+            percent,
+        )))
     }
 }
 
@@ -292,7 +288,7 @@ fn scratch_bytes(
     if !measuring.needs_scratch(identity, "use --span to survey a part of it")? {
         return Ok(None);
     }
-    let room = scratch_bytes_max(identity);
+    let room = diskproof_device::scratch_bytes_max(identity);
     match measuring.size {
         Some(size) if size < 2 * MIB => Err(Failure::Usage(format!(
             "--size {}: too small to measure anything; use at least 2M",

@@ -2,12 +2,12 @@
 
 use super::compare;
 use crate::failure::{Exit, Failure};
-use crate::flags::{ColorWhen, files, is_stdout, output_help};
+use crate::flags::{files, is_stdout, output_help};
 use crate::output_files::{Trial, check_outputs, save_records};
 use crate::saved::{HistoryFileFlag, SavedDocument, anonymous, find};
-use crate::stderr::Verbosity;
-use crate::stdout::{ignore_closed_pipe, to_stdout};
+use crate::stdio::{ColorWhen, Verbosity, ignore_closed_pipe, to_stdout};
 use diskproof_report::json;
+use diskproof_report::terminal::MetricDetail;
 use std::path::PathBuf;
 
 /// Write a saved run to files
@@ -65,7 +65,7 @@ pub fn run(export: &ExportFlags) -> anyhow::Result<Exit> {
             compare::prepare(&outputs)?;
             compare::save(&comparison, &outputs)?;
             if prints {
-                compare::print(&comparison, compare::Form::Json, ColorWhen::Never)?;
+                compare::print(&comparison, true, MetricDetail::All, ColorWhen::Never)?;
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, MeasuringFlags, choices, one_of};
-use crate::session::{Filling, Means, MeasuringJob, measure};
+use crate::session::{MeasuringJob, measure};
 use diskproof_model::files::{FileCaches, FileOrder, FileSync, FilesPlan};
 use diskproof_model::plan::Plan;
 use diskproof_model::target::TargetIdentity;
@@ -153,8 +153,7 @@ const SYNCS: &[Choice<FileSync>] = choices! {
 pub fn run(files: &FilesFlags) -> anyhow::Result<Exit> {
     let identity = files.measuring.probe(&files.directory)?;
     let plan = plan(files, &identity)?;
-    let job = MeasuringJob::new(plan, vec![identity], Filling::Span, &files.measuring);
-    measure(job, Means::default())
+    measure(MeasuringJob::new(plan, vec![identity], &files.measuring))
 }
 
 /// The plan of `files` for this directory.

@@ -1,13 +1,11 @@
 //! `diskproof history`: lists, labels, imports and deletes saved runs. Measures nothing.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::ColorWhen;
 use crate::saved::{
-    HistoryFileFlag, empty_text, import, load, open, open_if_there, parse_label, place,
+    HistoryFileFlag, empty_text, import, load_file, open, open_if_there, parse_label, place,
     print_notes, run_id, short,
 };
-use crate::stderr::{Verbosity, eprint_line};
-use crate::stdout::{ignore_closed_pipe, style, to_stdout, write_in_locale};
+use crate::stdio::{ColorWhen, Verbosity, eprint_line, print_document, style};
 use diskproof_analysis::compare::Limit;
 use diskproof_analysis::trend::{outcome, trends};
 use diskproof_history::{Filter, History, Listing, SaveOutcome};
@@ -85,7 +83,7 @@ pub struct List {
     pub json: bool,
     /// Colour the list
     #[arg(long, value_name = "WHEN", default_value = "auto")]
-    pub color: Option<ColorWhen>,
+    pub color: ColorWhen,
     /// The history.
     #[command(flatten)]
     pub history_file: HistoryFileFlag,
@@ -95,79 +93,82 @@ pub struct List {
 #[derive(Debug, clap::Subcommand)]
 pub enum Action {
     /// Delete old runs without a label
-    Prune(Prune),
+    #[command(group(clap::ArgGroup::new("which").required(true).args(["older_than", "keep"])))]
+    Prune {
+        /// Delete runs older than this, such as 90d
+        #[arg(long, value_name = "AGE", value_parser = parse_age)]
+        older_than: Option<SignedDuration>,
+        /// Delete all but the newest N runs without a label
+        #[arg(long, value_name = "N")]
+        keep: Option<u64>,
+        /// Only list what would be deleted
+        #[arg(long)]
+        dry_run: bool,
+        /// The history.
+        #[command(flatten)]
+        history_file: HistoryFileFlag,
+    },
     /// Set the label of a run; an empty label ('') removes it
-    Label(Label),
+    Label {
+        /// An id or the beginning of one, latest, latest~1 or a label
+        run: String,
+        /// The label; '' removes it
+        #[arg(value_parser = parse_new_label)]
+        label: String,
+        /// The history.
+        #[command(flatten)]
+        history_file: HistoryFileFlag,
+    },
     /// Delete runs
-    Delete(Delete),
+    Delete {
+        /// Ids or their beginnings, latest, latest~1, or labels (the newest run of each)
+        #[arg(value_name = "RUN", required = true)]
+        runs: Vec<String>,
+        /// The history.
+        #[command(flatten)]
+        history_file: HistoryFileFlag,
+    },
     /// Add records from files, such as those of other machines; known runs stay unchanged
-    Import(Import),
-}
-
-/// `diskproof history prune`
-#[derive(Debug, clap::Args)]
-#[command(group(clap::ArgGroup::new("which").required(true).args(["older_than", "keep"])))]
-pub struct Prune {
-    /// Delete runs older than this, such as 90d
-    #[arg(long, value_name = "AGE", value_parser = parse_age)]
-    pub older_than: Option<SignedDuration>,
-    /// Delete all but the newest N runs without a label
-    #[arg(long, value_name = "N")]
-    pub keep: Option<u64>,
-    /// Only list what would be deleted
-    #[arg(long)]
-    pub dry_run: bool,
-    /// The history.
-    #[command(flatten)]
-    pub history_file: HistoryFileFlag,
-}
-
-/// `diskproof history label`
-#[derive(Debug, clap::Args)]
-pub struct Label {
-    /// An id or the beginning of one, latest, latest~1 or a label
-    pub run: String,
-    /// The label; '' removes it
-    #[arg(value_parser = parse_new_label)]
-    pub label: String,
-    /// The history.
-    #[command(flatten)]
-    pub history_file: HistoryFileFlag,
-}
-
-/// `diskproof history delete`
-#[derive(Debug, clap::Args)]
-pub struct Delete {
-    /// Ids or their beginnings, latest, latest~1, or labels (the newest run of each)
-    #[arg(value_name = "RUN", required = true)]
-    pub runs: Vec<String>,
-    /// The history.
-    #[command(flatten)]
-    pub history_file: HistoryFileFlag,
-}
-
-/// `diskproof history import`
-#[derive(Debug, clap::Args)]
-pub struct Import {
-    /// Records (.json) or report pages (.html)
-    #[arg(value_name = "FILE", required = true)]
-    pub files: Vec<String>,
-    /// Label of all imported runs
-    #[arg(long, value_name = "LABEL", value_parser = parse_label)]
-    pub label: Option<String>,
-    /// The history.
-    #[command(flatten)]
-    pub history_file: HistoryFileFlag,
+    Import {
+        /// Records (.json) or report pages (.html)
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<String>,
+        /// Label of all imported runs
+        #[arg(long, value_name = "LABEL", value_parser = parse_label)]
+        label: Option<String>,
+        /// The history.
+        #[command(flatten)]
+        history_file: HistoryFileFlag,
+    },
 }
 
 /// Runs the verb.
 pub fn run(history: &HistoryFlags) -> anyhow::Result<Exit> {
     match &history.action {
         None => list(&history.list),
-        Some(Action::Prune(prune)) => remove_old(prune),
-        Some(Action::Label(label)) => name(label),
-        Some(Action::Delete(delete)) => remove(delete),
-        Some(Action::Import(import)) => add(import),
+        Some(Action::Prune {
+            older_than,
+            keep,
+            dry_run,
+            history_file,
+        }) => remove_old(open(history_file.file())?, *older_than, *keep, *dry_run),
+        Some(Action::Label {
+            run,
+            label,
+            history_file,
+        }) => name(&mut open(history_file.file())?, run, label),
+        Some(Action::Delete { runs, history_file }) => {
+            let mut history = open(history_file.file())?;
+            // All or nothing: a mistyped id must not delete the runs before it.
+            let ids = runs.iter().map(|run| run_id(&history, run));
+            let ids = ids.collect::<Result<Vec<_>, _>>()?;
+            delete(&mut history, &ids)
+        }
+        Some(Action::Import {
+            files,
+            label,
+            history_file,
+        }) => add(files, label.as_deref(), history_file.file()),
     }
 }
 
@@ -203,16 +204,12 @@ fn list(list: &List) -> anyhow::Result<Exit> {
 
 fn show_trend(runs: &[SavedRun], list: &List) -> anyhow::Result<Exit> {
     let trends = trends(runs);
-    ignore_closed_pipe(to_stdout(|out| {
-        if list.json {
-            json::write_trends(&trends, out)
-        } else {
-            write_in_locale(out, |page| {
-                let style = style(list.color.unwrap_or(ColorWhen::Auto));
-                terminal::write_trends(&trends, &style, page)
-            })
-        }
-    }))?;
+    let style = style(list.color);
+    print_document(
+        list.json,
+        |out| json::write_trends(&trends, out),
+        |page| terminal::write_trends(&trends, &style, page),
+    )?;
     if trends.is_empty() {
         eprint_line("no complete run has figures for a trend");
         // A timer must not take the absence of figures for a pass.
@@ -247,16 +244,13 @@ fn show_trend(runs: &[SavedRun], list: &List) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-fn write(runs: &[SavedRun], as_json: bool, color: Option<ColorWhen>) -> anyhow::Result<Exit> {
-    ignore_closed_pipe(to_stdout(|out| {
-        if as_json {
-            json::write_runs(runs, out)
-        } else {
-            write_in_locale(out, |page| {
-                terminal::write_runs(runs, &style(color.unwrap_or(ColorWhen::Auto)), page)
-            })
-        }
-    }))?;
+fn write(runs: &[SavedRun], as_json: bool, color: ColorWhen) -> anyhow::Result<Exit> {
+    let style = style(color);
+    print_document(
+        as_json,
+        |out| json::write_runs(runs, out),
+        |page| terminal::write_runs(runs, &style, page),
+    )?;
     Ok(Exit::Done)
 }
 
@@ -280,19 +274,23 @@ impl List {
     }
 }
 
-fn remove_old(prune: &Prune) -> anyhow::Result<Exit> {
-    let mut history = open(prune.history_file.file())?;
+fn remove_old(
+    mut history: History,
+    older_than: Option<SignedDuration>,
+    keep: Option<u64>,
+    dry_run: bool,
+) -> anyhow::Result<Exit> {
     let before = |age| Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN);
-    let before = prune.older_than.map(|age| before(age).as_second());
-    let found = history.prunable(before, prune.keep);
+    let before = older_than.map(|age| before(age).as_second());
+    let found = history.prunable(before, keep);
     let runs = found.map_err(Failure::History)?;
-    if prune.dry_run {
+    if dry_run {
         let count = counted(runs.len() as u64, "run");
         eprint_line(&format!("would delete {count}; nothing was deleted"));
         return if runs.is_empty() {
             Ok(Exit::Done)
         } else {
-            write(&runs, false, None)
+            write(&runs, false, ColorWhen::Auto)
         };
     }
     let ids: Vec<String> = runs.into_iter().map(|run| run.run_id).collect();
@@ -305,10 +303,9 @@ fn delete(history: &mut History, ids: &[String]) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn name(label: &Label) -> anyhow::Result<Exit> {
-    let mut history = open(label.history_file.file())?;
-    let id = run_id(&history, &label.run)?;
-    let name = Some(label.label.as_str()).filter(|name| !name.is_empty());
+fn name(history: &mut History, run: &str, label: &str) -> anyhow::Result<Exit> {
+    let id = run_id(history, run)?;
+    let name = Some(label).filter(|name| !name.is_empty());
     history.label(&id, name).map_err(Failure::History)?;
     match name {
         Some(name) => eprint_line(&format!("run {} now has the label {name}", short(&id))),
@@ -317,19 +314,10 @@ fn name(label: &Label) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn remove(flags: &Delete) -> anyhow::Result<Exit> {
-    let mut history = open(flags.history_file.file())?;
-    // All or nothing: a mistyped id must not delete the runs before it.
-    let ids = flags.runs.iter().map(|run| run_id(&history, run));
-    let ids = ids.collect::<Result<Vec<_>, _>>()?;
-    delete(&mut history, &ids)
-}
-
-fn add(files: &Import) -> anyhow::Result<Exit> {
+fn add(files: &[String], label: Option<&str>, history: Option<&Path>) -> anyhow::Result<Exit> {
     let (mut added, mut known, mut failed) = (0, 0, None);
-    for file in &files.files {
-        let saved = load_file(file)
-            .and_then(|record| import(record, files.label.as_deref(), files.history_file.file()));
+    for file in files {
+        let saved = load_file(file).and_then(|record| import(record, label, history));
         match saved {
             Ok((outcome, moved)) => {
                 print_notes("", moved.as_slice(), Verbosity::Lines);
@@ -351,15 +339,6 @@ fn add(files: &Import) -> anyhow::Result<Exit> {
     };
     eprint_line(&format!("added {}{there}", counted(added as u64, "run")));
     Ok(failed.unwrap_or(Exit::Done))
-}
-
-/// Loads a file, also one that is named like a run, such as `latest`.
-fn load_file(file: &str) -> Result<diskproof_model::record::Record, Failure> {
-    if file == "-" || Path::new(file).is_absolute() {
-        load(file, None)
-    } else {
-        load(&format!("./{file}"), None)
-    }
 }
 
 fn parse_new_label(text: &str) -> Result<String, String> {

@@ -2,16 +2,12 @@
 //! health.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{ColorWhen, HealthFlags, files};
-use crate::health::read_health;
+use crate::flags::{HealthFlags, files};
 use crate::output_files::{check_documents, save_file};
-use crate::session::refuse_targets_as_outputs;
-use crate::stderr::Verbosity;
-use crate::stdout::{style, to_stdout, write_in_locale};
+use crate::stdio::{ColorWhen, Verbosity, print_document, style};
+use crate::targets::read_health;
 use crate::targets::{identify, note_write_caches, resolve_target};
 use anyhow::Context as _;
-use diskproof_analysis::rules::health_findings;
-use diskproof_device::host_facts;
 use diskproof_report::format::OutputFile;
 use diskproof_report::formats::format_of;
 use diskproof_report::{Examined, json, terminal};
@@ -45,11 +41,11 @@ pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
     let target = resolve_target(&info.target, Verbosity::Lines);
     let mut identity = identify(&target, Verbosity::Lines).map_err(Failure::Probe)?;
     note_write_caches(&mut identity);
-    refuse_targets_as_outputs(&outputs, std::slice::from_ref(&identity))?;
-    let health = read_health(std::slice::from_ref(&identity), &info.health);
-    let findings = health_findings(&health);
+    crate::session::refuse_targets_as_outputs(&outputs, std::slice::from_ref(&identity))?;
+    let health = read_health(std::slice::from_ref(&identity), info.health.no_health);
+    let findings = diskproof_analysis::rules::health_findings(&health);
     let examined = Examined {
-        host: &host_facts(),
+        host: &diskproof_device::host_facts(),
         identity: &identity,
         health: &health,
         findings: &findings,
@@ -61,14 +57,10 @@ pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
         save_file(&OutputFile::new(path, |out| write(&examined, out)))
             .with_context(|| format!("-o {}: cannot save it", path.display()))?;
     }
-    to_stdout(|out| {
-        if info.json || outputs.len() < info.outputs.len() {
-            json::write_identity(&examined, out)
-        } else {
-            write_in_locale(out, |page| {
-                terminal::write_identity(&examined, &style(info.color), page)
-            })
-        }
-    })?;
+    print_document(
+        info.json || outputs.len() < info.outputs.len(),
+        |out| json::write_identity(&examined, out),
+        |page| terminal::write_identity(&examined, &style(info.color), page),
+    )?;
     Ok(Exit::Done)
 }

@@ -2,15 +2,12 @@
 
 use super::Args;
 use crate::failure::Exit;
-use crate::output_files::save_file;
-use crate::stderr::eprint_line;
 use anyhow::Context as _;
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use diskproof_compat::{DropIn, Treatment, drop_ins};
 use diskproof_report::format::OutputFile;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Below the help of `man`.
@@ -46,7 +43,7 @@ const EXIT_CODES: [(&str, &str); 7] = [
 /// Runs the verb.
 pub fn run(flags: &ManFlags) -> anyhow::Result<Exit> {
     let directory = &flags.directory;
-    fs::create_dir_all(directory)
+    std::fs::create_dir_all(directory)
         .with_context(|| format!("cannot create the directory {}", directory.display()))?;
     let mut program = Args::command();
     program.build();
@@ -63,7 +60,7 @@ pub fn run(flags: &ManFlags) -> anyhow::Result<Exit> {
         write_drop_in(directory, tool)?;
     }
     let count = names.len() + 1 + drop_ins().len();
-    eprint_line(&format!("wrote {count} pages to {}", directory.display()));
+    crate::stdio::eprint_line(&format!("wrote {count} pages to {}", directory.display()));
     Ok(Exit::Done)
 }
 
@@ -90,7 +87,7 @@ fn write(directory: &Path, name: &str, command: Command, related: &[String]) -> 
 
 fn save(directory: &Path, name: &str, page: &[u8]) -> anyhow::Result<()> {
     let path = directory.join(format!("{name}.1"));
-    save_file(&OutputFile::new(&path, |out| out.write_all(page)))
+    crate::output_files::save_file(&OutputFile::new(&path, |out| out.write_all(page)))
         .with_context(|| format!("cannot write {}", path.display()))
 }
 

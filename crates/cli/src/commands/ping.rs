@@ -2,20 +2,17 @@
 //! the cost of waking a disk up that was idle.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_UNIT, choices, one_of};
-use crate::session::{Filling, Means, MeasuringJob, measure};
-use crate::stdout::style;
-use crate::targets::refuse_duplicates;
+use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_UNIT, SECOND, choices, one_of};
+use crate::session::{MeasuringJob, measure};
+use crate::stdio::style;
 use crate::workload::{BLOCK_BYTES_MAX, SpanBounds, part_of};
 
 use diskproof_analysis::campaign::{gap_round_ns, gap_schedule};
 use diskproof_analysis::expect::Expected;
-use diskproof_device::scratch_bytes_max;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineChoice, Plan, Span, Stop, SyncCall, SyncPolicy,
-    Workload, WriteFlag,
+    Access, CachePolicy, EngineChoice, Plan, Span, Stop, SyncCall, SyncPolicy, Workload, WriteFlag,
 };
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -25,7 +22,6 @@ use std::path::PathBuf;
 
 /// Name of the only workload.
 const PING: &str = "ping";
-const SECOND: u64 = 1_000_000_000;
 /// ioping's defaults.
 const INTERVAL_NS: u64 = SECOND;
 const BLOCK_BYTES: u64 = 4096;
@@ -185,12 +181,9 @@ pub fn run(ping: &PingFlags) -> anyhow::Result<Exit> {
         expected: expected(ping, &plan.workloads[0])?,
         ..ping.measuring.clone()
     };
-    let job = MeasuringJob::new(plan, identities, Filling::Span, &flags);
-    let means = Means {
-        lines,
-        ..Means::default()
-    };
-    measure(job, means)
+    let mut job = MeasuringJob::new(plan, identities, &flags);
+    job.lines = lines;
+    measure(job)
 }
 
 /// The thresholds of the user, and that of `--abort-above`.
@@ -231,7 +224,7 @@ fn shortest_duration(ns: u64) -> String {
 
 /// The plan of `ping` for these targets.
 pub fn plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan, Failure> {
-    refuse_duplicates(identities)?;
+    crate::targets::refuse_duplicates(identities)?;
     let plan = ping.measuring.plan("ping", identities);
     let block_bytes = block_bytes(ping)?;
     let scratch_bytes = scratch_size(ping, identities, u64::from(block_bytes))?;
@@ -358,14 +351,13 @@ fn workload(ping: &PingFlags, (block_bytes, span): (u32, Span), requests: &PingP
         }
         n => Some(n),
     };
+    let random = Workload::named(PING);
     Workload {
         streams: Streams::with_reads(read_permille),
         access: if ping.sequential {
             Access::Sequential
         } else {
-            Access::Random {
-                distribution: Distribution::Uniform,
-            }
+            random.access
         },
         block_bytes,
         span,
@@ -381,7 +373,7 @@ fn workload(ping: &PingFlags, (block_bytes, span): (u32, Span), requests: &PingP
         sync,
         cache,
         engine: ping.measuring.engine.unwrap_or(EngineChoice::Auto),
-        ..Workload::named(PING)
+        ..random
     }
 }
 
@@ -427,7 +419,11 @@ fn scratch_size(
     }
     // Scratch files on one filesystem share its free space.
     let files = directories().count() as u64;
-    let room = directories().map(scratch_bytes_max).min().unwrap_or(0) / files;
+    let room = directories()
+        .map(diskproof_device::scratch_bytes_max)
+        .min()
+        .unwrap_or(0)
+        / files;
     let wanted = whole(SCRATCH_BYTES.max(block_bytes));
     let least = whole(block_bytes);
     let fitting = room / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT;

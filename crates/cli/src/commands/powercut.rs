@@ -1,13 +1,17 @@
 //! `diskproof powercut`: whether a disk keeps, across a power cut, what it acknowledged as durable.
 //! Parses the flags and prints; writer, log and judgement are in the crate `diskproof-powercut`.
 
-mod connection;
-mod rehearse;
-mod serve;
+mod log;
 mod verify;
 mod write;
 
 use crate::failure::Exit;
+use anyhow::Context as _;
+use diskproof_powercut::{
+    DiskBehaviour, LogServer, LogStore, RehearsedCut, Token, rehearse, write_rehearsal,
+};
+use serde_json::json;
+use std::net::{Ipv4Addr, SocketAddr};
 
 const HELP: &str = "\
 A test needs two machines: one with the disk, and one that keeps its power.
@@ -35,21 +39,56 @@ pub struct PowercutFlags {
 #[derive(Debug, clap::Subcommand)]
 pub enum PowercutStep {
     /// Keep the log of a test, on a machine whose power stays on
-    Serve(serve::ServeFlags),
+    Serve(log::ServeFlags),
     /// Write and sync until the power is cut, and report each durable write to the log
     Write(Box<write::CutWriteFlags>),
     /// Compare the target with the log after the cut; reads only
     Verify(verify::CutVerifyFlags),
     /// Run the whole test on honest and lying simulated disks
-    Rehearse(rehearse::RehearseFlags),
+    Rehearse {
+        /// Number of power cuts of each simulated disk
+        #[arg(long, value_name = "N", default_value_t = 2,
+              value_parser = clap::value_parser!(u16).range(1..=100))]
+        cuts: u16,
+        /// Seed of every random choice; the same seed gives the same cuts
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Runs a step.
 pub fn run(flags: &PowercutFlags) -> anyhow::Result<Exit> {
     match &flags.step {
-        PowercutStep::Serve(flags) => serve::run(flags),
+        PowercutStep::Serve(flags) => log::serve(flags),
         PowercutStep::Write(flags) => write::run(flags),
         PowercutStep::Verify(flags) => verify::run(flags),
-        PowercutStep::Rehearse(flags) => rehearse::run(flags),
+        PowercutStep::Rehearse { cuts, seed, json } => run_rehearsal(*cuts, *seed, *json),
     }
+}
+
+/// Cuts every simulated disk, and fails where one is judged wrongly.
+fn run_rehearsal(count: u16, seed: u64, as_json: bool) -> anyhow::Result<Exit> {
+    let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let server = LogServer::bind(loopback, Token::default(), LogStore::memory())?;
+    let address = server.address()?.to_string();
+    std::thread::Builder::new()
+        .spawn(move || server.serve(|_| ()))
+        .context("cannot start the thread of the log server")?;
+    let mut cuts: Vec<RehearsedCut> = Vec::new();
+    for disk in DiskBehaviour::ALL {
+        for cut in 0..u64::from(count) {
+            cuts.push(rehearse(disk, seed.wrapping_add(cut), &address)?);
+        }
+    }
+    let document = json!({ "schema": "diskproof.powercut-rehearsal/1", "cuts": cuts });
+    crate::stdio::print_document(
+        as_json,
+        |out| writeln!(out, "{document:#}"),
+        |page| write_rehearsal(&cuts, page),
+    )?;
+    let all_right = cuts.iter().all(|cut| cut.is_right);
+    Ok(if all_right { Exit::Done } else { Exit::Failed })
 }

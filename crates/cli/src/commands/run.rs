@@ -1,28 +1,24 @@
 //! `diskproof run`: any workload, from flags named as in fio, from a plan file or from a job file
 //! of fio, on one or several targets.
 
-mod like;
-mod repeat;
+mod recorded;
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
-use crate::inspection;
 use crate::job_file::{CliOverrides, JobFile, JobFileFlags, System, read_text};
-use crate::plan_file::{PlanFile, PlannedWorkload};
-use crate::planned::{resolve_planned, sector_bytes};
+use crate::plan_file::PlanFile;
+use crate::plan_file::{resolve_planned, sector_bytes};
 use crate::provenance::{command_line, random_seed};
-use crate::session::{Filling, Means, MeasuringJob, Page, measure};
-use crate::targets::refuse_duplicates;
+use crate::session::{MeasuringJob, measure};
 use crate::workload::{
     Bytes, Content, FioFlags, Memory, ResolveContext, Wording, WorkloadAxes, WorkloadFlags,
     empty_schedule, limits_cut_by_time, planned_search, resolve, sector_mismatch,
 };
-use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{EngineChoice, Order, Plan, Skipped, Workload};
 use diskproof_model::record::Record;
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
-use like::LikeSource;
+use recorded::LikeSource;
 use std::path::{Path, PathBuf};
 
 /// The size in the PostgreSQL cookbook, and the largest cache of drives.
@@ -105,15 +101,15 @@ pub struct RunFlags {
 /// Measures.
 pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
     if let [record, targets @ ..] = run.operands.as_slice()
-        && repeat::is_record(record)
+        && recorded::is_record(record)
     {
         if !run.workload.is_empty() || !run.axes.is_empty() || run.measuring.size.is_some() {
             let why = "a saved run sets the workloads; give only targets with it";
             return Err(Failure::Usage(format!("{}: {why}", record.display())).into());
         }
-        return repeat::run(record, targets, &run.measuring);
+        return recorded::repeat(record, targets, &run.measuring);
     }
-    measure(job(run)?, Means::default())
+    measure(job(run)?)
 }
 
 /// Measures without a page; `then` gets the record.
@@ -121,43 +117,38 @@ pub(crate) fn run_quietly(
     run: &RunFlags,
     then: impl Fn(&Record) -> anyhow::Result<()> + 'static,
 ) -> anyhow::Result<Exit> {
-    let means = Means {
-        page: Page::Omitted,
+    measure(MeasuringJob {
+        is_silent: true,
         then: Some(Box::new(then)),
-        ..Means::default()
-    };
-    measure(job(run)?, means)
+        ..job(run)?
+    })
 }
 
 fn job(run: &RunFlags) -> anyhow::Result<MeasuringJob<'_>> {
     let request = RunRequest::of(run)?;
-    let identities = run.measuring.probe_all(&request.targets)?;
+    let identities = run.measuring.probe_all(&request.file.targets)?;
     let plan = request.plan(&identities, Memory::of_host())?;
     let verbosity = run.measuring.verbosity();
     for note in request.notes.iter().chain(&limits_cut_by_time(&plan)) {
         verbosity.note(note);
     }
-    Ok(MeasuringJob {
-        plan,
-        identities,
-        filling: Filling::Span,
-        note: request.note,
-        flags: &run.measuring,
-    })
+    let mut job = MeasuringJob::new(plan, identities, &run.measuring);
+    job.note = request.file.note;
+    Ok(job)
 }
 
 /// What to run: from flags, or from a plan or job file and the flags that go with it.
 #[derive(Debug)]
 struct RunRequest {
+    /// What the plan or job file asks for, where the flags do not. Without such a file it has no
+    /// workloads.
+    file: PlanFile,
+    /// Names the file in errors.
+    path: PathBuf,
     /// Differences between a job file and its translation.
     notes: Vec<String>,
-    note: Option<String>,
-    seed: Option<u64>,
-    /// Size of the scratch files.
-    size: Option<u64>,
     /// A plan file may also run on targets without a scratch file.
     is_size_planned: bool,
-    targets: Vec<PathBuf>,
     work: WorkSource,
     engine: Option<EngineChoice>,
 }
@@ -166,10 +157,7 @@ struct RunRequest {
 #[derive(Debug)]
 enum WorkSource {
     Flags(Vec<WorkloadFlags>),
-    Plan {
-        path: PathBuf,
-        workloads: Vec<PlannedWorkload>,
-    },
+    File,
     Like(Box<LikeSource>),
 }
 
@@ -266,14 +254,14 @@ impl RunRequest {
         let mut request =
             Self::planned(file, planned.map_or(Path::new(""), |path| path), measuring);
         request.notes = notes;
-        if measuring.size.is_some() {
-            (request.size, request.is_size_planned) = (measuring.size, false);
+        if let Some(size) = measuring.size {
+            (request.file.size, request.is_size_planned) = (Some(Bytes(size)), false);
         }
         if !named.is_empty() {
-            request.targets = named;
+            request.file.targets = named;
         }
-        if request.targets.is_empty() {
-            request.targets.push(PathBuf::from("."));
+        if request.file.targets.is_empty() {
+            request.file.targets.push(PathBuf::from("."));
         }
         if let Some(like) = like {
             request.work = WorkSource::Like(Box::new(like));
@@ -287,22 +275,21 @@ impl RunRequest {
     /// What a plan file asks for, where the flags do not.
     fn planned(file: PlanFile, path: &Path, measuring: &MeasuringFlags) -> Self {
         Self {
-            notes: Vec::new(),
-            note: measuring.note.clone().or(file.note),
-            seed: measuring.seed.or(file.seed),
-            size: file.size.map(|Bytes(size)| size),
-            is_size_planned: true,
-            targets: file.targets,
-            work: WorkSource::Plan {
-                path: path.to_owned(),
-                workloads: file.workloads,
+            file: PlanFile {
+                note: measuring.note.clone().or(file.note),
+                seed: measuring.seed.or(file.seed),
+                ..file
             },
+            path: path.to_owned(),
+            notes: Vec::new(),
+            is_size_planned: true,
+            work: WorkSource::File,
             engine: measuring.engine,
         }
     }
 
     fn plan(&self, identities: &[TargetIdentity], memory: Memory) -> Result<Plan, Failure> {
-        refuse_duplicates(identities)?;
+        crate::targets::refuse_duplicates(identities)?;
         let scratch_bytes = self.scratch_bytes(identities)?;
         let size = |identity: &TargetIdentity| {
             scratch_bytes
@@ -323,14 +310,14 @@ impl RunRequest {
         let search = planned_search(&workloads, identities.len()).map_err(Failure::Usage)?;
         let (workloads, time_limit_ns) = search.unwrap_or((workloads, None));
         Ok(Plan {
-            seed: self.seed.unwrap_or_else(random_seed),
+            seed: self.file.seed.unwrap_or_else(random_seed),
             targets: identities.iter().map(|one| one.path.clone()).collect(),
             scratch_bytes,
             time_limit_ns,
             workloads,
             like: match &self.work {
                 WorkSource::Like(like) => Some(like.plan()),
-                WorkSource::Flags(_) | WorkSource::Plan { .. } => None,
+                WorkSource::Flags(_) | WorkSource::File => None,
             },
             skipped,
             ..Plan::of("run", command_line())
@@ -342,19 +329,21 @@ impl RunRequest {
         mut context: ResolveContext,
         unit_bytes: u32,
     ) -> Result<(Vec<Workload>, Vec<Skipped>), Failure> {
-        let (path, planned) = match &self.work {
+        match &self.work {
             WorkSource::Flags(several) => {
                 let mut workloads = Vec::new();
                 for flags in several {
                     workloads.push(resolve_flags(flags, &context, unit_bytes)?);
                     context.content = Content::Data;
                 }
-                return Ok((workloads, Vec::new()));
+                Ok((workloads, Vec::new()))
             }
-            WorkSource::Plan { path, workloads } => (path.display(), workloads),
-            WorkSource::Like(like) => return Ok((like.workloads(unit_bytes)?, Vec::new())),
-        };
-        resolve_planned(&path.to_string(), planned, context, unit_bytes)
+            WorkSource::File => {
+                let shown = self.path.display().to_string();
+                resolve_planned(&shown, &self.file.workloads, context, unit_bytes)
+            }
+            WorkSource::Like(like) => Ok((like.workloads(unit_bytes)?, Vec::new())),
+        }
     }
 
     /// Size of the scratch file in each directory; `None` without a directory.
@@ -363,7 +352,7 @@ impl RunRequest {
         let directories: Vec<_> = identities.iter().filter(is_directory).collect();
         let Some(first) = directories.first() else {
             let path = identities.first().map(|identity| identity.path.as_str());
-            return match self.size {
+            return match self.file.size {
                 Some(_) if !self.is_size_planned => Err(Failure::no_scratch_file(
                     path.unwrap_or("the target"),
                     "use --span to measure a part of it",
@@ -380,10 +369,10 @@ impl RunRequest {
         };
         let rooms = directories
             .iter()
-            .map(|one| scratch_bytes_max(one) / sharing(one));
+            .map(|one| diskproof_device::scratch_bytes_max(one) / sharing(one));
         let room = rooms.min().unwrap_or(0);
         let whole = |bytes: u64| Some(bytes / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT);
-        match self.size {
+        match self.file.size.map(|Bytes(size)| size) {
             // A smaller file would measure the disk's cache. Without room for this much, the gate
             // explains its refusal.
             None => Ok(whole(SCRATCH_BYTES.min(room).max(SCRATCH_BYTES_LEAST))),
@@ -475,7 +464,7 @@ fn read_plan(path: &Path, run: &RunFlags, overrides: CliOverrides<'_>) -> Result
     let text = read_text(path)
         .map_err(|why| Failure::Usage(format!("cannot read the {kind} file {shown}: {why}")))?;
     if kind == "job" {
-        inspection::begin(path, run.measuring.verbosity());
+        crate::inspection::begin(path, run.measuring.verbosity());
         return JobFile::translate(&text, path, overrides, &System)
             .map_err(|error| Failure::Usage(error.to_string()));
     }

@@ -3,11 +3,13 @@
 
 use super::compare;
 use crate::failure::{Exit, Failure};
-use crate::flags::{ColorWhen, files, is_stdout, parse_page_name};
+use crate::flags::{files, is_stdout, parse_page_name};
 use crate::output_files::{Trial, check_outputs, save_records};
 use crate::saved::{HistoryFileFlag, SavedDocument, find};
-use crate::stderr::Verbosity;
-use crate::stdout::{commands_page, ignore_closed_pipe, record_page, to_stdout, write_record_page};
+use crate::stdio::{
+    ColorWhen, Verbosity, commands_page, ignore_closed_pipe, record_page, to_stdout,
+    write_record_page,
+};
 use diskproof_analysis::advice::postgres::advice;
 use diskproof_history::StoredRun;
 use diskproof_model::comparison::Comparison;
@@ -142,12 +144,8 @@ fn show_comparison(show: &ShowFlags, comparison: &Comparison) -> anyhow::Result<
     compare::prepare(&outputs)?;
     compare::save(comparison, &outputs)?;
     if show.prints_json() || outputs.is_empty() {
-        let form = if show.prints_json() {
-            compare::Form::Json
-        } else {
-            compare::Form::Page(MetricDetail::Independent)
-        };
-        compare::print(comparison, form, show.color)?;
+        let detail = MetricDetail::Independent;
+        compare::print(comparison, show.prints_json(), detail, show.color)?;
     }
     Ok(Exit::Done)
 }

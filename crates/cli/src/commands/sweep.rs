@@ -3,23 +3,21 @@
 mod matrix;
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_MIN, choices, one_of};
-use crate::planned::sector_bytes;
-use crate::postgres_version::postgres_version;
-use crate::session::{Filling, Means, MeasuringJob, measure};
+use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_MIN, SECOND, choices, one_of};
+use crate::plan_file::sector_bytes;
+use crate::postgres::postgres_version;
+use crate::session::{MeasuringJob, measure};
 use crate::workload::{BlockSize, Bytes, refuse_repeated};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use diskproof_analysis::campaign::{Sweep, SweepSetup};
-use diskproof_device::memory_free_bytes;
 use diskproof_model::plan::Plan;
 use diskproof_model::rw::Rw;
 use diskproof_model::sweep::{SweepOperation, SweepPlan, SweepView};
-use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_bytes, parse_duration};
 use matrix::{Matrix, MatrixLimits};
 use std::path::PathBuf;
 
-const SECOND: u64 = 1_000_000_000;
 /// The help promises 3 min and 20 s.
 const TIME_NS: u64 = 180 * SECOND;
 const TIME_NS_QUICK: u64 = 20 * SECOND;
@@ -180,17 +178,14 @@ pub fn run(sweep: &SweepFlags) -> anyhow::Result<Exit> {
     let identity = sweep.measuring.probe(&sweep.target)?;
     let (plan, matrix) = plan(sweep, &identity)?;
     let setup = SweepSetup {
-        cells: matrix.cells(),
+        cells: matrix.cells,
         time_ns: time_ns(sweep) - time_ns(sweep) / END_PARTS,
         precision: PRECISION,
         seed: plan.seed,
     };
-    let filling = Filling::Within {
-        bytes_min: SCRATCH_BYTES_MIN,
-        time_ns: time_ns(sweep) / LAYOUT_PARTS,
-    };
-    let job = MeasuringJob::new(plan, vec![identity], filling, &sweep.measuring);
-    measure(job, Means::by(Sweep::new(&setup)))
+    let mut job = MeasuringJob::new(plan, vec![identity], &sweep.measuring);
+    job.campaign = Some(Box::new(Sweep::new(&setup)));
+    measure(job.filled_within(SCRATCH_BYTES_MIN, time_ns(sweep) / LAYOUT_PARTS))
 }
 
 fn time_ns(sweep: &SweepFlags) -> u64 {
@@ -214,7 +209,7 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<(Plan, Matrix),
     let limits = MatrixLimits {
         target_bytes,
         sector_bytes: sector_bytes(std::slice::from_ref(identity)),
-        memory_bytes: memory_free_bytes().unwrap_or(u64::MAX),
+        memory_bytes: diskproof_device::memory_free_bytes().unwrap_or(u64::MAX),
         write_bytes: if sweep.quick {
             WRITE_BYTES_QUICK
         } else {
@@ -223,20 +218,23 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<(Plan, Matrix),
         time_ns: time_ns - scratch_bytes.map_or(0, |_| time_ns / LAYOUT_PARTS),
         precision: PRECISION,
         engine: measuring.engine,
-        why_not_written: why_not_written(sweep, identity.kind),
+        why_not_written: measuring
+            .destructive
+            .why_not_written(sweep.read_only, identity.kind),
     };
     let matrix = Matrix::of(&spec, &limits);
-    if matrix.workloads.is_empty() {
+    if matrix.cells.is_empty() {
         let why = matrix.skipped.first().map_or(String::new(), |one| {
             format!(" {}: {}", one.workload, one.why)
         });
         return Err(Failure::Usage(format!("nothing can be measured.{why}")));
     }
+    let cells = matrix.cells.iter();
     let plan = Plan {
         scratch_bytes,
         first_write_ns: scratch_bytes.map(|_| time_ns / LAYOUT_PARTS),
         time_limit_ns: Some(time_ns),
-        workloads: matrix.workloads.clone(),
+        workloads: cells.map(|cell| cell.workload.clone()).collect(),
         sweep: Some(spec),
         postgres_version: postgres_version(sweep.pg_version, &sweep.target),
         skipped: matrix.skipped.clone(),
@@ -247,7 +245,9 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<(Plan, Matrix),
 
 /// What is measured: the axes of the flags, those of the view, or the default ones.
 fn axes(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<SweepPlan, Failure> {
-    let can_write = why_not_written(sweep, identity.kind).is_none();
+    let destructive = &sweep.measuring.destructive;
+    let why_not_written = destructive.why_not_written(sweep.read_only, identity.kind);
+    let can_write = why_not_written.is_none();
     let second = if can_write {
         SweepOperation::RandWrite
     } else {
@@ -323,13 +323,4 @@ fn spans(sweep: &SweepFlags, target_bytes: u64) -> Result<Vec<u64>, Failure> {
     spans.sort_unstable();
     spans.dedup();
     Ok(spans)
-}
-
-/// Why writing operations are not measured.
-fn why_not_written(sweep: &SweepFlags, kind: TargetKind) -> Option<&'static str> {
-    let why_only_read = || sweep.measuring.destructive.why_only_read(kind);
-    sweep
-        .read_only
-        .then_some("--read-only")
-        .or_else(why_only_read)
 }

@@ -2,45 +2,30 @@
 //! record is judged again, so that every text follows from what is left. Model, firmware, size and
 //! kernel stay.
 
-use diskproof_analysis::again::judged_again;
 use diskproof_model::record::Record;
 use serde_json::Value;
 use std::cmp::Reverse;
 
-/// A fact that identifies: the end of its place in the record, and what stands there instead.
-struct Identifying {
-    place: &'static str,
-    what: &'static str,
-    instead: &'static str,
-}
-
-const fn at(place: &'static str, what: &'static str, instead: &'static str) -> Identifying {
-    Identifying {
-        place,
-        what,
-        instead,
-    }
-}
-
-/// Every place; a place inside lists has no indexes.
-const PLACES: [Identifying; 17] = [
-    at("host.name", "host name", "host"),
-    at("io_limits.group", "control group", "/group"),
-    at("plan.targets", "path", "/path"),
-    at("targets.path", "path", "/path"),
-    at("layers.path", "path", "/path"),
-    at("filesystem.mount_point", "path", "/path"),
-    at("filesystem.source", "source of a filesystem", "source"),
-    at("layers.backing_file", "path", "/path"),
-    at("postgres.programs", "path", "/path"),
-    at("plan.fit_for", "path", "/path"),
-    at("layers.serial", "serial number", "serial"),
-    at("health.serial", "serial number", "serial"),
-    at("others.name", "process name", "process"),
-    at("processes.name", "process name", "process"),
-    at("server.address", "server address", "server"),
-    at("campaign.prepare", "command", "command"),
-    at("record.note", "note", "note"),
+/// Facts that identify: the end of the place in the record, where lists have no indexes, what it
+/// is, and what stands there instead.
+const PLACES: [(&str, &str, &str); 17] = [
+    ("host.name", "host name", "host"),
+    ("io_limits.group", "control group", "/group"),
+    ("plan.targets", "path", "/path"),
+    ("targets.path", "path", "/path"),
+    ("layers.path", "path", "/path"),
+    ("filesystem.mount_point", "path", "/path"),
+    ("filesystem.source", "source of a filesystem", "source"),
+    ("layers.backing_file", "path", "/path"),
+    ("postgres.programs", "path", "/path"),
+    ("plan.fit_for", "path", "/path"),
+    ("layers.serial", "serial number", "serial"),
+    ("health.serial", "serial number", "serial"),
+    ("others.name", "process name", "process"),
+    ("processes.name", "process name", "process"),
+    ("server.address", "server address", "server"),
+    ("campaign.prepare", "command", "command"),
+    ("record.note", "note", "note"),
 ];
 
 /// Packed columns and distributions, which hold no text.
@@ -58,13 +43,13 @@ struct Replaced(Vec<(&'static str, String, String)>);
 
 impl Replaced {
     /// The same text has the same name everywhere.
-    fn instead_of(&mut self, of: &Identifying, text: &str) -> String {
+    fn instead_of(&mut self, what: &'static str, instead: &str, text: &str) -> String {
         if let Some((_, _, instead)) = self.0.iter().find(|(_, known, _)| known == text) {
             return instead.clone();
         }
-        let alike = self.0.iter().filter(|(what, ..)| *what == of.what).count();
-        let instead = format!("{}{}", of.instead, alike + 1);
-        self.0.push((of.what, text.to_owned(), instead.clone()));
+        let alike = self.0.iter().filter(|(known, ..)| *known == what).count();
+        let instead = format!("{instead}{}", alike + 1);
+        self.0.push((what, text.to_owned(), instead.clone()));
         instead
     }
 
@@ -97,16 +82,16 @@ pub(crate) fn anonymous(record: &Record) -> serde_json::Result<(Record, String)>
             *text = option(text);
             return;
         }
-        let of = PLACES.iter().find(|of| place.ends_with(of.place));
+        let of = PLACES.iter().find(|(end, ..)| place.ends_with(end));
         // "/" and an empty name identify nothing; a profile of `--for` is a path only with a slash.
         let is_name = text.len() > 1
-            && (of.is_none_or(|of| of.place != "plan.fit_for") || text.contains('/'));
-        if let Some(of) = of.filter(|_| is_name) {
-            *text = replaced.instead_of(of, text);
+            && (of.is_none_or(|(end, ..)| *end != "plan.fit_for") || text.contains('/'));
+        if let Some((_, what, instead)) = of.filter(|_| is_name) {
+            *text = replaced.instead_of(what, instead, text);
         }
     });
     json["host"]["uid"] = if record.host.uid == 0 { 0 } else { 65534 }.into();
-    let (record, _) = judged_again(Record::from_tree(&json)?);
+    let (record, _) = diskproof_analysis::again::judged_again(Record::from_tree(&json)?);
     let mut json = record.to_tree()?;
     let known = &mut replaced.0;
     known.sort_by_key(|(_, text, _)| Reverse(text.len()));

@@ -1,13 +1,14 @@
-//! Reads records and comparisons from files, pipes and report pages, in bounded time.
+//! Reads records and comparisons from files, pipes and report pages, in bounded time. What a saved
+//! record says of itself is not believed: it is judged again when it is loaded.
 
-use super::judged::judged;
 use crate::failure::Failure;
+use crate::stdio::eprint_line;
+use diskproof_analysis::again::{Rejudged, judged_again};
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_history::StoredRun;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::document::{AnyDocument, DocumentError};
 use diskproof_model::limits::DOCUMENT_BYTES_MAX;
-use diskproof_report::html::page_json;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -51,8 +52,15 @@ pub(super) fn from_file(reference: &str) -> Result<Option<SavedDocument>, Failur
     let found = parse(&text.map_err(unreadable)?)
         .map_err(|why| Failure::Usage(format!("{reference}: {why}")))?;
     Ok(Some(match found {
-        SavedDocument::Run(stored) => SavedDocument::Run(Box::new(judged(*stored, reference))),
-        comparison @ SavedDocument::Comparison(_) => comparison,
+        AnyDocument::Record(record) => {
+            let stored = StoredRun {
+                record: *record,
+                page: None,
+                label: None,
+            };
+            SavedDocument::Run(Box::new(judged(stored, reference)))
+        }
+        AnyDocument::Comparison(comparison) => SavedDocument::Comparison(comparison),
     }))
 }
 
@@ -96,18 +104,48 @@ fn read_up_to_max(from: impl Read) -> io::Result<String> {
 }
 
 /// Reads a record or comparison from JSON or from a report page.
-fn parse(text: &str) -> Result<SavedDocument, String> {
+fn parse(text: &str) -> Result<AnyDocument, String> {
     let start = text.trim_start_matches('\u{feff}').trim_start();
-    let page = start.starts_with('<').then(|| page_json(text)).transpose();
+    let page = start
+        .starts_with('<')
+        .then(|| diskproof_report::html::page_json(text))
+        .transpose();
     let page = page.map_err(|error| error.to_string())?;
     let json = page.as_deref().unwrap_or(text);
-    match AnyDocument::from_json(json).map_err(|error| error.to_string())? {
-        AnyDocument::Record(record) => Ok(SavedDocument::Run(Box::new(StoredRun {
-            record: *record,
-            page: None,
-            label: None,
-        }))),
-        AnyDocument::Comparison(comparison) => Ok(SavedDocument::Comparison(comparison)),
+    AnyDocument::from_json(json).map_err(|error| error.to_string())
+}
+
+/// The run as this program judges it; says where that is not what is stored.
+pub(super) fn judged(stored: StoredRun, name: &str) -> StoredRun {
+    let (record, found) = judged_again(stored.record);
+    // The page as it was printed shows what is stored.
+    let page = stored.page.filter(|_| found.is_as_stored());
+    match found {
+        Rejudged::Same => {}
+        Rejudged::NoData => eprint_line(&format!(
+            "note: {name} does not keep what was measured, so it is not judged again"
+        )),
+        Rejudged::Anew(judging) => eprint_line(&format!(
+            "note: {name} was judged by the rules of version {judging}. What follows is judged \
+             again"
+        )),
+        Rejudged::Differs(pointer) => eprint_line(&format!(
+            "warning: {name} does not say what follows from its measurements: {pointer} differs. \
+             The file was changed or damaged. What follows is judged again"
+        )),
+    }
+    StoredRun {
+        record,
+        page,
+        ..stored
+    }
+}
+
+/// The same of one of many runs, without a word.
+pub(super) fn judged_quietly(stored: StoredRun) -> StoredRun {
+    StoredRun {
+        record: judged_again(stored.record).0,
+        ..stored
     }
 }
 

@@ -1,26 +1,23 @@
-//! Earlier runs in the history that show how much figures vary from run to run. Their absence is
-//! never an error: a comparison does not need them.
+//! What earlier runs in the history show: how much figures vary from run to run, what a disk can
+//! do, and its access time as a whole. Their absence is never an error.
 
-use super::judged::judged_quietly;
-use diskproof_history::{Filter, History, HistoryError};
+use super::document::judged_quietly;
+use super::place::{Destination, HistoryEnvironment, open_if_there, place};
+use diskproof_history::{Filter, History, HistoryError, StoredRun};
+use diskproof_model::disk_access::DiskAccess;
+use diskproof_model::observed::MeasuredCapacity;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
-use diskproof_model::target::TargetIdentity;
+use diskproof_model::surface::SeekPattern;
+use diskproof_model::target::{Layer, TargetIdentity, TargetKind};
+use std::path::Path;
 
 /// Most earlier runs of one target and plan that are read: more change Student's t by less than
 /// 5 %, and an old disk is another disk.
 const EARLIER_RUNS_MAX: usize = 20;
 /// Runs of the history that are searched for them, the newest.
 const SEARCHED_MAX: u64 = 1000;
-
-/// An earlier run.
-pub(crate) struct EarlierRun {
-    /// The user's name for it.
-    pub(crate) label: Option<String>,
-    /// What it recorded.
-    pub(crate) record: Record,
-}
 
 /// What a run shares with its repetitions, as far as the short form of a saved run tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,11 +46,11 @@ impl RunKey {
 }
 
 /// Runs of the history that did the same as one of `records` on the same target, newest first.
-/// `compare` decides which of them count.
-pub(super) fn find_earlier(
-    records: &[&Record],
-    history: &History,
-) -> Result<Vec<EarlierRun>, HistoryError> {
+/// `compare` decides which of them count. Without a history there are none.
+pub(crate) fn earlier_runs(records: &[&Record], history: Option<&Path>) -> Vec<StoredRun> {
+    let Ok(place) = place(history) else {
+        return Vec::new();
+    };
     let mut keys: Vec<RunKey> = Vec::new();
     for one in records {
         let key = RunKey::new(&one.plan, one.method, &one.host.name, &one.targets);
@@ -62,15 +59,36 @@ pub(super) fn find_earlier(
         }
     }
     let ids: Vec<&str> = records.iter().map(|r| r.run_id.as_str()).collect();
-    repetitions(&keys, &ids, history)
+    let found = open_if_there(&place).and_then(|history| match history {
+        Some(history) => Ok(repetitions(&keys, &ids, &history)?),
+        None => Ok(Vec::new()),
+    });
+    found.unwrap_or_else(|why| {
+        let text = "warning: the comparison ignores earlier runs";
+        crate::stdio::eprint_line(&format!("{text}: {why}"));
+        Vec::new()
+    })
+}
+
+/// Earlier runs of the history that did the same as the one that has just ended. Without a history
+/// there are none; one that cannot be read is reported when the run is saved.
+pub(crate) fn runs_before(key: &RunKey, history: Option<&Path>) -> Vec<Record> {
+    let Destination::At(place) = HistoryEnvironment::real().place(history) else {
+        return Vec::new();
+    };
+    let history = open_if_there(&place).ok().flatten();
+    let keys = std::slice::from_ref(key);
+    let found = history.and_then(|history| repetitions(keys, &[], &history).ok());
+    let found = found.into_iter().flatten();
+    found.map(|earlier| earlier.record).collect()
 }
 
 /// Runs of the history that did the same, newest first, without those of these ids.
-pub(super) fn repetitions(
+fn repetitions(
     keys: &[RunKey],
     without: &[&str],
     history: &History,
-) -> Result<Vec<EarlierRun>, HistoryError> {
+) -> Result<Vec<StoredRun>, HistoryError> {
     let listed = history.list(&Filter {
         limit: Some(SEARCHED_MAX),
         ..Filter::default()
@@ -83,14 +101,121 @@ pub(super) fn repetitions(
         for run in of_key.take(EARLIER_RUNS_MAX) {
             // A run that cannot be read, or that another process removed, shows nothing.
             if let Ok(Some(stored)) = history.get(&run.run_id) {
-                earlier.push(EarlierRun {
-                    label: run.label.clone(),
-                    record: judged_quietly(stored).record.without_data(),
+                let stored = judged_quietly(stored);
+                earlier.push(StoredRun {
+                    record: stored.record.without_data(),
+                    ..stored
                 });
             }
         }
     }
     Ok(earlier)
+}
+
+/// Verbs that measure what a disk can do.
+const VERBS: [&str; 2] = ["check", "sweep"];
+/// Records that are read for one device, the newest.
+const READ_MAX: usize = 10;
+
+/// The history, where it can be read.
+fn readable(history: Option<&Path>) -> Option<History> {
+    open_if_there(&place(history).ok()?).ok()?
+}
+
+/// What each device can do, as far as the history knows it.
+pub(crate) fn capacities(
+    devices: &[&TargetIdentity],
+    history: Option<&Path>,
+) -> Vec<Option<MeasuredCapacity>> {
+    let Some(history) = readable(history) else {
+        return vec![None; devices.len()];
+    };
+    let mut runs: Vec<SavedRun> = Vec::new();
+    for verb in VERBS {
+        let filter = Filter {
+            verb: Some(verb.to_owned()),
+            ..Filter::default()
+        };
+        let listed = history.list(&filter);
+        runs.extend(listed.into_iter().flat_map(|listing| listing.runs));
+    }
+    runs.sort_by(|one, other| other.started.cmp(&one.started));
+    let devices = devices.iter();
+    devices
+        .map(|device| newest(device, &runs, &history))
+        .collect()
+}
+
+fn newest(
+    device: &TargetIdentity,
+    runs: &[SavedRun],
+    history: &History,
+) -> Option<MeasuredCapacity> {
+    let layer = device.layers.first()?;
+    let candidates = runs.iter().filter(|run| may_concern(run, device, layer));
+    candidates.take(READ_MAX).find_map(|run| {
+        let stored = history.get(&run.run_id).ok()??;
+        diskproof_analysis::watch::disk_capacity(&judged_quietly(stored).record, device)
+    })
+}
+
+/// By the short form of the run: its record decides.
+fn may_concern(run: &SavedRun, device: &TargetIdentity, layer: &Layer) -> bool {
+    let mut disks = run.disks.iter();
+    let is_disk = disks.any(|disk| match (&disk.serial, &layer.serial) {
+        (None, None) => disk.name == layer.name && disk.model == layer.model,
+        (one, other) => one == other,
+    });
+    is_disk || run.targets.contains(&device.path)
+}
+
+/// Runs of a disk that are searched for its access time, the newest.
+const SURVEYS_MAX: u64 = 50;
+
+/// The access time across the whole of the only rotating disk below a directory or file, as far as
+/// the history knows it: a file covers a small part of a disk only.
+pub(crate) fn disk_access(target: &TargetIdentity, history: Option<&Path>) -> Option<DiskAccess> {
+    let disks: Vec<&Layer> = target.disks().collect();
+    let [disk] = disks[..] else {
+        return None;
+    };
+    if target.kind == TargetKind::BlockDevice || disk.rotational != Some(true) {
+        return None;
+    }
+    let history = readable(history)?;
+    let filter = Filter {
+        target: Some(format!("/dev/{}", disk.name)),
+        limit: Some(SURVEYS_MAX),
+        ..Filter::default()
+    };
+    let listed = history.list(&filter).ok()?;
+    let has_access = |run: &&SavedRun| run.figures.iter().any(|of| of.workload == "access");
+    let surveys = listed.runs.iter().filter(has_access);
+    surveys
+        .filter_map(|run| history.get(&run.run_id).ok()?)
+        .find_map(|stored| access_of(&judged_quietly(stored).record, disk))
+}
+
+/// The access time in a record of the same disk.
+fn access_of(record: &Record, disk: &Layer) -> Option<DiskAccess> {
+    let surface = record.surface.as_ref()?;
+    let surveyed = record.targets.get(surface.target)?;
+    let is_same = |other: &Layer| {
+        (&other.serial, &other.model, other.size_bytes)
+            == (&disk.serial, &disk.model, disk.size_bytes)
+    };
+    let below: Vec<&Layer> = surveyed.disks().collect();
+    let is_whole =
+        surveyed.kind == TargetKind::BlockDevice && surface.span_bytes == disk.size_bytes;
+    if !is_whole || below.len() != 1 || !is_same(below[0]) {
+        return None;
+    }
+    Some(DiskAccess {
+        run_id: record.run_id.clone(),
+        started: record.started.clone(),
+        disk: disk.name.clone(),
+        mean: surface.seeks.get(&SeekPattern::Random)?.mean.clone(),
+    })
 }
 
 #[cfg(test)]
@@ -114,7 +239,7 @@ mod tests {
         let mut next = record.clone();
         next.run_id = "another".to_owned();
         let key = RunKey::new(&next.plan, next.method, &next.host.name, &next.targets);
-        let before = runs_before(&key, &options);
+        let before = runs_before(&key, Some(&path));
         let earlier = earlier_runs(&[&next], Some(&path));
         let earlier = earlier.into_iter().map(|run| run.record);
         let named = load_all("latest", Some(&path)).unwrap();

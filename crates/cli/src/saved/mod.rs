@@ -1,51 +1,29 @@
 //! Saved runs: the flags of the history, the messages of a save, and the record that an argument
 //! names. Independent of SQL.
 
-mod access;
 mod anonymous;
-mod capacity;
 mod document;
 mod earlier;
-mod judged;
-mod label;
 mod place;
 
-pub(crate) use anonymous::anonymous;
-pub(crate) use document::{SavedDocument, read_document};
-pub(crate) use earlier::{EarlierRun, RunKey};
-pub(crate) use label::parse_label;
-pub(crate) use place::{place, state_folder};
-
 use crate::failure::Failure;
-use crate::stderr::{Verbosity, eprint_line};
-use access::{find_disk_access, rotating_disk};
-use capacity::find_capacities;
-use diskproof_engine::watchdog::{Deferred, Waited};
+use crate::stdio::{Verbosity, eprint_line};
+pub(crate) use anonymous::anonymous;
 use diskproof_history::{
-    History, HistoryError, HistoryPlace, NewRun, SaveOutcome, SaveReport, StoredRun,
-    refuse_foreign, save,
+    History, NewRun, SaveOutcome, SaveReport, StoredRun, refuse_foreign, save,
 };
-use diskproof_model::disk_access::DiskAccess;
-use diskproof_model::observed::MeasuredCapacity;
 use diskproof_model::record::Record;
-use diskproof_model::target::TargetIdentity;
-use document::from_file;
-use earlier::{find_earlier, repetitions};
-use judged::judged;
-use label::{is_hex, is_latest};
-use place::{Destination, HistoryEnvironment, NOWHERE};
+pub(crate) use document::{SavedDocument, read_document};
+use document::{from_file, is_file, judged};
+pub(crate) use earlier::{RunKey, capacities, disk_access, earlier_runs, runs_before};
+use place::{Destination, HistoryEnvironment, NOWHERE, history_answer};
+pub(crate) use place::{empty_text, open, open_if_there, place, state_folder};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// Digits of a shortened run id: unique among millions of runs, and narrow enough for a list.
 pub(crate) const SHORT_ID: usize = 8;
 /// Fewer digits are more likely a mistyped label.
 const PREFIX_MIN: usize = 4;
-/// Waiting for the lock of a history takes up to 20 s, checking a large one a few more.
-const HISTORY_LIMIT: Duration = Duration::from_secs(60);
-/// Name of the threads that read and write the history.
-const THREAD: &str = "diskproof-saved";
-
 /// Flags of measuring verbs: whether and where to save a run.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct HistoryOptions {
@@ -173,21 +151,6 @@ pub(crate) fn import(
     Ok((saved.outcome, moved(&place.path, &saved)))
 }
 
-/// The result of an operation on a history, in bounded time.
-fn history_answer<T: Send + 'static>(
-    place: &HistoryPlace,
-    work: impl FnOnce(&HistoryPlace) -> Result<T, HistoryError> + Send + 'static,
-) -> Result<T, Failure> {
-    let there = place.clone();
-    match Deferred::start_or_run(THREAD, move || work(&there)).wait(HISTORY_LIMIT) {
-        Waited::Done(result) => Ok(result?),
-        Waited::TimedOut(_) | Waited::Lost => Err(Failure::History(HistoryError::NoAnswer {
-            path: place.path.clone(),
-            seconds: HISTORY_LIMIT.as_secs(),
-        })),
-    }
-}
-
 /// The warning after a damaged history was renamed.
 fn moved(path: &Path, saved: &SaveReport) -> Option<SaveNote> {
     let damaged = saved.moved.as_ref()?;
@@ -215,6 +178,15 @@ pub(crate) fn load(reference: &str, history: Option<&Path>) -> Result<Record, Fa
     Ok(get(&history, &id)?.record)
 }
 
+/// Loads a file, also one that is named like a run, such as `latest`.
+pub(crate) fn load_file(file: &str) -> Result<Record, Failure> {
+    if file == "-" || Path::new(file).is_absolute() {
+        load(file, None)
+    } else {
+        load(&format!("./{file}"), None)
+    }
+}
+
 /// Every record that `reference` names, without its data: all runs of a label, the newest first;
 /// otherwise the one that [`load`] finds.
 pub(crate) fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Record>, Failure> {
@@ -231,58 +203,6 @@ pub(crate) fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Re
     }
     let record = |id: &String| Ok(get(&history, id)?.record.without_data());
     ids.iter().map(record).collect()
-}
-
-/// Runs of the history that did the same as one of `records` on the same target, newest first.
-/// `compare` decides which of them count. Without a history there are none.
-pub(crate) fn earlier_runs(records: &[&Record], history: Option<&Path>) -> Vec<EarlierRun> {
-    let Ok(place) = place(history) else {
-        return Vec::new();
-    };
-    let found = open_if_there(&place).and_then(|history| match history {
-        Some(history) => Ok(find_earlier(records, &history)?),
-        None => Ok(Vec::new()),
-    });
-    found.unwrap_or_else(|why| {
-        let text = "warning: the comparison ignores earlier runs";
-        eprint_line(&format!("{text}: {why}"));
-        Vec::new()
-    })
-}
-
-/// Earlier runs of the history that did the same as the one that has just ended. Without a history
-/// there are none; one that cannot be read is reported when the run is saved.
-pub(crate) fn runs_before(key: &RunKey, options: &HistoryOptions) -> Vec<Record> {
-    let Destination::At(place) = HistoryEnvironment::real().place(options.history.as_deref())
-    else {
-        return Vec::new();
-    };
-    let history = open_if_there(&place).ok().flatten();
-    let keys = std::slice::from_ref(key);
-    let found = history.and_then(|history| repetitions(keys, &[], &history).ok());
-    let found = found.into_iter().flatten();
-    found.map(|earlier| earlier.record).collect()
-}
-
-/// The access time across the whole rotating disk below a directory or file, as far as the history
-/// knows it.
-pub(crate) fn disk_access(target: &TargetIdentity, history: Option<&Path>) -> Option<DiskAccess> {
-    let disk = rotating_disk(target)?;
-    let history = open_if_there(&place(history).ok()?).ok()??;
-    find_disk_access(disk, &history)
-}
-
-/// What each device can do, as far as the history knows it.
-pub(crate) fn capacities(
-    devices: &[&TargetIdentity],
-    history: Option<&Path>,
-) -> Vec<Option<MeasuredCapacity>> {
-    let place = place(history).ok();
-    let history = place.and_then(|place| open_if_there(&place).ok().flatten());
-    match history {
-        Some(history) => find_capacities(devices, &history),
-        None => vec![None; devices.len()],
-    }
 }
 
 /// The run or the comparison that `reference` names.
@@ -349,21 +269,83 @@ pub(crate) fn names_run(name: &str, history: Option<&Path>) -> bool {
     found.is_ok_and(|history| history.is_some_and(|history| run_id(&history, name).is_ok()))
 }
 
-/// Opens the history to read it.
-pub(crate) fn open(history: Option<&Path>) -> Result<History, Failure> {
-    let place = place(history)?;
-    open_if_there(&place)?.ok_or_else(|| Failure::Usage(empty_text(&place.path)))
+/// Longer labels would not fit into a list.
+const LABEL_MAX: usize = 40;
+/// Names the newest run.
+const LATEST: &str = "latest";
+
+/// Checks a label: it must not look like anything else that names a run.
+pub(crate) fn parse_label(text: &str) -> Result<String, String> {
+    let wrong = match () {
+        () if text.is_empty() => "is empty",
+        () if text.chars().count() > LABEL_MAX => "is longer than 40 characters",
+        () if text.contains(|c: char| c.is_control() || c == '/') => {
+            "contains a slash or a control character"
+        }
+        () if text.trim() != text => "begins or ends with a space",
+        () if text == LATEST || text.starts_with("latest~") => "already names the newest run",
+        () if text == "-" || is_file(text) => "looks like a file",
+        () if text.len() == 32 && is_hex(text) => "looks like the id of a run",
+        () => return Ok(text.to_owned()),
+    };
+    Err(format!(
+        "the label {wrong}. Use a word or two, such as before-upgrade"
+    ))
 }
 
-/// Opens the history to read it; `None` when there is no file.
-pub(crate) fn open_if_there(place: &HistoryPlace) -> Result<Option<History>, Failure> {
-    history_answer(place, History::open)
+/// How many runs before the newest; `Some(None)` when that is not a number.
+fn is_latest(reference: &str) -> Option<Option<u64>> {
+    let back = reference.strip_prefix(LATEST)?;
+    match back.strip_prefix('~') {
+        Some(back) => Some(back.parse().ok()),
+        None if back.is_empty() => Some(Some(0)),
+        None => None,
+    }
 }
 
-/// The message for a history that does not exist or is empty.
-pub(crate) fn empty_text(path: &Path) -> String {
-    format!(
-        "the history {} is empty. Each run is saved there; start with 'diskproof check'",
-        path.display()
-    )
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn label_that_looks_like_another_reference_is_refused() {
+        for label in ["before-upgrade", "2026", "cafe", "PM9A3 neu", "v1.2"] {
+            assert_eq!(parse_label(label).as_deref(), Ok(label));
+        }
+        let id = "0123456789abcdef0123456789abcdef";
+        for label in [
+            "",
+            "latest",
+            "latest~1",
+            "a.json",
+            "a/b",
+            "-",
+            " x",
+            "a\u{1b}b",
+            id,
+            &"x".repeat(41),
+        ] {
+            assert!(parse_label(label).is_err(), "{label}");
+        }
+    }
+
+    #[test]
+    fn latest_with_an_optional_number_names_the_newest_runs() {
+        assert_eq!(
+            (is_latest("latest"), is_latest("latest~2")),
+            (Some(Some(0)), Some(Some(2)))
+        );
+        assert_eq!(
+            (
+                is_latest("latest~x"),
+                is_latest("latest2"),
+                is_latest("late")
+            ),
+            (Some(None), None, None)
+        );
+    }
 }

@@ -1,14 +1,22 @@
-//! Where the history lies: the flag, the environment variables, or the home directory.
+//! Where the history lies: the flag, the environment variables, or the home directory. Opens it, in
+//! bounded time.
 
 use crate::failure::Failure;
-use diskproof_history::{Folders, HistoryPlace};
+use diskproof_engine::watchdog::{Deferred, Waited};
+use diskproof_history::{Folders, History, HistoryError, HistoryPlace};
 use rustix::process::geteuid;
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub(super) const NOWHERE: &str =
     "neither HOME nor XDG_STATE_HOME is set. Name a file with --history FILE or DISKPROOF_HISTORY";
+
+/// Waiting for the lock of a history takes up to 20 s, checking a large one a few more.
+const HISTORY_LIMIT: Duration = Duration::from_secs(60);
+/// Name of the threads that read and write the history.
+const THREAD: &str = "diskproof-saved";
 
 /// The place of the history, for verbs that need one.
 pub(crate) fn place(history: Option<&Path>) -> Result<HistoryPlace, Failure> {
@@ -21,6 +29,40 @@ pub(crate) fn place(history: Option<&Path>) -> Result<HistoryPlace, Failure> {
             Err(Failure::Usage(format!("there is no history: {NOWHERE}")))
         }
     }
+}
+
+/// The result of an operation on a history, in bounded time.
+pub(super) fn history_answer<T: Send + 'static>(
+    place: &HistoryPlace,
+    work: impl FnOnce(&HistoryPlace) -> Result<T, HistoryError> + Send + 'static,
+) -> Result<T, Failure> {
+    let there = place.clone();
+    match Deferred::start_or_run(THREAD, move || work(&there)).wait(HISTORY_LIMIT) {
+        Waited::Done(result) => Ok(result?),
+        Waited::TimedOut(_) | Waited::Lost => Err(Failure::History(HistoryError::NoAnswer {
+            path: place.path.clone(),
+            seconds: HISTORY_LIMIT.as_secs(),
+        })),
+    }
+}
+
+/// Opens the history to read it.
+pub(crate) fn open(history: Option<&Path>) -> Result<History, Failure> {
+    let place = place(history)?;
+    open_if_there(&place)?.ok_or_else(|| Failure::Usage(empty_text(&place.path)))
+}
+
+/// Opens the history to read it; `None` when there is no file.
+pub(crate) fn open_if_there(place: &HistoryPlace) -> Result<Option<History>, Failure> {
+    history_answer(place, History::open)
+}
+
+/// The message for a history that does not exist or is empty.
+pub(crate) fn empty_text(path: &Path) -> String {
+    format!(
+        "the history {} is empty. Each run is saved there; start with 'diskproof check'",
+        path.display()
+    )
 }
 
 /// The program's own folder for what outlives a run; `None` without a home.

@@ -2,16 +2,15 @@
 //! other, as the campaign decides. Also runs the commands that change a setting between two cells.
 
 use super::prepare::{MeasuringJob, ReadyRun, admit_all, prepare, refuse_targets_as_outputs};
-use super::prepare_command::{self, CommandEnd, CommandWait};
+use super::prepare_command::{self, CommandEnd};
 use super::run::{EarlyEnd, TargetRun};
 use super::slices::Sliced;
 use super::watchdog::EndedRun;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::live::Live;
-use crate::stall_timeout::stall_timeout;
-use crate::stderr::{Verbosity, eprint_line};
-use diskproof_analysis::campaign::{Campaign, CampaignCell, MeasuredCell, Next};
+use crate::stdio::{Verbosity, eprint_line};
+use diskproof_analysis::campaign::{Campaign, CampaignCell, MeasuredCell};
 use diskproof_device::{Consent, OpenTarget, probe, same_blocks};
 use diskproof_engine::watchdog::Heartbeat;
 use diskproof_model::group::Group;
@@ -21,138 +20,73 @@ use diskproof_model::slice::TimeSlice;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
-/// What a campaign gave.
-pub(crate) struct CampaignOutcome<Answer> {
-    /// The run, whose measurements have the number of the side as their target.
-    pub run: EndedRun,
-    /// The target of each side, as it was in its first cell.
-    pub identities: Vec<TargetIdentity>,
-    /// Its answer; `None` where it ended early.
-    pub answer: Option<Answer>,
-}
-
-/// Measures what the campaign asks for, until it is over; returns its answer. The error of a cell
-/// ends the campaign.
-pub(super) fn carry_out<C: Campaign>(
-    campaign: &mut C,
+/// Measures what the campaign asks for, until it is over. The error of a cell ends the campaign.
+pub(super) fn carry_out(
+    campaign: &mut dyn Campaign,
     mut measure: impl FnMut(&CampaignCell) -> Result<TimeSlice, EarlyEnd>,
-) -> Result<C::Answer, EarlyEnd> {
+) -> Result<(), EarlyEnd> {
     let mut done = Vec::new();
-    loop {
-        match campaign.next(&done) {
-            Next::Done(answer) => return Ok(answer),
-            Next::Run(cell) => {
-                let slice = measure(&cell)?;
-                done.push(MeasuredCell { cell: *cell, slice });
-            }
-        }
+    while let Some(cell) = campaign.next(&done) {
+        let slice = measure(&cell)?;
+        done.push(MeasuredCell { cell, slice });
     }
-}
-
-/// The target of each side, as it was after its first command.
-type IdentitiesBySide = Arc<Mutex<BTreeMap<usize, TargetIdentity>>>;
-
-fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
+    Ok(())
 }
 
 /// Opens the targets and carries out the campaign on them. The job has the workloads with their
 /// time on all sides together. The sides are the targets, or the `settings` of the only one: the
 /// commands that run before their cells, with the target closed where it is to be reopened.
-/// `cleanup` runs after the last cell.
-pub(crate) fn measure_campaign<C: Campaign<Answer: Send + 'static> + Send + 'static>(
+/// `cleanup` runs after the last cell. The measurements have the number of the side as their
+/// target.
+pub(crate) fn measure_campaign(
     job: MeasuringJob<'_>,
     settings: &[String],
     reopens: bool,
     cleanup: Option<&str>,
-    campaign: C,
-) -> anyhow::Result<CampaignOutcome<C::Answer>> {
+    campaign: impl Campaign + 'static,
+) -> anyhow::Result<EndedRun> {
     refuse_targets_as_outputs(&job.flags.files(), &job.identities)?;
-    let interrupt = Interrupt::listen()?;
-    let consent = job.flags.destructive.consent(&job.identities)?;
-    let ready = prepare(job, consent, stall_timeout()?, None, interrupt.clone())?;
-    let verbosity = ready.work.verbosity;
-    let identities = IdentitiesBySide::default();
-    let conditions = CellConditions {
-        settings: settings.to_vec(),
-        reopens,
-        identities: Arc::clone(&identities),
-        engine_key: |workload| workload.name.clone(),
-    };
-    let ended = supervise(ready, conditions, campaign);
+    let ready = prepare(&job)?;
+    let (interrupt, verbosity) = (ready.interrupt.clone(), ready.work.verbosity);
+    let sides = (settings.to_vec(), reopens);
+    let engine_key = |workload: &Workload| workload.name.clone();
+    let ended = supervise(ready, sides, engine_key, Box::new(campaign));
     if let Some(command) = cleanup {
         clean_up(command, &interrupt, verbosity);
     }
-    let (run, answer) = ended?;
-    let targets = &run.facts.targets;
-    let identities = match settings.len() {
-        0 => targets.clone(),
-        sides => {
-            let switched = locked(&identities);
-            let of_side = |side| switched.get(&side).unwrap_or(&targets[0]).clone();
-            (0..sides).map(of_side).collect()
-        }
-    };
-    Ok(CampaignOutcome {
-        run,
-        identities,
-        answer,
-    })
+    Ok(ended?)
 }
 
 /// Carries out a campaign whose sides are the targets. All cells that need a queue have one engine,
 /// and all that need none: trying engines takes time.
 pub(super) fn supervise_on_targets(
     ready: ReadyRun,
-    campaign: impl Campaign<Answer: Send + 'static> + Send + 'static,
+    campaign: Box<dyn Campaign>,
 ) -> Result<EndedRun, Failure> {
-    let conditions = CellConditions {
-        settings: Vec::new(),
-        reopens: false,
-        identities: IdentitiesBySide::default(),
-        engine_key: |workload| match workload.depth {
-            1 => "single".to_owned(),
-            _ => "queue".to_owned(),
-        },
+    let engine_key = |workload: &Workload| match workload.depth {
+        1 => "single".to_owned(),
+        _ => "queue".to_owned(),
     };
-    Ok(supervise(ready, conditions, campaign)?.0)
-}
-
-/// Under which conditions the cells of a campaign are measured.
-struct CellConditions {
-    /// The command that runs before each cell of a side, where the sides are settings of a target.
-    settings: Vec<String>,
-    /// Whether the target is closed before each command and opened again afterwards.
-    reopens: bool,
-    /// Filled by the commands.
-    identities: IdentitiesBySide,
-    /// Which cells are measured by the engine that the first of them chose: those with one key.
-    engine_key: fn(&Workload) -> String,
-}
-
-impl CellConditions {
-    /// Index of the target of a side.
-    fn target(&self, side: usize) -> usize {
-        if self.settings.is_empty() { side } else { 0 }
-    }
+    supervise(ready, (Vec::new(), false), engine_key, campaign)
 }
 
 /// Carries out a campaign on a separate thread.
-fn supervise<C: Campaign<Answer: Send + 'static> + Send + 'static>(
+fn supervise(
     ready: ReadyRun,
-    conditions: CellConditions,
-    mut campaign: C,
-) -> Result<(EndedRun, Option<C::Answer>), Failure> {
+    (settings, reopens): (Vec<String>, bool),
+    engine_key: fn(&Workload) -> String,
+    mut campaign: Box<dyn Campaign>,
+) -> Result<EndedRun, Failure> {
     let (interrupt, consent) = (ready.interrupt.clone(), ready.consent.clone());
-    let shared = Arc::new(Mutex::new(None));
-    let answer = Arc::clone(&shared);
-    let end = ready.run(move |run, live| {
+    ready.run(move |run, live| {
         let mut cells = PreparedCells {
             run,
-            conditions: &conditions,
+            settings: &settings,
+            reopens,
+            engine_key,
             consent: &consent,
             live,
             interrupt: &interrupt,
@@ -162,25 +96,20 @@ fn supervise<C: Campaign<Answer: Send + 'static> + Send + 'static>(
             moved: BTreeMap::new(),
             slices: 0,
         };
-        if !conditions.reopens {
+        if !reopens {
             cells.lay_out()?;
         }
-        let done = carry_out(&mut campaign, |cell| cells.measure(cell))?;
-        *locked(&answer) = Some(done);
+        carry_out(campaign.as_mut(), |cell| cells.measure(cell))?;
+        cells.run.results().decisions = campaign.decisions();
         Ok(())
-    })?;
-    let answer = locked(&shared).take();
-    Ok((end, answer))
+    })
 }
 
 /// Runs the command after the last cell, however the run ended: it restores a setting. Only a
 /// signal that comes meanwhile ends it.
 fn clean_up(command: &str, interrupt: &Interrupt, verbosity: Verbosity) {
-    let wait = CommandWait {
-        interrupt: interrupt.signal().is_none().then_some(interrupt),
-        heartbeat: &Heartbeat::default(),
-    };
-    match prepare_command::run("--cleanup", command, &wait) {
+    let interrupt = interrupt.signal().is_none().then_some(interrupt);
+    match prepare_command::run("--cleanup", command, interrupt, &Heartbeat::default()) {
         CommandEnd::Done => verbosity.note(&format!("ran --cleanup '{command}'")),
         CommandEnd::Failed(why) => eprint_line(&format!("warning: {why}")),
         CommandEnd::Interrupted => eprint_line(&format!(
@@ -192,7 +121,12 @@ fn clean_up(command: &str, interrupt: &Interrupt, verbosity: Verbosity) {
 /// Cells on open targets.
 struct PreparedCells<'a> {
     run: &'a mut TargetRun,
-    conditions: &'a CellConditions,
+    /// The command that runs before each cell of a side, where the sides are settings of a target.
+    settings: &'a [String],
+    /// Whether the target is closed before each command and opened again afterwards.
+    reopens: bool,
+    /// Which cells are measured by the engine that the first of them chose: those with one key.
+    engine_key: fn(&Workload) -> String,
     consent: &'a Consent,
     live: &'a mut Live,
     interrupt: &'a Interrupt,
@@ -209,6 +143,11 @@ struct PreparedCells<'a> {
 }
 
 impl PreparedCells<'_> {
+    /// Index of the target of a side.
+    fn target(&self, side: usize) -> usize {
+        if self.settings.is_empty() { side } else { 0 }
+    }
+
     /// Fills all scratch files, and takes the span that all targets have; of layers, that of each.
     fn lay_out(&mut self) -> Result<(), EarlyEnd> {
         let plan = Arc::clone(&self.run.plan);
@@ -243,18 +182,15 @@ impl PreparedCells<'_> {
     /// Makes the setting of a side effective. The error says why the campaign cannot go on.
     fn switch_to(&mut self, side: usize, command: &str) -> Result<(), EarlyEnd> {
         let path = self.run.plan.targets[0].clone();
-        let reopens = self.conditions.reopens;
+        let reopens = self.reopens;
         let before = self.run.targets.first();
         let before = before.map(|target| target.identity().clone());
         if reopens {
             self.run.targets.clear();
         }
-        let wait = CommandWait {
-            interrupt: Some(self.interrupt),
-            heartbeat: &self.live.heartbeat(),
-        };
+        let (interrupt, heartbeat) = (Some(self.interrupt), self.live.heartbeat());
         let begin = Instant::now();
-        let end = prepare_command::run("--prepare", command, &wait);
+        let end = prepare_command::run("--prepare", command, interrupt, &heartbeat);
         self.live.put_off(begin.elapsed());
         match end {
             CommandEnd::Done => {}
@@ -289,8 +225,8 @@ impl PreparedCells<'_> {
                 "--prepare '{command}' replaced {path}; use --reopen to measure the new target"
             )));
         }
-        let mut identities = locked(&self.conditions.identities);
-        identities.entry(side).or_insert(identity);
+        let mut results = self.run.results();
+        results.sides.entry(side).or_insert(identity);
         Ok(())
     }
 
@@ -312,7 +248,7 @@ impl PreparedCells<'_> {
             workload.span.length_bytes = self.span_bytes;
         }
         // Another engine on one side would measure the engine.
-        if let Some(engine) = self.engines.get(&(self.conditions.engine_key)(&workload)) {
+        if let Some(engine) = self.engines.get(&(self.engine_key)(&workload)) {
             workload.engine = EngineChoice::Fixed(engine.used);
         }
         workload
@@ -321,10 +257,10 @@ impl PreparedCells<'_> {
     /// Adds what a cell gave to the results of its side.
     fn add(&mut self, cell: &CampaignCell, workload: &Workload, mut measurement: Measurement) {
         let name = workload.name.clone();
-        let key = (self.conditions.engine_key)(&cell.workload);
+        let key = (self.engine_key)(&cell.workload);
         let bytes: u64 = measurement.ops.values().map(|op| op.bytes).sum();
         let warmup = workload.warmup_ns as f64 / measurement.wall_ns.max(1) as f64;
-        let target = self.conditions.target(cell.side);
+        let target = self.target(cell.side);
         let moved = self.moved.entry((target, name)).or_default();
         *moved += (bytes as f64 * (1.0 + warmup)) as u64;
         measurement.target = cell.side;
@@ -342,9 +278,9 @@ impl PreparedCells<'_> {
     }
 
     fn measure(&mut self, cell: &CampaignCell) -> Result<TimeSlice, EarlyEnd> {
-        let index = self.conditions.target(cell.side);
+        let index = self.target(cell.side);
         self.run.results().step = Some(cell.workload.name.clone());
-        if let Some(command) = self.conditions.settings.get(cell.side) {
+        if let Some(command) = self.settings.get(cell.side) {
             self.switch_to(cell.side, command)?;
         }
         let workload = self.prepared(cell);

@@ -1,16 +1,16 @@
 //! The end of a run: the record, its files, the history, the page on stdout, and the exit code.
 
-use super::carry_out::{Means, Page};
+use super::prepare::MeasuringJob;
 use super::run::EarlyEnd;
 use super::watchdog::EndedRun;
-use crate::failure::{Exit, Failure, is_closed_stdout};
-use crate::flags::{MeasuringFlags, UndecidedMeans};
+use crate::failure::{Exit, Failure};
+use crate::flags::UndecidedMeans;
 use crate::interrupt::Interrupt;
 use crate::output_files::{is_pipe, save_record, temporary_path};
 use crate::saved::{self, HistoryOptions, RunKey, SaveNote};
-use crate::stderr::{Verbosity, eprint_line, eprint_text};
-use crate::stdout::{
-    close_stdout, commands_page, ignore_closed_pipe, record_page, to_stdout, write_record_page,
+use crate::stdio::{
+    Verbosity, close_stdout, commands_page, eprint_line, eprint_text, ignore_closed_pipe,
+    is_closed_stdout, record_page, to_stdout, write_record_page,
 };
 use crate::tool_lines::SharedPrinter;
 use diskproof_analysis::judge::{RunFacts, RunVariation, judge};
@@ -25,6 +25,7 @@ use diskproof_model::plan::{METHOD_VERSION, Plan};
 use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
 use diskproof_model::units::format_duration;
 use diskproof_report::formats::format_of;
+use diskproof_report::terminal::Detail;
 use diskproof_report::{json, unmet_text};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -40,10 +41,10 @@ const SAVE_AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 /// Judges, saves and prints what was measured, and returns how the run ended.
 pub(super) fn conclude(
     end: EndedRun,
-    flags: &MeasuringFlags,
     outputs: &[PathBuf],
-    means: &Means,
+    job: &MeasuringJob<'_>,
 ) -> anyhow::Result<Exit> {
+    let flags = job.flags;
     let (mut facts, interrupt) = (end.facts(), &end.interrupt);
     let wait = SaveWait {
         limit: end.stall_timeout,
@@ -55,14 +56,13 @@ pub(super) fn conclude(
     }
     let data = &end.results.data;
     let record = Arc::new(judge(facts, data, &flags.expected));
-    let tool = means.tool.as_ref();
-    let tool = tool.map(|tool| text_of_tool(&tool.printer, &record, &end));
+    let tool = job.tool.as_ref();
+    let tool = tool.map(|tool| text_of_tool(tool, &record, &end));
     if tool.is_some() {
         note_unanswered(data, flags.verbosity());
     }
-    let (mut saved, hung_saves, is_incomplete) =
-        save_and_print(&record, outputs, (flags, tool, means.page), &wait);
-    if let Some(then) = &means.then {
+    let (mut saved, hung_saves, is_incomplete) = save_and_print(&record, outputs, job, tool, &wait);
+    if let Some(then) = &job.then {
         saved = saved.and_then(|()| then(&record));
     }
     let hung = [&end.hung[..], &hung_saves].concat();
@@ -71,8 +71,8 @@ pub(super) fn conclude(
         flags.verbosity().note(&text);
         close_stdout();
     }
-    let ended = exit_of(&record, end.ended, &end.hung, interrupt, flags.undecided);
-    let ended = match (wait.interrupted_by(), ended) {
+    let interrupted = wait.interrupted_by();
+    let ended = match (interrupted, exit_of(&record, end, flags.undecided)) {
         (Some(signal), Ok(Exit::Done)) if is_incomplete => Ok(Exit::Signal(signal)),
         (_, ended) => ended,
     };
@@ -161,8 +161,9 @@ fn note_unanswered(data: &RunData, verbosity: Verbosity) {
 fn runs_before(facts: &RunFacts, options: &HistoryOptions, wait: &SaveWait<'_>) -> Vec<Record> {
     let host = &facts.host.name;
     let key = RunKey::new(&facts.plan, METHOD_VERSION, host, &facts.targets);
-    let options = options.clone();
-    let found = Deferred::start_or_run(SAVE_THREAD, move || saved::runs_before(&key, &options));
+    let history = options.history.clone();
+    let find = move || saved::runs_before(&key, history.as_deref());
+    let found = Deferred::start_or_run(SAVE_THREAD, find);
     wait.wait(&found).unwrap_or_default()
 }
 
@@ -216,12 +217,18 @@ impl SaveWait<'_> {
 fn save_and_print(
     record: &Arc<Record>,
     outputs: &[PathBuf],
-    (flags, tool, shown): (&MeasuringFlags, Option<ToolText>, Page),
+    job: &MeasuringJob<'_>,
+    tool: Option<ToolText>,
     wait: &SaveWait<'_>,
 ) -> (anyhow::Result<()>, Vec<String>, bool) {
-    let verbosity = flags.verbosity();
-    let mut page = record_page(record, flags.detail());
-    if flags.prints_commands() {
+    let (flags, verbosity) = (job.flags, job.flags.verbosity());
+    let detail = if flags.verbose {
+        Detail::Whole
+    } else {
+        Detail::Short
+    };
+    let mut page = record_page(record, detail);
+    if flags.commands || flags.verbose {
         page = format!("{page}\n{}", commands_page(record));
     }
     // Saved before it is printed: a reader that goes away, such as `head`, must not cost the
@@ -263,7 +270,7 @@ fn save_and_print(
     let printed = to_stdout(|out| match (flags.prints_json(), &tool) {
         (true, _) => json::write_record(record, out),
         (false, Some(text)) => out.write_all(text.stdout.as_bytes()),
-        (false, None) if shown == Page::Omitted => Ok(()),
+        (false, None) if job.is_silent => Ok(()),
         (false, None) => write_record_page(record, &page, flags.color, out),
     });
     if let Some(text) = &tool {
@@ -325,14 +332,9 @@ pub(crate) fn process_may_stay(hung: &[String], plan: &Plan) -> String {
 }
 
 /// The exit code of a run that has been printed.
-fn exit_of(
-    record: &Record,
-    ended: Result<(), EarlyEnd>,
-    hung: &[String],
-    interrupt: &Interrupt,
-    undecided: UndecidedMeans,
-) -> anyhow::Result<Exit> {
-    match (ended, interrupt.signal()) {
+fn exit_of(record: &Record, end: EndedRun, undecided: UndecidedMeans) -> anyhow::Result<Exit> {
+    let signal = end.interrupt.signal();
+    match (end.ended, signal) {
         (Ok(()) | Err(EarlyEnd::Reason(_)), _) => {}
         // The user ended the wait.
         (Err(EarlyEnd::Error(error @ RunError::Stalled { .. })), Some(signal)) => {
@@ -341,9 +343,9 @@ fn exit_of(
         }
         (Err(EarlyEnd::Error(error)), _) => return Err(Failure::Run(error).into()),
     }
-    Ok(match interrupt.signal() {
+    Ok(match signal {
         Some(signal) if record.partial => Exit::Signal(signal),
-        _ if !hung.is_empty() || has_errors(record) => Exit::Failed,
+        _ if !end.hung.is_empty() || has_errors(record) => Exit::Failed,
         _ if has_verified_nothing(record) => Exit::Undecided,
         _ => exit_of_expectations(record, undecided),
     })

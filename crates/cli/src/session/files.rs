@@ -4,11 +4,10 @@
 use super::run::{EarlyEnd, TargetRun};
 use crate::failure::Failure;
 use crate::live::Live;
-use crate::stderr::{ProgressLine, Verbosity, eprint_line};
+use crate::stdio::{ProgressLine, Verbosity, eprint_line};
 use diskproof_device::{FileTree, OpenError, StartedTree};
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_engine::{FilesEnding, RunError};
-use diskproof_model::errno::remedy;
 use diskproof_model::file_measurement::{FileStepMeasurement, FilesMeasurement};
 use diskproof_model::files::FilesPlan;
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
@@ -25,10 +24,13 @@ const START_POLL: Duration = Duration::from_millis(100);
 impl TargetRun {
     /// Makes the directory of the files. What an earlier run left there is removed first. `None`
     /// where the disk needs longer than the run may last, or the user ended it.
-    pub(super) fn start_files(&mut self, live: &Live) -> Result<Option<StartedTree>, Failure> {
-        let files = self.plan.files.as_ref();
-        let folders = files.map_or(1, |plan| plan.directories);
-        let bytes_max = files.map_or(0, |plan| plan.file_bytes_max.max(plan.file_bytes_min));
+    pub(super) fn start_files(
+        &mut self,
+        plan: &FilesPlan,
+        live: &Live,
+    ) -> Result<Option<StartedTree>, Failure> {
+        let folders = plan.directories;
+        let bytes_max = plan.file_bytes_max.max(plan.file_bytes_min);
         let Some(admission) = self.file_tree.take() else {
             let path = self.plan.targets.join(", ");
             return Err(Failure::Open(OpenError::NotScratch { path }));
@@ -84,13 +86,11 @@ impl TargetRun {
         let mut watch = FilesLive {
             plan,
             live,
-            line: (verbosity == Verbosity::Terminal).then(ProgressLine::default),
+            line: ProgressLine::of(verbosity),
             started: Instant::now(),
         };
         let ending = self.session.files(plan, &tree, &mut watch, &mut keep);
-        if let Some(line) = &mut watch.line {
-            line.clear();
-        }
+        watch.line.clear();
         // After a hang the workers still hold it, and the removal would hang, too.
         if let Some(tree) = Arc::into_inner(tree) {
             match tree.remove() {
@@ -137,7 +137,7 @@ fn what_to_do<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
     if any("EEXIST") || any("ENOENT") {
         "another program creates, renames or removes files in this directory".to_owned()
     } else {
-        remedy(names)
+        diskproof_model::errno::remedy(names)
     }
 }
 
@@ -155,7 +155,7 @@ fn step_line(plan: &FilesPlan, files: &FilesMeasurement) -> Option<String> {
 struct FilesLive<'a> {
     plan: &'a FilesPlan,
     live: &'a mut Live,
-    line: Option<ProgressLine>,
+    line: ProgressLine,
     started: Instant,
 }
 
@@ -183,12 +183,9 @@ impl FilesLive<'_> {
 
 impl Watch for FilesLive<'_> {
     fn tick(&mut self, progress: &Progress<'_>) -> Control {
-        let is_due = self.line.as_ref().is_some_and(ProgressLine::is_due);
-        if is_due {
+        if self.line.is_due() {
             let text = self.reading(progress);
-            if let Some(line) = &mut self.line {
-                line.show(&text);
-            }
+            self.line.show(&text);
         }
         self.live.tick_silently(progress)
     }

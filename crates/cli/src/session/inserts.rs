@@ -3,29 +3,28 @@
 
 use super::prepare::{MeasuringJob, ReadyRun};
 use super::run::{EarlyEnd, TargetRun};
-use super::slices::shuffle;
 use super::trials::{self, ServerBench, Trials};
 use super::watchdog::EndedRun;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::live::Live;
-use crate::stderr::{ProgressLine, Verbosity, eprint_line};
+use crate::stdio::{ProgressLine, eprint_line};
 use diskproof_device::{Intent, OpenError, admit};
 use diskproof_engine::RunError;
 use diskproof_engine::random::Random;
 use diskproof_engine::watchdog::Heartbeat;
 use diskproof_model::histogram::LatencyHistogram;
+use diskproof_model::plan::Plan;
 use diskproof_model::postgres::{
     LoadMeasurement, PostgresLoad, PostgresMeasurement, PostgresPlan, PostgresSlice,
 };
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_bytes, format_duration};
 use diskproof_postgres::{
-    CLUSTER_BYTES, Cluster, CommitLoad, PostgresError, Programs, StopCheck, TRIAL_BYTES,
-    remove_leftover,
+    Cluster, CommitLoad, PostgresError, Programs, StopCheck, remove_leftover,
 };
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What initdb writes.
@@ -39,28 +38,16 @@ const ORDER_STREAM: u64 = 0x5047_0000;
 /// Asks the gate for the room that the server needs beside the workloads.
 pub(super) fn admit_server(job: &MeasuringJob<'_>) -> Result<(), Failure> {
     if let Some(identity) = job.identities.first() {
-        let server_bytes = server_bytes(job.plan.postgres.as_ref());
-        let size_bytes = job.plan.scratch_bytes.unwrap_or(0) + server_bytes;
+        let size_bytes = job.plan.scratch_bytes.unwrap_or(0) + server_bytes(&job.plan);
         admit(identity.clone(), Intent::Scratch { size_bytes }).map_err(Failure::Refused)?;
     }
     Ok(())
 }
 
-/// Room that the server needs.
-fn server_bytes(plan: Option<&PostgresPlan>) -> u64 {
-    match plan.and_then(|plan| plan.trial.as_ref()) {
-        Some(_) => CLUSTER_BYTES + TRIAL_BYTES,
-        None => CLUSTER_BYTES,
-    }
-}
-
-/// What the thread of the run leaves for the end: the disk may hold it.
-#[derive(Default)]
-struct ServerEnd {
-    /// Why there was no server.
-    failed: Option<PostgresError>,
-    /// Whether there is a cluster, or something of one.
-    exists: bool,
+/// Room that the server of a plan needs.
+fn server_bytes(plan: &Plan) -> u64 {
+    let postgres = plan.postgres.as_ref();
+    crate::postgres::server_bytes(postgres.is_some_and(|postgres| postgres.trial.is_some()))
 }
 
 /// Measures the workloads of the plan and its INSERTs.
@@ -69,7 +56,6 @@ pub(super) fn carry_out(ready: ReadyRun, programs: Programs) -> Result<EndedRun,
     let Some((target, plan)) = ready.facts.targets.first().cloned().zip(plan) else {
         return ready.run(TargetRun::run);
     };
-    let server = Arc::new(Mutex::new(ServerEnd::default()));
     let end = ready.live.announced_end;
     let job = ServerJob {
         stop: stop_check(&ready.interrupt, end),
@@ -77,23 +63,17 @@ pub(super) fn carry_out(ready: ReadyRun, programs: Programs) -> Result<EndedRun,
         target,
         plan,
         programs,
-        server: Arc::clone(&server),
     };
     let path = job.target.path.clone();
     let mut end = ready.run(move |run, live| job.carry_out(run, live))?;
-    let mut server = lock(&server);
-    if let Some(error) = server.failed.take() {
+    if let Some(error) = end.results.no_server.take() {
         return Err(error.into());
     }
-    if server.exists {
+    if end.results.has_server {
         let left = PostgresError::removed_later(Path::new(&path));
         end.ended = and_left(end.ended, &left);
     }
     Ok(end)
-}
-
-fn lock(server: &Mutex<ServerEnd>) -> MutexGuard<'_, ServerEnd> {
-    server.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A cluster that stays is no less important than what ended the run.
@@ -118,7 +98,6 @@ struct ServerJob {
     stop: StopCheck,
     /// When the removal of the cluster is waited for no longer.
     end: Option<Instant>,
-    server: Arc<Mutex<ServerEnd>>,
 }
 
 impl ServerJob {
@@ -130,17 +109,19 @@ impl ServerJob {
         }
         run.verbosity.note("starting a temporary PostgreSQL server");
         run.results().step = Some("the start of PostgreSQL".to_owned());
-        lock(&self.server).exists = true;
+        run.results().has_server = true;
         let cluster = match self.start(run, &live.heartbeat()) {
             Ok(cluster) => cluster,
-            Err(error) => return self.not_started(error, live),
+            Err(error) => return not_started(error, run, live),
         };
         let mut inserts = Inserts::new(run, live, &cluster, &self);
-        let ended = inserts.surround(run, live);
+        let ended = inserts.half(run).and_then(|()| run.run(live));
+        live.finish();
+        let ended = ended.and_then(|()| inserts.half(run));
         let ended = ended.and_then(|()| inserts.try_settings(run, live, &self.target));
         live.look_at_end();
         let removed = cluster.end(self.end);
-        lock(&self.server).exists = false;
+        run.results().has_server = false;
         match removed {
             Ok(()) => ended,
             Err(PostgresError::Open(error @ OpenError::Stays { .. })) => {
@@ -153,7 +134,7 @@ impl ServerJob {
 
     /// initdb may take longer than a silence that means a hang, and has a limit of its own.
     fn start(&self, run: &TargetRun, heartbeat: &Heartbeat) -> Result<Cluster, PostgresError> {
-        let size_bytes = server_bytes(Some(&self.plan));
+        let size_bytes = server_bytes(&run.plan);
         let (stop, heartbeat) = (Arc::clone(&self.stop), heartbeat.clone());
         let stop: StopCheck = Arc::new(move || {
             heartbeat.beat();
@@ -176,28 +157,27 @@ impl ServerJob {
             }
         }
     }
+}
 
-    /// Nothing was measured yet.
-    fn not_started(self, error: PostgresError, live: &mut Live) -> Result<(), EarlyEnd> {
-        let mut server = lock(&self.server);
-        server.exists = false;
-        let error = match error {
-            PostgresError::Stays { first, stays } => {
-                warn(&stays);
-                *first
-            }
-            error => error,
-        };
-        match error {
-            PostgresError::Stopped => {
-                live.look_at_end();
-                return Err(EarlyEnd::interrupted());
-            }
-            PostgresError::NotRemoved { .. } => return Err(error.to_string().into()),
-            error => server.failed = Some(error),
+/// Nothing was measured yet.
+fn not_started(error: PostgresError, run: &TargetRun, live: &mut Live) -> Result<(), EarlyEnd> {
+    run.results().has_server = false;
+    let error = match error {
+        PostgresError::Stays { first, stays } => {
+            warn(&stays);
+            *first
         }
-        Ok(())
+        error => error,
+    };
+    match error {
+        PostgresError::Stopped => {
+            live.look_at_end();
+            return Err(EarlyEnd::interrupted());
+        }
+        PostgresError::NotRemoved { .. } => return Err(error.to_string().into()),
+        error => run.results().no_server = Some(error),
     }
+    Ok(())
 }
 
 /// Why a server would not be ready in its time, on a disk that answers slowly. Its processes would
@@ -260,18 +240,10 @@ impl<'a> Inserts<'a> {
                 cluster,
                 stop: Arc::clone(&job.stop),
                 heartbeat: live.heartbeat(),
-                line: (run.verbosity == Verbosity::Terminal).then(ProgressLine::default),
+                line: ProgressLine::of(run.verbosity),
             },
             rounds: 0,
         }
-    }
-
-    /// Half of the rounds, the workloads of the plan, the other half.
-    fn surround(&mut self, run: &mut TargetRun, live: &mut Live) -> Result<(), EarlyEnd> {
-        self.half(run)?;
-        run.run(live)?;
-        live.finish();
-        self.half(run)
     }
 
     /// The settings of the plan, after its workloads.
@@ -312,7 +284,7 @@ impl<'a> Inserts<'a> {
         run.results().step = Some("the INSERTs of PostgreSQL".to_owned());
         for _ in 0..self.plan.rounds {
             let result = self.round(run);
-            self.bench.clear();
+            self.bench.line.clear();
             result.map_err(|error| self.why(error))?;
         }
         Ok(())
@@ -322,7 +294,7 @@ impl<'a> Inserts<'a> {
         let mut random = Random::new(self.seed, ORDER_STREAM + self.rounds);
         self.rounds += 1;
         let mut order: Vec<usize> = (0..self.plan.loads.len()).collect();
-        shuffle(&mut order, &mut random);
+        super::slices::shuffle(&mut order, &mut random);
         self.bench.cluster.recycle(&self.bench.stop)?;
         for index in order {
             self.slice(index, run)?;

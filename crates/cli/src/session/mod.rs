@@ -1,25 +1,149 @@
-//! What every verb that measures does with its plan: prepare, run under a watchdog, conclude.
+//! What every verb that measures does with its plan: prepares it, carries it out under a watchdog,
+//! and concludes; or only shows it.
 
 mod campaign;
-mod carry_out;
 mod conclude;
 mod files;
 mod inserts;
-mod measure;
 mod ping;
 mod prepare;
 mod prepare_command;
 mod run;
 mod slices;
-mod time_left;
 mod trials;
 mod watchdog;
 
-pub(crate) use campaign::{CampaignOutcome, measure_campaign};
-pub(crate) use carry_out::{Means, Page, ToolRun};
+pub(crate) use campaign::measure_campaign;
 pub(crate) use conclude::{has_errors, process_may_stay};
-pub(crate) use measure::{dry_run, measure};
 #[cfg(test)]
 pub(crate) use prepare::admit_all;
 pub(crate) use prepare::{MeasuringJob, facts_now, refuse_targets_as_outputs};
-pub(crate) use run::{EarlyEnd, Filling};
+pub(crate) use run::EarlyEnd;
+pub(crate) use watchdog::EndedRun;
+
+use crate::failure::{Exit, Failure};
+use crate::output_files::{Trial, check_outputs};
+use crate::stdio::{print_document, style};
+use crate::tool_lines::{RequestPrinter, ToolLines};
+use campaign::supervise_on_targets;
+use conclude::conclude;
+use diskproof_analysis::campaign::LatencySearchCampaign;
+use diskproof_device::GuardedWriteCache;
+use diskproof_engine::RunError;
+use diskproof_model::plan::Plan;
+use diskproof_report::formats::format_of;
+use diskproof_report::{json, terminal};
+use prepare::{ReadyRun, prepare, rehearse};
+use std::path::PathBuf;
+
+/// Prepares, measures and concludes; or only shows the plan.
+pub(crate) fn measure(mut job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
+    if job.server.is_some() {
+        inserts::admit_server(&job)?;
+    }
+    let flags = job.flags;
+    let outputs = flags.files();
+    refuse_format_of_sweep(&job.plan, &outputs)?;
+    flags.destructive.consent(&job.identities)?;
+    let trial = if flags.dry_run {
+        Trial::Permission
+    } else {
+        Trial::Create
+    };
+    check_outputs(&outputs, trial)?;
+    refuse_targets_as_outputs(&outputs, &job.identities)?;
+    if flags.dry_run {
+        return dry_run(&job);
+    }
+    let ready = prepare(&job)?;
+    job.tool.take_if(|_| flags.prints_json());
+    let mut end = carry_out(ready, &mut job)?;
+    let not_restored = end.results.not_restored.take();
+    let exit = conclude(end, &outputs, &job)?;
+    // However else the run ended.
+    match not_restored {
+        Some(error) => Err(Failure::WriteCache(error).into()),
+        None => Ok(exit),
+    }
+}
+
+/// Checks what a run would refuse, and shows the plan.
+pub(crate) fn dry_run(job: &MeasuringJob<'_>) -> anyhow::Result<Exit> {
+    rehearse(job)?;
+    let (plan, identities, flags) = (&job.plan, &job.identities, job.flags);
+    print_document(
+        flags.prints_json(),
+        |out| json::write_plan(plan, identities, out),
+        |page| terminal::write_plan(plan, identities, &style(flags.color), page),
+    )?;
+    Ok(Exit::Done)
+}
+
+/// Refuses an output that would stay empty: only a sweep fills it.
+fn refuse_format_of_sweep(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure> {
+    let is_of_sweep =
+        |path: &&PathBuf| format_of(path).is_some_and(|format| format.requires.is_of_sweep());
+    match outputs.iter().find(is_of_sweep) {
+        Some(path) if plan.sweep.is_none() => Err(Failure::Usage(format!(
+            "-o {}: this format needs the figures of 'diskproof sweep'",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Carries out a job on its targets. What the plan contains decides how: single requests, many
+/// small files, a search for a depth, the INSERTs of a server around workloads, or workloads alone.
+fn carry_out(mut ready: ReadyRun, job: &mut MeasuringJob<'_>) -> Result<EndedRun, Failure> {
+    let tool = job.tool.clone().map(ToolLines::start);
+    let tool = tool.transpose().map_err(failed)?;
+    if let Some(switch) = job.write_cache.take() {
+        let guarded = GuardedWriteCache::start(switch).map_err(Failure::WriteCache)?;
+        ready.work.write_cache = Some(guarded);
+    }
+    if let Some(programs) = job.server.take() {
+        return inserts::carry_out(ready, programs);
+    }
+    if let Some(campaign) = job.campaign.take() {
+        return supervise_on_targets(ready, campaign);
+    }
+    let interrupt = ready.interrupt.clone();
+    if let Some(search) = LatencySearchCampaign::of(&ready.work.plan) {
+        let heartbeat = ready.live.heartbeat();
+        let end = supervise_on_targets(ready, Box::new(search));
+        if let Some(tool) = tool {
+            tool.finish(&interrupt, &heartbeat);
+        }
+        return end;
+    }
+    if ready.work.plan.ping.is_some() {
+        let lines = job.lines.take();
+        let (tool, printer) = match tool {
+            Some(tool) => (Some(tool.printer), tool.lines),
+            None => (None, RequestPrinter::start().map_err(failed)?),
+        };
+        return ready.run(move |run, live| run.ping(live, (lines, tool), printer, &interrupt));
+    }
+    let files = job.plan.files.as_ref();
+    let files = files.map(|plan| ready.work.start_files(plan, &ready.live));
+    let files = files.transpose()?;
+    ready.run(move |run, live| {
+        live.tool = tool;
+        let ended = match files {
+            None => run.run(live),
+            Some(Some(started)) => run.files(live, started),
+            Some(None) => {
+                live.look_at_end();
+                Err(EarlyEnd::interrupted())
+            }
+        };
+        if let Some(tool) = live.tool.take() {
+            tool.finish(&interrupt, &live.heartbeat());
+        }
+        ended
+    })
+}
+
+fn failed(error: std::io::Error) -> Failure {
+    Failure::Run(RunError::Thread(error))
+}

@@ -5,10 +5,8 @@
 use super::run::{EarlyEnd, TargetRun};
 use crate::interrupt::Interrupt;
 use crate::live::Live;
-use crate::request_printer::RequestPrinter;
-use crate::stderr::{Verbosity, eprint_line};
-use crate::stdout::page_in_locale;
-use crate::tool_lines::{SharedPrinter, ToolLines};
+use crate::stdio::{Verbosity, eprint_line};
+use crate::tool_lines::{RequestPrinter, SharedPrinter};
 use diskproof_model::group::Group;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{OpKind, StopReason};
@@ -21,39 +19,15 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-/// Where the lines go.
-pub(super) struct PingOutput {
-    /// The lines of the requests; `None`: no lines.
-    lines: Option<RequestLines>,
-    /// The tool whose text is printed.
-    tool: Option<SharedPrinter>,
-    printer: RequestPrinter,
-    interrupt: Interrupt,
-}
-
-impl PingOutput {
-    /// Starts the thread that prints, unless that of the tool's text does.
-    pub(super) fn start(
-        lines: Option<RequestLines>,
-        tool: Option<ToolLines>,
-        interrupt: Interrupt,
-    ) -> io::Result<Self> {
-        let (tool, printer) = match tool {
-            Some(tool) => (Some(tool.printer), tool.lines),
-            None => (None, RequestPrinter::start()?),
-        };
-        Ok(Self {
-            lines,
-            tool,
-            printer,
-            interrupt,
-        })
-    }
-}
-
 impl TargetRun {
     /// Sends the requests of the plan's only workload.
-    pub(super) fn ping(&mut self, live: &mut Live, output: PingOutput) -> Result<(), EarlyEnd> {
+    pub(super) fn ping(
+        &mut self,
+        live: &mut Live,
+        (lines, tool): (Option<RequestLines>, Option<SharedPrinter>),
+        printer: RequestPrinter,
+        interrupt: &Interrupt,
+    ) -> Result<(), EarlyEnd> {
         let plan = Arc::clone(&self.plan);
         let Some((workload, ping)) = plan.workloads.first().zip(plan.ping.as_ref()) else {
             return Ok(());
@@ -64,7 +38,9 @@ impl TargetRun {
         let mut watch = PingLive {
             plan: &plan,
             live,
-            output,
+            lines,
+            tool,
+            printer,
             verbosity: self.verbosity,
             so_far: BTreeMap::new(),
             latencies: LatencyHistogram::new(),
@@ -74,9 +50,8 @@ impl TargetRun {
         };
         let what = (workload, ping);
         let measured = self.session.ping(what, &mut self.targets, &mut watch);
-        let output = watch.output;
-        let (interrupt, verbosity) = (&output.interrupt, self.verbosity);
-        output.printer.finish(interrupt, &heartbeat, verbosity);
+        let printer = watch.printer;
+        printer.finish(interrupt, &heartbeat, self.verbosity);
         if let Some(text) = watch.too_slow {
             eprint_line(&text);
         }
@@ -91,7 +66,11 @@ impl TargetRun {
 struct PingLive<'a> {
     plan: &'a Plan,
     live: &'a mut Live,
-    output: PingOutput,
+    /// The lines of the requests; `None`: no lines.
+    lines: Option<RequestLines>,
+    /// The tool whose text is printed.
+    tool: Option<SharedPrinter>,
+    printer: RequestPrinter,
     verbosity: Verbosity,
     /// By target and kind of operation, the number of requests that count, and their time in
     /// nanoseconds.
@@ -107,12 +86,11 @@ struct PingLive<'a> {
 
 impl PingLive<'_> {
     fn print(&self, write: impl FnOnce(&RequestLines, &mut dyn io::Write) -> io::Result<()>) {
-        let Some(lines) = &self.output.lines else {
+        let Some(lines) = &self.lines else {
             return;
         };
-        self.output
-            .printer
-            .line(page_in_locale(|out| write(lines, out)));
+        self.printer
+            .line(crate::stdio::page_in_locale(|out| write(lines, out)));
     }
 
     /// The first request has ended: erases what the layout shows, and prints the scale of the bars.
@@ -175,7 +153,7 @@ impl Watch for PingLive<'_> {
             return self.live.tick(progress);
         }
         if self.verbosity == Verbosity::Terminal {
-            self.output.printer.reading(self.reading(progress));
+            self.printer.reading(self.reading(progress));
         }
         self.live.tick_silently(progress)
     }
@@ -192,10 +170,10 @@ impl PingWatch for PingLive<'_> {
         let so_far = self.so_far.get(&key);
         let mean_ns = so_far.map(|(count, sum_ns)| sum_ns / *count as f64);
         self.print(|lines, out| lines.write((target, request), mean_ns, out));
-        if let Some(tool) = &self.output.tool {
+        if let Some(tool) = &self.tool {
             let text = tool.request(request);
             if !text.is_empty() {
-                self.output.printer.line(text);
+                self.printer.line(text);
             }
         }
         if request.error.is_some() {
@@ -213,7 +191,7 @@ impl PingWatch for PingLive<'_> {
     fn ending(&self) -> Option<StopReason> {
         if self.too_slow.is_some() {
             Some(StopReason::TooSlow)
-        } else if self.output.printer.is_closed() {
+        } else if self.printer.is_closed() {
             Some(StopReason::Unread)
         } else {
             None

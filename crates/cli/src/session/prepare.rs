@@ -3,26 +3,30 @@
 use super::run::{Filling, TargetRun};
 use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
-use crate::health::{read_health, warn_of_failing};
-use crate::inspection;
+use crate::inspection::stall_timeout;
 use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::provenance::{run_id, timestamp, tool};
 use crate::saved::refuse_foreign_history;
+use crate::targets::{read_health, warn_of_failing};
+use crate::tool_lines::SharedPrinter;
+use diskproof_analysis::campaign::Campaign;
 use diskproof_analysis::expect::{Expected, Quantity};
 use diskproof_analysis::judge::{RunFacts, RunVariation};
 use diskproof_analysis::promised::{Promised, promised};
 use diskproof_device::{
     Admission, Consent, Intent, MachineCpuTime, OpenError, OpenTarget, READ_BYTES_MIN,
-    admit_requests, host_facts,
+    WriteCacheSwitch, admit_requests, host_facts,
 };
 use diskproof_engine::{Session, measure_clock};
 use diskproof_model::figure::Part;
 use diskproof_model::files::FileStep;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Order, Plan, Workload};
+use diskproof_model::record::Record;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_report::terminal::budget_line;
+use diskproof_postgres::Programs;
+use diskproof_report::terminal::{RequestLines, budget_line};
 use rustix::fs::{Access, AtFlags, CWD, accessat, major, minor};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -43,23 +47,52 @@ pub(crate) struct MeasuringJob<'a> {
     pub note: Option<String>,
     /// The shared flags.
     pub flags: &'a MeasuringFlags,
+    /// Prints each single request.
+    pub lines: Option<RequestLines>,
+    /// The server of the plan's INSERTs.
+    pub server: Option<Programs>,
+    /// The switch of the write cache, where workloads name its state. It is restored at the end.
+    pub write_cache: Option<WriteCacheSwitch>,
+    /// What decides which workload is measured next, and for how long, in place of the plan; its
+    /// sides are the targets.
+    pub campaign: Option<Box<dyn Campaign>>,
+    /// The tool whose text is printed instead of our page.
+    pub tool: Option<SharedPrinter>,
+    /// Whether the caller prints the result, and no page is.
+    pub is_silent: bool,
+    /// Prints what follows the page of a record.
+    pub then: Option<Then>,
 }
 
+type Then = Box<dyn Fn(&Record) -> anyhow::Result<()>>;
+
 impl<'a> MeasuringJob<'a> {
-    /// With the remark of the flags.
+    /// With the remark of the flags, and nothing that only some plans need.
     pub(crate) fn new(
         plan: Plan,
         identities: Vec<TargetIdentity>,
-        filling: Filling,
         flags: &'a MeasuringFlags,
     ) -> Self {
         Self {
             plan,
             identities,
-            filling,
+            filling: Filling::Span,
             note: flags.note.clone(),
             flags,
+            lines: None,
+            server: None,
+            write_cache: None,
+            campaign: None,
+            tool: None,
+            is_silent: false,
+            then: None,
         }
+    }
+
+    /// The same, with scratch files that are filled for this time, and at least so far.
+    pub(crate) fn filled_within(mut self, bytes_min: u64, time_ns: u64) -> Self {
+        self.filling = Filling::Within { bytes_min, time_ns };
+        self
     }
 }
 
@@ -85,16 +118,13 @@ pub(crate) struct ReadyRun {
 
 /// Admits and opens the targets, reads their health, and measures the clock. A scratch file with a
 /// name stays in its directory.
-pub(crate) fn prepare(
-    job: MeasuringJob<'_>,
-    consent: Consent,
-    stall_timeout: Duration,
-    kept_name: Option<&str>,
-    interrupt: Interrupt,
-) -> Result<ReadyRun, Failure> {
+pub(crate) fn prepare(job: &MeasuringJob<'_>) -> anyhow::Result<ReadyRun> {
+    let consent = job.flags.destructive.consent(&job.identities)?;
+    let (interrupt, stall_timeout) = (Interrupt::listen()?, stall_timeout()?);
+    let kept_name = job.tool.as_ref().and_then(|tool| tool.kept_name.as_deref());
     let (flags, verbosity) = (job.flags, job.flags.verbosity());
     // A load that follows another one has been identified before it.
-    inspection::begin(Path::new(&job.plan.targets.join(", ")), verbosity);
+    crate::inspection::begin(Path::new(&job.plan.targets.join(", ")), verbosity);
     raise_descriptor_limit();
     refuse_foreign_history(&flags.history)?;
     let mut file_tree = None;
@@ -116,9 +146,9 @@ pub(crate) fn prepare(
     for target in &targets {
         target.wipe_unknown()?;
     }
-    let own_files = own_files(&targets, &job, kept_name)?;
+    let own_files = own_files(&targets, job, kept_name)?;
     // Before the run: smartctl would disturb it.
-    let health = read_health(&job.identities, &flags.health);
+    let health = read_health(&job.identities, flags.health.no_health);
     warn_of_failing(&health, verbosity);
     verbosity.note(&budget_line(&job.plan, &job.identities));
     let stall_ns = u64::try_from(stall_timeout.as_nanos()).unwrap_or(u64::MAX);
@@ -135,9 +165,9 @@ pub(crate) fn prepare(
         verbosity,
     };
     let facts = RunFacts {
-        note: job.note,
+        note: job.note.clone(),
         health,
-        ..facts_now(job.plan, job.identities)
+        ..facts_now(job.plan.clone(), job.identities.clone())
     };
     interrupt.end_cleanly();
     Ok(ReadyRun {
@@ -288,9 +318,11 @@ fn check_discards(workloads: &[Workload], identities: &[TargetIdentity]) -> Resu
 
 /// Checks everything that would end the run before its first request, and opens nothing for
 /// writing.
-pub(crate) fn rehearse(job: &MeasuringJob<'_>, consent: &Consent) -> Result<(), Failure> {
+pub(crate) fn rehearse(job: &MeasuringJob<'_>) -> Result<(), Failure> {
+    let consent = job.flags.destructive.consent(&job.identities)?;
+    stall_timeout()?;
     refuse_foreign_history(&job.flags.history)?;
-    let admissions = admit_all(&job.plan, &job.identities, &job.flags.expected, consent)?;
+    let admissions = admit_all(&job.plan, &job.identities, &job.flags.expected, &consent)?;
     for (admission, identity) in admissions.into_iter().zip(&job.identities) {
         let is_scratch = identity.kind == TargetKind::Directory;
         if !is_scratch && !job.plan.writes() {

@@ -29,18 +29,16 @@ pub(super) enum CommandEnd {
     Failed(String),
 }
 
-/// What ends the wait for a command.
-pub(super) struct CommandWait<'a> {
-    /// `None` where Ctrl-C has ended the run before.
-    pub interrupt: Option<&'a Interrupt>,
-    /// Beats while it runs.
-    pub heartbeat: &'a Heartbeat,
-}
-
 /// Runs `command` in a shell to its end; `flag` names it in errors. Its output is discarded but for
-/// what an error quotes.
-pub(super) fn run(flag: &str, command: &str, wait: &CommandWait<'_>) -> CommandEnd {
-    match carry_out(command, wait) {
+/// what an error quotes. There is no interrupt where Ctrl-C has ended the run before; the heartbeat
+/// beats while the command runs.
+pub(super) fn run(
+    flag: &str,
+    command: &str,
+    interrupt: Option<&Interrupt>,
+    heartbeat: &Heartbeat,
+) -> CommandEnd {
+    match carry_out(command, interrupt, heartbeat) {
         Ok((None, _)) => CommandEnd::Interrupted,
         Ok((Some(status), _)) if status.success() => CommandEnd::Done,
         Ok((Some(status), said)) => {
@@ -53,7 +51,11 @@ pub(super) fn run(flag: &str, command: &str, wait: &CommandWait<'_>) -> CommandE
 }
 
 /// The status, `None` after Ctrl-C, and what it printed on stderr.
-fn carry_out(command: &str, wait: &CommandWait<'_>) -> io::Result<(Option<ExitStatus>, String)> {
+fn carry_out(
+    command: &str,
+    interrupt: Option<&Interrupt>,
+    heartbeat: &Heartbeat,
+) -> io::Result<(Option<ExitStatus>, String)> {
     // Not a pipe: a process that stays behind would hold it open.
     let mut stderr = File::from(rustix::fs::memfd_create("stderr", MemfdFlags::CLOEXEC)?);
     let mut shell = Command::new(SHELL);
@@ -62,7 +64,7 @@ fn carry_out(command: &str, wait: &CommandWait<'_>) -> io::Result<(Option<ExitSt
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::from(stderr.try_clone()?));
-    let status = wait_for(ProgramGroup::start(&mut shell)?, wait)?;
+    let status = wait_for(ProgramGroup::start(&mut shell)?, interrupt, heartbeat)?;
     stderr.rewind()?;
     let mut text = Vec::new();
     stderr.take(STDERR_BYTES_MAX).read_to_end(&mut text)?;
@@ -70,11 +72,15 @@ fn carry_out(command: &str, wait: &CommandWait<'_>) -> io::Result<(Option<ExitSt
 }
 
 /// Waits for its end. After Ctrl-C and an error nothing that it started is left.
-fn wait_for(mut program: ProgramGroup, wait: &CommandWait<'_>) -> io::Result<Option<ExitStatus>> {
+fn wait_for(
+    mut program: ProgramGroup,
+    interrupt: Option<&Interrupt>,
+    heartbeat: &Heartbeat,
+) -> io::Result<Option<ExitStatus>> {
     let mut pause = POLL.0;
     loop {
-        wait.heartbeat.beat();
-        if wait.interrupt.is_some_and(|one| one.signal().is_some()) {
+        heartbeat.beat();
+        if interrupt.is_some_and(|one| one.signal().is_some()) {
             program.end(AFTER_INTERRUPT);
             return Ok(None);
         }
@@ -108,11 +114,7 @@ mod tests {
     use std::time::Instant;
 
     fn end_of(command: &str) -> CommandEnd {
-        let wait = CommandWait {
-            interrupt: None,
-            heartbeat: &Heartbeat::default(),
-        };
-        run("--prepare", command, &wait)
+        run("--prepare", command, None, &Heartbeat::default())
     }
 
     #[test]

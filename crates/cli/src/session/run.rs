@@ -1,25 +1,24 @@
 //! The steps of a run on its open targets: survey, layout, workloads, close. Does not know the
 //! watchdog that waits for it.
 
-use super::slices::{self, Sliced};
-use super::time_left::{SHARE_MIN, TimeLeft};
+use super::slices::{self, SHARE_MIN, Sliced};
 use crate::live::Live;
-use crate::resume;
-use crate::stderr::Verbosity;
-use diskproof_analysis::slices::may_end;
+use crate::stdio::Verbosity;
 use diskproof_analysis::surface::points_to_confirm;
 use diskproof_device::{Admission, GuardedWriteCache, OpenError, OpenTarget, WriteCacheError};
 use diskproof_engine::{RunError, Session};
+use diskproof_model::campaign::CampaignDecision;
 use diskproof_model::data::RunData;
-use diskproof_model::errno::remedy;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, StopReason};
 use diskproof_model::plan::{Access, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::progress::Control;
-use diskproof_model::units::format_duration;
+use diskproof_model::target::TargetIdentity;
+use diskproof_postgres::PostgresError;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub(super) const LATE: &str = "the target is too slow for the announced time: what is missing is \
                                undecided. Measure longer (--time), or less (smaller --bs, --size)";
@@ -40,10 +39,18 @@ pub(crate) enum Filling {
 pub(crate) struct PartialResults {
     /// What has ended.
     pub data: RunData,
+    /// What a campaign has decided, once it is over.
+    pub decisions: Vec<CampaignDecision>,
+    /// By the number of a side that is a setting of the target, the target after the first command.
+    pub sides: BTreeMap<usize, TargetIdentity>,
     /// The current step, or the last one.
     pub step: Option<String>,
     /// How the run ended; `None` while it lasts.
     pub ended: Option<Result<(), EarlyEnd>>,
+    /// Why there was no PostgreSQL server.
+    pub no_server: Option<PostgresError>,
+    /// Whether there is a cluster of a PostgreSQL server, or something of one.
+    pub has_server: bool,
     /// The write cache of a disk that could not be restored.
     pub not_restored: Option<WriteCacheError>,
 }
@@ -120,7 +127,8 @@ impl TargetRun {
         let targets = self.targets.iter().map(|target| target.identity().clone());
         let targets: Vec<_> = targets.collect();
         let limit_ns = plan.time_limit_ns.and(plan.expected_ns(&targets));
-        let time = TimeLeft::from_now(limit_ns.or(plan.time_limit_ns));
+        let limit_ns = limit_ns.or(plan.time_limit_ns);
+        let end = limit_ns.map(|ns| Instant::now() + Duration::from_nanos(ns));
         self.survey(live)?;
         let mut blocks = slices::blocks(&plan);
         for number in 0..blocks.len() {
@@ -128,8 +136,8 @@ impl TargetRun {
             while blocks[number].iter().any(|sliced| sliced.left > 0) {
                 for index in slices::turn(&blocks[number], plan.seed, round) {
                     self.lay_out_for(&blocks[number][index], live)?;
-                    slices::join(&mut blocks, |rest| time.share(rest));
-                    let share = time.share(slices::rest(&blocks));
+                    slices::join(&mut blocks, |rest| slices::share(end, rest));
+                    let share = slices::share(end, slices::rest(&blocks));
                     let sliced = &mut blocks[number][index];
                     match share {
                         None if sliced.done > 0 => self.cut(sliced, live),
@@ -226,7 +234,7 @@ impl TargetRun {
         let mut so_far = self.add(measured);
         let is_known = |m: &Measurement| {
             let goal = m.workload.stop.precision;
-            goal.is_some_and(|goal| may_end(m, goal))
+            goal.is_some_and(|goal| diskproof_analysis::slices::may_end(m, goal))
         };
         if sliced.left > 0 && sliced.may_end() && so_far.iter().all(is_known) {
             sliced.left = 0;
@@ -284,7 +292,7 @@ impl TargetRun {
         let session = self.session;
         let surface = session.survey((survey, points_to_confirm), (0, target), live)?;
         live.surveyed(&surface);
-        let ended = resume::ended_early(&surface, target.identity(), INTERRUPTED);
+        let ended = crate::resume::ended_early(&surface, target.identity(), INTERRUPTED);
         self.results().data.surface = Some(surface);
         ended.map_or(Ok(()), |why| Err(why.into()))
     }
@@ -392,7 +400,7 @@ impl TargetRun {
                      the kernel log (dmesg)",
                     self.path(measurement),
                     measurement.workload.name,
-                    format_duration(hang.lasted_ns)
+                    diskproof_model::units::format_duration(hang.lasted_ns)
                 )));
             }
         }
@@ -425,7 +433,7 @@ impl TargetRun {
             self.path(measurement),
             measurement.workload.name,
             counts.join(", "),
-            remedy(names)
+            diskproof_model::errno::remedy(names)
         )
     }
 }

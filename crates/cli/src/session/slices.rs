@@ -1,8 +1,7 @@
 //! Slices: a workload is measured in several parts that lie apart in time, so that its interval
-//! covers what varies from one moment to the next. Decides how many, how long and in which order;
-//! measures nothing.
+//! covers what varies from one moment to the next. Decides how many, how long and in which order:
+//! what a step takes longer than planned, the later slices get less. Measures nothing.
 
-use super::time_left::RestOfRun;
 use diskproof_engine::random::Random;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, OpKind};
@@ -10,7 +9,7 @@ use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, Layout, Order, Plan, SyncPolicy, Verify, Workload,
 };
 use diskproof_model::slice::SLICES_MIN;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a slice is at least, and how many slices a workload has. Fewer and shorter ones are
 /// taken where the least number would not fit.
@@ -220,6 +219,34 @@ fn shared(ns: u64, share: f64) -> u64 {
     }
 }
 
+/// Smallest share of its planned time that a slice gets.
+pub(super) const SHARE_MIN: f64 = 0.1;
+
+/// What is planned for the rest of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct RestOfRun {
+    /// Time of all slices that are left, in nanoseconds.
+    pub planned_ns: u64,
+    /// Time that they are expected to take beyond it: to fill the queue, and to complete what is
+    /// in flight at the end.
+    pub overhead_ns: u64,
+}
+
+/// The share of its planned time that the next slice gets, until the end of the run, if it has one;
+/// `None` when no time is left.
+pub(super) fn share(end: Option<Instant>, rest: RestOfRun) -> Option<f64> {
+    end.map_or(Some(1.0), |end| {
+        let left = end.saturating_duration_since(Instant::now());
+        share_of(left.as_nanos() as u64, rest)
+    })
+}
+
+fn share_of(left_ns: u64, rest: RestOfRun) -> Option<f64> {
+    let free_ns = left_ns.saturating_sub(rest.overhead_ns) as f64;
+    let share = free_ns / rest.planned_ns.max(1) as f64;
+    (left_ns > 0).then(|| share.clamp(SHARE_MIN, 1.0))
+}
+
 /// What is planned for everything that is left.
 pub(super) fn rest(blocks: &[Vec<Sliced<'_>>]) -> RestOfRun {
     let all = || blocks.iter().flatten();
@@ -328,171 +355,4 @@ pub(super) fn shuffle(order: &mut [usize], random: &mut Random) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use diskproof_model::group::Group;
-    use diskproof_model::plan::{Span, Stop};
-
-    const SECOND: u64 = 1_000_000_000;
-
-    fn workload(seconds: u64) -> Workload {
-        Workload {
-            stop: Stop {
-                time_ns: Some(seconds * SECOND),
-                ..Stop::default()
-            },
-            warmup_ns: SECOND / 4,
-            ..Workload::named("random-read-d1")
-        }
-    }
-
-    fn in_turns(from_ms: u64) -> Order {
-        Order::InTurns {
-            slices_from_ns: from_ms * 1_000_000,
-        }
-    }
-
-    fn slices(workload: &Workload, order: Order) -> u64 {
-        slices_of(Group::alone(workload), order)
-    }
-
-    #[test]
-    fn slices_follow_from_the_time() {
-        let of_run = |seconds| slices(&workload(seconds), Order::AsGiven);
-        assert_eq!([1, 3, 4, 5, 60].map(of_run), [1, 1, 4, 5, 5]);
-        assert_eq!(slices(&workload(60), Order::Whole), 1);
-        let of_check = |seconds| slices(&workload(seconds), in_turns(1500));
-        assert_eq!([1, 2, 3, 7].map(of_check), [1, 8, 8, 8]);
-        let of_commit = |seconds| slices(&workload(seconds), in_turns(500));
-        assert_eq!([1, 2, 3, 7].map(of_commit), [4, 8, 8, 8]);
-    }
-
-    #[test]
-    fn workloads_that_parts_would_change_have_one_slice() {
-        let whole: [fn(&mut Workload); 9] = [
-            |w| w.rate = Some(100.0),
-            |w| w.verify = Verify::Checksum,
-            |w| w.sync = SyncPolicy::AtEnd,
-            |w| w.layout = Layout::Provides,
-            |w| w.cache = CachePolicy::Buffered,
-            |w| w.access = Access::Backward,
-            |w| w.stop.ops = Some(1000),
-            |w| w.stop.bytes = Some(1 << 30),
-            |w| w.stop.time_ns = None,
-        ];
-        for (index, change) in whole.iter().enumerate() {
-            let mut changed = workload(10);
-            change(&mut changed);
-            assert_eq!(slices(&changed, Order::AsGiven), 1, "{index}");
-        }
-        let pair = [workload(10), workload(10)];
-        let group = Group {
-            first: 0,
-            workloads: &pair,
-        };
-        assert_eq!(slices_of(group, Order::AsGiven), 1);
-        let limited = Workload {
-            stop: Stop {
-                bytes: Some(1 << 30),
-                ..workload(10).stop
-            },
-            span: Span::default(),
-            ..workload(10)
-        };
-        assert_eq!(slices(&limited, in_turns(1500)), 8);
-    }
-
-    #[test]
-    fn slices_take_the_time_that_was_asked_for() {
-        let asked = workload(10);
-        let mut sliced = Sliced::new(Group::alone(&asked), Order::AsGiven);
-        let (mut time_ns, mut warmup_ns, mut measured) = (0, 0, Vec::new());
-        while sliced.left > 0 {
-            let slice = sliced.next(1.0);
-            time_ns += Sliced::time_ns(&slice);
-            warmup_ns += slice.warmup_ns;
-            measured.push(slice.stop.time_ns.unwrap());
-            assert_eq!(slice.stop.precision, None);
-            sliced.measured(&slice, &[]);
-        }
-        assert_eq!(time_ns, 10 * SECOND + SECOND / 4);
-        assert!(warmup_ns <= SECOND / 4 + 4 * SECOND / 5, "{warmup_ns}");
-        assert_eq!(measured.len(), 5);
-        assert!(measured.iter().all(|ns| ns.is_multiple_of(CELL_NS)));
-    }
-
-    /// Slices of 2.05 s that get half of it, then nothing.
-    #[test]
-    fn slices_that_get_less_time_are_shortened() {
-        let asked = workload(10);
-        let mut sliced = Sliced::new(Group::alone(&asked), Order::AsGiven);
-        assert!(!sliced.is_shortened());
-        let half = sliced.next(0.5);
-        assert_eq!(half.warmup_ns, SECOND / 4 / 2 / CELL_NS * CELL_NS);
-        assert_eq!(Sliced::time_ns(&half), 1_020_000_000);
-        sliced.took(0.5, Duration::from_millis(1320));
-        sliced.measured(&half, &[]);
-        assert!(sliced.is_shortened());
-        assert_eq!((sliced.left, sliced.left_ns), (4, 8_200_000_000));
-        let blocks = [vec![sliced]];
-        let expected = RestOfRun {
-            planned_ns: 8_200_000_000,
-            overhead_ns: 4 * 300_000_000,
-        };
-        assert_eq!(rest(&blocks), expected);
-        let [block] = blocks;
-        let mut sliced = block.into_iter().next().unwrap();
-        sliced.cut();
-        assert_eq!((sliced.left, sliced.planned_ns), (0, 10_250_000_000));
-        assert_eq!(rest(&[vec![sliced]]), RestOfRun::default());
-    }
-
-    /// Eight slices of 1 s, of which three are done and each takes 1.5 s more.
-    #[test]
-    fn slices_that_would_get_little_time_are_joined() {
-        let asked = workload(8);
-        let left = |left_s: u64| {
-            let mut sliced = Sliced::new(Group::alone(&asked), Order::AsGiven);
-            (sliced.done, sliced.left, sliced.left_ns) = (3, 5, 5 * SECOND);
-            sliced.overhead_ns = Some(3 * SECOND / 2);
-            let mut blocks = [vec![sliced]];
-            let share = |rest: RestOfRun| {
-                let free_ns = (left_s * SECOND).saturating_sub(rest.overhead_ns);
-                Some(free_ns as f64 / rest.planned_ns as f64)
-            };
-            join(&mut blocks, share);
-            blocks[0][0].left
-        };
-        assert_eq!((left(13), left(10), left(9)), (5, 5, 4));
-        assert_eq!((left(6), left(1)), (2, 1));
-    }
-
-    #[test]
-    fn overhead_of_groups_to_come_is_that_of_the_others() {
-        let asked = [workload(10), workload(10)];
-        let groups = asked.each_ref().map(Group::alone);
-        let mut pair = groups.map(|group| Sliced::new(group, Order::AsGiven));
-        pair[0].took(1.0, Duration::from_millis(2150));
-        let first = pair[0].next(1.0);
-        pair[0].measured(&first, &[]);
-        assert!(!pair[0].is_shortened());
-        assert_eq!(rest(&[pair.into()]).overhead_ns, (4 + 5) * 100_000_000);
-    }
-
-    #[test]
-    fn turns_take_every_member_once_in_changing_order() {
-        let workloads: Vec<Workload> = (0..8).map(|_| workload(7)).collect();
-        let block: Vec<Sliced<'_>> = workloads
-            .iter()
-            .map(|w| Sliced::new(Group::alone(w), in_turns(1500)))
-            .collect();
-        let orders: Vec<Vec<usize>> = (0..3).map(|round| turn(&block, 1, round)).collect();
-        for order in &orders {
-            let mut sorted = order.clone();
-            sorted.sort_unstable();
-            assert_eq!(sorted, (0..8).collect::<Vec<_>>());
-        }
-        assert_ne!(orders[0], orders[1]);
-        assert_eq!(turn(&block, 1, 0), orders[0], "repeatable by its seed");
-    }
-}
+mod tests;

@@ -2,7 +2,7 @@
 //! in random alternation. Reads count where the kernel's counters of the disks confirm them.
 
 use super::run::TargetRun;
-use crate::stderr::ProgressLine;
+use crate::stdio::ProgressLine;
 use diskproof_analysis::trials::candidate;
 use diskproof_device::Snapshot;
 use diskproof_engine::random::Random;
@@ -35,7 +35,7 @@ pub(super) struct ServerBench<'a> {
     pub cluster: &'a Cluster,
     pub stop: StopCheck,
     pub heartbeat: Heartbeat,
-    pub line: Option<ProgressLine>,
+    pub line: ProgressLine,
 }
 
 impl ServerBench<'_> {
@@ -63,11 +63,6 @@ impl ServerBench<'_> {
         } else {
             Ok(result)
         }
-    }
-
-    /// Erases what is shown.
-    pub(super) fn clear(&mut self) {
-        self.line.iter_mut().for_each(ProgressLine::clear);
     }
 }
 
@@ -116,7 +111,7 @@ impl Trials<'_, '_> {
                 plans: None,
             };
             let tried = self.try_one(&mut measured, table.as_ref(), share, run);
-            self.bench.clear();
+            self.bench.line.clear();
             let is_over = match tried {
                 Ok(()) => false,
                 Err(PostgresError::Statement { message, .. }) => {
@@ -299,9 +294,9 @@ fn value_to_try(
     }
 }
 
-fn beat(heartbeat: &Heartbeat, line: &mut Option<ProgressLine>, what: &str) {
+fn beat(heartbeat: &Heartbeat, line: &mut ProgressLine, what: &str) {
     heartbeat.beat();
-    if let Some(line) = line.as_mut().filter(|line| line.is_due()) {
+    if line.is_due() {
         line.show(what);
     }
 }

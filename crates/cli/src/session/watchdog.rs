@@ -7,15 +7,13 @@ use super::run::{EarlyEnd, INTERRUPTED, LATE, PartialResults, SharedResults, Tar
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::live::{Live, SharedDeadline, lock_deadline};
-use crate::stderr::Verbosity;
+use crate::stdio::Verbosity;
 use diskproof_analysis::judge::RunFacts;
 use diskproof_device::{GuardedWriteCache, MachineCpuTime, OpenTarget, start_files_remover};
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, SignsOfLife, Waited};
 use diskproof_model::record::Stalled;
 use diskproof_model::target::TargetIdentity;
-use diskproof_model::units::format_duration;
-use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -35,15 +33,13 @@ const MARKED_WITHIN: Duration = Duration::from_secs(1);
 /// A run that has ended.
 pub(crate) struct EndedRun {
     /// The record's facts, without how it ended.
-    pub(super) facts: RunFacts,
+    pub facts: RunFacts,
     /// What was measured.
     pub results: PartialResults,
     /// Why it ended before its plan did.
     pub ended: Result<(), EarlyEnd>,
     /// Paths of the targets that hang.
     pub hung: Vec<String>,
-    /// Where the targets hung between two measured requests.
-    pub stalled: Option<Stalled>,
     /// The longest silence of a target.
     pub stall_timeout: Duration,
     /// The signals.
@@ -56,7 +52,6 @@ impl EndedRun {
         RunFacts {
             partial: self.ended.is_err(),
             ended_early: self.ended.as_ref().err().map(ToString::to_string),
-            stalled: self.stalled.clone(),
             ..self.facts.clone()
         }
     }
@@ -112,6 +107,7 @@ impl ReadyRun {
                 lasted_ns: seconds.saturating_mul(1_000_000_000),
             });
         }
+        self.facts.stalled = stalled;
         mark_own(self.own_files);
         // The share of the machine's CPU time that its hypervisor gave to others.
         let cpu_time = MachineCpuTime::now().zip(self.start);
@@ -122,7 +118,6 @@ impl ReadyRun {
             results,
             ended,
             hung,
-            stalled,
             stall_timeout: self.stall_timeout,
             interrupt: self.interrupt,
         })
@@ -168,7 +163,7 @@ impl Watchdog<'_> {
             match run.poll(POLL_EVERY) {
                 Waited::Done(hung) => return (Ok(()), hung, None),
                 Waited::Lost => {
-                    let died = io::Error::other("the thread of the run ended unexpectedly");
+                    let died = std::io::Error::other("the thread of the run ended unexpectedly");
                     return (Err(RunError::Thread(died).into()), Vec::new(), None);
                 }
                 Waited::TimedOut(_) => {}
@@ -230,5 +225,5 @@ impl Watchdog<'_> {
 }
 
 fn seconds(duration: Duration) -> String {
-    format_duration(duration.as_secs() * 1_000_000_000)
+    diskproof_model::units::format_duration(duration.as_secs() * 1_000_000_000)
 }

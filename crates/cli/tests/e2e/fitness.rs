@@ -45,20 +45,40 @@ fn limit_of_a_profile_decides_the_exit_code() {
 #[test]
 fn built_in_profiles_have_plans() {
     let here = place();
-    for name in ["postgresql", "etcd", "mysql", "sqlite"] {
+    for (given, name) in [
+        ("postgresql", "postgresql"),
+        ("pg", "postgresql"),
+        ("etcd", "etcd"),
+        ("MariaDB", "mysql"),
+        ("sqlite", "sqlite"),
+    ] {
         for verb in ["check", "commit"] {
             let words = [
                 verb,
                 here.path().to_str().unwrap(),
                 "--for",
-                name,
+                given,
                 "--dry-run",
             ];
             let ran = run(words);
-            assert_eq!(ran.code, Some(0), "{name}: {}", ran.err);
+            assert_eq!(ran.code, Some(0), "{given}: {}", ran.err);
             assert!(ran.out.contains(name), "{name}: {}", ran.out);
         }
     }
+}
+
+#[test]
+fn size_of_a_scratch_file_is_refused_for_a_file() {
+    let here = place();
+    let file = here.path().join("data");
+    std::fs::File::create(&file)
+        .unwrap()
+        .set_len(1 << 30)
+        .unwrap();
+    let file = file.to_str().unwrap();
+    let ran = run(["check", file, "--for", "etcd", "--size", "1G", "--dry-run"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    assert!(ran.err.contains("needs none"), "{}", ran.err);
 }
 
 #[test]

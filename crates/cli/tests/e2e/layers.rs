@@ -15,7 +15,7 @@ const SHORT: [&str; 10] = [
     "--time",
     "5s",
     "--size",
-    "64MiB",
+    "16MiB",
     "--no-health",
     "--no-history",
     "-q",
@@ -49,6 +49,7 @@ fn layers_read_the_same_blocks_of_file_loop_device_and_image() {
     assert!(names(&point).iter().all(|name| name == "lost+found"));
     drop(mount);
     let record: Record = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    assert_eq!(record.plan.scratch_bytes, Some(16 << 20));
     let layers = record.layers.as_ref().unwrap();
     let matches: Vec<BlockMatch> = layers.places.iter().map(|place| place.blocks).collect();
     assert_eq!(

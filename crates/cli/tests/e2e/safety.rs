@@ -651,7 +651,7 @@ fn nothing_but_the_gate_opens_for_writing() {
     // Files of the program's own: records, reports, the history; and the disks of tests.
     const OWN_FILES: [&str; 7] = [
         "cli/src/output_sink.rs",
-        "cli/src/stdout.rs",
+        "cli/src/stdio.rs",
         "history/",
         "powercut/src/log_store.rs",
         "simdisk/",

@@ -78,12 +78,10 @@ fn setup(workloads: usize, sides: usize, seconds: u64) -> LiveSetup {
 fn carry_out(setup: LiveSetup, disks: &mut Disks) -> (Vec<MeasuredCell>, Vec<CampaignDecision>) {
     let mut campaign = LiveComparison::new(setup);
     let mut done = Vec::new();
-    loop {
-        match campaign.next(&done) {
-            Next::Run(cell) => done.push(disks.measure(&cell)),
-            Next::Done(answer) => return (done, answer),
-        }
+    while let Some(cell) = campaign.next(&done) {
+        done.push(disks.measure(&cell));
     }
+    (done, campaign.decisions())
 }
 
 #[test]
@@ -196,25 +194,24 @@ fn bytes_end_a_workload() {
     };
     let mut campaign = LiveComparison::new(limited);
     let mut done = Vec::new();
-    let answer = loop {
-        match campaign.next(&done) {
-            Next::Done(answer) => break answer,
-            Next::Run(cell) => {
-                let bytes = cell.workload.stop.bytes.unwrap();
-                let wall_ns = SECOND / (2 + done.len() as u64 % 3);
-                let op = SliceOp::of(bytes / 8192, bytes, wall_ns);
-                done.push(MeasuredCell {
-                    slice: TimeSlice {
-                        start_ns: done.len() as u64 * SECOND,
-                        wall_ns,
-                        ops: BTreeMap::from([(OpKind::Read, op)]),
-                    },
-                    cell: *cell,
-                });
-            }
-        }
-    };
-    assert_eq!((answer[0].blocks, answer[0].ended), (8, CampaignEnd::Bytes));
+    while let Some(cell) = campaign.next(&done) {
+        let bytes = cell.workload.stop.bytes.unwrap();
+        let wall_ns = SECOND / (2 + done.len() as u64 % 3);
+        let op = SliceOp::of(bytes / 8192, bytes, wall_ns);
+        done.push(MeasuredCell {
+            slice: TimeSlice {
+                start_ns: done.len() as u64 * SECOND,
+                wall_ns,
+                ops: BTreeMap::from([(OpKind::Read, op)]),
+            },
+            cell,
+        });
+    }
+    let decisions = campaign.decisions();
+    assert_eq!(
+        (decisions[0].blocks, decisions[0].ended),
+        (8, CampaignEnd::Bytes)
+    );
     let moved: u64 = done
         .iter()
         .map(|measured| measured.slice.ops[&OpKind::Read].bytes)

@@ -37,7 +37,7 @@ fn carried_out(
     disk: impl Fn(u32, usize) -> (u64, u64),
 ) -> (Vec<u32>, Option<u32>) {
     let mut done: Vec<MeasuredCell> = Vec::new();
-    while let Next::Run(cell) = campaign.next(&done) {
+    while let Some(cell) = campaign.next(&done) {
         let depth = cell.workload.depth;
         let earlier = done.iter().filter(|one| one.cell.workload.depth == depth);
         let (requests, late) = disk(depth, earlier.count());
@@ -50,7 +50,7 @@ fn carried_out(
             wall_ns: SECOND,
             ops: BTreeMap::from([(OpKind::Read, op)]),
         };
-        done.push(MeasuredCell { cell: *cell, slice });
+        done.push(MeasuredCell { cell, slice });
         assert!(done.len() < 200, "it never ends");
     }
     let holds = |depth: u32| {

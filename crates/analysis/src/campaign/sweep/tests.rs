@@ -107,7 +107,7 @@ fn setup(seconds: u64, bytes: Option<u64>) -> SweepSetup {
 fn carry_out(setup: &SweepSetup, disk: &mut Disk) -> Vec<MeasuredCell> {
     let mut sweep = Sweep::new(setup);
     let mut done = Vec::new();
-    while let Next::Run(cell) = sweep.next(&done) {
+    while let Some(cell) = sweep.next(&done) {
         done.push(disk.measure(&cell));
     }
     done
@@ -205,7 +205,7 @@ fn extra_time_goes_to_the_largest_error() {
     let mut disk = Disk::new(100e3, 4, 0.0);
     let mut sweep = Sweep::new(&sweep_setup);
     let mut done = Vec::new();
-    while let Next::Run(cell) = sweep.next(&done) {
+    while let Some(cell) = sweep.next(&done) {
         disk.noise = if cell.workload.name == noisy {
             0.2
         } else {

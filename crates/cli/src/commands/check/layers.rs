@@ -2,20 +2,17 @@
 //! disk. Finds the layers and makes the plan; the campaign of live comparisons alternates them.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
-use crate::selection::SelectionFlags;
-use crate::session::{Filling, Means, MeasuringJob, measure};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST};
+use crate::flags::{SECOND, SelectionFlags};
+use crate::session::{MeasuringJob, measure};
 use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
 use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
-use diskproof_device::{Intent, OpenTarget, admit, probe, scratch_bytes_max};
+use diskproof_device::{Intent, OpenTarget, admit, probe};
 use diskproof_model::layers::{LayersPlan, PlannedLayer, SkippedLayer};
 use diskproof_model::plan::{Plan, Workload};
-use diskproof_model::shell::quoted;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity, TargetKind};
-use rustix::process::geteuid;
 use std::path::Path;
 
-const SECOND: u64 = 1_000_000_000;
 /// Time for everything, with --quick and with --thorough.
 pub(super) const TIME_NS: u64 = 30 * SECOND;
 pub(super) const QUICK_NS: u64 = 15 * SECOND;
@@ -47,39 +44,29 @@ pub(super) fn run(
         return Err(too_few(&layers, &identity).into());
     }
     let sides = identities.len();
-    let scratch_bytes = scratch_size(measuring, &identities[0])?;
+    let scratch_bytes = measuring.scratch_bytes(&identities[0], SCRATCH_BYTES)?;
     let layout_ns = scratch_bytes.map_or(0, |_| time_ns / LAYOUT_PARTS);
     let cells_ns = time_ns - time_ns / END_PARTS - layout_ns;
     let workloads = workloads(selection, time_ns, measuring)?;
     let workloads = share_among_sides(workloads, sides, "layers", time_ns, cells_ns);
+    let workloads = workloads.map_err(Failure::Usage)?;
     let plan = Plan {
         scratch_bytes,
         first_write_ns: scratch_bytes.map(|_| layout_ns),
-        workloads: of_all_sides(&workloads.map_err(Failure::Usage)?, sides),
+        workloads: of_all_sides(&workloads, sides),
         layers: Some(layers),
         ..measuring.plan("check", &identities)
     };
-    let workloads = plan.workloads.iter();
     let setup = LiveSetup {
-        workloads: workloads.map(|one| one_side(one, sides)).collect(),
+        workloads,
         sides,
         margin: MARGIN,
         time_ns: cells_ns,
         seed: plan.seed,
     };
-    let filling = Filling::Within {
-        bytes_min: SCRATCH_BYTES_LEAST,
-        time_ns: layout_ns,
-    };
-    let job = MeasuringJob::new(plan, identities, filling, measuring);
-    measure(job, Means::by(LiveComparison::new(setup)))
-}
-
-/// The workload as it runs on one layer: the plan has the time of all of them.
-fn one_side(workload: &Workload, sides: usize) -> Workload {
-    let mut one = workload.clone();
-    one.stop.time_ns = workload.stop.time_ns.map(|ns| ns / sides as u64);
-    one
+    let mut job = MeasuringJob::new(plan, identities, measuring);
+    job.campaign = Some(Box::new(LiveComparison::new(setup)));
+    measure(job.filled_within(SCRATCH_BYTES_LEAST, layout_ns))
 }
 
 /// Why there is nothing to compare, and what can be done.
@@ -125,15 +112,6 @@ fn workloads(
     }
 }
 
-/// The size of the scratch file; `None` where the highest layer is a file or a device.
-fn scratch_size(measuring: &MeasuringFlags, top: &TargetIdentity) -> Result<Option<u64>, Failure> {
-    let is_needed = measuring.needs_scratch(top, "omit it")?;
-    let room = scratch_bytes_max(top);
-    let most = measuring.size.unwrap_or(SCRATCH_BYTES.min(room));
-    let size = most.max(SCRATCH_BYTES_LEAST) / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT;
-    Ok(is_needed.then_some(size))
-}
-
 /// A layer before it is opened, with `major:minor` of a device.
 type FoundLayer = (PlannedLayer, Option<String>);
 
@@ -152,9 +130,9 @@ fn open_layers(identity: &TargetIdentity) -> (LayersPlan, Vec<TargetIdentity>) {
                 identities.push(opened);
             }
             Err(why) => {
-                let path = quoted(&identity.path);
+                let path = diskproof_model::shell::quoted(&identity.path);
                 let command = format!("sudo diskproof check --layers {path}");
-                let command = (!geteuid().is_root()).then_some(command);
+                let command = (!rustix::process::geteuid().is_root()).then_some(command);
                 layer.skipped = Some(SkippedLayer { why, command });
             }
         }

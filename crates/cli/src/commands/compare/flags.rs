@@ -1,12 +1,11 @@
 //! The flags of `compare`.
 
-use crate::consent::DestructiveFlags;
 use crate::flags::{
-    ColorWhen, ENGINES, HealthFlags, MeasuringFlags, UndecidedMeans, one_of, output_help,
+    DestructiveFlags, ENGINES, HealthFlags, MeasuringFlags, SelectionFlags, one_of, output_help,
     parse_page_name,
 };
 use crate::saved::{HistoryFileFlag, HistoryOptions};
-use crate::selection::SelectionFlags;
+use crate::stdio::ColorWhen;
 use clap::ArgAction;
 use diskproof_analysis::compare::{Limit, MARGIN};
 use diskproof_model::plan::EngineChoice;
@@ -158,8 +157,6 @@ impl CompareFlags {
             html: self.html.clone(),
             json: self.json,
             quiet: live.quiet,
-            verbose: false,
-            commands: false,
             color: self.color,
             dry_run: live.dry_run,
             seed: live.seed,
@@ -167,16 +164,13 @@ impl CompareFlags {
             engine: live.engine,
             size: live.size,
             destructive: live.destructive.clone(),
-            expected: Vec::new(),
-            undecided: UndecidedMeans::Report,
             history: HistoryOptions {
                 label: None,
                 history: self.history_file.history.clone(),
                 no_history: live.no_history,
             },
-            health: HealthFlags {
-                no_health: live.health.no_health,
-            },
+            health: live.health.clone(),
+            ..MeasuringFlags::default()
         }
     }
 }

@@ -1,10 +1,9 @@
 //! `diskproof powercut verify`: the judgement after the cut. Opens the target for reading only.
 
-use super::connection::ConnectionFlags;
+use super::log::ConnectionFlags;
 use crate::failure::{Exit, Failure};
 use crate::inspection;
-use crate::stderr::{Verbosity, eprint_line};
-use crate::stdout::{ignore_closed_pipe, to_stdout, write_in_locale};
+use crate::stdio::{Verbosity, eprint_line};
 use crate::targets::{identify, resolve_target};
 use diskproof_device::{Intent, OpenTarget, admit, probe};
 use diskproof_engine::RunError;
@@ -18,7 +17,6 @@ use diskproof_powercut::{
     read_content, short, write_report,
 };
 use serde_json::json;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -133,7 +131,7 @@ fn read(
         })
         .into()),
         Waited::Lost => {
-            let lost = io::Error::other("the thread that reads ended unexpectedly");
+            let lost = std::io::Error::other("the thread that reads ended unexpectedly");
             Err(Failure::Run(RunError::Thread(lost)).into())
         }
     }
@@ -196,18 +194,16 @@ fn print(flags: &CutVerifyFlags, log: &RunLog, report: &CutReport) -> anyhow::Re
         let (server, run) = (flags.connection.words(), short(&log.description.run));
         format!("diskproof powercut verify {path} {server} --run {run} --same-target")
     });
-    ignore_closed_pipe(to_stdout(|out| {
-        if flags.json {
-            let document = json!({
-                "schema": "diskproof.powercut/1",
-                "report": report,
-                "description": log.description,
-                "end": log.end,
-                "command": command,
-            });
-            return writeln!(out, "{document:#}");
-        }
-        let (run, command) = (&log.description, command.as_deref());
-        write_in_locale(out, |page| write_report(report, run, command, page))
-    }))
+    let document = json!({
+        "schema": "diskproof.powercut/1",
+        "report": report,
+        "description": log.description,
+        "end": log.end,
+        "command": command,
+    });
+    crate::stdio::print_document(
+        flags.json,
+        |out| writeln!(out, "{document:#}"),
+        |page| write_report(report, &log.description, command.as_deref(), page),
+    )
 }

@@ -1,17 +1,13 @@
 //! `diskproof powercut write`: the load before the cut.
 
-use super::connection::ConnectionFlags;
-use crate::consent::DestructiveFlags;
+use super::log::ConnectionFlags;
 use crate::failure::{Exit, Failure};
-use crate::flags::{Choice, choices, one_of};
-use crate::inspection;
+use crate::flags::{Choice, DestructiveFlags, choices, one_of};
 use crate::interrupt::Interrupt;
-use crate::provenance::run_id;
-use crate::stderr::{ProgressLine, Verbosity, eprint_line};
+use crate::stdio::{ProgressLine, Verbosity, eprint_line};
 use crate::targets::probe_target;
 
 use diskproof_device::{Intent, KeptDirectory, OpenTarget, admit, host_facts};
-use diskproof_model::shell::quoted;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration};
 use diskproof_powercut::{
@@ -70,7 +66,7 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
     } else {
         Verbosity::of_stderr()
     };
-    let identity = probe_target(&flags.target, &flags.destructive, verbosity)?;
+    let identity = probe_target(&flags.target, flags.destructive.keep_free, verbosity)?;
     let mut description = describe(flags, &identity);
     let bytes = description.region_bytes() + FILES_BYTES;
     let consent = flags.destructive.consent(std::slice::from_ref(&identity))?;
@@ -90,7 +86,7 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
     let mut log = flags.connection.connect()?;
     let interrupt = Interrupt::listen()?;
     interrupt.end_cleanly();
-    inspection::end();
+    crate::inspection::end();
     let run = if identity.kind == TargetKind::Directory {
         let name = description.directory_name();
         let directory = KeptDirectory::create(admission, &name).map_err(Failure::Open)?;
@@ -138,7 +134,7 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
 fn describe(flags: &CutWriteFlags, identity: &TargetIdentity) -> RunDescription {
     let is_directory = identity.kind == TargetKind::Directory;
     RunDescription {
-        run: run_id(),
+        run: crate::provenance::run_id(),
         started_ms: u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0),
         host: host_facts().name,
         boot_id: boot_id().unwrap_or_default(),
@@ -174,7 +170,7 @@ fn instruct(flags: &CutWriteFlags, run: &RunDescription, verbosity: Verbosity) {
     verbosity.note(&format!(
         "Then start the machine, mount the filesystem as before, and run: diskproof powercut \
          verify {} {}",
-        quoted(&run.target.path),
+        diskproof_model::shell::quoted(&run.target.path),
         flags.connection.words()
     ));
 }
@@ -194,7 +190,7 @@ impl Screen {
         let start = Instant::now();
         let streams = run.streams.iter();
         Self {
-            line: ProgressLine::default(),
+            line: ProgressLine::of(verbosity),
             verbosity,
             start,
             end: flags.time.map(|ns| start + Duration::from_nanos(ns)),
@@ -218,16 +214,12 @@ impl Screen {
             let acknowledged = self.acknowledged(progress);
             format!("{seconds} s, {acknowledged} acknowledged writes; cut the power")
         };
-        match self.verbosity {
-            Verbosity::Terminal if self.line.is_due() => {
-                let text = text();
-                self.line.show(&text);
-            }
-            Verbosity::Lines if self.printed.elapsed() >= LINE_EVERY => {
-                eprint_line(&text());
-                self.printed = Instant::now();
-            }
-            Verbosity::Terminal | Verbosity::Lines | Verbosity::Quiet => {}
+        if self.line.is_due() {
+            let text = text();
+            self.line.show(&text);
+        } else if self.verbosity == Verbosity::Lines && self.printed.elapsed() >= LINE_EVERY {
+            eprint_line(&text());
+            self.printed = Instant::now();
         }
     }
 }

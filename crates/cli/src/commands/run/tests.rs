@@ -149,7 +149,10 @@ fn flags_override_the_plan_file() {
     let path = path.to_str().unwrap();
     let request = RunRequest::of(&asked(&[path])).unwrap();
     assert_eq!(
-        (request.note.as_deref(), request.targets.as_slice()),
+        (
+            request.file.note.as_deref(),
+            request.file.targets.as_slice()
+        ),
         (Some("from the plan"), &[PathBuf::from("/planned")][..])
     );
     let plan = request.plan(&[directory("/planned", 1)], MEMORY).unwrap();
@@ -180,7 +183,7 @@ fn flags_override_the_plan_file() {
     ];
     let request = RunRequest::of(&asked(&line)).unwrap();
     assert_eq!(
-        (request.note.as_deref(), request.targets.len()),
+        (request.file.note.as_deref(), request.file.targets.len()),
         (Some("mine"), 2)
     );
     let plan = request

@@ -2,10 +2,7 @@
 //! target cannot do. Pure.
 
 use diskproof_analysis::campaign::{SweepCellSetup, SweepPass};
-use diskproof_analysis::sweep::span_block_bytes;
-use diskproof_model::plan::{
-    Access, BlockShare, Distribution, EngineChoice, Skipped, Span, Stop, Workload,
-};
+use diskproof_model::plan::{Access, BlockShare, EngineChoice, Skipped, Span, Stop, Workload};
 use diskproof_model::sweep::{SweepOperation, SweepPlan, SweepView, mixed_name, span_name};
 use diskproof_model::units::format_bytes;
 
@@ -52,9 +49,7 @@ pub(super) struct MatrixLimits {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Matrix {
     /// What each cell runs: by operation, block size and depth; then the spans.
-    pub workloads: Vec<Workload>,
-    /// For each workload, when it is measured first.
-    passes: Vec<SweepPass>,
+    pub cells: Vec<SweepCellSetup>,
     /// The cells that are impossible.
     pub skipped: Vec<Skipped>,
 }
@@ -62,8 +57,7 @@ pub(super) struct Matrix {
 impl Matrix {
     pub(super) fn of(spec: &SweepPlan, limits: &MatrixLimits) -> Self {
         let mut matrix = Self {
-            workloads: Vec::new(),
-            passes: Vec::new(),
+            cells: Vec::new(),
             skipped: Vec::new(),
         };
         for operation in &spec.operations {
@@ -81,7 +75,7 @@ impl Matrix {
                 }
             }
         }
-        if let Some(block_bytes) = span_block_bytes(spec) {
+        if let Some(block_bytes) = diskproof_analysis::sweep::span_block_bytes(spec) {
             for span_bytes in &spec.span_bytes {
                 let why = why_impossible(SweepOperation::RandRead, block_bytes, 1, limits);
                 matrix.add(over_span(block_bytes, *span_bytes), SweepPass::Fine, why);
@@ -99,10 +93,7 @@ impl Matrix {
 
     fn add(&mut self, workload: Workload, pass: SweepPass, why_impossible: Option<String>) {
         match why_impossible {
-            None => {
-                self.workloads.push(workload);
-                self.passes.push(pass);
-            }
+            None => self.cells.push(SweepCellSetup { workload, pass }),
             Some(why) => self.skipped.push(Skipped {
                 workload: workload.name,
                 why,
@@ -112,10 +103,10 @@ impl Matrix {
 
     /// Shares the time and the bytes out.
     fn limit(&mut self, limits: &MatrixLimits) {
-        let writing = self.workloads.iter().filter(|workload| workload.writes());
+        let writing = self.cells.iter().filter(|cell| cell.workload.writes());
         let write_bytes = limits.write_bytes / (writing.count() as u64).max(1);
-        let time_ns = limits.time_ns / (self.workloads.len() as u64).max(1);
-        for workload in &mut self.workloads {
+        let time_ns = limits.time_ns / (self.cells.len() as u64).max(1);
+        for SweepCellSetup { workload, .. } in &mut self.cells {
             let block = u64::from(workload.block_bytes);
             let least = block * u64::from(workload.depth) * QUEUES_MIN;
             let bytes = write_bytes.max(least) / block * block;
@@ -129,15 +120,6 @@ impl Matrix {
             workload.engine = limits.engine.unwrap_or(EngineChoice::Auto);
         }
     }
-
-    /// The cells, for the campaign.
-    pub(super) fn cells(&self) -> Vec<SweepCellSetup> {
-        let workloads = self.workloads.iter().cloned();
-        let cells = workloads.zip(self.passes.iter().copied());
-        cells
-            .map(|(workload, pass)| SweepCellSetup { workload, pass })
-            .collect()
-    }
 }
 
 /// Whether a place on an axis belongs to the coarse matrix: every second one, from `first` on.
@@ -150,13 +132,12 @@ fn workload(operation: SweepOperation, block_bytes: u32, depth: u32) -> Workload
     let block = u64::from(block_bytes);
     let is_repeated = [SweepOperation::Reread, SweepOperation::Rewrite].contains(&operation);
     let repeated = REPEATED_BYTES.max(block).next_multiple_of(block);
+    let random = Workload::named(&operation.cell_name(block_bytes, depth));
     Workload {
         streams: operation.streams(),
         access: match operation {
             SweepOperation::RandRead | SweepOperation::RandWrite | SweepOperation::RandRw => {
-                Access::Random {
-                    distribution: Distribution::Uniform,
-                }
+                random.access
             }
             SweepOperation::Backward => Access::Backward,
             SweepOperation::Stride => Access::Stride {
@@ -174,7 +155,7 @@ fn workload(operation: SweepOperation, block_bytes: u32, depth: u32) -> Workload
             start_bytes: 0,
             length_bytes: is_repeated.then_some(repeated),
         },
-        ..Workload::named(&operation.cell_name(block_bytes, depth))
+        ..random
     }
 }
 
@@ -287,22 +268,22 @@ mod tests {
     fn default_matrix_has_98_cells_and_a_coarse_one_of_24() {
         let operations = [SweepOperation::RandRead, SweepOperation::RandWrite];
         let matrix = Matrix::of(&spec(&operations), &limits());
-        assert_eq!(matrix.workloads.len(), 98 + 2, "two spans");
+        assert_eq!(matrix.cells.len(), 98 + 2, "two spans");
         assert_eq!(matrix.skipped, []);
         let coarse = matrix
-            .passes
+            .cells
             .iter()
-            .filter(|pass| **pass == SweepPass::Coarse);
+            .filter(|cell| cell.pass == SweepPass::Coarse);
         assert_eq!(coarse.count(), 2 * 3 * 4);
         let written: u64 = matrix
-            .workloads
+            .cells
             .iter()
-            .filter_map(Workload::write_bytes_max)
+            .filter_map(|cell| cell.workload.write_bytes_max())
             .sum();
         assert!((32 << 30..48 << 30).contains(&written), "{written}");
-        let spans = &matrix.workloads[98..];
-        assert_eq!(spans[0].name, "randread-8k-d1-span1M");
-        assert_eq!(spans[0].span.length_bytes, Some(1 << 20));
+        let spans = &matrix.cells[98..];
+        assert_eq!(spans[0].workload.name, "randread-8k-d1-span1M");
+        assert_eq!(spans[0].workload.span.length_bytes, Some(1 << 20));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! server delays no counter; each reading is taken together with the counters of the disks.
 
 use crate::failure::Failure;
-use crate::stderr::Verbosity;
+use crate::stdio::Verbosity;
 use diskproof_analysis::watch::{ServerObserver, ServerReading};
 use diskproof_device::{probe, read_disks};
 use diskproof_engine::watchdog::{Deferred, Waited};

@@ -1,10 +1,9 @@
 //! Reads the kernel at the end of each step and hands it to the arithmetic.
 
-use super::flags::WatchFlags;
 use super::server::ServerWatch;
 use crate::failure::Failure;
 use crate::saved::capacities;
-use crate::stderr::Verbosity;
+use crate::stdio::Verbosity;
 use crate::targets::{identify, resolve_target};
 use anyhow::Context as _;
 use diskproof_analysis::watch::{Observer, StepInput, WatchedLoad};
@@ -40,7 +39,13 @@ pub(super) struct WatchSession {
 
 impl WatchSession {
     /// Without chosen devices all whole ones are watched, also those that appear later.
-    pub(super) fn start(watch: &WatchFlags, chosen: Vec<WatchedDevice>) -> anyhow::Result<Self> {
+    pub(super) fn start(
+        chosen: Vec<WatchedDevice>,
+        interval_ns: u64,
+        postgres: Option<&str>,
+        history: Option<PathBuf>,
+        verbosity: Verbosity,
+    ) -> anyhow::Result<Self> {
         let named: Vec<String> = chosen.iter().map(|device| device.name.clone()).collect();
         let disks: Vec<(u32, u32)> = chosen.iter().map(|device| device.disk).collect();
         let devices = if named.is_empty() {
@@ -56,13 +61,12 @@ impl WatchSession {
             Ok(trace) => (Some(trace), None),
             Err(why) => (None, Some(why)),
         };
-        let interval = Duration::from_nanos(watch.interval);
-        let connect =
-            |text: &String| ServerWatch::connect(text, (interval, &named), watch.verbosity());
-        let server = watch.postgres.as_ref().map(connect).transpose()?;
+        let interval = Duration::from_nanos(interval_ns);
+        let connect = |text: &str| ServerWatch::connect(text, (interval, &named), verbosity);
+        let server = postgres.map(connect).transpose()?;
         let now = Instant::now();
         let mut session = Self {
-            observer: Observer::new(watch.interval),
+            observer: Observer::new(interval_ns),
             named,
             targets: Vec::new(),
             trace,
@@ -72,8 +76,8 @@ impl WatchSession {
                 ..WatchFacts::default()
             },
             server,
-            history: watch.history.history.clone(),
-            interval_ns: watch.interval,
+            history,
+            interval_ns,
             sized: whole_devices().into_iter().collect(),
             started: now,
             read_at: now,

@@ -86,11 +86,9 @@ fn campaign(sides: usize, seconds: u64) -> LiveComparison {
 
 fn decisions(speeds: &[f64], seconds: u64) -> (Vec<CampaignDecision>, u64) {
     let mut cells = SimulatedCells::of(speeds);
-    let answer = carry_out(&mut campaign(speeds.len(), seconds), |cell| {
-        cells.measure(cell)
-    })
-    .unwrap();
-    (answer, cells.now_ns)
+    let mut campaign = campaign(speeds.len(), seconds);
+    carry_out(&mut campaign, |cell| cells.measure(cell)).unwrap();
+    (campaign.decisions(), cells.now_ns)
 }
 
 #[test]

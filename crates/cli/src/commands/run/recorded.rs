@@ -1,15 +1,16 @@
-//! `run RECORD TARGET`: the plan of a saved record again, and what changed since.
+//! What was recorded, again: `run --like`, the workloads that repeat an observed load, and `run
+//! RECORD`, the plan of a saved run and what changed since.
 
-use crate::commands::compare::{Form, print};
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST};
-use crate::provenance::command_line;
-use crate::saved::load;
-use crate::session::{Filling, Means, MeasuringJob, measure};
-use crate::stdout::{ignore_closed_pipe, to_stdout};
-use crate::targets::refuse_duplicates;
+use crate::saved::{load, load_file};
+use crate::session::{MeasuringJob, measure};
+use crate::stdio::{ignore_closed_pipe, to_stdout};
+use crate::workload::{WorkloadAxes, WorkloadFlags};
 use diskproof_analysis::compare::{MARGIN, Question, Run, RunGroup, compare};
-use diskproof_model::plan::{Order, Origin, Plan};
+use diskproof_analysis::watch::{LikeTarget, like_plan, like_workloads};
+use diskproof_model::observed::{LikePlan, ObservedDevice};
+use diskproof_model::plan::{Order, Origin, Plan, Workload};
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 use diskproof_report::terminal::MetricDetail;
@@ -17,6 +18,88 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+
+/// As long as a workload of `run` takes at most.
+const TIME_NS: u64 = 30_000_000_000;
+
+/// The load of one device, and how long it is repeated.
+#[derive(Debug)]
+pub(super) struct LikeSource {
+    run_id: String,
+    device: ObservedDevice,
+    time_ns: u64,
+    /// That one device of several was chosen.
+    pub note: Option<String>,
+}
+
+impl LikeSource {
+    /// The load that `--like` names, of this device, else of the busiest. Of the flags of the
+    /// workload only the time may be set.
+    pub(super) fn of(
+        reference: &str,
+        wanted: Option<&str>,
+        (workload, axes): (&WorkloadFlags, &WorkloadAxes),
+        history: Option<&Path>,
+    ) -> Result<Self, Failure> {
+        let time = workload.time;
+        let others = WorkloadFlags {
+            time: None,
+            ..workload.clone()
+        };
+        if !others.is_empty() || !axes.is_empty() {
+            let why = "--like sets sizes, order, depth and rate; the only workload flag allowed \
+                       with it is --time";
+            return Err(Failure::Usage(why.to_owned()));
+        }
+        let record = load(reference, history)?;
+        let Some(observed) = record.observed else {
+            return Err(Failure::Usage(format!(
+                "--like {reference}: this run contains no observed load; use 'diskproof watch \
+                 --record' to save one"
+            )));
+        };
+        let mut devices = observed.devices;
+        devices.retain(|device| device.requests() > 0);
+        devices.sort_by(|one, other| other.rate().total_cmp(&one.rate()));
+        let names: Vec<String> = devices.iter().map(|device| device.name.clone()).collect();
+        let is_wanted = |one: &ObservedDevice| wanted.is_none_or(|wanted| wanted == one.name);
+        let Some(device) = devices.into_iter().find(is_wanted) else {
+            let (wanted, observed) = (wanted.unwrap_or_default(), names.join(", "));
+            return Err(Failure::Usage(if names.is_empty() {
+                format!("--like {reference}: no device received requests during the recording")
+            } else {
+                format!("--like-device {wanted}: the run observed {observed}")
+            }));
+        };
+        let is_chosen = names.len() > 1 && wanted.is_none();
+        let note = is_chosen.then(|| {
+            format!(
+                "repeating the load of {}, the busiest of {}; --like-device NAME chooses another",
+                device.name,
+                names.join(", ")
+            )
+        });
+        Ok(Self {
+            run_id: record.run_id,
+            device,
+            time_ns: time.map_or(TIME_NS, |time| time.0),
+            note,
+        })
+    }
+
+    pub(super) fn plan(&self) -> LikePlan {
+        like_plan(&self.run_id, &self.device)
+    }
+
+    pub(super) fn workloads(&self, unit_bytes: u32) -> Result<Vec<Workload>, Failure> {
+        let target = LikeTarget {
+            unit_bytes,
+            time_ns: self.time_ns,
+        };
+        like_workloads(&self.device, target)
+            .map_err(|error| Failure::Usage(format!("--like: {error}")))
+    }
+}
 
 /// Bytes at the start of a file that tell what it is.
 const HEAD_BYTES: u64 = 4096;
@@ -37,35 +120,26 @@ pub(super) fn is_record(path: &Path) -> bool {
 }
 
 /// Repeats the plan of the record on the targets, or on those of the record, and compares.
-pub(super) fn run(
+pub(super) fn repeat(
     source: &Path,
     targets: &[PathBuf],
     flags: &MeasuringFlags,
 ) -> anyhow::Result<Exit> {
     let shown = source.display().to_string();
-    // A name without a slash would be a run of the history.
-    let path = if source.is_absolute() {
-        shown.clone()
-    } else {
-        format!("./{shown}")
-    };
-    let record = load(&path, None)?;
+    let record = load_file(&shown)?;
     let named: Vec<PathBuf> = match targets {
         [] => record.plan.targets.iter().map(PathBuf::from).collect(),
         targets => targets.to_vec(),
     };
     let identities = flags.probe_all(&named)?;
-    refuse_duplicates(&identities)?;
+    crate::targets::refuse_duplicates(&identities)?;
     let plan = plan(&record, &identities, flags.seed)
         .map_err(|why| Failure::Usage(format!("{shown}: {why}")))?;
-    let filling = match plan.first_write_ns {
-        Some(time_ns) => Filling::Within {
-            bytes_min: SCRATCH_BYTES_LEAST,
-            time_ns,
-        },
-        None => Filling::Span,
-    };
-    let mut job = MeasuringJob::new(plan, identities, filling, flags);
+    let first_write_ns = plan.first_write_ns;
+    let mut job = MeasuringJob::new(plan, identities, flags);
+    if let Some(time_ns) = first_write_ns {
+        job = job.filled_within(SCRATCH_BYTES_LEAST, time_ns);
+    }
     job.note = job.note.or_else(|| record.note.clone());
     let color = flags.color;
     let is_silent = flags.prints_json();
@@ -76,11 +150,8 @@ pub(super) fn run(
             show_changes((&shown, &record), again, color)
         }
     };
-    let means = Means {
-        then: Some(Box::new(changes)),
-        ..Means::default()
-    };
-    measure(job, means)
+    job.then = Some(Box::new(changes));
+    measure(job)
 }
 
 /// The plan on these targets; why it cannot be repeated there.
@@ -124,7 +195,7 @@ fn plan(record: &Record, on: &[TargetIdentity], seed: Option<u64>) -> Result<Pla
         disk_access: None,
         origin: Origin {
             verb,
-            argv: command_line(),
+            argv: crate::provenance::command_line(),
         },
         method: Plan::of("", Vec::new()).method,
         ..plan.clone()
@@ -134,7 +205,7 @@ fn plan(record: &Record, on: &[TargetIdentity], seed: Option<u64>) -> Result<Pla
 fn show_changes(
     (name, before): (&str, &Record),
     again: &Record,
-    color: crate::flags::ColorWhen,
+    color: crate::stdio::ColorWhen,
 ) -> anyhow::Result<()> {
     let group = |label: &str, record| RunGroup {
         label: label.to_owned(),
@@ -159,5 +230,5 @@ fn show_changes(
     };
     let comparison = compare(&question).map_err(|error| Failure::Usage(error.to_string()))?;
     ignore_closed_pipe(to_stdout(|out| writeln!(out)))?;
-    print(&comparison, Form::Page(MetricDetail::Independent), color)
+    crate::commands::compare::print(&comparison, false, MetricDetail::Independent, color)
 }

@@ -1,7 +1,9 @@
-//! The view on a whole terminal. It draws the lines of the plain view in place: no widgets, and so
-//! no library for them. The terminal is restored however the program ends, except by SIGKILL.
+//! The steps as lines, on a whole terminal, or not at all. The screen shows the lines of the plain
+//! view in place: no widgets, and so no library for them. The terminal is restored however the
+//! program ends, except by SIGKILL.
 
-use crate::stdout::{page_in_locale, to_stdout};
+use crate::interrupt::Interrupt;
+use crate::stdio::{ColorWhen, page_in_locale, style, to_stdout, write_in_locale};
 use diskproof_model::watch::WatchStep;
 use diskproof_report::style::Style;
 use diskproof_report::terminal::{
@@ -11,6 +13,94 @@ use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
 };
 use std::io::{self, IsTerminal as _, Write as _};
+use std::time::{Duration, Instant};
+
+/// How often a wait looks for signals.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Steps between two headings.
+const HEADING_EVERY: u64 = 20;
+
+/// Where the steps go.
+pub(super) struct LiveView {
+    style: Style,
+    shown: u64,
+    kind: ViewKind,
+}
+
+enum ViewKind {
+    Lines,
+    Screen(FullScreen),
+    Silent,
+}
+
+impl LiveView {
+    /// Silent, or on a screen where there is one, unless the user wants lines.
+    pub(super) fn start(is_silent: bool, is_plain: bool, color: ColorWhen) -> anyhow::Result<Self> {
+        let kind = match () {
+            () if is_silent => ViewKind::Silent,
+            () if !is_plain && is_screen() => ViewKind::Screen(FullScreen::start()?),
+            () => ViewKind::Lines,
+        };
+        Ok(Self {
+            style: style(color),
+            shown: 0,
+            kind,
+        })
+    }
+
+    /// Waits, and meanwhile calls `work` repeatedly; false where the user ends the view.
+    pub(super) fn wait_until(
+        &mut self,
+        due: Instant,
+        interrupt: &Interrupt,
+        mut work: impl FnMut(),
+    ) -> bool {
+        while interrupt.signal().is_none() {
+            work();
+            let left = due.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            std::thread::sleep(left.min(LOOK_EVERY));
+            if let ViewKind::Screen(screen) = &self.kind
+                && screen.has_quit()
+            {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Shows a step; false where the reader of stdout has gone.
+    pub(super) fn show(
+        &mut self,
+        step: &WatchStep,
+        facts: &WatchFacts,
+        named: &[String],
+    ) -> anyhow::Result<bool> {
+        let (shown, style) = (self.shown, self.style);
+        self.shown += 1;
+        let written = match &mut self.kind {
+            ViewKind::Silent => Ok(()),
+            ViewKind::Screen(screen) => screen.draw(step, facts, named, self.style),
+            ViewKind::Lines => to_stdout(|out| {
+                write_in_locale(out, |page| {
+                    if shown == 0 {
+                        write_watch_facts(facts, &style, page)?;
+                    }
+                    if shown.is_multiple_of(HEADING_EVERY) {
+                        write_watch_heading(&style, page)?;
+                    }
+                    write_watch_step(step, named, &style, page)
+                })
+            }),
+        };
+        match written {
+            Err(error) if crate::stdio::is_closed_stdout(&error) => Ok(false),
+            other => other.map(|()| true),
+        }
+    }
+}
 
 /// The alternate screen, no cursor, no wrapping.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
@@ -26,18 +116,18 @@ const QUIT: [u8; 4] = [b'q', b'Q', 3, 4];
 const DISABLED: u8 = 0;
 
 /// Whether stdout and stdin are one terminal that can move its cursor.
-pub(super) fn is_screen() -> bool {
+fn is_screen() -> bool {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
     io::stdout().is_terminal() && io::stdin().is_terminal() && !is_dumb
 }
 
 /// A terminal in use.
-pub(super) struct FullScreen {
+struct FullScreen {
     before: Termios,
 }
 
 impl FullScreen {
-    pub(super) fn start() -> io::Result<Self> {
+    fn start() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut keys = before.clone();
         // Keys arrive at once and are not echoed; Ctrl-C still sends its signal. A stopped program
@@ -60,14 +150,14 @@ impl FullScreen {
     }
 
     /// Whether the user has pressed a key that ends the view.
-    pub(super) fn has_quit(&self) -> bool {
+    fn has_quit(&self) -> bool {
         let mut pressed = [0; 64];
         let count = rustix::io::read(io::stdin(), &mut pressed).unwrap_or(0);
         pressed[..count].iter().any(|key| QUIT.contains(key))
     }
 
     /// Draws a step. What does not fit is cut at the bottom: the devices come first.
-    pub(super) fn draw(
+    fn draw(
         &mut self,
         step: &WatchStep,
         facts: &WatchFacts,

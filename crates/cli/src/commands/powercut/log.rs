@@ -1,14 +1,61 @@
-//! `diskproof powercut serve`: the log on the machine that keeps its power.
+//! The log of a test: the flags that lead to it, and `diskproof powercut serve`, which keeps it on
+//! the machine that keeps its power.
 
-use super::connection::read_token;
 use crate::failure::{Exit, Failure};
-use crate::saved::state_folder;
-use crate::stderr::eprint_line;
+use crate::stdio::eprint_line;
 use anyhow::Context as _;
-use diskproof_powercut::{ListenError, LogServer, LogStore, PORT_DEFAULT};
+use diskproof_model::shell::quoted;
+use diskproof_powercut::{ListenError, LogClient, LogServer, LogStore, PORT_DEFAULT, Token};
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::PathBuf;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+/// Bits of a mode: read by the group, and by all.
+const OTHERS_READ: u32 = 0o044;
+
+/// Where the log is.
+#[derive(Debug, clap::Args)]
+pub struct ConnectionFlags {
+    /// The machine that runs 'powercut serve' [port: 5447]
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub server: String,
+    /// File with the secret of 'powercut serve'
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+}
+
+impl ConnectionFlags {
+    /// Connects.
+    pub(super) fn connect(&self) -> anyhow::Result<LogClient> {
+        let token = read_token(self.token_file.as_deref())?;
+        Ok(LogClient::connect(&self.server, &token)?)
+    }
+
+    /// The same flags, as one types them.
+    pub(super) fn words(&self) -> String {
+        let server = quoted(&self.server);
+        let token = self.token_file.as_ref().map_or(String::new(), |file| {
+            format!(" --token-file {}", quoted(&file.display().to_string()))
+        });
+        format!("--server {server}{token}")
+    }
+}
+
+/// The secret of a file; none without a file.
+fn read_token(file: Option<&Path>) -> Result<Token, Failure> {
+    let Some(file) = file else {
+        return Ok(Token::default());
+    };
+    let named = |why: String| Failure::Usage(format!("--token-file {}: {why}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| named(error.to_string()))?;
+    if std::fs::metadata(file).is_ok_and(|found| found.mode() & OTHERS_READ != 0) {
+        let path = file.display();
+        eprint_line(&format!(
+            "warning: other users can read the token in {path}. Run: chmod 600 {path}"
+        ));
+    }
+    Token::parse(&text).map_err(named)
+}
 
 /// Flags of `powercut serve`.
 #[derive(Debug, clap::Args)]
@@ -37,11 +84,11 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// Serves until a signal ends the program; every report is durable by then.
-pub(super) fn run(flags: &ServeFlags) -> anyhow::Result<Exit> {
+pub(super) fn serve(flags: &ServeFlags) -> anyhow::Result<Exit> {
     let token = read_token(flags.token_file.as_deref())?;
     let folder = match &flags.log {
         Some(folder) => folder.clone(),
-        None => state_folder()
+        None => crate::saved::state_folder()
             .ok_or_else(|| Failure::Usage("name a folder for the logs with --log DIR".to_owned()))?
             .join("powercut"),
     };

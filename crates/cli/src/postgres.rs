@@ -1,13 +1,55 @@
-//! Flags on a temporary PostgreSQL server, and the INSERTs that it is measured with. Starts no
-//! server.
+//! PostgreSQL: the version of the server whose settings are advised, and the flags and the plan of
+//! a temporary server, with its INSERTs and the settings that it tries. Starts no server.
 
 use crate::failure::Failure;
-use crate::selection::SelectionFlags;
-use crate::server_trials::trial_plan;
+use crate::flags::SelectionFlags;
 use diskproof_model::postgres::{PostgresLoad, PostgresPlan};
 use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::trial::{PlannedTrial, TrialLoad, TrialPlan};
 use diskproof_postgres::{CLUSTER_BYTES, Programs, TRIAL_BYTES, find_programs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// Where Debian and Red Hat install servers, one directory for each major version.
+const INSTALLED: [(&str, &str); 2] = [("/usr/lib/postgresql", ""), ("/usr", "pgsql-")];
+/// The first version whose numbers have one part, and one that no release will reach soon.
+const VERSIONS: std::ops::RangeInclusive<u32> = 10..=99;
+/// A data directory, its mount point and the directory of a cluster above it.
+const ANCESTORS: usize = 3;
+
+/// The major version; `None` where none is found, or several are.
+pub(crate) fn postgres_version(asked: Option<u32>, target: &Path) -> Option<u32> {
+    asked
+        .or_else(|| of_data_directory(target))
+        .or_else(|| installed(&INSTALLED.map(|(folder, prefix)| (Path::new(folder), prefix))))
+}
+
+fn of_data_directory(target: &Path) -> Option<u32> {
+    target.ancestors().take(ANCESTORS).find_map(|folder| {
+        let text = std::fs::read_to_string(folder.join("PG_VERSION")).ok()?;
+        parse_version(text.trim())
+    })
+}
+
+fn installed(folders: &[(&Path, &str)]) -> Option<u32> {
+    let mut found = Vec::new();
+    for (folder, prefix) in folders {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let has_server = entry.path().join("bin/postgres").exists();
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let version = name.strip_prefix(prefix).and_then(parse_version);
+            found.extend(version.filter(|_| has_server));
+        }
+    }
+    match found.as_slice() {
+        [only] => Some(*only),
+        _ => None,
+    }
+}
+
+fn parse_version(text: &str) -> Option<u32> {
+    let version = text.parse().ok();
+    version.filter(|version| VERSIONS.contains(version))
+}
 
 /// Values of wal_sync_method that Linux has, the default first.
 const METHODS: [&str; 4] = ["fdatasync", "fsync", "open_datasync", "open_sync"];
@@ -53,10 +95,10 @@ pub struct ServerFlags {
 impl ServerFlags {
     /// Room that the server needs in the target; none without --postgres.
     pub(crate) fn bytes(&self) -> u64 {
-        match (self.postgres, self.try_settings) {
-            (false, _) => 0,
-            (true, false) => CLUSTER_BYTES,
-            (true, true) => CLUSTER_BYTES + TRIAL_BYTES,
+        if self.postgres {
+            server_bytes(self.try_settings)
+        } else {
+            0
         }
     }
 
@@ -75,6 +117,11 @@ impl ServerFlags {
         let found = find_programs(self.pg_bin.as_deref(), path.as_deref())?;
         Ok(Some(found))
     }
+}
+
+/// Room that a server needs in the target.
+pub(crate) fn server_bytes(tries_settings: bool) -> u64 {
+    CLUSTER_BYTES + if tries_settings { TRIAL_BYTES } else { 0 }
 }
 
 /// The name by which `--only` and `--skip` select INSERTs, whose rows have those of commits.
@@ -152,10 +199,98 @@ fn loads(breadth: Breadth, has_pgbench: bool) -> Vec<PostgresLoad> {
     loads
 }
 
+/// Of these pairs the interval has a width of use; more shrink it slowly.
+const PAIRS_MAX: u32 = 8;
+/// Four times the server's cache.
+const TABLE_BYTES: u64 = 256 << 20;
+/// Versions whose defaults or names differ (release notes).
+const PREFETCH_FROM: u32 = 14;
+const COMBINES_FROM: u32 = 17;
+const ASYNCHRONOUS_FROM: u32 = 18;
+const GROWING_WORKERS_FROM: u32 = 19;
+
+/// The settings that a server of this version tries, within this time.
+pub(crate) fn trial_plan(version: u32, time_ns: u64) -> TrialPlan {
+    let trial = |setting: &str, values: (&str, Option<&str>), load, clients| PlannedTrial {
+        setting: setting.to_owned(),
+        default: values.0.to_owned(),
+        candidate: values.1.map(str::to_owned),
+        load,
+        clients,
+    };
+    let scan = |setting: &str, default: &str, candidate: &str, load| {
+        trial(setting, (default, Some(candidate)), load, 1)
+    };
+    let bitmap = TrialLoad::BitmapScan;
+    let [(reads, more_reads), (others, more_others)] = match version {
+        ASYNCHRONOUS_FROM.. => [("16", "64"), ("16", "64")],
+        _ => [("1", "16"), ("10", "32")],
+    };
+    let mut trials = Vec::new();
+    // First, while the server's cache is empty, so that ANALYZE finds few pages there.
+    if version >= PREFETCH_FROM {
+        let setting = "maintenance_io_concurrency";
+        trials.push(scan(setting, others, more_others, TrialLoad::Analyze));
+    }
+    trials.push(scan("effective_io_concurrency", reads, more_reads, bitmap));
+    trials.push(scan("random_page_cost", "4", "1.1", TrialLoad::Join));
+    let inserts = TrialLoad::Inserts;
+    trials.push(trial("wal_sync_method", ("fdatasync", None), inserts, 4));
+    trials.push(trial("commit_delay", ("0", None), inserts, 16));
+    if version >= COMBINES_FROM {
+        let sequential = TrialLoad::SequentialScan;
+        trials.push(scan("io_combine_limit", "128kB", "256kB", sequential));
+    }
+    if version >= ASYNCHRONOUS_FROM {
+        trials.push(match version {
+            GROWING_WORKERS_FROM.. => scan("io_max_workers", "8", "32", bitmap),
+            _ => scan("io_workers", "3", "12", bitmap),
+        });
+        // The last one: a server that does not start with it has nothing else to try.
+        trials.push(scan("io_method", "worker", "io_uring", bitmap));
+    }
+    TrialPlan {
+        trials,
+        time_ns,
+        pairs_max: PAIRS_MAX,
+        table_bytes: TABLE_BYTES,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    fn install(folder: &Path, version: &str) {
+        let bin = folder.join(version).join("bin");
+        std::fs::create_dir_all(&bin).unwrap();
+        std::fs::write(bin.join("postgres"), "").unwrap();
+    }
+
+    #[test]
+    fn data_directory_above_the_target_names_its_version() {
+        let place = tempfile::tempdir().unwrap();
+        let inner = place.path().join("base/1");
+        std::fs::create_dir_all(&inner).unwrap();
+        std::fs::write(place.path().join("PG_VERSION"), "17\n").unwrap();
+        assert_eq!(of_data_directory(&inner), Some(17));
+        assert_eq!(postgres_version(Some(13), &inner), Some(13));
+        std::fs::write(place.path().join("PG_VERSION"), "9.6\n").unwrap();
+        assert_eq!(of_data_directory(&inner), None);
+    }
+
+    #[test]
+    fn only_installed_server_counts_and_two_are_ambiguous() {
+        let place = tempfile::tempdir().unwrap();
+        let folders = [(place.path(), "")];
+        assert_eq!(installed(&folders), None);
+        install(place.path(), "16");
+        std::fs::create_dir_all(place.path().join("18/doc")).unwrap();
+        assert_eq!(installed(&folders), Some(16));
+        install(place.path(), "18");
+        assert_eq!(installed(&folders), None);
+    }
 
     #[test]
     fn inserts_are_selected_by_names_of_their_own() {
@@ -197,5 +332,23 @@ mod tests {
                 "async-c1"
             ]
         );
+    }
+
+    #[test]
+    fn settings_follow_the_version() {
+        let names = |version| -> Vec<String> {
+            let trials = trial_plan(version, 0).trials;
+            trials.into_iter().map(|trial| trial.setting).collect()
+        };
+        let always = ["wal_sync_method", "commit_delay"];
+        assert_eq!(names(13)[2..], always);
+        assert_eq!(names(15)[3..], always);
+        let of_18 = ["io_combine_limit", "io_workers", "io_method"];
+        assert_eq!(names(18)[5..], of_18);
+        let of_19 = ["io_combine_limit", "io_max_workers", "io_method"];
+        assert_eq!(names(19)[5..], of_19);
+        assert_eq!(trial_plan(17, 0).trials[1].default, "1");
+        assert_eq!(trial_plan(18, 0).trials[1].default, "16");
+        assert_eq!(names(15)[0], "maintenance_io_concurrency");
     }
 }

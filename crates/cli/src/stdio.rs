@@ -1,19 +1,39 @@
-//! The result on stdout: its width, its colours and the characters that the locale knows.
+//! What the program writes: the result on stdout, with its width, its colours and the characters
+//! that the locale knows; messages on stderr, with the progress line of a terminal.
 
-use crate::failure::{StdoutError, is_closed_stdout};
-use crate::flags::{ColorWhen, MeasuringFlags};
 use diskproof_model::comparison::Comparison;
-use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
-use diskproof_model::target::TargetIdentity;
 use diskproof_report::style::{Color, Style};
-use diskproof_report::terminal::{Detail, MetricDetail};
-use diskproof_report::{ascii, json, terminal};
+use diskproof_report::terminal::{self, Detail, MetricDetail};
 use rustix::termios::tcgetwinsize;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::time::{Duration, Instant};
 
 const COLUMNS_DEFAULT: usize = 80;
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum ColorWhen {
+    /// On a terminal, unless NO_COLOR is set or TERM is dumb.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The result did not get to stdout.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the result to stdout: {0}")]
+pub(crate) struct StdoutError(pub io::Error);
+
+/// Whether the reader of stdout has gone. A broken pipe that `-o` names is an error like any other.
+pub(crate) fn is_closed_stdout(error: &anyhow::Error) -> bool {
+    let stdout = error.downcast_ref::<StdoutError>();
+    stdout.is_some_and(|stdout| stdout.0.kind() == io::ErrorKind::BrokenPipe)
+}
 
 /// Width and colours of stdout.
 pub(crate) fn style(color: ColorWhen) -> Style {
@@ -53,6 +73,22 @@ pub(crate) fn print_text(text: &str) -> anyhow::Result<()> {
     ignore_closed_pipe(to_stdout(|out| out.write_all(text.as_bytes())))
 }
 
+/// Prints a document as JSON, or as a page in the characters that the locale knows. A reader that
+/// closes the pipe has what it wanted.
+pub(crate) fn print_document(
+    as_json: bool,
+    json: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    page: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    ignore_closed_pipe(to_stdout(|out| {
+        if as_json {
+            json(out)
+        } else {
+            write_in_locale(out, page)
+        }
+    }))
+}
+
 /// Closes stdout: its reader sees the end now, although the process may last.
 pub(crate) fn close_stdout() {
     if let Ok(null) = File::options().write(true).open("/dev/null") {
@@ -69,7 +105,7 @@ pub(crate) fn page_in_locale(write: impl FnOnce(&mut dyn Write) -> io::Result<()
 fn in_locale(page: &str) -> String {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(|name| std::env::var(name).ok());
     if is_ascii_only(locale) {
-        ascii::transliterate(page)
+        diskproof_report::ascii::transliterate(page)
     } else {
         page.to_owned()
     }
@@ -89,22 +125,6 @@ fn is_ascii_only(locale: [Option<String>; 3]) -> bool {
     let mut set = locale.into_iter().flatten();
     let locale = set.find(|locale| !locale.is_empty());
     locale.is_some_and(|locale| !locale.to_lowercase().replace('-', "").contains("utf8"))
-}
-
-/// Prints a plan that is not run.
-pub(crate) fn print_plan(
-    plan: &Plan,
-    targets: &[TargetIdentity],
-    flags: &MeasuringFlags,
-) -> anyhow::Result<()> {
-    ignore_closed_pipe(to_stdout(|out| {
-        if flags.prints_json() {
-            return json::write_plan(plan, targets, out);
-        }
-        write_in_locale(out, |page| {
-            terminal::write_plan(plan, targets, &style(flags.color), page)
-        })
-    }))
 }
 
 /// The page of a record, with colours, as wide as stdout.
@@ -169,6 +189,116 @@ pub(crate) fn ignore_closed_pipe(printed: anyhow::Result<()>) -> anyhow::Result<
         Err(error) if is_closed_stdout(&error) => Ok(()),
         other => other,
     }
+}
+
+/// Assumed for terminals that report no width, or less than this.
+const COLUMNS_MIN: usize = 40;
+const REDRAW_EVERY: Duration = Duration::from_millis(100);
+/// `^C` and the cursor.
+const COLUMNS_FOR_ECHO: usize = 3;
+
+/// How much the program writes to stderr while it works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verbosity {
+    /// Notes, and a progress line that is redrawn in place.
+    Terminal,
+    /// Notes, and one progress line per step.
+    Lines,
+    /// Warnings and errors only.
+    Quiet,
+}
+
+impl Verbosity {
+    /// What stderr can show.
+    pub fn of_stderr() -> Self {
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        if io::stderr().is_terminal() && !is_dumb {
+            Self::Terminal
+        } else {
+            Self::Lines
+        }
+    }
+
+    /// Lines without progress in place; warnings and errors only, if `quiet`.
+    pub(crate) fn lines(quiet: bool) -> Self {
+        if quiet { Self::Quiet } else { Self::Lines }
+    }
+
+    /// Writes a line to stderr, unless quiet.
+    pub fn note(self, line: &str) {
+        if self != Self::Quiet {
+            eprint_line(line);
+        }
+    }
+}
+
+/// Writes a line to stderr, wrapped at word boundaries on a terminal. A closed stderr does not end
+/// the run.
+pub(crate) fn eprint_line(line: &str) {
+    let width = io::stderr().is_terminal().then(stderr_columns);
+    let _ = writeln!(
+        io::stderr().lock(),
+        "{}",
+        terminal::message(&format!("diskproof: {line}"), width)
+    );
+}
+
+/// Writes the text of another tool to stderr as it is.
+pub(crate) fn eprint_text(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// A progress line that is redrawn in place. The cursor stays at its end: the terminal then echoes
+/// Ctrl-C on the same line, and erases it with the line.
+#[derive(Debug, Default)]
+pub(crate) struct ProgressLine {
+    drawn: Option<Instant>,
+    is_hidden: bool,
+}
+
+impl ProgressLine {
+    /// One that is never due, unless stderr is a terminal that can show it.
+    pub(crate) fn of(verbosity: Verbosity) -> Self {
+        Self {
+            drawn: None,
+            is_hidden: verbosity != Verbosity::Terminal,
+        }
+    }
+
+    /// Whether it is time to redraw.
+    pub(crate) fn is_due(&self) -> bool {
+        let is_old = |drawn: Instant| drawn.elapsed() >= REDRAW_EVERY;
+        !self.is_hidden && self.drawn.is_none_or(is_old)
+    }
+
+    /// Shows as much of the text as fits.
+    pub(crate) fn show(&mut self, text: &str) {
+        self.drawn = Some(Instant::now());
+        let columns = stderr_columns() - COLUMNS_FOR_ECHO;
+        let text: String = text.chars().take(columns).collect();
+        self.write(&text);
+    }
+
+    /// Erases the line.
+    pub(crate) fn clear(&mut self) {
+        if self.drawn.take().is_some() {
+            self.write("");
+        }
+    }
+
+    /// Carriage return, then EL of ECMA-48, which erases the line. A closed stderr does not end the
+    /// run.
+    fn write(&self, text: &str) {
+        let mut stderr = io::stderr().lock();
+        let _ = write!(stderr, "\r\x1b[K{text}").and_then(|()| stderr.flush());
+    }
+}
+
+/// Width of the terminal on stderr.
+pub(crate) fn stderr_columns() -> usize {
+    rustix::termios::tcgetwinsize(io::stderr())
+        .map_or(0, |size| usize::from(size.ws_col))
+        .max(COLUMNS_MIN)
 }
 
 #[cfg(test)]
