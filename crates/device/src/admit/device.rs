@@ -1,6 +1,7 @@
 //! Whether a block device may be destroyed: the user typed its name in full, nothing uses it, and
-//! it holds no signature and no unknown data. Reads the device's ends; writes nothing. A check that
-//! fails to run is a reason to refuse.
+//! it holds no signature and no unknown data. A loop device is a part of the file or device behind
+//! it, so all of that must be free, as if it were the target. Reads ends of devices and files;
+//! writes nothing. A check that fails to run is a reason to refuse.
 
 use super::ancestry::Ancestry;
 use super::contents::{self, Shown};
