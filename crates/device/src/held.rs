@@ -2,12 +2,11 @@
 //! before anything is opened, and opened without resolving the path again. Whatever another process
 //! renames, exchanges or links meanwhile, the descriptor stays with the inode. Judges nothing.
 
-use crate::direct_io::clear_flags;
 use crate::failure::{OpenError, open_failed};
 use crate::naming::device_number;
 use crate::steps::{self, GateStep};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fcntl_getfl, fstat, open, openat2};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat2};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -127,39 +126,10 @@ pub(crate) fn changed(path: &str, what: &str) -> OpenError {
     }
 }
 
-/// Opens what `first` has open once more, with the same right to write or without, and with flags
-/// that only an open can set (`O_DSYNC`, `O_SYNC`: F_SETFL ignores them, fcntl(2)); `path` is for
-/// messages.
-pub(crate) fn reopen(
-    first: BorrowedFd<'_>,
-    extra: OFlags,
-    path: &str,
-) -> Result<OwnedFd, OpenError> {
-    let failed =
-        |errno| OpenError::from_errno(path, "open it a second time (/proc/self/fd)", errno);
-    let right = fcntl_getfl(first).map_err(failed)? & OFlags::RWMODE;
-    // Not O_EXCL: the kernel's claim on a device is the first description's, and a second claim
-    // would be refused (blkdev_open() in Linux's block/fops.c). NONBLOCK, as everywhere:
-    // nothing that took its place could hang us.
-    let flags = right | extra | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let fd = open(proc_path(first), flags, Mode::empty()).map_err(failed)?;
-    let is_same = who(&fstat(first).map_err(failed)?) == who(&fstat(&fd).map_err(failed)?);
-    if !is_same || fcntl_getfl(&fd).map_err(failed)? & OFlags::RWMODE != right {
-        return Err(changed(path, "/proc/self/fd points to something else"));
-    }
-    clear_flags(&fd, OFlags::NONBLOCK).map_err(failed)?;
-    Ok(fd)
-}
-
-/// What makes it the same file or device.
-fn who(stat: &Stat) -> (u64, u64, u64, u32) {
-    (stat.st_dev, stat.st_ino, stat.st_rdev, stat.st_mode)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::fs::{CWD, RenameFlags, fcntl_setfl, renameat_with, unlink};
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
 
     #[test]
     fn held_path_stays_with_its_inode_and_notices_an_exchange() {
@@ -185,40 +155,5 @@ mod tests {
         assert!(Held::at(&directory.join("file")).is_ok());
         let error = Held::at(&place.path().join("link/file")).unwrap_err();
         assert_eq!(error, Errno::LOOP);
-    }
-
-    #[test]
-    fn a_second_description_has_flags_of_its_own_and_no_more_rights() {
-        let place = tempfile::tempdir_in("/var/tmp").unwrap();
-        let path = place.path().join("file");
-        std::fs::write(&path, "content").unwrap();
-        for right in [OFlags::RDONLY, OFlags::RDWR] {
-            let first = open(&path, right | OFlags::CLOEXEC, Mode::empty()).unwrap();
-            let again = reopen(first.as_fd(), OFlags::empty(), "x").unwrap();
-            fcntl_setfl(&again, OFlags::NOATIME).unwrap();
-            assert!(
-                !fcntl_getfl(&first).unwrap().contains(OFlags::NOATIME),
-                "another description"
-            );
-            assert_eq!(fcntl_getfl(&again).unwrap() & OFlags::RWMODE, right);
-            assert_eq!(
-                rustix::io::pwrite(&again, b"C", 0).is_ok(),
-                right == OFlags::RDWR
-            );
-        }
-    }
-
-    #[test]
-    fn what_has_lost_its_name_is_found_and_what_took_the_name_is_not() {
-        let place = tempfile::tempdir_in("/var/tmp").unwrap();
-        let path = place.path().join("file");
-        std::fs::write(&path, "first").unwrap();
-        let first = open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).unwrap();
-        unlink(&path).unwrap();
-        std::fs::write(&path, "other").unwrap();
-        let again = reopen(first.as_fd(), OFlags::empty(), "x").unwrap();
-        let mut content = [0; 5];
-        assert_eq!(rustix::io::pread(&again, &mut content[..], 0), Ok(5));
-        assert_eq!(&content, b"first");
     }
 }

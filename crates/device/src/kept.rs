@@ -3,12 +3,11 @@
 //! Knows no workload.
 
 use crate::admit::{Admission, Consent, Grant, Intent, Overwriting, Permit, admit};
-use crate::claimed::{
-    self, CLAIM, OwnDirectory, OwnFiles, TRIAL, UNFINISHED, create_own, open_own, remove_emptied,
-};
+use crate::claimed::{self, CLAIM, OwnDirectory, TRIAL, UNFINISHED, remove_emptied};
 use crate::failure::OpenError;
 use crate::held::changed;
 use crate::open::{OpenTarget, open_directory};
+use crate::own_files::{self, OwnFiles, open_own};
 use crate::own_mark;
 use crate::probe::probe;
 use crate::released;
@@ -276,7 +275,7 @@ impl OpenTarget {
         let (identity, permit) = admitted_for_scratch(admission)?;
         let held = open_directory(&identity, permit.size_bytes())?;
         let permit = Arc::new(permit);
-        match create_own(held.as_fd(), name, Mode::from_raw_mode(0o666)) {
+        match own_files::create(held.as_fd(), name, Mode::from_raw_mode(0o666)) {
             Ok(file) => Ok(Self::of_kept_file(Arc::new(file), &identity, &permit)),
             Err(Errno::EXIST) => {
                 let (file, written_bytes) = open_own_again(held.as_fd(), &identity, name)?;

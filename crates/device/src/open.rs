@@ -6,10 +6,11 @@ use crate::admit::{Admission, Grant, Permit, UnknownContent, judge_open_director
 use crate::direct_io::{AlignedBlock, clear_flags};
 use crate::extents;
 use crate::failure::{OpenError, open_failed};
-use crate::held::{Held, changed, reopen};
+use crate::held::{Held, changed};
 use crate::naming::errno_name;
 use crate::own_mark;
 use crate::released;
+use crate::reopen::reopen;
 use crate::scratch;
 use crate::wipe;
 use diskproof_model::measurement::CacheUse;

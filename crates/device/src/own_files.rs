@@ -1,0 +1,94 @@
+//! The files that we make in directories of our own, and how they are told from those that another
+//! program puts there: by their owner and by their mode. Knows no names.
+
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
+use rustix::io::Errno;
+use rustix::path::Arg;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+/// Read and write for the owner, and the bit that means nothing for a regular file on Linux
+/// (inode(7), S_ISVTX): no other program sets it. Unlike an extended attribute it costs no call,
+/// and a killed run leaves it on every file.
+const MARKED: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::SVTX);
+const UNMARKED: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// What the files in a directory of ours have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OwnFiles {
+    owner: u32,
+    is_marked: bool,
+    bytes_max: u64,
+}
+
+impl OwnFiles {
+    /// What a file shows that we made there.
+    pub(crate) fn like(made: &Stat) -> Self {
+        Self {
+            owner: made.st_uid,
+            is_marked: is_marked(made),
+            bytes_max: u64::MAX,
+        }
+    }
+
+    /// The first file, which shows whether the filesystem keeps the mark: FAT has no modes.
+    pub(crate) fn try_out(folder: BorrowedFd<'_>, name: &str) -> Result<Self, Errno> {
+        let made = match create(folder, name, MARKED) {
+            // A server may keep the bit for directories or for root.
+            Err(Errno::INVAL | Errno::PERM | Errno::NOTSUP) => create(folder, name, UNMARKED),
+            made => made,
+        };
+        Ok(Self::like(&fstat(made?)?))
+    }
+
+    /// Those of a run whose files have at most so many bytes.
+    pub(crate) fn up_to(self, bytes_max: u64) -> Self {
+        Self { bytes_max, ..self }
+    }
+
+    /// Whether a file with our name and without the mark is another program's.
+    pub(crate) fn are_marked(self) -> bool {
+        self.is_marked
+    }
+
+    /// Whether it may be one of them.
+    pub(crate) fn accept(self, found: &Stat) -> bool {
+        FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
+            && found.st_uid == self.owner
+            && (!self.is_marked || is_marked(found))
+            && found.st_size.unsigned_abs() <= self.bytes_max
+    }
+
+    /// A new, empty file for the owner only. A name that exists is an error, even that of a
+    /// symlink.
+    pub(crate) fn create(self, folder: BorrowedFd<'_>, name: impl Arg) -> Result<OwnedFd, Errno> {
+        let mode = if self.is_marked { MARKED } else { UNMARKED };
+        create(folder, name, mode)
+    }
+}
+
+fn is_marked(found: &Stat) -> bool {
+    Mode::from_raw_mode(found.st_mode).contains(Mode::SVTX)
+}
+
+/// A new, empty file. A name that exists is an error, even that of a symlink.
+pub(crate) fn create(folder: BorrowedFd<'_>, name: impl Arg, mode: Mode) -> Result<OwnedFd, Errno> {
+    let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
+    openat(folder, name, new, mode)
+}
+
+/// A file of our own again, with the rights that a lock needs on network filesystems. It must not
+/// be a symlink.
+pub(crate) fn open_own(folder: BorrowedFd<'_>, name: impl Arg) -> Result<OwnedFd, Errno> {
+    let again = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    openat(folder, name, again, Mode::empty())
+}
+
+#[cfg(test)]
+impl OwnFiles {
+    pub(crate) fn unmarked(self) -> Self {
+        Self {
+            is_marked: false,
+            ..self
+        }
+    }
+}
