@@ -3,7 +3,7 @@
 use crate::estimate::{Settling, rate_after};
 use crate::kept::shown_series;
 use crate::slices::widen_estimate;
-use diskproof_model::file_measurement::{FileStepMeasurement, FilesMeasurement};
+use diskproof_model::files::{FileStepMeasurement, FilesMeasurement};
 use diskproof_model::record::{FileStepRecord, FilesRecord, LatencySummary, OpRecord};
 
 /// Shortest cell of a series in the record, and most of them.

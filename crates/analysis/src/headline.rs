@@ -399,8 +399,8 @@ mod tests {
     use super::*;
     use crate::fixture;
     use diskproof_model::latency_search::LatencySearch;
-    use diskproof_model::latency_target::LatencyTarget;
     use diskproof_model::measurement::Measurement;
+    use diskproof_model::shape::LatencyTarget;
 
     #[test]
     fn the_outcome_of_a_verification_comes_first() {

@@ -19,7 +19,7 @@ use crate::sweep::sweep_record;
 use crate::trials::postgres_record;
 use crate::{reproduce, rules, slices, verdict};
 use diskproof_model::data::RunData;
-use diskproof_model::file_measurement::FilesMeasurement;
+use diskproof_model::files::FilesMeasurement;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
@@ -27,9 +27,9 @@ use diskproof_model::plan::Plan;
 use diskproof_model::record::{
     ClockFacts, MeasurementRecord, RECORD_SCHEMA, Record, Stalled, Tool, WorkloadRecord,
 };
-use diskproof_model::run_to_run::RunToRun;
 use diskproof_model::surface::SurfaceRecord;
 use diskproof_model::target::{HostFacts, TargetIdentity};
+use diskproof_model::trend::RunToRun;
 
 /// Version of the rules that derive a record from what was measured.
 ///

@@ -166,7 +166,7 @@ fn meaning(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diskproof_model::slice::{SliceLatency, SliceOp, TimeSlice};
+    use diskproof_model::window::{SliceLatency, SliceOp, TimeSlice};
 
     /// Slices with these medians in microseconds, one request at a time.
     fn measured(target: usize, medians_us: &[f64]) -> MeasurementRecord {

@@ -3,8 +3,7 @@
 
 use crate::estimate::largest_by;
 use crate::rules::rule::{evidence, wanted_depth as in_flight};
-use diskproof_model::finding::{Evidence, Finding, Severity};
-use diskproof_model::limited_by::{LimitedBy, RateLimit};
+use diskproof_model::finding::{Evidence, Finding, LimitedBy, RateLimit, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Access, SyncPolicy};
 use diskproof_model::record::{MeasurementRecord, OpRecord, Record};

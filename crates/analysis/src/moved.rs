@@ -159,7 +159,7 @@ fn parts(record: &Record, m: &MeasurementRecord) -> Vec<RunPart> {
 mod tests {
     use super::*;
     use crate::fixture;
-    use diskproof_model::slice::TimeSlice;
+    use diskproof_model::window::TimeSlice;
     use std::collections::BTreeMap;
 
     const SECOND: u64 = 1_000_000_000;

@@ -10,7 +10,7 @@ use crate::estimate::{mean, variance};
 use diskproof_model::measurement::{Measurement, OpKind, PerOp};
 use diskproof_model::plan::SyncPolicy;
 use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord};
-use diskproof_model::slice::{SLICES_MIN, SliceOp, TimeSlice};
+use diskproof_model::window::{SLICES_MIN, SliceOp, TimeSlice};
 use std::collections::BTreeSet;
 
 /// Whether a workload in slices may end before its time, because its rate is known to `goal`: as a
@@ -440,7 +440,7 @@ mod tests {
 #[cfg(test)]
 mod shared_fall_tests {
     use super::*;
-    use diskproof_model::slice::SliceOp;
+    use diskproof_model::window::SliceOp;
     use std::collections::BTreeMap;
 
     fn saturating_reads(target: usize, slices: &[TimeSlice]) -> WorkloadSlices<'_> {

@@ -11,8 +11,7 @@ use diskproof_model::record::{
     LatencySummary, MeasurementRecord, OpRecord, PhaseKind, PhaseOp, PhaseRecord,
 };
 use diskproof_model::series::TimeSeries;
-use diskproof_model::slice::TimeSlice;
-use diskproof_model::window::{Window, WindowLatency, joined};
+use diskproof_model::window::{TimeSlice, Window, WindowLatency, joined};
 
 /// What a row covers.
 pub(crate) struct SteadyPart<'a> {

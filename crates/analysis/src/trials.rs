@@ -5,13 +5,11 @@
 use crate::estimate::{PairedDifference, largest_by, mean, mean_rate};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::postgres::{
-    InsertTime, LoadMeasurement, LoadRecord, OwnCommits, PostgresLoad, PostgresMeasurement,
-    PostgresRecord,
+    InsertTime, LoadMeasurement, LoadRecord, OwnCommits, PlannedTrial, PostgresLoad,
+    PostgresMeasurement, PostgresRecord, TrialGain, TrialMeasurement, TrialOutcome, TrialPair,
+    TrialRecord,
 };
 use diskproof_model::record::MeasurementRecord;
-use diskproof_model::trial::{
-    PlannedTrial, TrialGain, TrialMeasurement, TrialOutcome, TrialPair, TrialRecord,
-};
 
 const SECOND_NS: f64 = 1e9;
 
@@ -260,8 +258,7 @@ mod tests {
 mod trials_tests {
     use super::*;
     use diskproof_model::histogram::LatencyHistogram;
-    use diskproof_model::postgres::{PostgresLoad, PostgresSlice};
-    use diskproof_model::trial::TrialLoad;
+    use diskproof_model::postgres::{PostgresLoad, PostgresSlice, TrialLoad};
 
     fn trial(setting: &str, candidate: Option<&str>, load: TrialLoad) -> PlannedTrial {
         PlannedTrial {

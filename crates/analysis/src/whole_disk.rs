@@ -2,9 +2,9 @@
 //! a file than across the disk, so the figures scale by the access times: those of the file are
 //! measured, those of the disk come from an earlier survey. docs/verdict.md states the rule.
 
-use diskproof_model::disk_access::DiskAccess;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, MeasurementRecord, Record};
+use diskproof_model::trend::DiskAccess;
 
 /// The finding that a workload covers a small part of a rotating disk.
 const SHORT_SPAN: &str = "short-span";

@@ -3,9 +3,8 @@
 
 use crate::failure::Failure;
 use crate::flags::SelectionFlags;
-use diskproof_model::postgres::{PostgresLoad, PostgresPlan};
+use diskproof_model::postgres::{PlannedTrial, PostgresLoad, PostgresPlan, TrialLoad, TrialPlan};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::trial::{PlannedTrial, TrialLoad, TrialPlan};
 use diskproof_postgres::{CLUSTER_BYTES, Programs, TRIAL_BYTES, find_programs};
 use std::path::{Path, PathBuf};
 

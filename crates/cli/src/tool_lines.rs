@@ -6,7 +6,7 @@ use crate::interrupt::Interrupt;
 use crate::stdio::{ProgressLine, Verbosity, eprint_text};
 use diskproof_compat::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_engine::watchdog::{Deferred, Heartbeat, Waited};
-use diskproof_model::file_measurement::FilesMeasurement;
+use diskproof_model::files::FilesMeasurement;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::ping::SingleRequest;
 use diskproof_model::surface::SurfaceMeasurement;

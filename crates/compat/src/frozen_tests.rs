@@ -7,8 +7,9 @@ use crate::drop_in::Started;
 use crate::fixture::{device, directory, file, measurement, surface, words};
 use crate::load::{DropInLoad, NextPrinter, PlanContext, PrimeRequest};
 use crate::printer::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
-use diskproof_model::file_measurement::{FileStepMeasurement, FilesMeasurement};
-use diskproof_model::files::{FileOperation, FileOrder, FileStep};
+use diskproof_model::files::{
+    FileOperation, FileOrder, FileStep, FileStepMeasurement, FilesMeasurement,
+};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{CpuTime, Measurement, OpKind, OpMeasurement, StopReason};
 use diskproof_model::ping::{IgnoredBecause, SingleRequest};

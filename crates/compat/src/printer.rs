@@ -1,6 +1,6 @@
 //! The output of a drop-in: text that follows the run, text at its end, and errors.
 
-use diskproof_model::file_measurement::FilesMeasurement;
+use diskproof_model::files::FilesMeasurement;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::ping::SingleRequest;
 use diskproof_model::primes::{PrimeInterval, PrimeResult};

@@ -3,7 +3,7 @@
 //! the machine swaps. An unreadable file counts as no limit. Does not know targets.
 
 use crate::sysroot::{SysRoot, read_number, read_text};
-use diskproof_model::io_limit::IoLimit;
+use diskproof_model::target::IoLimit;
 use std::path::Path;
 
 /// A limit: its key in `io.max`, its file in v1, and its place.

@@ -3,8 +3,9 @@
 
 use diskproof_device::{FileTree, Intent, OpenError, admit, probe};
 use diskproof_engine::{FilesEnding, Session};
-use diskproof_model::file_measurement::FilesMeasurement;
-use diskproof_model::files::{FileCaches, FileOperation, FileOrder, FileSync, FilesPlan};
+use diskproof_model::files::{
+    FileCaches, FileOperation, FileOrder, FileSync, FilesMeasurement, FilesPlan,
+};
 use diskproof_model::progress::{Control, Progress, Watch};
 use std::path::Path;
 use std::sync::Arc;

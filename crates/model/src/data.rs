@@ -1,7 +1,7 @@
 //! What a run measured, before any judgement. It can be saved exactly: what is read back is judged
 //! the same.
 
-use crate::file_measurement::FilesMeasurement;
+use crate::files::FilesMeasurement;
 use crate::layers::LayerPlace;
 use crate::measurement::Measurement;
 use crate::observed::ObservedRecord;

@@ -1,6 +1,7 @@
-//! Many small files: what a run plans to do with them, and the parts of what it measured that
-//! measurements and records share. Knows no filesystem and no clock.
+//! Many small files: what a run plans to do with them, what the engine measured, and the parts
+//! that the record shares. Knows no filesystem and no clock.
 
+use crate::measurement::{ByteCount, CpuTime, OpMeasurement, StopReason};
 use serde::{Deserialize, Serialize};
 
 /// The known name of the directory that holds the files of a run.
@@ -242,4 +243,40 @@ pub enum CacheState {
     Kept,
     /// It was.
     Dropped,
+}
+
+/// What the engine measured.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FilesMeasurement {
+    /// The steps that began, in order.
+    pub steps: Vec<FileStepMeasurement>,
+    /// What came of dropping caches.
+    pub caches: CacheDrop,
+    /// Files of an earlier run that were found and removed before the first step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leftover_files: Option<u64>,
+}
+
+/// One step, all rounds together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FileStepMeasurement {
+    /// What was done.
+    pub step: FileStep,
+    /// Measured time in nanoseconds.
+    pub wall_ns: u64,
+    /// CPU time of this program meanwhile.
+    pub cpu: CpuTime,
+    /// Operations, latencies and errors. The series counts measured time only.
+    pub op: OpMeasurement,
+    /// The part of the latencies that is fsync.
+    pub sync: FileSyncTime,
+    /// The rounds.
+    pub rounds: Vec<FileRound>,
+    /// Bytes that the disks below moved meanwhile; `None` where they are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<ByteCount>,
+    /// Why its last round ended.
+    pub stopped: StopReason,
 }

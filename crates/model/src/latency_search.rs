@@ -1,9 +1,9 @@
 //! The search for the greatest depth at which most requests meet a latency limit: what it found.
 //! Does not know how it is searched or printed.
 
-use crate::latency_target::LatencyTarget;
 use crate::measurement::{Measurement, OpKind};
-use crate::slice::LateRequests;
+use crate::shape::LatencyTarget;
+use crate::window::LateRequests;
 use serde::{Deserialize, Serialize};
 
 /// What the search for the greatest depth found.

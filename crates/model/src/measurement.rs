@@ -4,14 +4,13 @@
 use crate::histogram::LatencyHistogram;
 use crate::ping::SingleRequest;
 use crate::series::TimeSeries;
-use crate::slice::TimeSlice;
-use crate::window::Window;
+use crate::window::{TimeSlice, Window};
 use crate::workload::{CachePolicy, EngineChoice, EngineKind, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-pub use crate::counts::{ByteCount, CpuTime, MovedTotal};
 pub use crate::op::{OpKind, PerOp};
+pub use crate::window::{ByteCount, CpuTime, MovedTotal};
 
 /// One workload on one target, as it went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

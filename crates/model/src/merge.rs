@@ -7,8 +7,7 @@ use crate::measurement::{
     DeviceUse, EngineUse, Fallback, Measurement, OpMeasurement, OtherProcess, SERIES_CELLS_MAX,
     Starvation, SteadyOutcome, StopReason, VerifyResult, ZeroSample,
 };
-use crate::slice::{LateRequests, SliceLatency, SliceOp, TimeSlice};
-use crate::window::Window;
+use crate::window::{LateRequests, SliceLatency, SliceOp, TimeSlice, Window};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 

@@ -3,8 +3,8 @@
 
 use crate::estimate::Estimate;
 use crate::op::{OpKind, PerOp};
+use crate::postgres::ObservedServer;
 use crate::series::TimeSeries;
-use crate::server_load::ObservedServer;
 use crate::watch::SeekMethod;
 use serde::{Deserialize, Serialize};
 

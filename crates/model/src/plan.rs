@@ -1,7 +1,6 @@
 //! What one run does: workloads in order, each complete enough to be repeated elsewhere. Does not
 //! know how a workload is run.
 
-use crate::disk_access::DiskAccess;
 use crate::files::FilesPlan;
 use crate::group::Group;
 use crate::layers::LayersPlan;
@@ -12,6 +11,7 @@ use crate::postgres::PostgresPlan;
 use crate::surface::{DataSheet, Survey};
 use crate::sweep::SweepPlan;
 use crate::target::{TargetIdentity, TargetKind};
+use crate::trend::DiskAccess;
 use serde::{Deserialize, Serialize};
 
 pub use crate::shape::BlockShare;

@@ -5,11 +5,10 @@
 use crate::campaign::CampaignPart;
 use crate::data::RunData;
 use crate::files::{CacheDrop, FileRound, FileStep, FileSyncTime};
-use crate::finding::Finding;
+use crate::finding::{Finding, LimitedBy};
 use crate::health::DiskHealth;
 use crate::latency_search::LatencySearch;
 use crate::layers::LayersRecord;
-use crate::limited_by::LimitedBy;
 use crate::measurement::{
     ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Interruption, MovedTotal, PerOp,
     Starvation, StopReason, VerifyResult, ZeroSample,
@@ -18,15 +17,15 @@ use crate::observed::ObservedRecord;
 use crate::ping::PingRecord;
 use crate::plan::Plan;
 use crate::postgres::PostgresRecord;
-use crate::run_to_run::RunToRun;
 use crate::series::TimeSeries;
 use crate::shape::{BlockShare, LoadShape};
-use crate::slice::TimeSlice;
 use crate::stream::Streams;
 use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
 use crate::sweep::SweepRecord;
 use crate::target::{HostFacts, TargetIdentity, WriteCache};
+use crate::trend::RunToRun;
 use crate::verdict::RunVerdict;
+use crate::window::TimeSlice;
 use crate::workload::{Access, CachePolicy, EngineKind, SyncPolicy};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,8 +1,7 @@
 //! What is measured: a path, the filesystem it lies on, and the layers of block devices below, down
-//! to the disks. Filled by the crate `device` from sysfs, mountinfo and statx; every field that
-//! could not be learnt is `None`.
+//! to the disks, with the limits that control groups set. Filled by the crate `device` from sysfs,
+//! mountinfo and statx; every field that could not be learnt is `None`.
 
-use crate::io_limit::IoLimit;
 use serde::{Deserialize, Serialize};
 
 /// What a path is, as far as measuring goes.
@@ -296,3 +295,25 @@ fn one_line(text: &str) -> String {
 }
 
 impl std::error::Error for Refusal {}
+
+/// What one control group allows on one device.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct IoLimit {
+    /// The group, from the root of the hierarchy on: `/system.slice/postgresql.service`.
+    pub group: String,
+    /// `major:minor` of the device.
+    pub device: String,
+    /// Reads per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_iops: Option<u64>,
+    /// Writes per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_iops: Option<u64>,
+    /// Bytes read per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bytes_per_second: Option<u64>,
+    /// Bytes written per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_bytes_per_second: Option<u64>,
+}

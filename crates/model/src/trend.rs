@@ -1,6 +1,8 @@
-//! A figure of a target from run to run.
+//! What earlier runs tell: a figure of a target from run to run, how much the rate of a workload
+//! varies, and how long an access takes across all of a rotating disk.
 
-use serde::Serialize;
+use crate::estimate::Estimate;
+use serde::{Deserialize, Serialize};
 
 /// A figure from run to run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -49,4 +51,48 @@ impl Trend {
             _ => "iops",
         }
     }
+}
+
+/// The total rate of a workload in this run and in earlier ones that did the same on the same
+/// target.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunToRun {
+    /// Earlier runs.
+    pub earlier_runs: u64,
+    /// The lowest rate among the earlier runs, in operations per second.
+    pub lowest_iops: f64,
+    /// The highest rate among the earlier runs, in operations per second.
+    pub highest_iops: f64,
+    /// Lower end of the interval in which the next run's rate lies with a probability of 95 %, in
+    /// operations per second.
+    pub next_low_iops: f64,
+    /// Upper end of that interval, in operations per second.
+    pub next_high_iops: f64,
+    /// Half-width of the 95 % interval by what varied within this run alone, in operations per
+    /// second; absent where it was too short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_iops: Option<f64>,
+}
+
+impl RunToRun {
+    /// Half-width of the interval of the next run, relative to its middle.
+    pub fn relative_half_width(&self) -> f64 {
+        let middle = (self.next_low_iops * self.next_high_iops).sqrt();
+        (self.next_high_iops - self.next_low_iops) / (2.0 * middle)
+    }
+}
+
+/// Random accesses across a whole disk, measured by an earlier run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DiskAccess {
+    /// The run that measured it.
+    pub run_id: String,
+    /// Its start in UTC, RFC 3339.
+    pub started: String,
+    /// Kernel name of the disk in this run.
+    pub disk: String,
+    /// Mean time of a random access, in nanoseconds.
+    pub mean: Estimate,
 }

@@ -1,7 +1,7 @@
 //! What `watch` reads from the kernel, and what one of its steps shows. Knows neither /proc nor a
 //! printer.
 
-use crate::server_load::ServerView;
+use crate::postgres::ServerView;
 use serde::{Deserialize, Serialize};
 
 /// The kernel's counters of one block device at one moment.

@@ -1,11 +1,11 @@
-//! Windows: consecutive parts of the measured time, each with its own latencies, counters and CPU
-//! time, so that every figure of a row can cover the same part. Counts over time are in the series
-//! of each operation.
+//! Parts of the time in which a workload was measured, and what is counted in them: slices, which
+//! lie apart in time, and windows, which follow each other.
 
-use crate::counts::{ByteCount, CpuTime};
-use crate::histogram::LatencyPart;
-use crate::op::PerOp;
+use crate::histogram::{LatencyHistogram, LatencyPart};
+use crate::op::{BlockUse, OpKind, PerOp};
+use crate::shape::LatencyTarget;
 use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
 
 /// Length of the windows of a short measurement: a tenth of the shortest measured time that is long
 /// enough to tell whether a rate settled is 50 ms.
@@ -180,6 +180,182 @@ pub fn joined(windows: &[Window]) -> Window {
     let mut all = windows[0].clone();
     windows[1..].iter().for_each(|next| all.append(next));
     all
+}
+
+/// CPU time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CpuTime {
+    /// In user mode, nanoseconds.
+    pub user_ns: u64,
+    /// In the kernel, nanoseconds.
+    pub system_ns: u64,
+}
+
+impl AddAssign for CpuTime {
+    fn add_assign(&mut self, other: Self) {
+        self.user_ns += other.user_ns;
+        self.system_ns += other.system_ns;
+    }
+}
+
+/// Bytes by direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ByteCount {
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Bytes trimmed. A trim moves no data.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub trim_bytes: u64,
+}
+
+impl ByteCount {
+    /// Adds the bytes of operations of this kind.
+    pub fn add(&mut self, kind: OpKind, bytes: u64) {
+        match kind.blocks() {
+            BlockUse::Reads => self.read_bytes += bytes,
+            BlockUse::Writes => self.write_bytes += bytes,
+            BlockUse::Drops => self.trim_bytes += bytes,
+            BlockUse::Keeps => {}
+        }
+    }
+
+    /// Bytes moved and trimmed.
+    pub fn with_trims(self) -> u64 {
+        self.total() + self.trim_bytes
+    }
+
+    /// Bytes moved in both directions.
+    pub fn total(self) -> u64 {
+        self.read_bytes + self.write_bytes
+    }
+}
+
+impl AddAssign for ByteCount {
+    fn add_assign(&mut self, other: Self) {
+        self.read_bytes = self.read_bytes.saturating_add(other.read_bytes);
+        self.write_bytes = self.write_bytes.saturating_add(other.write_bytes);
+        self.trim_bytes = self.trim_bytes.saturating_add(other.trim_bytes);
+    }
+}
+
+/// Requests and the bytes that they moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MovedTotal {
+    /// Requests, as this program sent them.
+    pub requests: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// The fewest slices whose variance says how well a rate is known.
+pub const SLICES_MIN: usize = 3;
+
+/// One of the parts, apart in time, in which a workload is measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TimeSlice {
+    /// Start of its measured time, in nanoseconds after the start of the run.
+    pub start_ns: u64,
+    /// Its measured time in nanoseconds.
+    pub wall_ns: u64,
+    /// Per kind of operation; only kinds that occurred.
+    pub ops: PerOp<SliceOp>,
+}
+
+/// One kind of operation in a slice.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SliceOp {
+    /// Operations that succeeded.
+    pub count: u64,
+    /// Bytes they moved.
+    pub bytes: u64,
+    /// Operations per second.
+    pub iops: f64,
+    /// Bytes per second.
+    pub bytes_per_second: f64,
+    /// Latencies; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<SliceLatency>,
+    /// Those that took longer than the workload's latency target; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<LateRequests>,
+}
+
+/// Requests, and how many of them took too long.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LateRequests {
+    /// All of them, including those in flight at the end.
+    pub requests: u64,
+    /// Those that took too long.
+    pub late: u64,
+}
+
+impl LateRequests {
+    /// Of these latencies.
+    pub fn of(latencies: &LatencyHistogram, target: &LatencyTarget) -> Self {
+        let late = latencies.buckets();
+        let late = late.filter(|(low, ..)| *low > target.latency_ns);
+        Self {
+            requests: latencies.count(),
+            late: late.map(|(.., count)| count).sum(),
+        }
+    }
+
+    /// Both together.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            requests: self.requests + other.requests,
+            late: self.late + other.late,
+        }
+    }
+}
+
+/// Latencies of one kind of operation in a slice. A percentile with fewer than ten samples beyond
+/// it is `null`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SliceLatency {
+    /// Mean, in nanoseconds.
+    pub mean_ns: f64,
+    /// Median, in nanoseconds.
+    pub p50_ns: Option<u64>,
+    /// 99 % are not longer, in nanoseconds.
+    pub p99_ns: Option<u64>,
+    /// 99.9 % are not longer, in nanoseconds.
+    pub p99_9_ns: Option<u64>,
+}
+
+impl SliceLatency {
+    /// Of these latencies; `None` of none.
+    pub fn of(latencies: &LatencyHistogram) -> Option<Self> {
+        (latencies.count() > 0).then(|| Self {
+            mean_ns: latencies.mean_ns(),
+            p50_ns: latencies.percentile(0.50),
+            p99_ns: latencies.percentile(0.99),
+            p99_9_ns: latencies.percentile(0.999),
+        })
+    }
+}
+
+impl SliceOp {
+    /// So many in a time.
+    pub fn of(count: u64, bytes: u64, wall_ns: u64) -> Self {
+        let seconds = wall_ns.max(1) as f64 / 1e9;
+        Self {
+            count,
+            bytes,
+            iops: count as f64 / seconds,
+            bytes_per_second: bytes as f64 / seconds,
+            ..Self::default()
+        }
+    }
 }
 
 #[cfg(test)]

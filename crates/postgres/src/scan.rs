@@ -7,7 +7,7 @@ use crate::cluster::Cluster;
 use crate::error::PostgresError;
 use crate::stream::StopCheck;
 use diskproof_device::drop_cached_pages;
-use diskproof_model::trial::TrialLoad;
+use diskproof_model::postgres::TrialLoad;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 

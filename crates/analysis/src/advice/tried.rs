@@ -3,8 +3,8 @@
 
 use super::fitness::leave_alone;
 use diskproof_model::digits::{figure_to_digits, rounded};
+use diskproof_model::postgres::{TrialOutcome, TrialRecord};
 use diskproof_model::record::{Advice, Record};
-use diskproof_model::trial::{TrialOutcome, TrialRecord};
 
 /// Settings that make a server faster at the price of its data.
 const UNSAFE: (&str, &str) = (
@@ -134,8 +134,7 @@ fn sentence(tried: &TrialRecord) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diskproof_model::postgres::PostgresRecord;
-    use diskproof_model::trial::{PlannedTrial, TrialGain, TrialLoad};
+    use diskproof_model::postgres::{PlannedTrial, PostgresRecord, TrialGain, TrialLoad};
 
     fn tried(setting: &str, outcome: TrialOutcome, gain: (f64, f64, f64)) -> TrialRecord {
         TrialRecord {

@@ -14,7 +14,7 @@ use crate::estimate::PairedDifference;
 use diskproof_model::campaign::{CampaignDecision, CampaignEnd};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Workload;
-use diskproof_model::slice::SliceOp;
+use diskproof_model::window::SliceOp;
 
 /// Blocks of each workload that the time is divided into. With eight, Student's t makes an interval
 /// 1.2 times as wide as many would.

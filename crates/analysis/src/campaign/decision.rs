@@ -4,7 +4,7 @@
 
 use diskproof_model::campaign::CampaignDecision;
 use diskproof_model::plan::Workload;
-use diskproof_model::slice::TimeSlice;
+use diskproof_model::window::TimeSlice;
 
 /// A campaign.
 pub trait Campaign: Send {

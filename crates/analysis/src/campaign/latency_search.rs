@@ -4,9 +4,9 @@
 
 use super::decision::{Campaign, CampaignCell, MeasuredCell};
 use diskproof_model::latency_search::timed_requests;
-use diskproof_model::latency_target::LatencyTarget;
 use diskproof_model::plan::{Plan, Workload};
-use diskproof_model::slice::LateRequests;
+use diskproof_model::shape::LatencyTarget;
+use diskproof_model::window::LateRequests;
 
 /// The depth that was found is measured so often, and so is one that just fails.
 const WINDOWS: usize = 3;

@@ -12,7 +12,7 @@ use crate::estimate::student::multiple_95;
 use crate::estimate::{mean, variance};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Workload;
-use diskproof_model::slice::SLICES_MIN;
+use diskproof_model::window::SLICES_MIN;
 use std::collections::VecDeque;
 
 /// Slices of each cell that the time is divided into: three for each, and as much again for those

@@ -8,7 +8,7 @@ use super::sides::is_live_pair;
 use crate::estimate::{PairedDifference, mean};
 use diskproof_model::comparison::Figure;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::slice::{SliceOp, TimeSlice};
+use diskproof_model::window::{SliceOp, TimeSlice};
 
 /// The blocks of a workload.
 pub(super) struct Blocks<'a> {

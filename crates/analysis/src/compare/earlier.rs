@@ -15,7 +15,7 @@ use crate::estimate::mean;
 use crate::estimate::student::multiple_95;
 use diskproof_model::comparison::Figure;
 use diskproof_model::record::{MeasurementRecord, Record};
-use diskproof_model::run_to_run::RunToRun;
+use diskproof_model::trend::RunToRun;
 use std::collections::BTreeMap;
 
 /// Groups of runs that differ in nothing that is known: one label, one state of disk and machine.

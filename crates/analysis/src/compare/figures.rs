@@ -20,7 +20,7 @@ use crate::slices;
 use diskproof_model::comparison::Figure;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, LatencySummary, MeasurementRecord, OpRecord};
-use diskproof_model::slice::{SliceOp, TimeSlice};
+use diskproof_model::window::{SliceOp, TimeSlice};
 
 /// A dispersion below this is that of one bucket: all latencies are alike.
 const DISPERSION_MIN: f64 = 1e-9;

@@ -145,7 +145,7 @@ pub(crate) fn mean_rate(rates: &[f64]) -> Estimate {
 mod tests {
     use super::*;
 
-    /// The interval of 1, 2, 3 and 6 is computed by hand in `paired.rs`.
+    /// The interval of 1, 2, 3 and 6 is computed by hand in `student.rs`.
     #[test]
     fn mean_of_few_values_has_the_interval_of_student() {
         let mean = mean_latency(&[1.0, 2.0, 3.0, 6.0], 3.0);

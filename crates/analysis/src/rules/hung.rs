@@ -469,8 +469,8 @@ mod late_tests {
     use super::*;
     use crate::fixture;
     use crate::fixture::surveyed::{self, SurveyedDisk};
-    use diskproof_model::io_limit::IoLimit;
     use diskproof_model::measurement::Hang;
+    use diskproof_model::target::IoLimit;
 
     pub(super) fn on_time() -> Record {
         fixture::record()

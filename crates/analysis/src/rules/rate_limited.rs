@@ -323,9 +323,9 @@ mod tests {
     use super::*;
     use crate::fixture;
     use crate::fixture::surveyed::{self, SurveyedDisk};
-    use diskproof_model::io_limit::IoLimit;
     use diskproof_model::measurement::Measurement;
     use diskproof_model::series::Cell;
+    use diskproof_model::target::IoLimit;
 
     /// So many operations per second of a workload, all cells alike but for the noise.
     fn set(m: &mut Measurement, per_second: u64, noise: impl Fn(usize) -> u64) {

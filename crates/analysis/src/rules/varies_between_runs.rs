@@ -3,7 +3,7 @@
 
 use super::rule::*;
 use diskproof_model::digits::{figure_text, joined_range};
-use diskproof_model::run_to_run::RunToRun;
+use diskproof_model::trend::RunToRun;
 
 pub(super) const VARIES_BETWEEN_RUNS: Rule = Rule {
     code: "varies-between-runs",

@@ -2,10 +2,10 @@
 //! that it explains. Each reading holds the counters of the disks at the same moment.
 
 use super::profile::step;
-use diskproof_model::series::{Cell, TimeSeries};
-use diskproof_model::server_load::{
+use diskproof_model::postgres::{
     ExplainedLoad, ObservedServer, ServerCounters, ServerIo, ServerStep, ServerWal,
 };
+use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::watch::DiskReading;
 use std::collections::VecDeque;
 

@@ -4,13 +4,13 @@
 use super::document::judged_quietly;
 use super::place::{Destination, HistoryEnvironment, open_if_there, place};
 use diskproof_history::{Filter, History, HistoryError, StoredRun};
-use diskproof_model::disk_access::DiskAccess;
 use diskproof_model::observed::MeasuredCapacity;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
 use diskproof_model::surface::SeekPattern;
 use diskproof_model::target::{Layer, TargetIdentity, TargetKind};
+use diskproof_model::trend::DiskAccess;
 use std::path::Path;
 
 /// Most earlier runs of one target and plan that are read: more change Student's t by less than

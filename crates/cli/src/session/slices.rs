@@ -8,7 +8,7 @@ use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, Layout, Order, Plan, SyncPolicy, Verify, Workload,
 };
-use diskproof_model::slice::SLICES_MIN;
+use diskproof_model::window::SLICES_MIN;
 use std::time::{Duration, Instant};
 
 /// How long a slice is at least, and how many slices a workload has. Fewer and shorter ones are

@@ -7,8 +7,8 @@ use diskproof_analysis::trials::candidate;
 use diskproof_device::Snapshot;
 use diskproof_engine::random::Random;
 use diskproof_engine::watchdog::Heartbeat;
+use diskproof_model::postgres::{PlannedTrial, TrialLoad, TrialMeasurement, TrialPair, TrialPlan};
 use diskproof_model::target::TargetIdentity;
-use diskproof_model::trial::{PlannedTrial, TrialLoad, TrialMeasurement, TrialPair, TrialPlan};
 use diskproof_postgres::{
     Cluster, CommitLoad, LoadResult, PAGE_BYTES, PostgresClient, PostgresError, ServerSetting,
     SettingScope, StopCheck, TrialTable,

@@ -4,8 +4,8 @@
 use super::flags::WorkloadFlags;
 use super::limits::{Resolved, Wording};
 use diskproof_analysis::campaign::search_depths;
-use diskproof_model::latency_target::LatencyTarget;
 use diskproof_model::plan::{Stop, Workload};
+use diskproof_model::shape::LatencyTarget;
 use diskproof_model::units::format_duration;
 
 const PERCENT_DEFAULT: f64 = 99.0;

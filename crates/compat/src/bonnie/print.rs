@@ -3,8 +3,9 @@
 
 use crate::figures::seconds;
 use crate::printer::{ToolPrinter, ToolResult, ToolText};
-use diskproof_model::file_measurement::{FileStepMeasurement, FilesMeasurement};
-use diskproof_model::files::{FileOperation, FileOrder, FileStep, FilesPlan};
+use diskproof_model::files::{
+    FileOperation, FileOrder, FileStep, FileStepMeasurement, FilesMeasurement, FilesPlan,
+};
 use diskproof_model::measurement::{CpuTime, Measurement, OpKind};
 
 const KIB: f64 = 1024.0;

@@ -2,7 +2,7 @@ use super::*;
 use crate::fixture::{directory, load, measurement, plan, text_of, words};
 use crate::load::NextPrinter;
 use crate::printer::{DropInError, ToolResult, ToolText};
-use diskproof_model::file_measurement::FilesMeasurement;
+use diskproof_model::files::FilesMeasurement;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{CachePolicy, SyncCall, SyncPolicy};
 use std::collections::BTreeSet;

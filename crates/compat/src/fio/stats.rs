@@ -5,9 +5,8 @@ use diskproof_model::errno;
 use diskproof_model::fio_bins::{PERCENTILES, RateSamples, bins};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::latency_search::LatencySearch;
-use diskproof_model::latency_target::LatencyTarget;
 use diskproof_model::measurement::{Measurement, OpKind, SteadyOutcome, StopReason};
-use diskproof_model::shape::{SteadyEnd, SteadyFigure};
+use diskproof_model::shape::{LatencyTarget, SteadyEnd, SteadyFigure};
 use std::collections::BTreeMap;
 
 const SECOND: f64 = 1e9;

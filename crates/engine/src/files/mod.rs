@@ -10,9 +10,9 @@ use crate::random::Random;
 use crate::run::error::RunError;
 use crate::run::session::Session;
 use diskproof_device::{FileTree, Snapshot};
-use diskproof_model::file_measurement::{FileStepMeasurement, FilesMeasurement};
 use diskproof_model::files::{
-    CacheDrop, CacheState, FileCaches, FileOperation, FileOrder, FileRound, FileStep, FilesPlan,
+    CacheDrop, CacheState, FileCaches, FileOperation, FileOrder, FileRound, FileStep,
+    FileStepMeasurement, FilesMeasurement, FilesPlan,
 };
 use diskproof_model::measurement::{ByteCount, StopReason};
 use diskproof_model::progress::Watch;

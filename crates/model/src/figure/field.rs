@@ -3,7 +3,7 @@
 use super::key::Metric;
 use crate::estimate::Estimate;
 use crate::layers::LayerDifference;
-use crate::trial::TrialGain;
+use crate::postgres::TrialGain;
 
 /// A row of a table: a metric, and where a part of a record holds it.
 pub(super) struct Row<T> {

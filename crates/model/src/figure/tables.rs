@@ -4,12 +4,12 @@
 
 use super::field::{Field, Row};
 use super::key::Metric;
+use crate::finding::LimitedBy;
 use crate::health::DiskHealth;
 use crate::layers::LayerCost;
-use crate::limited_by::LimitedBy;
 use crate::observed::{ObservedDevice, ObservedOps};
 use crate::ping::{IdlePoint, SingleRequest};
-use crate::postgres::LoadRecord;
+use crate::postgres::{LoadRecord, TrialRecord};
 use crate::record::{
     Expectation, ExpectationOutcome, FileStepRecord, LatencySummary, MeasurementRecord, OpRecord,
     PhaseOp, PhaseRecord, Promise,
@@ -20,7 +20,6 @@ use crate::surface::{
     SlowBlock, SurfaceRecord, UnreadableRange,
 };
 use crate::sweep::{SweepCell, SweepMatrix};
-use crate::trial::TrialRecord;
 use crate::verdict::{Grade, GradeThresholds, UseGrade};
 
 macro_rules! tables {

@@ -6,9 +6,8 @@ use crate::labels;
 use crate::text::list;
 use diskproof_model::block::Place::{self, Always, Drawn, Page, Roomy};
 use diskproof_model::block::{Align, Block, Cell, Column, Group, Mark, Row, Table, Titles, Tone};
-use diskproof_model::finding::Severity;
+use diskproof_model::finding::{LimitedBy, RateLimit, Severity};
 use diskproof_model::latency_search::{DepthTrial, LatencySearch};
-use diskproof_model::limited_by::{LimitedBy, RateLimit};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{OFF_SUFFIX, SyncPolicy};
 use diskproof_model::record::{

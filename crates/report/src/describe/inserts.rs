@@ -6,9 +6,10 @@ use super::verdict::METHODS;
 use crate::labels;
 use diskproof_model::block::{Block, Column, Row, Table, Tone};
 use diskproof_model::digits::{figure_text, rounded};
-use diskproof_model::postgres::{LoadRecord, PostgresPlan, PostgresRecord};
+use diskproof_model::postgres::{
+    LoadRecord, PostgresPlan, PostgresRecord, TrialGain, TrialOutcome, TrialPlan, TrialRecord,
+};
 use diskproof_model::record::Estimate;
-use diskproof_model::trial::{TrialGain, TrialOutcome, TrialPlan, TrialRecord};
 use diskproof_model::units::{counted, format_bytes, format_duration, format_percent};
 
 /// Columns of the table.

@@ -3,7 +3,7 @@
 
 use crate::text::{glue, list};
 use diskproof_model::block::{Block, Column, Row, Table};
-use diskproof_model::server_load::{ExplainedLoad, ObservedServer, ServerCounters, ServerIo};
+use diskproof_model::postgres::{ExplainedLoad, ObservedServer, ServerCounters, ServerIo};
 use diskproof_model::units::{
     format_duration, format_latency, format_percent, format_rate, format_throughput,
 };

@@ -9,7 +9,7 @@ use crate::style::Style;
 use crate::text::{clean, glue, joined};
 use diskproof_model::block::{Align, Row, Table};
 use diskproof_model::observed::MeasuredCapacity;
-use diskproof_model::server_load::{ServerStep, ServerView};
+use diskproof_model::postgres::{ServerStep, ServerView};
 use diskproof_model::units::{format_duration, format_throughput};
 use diskproof_model::watch::{BusyProcess, DeviceStep, DirectionStep, SeekMethod, WatchStep};
 use std::io::{self, Write};
@@ -274,7 +274,7 @@ fn table_lines(table: &Table, width: usize) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::style::{Color, Style};
-    use diskproof_model::server_load::{ExplainedLoad, ServerCounters, ServerIo};
+    use diskproof_model::postgres::{ExplainedLoad, ServerCounters, ServerIo};
     use diskproof_model::watch::SeekShare;
 
     const STYLE: Style = Style {

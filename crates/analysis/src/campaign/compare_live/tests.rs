@@ -3,7 +3,7 @@
 use super::*;
 use crate::fixture::test_rng::TestRng;
 use diskproof_model::plan::Stop;
-use diskproof_model::slice::{SliceLatency, TimeSlice};
+use diskproof_model::window::{SliceLatency, TimeSlice};
 use std::collections::BTreeMap;
 
 const SECOND: u64 = 1_000_000_000;

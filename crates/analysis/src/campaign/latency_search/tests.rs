@@ -4,7 +4,7 @@ use super::*;
 use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Stop;
-use diskproof_model::slice::{SliceOp, TimeSlice};
+use diskproof_model::window::{SliceOp, TimeSlice};
 use std::collections::BTreeMap;
 
 const SECOND: u64 = 1_000_000_000;

@@ -3,8 +3,8 @@
 use super::*;
 use crate::fixture::test_rng::TestRng;
 use diskproof_model::plan::Stop;
-use diskproof_model::slice::{SliceLatency, SliceOp, TimeSlice};
 use diskproof_model::stream::Streams;
+use diskproof_model::window::{SliceLatency, SliceOp, TimeSlice};
 use std::collections::{BTreeMap, BTreeSet};
 
 const SECOND: u64 = 1_000_000_000;

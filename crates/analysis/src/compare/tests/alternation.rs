@@ -3,7 +3,7 @@
 use super::*;
 use diskproof_model::campaign::{CampaignKind, CampaignPart};
 use diskproof_model::comparison::{Basis, ConditionOutcome};
-use diskproof_model::slice::{SliceLatency, SliceOp, TimeSlice};
+use diskproof_model::window::{SliceLatency, SliceOp, TimeSlice};
 
 const SECOND: u64 = 1_000_000_000;
 

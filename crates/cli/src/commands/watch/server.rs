@@ -6,7 +6,7 @@ use crate::stdio::Verbosity;
 use diskproof_analysis::watch::{ServerObserver, ServerReading};
 use diskproof_device::{probe, read_disks};
 use diskproof_engine::watchdog::{Deferred, Waited};
-use diskproof_model::server_load::{ObservedServer, ServerView};
+use diskproof_model::postgres::{ObservedServer, ServerView};
 use diskproof_postgres::{ConnectInfo, PostgresError, StatSession, StopCheck, WatchedServer};
 use std::path::Path;
 use std::sync::Arc;
