@@ -279,7 +279,11 @@ fn reopened_device_keeps_rights_and_claim() {
         Err(rustix::io::Errno::BUSY),
         "the first description lives as long as the second"
     );
+    // A description of the second one keeps the claim, too, which only the first has.
+    let third = again.reopen().unwrap();
     drop(again);
+    assert_eq!(claim(), Err(rustix::io::Errno::BUSY));
+    drop(third);
     // A process that another test is starting shares the claim until it has become another program.
     let is_free = (0..600).any(|_| {
         claim().is_ok() || {
