@@ -11,7 +11,7 @@ use diskproof_model::plan::{CachePolicy, EngineKind, Workload};
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Completes everything at once.
+/// Completes everything at once, in full. Shows the limit of the program itself.
 #[derive(Debug)]
 pub struct NullBackend {
     buffers: Buffers,

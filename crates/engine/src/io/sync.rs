@@ -150,7 +150,9 @@ impl Backend for SyncBackend {
     }
 }
 
-/// The sync that threads share.
+/// Group commit: one sync serves every thread whose write ended before the sync started. The first
+/// thread that finds none under way makes it, the others wait; as the server processes of a
+/// database do with its log.
 #[derive(Debug, Default)]
 pub(crate) struct SharedSync {
     state: Mutex<State>,

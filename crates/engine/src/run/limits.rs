@@ -197,7 +197,7 @@ pub(crate) fn device_call(workload: &Workload, target: &OpenTarget) -> Option<Bl
         .find(|call| matches!(call, BlockCall::Ioctl(_)))
 }
 
-/// The calls of a workload; refuses one on a target that has no such call.
+/// The calls of a workload; refuses one on a target that has no such call. Changes no content.
 pub(crate) fn checked_calls(
     workload: &Workload,
     target: &OpenTarget,

@@ -179,6 +179,7 @@ fn work(
                 Access::Sequential => Advice::Sequential,
                 _ => Advice::Random,
             };
+            // The whole span, also where this thread has a part of it.
             let length = config.prepared.extent.end();
             let backend = MmapBackend::new(fd, buffers, length, protection, advice)?;
             run_worker(config, backend, start, reports)

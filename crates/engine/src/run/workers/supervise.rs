@@ -122,9 +122,9 @@ impl WorkerGroup<'_> {
             if is_stopping {
                 stopping_since.get_or_insert(now);
             }
-            // Otherwise only a budget of operations or bytes ends the run.
             let silence_ns = match self.group.time_ns() {
                 Some(_) => None,
+                // Only a budget of operations or bytes ends the run.
                 None => Some(self.silence_of(target, schedule, now)),
             };
             if let Some(since_ns) =
