@@ -1,5 +1,7 @@
 //! Parts of the time in which a workload was measured, and what is counted in them: slices, which
-//! lie apart in time, and windows, which follow each other.
+//! lie apart in time, and windows, which follow each other. A window has its own latencies,
+//! counters and CPU time, so that every figure of a row can cover the same part. Counts over time
+//! are in the series of each operation.
 
 use crate::histogram::{LatencyHistogram, LatencyPart};
 use crate::op::{BlockUse, OpKind, PerOp};
