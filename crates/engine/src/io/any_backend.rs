@@ -1,62 +1,16 @@
-//! No I/O at all, and any of the backends behind one type, chosen at each call: for the sampler,
-//! which sends some hundreds of requests a second. Workers use the backends directly.
+//! Any of the backends behind one type, chosen at each call: for the sampler, which sends some
+//! hundreds of requests a second. Workers use the backends directly.
 
 use crate::io::aio::AioBackend;
 use crate::io::buffers::Buffers;
+use crate::io::null::NullBackend;
 use crate::io::sync::SyncBackend;
 use crate::io::uring::UringBackend;
-use crate::io::{Backend, Extent, Op, RequestSource, SubmitPolicy, WaitMode};
+use crate::io::{Backend, Extent, RequestSource, SubmitPolicy, WaitMode};
 use crate::random::Random;
 use diskproof_model::plan::{CachePolicy, EngineKind, Workload};
 use std::io;
 use std::os::fd::OwnedFd;
-
-/// Completes everything at once, in full. Shows the limit of the program itself.
-#[derive(Debug)]
-pub struct NullBackend {
-    buffers: Buffers,
-    done: Vec<(u32, i32)>,
-}
-
-impl NullBackend {
-    /// For up to `depth` requests in flight.
-    pub fn new(buffers: Buffers, depth: usize) -> Self {
-        Self {
-            buffers,
-            done: Vec::with_capacity(depth),
-        }
-    }
-}
-
-impl Backend for NullBackend {
-    #[inline(always)]
-    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
-        while let Some(request) = source(&mut self.buffers) {
-            let result = match request.op {
-                Op::Read | Op::Write => request.len as i32,
-                Op::Sync(_) | Op::WriteBack | Op::Call(_) => 0,
-            };
-            self.done.push((request.slot, result));
-        }
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn wait(&mut self, _patience: WaitMode) -> io::Result<()> {
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
-        self.done
-            .drain(..)
-            .for_each(|(slot, result)| sink(slot, result));
-    }
-
-    fn buffers(&self) -> &Buffers {
-        &self.buffers
-    }
-}
 
 /// One of the I/O engines.
 pub enum AnyBackend {

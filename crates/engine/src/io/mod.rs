@@ -10,6 +10,7 @@ pub(crate) mod buffers;
 pub mod clock;
 pub(crate) mod interruptions;
 pub(crate) mod mmap;
+pub(crate) mod null;
 mod ring;
 pub(crate) mod sync;
 pub(crate) mod uring;

@@ -1,9 +1,9 @@
 //! Short runs of a worker on a backend, outside of any measurement: which I/O engine is faster
 //! here, and the limit of the program itself.
 
-use crate::io::any_backend::NullBackend;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock, MonotonicClock, WorkerClock};
+use crate::io::null::NullBackend;
 use crate::io::{Backend, Extent};
 use crate::load::budget::Budget;
 use crate::load::generator::{AfterWrite, RequestGenerator};

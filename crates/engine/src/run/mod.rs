@@ -2,6 +2,7 @@
 //! watch them, finish, assemble.
 
 pub(crate) mod assemble;
+pub(crate) mod block_calls;
 pub(crate) mod calibrate;
 pub(crate) mod error;
 pub(crate) mod finish;

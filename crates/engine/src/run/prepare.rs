@@ -4,9 +4,10 @@
 use crate::io::Extent;
 use crate::load::block_calls::BlockCalls;
 use crate::load::write_journal::{BLOCKS_MAX, WriteJournal};
+use crate::run::block_calls::{checked_calls, device_call};
 use crate::run::error::{RunError, unsuitable};
 use crate::run::first_request::SlowTarget;
-use crate::run::limits::{checked_calls, device_call, extent_of, largest_block, parts_of};
+use crate::run::limits::{extent_of, largest_block, parts_of};
 use crate::run::select::select;
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{CacheUse, Measurement};

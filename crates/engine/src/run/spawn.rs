@@ -3,10 +3,11 @@
 #![allow(unsafe_code)]
 
 use crate::io::aio::AioBackend;
-use crate::io::any_backend::{NullBackend, write_shift};
+use crate::io::any_backend::write_shift;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock, WorkerClock};
 use crate::io::mmap::MmapBackend;
+use crate::io::null::NullBackend;
 use crate::io::sync::{SharedSync, SyncBackend, SyncRoute};
 use crate::io::uring::UringBackend;
 use crate::io::{Backend, SubmitPolicy};
