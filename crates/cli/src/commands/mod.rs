@@ -78,6 +78,17 @@ mod tests {
         Args::command().debug_assert();
     }
 
+    /// A tool that a link starts gets the flags that are not parsed.
+    #[test]
+    fn flags_that_are_not_given_are_the_defaults_of_their_types() {
+        let parsed = Args::try_parse_from(["diskproof", "as", "dd"]).unwrap();
+        let Verb::As(flags) = parsed.verb else {
+            panic!("no tool");
+        };
+        let defaults = crate::flags::MeasuringFlags::default();
+        assert_eq!(format!("{:?}", flags.measuring), format!("{defaults:?}"));
+    }
+
     #[test]
     fn registry_holds_every_file_and_every_verb_has_help() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/commands");
