@@ -104,7 +104,8 @@ fn repetitions(
                 let stored = judged_quietly(stored);
                 earlier.push(StoredRun {
                     record: stored.record.without_data(),
-                    ..stored
+                    page: None,
+                    label: stored.label,
                 });
             }
         }
