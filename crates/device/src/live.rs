@@ -79,7 +79,8 @@ const FIELDS_MIN: usize = 14;
 /// Of flushes, since Linux 5.5.
 const FLUSHES: usize = 18;
 
-/// The counters of all block devices, partitions included.
+/// The counters of all block devices since boot, partitions included: the lines of /proc/diskstats
+/// (Documentation/admin-guide/iostats.rst).
 pub fn read_disks() -> io::Result<Vec<DiskReading>> {
     read_disks_in(&SysRoot::default())
 }

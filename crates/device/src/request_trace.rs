@@ -217,6 +217,8 @@ pub(super) fn parse(line: &str) -> TraceLine {
     }
 }
 
+/// A line of the event, `fio-1234 [001] d..1. 12.345678: block_rq_issue: 7,0 R 4096 () 88 + 8
+/// none,0,0 [fio]`.
 fn request(line: &str) -> Option<IssuedRequest> {
     // Names of threads may hold anything, so the last mark counts.
     let (thread, event) = line.rsplit_once(MARK)?;

@@ -313,7 +313,7 @@ const NAMES: [&str; 2] = ["postgres", "postmaster"];
 const ALONE_WITHIN: Duration = Duration::from_millis(1500);
 /// Later than this a process waits for a disk that does not answer.
 const END_WITHIN: Duration = Duration::from_secs(60);
-/// The same while a disk holds a process, perhaps for hours.
+/// Instead of `POLL` while a disk holds a process, perhaps for hours.
 const PATIENT_POLL: Duration = Duration::from_secs(1);
 
 /// Whose children the processes are.
@@ -326,7 +326,7 @@ pub(crate) enum Parent {
     Other,
 }
 
-/// Ends every process of the server whose data directory this is.
+/// Ends every process of the server whose data directory this is: all of them work in it.
 pub(crate) fn end_processes(data: BorrowedFd<'_>, parent: Parent) -> Result<(), String> {
     let place = rustix::fs::fstat(data).map_err(|errno| errno.to_string())?;
     let (begun, mut quit_sent) = (Instant::now(), false);

@@ -42,9 +42,11 @@ impl ServerUser {
 }
 
 fn of_passwd(users: &str) -> ServerUser {
-    let found = passwd_fields(users, &|fields| fields[0] == SERVER_USER);
-    let user = found.as_deref().and_then(ids);
-    user.filter(|user| user.uid != 0).unwrap_or(OVERFLOW_USER)
+    let is_usable = |fields: &[&str]| ids(fields).is_some_and(|user| user.uid != 0);
+    let found = passwd_fields(users, &|fields| {
+        fields[0] == SERVER_USER && is_usable(fields)
+    });
+    found.as_deref().and_then(ids).unwrap_or(OVERFLOW_USER)
 }
 
 fn passwd() -> String {
@@ -113,6 +115,9 @@ mod tests {
             of("root:x:0:0::/:/bin/sh\npostgres:x:0:0::/:/bin/sh\n"),
             65534
         );
+        // Of several lines the first usable one counts.
+        let twice = "postgres:x:0:0::/:/bin/sh\npostgres:x:101:102::/:/bin/sh\n";
+        assert_eq!(of(twice), 101);
         let user = ServerUser { uid: 7, gid: 8 };
         let back = |user| ServerUser::of_argument(&ServerUser::to_argument(user));
         assert_eq!(

@@ -34,6 +34,5 @@ pub use run::{
 };
 pub use server::{ListenError, LogServer};
 pub use text::{write_rehearsal, write_report};
-
 pub use volatile_disk::DiskBehaviour;
 pub use writer::{NextStep, PAGES_FILE, WriteRun, Written};

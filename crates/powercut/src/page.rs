@@ -153,7 +153,7 @@ impl Splitmix {
     }
 }
 
-/// The checksum of several parts in order.
+/// CRC-32 (IEEE 802.3) of several parts in order: the checksum of sectors, files and frames.
 pub(crate) fn crc32(parts: &[&[u8]]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     parts.iter().for_each(|part| hasher.update(part));

@@ -1,7 +1,7 @@
 //! Who uses a device or a file: mounts in every namespace, swap, holders (device mapper, MD,
 //! bcache), loop devices, processes. Each use becomes a reason with the command that ends it. Reads
-//! /proc and /sys; opens nothing. Each loop device is asked for its file, in a thread: the disk or
-//! the server below a file may not answer.
+//! /proc and /sys. Opens nothing but loop devices, for reading: each is asked for its file, in a
+//! thread, as the disk or the server below a file may not answer.
 
 use super::family::{Node, Subject, backing_path};
 use super::openers::{self, Opener};

@@ -162,6 +162,9 @@ impl<'a> Mapping<'a> {
 
 /// The directories that show all descriptors of a process, its own first; `process` is its
 /// directory in /proc.
+///
+/// Most processes have one table for all threads, which /proc/PID/fd shows. But a thread may have
+/// left it (unshare(2), CLONE_FILES), and the first thread may have ended before the others.
 fn tables(process: &Path, pid: u32) -> Vec<PathBuf> {
     let mut owners = vec![pid];
     let tasks = process.join("task");
