@@ -277,7 +277,7 @@ const DEPTH_SHARE: f64 = 0.5;
 pub(crate) enum SecondReading {
     /// There was none.
     Missing,
-    /// The stretch was as fast as its sides_of_dip.
+    /// The stretch was as fast as its sides.
     Refuted,
     /// The stretch was slow again; its rate, in bytes per second.
     Confirmed(f64),
@@ -308,7 +308,7 @@ pub fn points_to_confirm(curve: &[CurvePoint]) -> Vec<usize> {
     indices
 }
 
-/// The points on both sides_of_dip of a dip that belong to no dip, the nearest first.
+/// The points on both sides of a dip that belong to no dip, the nearest first.
 fn sides_of_dip(shape: &Shape, dip: &Dip) -> (Vec<usize>, Vec<usize>) {
     let is_free = |i: &usize| !shape.dips.iter().any(|d| (d.first..=d.last).contains(i));
     (

@@ -153,8 +153,8 @@ pub struct MovedHistory {
     pub what: String,
 }
 
-/// Moves the file if it really is damaged. `None` when it is not, because another process was
-/// faster.
+/// Moves the file if it really is damaged, and only one that diskproof made. `None` when it is not,
+/// because another process was faster.
 fn move_damaged(path: &Path) -> Result<Option<MovedHistory>, HistoryError> {
     let _lock = PlaceLock::exclusive(path)?;
     if !exists(path)? {

@@ -4,11 +4,10 @@
 //!
 //! * `rows`: which metrics there are; `figures`, `survey`, `files`, `observed`: their figures and
 //!   errors; `distribution`: latencies.
-//! * `ratio`: intervals, p-values, verdicts. `comparable`: what must agree; `differences`: what
-//!   need not. `limit`: conditions of the user.
+//! * `ratio`: how figures vary from run to run, intervals, p-values, verdicts. `comparable`: what
+//!   must agree; `differences`: what need not. `limit`: conditions of the user.
 //! * `blocks`: what the slices of a live comparison show.
-//! * `spread`: how figures vary from run to run; `earlier`: runs of the history that show it;
-//!   `run_to_run`: the same for a single run.
+//! * `earlier`: runs of the history that show how figures vary, of both sides or of a single run.
 //!
 //! Knows records only, not where they come from or how a comparison is printed.
 

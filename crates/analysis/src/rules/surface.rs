@@ -68,7 +68,7 @@ const UPS_MIN: usize = 5;
 /// Points named as evidence.
 const NAMED: usize = 3;
 
-/// Whether this rule is_curve_ragged something.
+/// Whether neighbouring places of the curve differ that much.
 pub(super) fn is_curve_ragged(record: &Record) -> bool {
     check_ragged(record).is_some()
 }

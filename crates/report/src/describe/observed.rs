@@ -157,12 +157,12 @@ pub(crate) fn likeness(record: &Record) -> Vec<Block> {
     let Some(like) = &record.plan.like else {
         return Vec::new();
     };
-    // Sums over the workloads that ran together, per second.
+    // Sums over the workloads that ran together, per second. `sum` of no numbers is −0.
     let all = || record.measurements.iter();
     let ops = || all().flat_map(|m| m.ops.iter().map(move |(kind, op)| (m, *kind, op)));
     let transfers = || ops().filter(|(_, kind, _)| matches!(kind, OpKind::Read | OpKind::Write));
     let sum = |of: fn(&MeasurementRecord, OpKind, &OpRecord) -> f64| -> f64 {
-        transfers().map(|(m, kind, op)| of(m, kind, op)).sum()
+        transfers().fold(0.0, |sum, (m, kind, op)| sum + of(m, kind, op))
     };
     let total = sum(|_, _, op| op.iops.value);
     let reads = sum(|_, kind, op| {
@@ -177,7 +177,7 @@ pub(crate) fn likeness(record: &Record) -> Vec<Block> {
         _ => 0.0,
     });
     let bytes = sum(|_, _, op| op.throughput.value);
-    let depth = all().map(|m| m.achieved_depth).sum();
+    let depth = all().fold(0.0, |sum, m| sum + m.achieved_depth);
     let rate_text = |value: f64| format!("{}/s", format_rate(value));
     let bytes_text = |value: f64| format_bytes(value.round() as u64);
     let depth_text = |value: f64| format!("{value:.1}");
@@ -202,4 +202,31 @@ pub(crate) fn likeness(record: &Record) -> Vec<Block> {
         Block::Heading(format!("compared with the load of {device} in run {run}")),
         Block::table("Likeness", ["", "observed", "this run"], rows),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::observed::LikePlan;
+
+    #[test]
+    fn run_that_measured_nothing_has_no_negative_figures() {
+        let mut record = crate::html::tests::record();
+        record.measurements.clear();
+        record.plan.like = Some(LikePlan {
+            run_id: "01234567".to_owned(),
+            device: "sda".to_owned(),
+            rate: 100.0,
+            read_share: 0.5,
+            seek_share: 0.5,
+            block_mean_bytes: 8192.0,
+            queue_depth: 1.0,
+        });
+        let blocks = likeness(&record);
+        let Block::Table(table) = &blocks[1] else {
+            panic!("{blocks:?}");
+        };
+        let measured: Vec<&str> = table.rows.iter().map(|row| &*row.cells[2].text).collect();
+        assert_eq!(measured, ["0/s", "0 %", "0 %", "0 B", "0.0"]);
+    }
 }
