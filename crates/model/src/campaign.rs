@@ -1,11 +1,11 @@
 //! What a record keeps of the campaign that it belongs to: a series of short measurements whose
 //! order follows from what the earlier ones gave. Does not know how a campaign decides.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A record's part in a campaign.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CampaignPart {
     /// What the campaign finds out.
     pub kind: CampaignKind,
@@ -21,8 +21,7 @@ pub struct CampaignPart {
 }
 
 /// What a campaign finds out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CampaignKind {
     /// Which of several targets or settings is faster. Slice number n of one side and slice number
@@ -31,8 +30,7 @@ pub enum CampaignKind {
 }
 
 /// How a campaign ended a workload.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CampaignDecision {
     /// The workload.
     pub workload: String,
@@ -43,8 +41,7 @@ pub struct CampaignDecision {
 }
 
 /// Why a campaign ended a workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CampaignEnd {
     /// The answer is certain.

@@ -5,14 +5,14 @@
 use crate::estimate::Estimate;
 use crate::op::OpKind;
 use crate::record::Tool;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Version of the comparison's shape.
 pub const COMPARISON_SCHEMA: &str = "diskproof.comparison/1";
 
 /// A baseline, and what was compared with it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// Always [`COMPARISON_SCHEMA`].
     pub schema: String,
@@ -30,8 +30,7 @@ pub struct Comparison {
 }
 
 /// One side of a comparison: a run, or several that count as repetitions of one experiment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Side {
     /// What it is called: a label, or the names of its runs.
     pub label: String,
@@ -40,8 +39,7 @@ pub struct Side {
 }
 
 /// A run, in short.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunReference {
     /// As the user named it: an id, a file, a label.
     pub name: String,
@@ -65,8 +63,7 @@ pub struct RunReference {
 }
 
 /// One side compared with the baseline.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
     /// What is compared: B.
     pub side: Side,
@@ -90,8 +87,7 @@ pub struct Candidate {
 }
 
 /// How many verdicts of each kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
     /// Better.
     pub better: u32,
@@ -143,8 +139,7 @@ impl Tally {
 }
 
 /// A fact that differs between the sides.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
     /// What differs, such as `disk`, `firmware`, `kernel`.
     pub what: String,
@@ -155,8 +150,7 @@ pub struct Difference {
 }
 
 /// One metric on both sides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MetricComparison {
     /// Its name, unique within the candidate: `random-read-d32.iops`, `mixed-random.read.p99`,
     /// `curve.average`, `access.random`. With several targets the target's number (from 1)
@@ -200,8 +194,9 @@ pub struct MetricComparison {
 }
 
 /// A figure of a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub enum Figure {
     /// Operations per second.
     #[serde(rename = "iops")]
@@ -268,8 +263,7 @@ impl Figure {
 }
 
 /// Which direction is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// More is better: rates.
@@ -279,8 +273,7 @@ pub enum Direction {
 }
 
 /// B over A.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ratio {
     /// The ratio.
     pub value: f64,
@@ -291,8 +284,7 @@ pub struct Ratio {
 }
 
 /// How much a figure varies from run to run of the same target and plan.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunVariation {
     /// Standard deviation of the figure of one run, as a share of it.
     pub deviation: f64,
@@ -306,8 +298,7 @@ pub struct RunVariation {
 }
 
 /// Where the intervals of a metric come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
     /// From how the figure varied within one run a side: what changes from run to run is not in it.
@@ -322,8 +313,9 @@ pub enum Basis {
 }
 
 /// What a metric comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// B is better: surely, and by more than the margin as far as can be told.
@@ -369,8 +361,7 @@ impl Verdict {
 
 /// What it would take to decide, if the ratio stays where it is: the width of an interval falls
 /// with the root of what it rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Needed {
     /// Times as much as there is: as long where one run a side was measured, as many runs where
     /// several were.
@@ -383,8 +374,7 @@ pub struct Needed {
 }
 
 /// Why two figures do not measure the same thing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reason {
     /// Stable name, such as `span-differs`.
     pub code: String,
@@ -393,8 +383,7 @@ pub struct Reason {
 }
 
 /// What only one side has.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unmatched {
     /// The workload, or `curve`, `burst`, `access`.
     pub subject: String,
@@ -405,8 +394,7 @@ pub struct Unmatched {
 }
 
 /// One of the two sides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Holder {
     /// The baseline.
@@ -416,8 +404,7 @@ pub enum Holder {
 }
 
 /// The latency distributions of both sides, the runs of a side merged.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PercentilePair {
     /// The workload.
     pub subject: String,
@@ -434,8 +421,7 @@ pub struct PercentilePair {
 }
 
 /// A point of a distribution.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PercentilePoint {
     /// Share of the latencies that are not longer, in percent. Ends where fewer than ten lie
     /// beyond.
@@ -445,8 +431,7 @@ pub struct PercentilePoint {
 }
 
 /// A condition that the user set, checked on one candidate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Condition {
     /// As given: `random-read-d32.iops<-5%`.
     pub expression: String,
@@ -461,8 +446,7 @@ pub struct Condition {
 }
 
 /// How a condition came out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConditionOutcome {
     /// The change is beyond the threshold, and its interval excludes no change at all.

@@ -7,11 +7,11 @@ use crate::measurement::Measurement;
 use crate::observed::ObservedRecord;
 use crate::postgres::PostgresMeasurement;
 use crate::surface::SurfaceMeasurement;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Everything that a run measured; a record is derived from it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RunData {
     /// Whether latency distributions, longest latencies over time and counters of devices have
     /// only what the rows of the record do not show.

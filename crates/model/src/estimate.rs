@@ -1,11 +1,11 @@
 //! A figure and its interval. Public as part of `record`; surveys and the verdict need it too.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
 /// A value with its uncertainty. There is no bare mean anywhere.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
     /// Independent batches behind it.
     pub n: u64,

@@ -2,6 +2,7 @@
 //! that the record shares. Knows no filesystem and no clock.
 
 use crate::measurement::{ByteCount, CpuTime, OpMeasurement, StopReason};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The known name of the directory that holds the files of a run.
@@ -12,8 +13,7 @@ const BLOCK_BYTES: u64 = 4096;
 const INODE_BYTES: u64 = 1024;
 
 /// What is done with files.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FilesPlan {
     /// Files of each set.
     pub count: u64,
@@ -70,8 +70,7 @@ impl FilesPlan {
 }
 
 /// What is done with a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileOperation {
     /// A new file is opened, written and closed.
@@ -109,8 +108,7 @@ impl FileOperation {
 }
 
 /// The order in which files are created and visited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileOrder {
     /// By name, which ascends.
@@ -130,8 +128,7 @@ impl FileOrder {
 }
 
 /// What is made durable before an operation counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileSync {
     /// Nothing.
@@ -157,8 +154,7 @@ impl FileSync {
 }
 
 /// What a run does to the kernel's caches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileCaches {
     /// The content of its own files is dropped before they are read. Names and inodes stay.
@@ -168,8 +164,7 @@ pub enum FileCaches {
 }
 
 /// An operation on all files of a set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileStep {
     /// What is done.
     pub operation: FileOperation,
@@ -185,8 +180,7 @@ impl FileStep {
 }
 
 /// A round of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileRound {
     /// Its start, in nanoseconds after the start of the run.
     pub start_ns: u64,
@@ -197,8 +191,7 @@ pub struct FileRound {
 }
 
 /// The time that operations spent in fsync, all threads together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FileSyncTime {
     /// For files, in nanoseconds.
     pub file_sync_ns: u64,
@@ -221,8 +214,7 @@ impl std::ops::AddAssign for FileSyncTime {
 }
 
 /// Whether what is read could come from memory.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CacheDrop {
     /// Whether the content of the files was dropped from the page cache before each `read`.
     pub pages: CacheState,
@@ -234,8 +226,7 @@ pub struct CacheDrop {
 }
 
 /// Whether a cache was emptied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheState {
     /// It was not: memory may have answered.
@@ -246,8 +237,7 @@ pub enum CacheState {
 }
 
 /// What the engine measured.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FilesMeasurement {
     /// The steps that began, in order.
     pub steps: Vec<FileStepMeasurement>,
@@ -259,8 +249,7 @@ pub struct FilesMeasurement {
 }
 
 /// One step, all rounds together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileStepMeasurement {
     /// What was done.
     pub step: FileStep,

@@ -1,11 +1,13 @@
 //! Judgements in plain words, with the evidence that they rest on: findings, and what limited the
 //! rate of a workload. `analysis` decides, printers show them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How much a finding weighs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// Good to know; the figures are valid.
@@ -17,8 +19,7 @@ pub enum Severity {
 }
 
 /// A judgement on a record.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// Stable name, such as `served-from-cache`.
     pub code: String,
@@ -39,8 +40,7 @@ pub struct Finding {
 }
 
 /// One observation that a finding rests on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
     /// Where in the record it stands, as a JSON pointer: `/measurements/2/device/accounted`.
     pub path: String,
@@ -74,8 +74,7 @@ impl Finding {
 }
 
 /// The limit of a rate, with what shows it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitedBy {
     /// The limit.
     pub limit: RateLimit,
@@ -87,8 +86,7 @@ pub struct LimitedBy {
 }
 
 /// What can limit a rate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RateLimit {
     /// The device: more requests in flight do not raise the rate.

@@ -1,10 +1,10 @@
 //! What a disk reports about its own health, in the words of smartctl. The crate `device` fills it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The health of one disk as it reports it. Every field that the disk does not report is `None`.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DiskHealth {
     /// Kernel name of the disk, such as `sda`.
     pub disk: String,
@@ -76,8 +76,7 @@ impl DiskHealth {
 }
 
 /// A self-test of the disk.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SelfTest {
     /// What became of it, in smartctl's words.
     pub status: String,

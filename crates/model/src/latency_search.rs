@@ -4,11 +4,11 @@
 use crate::measurement::{Measurement, OpKind};
 use crate::shape::LatencyTarget;
 use crate::window::LateRequests;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the search for the greatest depth found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencySearch {
     /// What the requests had to meet.
     pub target: LatencyTarget,
@@ -62,8 +62,7 @@ impl LatencySearch {
 }
 
 /// A depth that was measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DepthTrial {
     /// The name of its workload.
     pub workload: String,

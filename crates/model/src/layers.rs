@@ -2,11 +2,11 @@
 //! costs. Does not know how the blocks are found.
 
 use crate::target::LayerKind;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The layers that a run measures, and those that it cannot read; from the file down to the disk.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LayersPlan {
     /// The layers, the highest first.
     pub layers: Vec<PlannedLayer>,
@@ -16,8 +16,7 @@ pub struct LayersPlan {
 }
 
 /// One of the layers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedLayer {
     /// What it is called: `file on ext4`, `nvme0n1p2`, `dm-0 (crypt data)`.
     pub name: String,
@@ -38,8 +37,7 @@ pub struct PlannedLayer {
 }
 
 /// Why a layer is not measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SkippedLayer {
     /// The reason, one clause.
     pub why: String,
@@ -49,8 +47,7 @@ pub struct SkippedLayer {
 }
 
 /// Where a layer was read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LayerPlace {
     /// Index of its target.
     pub target: usize,
@@ -69,8 +66,7 @@ pub struct LayerPlace {
 }
 
 /// Whether a layer was read at the blocks that the layers above were read at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BlockMatch {
     /// The highest layer, which says where to read.
@@ -84,8 +80,7 @@ pub enum BlockMatch {
 }
 
 /// The layers of a run, and what each costs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayersRecord {
     /// Where each measured layer was read, the highest first.
     pub places: Vec<LayerPlace>,
@@ -94,8 +89,7 @@ pub struct LayersRecord {
 }
 
 /// What a layer costs in a workload: its own figures without those of the layer below.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayerCost {
     /// The workload.
     pub workload: String,
@@ -117,8 +111,7 @@ pub struct LayerCost {
 }
 
 /// A difference between two layers, which may be negative, and its uncertainty.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayerDifference {
     /// Pairs of slices behind it.
     pub n: u64,
@@ -136,8 +129,7 @@ impl LayerDifference {
 }
 
 /// What a difference between a layer and the one below it means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CostMeaning {
     /// The lowest layer: there is no difference.

@@ -6,6 +6,7 @@ use crate::ping::SingleRequest;
 use crate::series::TimeSeries;
 use crate::window::{TimeSlice, Window};
 use crate::workload::{CachePolicy, EngineChoice, EngineKind, Workload};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -13,8 +14,7 @@ pub use crate::op::{OpKind, PerOp};
 pub use crate::window::{ByteCount, CpuTime, MovedTotal};
 
 /// One workload on one target, as it went.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
     /// Index into the plan's targets.
     pub target: usize,
@@ -164,8 +164,7 @@ impl Measurement {
 }
 
 /// Requests that were never answered: the target hung, or the run ended before that could be known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hang {
     /// When the oldest of the requests without an answer was sent, in nanoseconds after the start
     /// of the run; for threads that wait in a system call up to 10 ms before that.
@@ -182,8 +181,7 @@ pub struct Hang {
 }
 
 /// A time in which this program did not run. Every figure excludes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Interruption {
     /// Its start, in nanoseconds after the start of the run; up to 10 ms early.
     pub start_ns: u64,
@@ -196,8 +194,7 @@ pub struct Interruption {
 }
 
 /// What interrupted this program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum InterruptionKind {
     /// A signal stopped the process (SIGSTOP, Ctrl-Z), and SIGCONT continued it.
@@ -210,8 +207,7 @@ pub enum InterruptionKind {
 }
 
 /// One kind of operation of a measurement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpMeasurement {
     /// Operations that succeeded within the measured time.
     pub count: u64,
@@ -226,7 +222,7 @@ pub struct OpMeasurement {
     /// From before the submission to the reaping. Requests in flight when the time is over are
     /// waited for and counted here alone, so that a stall at the end is not lost.
     #[serde(with = "crate::packed")]
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub latency: LatencyHistogram,
     /// From the intended start (open loop only). Operations that never started count with what
     /// they had waited when the measured time ended.
@@ -235,11 +231,11 @@ pub struct OpMeasurement {
         with = "crate::packed::option",
         skip_serializing_if = "Option::is_none"
     )]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[schemars(with = "Option<String>")]
     pub latency_intended: Option<LatencyHistogram>,
     /// Over time, finest cells kept.
     #[serde(with = "crate::packed")]
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub series: TimeSeries,
 }
 
@@ -263,8 +259,7 @@ pub const SERIES_INTERVAL_NS: u64 = 10_000_000;
 pub const SERIES_CELLS_MAX: usize = 1024;
 
 /// How threads that were ready to run had to wait for a processor.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Starvation {
     /// Share of the measured time, on average over the threads.
     pub share: f64,
@@ -278,8 +273,7 @@ pub struct Starvation {
 pub const HUGE_PAGES: &str = "huge-pages";
 
 /// What carried the operations.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EngineUse {
     /// What was asked for.
     pub asked: EngineChoice,
@@ -302,8 +296,7 @@ pub struct EngineUse {
 }
 
 /// An interface that would have been taken and was not.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fallback {
     /// What was tried.
     pub from: EngineKind,
@@ -314,8 +307,9 @@ pub struct Fallback {
 }
 
 /// Why an interface was not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum FallbackCause {
     /// The kernel has it and does not let this program use it.
@@ -331,8 +325,7 @@ pub enum FallbackCause {
 }
 
 /// How the page cache was treated.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheUse {
     /// What was asked for.
     pub asked: CachePolicy,
@@ -344,8 +337,7 @@ pub struct CacheUse {
 }
 
 /// What the kernel's counters say of the disks at the bottom of the stack over one measurement.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceUse {
     /// Kernel names of the disks counted.
     pub disks: Vec<String>,
@@ -397,8 +389,7 @@ pub struct DeviceUse {
 
 /// What the kernel counts of the requests of disks besides their number and size, summed over the
 /// disks (Documentation/block/stat.rst).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DiskTimes {
     /// Reads that were merged with another one.
     pub read_merges: u64,
@@ -446,8 +437,7 @@ impl DeviceUse {
 }
 
 /// A process that used storage while we measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherProcess {
     /// Process id.
     pub pid: u32,
@@ -463,8 +453,7 @@ pub struct OtherProcess {
 }
 
 /// A look at the content of read blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ZeroSample {
     /// Blocks looked at.
     pub sampled: u64,
@@ -473,8 +462,7 @@ pub struct ZeroSample {
 }
 
 /// The outcome of reading back what was written, after the workload or by it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyResult {
     /// Blocks checked.
     pub blocks: u64,
@@ -539,8 +527,7 @@ impl VerifyResult {
 }
 
 /// A block with the wrong content.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BadBlock {
     /// Offset in the target.
     pub offset_bytes: u64,
@@ -549,8 +536,7 @@ pub struct BadBlock {
 }
 
 /// The newest rates of a workload that ends once its rate is steady.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SteadyOutcome {
     /// Whether the rate was steady at the end.
     pub is_attained: bool,
@@ -565,8 +551,7 @@ pub struct SteadyOutcome {
 }
 
 /// Why a workload ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopReason {
     /// The precision asked for was reached.

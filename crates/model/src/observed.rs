@@ -6,11 +6,11 @@ use crate::op::{OpKind, PerOp};
 use crate::postgres::ObservedServer;
 use crate::series::TimeSeries;
 use crate::watch::SeekMethod;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What was seen.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ObservedRecord {
     /// Length of a step in nanoseconds.
     pub interval_ns: u64,
@@ -25,8 +25,7 @@ pub struct ObservedRecord {
 }
 
 /// The load of one device.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ObservedDevice {
     /// Index into `targets`.
     pub target: usize,
@@ -85,8 +84,7 @@ impl ObservedDevice {
 }
 
 /// One direction of the load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ObservedOps {
     /// Requests that completed.
     pub count: u64,
@@ -110,8 +108,7 @@ pub struct ObservedOps {
 }
 
 /// Requests of one size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ObservedSize {
     /// Bytes of a request.
     pub block_bytes: u32,
@@ -122,8 +119,7 @@ pub struct ObservedSize {
 }
 
 /// A thread that sent requests to a device.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ObservedProcess {
     /// Its id.
     pub pid: u32,
@@ -138,8 +134,7 @@ pub struct ObservedProcess {
 }
 
 /// The most that a disk did in a run of the history.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MeasuredCapacity {
     /// The run.
     pub run_id: String,
@@ -162,8 +157,7 @@ pub struct MeasuredCapacity {
 }
 
 /// The observed load that a plan repeats.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LikePlan {
     /// The run of `watch` that it was seen in.
     pub run_id: String,

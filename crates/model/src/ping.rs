@@ -4,6 +4,7 @@
 use crate::estimate::Estimate;
 use crate::op::{OpKind, PerOp};
 use crate::workload::Stop;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Requests of one target that a record keeps: the newest.
@@ -11,8 +12,7 @@ pub const REQUESTS_MAX: usize = 10_000;
 
 /// How the requests of a ping follow each other. Size, place, cache and sync of a request are those
 /// of the plan's only workload; where that reads and writes, reads and writes alternate.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PingPlan {
     /// From the start of a request to the start of the next, in nanoseconds; longer where the
     /// request itself takes longer. 0: the next starts when one ends.
@@ -42,8 +42,7 @@ impl PingPlan {
 }
 
 /// A request as it went.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SingleRequest {
     /// Its number on its target, from 1.
     pub number: u64,
@@ -75,8 +74,7 @@ impl SingleRequest {
 }
 
 /// Why a request does not count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IgnoredBecause {
     /// It was one of the first.
@@ -99,8 +97,7 @@ impl IgnoredBecause {
 }
 
 /// What a ping says of one target, beyond the figures that every measurement has.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PingRecord {
     /// Latencies of the requests that count, by kind of operation.
     pub latency: PerOp<PingLatency>,
@@ -127,8 +124,7 @@ impl PingRecord {
 }
 
 /// The mean latency of single requests.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PingLatency {
     /// The mean, unit `ns`.
     pub mean: Estimate,
@@ -137,8 +133,7 @@ pub struct PingLatency {
 }
 
 /// Requests after one idle time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IdlePoint {
     /// The idle time before them, in nanoseconds; 0: right after another request.
     pub idle_ns: u64,

@@ -12,6 +12,7 @@ use crate::surface::{DataSheet, Survey};
 use crate::sweep::SweepPlan;
 use crate::target::{TargetIdentity, TargetKind};
 use crate::trend::DiskAccess;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::shape::BlockShare;
@@ -58,8 +59,7 @@ const FILL_BYTES_PER_S: f64 = 10e6;
 const FILL_START_NS: u64 = 10_000_000_000;
 
 /// Everything that one run will do, in order.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Always [`PLAN_SCHEMA`].
     pub schema: String,
@@ -126,8 +126,7 @@ pub struct Plan {
 }
 
 /// How the workloads of a plan share its time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// One after the other. A long one has slices that follow each other.
@@ -278,8 +277,7 @@ impl Plan {
 }
 
 /// A workload that was skipped.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Skipped {
     /// Its name, such as `random-write-d32`.
     pub workload: String,
@@ -288,8 +286,7 @@ pub struct Skipped {
 }
 
 /// Who made the plan.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Origin {
     /// The verb, such as `check`.
     pub verb: String,

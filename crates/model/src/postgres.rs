@@ -5,11 +5,11 @@
 use crate::estimate::Estimate;
 use crate::histogram::LatencyHistogram;
 use crate::series::TimeSeries;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a temporary server is to measure.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PostgresPlan {
     /// The directory of the server's programs.
     pub programs: String,
@@ -51,8 +51,7 @@ impl PostgresPlan {
 }
 
 /// INSERTs of single rows, each a separate transaction.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PostgresLoad {
     /// Its name, such as `fdatasync-c4`.
     pub name: String,
@@ -67,8 +66,7 @@ pub struct PostgresLoad {
 }
 
 /// A load in one round.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PostgresSlice {
     /// INSERTs that the server acknowledged.
     pub commits: u64,
@@ -85,8 +83,7 @@ pub struct PostgresSlice {
 }
 
 /// What the slices of a load measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadMeasurement {
     /// The load.
     pub load: PostgresLoad,
@@ -94,13 +91,12 @@ pub struct LoadMeasurement {
     pub slices: Vec<PostgresSlice>,
     /// The latency of all INSERTs; empty for pgbench.
     #[serde(with = "crate::packed")]
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub latency: LatencyHistogram,
 }
 
 /// What a temporary server measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PostgresMeasurement {
     /// The server's version, such as `15.8`.
     pub version: String,
@@ -112,8 +108,7 @@ pub struct PostgresMeasurement {
 }
 
 /// What the record says of the server.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PostgresRecord {
     /// The server's version, such as `15.8`.
     pub version: String,
@@ -125,8 +120,7 @@ pub struct PostgresRecord {
 }
 
 /// A load and its figures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadRecord {
     /// The load.
     pub load: PostgresLoad,
@@ -165,8 +159,7 @@ pub struct LoadRecord {
 }
 
 /// A row of commits without a server.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnCommits {
     /// Its workload.
     pub workload: String,
@@ -175,8 +168,7 @@ pub struct OwnCommits {
 }
 
 /// Where the time of an INSERT goes, in nanoseconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InsertTime {
     /// From one INSERT of a session to its next.
     pub insert_ns: f64,
@@ -189,8 +181,7 @@ pub struct InsertTime {
 }
 
 /// Which settings a server tries, and for how long.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialPlan {
     /// The settings, in order. Each gets the same share of the time that is left.
     pub trials: Vec<PlannedTrial>,
@@ -203,8 +194,7 @@ pub struct TrialPlan {
 }
 
 /// A setting and its two values.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedTrial {
     /// Its name in postgresql.conf.
     pub setting: String,
@@ -220,8 +210,7 @@ pub struct PlannedTrial {
 }
 
 /// A load that a setting acts on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialLoad {
     /// Bitmap heap scans of 256 rows on as many pages.
@@ -264,8 +253,7 @@ impl TrialLoad {
 }
 
 /// Rates with the two values, one slice after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialPair {
     /// With the default, per second.
     pub default_rate: f64,
@@ -274,8 +262,7 @@ pub struct TrialPair {
 }
 
 /// What the pairs of a setting measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialMeasurement {
     /// The setting, with the value that was tried.
     pub trial: PlannedTrial,
@@ -295,8 +282,7 @@ pub struct TrialMeasurement {
 }
 
 /// What came of a setting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialOutcome {
     /// The other value is faster, by more than the margin.
@@ -314,8 +300,7 @@ pub enum TrialOutcome {
 }
 
 /// How many times as fast the other value is as the default.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialGain {
     /// The ratio of the rates: the geometric mean over pairs.
     pub value: f64,
@@ -326,8 +311,7 @@ pub struct TrialGain {
 }
 
 /// A setting and what came of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialRecord {
     /// The setting, with the value that was tried.
     pub trial: PlannedTrial,
@@ -352,8 +336,7 @@ pub struct TrialRecord {
 
 /// What one kind of process did with one kind of object, since the start of the server or between
 /// two readings.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ServerIo {
     /// Kind of process: `client backend`, `checkpointer` (backend_type of pg_stat_io).
     pub backend: String,
@@ -421,8 +404,7 @@ impl ServerIo {
 }
 
 /// The write-ahead log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ServerWal {
     /// Bytes of log records.
     pub generated_bytes: u64,
@@ -471,8 +453,7 @@ fn total(parts: impl Iterator<Item = u64>) -> u64 {
 }
 
 /// What the server moved, alongside what its devices moved in the same time.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ExplainedLoad {
     /// Kernel names of the devices below the server's data.
     pub devices: Vec<String>,
@@ -516,8 +497,7 @@ pub enum ServerView {
 }
 
 /// What a server did while its disks were watched.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ObservedServer {
     /// Where it was reached.
     pub address: String,

@@ -27,6 +27,7 @@ use crate::trend::RunToRun;
 use crate::verdict::RunVerdict;
 use crate::window::TimeSlice;
 use crate::workload::{Access, CachePolicy, EngineKind, SyncPolicy};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -36,8 +37,7 @@ pub use crate::estimate::{Estimate, positive_interval};
 pub const RECORD_SCHEMA: &str = "diskproof.record/2";
 
 /// Everything about one run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// Always [`RECORD_SCHEMA`].
     pub schema: String,
@@ -134,8 +134,7 @@ impl Record {
 }
 
 /// A program and its version.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {
     /// `diskproof`.
     pub name: String,
@@ -144,8 +143,7 @@ pub struct Tool {
 }
 
 /// The clock, measured before it was trusted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockFacts {
     /// Where time came from: `CLOCK_MONOTONIC`, `TSC` …
     pub source: String,
@@ -156,8 +154,7 @@ pub struct ClockFacts {
 }
 
 /// One measurement with its derived figures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MeasurementRecord {
     /// Index into `targets`.
     pub target: usize,
@@ -253,8 +250,7 @@ pub struct MeasurementRecord {
 }
 
 /// A part of the measured time with its own rate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseRecord {
     /// What kind of part it is.
     pub name: PhaseKind,
@@ -267,8 +263,7 @@ pub struct PhaseRecord {
 }
 
 /// What kind of phase it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PhaseKind {
     /// The rate had not reached its level yet.
@@ -294,8 +289,7 @@ impl PhaseKind {
 }
 
 /// One kind of operation in a phase.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseOp {
     /// Operations that succeeded.
     pub count: u64,
@@ -310,8 +304,7 @@ pub struct PhaseOp {
 }
 
 /// Targets that stopped answering outside of the measured requests.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stalled {
     /// What was under way.
     pub around: String,
@@ -320,8 +313,7 @@ pub struct Stalled {
 }
 
 /// The headline facts of a workload as it really ran.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadRecord {
     /// Its name.
     pub name: String,
@@ -364,8 +356,7 @@ pub struct WorkloadRecord {
 }
 
 /// One kind of operation of a measurement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OpRecord {
     /// Operations that succeeded after `settling_ns`.
     pub count: u64,
@@ -390,8 +381,7 @@ pub struct OpRecord {
 }
 
 /// A latency distribution in short, with the whole of it alongside.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencySummary {
     /// Always `ns`.
     pub unit: String,
@@ -419,8 +409,7 @@ pub struct LatencySummary {
 }
 
 /// A setting that follows from the figures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Advice {
     /// Its name in postgresql.conf.
     pub setting: String,
@@ -448,8 +437,7 @@ impl Advice {
 }
 
 /// A threshold that the user set.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Expectation {
     /// As given: `random-read-d32.iops>=5000`.
     pub expression: String,
@@ -480,8 +468,7 @@ pub struct Expectation {
 }
 
 /// A figure of the data sheet, and what passes for it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Promise {
     /// Its name, such as `transfer rate`.
     pub name: String,
@@ -528,8 +515,7 @@ pub enum ExpectationOutcome {
 }
 
 /// Many small files: the figures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FilesRecord {
     /// The steps that began, in order.
     pub steps: Vec<FileStepRecord>,
@@ -542,8 +528,7 @@ pub struct FilesRecord {
 }
 
 /// The figures of a step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileStepRecord {
     /// What was done.
     pub step: FileStep,

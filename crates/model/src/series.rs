@@ -2,11 +2,11 @@
 //! constant and no maximum is lost.
 
 use crate::packed::{NUMBER_MAX, Packed, Packer, Unpacker};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One cell of a series.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 pub struct Cell {
     /// Operations that completed in the cell.
     pub ops: u64,
@@ -42,8 +42,7 @@ impl Cell {
 
 /// Events over time. JSON has a list per kind of number, which is less than half as long as cells
 /// with names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Columns", into = "Columns")]
 pub struct TimeSeries {
     /// Start of the first cell, in nanoseconds after the start of the measured time.
@@ -138,8 +137,7 @@ impl TimeSeries {
 }
 
 /// Events over time: equal cells without gaps, and in each list one number for each cell.
-#[derive(Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Columns {
     /// Start of the first cell, in nanoseconds after the start of the measured time.
     start_ns: u64,

@@ -2,11 +2,11 @@
 //! most requests must meet, limits that end it. Everything here is absent from a plain workload.
 
 use crate::units::{format_bytes, format_duration, format_latency};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One block size of a mix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockShare {
     /// Bytes per operation.
     pub block_bytes: u32,
@@ -15,8 +15,7 @@ pub struct BlockShare {
 }
 
 /// The rarely used part of a workload.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LoadShape {
     /// Random offsets are multiples of this; without it of the smallest block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,8 +68,7 @@ pub struct LoadShape {
 
 /// A share of the operations that several workloads start together: each starts no more than its
 /// share of those so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FlowShare {
     /// Number of the flow: workloads with the same number have shares of one another.
     pub number: u32,
@@ -83,8 +81,7 @@ pub struct FlowShare {
 }
 
 /// When a rate or the mean latency counts as steady, which ends each worker.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SteadyEnd {
     /// The rate, or the latency.
     pub figure: SteadyFigure,
@@ -110,8 +107,7 @@ impl SteadyEnd {
 }
 
 /// What becomes steady.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SteadyFigure {
     /// Operations per second.
@@ -123,8 +119,7 @@ pub enum SteadyFigure {
 }
 
 /// What tells that a rate is steady.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SteadyTest {
     /// The largest deviation from the mean.
@@ -134,8 +129,7 @@ pub enum SteadyTest {
 }
 
 /// How threads are scheduled.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadScheduling {
     /// The processors that they may use; all without any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -148,8 +142,7 @@ pub struct ThreadScheduling {
 }
 
 /// The priority of requests, as ionice(1) sets it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IoPriority {
     /// 1 real time, 2 best effort, 3 idle.
     pub class: u8,
@@ -158,8 +151,7 @@ pub struct IoPriority {
 }
 
 /// Parts of a span in turn, with gaps between them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ZoneStride {
     /// Bytes of a part.
     pub zone_bytes: u64,
@@ -168,8 +160,7 @@ pub struct ZoneStride {
 }
 
 /// Written data that is compressible, repeated or a pattern.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct WriteContent {
     /// Share of each chunk that is filler, at its end, in percent; the rest is random.
     pub filler_percent: u8,
@@ -233,8 +224,7 @@ impl WriteContent {
 }
 
 /// Several operations for each random offset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RandomRun {
     /// Operations for each offset, above 1.
     pub run_ops: u32,
@@ -243,8 +233,7 @@ pub struct RandomRun {
 }
 
 /// Where the operations after a random one go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunFollow {
     /// Each behind the one before.
@@ -254,8 +243,7 @@ pub enum RunFollow {
 }
 
 /// How the starts of an open loop are spaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
     /// At equal intervals.
@@ -266,8 +254,7 @@ pub enum Arrivals {
 }
 
 /// Pauses of each worker. Before a pause it waits for its requests in flight.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ThinkTime {
     /// Length of a pause in nanoseconds.
     pub pause_ns: u64,
@@ -281,8 +268,7 @@ pub struct ThinkTime {
 }
 
 /// The operations that lead to a pause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ThinkCount {
     /// Those that completed.
@@ -292,8 +278,7 @@ pub enum ThinkCount {
 }
 
 /// The least that each worker must reach in one direction.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RateFloor {
     /// Whether it concerns writes; otherwise reads.
     pub of_writes: bool,
@@ -306,8 +291,7 @@ pub struct RateFloor {
 }
 
 /// What a rate counts per second.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FloorUnit {
     /// Bytes.
@@ -385,8 +369,7 @@ impl LoadShape {
 }
 
 /// A latency that a share of the requests must meet.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyTarget {
     /// The latency in nanoseconds.
     pub latency_ns: u64,

@@ -4,6 +4,7 @@
 use crate::op::OpKind;
 use crate::shape::BlockShare;
 use crate::units::format_bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A workload has no more streams than this.
@@ -18,8 +19,7 @@ const CHAINS: [&[OpKind]; 4] = [
 ];
 
 /// Steps of one kind.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stream {
     /// What happens to each block, one operation after another. Limits of bytes and operations
     /// count the step once.
@@ -32,14 +32,12 @@ pub struct Stream {
 }
 
 /// The streams of a workload; their shares add up to 1000.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "StreamsForm", into = "StreamsForm")]
 pub struct Streams(Vec<Stream>);
 
 /// How streams are saved: readers look for the share of reads.
-#[derive(Clone, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 struct StreamsForm {
     /// Share of the steps that are reads, in permille: 1000 reads only, 0 no reads.
     read_permille: u16,

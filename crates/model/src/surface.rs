@@ -6,13 +6,13 @@ use crate::estimate::Estimate;
 use crate::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, Hang, Interruption};
 use crate::op::OpKind;
 use crate::workload::{CachePolicy, EngineChoice, EngineKind, Span};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What a survey does with one target, in this order: curve, burst, access times, scan; each only
 /// where asked. Short strokes are ordinary workloads.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Survey {
     /// Read or write; writes need a target that the user released.
     pub operation: OpKind,
@@ -109,8 +109,7 @@ impl Survey {
 }
 
 /// Transfer rate by position.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CurvePlan {
     /// Points, evenly spaced over the span.
     pub points: u32,
@@ -123,8 +122,7 @@ pub struct CurvePlan {
 }
 
 /// How much is transferred at each point of a curve.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Coverage {
     /// A sample.
@@ -137,8 +135,7 @@ pub enum Coverage {
 }
 
 /// Rate of reading the same bytes repeatedly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BurstPlan {
     /// Bytes that are read repeatedly; small enough for the cache of any disk.
     pub bytes: u64,
@@ -147,8 +144,7 @@ pub struct BurstPlan {
 }
 
 /// Access time by seek distance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AccessPlan {
     /// Random accesses over the span.
     pub random_reads: u32,
@@ -161,8 +157,7 @@ pub struct AccessPlan {
 }
 
 /// Every block, for slow and unreadable ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ScanPlan {
     /// Bytes per read.
     pub block_bytes: u32,
@@ -171,8 +166,9 @@ pub struct ScanPlan {
 }
 
 /// Where the heads go between two accesses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum SeekPattern {
     /// Anywhere in the span.
@@ -209,8 +205,7 @@ impl SeekPattern {
 }
 
 /// The transfer rate at one place.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CurvePoint {
     /// Where the sample begins.
     pub offset_bytes: u64,
@@ -261,8 +256,7 @@ impl CurvePoint {
 }
 
 /// One access.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AccessPoint {
     /// The pattern that it belongs to.
     pub seek: SeekPattern,
@@ -275,8 +269,7 @@ pub struct AccessPoint {
 }
 
 /// Rate of reading the same bytes repeatedly.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Burst {
     /// Bytes that were read repeatedly.
     pub bytes: u64,
@@ -289,8 +282,7 @@ pub struct Burst {
 }
 
 /// What a scan saw.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scan {
     /// Bytes per read.
     pub block_bytes: u32,
@@ -319,8 +311,7 @@ pub struct Scan {
 }
 
 /// A block that took long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SlowBlock {
     /// Where it lies.
     pub offset_bytes: u64,
@@ -331,8 +322,7 @@ pub struct SlowBlock {
 }
 
 /// Neighbouring sectors that could not be read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UnreadableRange {
     /// Where it begins.
     pub offset_bytes: u64,
@@ -345,8 +335,7 @@ pub struct UnreadableRange {
 }
 
 /// A part of the span in the map of a scan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ScanCell {
     /// Where it begins.
     pub offset_bytes: u64,
@@ -361,8 +350,7 @@ pub struct ScanCell {
 }
 
 /// What a survey saw, without judgement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SurfaceMeasurement {
     /// Index into the plan's targets.
     pub target: usize,
@@ -421,8 +409,7 @@ pub struct SurfaceMeasurement {
 }
 
 /// A survey with its derived figures; its points stand in `curve` and `access` of the record.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SurfaceRecord {
     /// Index into `targets`.
     pub target: usize,
@@ -486,8 +473,7 @@ pub struct SurfaceRecord {
 }
 
 /// Minimum, maximum and average of a curve.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RateSummary {
     /// The slowest point, in bytes per second.
     pub min: f64,
@@ -498,8 +484,7 @@ pub struct RateSummary {
 }
 
 /// Access times of one pattern.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeekSummary {
     /// Accesses.
     pub n: u64,
@@ -518,8 +503,7 @@ pub struct SeekSummary {
 }
 
 /// What the first part of a disk can do alone.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ShortStroke {
     /// Part of the whole span that is used, in percent.
     pub percent: f64,
@@ -540,8 +524,7 @@ pub struct ShortStroke {
 }
 
 /// What the data sheet promises, for comparison with the figures.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DataSheet {
     /// Revolutions per minute.
     pub rpm: Option<u32>,

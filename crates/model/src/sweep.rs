@@ -3,11 +3,11 @@
 
 use crate::estimate::{Estimate, positive_interval};
 use crate::stream::Streams;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a sweep varies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepPlan {
     /// Operations, in the order of the result.
     pub operations: Vec<SweepOperation>,
@@ -25,8 +25,9 @@ pub struct SweepPlan {
 }
 
 /// An operation of a sweep, under fio's name where fio has one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum SweepOperation {
     /// Random reads.
@@ -130,8 +131,7 @@ pub fn size_word(bytes: u64) -> String {
 }
 
 /// The table of an older tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SweepView {
     /// HD Tune's random access: four sizes, IOPS, average and longest time, average speed.
@@ -143,8 +143,7 @@ pub enum SweepView {
 }
 
 /// The result of a sweep.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepRecord {
     /// One matrix for each operation, in the order of the plan.
     pub matrices: Vec<SweepMatrix>,
@@ -154,8 +153,7 @@ pub struct SweepRecord {
 }
 
 /// Block size × depth of one operation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepMatrix {
     /// The operation.
     pub operation: SweepOperation,
@@ -200,8 +198,7 @@ impl SweepMatrix {
 }
 
 /// One block size at one depth.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepCell {
     /// Bytes per operation.
     pub block_bytes: u32,
@@ -233,8 +230,7 @@ pub struct SweepCell {
 }
 
 /// Where the figures of a cell come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CellState {
     /// It was measured.
@@ -249,8 +245,7 @@ pub enum CellState {
 
 /// The depth at which operations per second over latency is largest (Kleinrock's power). A disk
 /// that serves `n` requests in parallel has it at depth `n`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DepthKnee {
     /// The block size for which it holds.
     pub block_bytes: u32,
@@ -270,8 +265,7 @@ pub struct DepthKnee {
 }
 
 /// The block size from which on the transfer of a block takes at least as long as everything else.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BandwidthLimit {
     /// The block size.
     pub block_bytes: u32,
@@ -286,8 +280,7 @@ pub struct BandwidthLimit {
 }
 
 /// What a request costs: max(base + size/rate, depth × (request + size/rate)).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CostModel {
     /// Latency of a request of no bytes on an idle disk, in nanoseconds.
     pub base_ns: f64,
@@ -320,8 +313,7 @@ impl CostModel {
 }
 
 /// Single random reads over a part of the target.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpanRate {
     /// Length of the span, from the start of the target.
     pub span_bytes: u64,

@@ -2,11 +2,11 @@
 //! to the disks, with the limits that control groups set. Filled by the crate `device` from sysfs,
 //! mountinfo and statx; every field that could not be learnt is `None`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a path is, as far as measuring goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TargetKind {
     /// A directory: a scratch file of our own inside it is measured.
@@ -18,8 +18,7 @@ pub enum TargetKind {
 }
 
 /// Who the target is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TargetIdentity {
     /// Absolute path, symlinks resolved.
     pub path: String,
@@ -85,8 +84,7 @@ impl TargetIdentity {
 }
 
 /// A mounted filesystem, as /proc/self/mountinfo tells it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Filesystem {
     /// Type, such as `ext4`.
     pub kind: String,
@@ -107,8 +105,7 @@ pub struct Filesystem {
 }
 
 /// One block device of the stack.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Layer {
     /// Kernel name, such as `nvme0n1p2`.
     pub name: String,
@@ -169,8 +166,7 @@ pub struct Layer {
 }
 
 /// Kind of a block device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerKind {
     /// A whole disk, real or virtual.
@@ -193,8 +189,7 @@ pub enum LayerKind {
 }
 
 /// The state of a write cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WriteCache {
     /// Volatile: data is safe only after a flush.
@@ -204,8 +199,7 @@ pub enum WriteCache {
 }
 
 /// How a disk is attached.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Link {
     /// `PCIe`, `SATA`, `SAS`, `USB`, `virtio` …
     pub bus: String,
@@ -222,8 +216,7 @@ pub struct Link {
 }
 
 /// Facts about the machine that the run took place on.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HostFacts {
     /// Host name.
     pub name: String,
@@ -297,8 +290,7 @@ fn one_line(text: &str) -> String {
 impl std::error::Error for Refusal {}
 
 /// What one control group allows on one device.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct IoLimit {
     /// The group, from the root of the hierarchy on: `/system.slice/postgresql.service`.
     pub group: String,

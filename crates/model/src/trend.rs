@@ -2,6 +2,7 @@
 //! varies, and how long an access takes across all of a rotating disk.
 
 use crate::estimate::Estimate;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A figure from run to run.
@@ -55,8 +56,7 @@ impl Trend {
 
 /// The total rate of a workload in this run and in earlier ones that did the same on the same
 /// target.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunToRun {
     /// Earlier runs.
     pub earlier_runs: u64,
@@ -84,8 +84,7 @@ impl RunToRun {
 }
 
 /// Random accesses across a whole disk, measured by an earlier run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskAccess {
     /// The run that measured it.
     pub run_id: String,

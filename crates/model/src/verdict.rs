@@ -3,11 +3,11 @@
 
 use crate::estimate::Estimate;
 use crate::finding::Severity;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a run means.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunVerdict {
     /// One sentence: the grades in words; the main figures where nothing is graded.
     pub headline: String,
@@ -24,8 +24,7 @@ pub struct RunVerdict {
 }
 
 /// What a database does with a disk, and how well the disk does it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UseGrade {
     /// `bulk load`, `scans`, `look-ups` or `commits`.
     pub name: String,
@@ -63,8 +62,9 @@ impl UseGrade {
 }
 
 /// How well a disk serves a use; a later one is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
     /// Users notice the disk.
@@ -87,8 +87,7 @@ impl Grade {
 }
 
 /// The figures at which the grade changes, in the unit of the figure; more is better.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GradeThresholds {
     /// From here on `limited`, below it `poor`.
     pub limited_from: f64,
@@ -99,8 +98,7 @@ pub struct GradeThresholds {
 }
 
 /// A finding in short.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeadingFinding {
     /// Its weight.
     pub severity: Severity,
@@ -111,8 +109,7 @@ pub struct LeadingFinding {
 }
 
 /// Whether the figures of a run can be relied on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Trust {
     /// How far.
     pub level: TrustLevel,
@@ -121,8 +118,9 @@ pub struct Trust {
 }
 
 /// How far figures can be relied on; a later one is worse.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrustLevel {
     /// No warning concerns them.

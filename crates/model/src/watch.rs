@@ -2,6 +2,7 @@
 //! printer.
 
 use crate::postgres::ServerView;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The kernel's counters of one block device at one moment.
@@ -141,8 +142,7 @@ pub struct SeekShare {
 }
 
 /// How the share of seeks is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SeekMethod {
     /// From the position of each request, which the kernel's tracing reports.

@@ -6,6 +6,7 @@
 use crate::histogram::{LatencyHistogram, LatencyPart};
 use crate::op::{BlockUse, OpKind, PerOp};
 use crate::shape::LatencyTarget;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
@@ -16,8 +17,7 @@ pub const WINDOW_NS: u64 = 100_000_000;
 pub const WINDOWS_MAX: usize = 64;
 
 /// One part of the measured time.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Window {
     /// Its start, in nanoseconds after the start of the measured time.
     pub start_ns: u64,
@@ -43,12 +43,11 @@ pub struct Window {
 }
 
 /// Latencies of one kind of operation in a window.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct WindowLatency {
     /// From before the submission to the reaping.
     #[serde(with = "crate::packed")]
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub latency: LatencyPart,
     /// From the intended start; empty in a closed loop.
     #[serde(
@@ -56,13 +55,12 @@ pub struct WindowLatency {
         with = "crate::packed",
         skip_serializing_if = "LatencyPart::is_empty"
     )]
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub intended: LatencyPart,
 }
 
 /// What the disks below a target did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DiskCounts {
     /// Bytes read.
     pub read_bytes: u64,
@@ -185,8 +183,7 @@ pub fn joined(windows: &[Window]) -> Window {
 }
 
 /// CPU time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CpuTime {
     /// In user mode, nanoseconds.
     pub user_ns: u64,
@@ -202,8 +199,7 @@ impl AddAssign for CpuTime {
 }
 
 /// Bytes by direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ByteCount {
     /// Bytes read.
     pub read_bytes: u64,
@@ -245,8 +241,7 @@ impl AddAssign for ByteCount {
 }
 
 /// Requests and the bytes that they moved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MovedTotal {
     /// Requests, as this program sent them.
     pub requests: u64,
@@ -258,8 +253,7 @@ pub struct MovedTotal {
 pub const SLICES_MIN: usize = 3;
 
 /// One of the parts, apart in time, in which a workload is measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimeSlice {
     /// Start of its measured time, in nanoseconds after the start of the run.
     pub start_ns: u64,
@@ -270,8 +264,7 @@ pub struct TimeSlice {
 }
 
 /// One kind of operation in a slice.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SliceOp {
     /// Operations that succeeded.
     pub count: u64,
@@ -290,8 +283,7 @@ pub struct SliceOp {
 }
 
 /// Requests, and how many of them took too long.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LateRequests {
     /// All of them, including those in flight at the end.
     pub requests: u64,
@@ -321,8 +313,7 @@ impl LateRequests {
 
 /// Latencies of one kind of operation in a slice. A percentile with fewer than ten samples beyond
 /// it is `null`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SliceLatency {
     /// Mean, in nanoseconds.
     pub mean_ns: f64,

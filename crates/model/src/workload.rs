@@ -5,6 +5,7 @@ use crate::op::OpKind;
 use crate::shape::{BlockShare, LoadShape};
 use crate::stream::Streams;
 use crate::target::WriteCache;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The end of the name of a workload that is measured with the write cache off, alongside the same
@@ -12,8 +13,7 @@ use serde::{Deserialize, Serialize};
 pub const OFF_SUFFIX: &str = "-off";
 
 /// One block workload.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Workload {
     /// Name, unique within the plan, such as `random-read-d32`.
     pub name: String,
@@ -157,8 +157,7 @@ impl Workload {
 }
 
 /// When a workload starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
     /// Once the workload before it is over.
@@ -169,8 +168,7 @@ pub enum Start {
 }
 
 /// Where operations go inside the span.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "pattern")]
 pub enum Access {
     /// Upwards, block after block, from the start of the span; wraps. Reads and writes of a mix
@@ -196,8 +194,7 @@ pub enum Access {
 }
 
 /// How likely each block of the span is.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "shape")]
 pub enum Distribution {
     /// All alike.
@@ -230,8 +227,7 @@ pub enum Distribution {
 }
 
 /// A part of the span and its share of the operations.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Zone {
     /// Share of the operations, in percent.
     pub access_percent: f64,
@@ -240,8 +236,7 @@ pub struct Zone {
 }
 
 /// The part of the target that a workload uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Span {
     /// First byte.
     pub start_bytes: u64,
@@ -250,8 +245,7 @@ pub struct Span {
 }
 
 /// When a workload ends; whichever comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Stop {
     /// Relative 95 % half-width of the operation rate, such as 0.02.
     pub precision: Option<f64>,
@@ -264,8 +258,7 @@ pub struct Stop {
 }
 
 /// How writes are made durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "policy")]
 pub enum SyncPolicy {
     /// Never.
@@ -319,8 +312,7 @@ impl SyncPolicy {
 }
 
 /// What makes a write return only when its data is durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WriteFlag {
     /// O_DSYNC of open(2): the data, and what is needed to read it. PostgreSQL's open_datasync.
@@ -343,8 +335,7 @@ impl WriteFlag {
 }
 
 /// The call that makes writes durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SyncCall {
     /// fsync(2).
@@ -364,8 +355,7 @@ impl SyncCall {
 }
 
 /// Whether the page cache may serve.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CachePolicy {
     /// O_DIRECT: past the page cache.
@@ -389,8 +379,7 @@ impl CachePolicy {
 }
 
 /// An I/O engine, or the choice of one per workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EngineChoice {
     /// Chosen per workload: pread/pwrite at depth 1, else io_uring, else Linux AIO, else threads.
@@ -401,8 +390,9 @@ pub enum EngineChoice {
 }
 
 /// An I/O engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum EngineKind {
     /// io_uring.
@@ -431,8 +421,7 @@ impl EngineKind {
 }
 
 /// Whether a workload gives the scratch file its content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
     /// The span must hold written data before the first operation.
@@ -443,8 +432,7 @@ pub enum Layout {
 }
 
 /// Whether content is checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verify {
     /// Not checked.
