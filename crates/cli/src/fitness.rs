@@ -2,7 +2,7 @@
 //! becomes the plan of the run, and its limits are judged as every threshold is.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_UNIT};
 use crate::plan_file::PlanFile;
 use crate::plan_file::{groups, resolve_planned, sector_bytes};
 use crate::session::{MeasuringJob, measure};
@@ -62,7 +62,7 @@ pub(crate) fn measure_fitness(
     let plan = fitness_plan(plan, file, &shown, &identity, time_ns, &flags)?;
     flags.note.get_or_insert(note);
     let job = MeasuringJob::new(plan, vec![identity], &flags);
-    measure(job.filled_within(SCRATCH_BYTES_LEAST, time_ns / LAYOUT_SHARE))
+    measure(job)
 }
 
 /// The plan of a profile on a target. Workloads without a limit of their own share the time.
@@ -82,7 +82,8 @@ fn fitness_plan(
         wanted / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT
     });
     let shares = groups(&file.workloads).count() as u64;
-    let each_ns = (time_ns - time_ns / LAYOUT_SHARE) / shares.max(1);
+    let layout_ns = time_ns / LAYOUT_SHARE;
+    let each_ns = (time_ns - layout_ns) / shares.max(1);
     for workload in &mut file.workloads {
         if !workload.flags.has_limit() {
             workload.flags.time = Some(Time(each_ns));
@@ -107,7 +108,7 @@ fn fitness_plan(
             one.name
         )));
     }
-    Ok(Plan {
+    let mut plan = Plan {
         seed: flags
             .seed
             .or(file.seed)
@@ -116,7 +117,11 @@ fn fitness_plan(
         workloads,
         skipped,
         ..plan
-    })
+    };
+    let warmup_ns: u64 = plan.groups().map(|group| group.warmup_ns()).sum();
+    let first_write_ns = layout_ns.saturating_sub(warmup_ns).max(layout_ns / 2);
+    plan.first_write_ns = scratch_bytes.map(|_| first_write_ns);
+    Ok(plan)
 }
 
 /// The name of a profile, by whatever name people call it. A file keeps its name.

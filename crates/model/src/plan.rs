@@ -75,6 +75,11 @@ pub struct Plan {
     /// it, in nanoseconds; absent where there is no such write, or no limit to its time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_write_ns: Option<u64>,
+    /// The size in bytes up to which the scratch file is filled where a workload has written less
+    /// before the first one that needs its content. Absent where the first write has no limit to
+    /// its time, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_write_bytes_min: Option<u64>,
     /// The longest that the whole run may take, in nanoseconds. What one step takes longer than
     /// planned, the later workloads get less. Absent where every workload gets its own time.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -174,7 +174,7 @@ pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
     let mut plan = plan(check, &identity)?;
     plan.disk_access = disk_access(&identity, check.measuring.history.history.as_deref());
     let job = MeasuringJob::new(plan, vec![identity], &check.measuring);
-    measure(job.filled_within(SCRATCH_BYTES_MIN, time_budget(check).first_write_ns()))
+    measure(job)
 }
 
 fn time_budget(check: &CheckFlags) -> TimeBudget {
@@ -234,6 +234,7 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     Ok(Plan {
         scratch_bytes,
         first_write_ns: scratch_bytes.map(|_| budget.first_write_ns()),
+        first_write_bytes_min: scratch_bytes.map(|_| SCRATCH_BYTES_MIN),
         time_limit_ns: Some(budget.time_ns),
         workloads,
         order: ORDER,

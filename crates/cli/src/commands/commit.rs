@@ -148,8 +148,7 @@ pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
     }
     let mut job = MeasuringJob::new(plan, vec![identity], &commit.measuring);
     (job.server, job.write_cache) = (programs, switch);
-    let bytes_min = SEGMENT_BYTES + DATA_BYTES_LEAST;
-    measure(job.filled_within(bytes_min, time_ns(commit) / LAYOUT_SHARE))
+    measure(job)
 }
 
 fn time_ns(commit: &CommitFlags) -> u64 {
@@ -196,6 +195,7 @@ pub fn plan(
         scratch_bytes,
         workloads: rows.into_iter().flat_map(timed).collect(),
         first_write_ns: scratch_bytes.map(|_| layout_ns),
+        first_write_bytes_min: scratch_bytes.map(|_| SEGMENT_BYTES + DATA_BYTES_LEAST),
         time_limit_ns: programs.is_none().then_some(time_ns + layout_ns),
         postgres: postgres.transpose()?,
         postgres_version: postgres_version(commit.pg_version.or(server_version), &commit.target),

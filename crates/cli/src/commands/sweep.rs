@@ -185,7 +185,7 @@ pub fn run(sweep: &SweepFlags) -> anyhow::Result<Exit> {
     };
     let mut job = MeasuringJob::new(plan, vec![identity], &sweep.measuring);
     job.campaign = Some(Box::new(Sweep::new(&setup)));
-    measure(job.filled_within(SCRATCH_BYTES_MIN, time_ns(sweep) / LAYOUT_PARTS))
+    measure(job)
 }
 
 fn time_ns(sweep: &SweepFlags) -> u64 {
@@ -233,6 +233,7 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<(Plan, Matrix),
     let plan = Plan {
         scratch_bytes,
         first_write_ns: scratch_bytes.map(|_| time_ns / LAYOUT_PARTS),
+        first_write_bytes_min: scratch_bytes.map(|_| SCRATCH_BYTES_MIN),
         time_limit_ns: Some(time_ns),
         workloads: cells.map(|cell| cell.workload.clone()).collect(),
         sweep: Some(spec),

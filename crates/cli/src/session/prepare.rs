@@ -2,7 +2,7 @@
 
 use super::run::{Filling, TargetRun};
 use crate::failure::Failure;
-use crate::flags::MeasuringFlags;
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST};
 use crate::inspection::stall_timeout;
 use crate::interrupt::Interrupt;
 use crate::live::Live;
@@ -67,16 +67,21 @@ pub(crate) struct MeasuringJob<'a> {
 type Then = Box<dyn Fn(&Record) -> anyhow::Result<()>>;
 
 impl<'a> MeasuringJob<'a> {
-    /// With the remark of the flags, and nothing that only some plans need.
+    /// With the remark of the flags, scratch files that are filled as the plan says, and nothing
+    /// that only some plans need.
     pub(crate) fn new(
         plan: Plan,
         identities: Vec<TargetIdentity>,
         flags: &'a MeasuringFlags,
     ) -> Self {
+        let filling = plan.first_write_ns.map_or(Filling::Span, |time_ns| {
+            let bytes_min = plan.first_write_bytes_min.unwrap_or(SCRATCH_BYTES_LEAST);
+            Filling::Within { bytes_min, time_ns }
+        });
         Self {
             plan,
             identities,
-            filling: Filling::Span,
+            filling,
             note: flags.note.clone(),
             flags,
             lines: None,

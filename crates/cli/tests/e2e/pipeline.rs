@@ -242,6 +242,7 @@ fn paces_keep_their_promises() {
             "{flags:?}: {time_ns} and {first_write_ns}"
         );
         assert_eq!(plan.scratch_bytes, Some(scratch_bytes));
+        assert_eq!(plan.first_write_bytes_min, Some(GIB));
         assert!(
             plan.write_bytes_max().is_some(),
             "what is written has a limit"

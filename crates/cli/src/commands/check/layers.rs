@@ -2,7 +2,7 @@
 //! disk. Finds the layers and makes the plan; the campaign of live comparisons alternates them.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST};
+use crate::flags::MeasuringFlags;
 use crate::flags::{SECOND, SelectionFlags};
 use crate::session::{MeasuringJob, measure};
 use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
@@ -66,7 +66,7 @@ pub(super) fn run(
     };
     let mut job = MeasuringJob::new(plan, identities, measuring);
     job.campaign = Some(Box::new(LiveComparison::new(setup)));
-    measure(job.filled_within(SCRATCH_BYTES_LEAST, layout_ns))
+    measure(job)
 }
 
 /// Why there is nothing to compare, and what can be done.

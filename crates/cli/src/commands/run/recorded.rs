@@ -2,7 +2,7 @@
 //! RECORD`, the plan of a saved run and what changed since.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST};
+use crate::flags::MeasuringFlags;
 use crate::saved::{load, load_file};
 use crate::session::{MeasuringJob, measure};
 use crate::stdio::{ignore_closed_pipe, to_stdout};
@@ -135,11 +135,7 @@ pub(super) fn repeat(
     crate::targets::refuse_duplicates(&identities)?;
     let plan = plan(&record, &identities, flags.seed)
         .map_err(|why| Failure::Usage(format!("{shown}: {why}")))?;
-    let first_write_ns = plan.first_write_ns;
     let mut job = MeasuringJob::new(plan, identities, flags);
-    if let Some(time_ns) = first_write_ns {
-        job = job.filled_within(SCRATCH_BYTES_LEAST, time_ns);
-    }
     job.note = job.note.or_else(|| record.note.clone());
     let color = flags.color;
     let is_silent = flags.prints_json();
