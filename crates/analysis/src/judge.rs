@@ -40,7 +40,9 @@ use diskproof_model::trend::RunToRun;
 /// the lists of a series.
 ///
 /// 4: a figure in a sentence has at least two digits, however wide its interval is.
-pub const JUDGING_VERSION: u32 = 4;
+///
+/// 5: a run that ended before it measured anything does not call its figures reliable.
+pub const JUDGING_VERSION: u32 = 5;
 /// Most cells of a series in a record: two minutes at the finest, and as many points as a chart can
 /// show.
 const SERIES_CELLS_MAX: usize = 1200;

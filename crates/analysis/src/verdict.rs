@@ -303,6 +303,7 @@ fn trust_reason(record: &Record, level: TrustLevel) -> String {
     let Some(worst) = worst(record) else {
         return match level {
             TrustLevel::Reliable => "The figures are reliable: no warning concerns them.",
+            _ if !has_figures(record) => "The run ended before anything was measured.",
             _ => "The run ended early; the figures up to that point are reliable.",
         }
         .to_owned();
@@ -320,6 +321,12 @@ fn trust_reason(record: &Record, level: TrustLevel) -> String {
         (TrustLevel::Unreliable, false) => "Unreliable, and",
     };
     format!("{start} {}{more}.", uncapitalised(worst.heading()))
+}
+
+fn has_figures(record: &Record) -> bool {
+    let mut ops = record.measurements.iter().flat_map(|m| m.ops.values());
+    let has_more = record.surface.is_some() || record.files.is_some();
+    has_more || record.postgres.is_some() || ops.any(|op| op.count > 0)
 }
 
 /// A sentence as the end of another one.
@@ -441,6 +448,10 @@ mod tests {
         );
         record.partial = true;
         assert_eq!(super::verdict(&record).trust.level, TrustLevel::Doubtful);
+        record.findings.clear();
+        let of_a_part = super::verdict(&record).trust.why;
+        record.measurements.clear();
+        assert_ne!(super::verdict(&record).trust.why, of_a_part);
     }
 
     #[test]
