@@ -13,6 +13,7 @@ type LimitKey = (
     fn(&mut IoLimit) -> &mut Option<u64>,
 );
 
+// rustfmt would give each field of a row a line.
 #[rustfmt::skip]
 const LIMITS: [LimitKey; 4] = [
     ("riops", "blkio.throttle.read_iops_device", |limit| &mut limit.read_iops),

@@ -4,7 +4,7 @@
 //!
 //! Two kinds of target are writable: an unlinked scratch file that this crate created, and a device
 //! or file that the user released by name and that passed every check. Only the gate makes a
-//! writable [`OpenTarget`].
+//! writable [`OpenTarget`]. `unsafe` is in `syscalls.rs` only: system calls that rustix lacks.
 
 mod admit;
 mod cgroups;

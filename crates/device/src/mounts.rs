@@ -126,6 +126,7 @@ pub(crate) fn holding<'a>(
 /// Filesystems in memory.
 pub(crate) const MEMORY_FILESYSTEMS: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
 /// Filesystems that are windows into the kernel, with nothing stored behind them.
+// rustfmt would give each name a line.
 #[rustfmt::skip]
 pub(crate) const KERNEL_FILESYSTEMS: [&str; 20] = [
     "proc", "sysfs", "cgroup", "cgroup2", "debugfs", "tracefs", "securityfs", "devpts", "mqueue",
