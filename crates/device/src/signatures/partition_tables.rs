@@ -1,34 +1,14 @@
 //! Partition tables that the kernel may or may not have read: MBR with logical partitions, GPT at
 //! both ends, Apple's map. Every partition of a table is inspected, whether or not it is plausible.
 
-use super::image::View;
-use super::magics::{Clearing, FormatMark, Role};
+use super::image::{Slice, SliceName, View};
+use super::magics::{Clearing, Role, Signature};
 use std::collections::BTreeSet;
-
-/// A partition, as the kernel or a table describes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Slice {
-    /// Kernel name where the kernel knows it; else the number in its table.
-    pub(crate) name: SliceName,
-    /// First byte, from the start of the disk.
-    pub(crate) start: u64,
-    /// Length in bytes.
-    pub(crate) length: u64,
-}
-
-/// How a partition is called.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum SliceName {
-    /// The kernel's name, such as `sda1`.
-    Kernel(String),
-    /// The number in a table that the kernel has not read.
-    Number(u32),
-}
 
 /// What the tables of a disk say.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
-    pub(super) marks: Vec<FormatMark>,
+    pub(super) marks: Vec<Signature>,
     pub(super) slices: Vec<Slice>,
 }
 
@@ -50,12 +30,9 @@ pub(super) fn read(view: &View<'_, '_>) -> Tables {
 
 impl Tables {
     fn mark(&mut self, what: &'static str, offset: u64) {
-        self.marks.push(FormatMark {
-            what,
-            offset,
-            clearing: Clearing::Wipefs,
-            role: Role::PartitionTable,
-        });
+        let (clearing, role) = (Clearing::Wipefs, Role::PartitionTable);
+        self.marks
+            .push(Signature::new(what, offset, clearing, role));
     }
 
     /// Offsets are within the view, as all of a table's are; empty entries are none.

@@ -2,8 +2,7 @@
 //! database without a magic number, a format of tomorrow. Sectors of zeros and sectors that
 //! diskproof wrote itself do not count. Judges nothing.
 
-use super::image::View;
-use super::partition_tables::Slice;
+use super::image::{Slice, View};
 use diskproof_model::own_data::is_marked;
 use diskproof_model::units::SECTOR_BYTES;
 use std::collections::HashSet;
