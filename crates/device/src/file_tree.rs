@@ -12,7 +12,7 @@ use crate::failure::OpenError;
 use crate::kept::KeptDirectory;
 use crate::mounts::is_in_memory;
 use crate::syscalls::{drop_all_caches, write_pages};
-use crate::tree::{Entry, count_ours, open_folder};
+use crate::tree::{Deed, Entry, open_folder, walk};
 use diskproof_model::files::FILES_DIRECTORY;
 use diskproof_model::target::TargetIdentity;
 use rustix::fs::{
@@ -307,12 +307,12 @@ pub(crate) fn remove_leftover(
         FileType::Directory => entry.depth == 0 && is_folder_name(entry.name_bytes()),
         _ => entry.depth == 1 && is_file_name(entry.name_bytes()) && made.accept(entry.stat()),
     };
-    let (files, foreign) = count_ours(claimed.directory(), CLAIM, &is_ours).map_err(|errno| {
+    let found = walk(claimed.directory(), Deed::Count, CLAIM, &is_ours).map_err(|errno| {
         OpenError::from_errno(path, "list the remains of an earlier run", errno)
     })?;
-    match foreign.text() {
+    match found.foreign.text() {
         Some(what) => Err(not_ours(path, &what)),
-        None => claimed.remove(&is_ours).map(|()| Some(files)),
+        None => claimed.remove(&is_ours).map(|()| Some(found.files)),
     }
 }
 
