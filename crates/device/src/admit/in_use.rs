@@ -4,7 +4,7 @@
 //! thread, as the disk or the server below a file may not answer.
 
 use super::family::{Node, Subject, backing_path};
-use super::openers::{self, Opener};
+use super::openers;
 use super::permit::{HiddenBy, VisibilityGaps};
 use super::refusal::RefusalReasons;
 use crate::mounts::{self, MountEntry};
@@ -49,10 +49,8 @@ pub(crate) fn judge(
     judge_mounts(root, subject, reasons);
     judge_btrfs(root, subject, reasons);
     judge_swaps(root, subject, reasons);
-    if let Subject::Device(family) = subject {
-        for member in &family.members {
-            judge_holders(root, &member.name, &member.at, reasons, 0);
-        }
+    for member in subject.members() {
+        judge_holders(root, &member.name, &member.at, reasons, 0);
     }
     judge_loops(root, subject, reasons);
     judge_openers(root, subject, reasons)
@@ -246,17 +244,8 @@ fn judge_openers(
         std::thread::sleep(OPENERS_PAUSE);
         (found, hidden) = openers::find(root, &subject);
     }
-    for Opener {
-        pid,
-        name,
-        what,
-        how,
-    } in &found
-    {
-        reasons.add(
-            format!("{what} is {how} by process {pid} ({name})"),
-            format!("end process {pid} ({name}), or have it close {what}"),
-        );
+    for (reason, step) in found {
+        reasons.add(reason, step);
     }
     VisibilityGaps {
         processes: hidden,
@@ -335,10 +324,7 @@ fn judge_asked(
 
 /// The target's own chain of loops is no other user.
 fn loops_of_others(root: &SysRoot, subject: Subject<'_>) -> Vec<LoopFile> {
-    let is_own = |name: &String| match subject {
-        Subject::Device(family) => family.members.iter().any(|member| member.name == *name),
-        Subject::File { .. } => false,
-    };
+    let is_own = |name: &String| subject.members().iter().any(|own| own.name == *name);
     let names = list(&root.sys.join("class/block")).into_iter();
     names
         .filter(|name| name.starts_with("loop") && !is_own(name))
@@ -360,21 +346,8 @@ fn what_is_behind(file: &LoopFile, asked: &AskedFile, subject: Subject<'_>) -> O
         .to_str()
         .and_then(|text| text.strip_suffix(" (deleted)"))
         .map(Path::new);
-    let same_path = |file: &Path| match subject {
-        Subject::Device(family) => family
-            .backing_files
-            .iter()
-            .find(|behind| behind.path == file)
-            .map(|behind| behind.path.display().to_string()),
-        Subject::File { path, .. } => (Path::new(path) == file).then(|| path.to_owned()),
-    };
-    let by_driver = |id| {
-        subject.owns(&Node {
-            is_block: false,
-            device: 0,
-            id,
-        })
-    };
+    let same_path = |file: &Path| subject.owns_file(|path, _| path == file);
+    let by_driver = |driver_id| subject.owns_file(|_, id| id == Some(driver_id));
     let at_path = asked.at_path.as_ref();
     at_path
         .and_then(|node| subject.owns(node))
