@@ -229,50 +229,46 @@ fn tells_something(health: &DiskHealth) -> bool {
 /// line, 1 the opening, 2 a command to the disk failed. The other bits describe the disk, and then
 /// there is something to read.
 fn why_nothing(report: Report<'_>, node: &str) -> String {
+    const SAID: [(&str, &str); 4] = [
+        (
+            "Permission denied",
+            "this user may not query the disk; run as root (sudo)",
+        ),
+        (
+            "Operation not permitted",
+            "this process may not query the disk (EPERM); run as root (sudo), outside a container",
+        ),
+        (
+            " mode, exit(",
+            "the disk is in standby, and a query would wake it; read from it, then run again",
+        ),
+        (
+            "Unknown USB bridge",
+            "smartctl does not know this USB bridge; try smartctl -a -d sat {node}",
+        ),
+    ];
     let messages = report.list("/smartctl/messages");
     let messages: Vec<&str> = messages.filter_map(|one| one.text("/string")).collect();
     let said = |part: &str| messages.iter().any(|message| message.contains(part));
-    let hint = messages.iter().find_map(|message| device_option(message));
-    match () {
-        () if said("Permission denied") => {
-            "this user may not query the disk; run as root (sudo)".to_owned()
-        }
-        () if said("Operation not permitted") => {
-            "this process may not query the disk (EPERM); run \
-                                                  as root (sudo), outside a container"
-                .to_owned()
-        }
-        () if said(" mode, exit(") => "the disk is in standby, and a query would wake it; read \
-                                       from it, then run again"
-            .to_owned(),
-        () if said("Unknown USB bridge") => {
-            format!("smartctl does not know this USB bridge; try smartctl -a -d sat {node}")
-        }
-        () if hint.is_some() => {
-            let option = hint.unwrap_or_default();
-            format!(
-                "a RAID controller hides its disks; query each by its number: smartctl -a {option} \
-                 {node}"
-            )
-        }
-        () if said("Unable to detect device type") => {
-            "smartctl does not know this kind of device".to_owned()
-        }
-        () if report.flag("/smart_support/enabled") == Some(false)
-            && report.flag("/smart_support/available") == Some(true) =>
-        {
-            format!("SMART is disabled in this disk; enable it with smartctl -s on {node}")
-        }
-        () if report.flag("/smart_support/available") == Some(false) => {
-            "the disk reports that it does not support SMART".to_owned()
-        }
-        () => match messages.last() {
-            Some(message) => format!("smartctl says: {message}"),
-            None => format!(
-                "smartctl returned no health data (exit status {})",
-                report.count("/smartctl/exit_status").unwrap_or_default()
-            ),
-        },
+    let (enabled, available) = ("/smart_support/enabled", "/smart_support/available");
+    if let Some((_, why)) = SAID.iter().find(|(part, _)| said(part)) {
+        why.replace("{node}", node)
+    } else if let Some(option) = messages.iter().find_map(|message| device_option(message)) {
+        format!(
+            "a RAID controller hides its disks; query each by its number: smartctl -a {option} \
+             {node}"
+        )
+    } else if said("Unable to detect device type") {
+        "smartctl does not know this kind of device".to_owned()
+    } else if report.flag(enabled) == Some(false) && report.flag(available) == Some(true) {
+        format!("SMART is disabled in this disk; enable it with smartctl -s on {node}")
+    } else if report.flag(available) == Some(false) {
+        "the disk reports that it does not support SMART".to_owned()
+    } else if let Some(message) = messages.last() {
+        format!("smartctl says: {message}")
+    } else {
+        let status = report.count("/smartctl/exit_status").unwrap_or_default();
+        format!("smartctl returned no health data (exit status {status})")
     }
 }
 

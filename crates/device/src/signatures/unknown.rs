@@ -43,8 +43,7 @@ pub(super) fn find(
     let mut found = Vec::new();
     for end in [first, last..length] {
         let mut unknown: Option<Unknown> = None;
-        let mut at = end.start;
-        while at < end.end {
+        for at in end.clone().step_by(PIECE_BYTES as usize) {
             let piece = PIECE_BYTES.min(end.end - at);
             // What cannot be read is a separate reason.
             let bytes = view.bytes(at, piece as usize).unwrap_or_default();
@@ -67,7 +66,6 @@ pub(super) fn find(
                 });
                 unknown.sectors += 1;
             }
-            at += piece;
         }
         found.extend(unknown);
     }
