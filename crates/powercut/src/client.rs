@@ -3,7 +3,7 @@
 
 use crate::log_store::{LISTED_MAX, LOG_BYTES_MAX, follows, reports_within};
 use crate::protocol::{Token, WireError, WireMessage};
-use crate::run::{LogEnd, RunDescription, RunLog, RunProgress, parse_run};
+use crate::run::{RunDescription, RunLog, RunProgress, parse_run};
 use crate::server::DeadlineStream;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -113,29 +113,26 @@ impl LogClient {
     fn fetch_within(mut self, bytes_max: u64, run: &str) -> Result<RunLog, LogError> {
         let number = parse_run(run).ok_or_else(|| self.unexpected())?;
         self.send(&WireMessage::Fetch(number))?;
-        let mut log = match self.receive()? {
-            WireMessage::Run(description) => RunLog {
-                progress: Vec::new(),
-                description: *description,
-                end: LogEnd::Silence,
-            },
-            _ => return Err(self.malformed("a log without the description of its run")),
+        let WireMessage::Run(description) = self.receive()? else {
+            return Err(self.malformed("a log without the description of its run"));
         };
-        let streams = log.description.streams.len();
+        let (streams, mut progress) = (description.streams.len(), Vec::new());
         let reports_max = reports_within(bytes_max, streams);
         loop {
             match self.receive()? {
-                WireMessage::Progress(_) if log.progress.len() as u64 >= reports_max => {
+                WireMessage::Progress(_) if progress.len() as u64 >= reports_max => {
                     return Err(LogError::Endless(self.server, reports_max));
                 }
-                WireMessage::Progress(progress) => {
-                    follows(streams, log.progress.last(), &progress)
-                        .map_err(|why| self.malformed(why))?;
-                    log.progress.push(progress);
+                WireMessage::Progress(next) => {
+                    follows(streams, progress.last(), &next).map_err(|why| self.malformed(why))?;
+                    progress.push(next);
                 }
                 WireMessage::LogEnd(end) => {
-                    log.end = end;
-                    return Ok(log);
+                    return Ok(RunLog {
+                        description: *description,
+                        progress,
+                        end,
+                    });
                 }
                 _ => return Err(self.malformed("a log with a message that is no part of one")),
             }
@@ -190,7 +187,7 @@ fn with_port(server: &str) -> String {
 mod tests {
     use super::*;
     use crate::protocol::PROOF_BYTES;
-    use crate::run::example;
+    use crate::run::{LogEnd, example};
     use std::net::TcpListener;
 
     /// A server that lets everybody in and answers the request for a log with `reports` reports, or
