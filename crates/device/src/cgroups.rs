@@ -2,7 +2,7 @@
 //! ancestor that is visible in cgroup v2, `blkio.throttle` of its group in v1), and memory before
 //! the machine swaps. An unreadable file counts as no limit. Does not know targets.
 
-use crate::sysroot::{SysRoot, read_number, read_text};
+use crate::sysroot::{SysRoot, read_number, read_text, value_of};
 use diskproof_model::target::IoLimit;
 use std::path::Path;
 
@@ -164,17 +164,12 @@ fn left_in(group: &Path, [_, limit, used, prefix]: MemoryFigures) -> Option<u64>
     );
     let stat = read_text(&group.join("memory.stat")).unwrap_or_default();
     let of = |name: &str| {
-        let is_it = |line: &&str| {
-            line.strip_prefix(prefix)
-                .and_then(|line| line.strip_prefix(name))
-                .is_some_and(|l| l.starts_with(' '))
-        };
-        stat.lines()
-            .find(is_it)
-            .and_then(|line| line.rsplit(' ').next()?.parse().ok())
-            .unwrap_or(0u64)
+        value_of(&stat, &format!("{prefix}{name}"), ' ')?
+            .parse()
+            .ok()
     };
-    let cache = of("inactive_file").saturating_add(of("active_file"));
+    let [inactive, active] = ["inactive_file", "active_file"].map(|name| of(name).unwrap_or(0u64));
+    let cache = inactive.saturating_add(active);
     Some(limit.saturating_sub(used.saturating_sub(cache)))
 }
 

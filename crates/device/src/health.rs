@@ -8,11 +8,11 @@ mod report;
 mod tests;
 
 use crate::external_program::{NoAnswer, find_program, output_of};
-use crate::naming::device_number;
+use crate::naming::{is_device, node};
 use diskproof_model::health::DiskHealth;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
 use report::{Report, celsius, written};
-use rustix::fs::{FileType, stat};
+use rustix::fs::stat;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -97,11 +97,8 @@ fn ask(program: &Path, node: &Path, limit: Duration) -> Result<String, NoAnswer>
 /// The node of a disk in /dev, if it is a block device of that very number. In sysfs a `!` stands
 /// for a `/` of the name.
 pub(crate) fn node_of(disk: &Layer) -> Option<PathBuf> {
-    let node = Path::new("/dev").join(disk.name.replace('!', "/"));
-    let stat = stat(&node).ok()?;
-    (FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice
-        && device_number(stat.st_rdev) == disk.device)
-        .then_some(node)
+    let node = PathBuf::from(node(&disk.name));
+    is_device(&stat(&node).ok()?, &disk.device).then_some(node)
 }
 
 fn why_silent(silence: &NoAnswer, program: &Path, node: &Path, limit: Duration) -> String {

@@ -3,7 +3,7 @@
 //! renames, exchanges or links meanwhile, the descriptor stays with the inode. Judges nothing.
 
 use crate::failure::{OpenError, open_failed};
-use crate::naming::device_number;
+use crate::naming::{device_number, is_device};
 use crate::steps::{self, GateStep};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat2};
@@ -76,9 +76,7 @@ impl Held {
         let is_inode = device_number(self.stat.st_dev) == identity.device
             && self.stat.st_ino == identity.inode;
         match identity.kind {
-            TargetKind::BlockDevice => {
-                kind == FileType::BlockDevice && device_number(self.stat.st_rdev) == identity.device
-            }
+            TargetKind::BlockDevice => is_device(&self.stat, &identity.device),
             TargetKind::File => kind == FileType::RegularFile && is_inode,
             TargetKind::Directory => kind == FileType::Directory && is_inode,
         }

@@ -2,7 +2,7 @@
 //! reports of each process that ends. Neither says which disk a process used.
 
 use crate::exits::EndedThread;
-use crate::sysroot::{SysRoot, read_text};
+use crate::sysroot::{SysRoot, read_text, value_of};
 use diskproof_model::measurement::{ByteCount, OtherProcess};
 use diskproof_model::watch::BusyProcess;
 use std::collections::{BTreeMap, HashMap};
@@ -242,15 +242,7 @@ fn moved(other: &OtherProcess) -> u64 {
 /// `read_bytes` and `write_bytes` of /proc/PID/io (proc_pid_io(5)): what really went to the storage
 /// layer.
 fn parse_io(text: &str) -> Option<ByteCount> {
-    let field = |name: &str| {
-        text.lines().find_map(|line| {
-            line.strip_prefix(name)?
-                .strip_prefix(':')?
-                .trim()
-                .parse()
-                .ok()
-        })
-    };
+    let field = |name: &str| value_of(text, name, ':')?.parse().ok();
     Some(ByteCount {
         read_bytes: field("read_bytes")?,
         write_bytes: field("write_bytes")?,

@@ -81,25 +81,20 @@ fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReaso
                     })
             };
             if let Some(what) = subject.owns_device(&mount.device).or_else(by_source) {
-                let kind = &mount.kind;
-                let (place, step) = match inside {
-                    None if mount.point == "/" => (
-                        String::new(),
-                        "this is the disk of the running system: name another one".to_owned(),
+                let MountEntry { kind, point, .. } = mount;
+                let umount = format!("umount {}", quoted(point));
+                let is_mounted = format!("{what} is mounted at {point} ({kind})");
+                match inside {
+                    None if point == "/" => reasons.add(
+                        is_mounted,
+                        "this is the disk of the running system: name another one",
                     ),
-                    None => (String::new(), format!("umount {}", quoted(&mount.point))),
-                    Some((pid, name)) => (
-                        format!(" in the mount namespace of process {pid} ({name})"),
-                        format!(
-                            "nsenter --target {pid} --mount umount {}",
-                            quoted(&mount.point)
-                        ),
+                    None => reasons.add(is_mounted, umount),
+                    Some((pid, name)) => reasons.add(
+                        format!("{is_mounted} in the mount namespace of process {pid} ({name})"),
+                        format!("nsenter --target {pid} --mount {umount}"),
                     ),
-                };
-                reasons.add(
-                    format!("{what} is mounted at {} ({kind}){place}", mount.point),
-                    step,
-                );
+                }
             }
         }
     }
@@ -192,8 +187,8 @@ fn judge_holders(root: &SysRoot, name: &str, at: &Path, reasons: &mut RefusalRea
 /// What a holder is, and the command that lets go.
 fn release(name: &str, at: &Path) -> (String, String) {
     let text = |file: &str| read_text(&at.join(file));
+    let node = node(name);
     if let Some(mapped) = text("dm/name") {
-        let what = format!("{} ({mapped})", node(name));
         let uuid = text("dm/uuid").unwrap_or_default();
         let step = match uuid.split('-').next().unwrap_or_default() {
             "LVM" => format!("vgchange --activate n {}", quoted(&volume_group(&mapped))),
@@ -201,22 +196,20 @@ fn release(name: &str, at: &Path) -> (String, String) {
             "mpath" => format!("multipath -f {}", quoted(&mapped)),
             _ => format!("dmsetup remove {}", quoted(&mapped)),
         };
-        return (what, step);
-    }
-    if at.join("md").is_dir() {
+        (format!("{node} ({mapped})"), step)
+    } else if at.join("md").is_dir() {
         let level = text("md/level").unwrap_or_else(|| "RAID".to_owned());
-        return (
-            format!("the array {} ({level})", node(name)),
-            format!("mdadm --stop {}", node(name)),
-        );
+        (
+            format!("the array {node} ({level})"),
+            format!("mdadm --stop {node}"),
+        )
+    } else if at.join("bcache").is_dir() {
+        let step = format!("echo 1 > {}/bcache/stop", at.display());
+        (format!("the cache {node}"), step)
+    } else {
+        let step = format!("take {node} down");
+        (node, step)
     }
-    if at.join("bcache").is_dir() {
-        return (
-            format!("the cache {}", node(name)),
-            format!("echo 1 > {}/bcache/stop", at.display()),
-        );
-    }
-    (node(name), format!("take {} down", node(name)))
 }
 
 /// The group's part of the mapped name `group-volume`; dashes within a name are doubled.
