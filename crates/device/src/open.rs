@@ -35,15 +35,6 @@ const ALIGNMENT_MIN: u32 = 512;
 /// Not `OFlags::DSYNC`: that is O_SYNC in rustix 1.1 on Linux (its linux_raw/fs/types.rs).
 const O_DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC as u32);
 
-/// How a target is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TargetAccess {
-    /// For reading.
-    Read,
-    /// For reading and writing: a scratch file, or a released target.
-    Write,
-}
-
 /// When writes through a description are durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteDurability {
@@ -264,17 +255,9 @@ impl OpenTarget {
         &self.identity
     }
 
-    /// How it is open.
-    pub fn access(&self) -> TargetAccess {
-        match self.content {
-            TargetContent::Existing => TargetAccess::Read,
-            TargetContent::Scratch { .. } | TargetContent::Released { .. } => TargetAccess::Write,
-        }
-    }
-
     /// Whether writes are possible.
     pub fn is_writable(&self) -> bool {
-        self.access() == TargetAccess::Write
+        !matches!(self.content, TargetContent::Existing)
     }
 
     /// Whether it is our own scratch file.
