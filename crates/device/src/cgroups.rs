@@ -158,10 +158,8 @@ fn free_in_group(mount: &Path, path: &str, figures: MemoryFigures) -> Option<u64
 
 fn left_in(group: &Path, [_, limit, used, prefix]: MemoryFigures) -> Option<u64> {
     // "max" is no limit.
-    let (limit, used): (u64, u64) = (
-        read_number(&group.join(limit))?,
-        read_number(&group.join(used))?,
-    );
+    let limit: u64 = read_number(&group.join(limit))?;
+    let used: u64 = read_number(&group.join(used))?;
     let stat = read_text(&group.join("memory.stat")).unwrap_or_default();
     let of = |name: &str| {
         value_of(&stat, &format!("{prefix}{name}"), ' ')?

@@ -191,15 +191,9 @@ impl FileTree {
 
     /// Drops the caches of the whole machine, after everything on this filesystem was written.
     pub fn drop_all_caches(&self) -> Result<(), OpenError> {
-        let failed = |doing| {
-            let path = self.path().display().to_string();
-            move |errno| OpenError::from_errno(&path, doing, errno)
-        };
-        let folder = self.folders.first();
-        folder
-            .map_or(Ok(()), syncfs)
-            .map_err(failed("sync its filesystem"))?;
-        drop_all_caches().map_err(failed("drop the caches of the machine"))
+        let synced = self.folders.first().map_or(Ok(()), syncfs);
+        synced.map_err(self.kept.failed("sync its filesystem"))?;
+        drop_all_caches().map_err(self.kept.failed("drop the caches of the machine"))
     }
 
     /// Removes it with all that this process made in it. Anything else stays:
@@ -259,17 +253,12 @@ pub fn start_files_remover(directory: &str) -> Result<(), OpenError> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
-    match started {
-        Ok(mut child) => {
-            // Closes with the last thread of this process, which may be making the directory.
-            let _ = child.stdin.take().map(IntoRawFd::into_raw_fd);
-            Ok(())
-        }
-        Err(error) => {
-            let errno = crate::naming::errno_of(&error);
-            Err(OpenError::from_errno(&path, "start its removal", errno))
-        }
-    }
+    let mut child = started.map_err(|error| {
+        OpenError::from_errno(&path, "start its removal", crate::naming::errno_of(&error))
+    })?;
+    // Closes with the last thread of this process, which may be making the directory.
+    let _ = child.stdin.take().map(IntoRawFd::into_raw_fd);
+    Ok(())
 }
 
 /// Waits until its input is closed and no process uses the files of the present directory, and

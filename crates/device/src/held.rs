@@ -50,11 +50,9 @@ impl Held {
         if held.is(identity) {
             return Ok(held);
         }
-        let is_symlink = FileType::from_raw_mode(held.stat.st_mode) == FileType::Symlink;
-        let what = if is_symlink {
-            "a symlink took its place"
-        } else {
-            "something else replaced it"
+        let what = match FileType::from_raw_mode(held.stat.st_mode) {
+            FileType::Symlink => "a symlink took its place",
+            _ => "something else replaced it",
         };
         Err(changed(&identity.path, what))
     }

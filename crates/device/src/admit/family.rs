@@ -275,13 +275,8 @@ impl Subject<'_> {
         }
     }
 
-    /// The name by which what `path` names belongs to the subject: the target itself, a partition,
+    /// The name by which what was looked at belongs to the subject: the target itself, a partition,
     /// the file behind a loop device.
-    pub(super) fn owns_path(&self, path: &Path) -> Option<String> {
-        self.owns(&Node::from(&stat(path).ok()?))
-    }
-
-    /// The same for what was looked at already.
     pub(super) fn owns(&self, node: &Node) -> Option<String> {
         if node.is_block {
             self.owns_device(&device_number(node.device))

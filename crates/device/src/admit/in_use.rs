@@ -154,10 +154,10 @@ fn judge_swaps(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReason
             continue;
         };
         let path = PathBuf::from(mounts::unescape(field));
-        if let Some(what) = subject
-            .owns_path(&path)
-            .or_else(|| subject.owns_node_name(&path))
-        {
+        let followed = stat(&path)
+            .ok()
+            .and_then(|stat| subject.owns(&Node::from(&stat)));
+        if let Some(what) = followed.or_else(|| subject.owns_node_name(&path)) {
             reasons.add(
                 format!("{what} is in use as swap space"),
                 format!("swapoff {}", quoted(&path.display().to_string())),

@@ -132,33 +132,26 @@ fn read_gpt(view: &View<'_, '_>, tables: &mut Tables) {
     }
 }
 
-fn read_gpt_entries(view: &View<'_, '_>, header: u64, sector: u64, tables: &mut Tables) {
-    let (Some(list), Some(count), Some(bytes)) = (
-        view.le64(header + 72),
-        view.le32(header + 80),
-        view.le32(header + 84),
-    ) else {
-        return;
-    };
+fn read_gpt_entries(
+    view: &View<'_, '_>,
+    header: u64,
+    sector: u64,
+    tables: &mut Tables,
+) -> Option<()> {
+    let start = view.le64(header + 72)?.checked_mul(sector);
+    let (count, bytes) = (view.le32(header + 80)?, view.le32(header + 84)?);
     for index in 0..count.min(ENTRIES_MAX) {
-        let Some(at) = list
-            .checked_mul(sector)
-            .and_then(|at| at.checked_add(u64::from(index) * u64::from(bytes)))
-        else {
-            return;
-        };
-        let Some(kind) = view.array::<16>(at) else {
-            return;
-        };
-        if let (true, Some(first), Some(last)) =
-            (kind != [0; 16], view.le64(at + 32), view.le64(at + 40))
-        {
-            let length = last
+        let at = start?.checked_add(u64::from(index) * u64::from(bytes))?;
+        let is_used = view.array::<16>(at)? != [0; 16];
+        if let (true, Some(first), Some(last)) = (is_used, view.le64(at + 32), view.le64(at + 40)) {
+            let sectors = last
                 .checked_sub(first)
-                .and_then(|sectors| sectors.checked_add(1)?.checked_mul(sector));
+                .and_then(|sectors| sectors.checked_add(1));
+            let length = sectors.and_then(|sectors| sectors.checked_mul(sector));
             tables.slice(view, index + 1, first.checked_mul(sector), length);
         }
     }
+    Some(())
 }
 
 /// A driver descriptor in the first block, whose size it tells, and the map from the second on
