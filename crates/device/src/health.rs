@@ -67,10 +67,7 @@ fn examine(disk: &Layer, program: Option<&Path>, limit: Duration) -> DiskHealth 
         return unknown("smartctl is not installed; install smartmontools".to_owned());
     };
     let Some(node) = node_of(disk) else {
-        return unknown(format!(
-            "/dev has no node of {} here; run outside the container",
-            disk.name
-        ));
+        return unknown(no_node(disk));
     };
     let text = match ask(program, &node, limit) {
         Ok(text) => text,
@@ -99,6 +96,11 @@ fn ask(program: &Path, node: &Path, limit: Duration) -> Result<String, NoAnswer>
 pub(crate) fn node_of(disk: &Layer) -> Option<PathBuf> {
     let node = PathBuf::from(node(&disk.name));
     is_device(&stat(&node).ok()?, &disk.device).then_some(node)
+}
+
+pub(crate) fn no_node(disk: &Layer) -> String {
+    let name = &disk.name;
+    format!("/dev has no node of {name} here; run outside the container")
 }
 
 fn why_silent(silence: &NoAnswer, program: &Path, node: &Path, limit: Duration) -> String {
@@ -154,9 +156,9 @@ fn hidden_by(disk: &Layer, node: &Path) -> Option<String> {
     )
     .to_uppercase();
     let (_, kind) = CONTROLLERS.iter().find(|(name, _)| named.contains(name))?;
-    Some(format!(
-        "a RAID controller hides its disks; query each by its number: smartctl -a -d {kind} {}",
-        node.display()
+    Some(behind_controller(
+        &format!("-d {kind}"),
+        &node.display().to_string(),
     ))
 }
 
@@ -251,10 +253,7 @@ fn why_nothing(report: Report<'_>, node: &str) -> String {
     if let Some((_, why)) = SAID.iter().find(|(part, _)| said(part)) {
         why.replace("{node}", node)
     } else if let Some(option) = messages.iter().find_map(|message| device_option(message)) {
-        format!(
-            "a RAID controller hides its disks; query each by its number: smartctl -a {option} \
-             {node}"
-        )
+        behind_controller(option, node)
     } else if said("Unable to detect device type") {
         "smartctl does not know this kind of device".to_owned()
     } else if report.flag(enabled) == Some(false) && report.flag(available) == Some(true) {
@@ -267,6 +266,12 @@ fn why_nothing(report: Report<'_>, node: &str) -> String {
         let status = report.count("/smartctl/exit_status").unwrap_or_default();
         format!("smartctl returned no health data (exit status {status})")
     }
+}
+
+fn behind_controller(option: &str, node: &str) -> String {
+    format!(
+        "a RAID controller hides its disks; query each by its number: smartctl -a {option} {node}"
+    )
 }
 
 /// The option that smartctl asks for: `-d megaraid,N` of `… please try adding '-d megaraid,N'`.

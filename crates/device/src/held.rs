@@ -2,6 +2,7 @@
 //! before anything is opened, and opened without resolving the path again. Whatever another process
 //! renames, exchanges or links meanwhile, the descriptor stays with the inode. Judges nothing.
 
+pub(crate) use crate::failure::changed;
 use crate::failure::{OpenError, open_failed};
 use crate::naming::{device_number, is_device};
 use crate::steps::{self, GateStep};
@@ -112,14 +113,6 @@ impl Held {
 /// A path that leads to what a descriptor has open and to nothing else (proc_pid_fd(5)).
 pub(crate) fn proc_path(fd: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", fd.as_raw_fd())
-}
-
-/// The error for a target that is not what it was.
-pub(crate) fn changed(path: &str, what: &str) -> OpenError {
-    OpenError::Changed {
-        path: path.to_owned(),
-        what: what.to_owned(),
-    }
 }
 
 #[cfg(test)]

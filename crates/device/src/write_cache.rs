@@ -5,7 +5,7 @@
 mod tests;
 
 use crate::external_program::{NoAnswer, find_program, output_of};
-use crate::health::node_of;
+use crate::health::{no_node, node_of};
 use crate::link::nvme_controller_name;
 use crate::sysroot::SysRoot;
 use diskproof_model::shell::quoted;
@@ -164,10 +164,7 @@ fn tool_for(
     search_path: Option<&OsStr>,
 ) -> Result<(CacheTool, PathBuf, PathBuf), String> {
     let tool = tool_of(disk)?;
-    let node = node_for(tool, disk).ok_or_else(|| {
-        let name = &disk.name;
-        format!("/dev has no node of {name} here; run outside the container")
-    })?;
+    let node = node_for(tool, disk).ok_or_else(|| no_node(disk))?;
     let by_hand = tool.change_text(&node, WriteCache::WriteThrough);
     if !rustix::process::geteuid().is_root() {
         return Err(format!("root is required; as root: {by_hand}"));
