@@ -38,15 +38,6 @@ const GIB: u64 = 1 << 30;
 /// One inode in this many stays free.
 const KEPT_INODES_SHARE: u64 = 10;
 
-/// What is made in a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Creation {
-    /// A scratch file, which needs a disk below.
-    ScratchFile,
-    /// Many files; they may be in memory.
-    ManyFiles,
-}
-
 /// Admits a target, or names everything that speaks against it. Writes nothing; what would be
 /// overwritten is inspected first.
 pub fn admit(identity: TargetIdentity, intent: Intent<'_>) -> Result<Admission, Refusal> {
@@ -66,18 +57,14 @@ pub fn admit_requests(
             (format!("read {}", identity.path), Grant::Read)
         }
         Intent::Scratch { size_bytes } => {
-            judge_scratch(&identity, (size_bytes, Creation::ScratchFile), &mut reasons);
+            judge_scratch(&identity, size_bytes, false, &mut reasons);
             let permit = Permit::new(size_bytes);
             (scratch_asked(&identity, size_bytes), Grant::Scratch(permit))
         }
         Intent::Files { size_bytes, count } => {
             // Empty files take space in directories, too.
             let size_bytes_min = size_bytes.max(READ_BYTES_MIN);
-            judge_scratch(
-                &identity,
-                (size_bytes_min, Creation::ManyFiles),
-                &mut reasons,
-            );
+            judge_scratch(&identity, size_bytes_min, true, &mut reasons);
             judge_inodes(&identity, count, &mut reasons);
             let asked = format!(
                 "create {} ({}) in {}",
@@ -92,7 +79,12 @@ pub fn admit_requests(
         }
     };
     if reasons.is_empty() {
-        return Ok(Admission::new(identity, grant, VisibilityGaps::default()));
+        let gaps = VisibilityGaps::default();
+        return Ok(Admission {
+            identity,
+            grant,
+            gaps,
+        });
     }
     Err(reasons.into_refusal(asked))
 }
@@ -120,7 +112,11 @@ fn admit_overwriting(
         return Err(reasons.into_stepwise_refusal(overwriting_asked(&identity)));
     }
     let grant = Grant::Overwrite(Permit::new(identity.size_bytes), consent.clone());
-    Ok(Admission::new(identity, grant, gaps))
+    Ok(Admission {
+        identity,
+        grant,
+        gaps,
+    })
 }
 
 /// Judges the directory of a scratch file once more, now that it is open: it may have been
@@ -219,9 +215,11 @@ fn judge_read(identity: &TargetIdentity, request_bytes: u64, reasons: &mut Refus
     judge_access(identity, &identity.path, Permission::READ_OK, reasons);
 }
 
+/// A scratch file needs a disk below; many files may be in memory.
 fn judge_scratch(
     identity: &TargetIdentity,
-    (size_bytes, creation): (u64, Creation),
+    size_bytes: u64,
+    are_many_files: bool,
     reasons: &mut RefusalReasons,
 ) {
     if identity.kind != TargetKind::Directory {
@@ -237,7 +235,7 @@ fn judge_scratch(
             "Use a larger size.",
         );
     }
-    judge_filesystem(identity, (size_bytes, creation), reasons);
+    judge_filesystem(identity, size_bytes, are_many_files, reasons);
     if let Err(errno) = access(&identity.path, Permission::WRITE_OK | Permission::EXEC_OK)
         && errno != rustix::io::Errno::ROFS
     {
@@ -276,13 +274,14 @@ fn judge_inodes(identity: &TargetIdentity, count: u64, reasons: &mut RefusalReas
 
 fn judge_filesystem(
     identity: &TargetIdentity,
-    (size_bytes, creation): (u64, Creation),
+    size_bytes: u64,
+    are_many_files: bool,
     reasons: &mut RefusalReasons,
 ) {
     let before = reasons.count();
     let known = identity.filesystem.as_ref();
     let in_memory = known.is_some_and(|filesystem| is_in_memory(&filesystem.kind));
-    if creation == Creation::ScratchFile || !in_memory {
+    if !are_many_files || !in_memory {
         judge_filesystem_kind(identity, reasons);
     }
     let Some(filesystem) = known.filter(|_| reasons.count() == before) else {
@@ -309,25 +308,20 @@ fn judge_filesystem(
              (10 % of the filesystem, at most 2 GiB; --keep-free changes it)",
             format_bytes(size_bytes)
         );
-        let remedy = match scratch_bytes_max(identity) {
-            0 if creation == Creation::ManyFiles => {
-                "Free some space, or name a directory on another filesystem.".to_owned()
+        // Rounded down, so that asking for just that is granted.
+        let max = scratch_bytes_max(identity);
+        let most = format_bytes(if max >= GIB { max - max % GIB } else { max });
+        let remedy = match (max, are_many_files) {
+            (0, true) => "Free some space, or name a directory on another filesystem.".to_owned(),
+            (0, false) => {
+                "Free some space, or name another directory, an existing file or a device."
+                    .to_owned()
             }
-            0 => "Free some space, or name another directory, an existing file or a device."
-                .to_owned(),
-            // Rounded down, so that asking for just that is granted.
-            max => {
-                let most = format_bytes(if max >= GIB { max - max % GIB } else { max });
-                match creation {
-                    Creation::ScratchFile => {
-                        format!("Use a size of at most {most}, or free some space.")
-                    }
-                    Creation::ManyFiles => format!(
-                        "Use a smaller --count or --file-size, so that the files take at most \
-                         {most}, or free some space."
-                    ),
-                }
-            }
+            (_, true) => format!(
+                "Use a smaller --count or --file-size, so that the files take at most {most}, or \
+                 free some space."
+            ),
+            (_, false) => format!("Use a size of at most {most}, or free some space."),
         };
         reasons.add(reason, remedy);
     }

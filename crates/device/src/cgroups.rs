@@ -2,7 +2,7 @@
 //! ancestor that is visible in cgroup v2, `blkio.throttle` of its group in v1), and memory before
 //! the machine swaps. An unreadable file counts as no limit. Does not know targets.
 
-use crate::sysroot::{SysRoot, read_number, read_text};
+use crate::sysroot::{SysRoot, read_number, read_text, value_of};
 use diskproof_model::target::IoLimit;
 use std::path::Path;
 
@@ -13,6 +13,7 @@ type LimitKey = (
     fn(&mut IoLimit) -> &mut Option<u64>,
 );
 
+// rustfmt would give each field of a row a line.
 #[rustfmt::skip]
 const LIMITS: [LimitKey; 4] = [
     ("riops", "blkio.throttle.read_iops_device", |limit| &mut limit.read_iops),
@@ -157,23 +158,16 @@ fn free_in_group(mount: &Path, path: &str, figures: MemoryFigures) -> Option<u64
 
 fn left_in(group: &Path, [_, limit, used, prefix]: MemoryFigures) -> Option<u64> {
     // "max" is no limit.
-    let (limit, used): (u64, u64) = (
-        read_number(&group.join(limit))?,
-        read_number(&group.join(used))?,
-    );
+    let limit: u64 = read_number(&group.join(limit))?;
+    let used: u64 = read_number(&group.join(used))?;
     let stat = read_text(&group.join("memory.stat")).unwrap_or_default();
     let of = |name: &str| {
-        let is_it = |line: &&str| {
-            line.strip_prefix(prefix)
-                .and_then(|line| line.strip_prefix(name))
-                .is_some_and(|l| l.starts_with(' '))
-        };
-        stat.lines()
-            .find(is_it)
-            .and_then(|line| line.rsplit(' ').next()?.parse().ok())
-            .unwrap_or(0u64)
+        value_of(&stat, &format!("{prefix}{name}"), ' ')?
+            .parse()
+            .ok()
     };
-    let cache = of("inactive_file").saturating_add(of("active_file"));
+    let [inactive, active] = ["inactive_file", "active_file"].map(|name| of(name).unwrap_or(0u64));
+    let cache = inactive.saturating_add(active);
     Some(limit.saturating_sub(used.saturating_sub(cache)))
 }
 

@@ -3,7 +3,7 @@
 
 use crate::failure::OpenError;
 use crate::own_files::{OwnFiles, open_own};
-use crate::tree::{Entry, Foreign, entry_names, is_same, open_folder, remove_ours};
+use crate::tree::{Deed, Entry, Foreign, entry_names, is_same, open_folder, walk};
 use rustix::fs::{AtFlags, FlockOperation, Mode, flock, fstat, statat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::CString;
@@ -72,7 +72,8 @@ impl OwnDirectory {
         };
         let either = |entry: &Entry<'_>| is_unfinished(entry) || is_ours(entry);
         let directory = self.directory.as_fd();
-        let mut foreign = remove_ours(directory, CLAIM, &either).map_err(failed)?;
+        let removed = walk(directory, Deed::Remove, CLAIM, &either).map_err(failed)?;
+        let mut foreign = removed.foreign;
         if foreign.count == 0 {
             foreign = self.remove_claim().map_err(failed)?;
         }
@@ -91,7 +92,7 @@ impl OwnDirectory {
         let is_claim = |entry: &Entry<'_>| {
             entry.name_bytes() == CLAIM.as_bytes() && self.own_files.accept(entry.stat())
         };
-        remove_ours(self.directory.as_fd(), "", &is_claim)
+        Ok(walk(self.directory.as_fd(), Deed::Remove, "", &is_claim)?.foreign)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::sysroot::{SysRoot, list, read_number, read_text};
 use diskproof_model::measurement::{ByteCount, DeviceUse, DiskTimes};
 use diskproof_model::target::{Layer, TargetIdentity, TargetKind};
 use diskproof_model::units::SECTOR_BYTES;
+use diskproof_model::watch::{DirectionCounters, DiskReading};
 use diskproof_model::window::DiskCounts;
 use std::time::{Duration, Instant};
 
@@ -15,10 +16,10 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Snapshot {
     root: SysRoot,
-    disks: Vec<CountedDisk>,
+    /// Those of the target, or why they cannot be counted.
+    disks: Result<Vec<CountedDisk>, String>,
     /// Kernel names of all block devices of the target.
     layers: Vec<String>,
-    unresolved: Option<String>,
     /// The target itself, where it is a block device. Discards are counted there: below a loop
     /// device they become holes in a file.
     own: Option<CountedDisk>,
@@ -39,7 +40,7 @@ struct CountedDisk {
 /// Counters since boot (or since the disk came): the numbers of /sys/dev/block/M:m/stat
 /// (Documentation/block/stat.rst). 11, 15 since Linux 4.18 (discards), 17 since 5.5 (flushes).
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct DiskCounters(Vec<u64>);
+pub(crate) struct DiskCounters(Vec<u64>);
 
 /// What stands where. Sectors are of 512 bytes, whatever the device has.
 const READ_OPS: usize = 0;
@@ -50,13 +51,14 @@ const WRITE_OPS: usize = 4;
 const WRITE_MERGES: usize = 5;
 const WRITE_SECTORS: usize = 6;
 const WRITE_MS: usize = 7;
+const IN_FLIGHT: usize = 8;
 const BUSY_MS: usize = 9;
 const QUEUED_MS: usize = 10;
 const TRIM_OPS: usize = 11;
 const TRIM_SECTORS: usize = 13;
 const FLUSH_OPS: usize = 15;
 /// Requests in flight are no counter; merges and times of discards are not used.
-const UNUSED: [usize; 3] = [8, 12, 14];
+const UNUSED: [usize; 3] = [IN_FLIGHT, 12, 14];
 /// Fields that every kernel has.
 const FIELDS_MIN: usize = 11;
 
@@ -73,18 +75,11 @@ impl Snapshot {
     fn take_in(root: SysRoot, identity: &TargetIdentity) -> Self {
         let processes = ProcessCounters::read(&root);
         let counted = |layer: &Layer| CountedDisk::read(&root, layer);
-        let found: Result<Vec<CountedDisk>, String> = identity.disks().map(counted).collect();
-        let (disks, unresolved) = match found {
-            Ok(disks) if disks.is_empty() => {
-                let reason = identity
-                    .unresolved
-                    .clone()
-                    .unwrap_or_else(|| "no disk was found below the target".into());
-                (disks, Some(reason))
-            }
-            Ok(disks) => (disks, None),
-            Err(reason) => (Vec::new(), Some(reason)),
-        };
+        let mut disks: Result<Vec<CountedDisk>, String> = identity.disks().map(counted).collect();
+        if disks.as_ref().is_ok_and(Vec::is_empty) {
+            let reason = identity.unresolved.clone();
+            disks = Err(reason.unwrap_or_else(|| "no disk was found below the target".into()));
+        }
         let is_device = identity.kind == TargetKind::BlockDevice;
         let own = identity.layers.first().filter(|_| is_device);
         let own = own.and_then(|layer| CountedDisk::read(&root, layer).ok());
@@ -94,7 +89,6 @@ impl Snapshot {
             layers: names.into_iter().map(str::to_owned).collect(),
             root,
             disks,
-            unresolved,
             own,
             processes,
             exits: None,
@@ -117,10 +111,11 @@ impl Snapshot {
         let ended = self.exits.as_ref().and_then(ExitListener::ended);
         let (others, others_hidden) =
             processes.since(&self.processes, ended.as_deref().unwrap_or_default());
-        let disks = self.disks.iter().map(|disk| disk.name.clone()).collect();
-        let (sum, unresolved) = match (self.unresolved, changes) {
-            (Some(reason), _) | (None, Err(reason)) => (DiskCounters::zero(), Some(reason)),
-            (None, Ok(sum)) => (sum, None),
+        let disks = self.disks.iter().flatten();
+        let disks = disks.map(|disk| disk.name.clone()).collect();
+        let (sum, unresolved) = match changes {
+            Ok(sum) => (sum, None),
+            Err(reason) => (DiskCounters(vec![0; FIELDS_MIN]), Some(reason)),
         };
         let is_known = unresolved.is_none();
         let times = (is_timed && is_known).then(|| sum.times(elapsed));
@@ -134,7 +129,7 @@ impl Snapshot {
             write_bytes: sum.bytes(WRITE_SECTORS),
             read_ops: sum.number(READ_OPS),
             write_ops: sum.number(WRITE_OPS),
-            flush_ops: sum.0.get(FLUSH_OPS).copied(),
+            flush_ops: sum.flush_ops(),
             trim_bytes: trim_bytes.filter(|_| is_known),
             accounted: None,
             unresolved,
@@ -151,31 +146,26 @@ impl Snapshot {
 
     /// What the disks did since [`Self::take`]; `None` where they cannot be found or counted.
     pub fn counts(&self) -> Option<DiskCounts> {
-        if self.unresolved.is_some() {
-            return None;
-        }
         let sum = self.changes().ok()?;
         Some(DiskCounts {
             read_bytes: sum.bytes(READ_SECTORS),
             write_bytes: sum.bytes(WRITE_SECTORS),
             read_ops: sum.number(READ_OPS),
             write_ops: sum.number(WRITE_OPS),
-            flush_ops: sum.0.get(FLUSH_OPS).copied(),
+            flush_ops: sum.flush_ops(),
             trim_bytes: self.trim_bytes(),
             queued_ms: self.is_timed().then(|| sum.number(QUEUED_MS)),
         })
     }
 
     fn is_timed(&self) -> bool {
-        let mut disks = self.disks.iter();
+        let mut disks = self.disks.iter().flatten();
         disks.all(|disk| times_requests(&self.root, &disk.device))
     }
 
     /// What the target's own device discarded.
     fn trim_bytes(&self) -> Option<u64> {
-        let own = self.own.as_ref()?;
-        let after = read_counters(&self.root, &own.name, &own.device).ok()?;
-        let change = after.since(&own.before)?;
+        let change = self.own.as_ref()?.change(&self.root).ok()?;
         change.0.get(TRIM_SECTORS)?;
         Some(change.bytes(TRIM_SECTORS))
     }
@@ -183,16 +173,8 @@ impl Snapshot {
     /// Sum over all disks of what changed.
     fn changes(&self) -> Result<DiskCounters, String> {
         let mut sum = DiskCounters(vec![0; FLUSH_OPS + 1]);
-        for disk in &self.disks {
-            let after = read_counters(&self.root, &disk.name, &disk.device)?;
-            let change = after.since(&disk.before).ok_or_else(|| {
-                format!(
-                    "the counters of {} went backwards (the disk was replaced, or a counter \
-                     overflowed); run again",
-                    disk.name
-                )
-            })?;
-            sum.add(&change);
+        for disk in self.disks.as_ref().map_err(String::clone)? {
+            sum.add(&disk.change(&self.root)?);
         }
         Ok(sum)
     }
@@ -253,11 +235,50 @@ impl CountedDisk {
             device: layer.device.clone(),
         })
     }
+
+    /// What has changed since.
+    fn change(&self, root: &SysRoot) -> Result<DiskCounters, String> {
+        let after = read_counters(root, &self.name, &self.device)?;
+        after.since(&self.before).ok_or_else(|| {
+            format!(
+                "the counters of {} went backwards (the disk was replaced, or a counter \
+                 overflowed); run again",
+                self.name
+            )
+        })
+    }
 }
 
 impl DiskCounters {
-    fn zero() -> Self {
-        Self(vec![0; FIELDS_MIN])
+    /// Of the words of a line that follow the disk's name; newer kernels count more.
+    pub(crate) fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let fields = words.map(|word| word.parse().ok());
+        let fields: Vec<u64> = fields.take(FLUSH_OPS + 1).collect::<Option<_>>()?;
+        (fields.len() >= FIELDS_MIN).then_some(Self(fields))
+    }
+
+    /// All of them, of a disk of this name and these numbers.
+    pub(crate) fn reading(&self, name: &str, device: (u32, u32)) -> DiskReading {
+        let direction = |first: usize| DirectionCounters {
+            ops: self.number(first),
+            merges: self.number(first + 1),
+            sectors: self.number(first + 2),
+            ms: self.number(first + 3),
+        };
+        DiskReading {
+            name: name.to_owned(),
+            device,
+            read: direction(READ_OPS),
+            write: direction(WRITE_OPS),
+            in_flight: self.number(IN_FLIGHT),
+            busy_ms: self.number(BUSY_MS),
+            queued_ms: self.number(QUEUED_MS),
+            flush_ops: self.flush_ops(),
+        }
+    }
+
+    fn flush_ops(&self) -> Option<u64> {
+        self.0.get(FLUSH_OPS).copied()
     }
 
     /// 0 where the kernel does not count it.
@@ -318,7 +339,8 @@ fn read_counters(root: &SysRoot, name: &str, device: &str) -> Result<DiskCounter
     let text = read_text(&directory.join("stat")).ok_or_else(|| {
         format!("sysfs shows no counters for {name} ({device}); the device may have been removed")
     })?;
-    parse_stat(&text).ok_or_else(|| format!("the counters of {name} cannot be read: '{text}'"))
+    DiskCounters::parse(text.split_whitespace())
+        .ok_or_else(|| format!("the counters of {name} cannot be read: '{text}'"))
 }
 
 /// Bytes that all disks but those of these names have moved since boot; `None` where one of them is
@@ -331,7 +353,8 @@ fn elsewhere_bytes(root: &SysRoot, ours: &[&str]) -> Option<u64> {
         if ours.contains(&name.as_str()) || !list(&directory.join("slaves")).is_empty() {
             continue;
         }
-        let counters = parse_stat(&read_text(&directory.join("stat"))?)?;
+        let text = read_text(&directory.join("stat"))?;
+        let counters = DiskCounters::parse(text.split_whitespace())?;
         let bytes = [READ_SECTORS, WRITE_SECTORS].map(|place| counters.bytes(place));
         sum = bytes.into_iter().fold(sum, u64::saturating_add);
     }
@@ -342,12 +365,6 @@ fn elsewhere_bytes(root: &SysRoot, ours: &[&str]) -> Option<u64> {
 /// (blk-mq). Others count in ticks, which miss whatever is shorter than one.
 fn times_requests(root: &SysRoot, device: &str) -> bool {
     root.sys.join("dev/block").join(device).join("mq").is_dir()
-}
-
-fn parse_stat(text: &str) -> Option<DiskCounters> {
-    let fields = text.split_whitespace().map(|field| field.parse().ok());
-    let fields: Vec<u64> = fields.take(FLUSH_OPS + 1).collect::<Option<_>>()?;
-    (fields.len() >= FIELDS_MIN).then_some(DiskCounters(fields))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! One block device as sysfs describes it → [`Layer`]. Does not know what lies above or below.
 
 use crate::link::link_of;
-use crate::sysroot::{SysRoot, read_number, read_text};
+use crate::sysroot::{SysRoot, first_text, read_number, read_text};
 use diskproof_model::target::{Layer, LayerKind, WriteCache};
 use diskproof_model::units::SECTOR_BYTES;
 use std::path::Path;
@@ -56,9 +56,7 @@ pub(crate) fn describe(
         model: model(at, kind),
         vendor: read_text(&at.join("device/vendor")).filter(|vendor| !vendor.starts_with("0x")),
         serial: serial(at),
-        firmware: ["device/firmware_rev", "device/rev"]
-            .iter()
-            .find_map(|name| read_text(&at.join(name))),
+        firmware: first_text(at, &["device/firmware_rev", "device/rev"]),
         link: link_of(root, at),
         backing_file: read_text(&at.join("loop/backing_file")),
         backing_direct: read_number::<u32>(&at.join("loop/dio")).map(|direct| direct == 1),
@@ -105,10 +103,9 @@ fn mapper_model(name: &str, uuid: &str) -> String {
 /// NVMe and MMC tell the serial themselves, virtio alongside the queue, SCSI in the page 0x80 of
 /// its vital product data; a WWID will do.
 fn serial(at: &Path) -> Option<String> {
-    read_text(&at.join("device/serial"))
-        .or_else(|| read_text(&at.join("serial")))
+    first_text(at, &["device/serial", "serial"])
         .or_else(|| unit_serial(&std::fs::read(at.join("device/vpd_pg80")).ok()?))
-        .or_else(|| read_text(&at.join("device/wwid")).or_else(|| read_text(&at.join("wwid"))))
+        .or_else(|| first_text(at, &["device/wwid", "wwid"]))
 }
 
 /// The unit serial number page of SPC-5, 7.7.19: type, page code 0x80, length (two bytes, big

@@ -1,14 +1,15 @@
 //! What processes had read and written when they ended, as the kernel reports it at each exit
 //! (taskstats over generic netlink; Documentation/accounting/taskstats.rst). Short-lived processes
 //! are seen nowhere else. Costs the measured I/O nothing. Needs CAP_NET_ADMIN.
-#![allow(unsafe_code)]
 
 use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::measurement::ByteCount;
-use std::os::fd::{FromRawFd as _, OwnedFd};
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, netlink, socket_with};
+use std::os::fd::OwnedFd;
 
 /// Messages wait in the socket until they are read at the end: room for some thousand exits.
-const BUFFER_BYTES: libc::c_int = 8 << 20;
+const BUFFER_BYTES: usize = 8 << 20;
 /// Generic netlink's own family, and its command that finds another (linux/genetlink.h).
 const GENL_ID_CTRL: u16 = 0x10;
 const CTRL_CMD_GETFAMILY: u8 = 3;
@@ -90,26 +91,11 @@ impl ExitListener {
 }
 
 fn open_socket() -> Option<OwnedFd> {
-    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: socket takes numbers and returns a descriptor or -1.
-    let fd = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_GENERIC) };
-    if fd < 0 {
-        return None;
-    }
-    // SAFETY: the descriptor is new and has no other owner.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-    let bytes: libc::c_int = BUFFER_BYTES;
-    // SAFETY: the pointer leads to a live integer of the length given. Without the right to a
-    // larger buffer the usual one stays.
-    unsafe {
-        libc::setsockopt(
-            fd,
-            libc::SOL_SOCKET,
-            libc::SO_RCVBUFFORCE,
-            (&raw const bytes).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let (family, protocol) = (AddressFamily::NETLINK, Some(netlink::GENERIC));
+    let socket = socket_with(family, SocketType::RAW, flags, protocol).ok()?;
+    // Without the right to a larger buffer the usual one stays.
+    let _ = set_socket_recv_buffer_size_force(&socket, BUFFER_BYTES);
     Some(socket)
 }
 

@@ -141,13 +141,9 @@ pub enum NoAnswer {
 /// The program, in the directories of `search_path` (relative ones skipped), then where
 /// distributions put it.
 pub(crate) fn find_program(name: &str, search_path: Option<&OsStr>) -> Option<PathBuf> {
-    let listed = search_path
-        .map(|path| std::env::split_paths(path).collect::<Vec<_>>())
-        .unwrap_or_default();
-    let places = listed
-        .into_iter()
-        .filter(|place| place.is_absolute())
-        .chain(PLACES.map(PathBuf::from));
+    let listed = search_path.into_iter().flat_map(std::env::split_paths);
+    let listed = listed.filter(|place| place.is_absolute());
+    let places = listed.chain(PLACES.map(PathBuf::from));
     let is_program = |path: &PathBuf| {
         path.metadata()
             .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)

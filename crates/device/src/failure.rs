@@ -156,20 +156,23 @@ impl OpenError {
     }
 }
 
+/// The error for a target that is not what it was.
+pub(crate) fn changed(path: &str, what: &str) -> OpenError {
+    OpenError::Changed {
+        path: path.to_owned(),
+        what: what.to_owned(),
+    }
+}
+
 /// What the error of an opening means, of what was looked at before.
 pub(crate) fn open_failed(path: &str, errno: Errno) -> OpenError {
-    let path = path.to_owned();
     match errno {
-        Errno::PERM => OpenError::Forbidden { path },
-        Errno::NOENT | Errno::NOTDIR => OpenError::Changed {
-            path,
-            what: "it vanished".into(),
+        Errno::PERM => OpenError::Forbidden {
+            path: path.to_owned(),
         },
-        Errno::LOOP => OpenError::Changed {
-            path,
-            what: "a symlink took its place".into(),
-        },
-        other => OpenError::from_errno(&path, "open it", other),
+        Errno::NOENT | Errno::NOTDIR => changed(path, "it vanished"),
+        Errno::LOOP => changed(path, "a symlink took its place"),
+        other => OpenError::from_errno(path, "open it", other),
     }
 }
 

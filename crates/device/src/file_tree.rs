@@ -12,7 +12,7 @@ use crate::failure::OpenError;
 use crate::kept::KeptDirectory;
 use crate::mounts::is_in_memory;
 use crate::syscalls::{drop_all_caches, write_pages};
-use crate::tree::{Entry, count_ours, open_folder};
+use crate::tree::{Deed, Entry, open_folder, walk};
 use diskproof_model::files::FILES_DIRECTORY;
 use diskproof_model::target::TargetIdentity;
 use rustix::fs::{
@@ -191,15 +191,9 @@ impl FileTree {
 
     /// Drops the caches of the whole machine, after everything on this filesystem was written.
     pub fn drop_all_caches(&self) -> Result<(), OpenError> {
-        let failed = |doing| {
-            let path = self.path().display().to_string();
-            move |errno| OpenError::from_errno(&path, doing, errno)
-        };
-        let folder = self.folders.first();
-        folder
-            .map_or(Ok(()), syncfs)
-            .map_err(failed("sync its filesystem"))?;
-        drop_all_caches().map_err(failed("drop the caches of the machine"))
+        let synced = self.folders.first().map_or(Ok(()), syncfs);
+        synced.map_err(self.kept.failed("sync its filesystem"))?;
+        drop_all_caches().map_err(self.kept.failed("drop the caches of the machine"))
     }
 
     /// Removes it with all that this process made in it. Anything else stays:
@@ -259,17 +253,12 @@ pub fn start_files_remover(directory: &str) -> Result<(), OpenError> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
-    match started {
-        Ok(mut child) => {
-            // Closes with the last thread of this process, which may be making the directory.
-            let _ = child.stdin.take().map(IntoRawFd::into_raw_fd);
-            Ok(())
-        }
-        Err(error) => {
-            let errno = crate::naming::errno_of(&error);
-            Err(OpenError::from_errno(&path, "start its removal", errno))
-        }
-    }
+    let mut child = started.map_err(|error| {
+        OpenError::from_errno(&path, "start its removal", crate::naming::errno_of(&error))
+    })?;
+    // Closes with the last thread of this process, which may be making the directory.
+    let _ = child.stdin.take().map(IntoRawFd::into_raw_fd);
+    Ok(())
 }
 
 /// Waits until its input is closed and no process uses the files of the present directory, and
@@ -307,12 +296,12 @@ pub(crate) fn remove_leftover(
         FileType::Directory => entry.depth == 0 && is_folder_name(entry.name_bytes()),
         _ => entry.depth == 1 && is_file_name(entry.name_bytes()) && made.accept(entry.stat()),
     };
-    let (files, foreign) = count_ours(claimed.directory(), CLAIM, &is_ours).map_err(|errno| {
+    let found = walk(claimed.directory(), Deed::Count, CLAIM, &is_ours).map_err(|errno| {
         OpenError::from_errno(path, "list the remains of an earlier run", errno)
     })?;
-    match foreign.text() {
+    match found.foreign.text() {
         Some(what) => Err(not_ours(path, &what)),
-        None => claimed.remove(&is_ours).map(|()| Some(files)),
+        None => claimed.remove(&is_ours).map(|()| Some(found.files)),
     }
 }
 

@@ -8,11 +8,11 @@ mod report;
 mod tests;
 
 use crate::external_program::{NoAnswer, find_program, output_of};
-use crate::naming::device_number;
+use crate::naming::{is_device, node};
 use diskproof_model::health::DiskHealth;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
 use report::{Report, celsius, written};
-use rustix::fs::{FileType, stat};
+use rustix::fs::stat;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -67,10 +67,7 @@ fn examine(disk: &Layer, program: Option<&Path>, limit: Duration) -> DiskHealth 
         return unknown("smartctl is not installed; install smartmontools".to_owned());
     };
     let Some(node) = node_of(disk) else {
-        return unknown(format!(
-            "/dev has no node of {} here; run outside the container",
-            disk.name
-        ));
+        return unknown(no_node(disk));
     };
     let text = match ask(program, &node, limit) {
         Ok(text) => text,
@@ -97,11 +94,13 @@ fn ask(program: &Path, node: &Path, limit: Duration) -> Result<String, NoAnswer>
 /// The node of a disk in /dev, if it is a block device of that very number. In sysfs a `!` stands
 /// for a `/` of the name.
 pub(crate) fn node_of(disk: &Layer) -> Option<PathBuf> {
-    let node = Path::new("/dev").join(disk.name.replace('!', "/"));
-    let stat = stat(&node).ok()?;
-    (FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice
-        && device_number(stat.st_rdev) == disk.device)
-        .then_some(node)
+    let node = PathBuf::from(node(&disk.name));
+    is_device(&stat(&node).ok()?, &disk.device).then_some(node)
+}
+
+pub(crate) fn no_node(disk: &Layer) -> String {
+    let name = &disk.name;
+    format!("/dev has no node of {name} here; run outside the container")
 }
 
 fn why_silent(silence: &NoAnswer, program: &Path, node: &Path, limit: Duration) -> String {
@@ -157,9 +156,9 @@ fn hidden_by(disk: &Layer, node: &Path) -> Option<String> {
     )
     .to_uppercase();
     let (_, kind) = CONTROLLERS.iter().find(|(name, _)| named.contains(name))?;
-    Some(format!(
-        "a RAID controller hides its disks; query each by its number: smartctl -a -d {kind} {}",
-        node.display()
+    Some(behind_controller(
+        &format!("-d {kind}"),
+        &node.display().to_string(),
     ))
 }
 
@@ -229,51 +228,50 @@ fn tells_something(health: &DiskHealth) -> bool {
 /// line, 1 the opening, 2 a command to the disk failed. The other bits describe the disk, and then
 /// there is something to read.
 fn why_nothing(report: Report<'_>, node: &str) -> String {
+    const SAID: [(&str, &str); 4] = [
+        (
+            "Permission denied",
+            "this user may not query the disk; run as root (sudo)",
+        ),
+        (
+            "Operation not permitted",
+            "this process may not query the disk (EPERM); run as root (sudo), outside a container",
+        ),
+        (
+            " mode, exit(",
+            "the disk is in standby, and a query would wake it; read from it, then run again",
+        ),
+        (
+            "Unknown USB bridge",
+            "smartctl does not know this USB bridge; try smartctl -a -d sat {node}",
+        ),
+    ];
     let messages = report.list("/smartctl/messages");
     let messages: Vec<&str> = messages.filter_map(|one| one.text("/string")).collect();
     let said = |part: &str| messages.iter().any(|message| message.contains(part));
-    let hint = messages.iter().find_map(|message| device_option(message));
-    match () {
-        () if said("Permission denied") => {
-            "this user may not query the disk; run as root (sudo)".to_owned()
-        }
-        () if said("Operation not permitted") => {
-            "this process may not query the disk (EPERM); run \
-                                                  as root (sudo), outside a container"
-                .to_owned()
-        }
-        () if said(" mode, exit(") => "the disk is in standby, and a query would wake it; read \
-                                       from it, then run again"
-            .to_owned(),
-        () if said("Unknown USB bridge") => {
-            format!("smartctl does not know this USB bridge; try smartctl -a -d sat {node}")
-        }
-        () if hint.is_some() => {
-            let option = hint.unwrap_or_default();
-            format!(
-                "a RAID controller hides its disks; query each by its number: smartctl -a {option} \
-                 {node}"
-            )
-        }
-        () if said("Unable to detect device type") => {
-            "smartctl does not know this kind of device".to_owned()
-        }
-        () if report.flag("/smart_support/enabled") == Some(false)
-            && report.flag("/smart_support/available") == Some(true) =>
-        {
-            format!("SMART is disabled in this disk; enable it with smartctl -s on {node}")
-        }
-        () if report.flag("/smart_support/available") == Some(false) => {
-            "the disk reports that it does not support SMART".to_owned()
-        }
-        () => match messages.last() {
-            Some(message) => format!("smartctl says: {message}"),
-            None => format!(
-                "smartctl returned no health data (exit status {})",
-                report.count("/smartctl/exit_status").unwrap_or_default()
-            ),
-        },
+    let (enabled, available) = ("/smart_support/enabled", "/smart_support/available");
+    if let Some((_, why)) = SAID.iter().find(|(part, _)| said(part)) {
+        why.replace("{node}", node)
+    } else if let Some(option) = messages.iter().find_map(|message| device_option(message)) {
+        behind_controller(option, node)
+    } else if said("Unable to detect device type") {
+        "smartctl does not know this kind of device".to_owned()
+    } else if report.flag(enabled) == Some(false) && report.flag(available) == Some(true) {
+        format!("SMART is disabled in this disk; enable it with smartctl -s on {node}")
+    } else if report.flag(available) == Some(false) {
+        "the disk reports that it does not support SMART".to_owned()
+    } else if let Some(message) = messages.last() {
+        format!("smartctl says: {message}")
+    } else {
+        let status = report.count("/smartctl/exit_status").unwrap_or_default();
+        format!("smartctl returned no health data (exit status {status})")
     }
+}
+
+fn behind_controller(option: &str, node: &str) -> String {
+    format!(
+        "a RAID controller hides its disks; query each by its number: smartctl -a {option} {node}"
+    )
 }
 
 /// The option that smartctl asks for: `-d megaraid,N` of `… please try adding '-d megaraid,N'`.

@@ -2,8 +2,9 @@
 //! before anything is opened, and opened without resolving the path again. Whatever another process
 //! renames, exchanges or links meanwhile, the descriptor stays with the inode. Judges nothing.
 
+pub(crate) use crate::failure::changed;
 use crate::failure::{OpenError, open_failed};
-use crate::naming::device_number;
+use crate::naming::{device_number, is_device};
 use crate::steps::{self, GateStep};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat2};
@@ -50,11 +51,9 @@ impl Held {
         if held.is(identity) {
             return Ok(held);
         }
-        let is_symlink = FileType::from_raw_mode(held.stat.st_mode) == FileType::Symlink;
-        let what = if is_symlink {
-            "a symlink took its place"
-        } else {
-            "something else replaced it"
+        let what = match FileType::from_raw_mode(held.stat.st_mode) {
+            FileType::Symlink => "a symlink took its place",
+            _ => "something else replaced it",
         };
         Err(changed(&identity.path, what))
     }
@@ -76,9 +75,7 @@ impl Held {
         let is_inode = device_number(self.stat.st_dev) == identity.device
             && self.stat.st_ino == identity.inode;
         match identity.kind {
-            TargetKind::BlockDevice => {
-                kind == FileType::BlockDevice && device_number(self.stat.st_rdev) == identity.device
-            }
+            TargetKind::BlockDevice => is_device(&self.stat, &identity.device),
             TargetKind::File => kind == FileType::RegularFile && is_inode,
             TargetKind::Directory => kind == FileType::Directory && is_inode,
         }
@@ -116,14 +113,6 @@ impl Held {
 /// A path that leads to what a descriptor has open and to nothing else (proc_pid_fd(5)).
 pub(crate) fn proc_path(fd: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", fd.as_raw_fd())
-}
-
-/// The error for a target that is not what it was.
-pub(crate) fn changed(path: &str, what: &str) -> OpenError {
-    OpenError::Changed {
-        path: path.to_owned(),
-        what: what.to_owned(),
-    }
 }
 
 #[cfg(test)]

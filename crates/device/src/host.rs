@@ -2,7 +2,7 @@
 //! targets. And the CPU time that the hypervisor gave to other virtual machines.
 
 use crate::cgroups::{io_limits, meminfo_bytes};
-use crate::sysroot::{SysRoot, read_text};
+use crate::sysroot::{SysRoot, first_text, read_text, value_of};
 use diskproof_model::target::HostFacts;
 use rustix::process::geteuid;
 use rustix::system::uname;
@@ -40,9 +40,7 @@ fn facts_in(root: &SysRoot, top: &Path) -> HostFacts {
     let meminfo = read_text(&root.proc.join("meminfo")).unwrap_or_default();
     let load = read_text(&root.proc.join("loadavg")).unwrap_or_default();
     let cpu = root.sys.join("devices/system/cpu/cpu0");
-    let os = ["etc/os-release", "usr/lib/os-release"]
-        .iter()
-        .find_map(|file| read_text(&top.join(file)));
+    let os = first_text(top, &["etc/os-release", "usr/lib/os-release"]);
     HostFacts {
         os: os.as_deref().and_then(os_name),
         cpu: cpu_model(&cpuinfo),
@@ -56,10 +54,7 @@ fn facts_in(root: &SysRoot, top: &Path) -> HostFacts {
 
 /// `PRETTY_NAME` of os-release(5), without its quotes.
 fn os_name(text: &str) -> Option<String> {
-    let value = text
-        .lines()
-        .find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
-    let name = value.trim().trim_matches(['"', '\'']);
+    let name = value_of(text, "PRETTY_NAME", '=')?.trim_matches(['"', '\'']);
     (!name.is_empty()).then(|| name.to_owned())
 }
 
@@ -67,16 +62,8 @@ fn os_name(text: &str) -> Option<String> {
 fn cpu_model(cpuinfo: &str) -> Option<String> {
     ["model name", "cpu model", "cpu", "Hardware"]
         .iter()
-        .find_map(|name| cpuinfo_field(cpuinfo, name))
+        .find_map(|name| value_of(cpuinfo, name, ':'))
         .map(str::to_owned)
-}
-
-fn cpuinfo_field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
-    cpuinfo
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .find(|(field, _)| field.trim() == name)
-        .map(|(_, value)| value.trim())
 }
 
 /// The hypervisor's name; `unknown` when only the CPU flag tells that there is one; `None` on bare
@@ -85,7 +72,7 @@ fn hypervisor(root: &SysRoot, cpuinfo: &str) -> Option<String> {
     if let Some(kind) = read_text(&root.sys.join("hypervisor/type")) {
         return Some(kind);
     }
-    let flagged = cpuinfo_field(cpuinfo, "flags")
+    let flagged = value_of(cpuinfo, "flags", ':')
         .is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
     let firmware: Vec<String> = ["sys_vendor", "product_name", "bios_vendor"]
         .iter()

@@ -4,10 +4,10 @@
 use crate::direct_io::{AlignedBlock, clear_flags, is_direct};
 use crate::failure::{OpenError, open_failed};
 use crate::held::{Held, changed};
-use crate::naming::device_number;
+use crate::naming::is_device;
 use crate::signatures::{Image, ScanResult, Slice, scan, scan_around, scan_device};
 use diskproof_model::target::TargetIdentity;
-use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::{Errno, pread};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -60,9 +60,7 @@ impl Inspector<OwnedFd> {
             .and_then(|held| held.reopen(READING))
             .map_err(failed)?;
         let stat = fstat(&fd).map_err(failed)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice
-            || device_number(stat.st_rdev) != device
-        {
+        if !is_device(&stat, device) {
             return Err(changed(path, "something else replaced it"));
         }
         Ok(Self::past_the_cache(fd, false))

@@ -261,7 +261,7 @@ impl KeptDirectory {
         self.own.own_files.create(folder, name)
     }
 
-    fn failed(&self, doing: &'static str) -> impl Fn(Errno) -> OpenError + use<> {
+    pub(crate) fn failed(&self, doing: &'static str) -> impl Fn(Errno) -> OpenError + use<> {
         let path = self.path().display().to_string();
         move |errno| OpenError::from_errno(&path, doing, errno)
     }

@@ -223,6 +223,7 @@ impl LayerWalk<'_> {
 }
 
 /// Filesystems of another machine, or of the host.
+// rustfmt would give each name a line.
 #[rustfmt::skip]
 const SERVERS: [&str; 10] = [
     "nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "glusterfs", "lustre", "afs",

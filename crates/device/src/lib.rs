@@ -4,7 +4,7 @@
 //!
 //! Two kinds of target are writable: an unlinked scratch file that this crate created, and a device
 //! or file that the user released by name and that passed every check. Only the gate makes a
-//! writable [`OpenTarget`].
+//! writable [`OpenTarget`]. `unsafe` is in `syscalls.rs` only: system calls that rustix lacks.
 
 mod admit;
 mod cgroups;
@@ -69,7 +69,7 @@ pub use health::disk_health;
 pub use host::{MachineCpuTime, host_facts};
 pub use kept::{KeptDirectory, is_own_file};
 pub use live::{WatchedDevice, read_disks, watched_device, whole_devices};
-pub use open::{OpenTarget, TargetAccess, WriteDurability};
+pub use open::{OpenTarget, WriteDurability};
 pub use probe::{ProbeError, probe};
 pub use processes::{ActiveProcesses, ProcessActivity};
 pub use request_trace::{RequestTrace, TraceBatch};

@@ -2,12 +2,13 @@
 //! requests of each appear in the kernel's tracing (request_trace.rs), and the counters of all in
 //! /proc/diskstats. A device needs no node in /dev. Opens none, and judges nothing.
 
+use crate::counters::DiskCounters;
 use crate::layers;
 use crate::mounts;
 use crate::probe::block_identity;
 use crate::sysroot::{SysRoot, list, read_number, read_text};
 use diskproof_model::target::TargetIdentity;
-use diskproof_model::watch::{DirectionCounters, DiskReading};
+use diskproof_model::watch::DiskReading;
 use std::io;
 use std::ops::Range;
 
@@ -74,53 +75,26 @@ fn numbers(device: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Major and minor number, name, and eleven counters; later kernels append more.
-const FIELDS_MIN: usize = 14;
-/// Of flushes, since Linux 5.5.
-const FLUSHES: usize = 18;
-
 /// The counters of all block devices since boot, partitions included: the lines of /proc/diskstats
 /// (Documentation/admin-guide/iostats.rst).
 pub fn read_disks() -> io::Result<Vec<DiskReading>> {
-    read_disks_in(&SysRoot::default())
-}
-
-fn read_disks_in(root: &SysRoot) -> io::Result<Vec<DiskReading>> {
-    let bytes = std::fs::read(root.proc.join("diskstats"))?;
+    let bytes = std::fs::read(SysRoot::default().proc.join("diskstats"))?;
     let text = String::from_utf8_lossy(&bytes);
     Ok(text.lines().filter_map(parse_line).collect())
 }
 
-/// One line of diskstats; `None` where it lacks fields.
+/// One line of diskstats: major and minor number, name and counters; `None` where it lacks fields.
 fn parse_line(line: &str) -> Option<DiskReading> {
-    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-    if fields.len() < FIELDS_MIN {
-        return None;
-    }
-    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
-    let direction = |first: usize| {
-        Some(DirectionCounters {
-            ops: number(first)?,
-            merges: number(first + 1)?,
-            sectors: number(first + 2)?,
-            ms: number(first + 3)?,
-        })
-    };
-    Some(DiskReading {
-        name: fields[2].to_owned(),
-        device: (fields[0].parse().ok()?, fields[1].parse().ok()?),
-        read: direction(3)?,
-        write: direction(7)?,
-        in_flight: number(11)?,
-        busy_ms: number(12)?,
-        queued_ms: number(13)?,
-        flush_ops: number(FLUSHES),
-    })
+    let mut words = line.split_ascii_whitespace();
+    let device = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let name = words.next()?;
+    Some(DiskCounters::parse(words)?.reading(name, device))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::watch::DirectionCounters;
 
     #[test]
     fn only_names_of_the_kernel_are_devices() {

@@ -76,27 +76,20 @@ fn parse_line(line: &str) -> Option<MountEntry> {
 
 /// Blank, tab, newline and backslash are written as three octal digits after a backslash.
 pub(crate) fn unescape(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut plain = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let digits = bytes.get(at + 1..at + 4).filter(|digits| {
-            bytes[at] == b'\\' && digits.iter().all(|d| (b'0'..=b'7').contains(d))
-        });
-        let octal = |digits: &[u8]| {
-            let number = digits
-                .iter()
-                .fold(0, |sum, d| sum * 8 + u32::from(d - b'0'));
-            u8::try_from(number).ok()
-        };
-        match digits.and_then(octal) {
+    let mut parts = text.split('\\');
+    let mut plain = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let digits = part
+            .get(..3)
+            .filter(|digits| digits.bytes().all(|d| d.is_ascii_digit()));
+        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
             Some(byte) => {
                 plain.push(byte);
-                at += 4;
+                plain.extend(&part.as_bytes()[3..]);
             }
-            _ => {
-                plain.push(bytes[at]);
-                at += 1;
+            None => {
+                plain.push(b'\\');
+                plain.extend(part.as_bytes());
             }
         }
     }
@@ -126,6 +119,7 @@ pub(crate) fn holding<'a>(
 /// Filesystems in memory.
 pub(crate) const MEMORY_FILESYSTEMS: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
 /// Filesystems that are windows into the kernel, with nothing stored behind them.
+// rustfmt would give each name a line.
 #[rustfmt::skip]
 pub(crate) const KERNEL_FILESYSTEMS: [&str; 20] = [
     "proc", "sysfs", "cgroup", "cgroup2", "debugfs", "tracefs", "securityfs", "devpts", "mqueue",

@@ -1,12 +1,18 @@
 //! How Linux names block devices: by number and by node, and errors. Reads
 //! nothing.
 
-use rustix::fs::{major, minor};
+use rustix::fs::{FileType, Stat, major, minor};
 use rustix::io::Errno;
 
 /// `major:minor`.
 pub(crate) fn device_number(number: u64) -> String {
     format!("{}:{}", major(number), minor(number))
+}
+
+/// Whether this is the block device of that number.
+pub(crate) fn is_device(stat: &Stat, number: &str) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice
+        && device_number(stat.st_rdev) == number
 }
 
 /// `/dev/NAME`, where the node of a kernel name usually stands; the kernel writes an exclamation

@@ -6,7 +6,7 @@ use crate::admit::{Admission, Grant, Permit, UnknownContent, judge_open_director
 use crate::direct_io::{AlignedBlock, clear_flags};
 use crate::extents;
 use crate::failure::{OpenError, open_failed};
-use crate::held::{Held, changed};
+use crate::held::Held;
 use crate::naming::errno_name;
 use crate::own_mark;
 use crate::released;
@@ -34,15 +34,6 @@ const ALIGNMENT_MIN: u32 = 512;
 
 /// Not `OFlags::DSYNC`: that is O_SYNC in rustix 1.1 on Linux (its linux_raw/fs/types.rs).
 const O_DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC as u32);
-
-/// How a target is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TargetAccess {
-    /// For reading.
-    Read,
-    /// For reading and writing: a scratch file, or a released target.
-    Write,
-}
 
 /// When writes through a description are durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,18 +78,18 @@ impl TargetContent {
 #[derive(Debug, Clone, Copy)]
 struct DirectNeeds {
     alignment_bytes: u32,
-    /// Whether nothing states the alignment (FUSE, NFS): it is the largest usual sector.
-    is_assumed: bool,
-    /// The kernel itself says that this file has no direct I/O, although it would take the flag
-    /// (ext4 with data=journal, fsverity, …).
     support: DirectSupport,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DirectSupport {
     Possible,
+    /// The same, but nothing states the alignment (FUSE, NFS): it is the largest usual sector.
+    Assumed,
     /// A request has worked.
     Proven,
+    /// The kernel itself says that this file has no direct I/O, although it would take the flag
+    /// (ext4 with data=journal, fsverity, …).
     Denied,
 }
 
@@ -264,17 +255,9 @@ impl OpenTarget {
         &self.identity
     }
 
-    /// How it is open.
-    pub fn access(&self) -> TargetAccess {
-        match self.content {
-            TargetContent::Existing => TargetAccess::Read,
-            TargetContent::Scratch { .. } | TargetContent::Released { .. } => TargetAccess::Write,
-        }
-    }
-
     /// Whether writes are possible.
     pub fn is_writable(&self) -> bool {
-        self.access() == TargetAccess::Write
+        !matches!(self.content, TargetContent::Existing)
     }
 
     /// Whether it is our own scratch file.
@@ -476,20 +459,18 @@ impl OpenTarget {
     /// Tries a request, once: a slow disk takes seconds for each. Where nothing states the
     /// alignment, that of the smallest sector comes first.
     fn prove_direct(&mut self) -> Result<Option<Errno>, OpenError> {
-        if self.direct.support == DirectSupport::Proven {
+        let before = self.direct.support;
+        if before == DirectSupport::Proven {
             return Ok(None);
         }
-        let is_assumed = std::mem::take(&mut self.direct.is_assumed);
-        if is_assumed && self.probe_direct(ALIGNMENT_MIN)?.is_none() {
+        if before == DirectSupport::Assumed && self.probe_direct(ALIGNMENT_MIN)?.is_none() {
             self.direct.alignment_bytes = ALIGNMENT_MIN;
-            self.direct.support = DirectSupport::Proven;
-            return Ok(None);
+        } else if let Some(errno) = self.probe_direct(self.direct.alignment_bytes)? {
+            self.direct.support = DirectSupport::Possible;
+            return Ok(Some(errno));
         }
-        let refused = self.probe_direct(self.direct.alignment_bytes)?;
-        if refused.is_none() {
-            self.direct.support = DirectSupport::Proven;
-        }
-        Ok(refused)
+        self.direct.support = DirectSupport::Proven;
+        Ok(None)
     }
 
     /// One direct request at offset 0; the error when it says that direct I/O as such is refused.
@@ -550,10 +531,8 @@ fn open_existing(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
     };
     // A file that has grown is a live table or log: the bytes that were there are still there.
     let grown_file = identity.kind == TargetKind::File && size > identity.size_bytes;
-    if size != identity.size_bytes && !grown_file {
-        let before = identity.size_bytes;
-        let what = format!("its size changed from {before} to {size} bytes");
-        return Err(changed(&identity.path, &what));
+    if !grown_file {
+        released::check_size(identity, size)?;
     }
     clear_flags(&fd, OFlags::NONBLOCK)
         .map_err(|e| OpenError::from_errno(&identity.path, "set its file flags", e))?;
@@ -582,14 +561,13 @@ fn direct_needs(fd: BorrowedFd<'_>, identity: &TargetIdentity) -> DirectNeeds {
     let device = device.filter(|_| identity.kind == TargetKind::BlockDevice);
     let sector = device.and_then(|layer| layer.logical_block_bytes);
     let stated = told.filter(|bytes| *bytes > 0).or(sector);
-    let support = match told {
-        Some(0) => DirectSupport::Denied,
-        _ => DirectSupport::Possible,
-    };
     DirectNeeds {
         alignment_bytes: stated.unwrap_or(ALIGNMENT_DEFAULT).max(ALIGNMENT_MIN),
-        is_assumed: stated.is_none(),
-        support,
+        support: match told {
+            Some(0) => DirectSupport::Denied,
+            _ if stated.is_none() => DirectSupport::Assumed,
+            _ => DirectSupport::Possible,
+        },
     }
 }
 

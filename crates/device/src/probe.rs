@@ -254,25 +254,15 @@ fn is_foreign(link: &Stat, at: &Path) -> bool {
 }
 
 /// Which part of a path is to blame for an error.
-fn explain(path: &Path, errno: Errno) -> ProbeError {
-    let shown = |path: &Path| {
-        if path.as_os_str().is_empty() {
-            "''".to_owned()
-        } else {
-            path.display().to_string()
-        }
+fn explain(asked: &Path, errno: Errno) -> ProbeError {
+    let shown = |path: &Path| match path.display().to_string() {
+        empty if empty.is_empty() => "''".to_owned(),
+        shown => shown,
     };
-    let asked = shown(path);
+    let path = shown(asked);
     // From the root to the whole, the first part that cannot be followed.
-    let parts: Vec<&Path> = path
-        .ancestors()
-        .filter(|part| !part.as_os_str().is_empty())
-        .collect();
-    let blamed = parts
-        .into_iter()
-        .rev()
-        .find(|part| stat(*part).is_err())
-        .unwrap_or(path);
+    let fails = |part: &&Path| !part.as_os_str().is_empty() && stat(*part).is_err();
+    let blamed = asked.ancestors().filter(fails).last().unwrap_or(asked);
     let component = shown(blamed);
     let parent = blamed
         .parent()
@@ -282,42 +272,35 @@ fn explain(path: &Path, errno: Errno) -> ProbeError {
     match errno {
         // A directory that was removed while a process works in it is no link.
         Errno::NOENT if lstat(blamed).is_ok_and(is_link) => {
-            let points_to = std::fs::read_link(blamed)
-                .map(|to| to.display().to_string())
-                .unwrap_or_default();
+            let points_to = std::fs::read_link(blamed).unwrap_or_default();
             ProbeError::Dangling {
-                path: asked,
+                path,
                 link: component,
-                points_to,
+                points_to: points_to.display().to_string(),
             }
         }
-        Errno::NOENT => ProbeError::Missing {
-            path: asked,
-            component,
-        },
+        Errno::NOENT => ProbeError::Missing { path, component },
         // Where the right to search is missing, the link itself cannot be seen either.
         Errno::ACCESS if lstat(blamed).is_ok_and(|link| is_foreign(&link, blamed)) => {
-            ProbeError::ForeignLink {
-                path: asked,
-                link: component,
-            }
+            let link = component;
+            ProbeError::ForeignLink { path, link }
         }
-        Errno::ACCESS => ProbeError::NotPermitted {
-            path: asked,
-            component: parent,
-        },
-        Errno::NOTDIR => ProbeError::NotDirectory {
-            path: asked,
+        Errno::ACCESS => {
+            let component = parent;
+            ProbeError::NotPermitted { path, component }
+        }
+        Errno::NOTDIR => {
             // A slash at the end asks for a directory, too.
-            component: match component.trim_end_matches('/') {
+            let component = match component.trim_end_matches('/') {
                 named if named.len() < component.len() => named.to_owned(),
                 _ => parent,
-            },
-        },
-        other => ProbeError::System {
-            path: asked,
-            errno: errno_name(other),
-        },
+            };
+            ProbeError::NotDirectory { path, component }
+        }
+        other => {
+            let errno = errno_name(other);
+            ProbeError::System { path, errno }
+        }
     }
 }
 

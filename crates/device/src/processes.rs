@@ -2,7 +2,7 @@
 //! reports of each process that ends. Neither says which disk a process used.
 
 use crate::exits::EndedThread;
-use crate::sysroot::{SysRoot, read_text};
+use crate::sysroot::{SysRoot, read_text, value_of};
 use diskproof_model::measurement::{ByteCount, OtherProcess};
 use diskproof_model::watch::BusyProcess;
 use std::collections::{BTreeMap, HashMap};
@@ -95,11 +95,15 @@ impl ProcessCounters {
     pub(crate) fn since(self, before: &Self, ended: &[EndedThread]) -> (Vec<OtherProcess>, u32) {
         let initialiser = before.initialiser.or(self.initialiser);
         let hidden = self.hidden;
-        let mut inherited = self.inherited(before);
         let gone = self.gone(before, ended);
-        for process in gone.values() {
-            *inherited.entry(process.parent).or_default() += process.bytes;
-        }
+        // What children that have ended since `before` had moved by then already. The kernel adds a
+        // child's whole life to the parent that waits for it (wait_task_zombie in kernel/exit.c);
+        // without this, a shell would seem to do in one instant what its child did all day.
+        let lost = before.seen.iter();
+        let lost = lost.filter(|(key, _)| !self.seen.contains_key(key));
+        let mut inherited: HashMap<u32, ByteCount> = HashMap::new();
+        leave_to_heirs(lost.map(|((pid, _), lost)| (*pid, lost)), &mut inherited);
+        leave_to_heirs(gone.iter().map(|(pid, gone)| (*pid, gone)), &mut inherited);
         let others = self.seen.into_iter().map(|((pid, start), now)| {
             let then = before.seen.get(&(pid, start)).map(|process| process.bytes);
             let inherited = inherited.get(&pid).copied().unwrap_or_default();
@@ -122,7 +126,7 @@ impl ProcessCounters {
     }
 
     /// By pid: the processes that ended since `before`, by the reports on their threads, with what
-    /// they moved since. Their parent is the process that their counts were added to.
+    /// they moved since.
     fn gone(&self, before: &Self, ended: &[EndedThread]) -> BTreeMap<u32, Process> {
         let mut gone: BTreeMap<u32, Process> = BTreeMap::new();
         let lives = |pid: u32| self.seen.keys().any(|(seen, _)| *seen == pid);
@@ -146,32 +150,21 @@ impl ProcessCounters {
                 process.bytes = less(process.bytes, then.bytes);
             }
         }
-        // Whom a whole family of ended processes passes its counts to.
-        let parents: HashMap<u32, u32> = gone.iter().map(|(pid, p)| (*pid, p.parent)).collect();
-        for process in gone.values_mut() {
-            process.parent = last_heir(&parents, process.parent);
-        }
         gone
     }
+}
 
-    /// By pid: what children that have ended since `before` had moved by then already. The kernel
-    /// adds a child's whole life to the parent that waits for it (wait_task_zombie in
-    /// kernel/exit.c); without this, a shell would seem to do in one instant what its child did all
-    /// day.
-    fn inherited(&self, before: &Self) -> HashMap<u32, ByteCount> {
-        let ended = before.seen.iter();
-        let ended: HashMap<u32, &Process> = ended
-            .filter(|(key, _)| !self.seen.contains_key(key))
-            .map(|((pid, _), process)| (*pid, process))
-            .collect();
-        let parents = ended.iter().map(|(pid, process)| (*pid, process.parent));
-        let parents: HashMap<u32, u32> = parents.collect();
-        let mut inherited: HashMap<u32, ByteCount> = HashMap::new();
-        for process in ended.values() {
-            let heir = last_heir(&parents, process.parent);
-            *inherited.entry(heir).or_default() += process.bytes;
-        }
-        inherited
+/// Adds by pid what ended processes moved to the process that their whole family passes its counts
+/// to.
+fn leave_to_heirs<'a>(
+    ended: impl Iterator<Item = (u32, &'a Process)> + Clone,
+    inherited: &mut HashMap<u32, ByteCount>,
+) {
+    let parents = ended.clone().map(|(pid, process)| (pid, process.parent));
+    let parents: HashMap<u32, u32> = parents.collect();
+    for (_, process) in ended {
+        let heir = last_heir(&parents, process.parent);
+        *inherited.entry(heir).or_default() += process.bytes;
     }
 }
 
@@ -249,15 +242,7 @@ fn moved(other: &OtherProcess) -> u64 {
 /// `read_bytes` and `write_bytes` of /proc/PID/io (proc_pid_io(5)): what really went to the storage
 /// layer.
 fn parse_io(text: &str) -> Option<ByteCount> {
-    let field = |name: &str| {
-        text.lines().find_map(|line| {
-            line.strip_prefix(name)?
-                .strip_prefix(':')?
-                .trim()
-                .parse()
-                .ok()
-        })
-    };
+    let field = |name: &str| value_of(text, name, ':')?.parse().ok();
     Some(ByteCount {
         read_bytes: field("read_bytes")?,
         write_bytes: field("write_bytes")?,

@@ -235,7 +235,8 @@ fn open_file(
     Ok((Arc::new(fd), None))
 }
 
-fn check_size(identity: &TargetIdentity, size: u64) -> Result<(), OpenError> {
+/// A device or file that is of another size than when it was looked at is another one.
+pub(crate) fn check_size(identity: &TargetIdentity, size: u64) -> Result<(), OpenError> {
     if size == identity.size_bytes {
         return Ok(());
     }

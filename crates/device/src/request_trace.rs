@@ -114,10 +114,9 @@ impl RequestTrace {
         let mut left_bytes = READ_BYTES_MAX;
         while left_bytes > 0 {
             let count = match pipe.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => count,
+                Ok(count) if count > 0 => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => break,
+                _ => break,
             };
             left_bytes = left_bytes.saturating_sub(count);
             self.unfinished.extend_from_slice(&buffer[..count]);

@@ -4,6 +4,7 @@
 
 mod block_map;
 
+use crate::disk::size_bytes;
 use crate::inspect::read_block;
 use crate::open::OpenTarget;
 use crate::syscalls::extents_in;
@@ -52,17 +53,16 @@ fn locate(root: &SysRoot, layers: &[PlannedLayer], targets: &[OpenTarget]) -> Ve
     let (mut unknown, mut encrypted_from) = (None, layers.len());
     for (index, pair) in layers.windows(2).enumerate() {
         let [upper, lower] = pair else { break };
-        let segments = match map_below(root, upper, lower, open(upper)) {
-            BlockMap::Segments(segments) => segments,
-            BlockMap::Encrypted(segments) => {
-                encrypted_from = encrypted_from.min(index + 1);
-                segments
-            }
-            BlockMap::Unknown(why) => {
+        let (segments, is_encrypted) = match map_below(root, upper, lower, open(upper)) {
+            Ok(map) => map,
+            Err(why) => {
                 unknown = Some(why);
                 break;
             }
         };
+        if is_encrypted {
+            encrypted_from = encrypted_from.min(index + 1);
+        }
         let below = compose(&levels[index], &segments);
         if longest(&below).is_none_or(|span| span.length < SPAN_BYTES_MIN) {
             unknown = Some(format!(
@@ -148,30 +148,25 @@ impl BlockComparison<'_> {
             place.why.clone_from(&self.unknown);
             return place;
         };
-        let Some((upper, upper_start, was_encrypted)) = self.last else {
-            place.blocks = BlockMatch::Top;
-            self.last = Some((target, start_bytes, is_encrypted));
-            return place;
-        };
-        self.last = Some((target, start_bytes, is_encrypted));
-        if is_encrypted != was_encrypted {
-            place.blocks = BlockMatch::Mapped;
-            return place;
-        }
-        match self.compare((upper, upper_start), (target, start_bytes), span.length) {
-            Ok(compared) => {
-                place.compared = compared;
-                place.blocks = if is_encrypted {
+        place.blocks = match self.last.replace((target, start_bytes, is_encrypted)) {
+            None => BlockMatch::Top,
+            Some((.., was_encrypted)) if is_encrypted != was_encrypted => BlockMatch::Mapped,
+            Some((upper, upper_start, _)) => {
+                match self.compare((upper, upper_start), (target, start_bytes), span.length) {
+                    Ok(compared) => place.compared = compared,
+                    Err(why) => {
+                        self.unknown = Some(why.clone());
+                        place.why = Some(why);
+                        return place;
+                    }
+                }
+                if is_encrypted {
                     BlockMatch::Mapped
                 } else {
                     BlockMatch::Same
-                };
+                }
             }
-            Err(why) => {
-                self.unknown = Some(why.clone());
-                place.why = Some(why);
-            }
-        }
+        };
         place
     }
 
@@ -215,32 +210,20 @@ fn map_below(
     lower: &PlannedLayer,
     open: Option<&OpenTarget>,
 ) -> BlockMap {
-    let unknown = |why: &str| BlockMap::Unknown(why.to_owned());
-    let one = |to: u64, length: u64| {
-        BlockMap::Segments(vec![Segment {
-            from: 0,
-            to,
-            length,
-        }])
+    let sectors = |at: PathBuf, what: &str| match read_number::<u64>(&at) {
+        Some(start) => Ok(start * SECTOR_BYTES),
+        None => Err(format!("sysfs does not show the start of {what}")),
     };
     let at = sysfs_directory(root, upper);
-    let size_bytes = read_number::<u64>(&at.join("size")).map_or(0, |size| size * SECTOR_BYTES);
+    let (from, length) = (0, size_bytes(&at).unwrap_or(0));
+    let one = |to: u64| Ok((vec![Segment { from, to, length }], false));
     match upper.device_kind {
-        None => match open {
-            None => BlockMap::Unknown(format!(
-                "{} cannot be read, so its extents are unknown",
-                upper.path
-            )),
-            Some(target) => file_extents(target),
-        },
-        Some(LayerKind::Partition) => match read_number::<u64>(&at.join("start")) {
-            Some(start) => one(start * SECTOR_BYTES, size_bytes),
-            None => unknown("sysfs does not show the start of the partition"),
-        },
-        Some(LayerKind::Loop) => {
-            let offset = read_number(&at.join("loop/offset")).unwrap_or(0);
-            one(offset, size_bytes)
+        None => {
+            let why = || format!("{} cannot be read, so its extents are unknown", upper.path);
+            file_extents(open.ok_or_else(why)?)
         }
+        Some(LayerKind::Partition) => one(sectors(at.join("start"), "the partition")?),
+        Some(LayerKind::Loop) => one(read_number(&at.join("loop/offset")).unwrap_or(0)),
         Some(LayerKind::DeviceMapper) => {
             let number = read_text(&sysfs_directory(root, lower).join("dev"));
             map_mapped(read_text(&at.join("dm/name")), number)
@@ -250,18 +233,14 @@ fn map_below(
             let state = read_text(&member.join("state")).unwrap_or_default();
             // A spare, or one that failed, holds no or old data.
             if !state.split(',').any(|word| word.trim() == "in_sync") {
-                return BlockMap::Unknown(format!(
-                    "{} is not an in-sync member of the array ({state})",
-                    lower.name
-                ));
+                let name = &lower.name;
+                let why = format!("{name} is not an in-sync member of the array ({state})");
+                return Err(why);
             }
-            match read_number::<u64>(&member.join("offset")) {
-                Some(offset) => one(offset * SECTOR_BYTES, size_bytes),
-                None => unknown("sysfs does not show the start of the array's data"),
-            }
+            one(sectors(member.join("offset"), "the array's data")?)
         }
-        Some(LayerKind::Md) => unknown("the array spreads its blocks over several devices"),
-        Some(_) => unknown("the device does not report the position of its blocks below"),
+        Some(LayerKind::Md) => Err("the array spreads its blocks over several devices".to_owned()),
+        Some(_) => Err("the device does not report the position of its blocks below".to_owned()),
     }
 }
 
@@ -281,8 +260,8 @@ fn file_extents(target: &OpenTarget) -> BlockMap {
     let is_known = !OWN_ADDRESSES.contains(&kind);
     let segments = is_known.then(|| extents(target.fd(), target.usable_bytes()));
     match segments.flatten() {
-        Some(segments) => BlockMap::Segments(segments),
-        None => BlockMap::Unknown(format!(
+        Some(segments) => Ok((segments, false)),
+        None => Err(format!(
             "{kind} does not report the position of a file on its device"
         )),
     }

@@ -2,8 +2,8 @@
 //! of signals, write-back of pages, tables of descriptors. Raw answers only; judges nothing.
 #![allow(unsafe_code)]
 
-use crate::naming::{device_number, errno_of};
-use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use crate::naming::{errno_of, is_device};
+use rustix::fs::{Mode, OFlags, fstat, open};
 use rustix::io::Errno;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -130,9 +130,7 @@ pub(crate) fn file_behind_loop(node: &str, number: &str) -> Option<(u64, u64)> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let fd = open(node, flags, Mode::empty()).ok()?;
     let stat = fstat(&fd).ok()?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice
-        || device_number(stat.st_rdev) != number
-    {
+    if !is_device(&stat, number) {
         return None;
     }
     let mut info = MaybeUninit::<[u64; LOOP_INFO_WORDS]>::zeroed();

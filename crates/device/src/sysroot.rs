@@ -48,6 +48,19 @@ pub(crate) fn read_text(path: &Path) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
+/// The text of the first of these files that has one.
+pub(crate) fn first_text(at: &Path, names: &[&str]) -> Option<String> {
+    names.iter().find_map(|name| read_text(&at.join(name)))
+}
+
+/// The value of a key in a text with a key and a value a line, such as /proc/cpuinfo.
+pub(crate) fn value_of<'a>(text: &'a str, key: &str, separator: char) -> Option<&'a str> {
+    let mut pairs = text.lines().filter_map(|line| line.split_once(separator));
+    pairs
+        .find(|(name, _)| name.trim() == key)
+        .map(|(_, value)| value.trim())
+}
+
 /// The number that a small file holds.
 pub(crate) fn read_number<N: FromStr>(path: &Path) -> Option<N> {
     read_text(path)?.parse().ok()

@@ -111,30 +111,9 @@ impl Foreign {
     }
 }
 
-/// Removes what `is_ours` accepts, but for the name to be spared in the directory itself.
-/// Everything else stays, with the directories around it.
-///
-/// Linux removes a name, not an open file: what another process exchanges between the look and the
-/// removal, within microseconds, is removed in its place.
-pub(crate) fn remove_ours(
-    directory: BorrowedFd<'_>,
-    spared: &str,
-    is_ours: &dyn Fn(&Entry<'_>) -> bool,
-) -> Result<Foreign, Errno> {
-    Ok(walk(directory, Deed::Remove, spared, is_ours)?.foreign)
-}
-
-/// How many files `is_ours` accepts, and what it does not. Removes nothing.
-pub(crate) fn count_ours(
-    directory: BorrowedFd<'_>,
-    spared: &str,
-    is_ours: &dyn Fn(&Entry<'_>) -> bool,
-) -> Result<(u64, Foreign), Errno> {
-    let walk = walk(directory, Deed::Count, spared, is_ours)?;
-    Ok((walk.files, walk.foreign))
-}
-
-fn walk<'a>(
+/// Does this to everything that `is_ours` accepts, but for the name to be spared in the directory
+/// itself. Everything else stays, with the directories around it.
+pub(crate) fn walk<'a>(
     directory: BorrowedFd<'_>,
     deed: Deed,
     spared: &'a str,
@@ -154,18 +133,21 @@ fn walk<'a>(
 
 /// What is done to the files that are ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Deed {
+pub(crate) enum Deed {
     Count,
+    /// Linux removes a name, not an open file: what another process exchanges between the look and
+    /// the removal, within microseconds, is removed in its place.
     Remove,
 }
 
-struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     deed: Deed,
     spared: &'a str,
     is_ours: &'a dyn Fn(&Entry<'_>) -> bool,
     device: u64,
-    files: u64,
-    foreign: Foreign,
+    /// How many were ours.
+    pub(crate) files: u64,
+    pub(crate) foreign: Foreign,
 }
 
 impl Walk<'_> {

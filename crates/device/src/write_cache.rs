@@ -5,7 +5,7 @@
 mod tests;
 
 use crate::external_program::{NoAnswer, find_program, output_of};
-use crate::health::node_of;
+use crate::health::{no_node, node_of};
 use crate::link::nvme_controller_name;
 use crate::sysroot::SysRoot;
 use diskproof_model::shell::quoted;
@@ -136,42 +136,43 @@ fn switched_disk(
     disk: &Layer,
     search_path: Option<&OsStr>,
 ) -> Result<SwitchedDisk, WriteCacheError> {
-    let no_switch = |why: String| WriteCacheError::NoSwitch {
-        disk: disk.name.clone(),
-        why,
+    let name = disk.name.clone();
+    let (tool, node, program) = match tool_for(disk, search_path) {
+        Ok(found) => found,
+        Err(why) => return Err(WriteCacheError::NoSwitch { disk: name, why }),
     };
-    let tool = tool_of(disk).map_err(|why| no_switch(why.to_owned()))?;
-    let node = node_for(tool, disk).ok_or_else(|| {
-        no_switch(format!(
-            "/dev has no node of {} here; run outside the container",
-            disk.name
-        ))
-    })?;
-    let by_hand = tool.change_text(&node, WriteCache::WriteThrough);
-    if !rustix::process::geteuid().is_root() {
-        return Err(no_switch(format!("root is required; as root: {by_hand}")));
-    }
-    let program = find_program(tool.program(), search_path).ok_or_else(|| {
-        no_switch(format!(
-            "{} is not installed; install {} and use: {by_hand}",
-            tool.program(),
-            tool.package()
-        ))
-    })?;
-    let found = tool
-        .state(&program, &node)
-        .map_err(|said| WriteCacheError::UnknownState {
-            disk: disk.name.clone(),
+    match tool.state(&program, &node) {
+        Ok(found) => Ok(SwitchedDisk {
+            name,
+            node,
+            tool,
+            program,
+            found,
+        }),
+        Err(said) => Err(WriteCacheError::UnknownState {
+            disk: name,
             command: tool.query_text(&node),
             said,
-        })?;
-    Ok(SwitchedDisk {
-        name: disk.name.clone(),
-        node,
-        tool,
-        program,
-        found,
-    })
+        }),
+    }
+}
+
+/// What switches the cache of a disk, what it opens, and where it is installed; or why that cannot
+/// be done.
+fn tool_for(
+    disk: &Layer,
+    search_path: Option<&OsStr>,
+) -> Result<(CacheTool, PathBuf, PathBuf), String> {
+    let tool = tool_of(disk)?;
+    let node = node_for(tool, disk).ok_or_else(|| no_node(disk))?;
+    let by_hand = tool.change_text(&node, WriteCache::WriteThrough);
+    if !rustix::process::geteuid().is_root() {
+        return Err(format!("root is required; as root: {by_hand}"));
+    }
+    let [name, package, ..] = tool.words();
+    let program = find_program(name, search_path)
+        .ok_or_else(|| format!("{name} is not installed; install {package} and use: {by_hand}"))?;
+    Ok((tool, node, program))
 }
 
 /// What the tool opens. The cache of NVMe belongs to the controller: some refuse the feature for a
@@ -240,10 +241,6 @@ impl CacheTool {
 
     pub(crate) fn program(self) -> &'static str {
         self.words()[0]
-    }
-
-    fn package(self) -> &'static str {
-        self.words()[1]
     }
 
     fn query(self) -> &'static str {

@@ -1,9 +1,9 @@
 //! The other end of the log's protocol: for the writer, which reports, and for the verifier, which
 //! asks.
 
-use crate::log_store::{LISTED_MAX, follows};
+use crate::log_store::{LISTED_MAX, LOG_BYTES_MAX, follows, reports_within};
 use crate::protocol::{Token, WireError, WireMessage};
-use crate::run::{LogEnd, RunDescription, RunLog, RunProgress, parse_run};
+use crate::run::{RunDescription, RunLog, RunProgress, parse_run};
 use crate::server::DeadlineStream;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -37,6 +37,9 @@ pub enum LogError {
     /// The connection failed, or the answer makes no sense.
     #[error("the connection to the log at {0} was lost: {1}")]
     Gone(String, String),
+    /// It sends more reports than it can hold.
+    #[error("the log at {0} sent more than {1} reports of one run; no log of diskproof holds more")]
+    Endless(String, u64),
 }
 
 impl LogClient {
@@ -101,29 +104,35 @@ impl LogClient {
         }
     }
 
-    /// The log of a run, by the 32 digits of its name. Each of its frames has its own deadline.
-    pub fn fetch(mut self, run: &str) -> Result<RunLog, LogError> {
+    /// The log of a run, by the 32 digits of its name. Each of its frames has its own deadline, and
+    /// all of them together are no more than a log can hold.
+    pub fn fetch(self, run: &str) -> Result<RunLog, LogError> {
+        self.fetch_within(LOG_BYTES_MAX, run)
+    }
+
+    fn fetch_within(mut self, bytes_max: u64, run: &str) -> Result<RunLog, LogError> {
         let number = parse_run(run).ok_or_else(|| self.unexpected())?;
         self.send(&WireMessage::Fetch(number))?;
-        let mut log = match self.receive()? {
-            WireMessage::Run(description) => RunLog {
-                progress: Vec::new(),
-                description: *description,
-                end: LogEnd::Silence,
-            },
-            _ => return Err(self.malformed("a log without the description of its run")),
+        let WireMessage::Run(description) = self.receive()? else {
+            return Err(self.malformed("a log without the description of its run"));
         };
-        let streams = log.description.streams.len();
+        let (streams, mut progress) = (description.streams.len(), Vec::new());
+        let reports_max = reports_within(bytes_max, streams);
         loop {
             match self.receive()? {
-                WireMessage::Progress(progress) => {
-                    follows(streams, log.progress.last(), &progress)
-                        .map_err(|why| self.malformed(why))?;
-                    log.progress.push(progress);
+                WireMessage::Progress(_) if progress.len() as u64 >= reports_max => {
+                    return Err(LogError::Endless(self.server, reports_max));
+                }
+                WireMessage::Progress(next) => {
+                    follows(streams, progress.last(), &next).map_err(|why| self.malformed(why))?;
+                    progress.push(next);
                 }
                 WireMessage::LogEnd(end) => {
-                    log.end = end;
-                    return Ok(log);
+                    return Ok(RunLog {
+                        description: *description,
+                        progress,
+                        end,
+                    });
                 }
                 _ => return Err(self.malformed("a log with a message that is no part of one")),
             }
@@ -177,6 +186,56 @@ fn with_port(server: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::PROOF_BYTES;
+    use crate::run::{LogEnd, example};
+    use std::net::TcpListener;
+
+    /// A server that lets everybody in and answers the request for a log with `reports` reports, or
+    /// with as many as the other side takes.
+    fn serve_reports(reports: Option<u64>) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            WireMessage::Challenge([1; PROOF_BYTES])
+                .send(&mut stream)
+                .unwrap();
+            WireMessage::receive(&mut stream).unwrap();
+            WireMessage::Welcome.send(&mut stream).unwrap();
+            WireMessage::receive(&mut stream).unwrap();
+            let run = WireMessage::Run(Box::new(example()));
+            run.send(&mut stream).unwrap();
+            let counts = vec![0; example().streams.len()];
+            for elapsed_ns in 0..reports.unwrap_or(u64::MAX) {
+                let counts = counts.clone();
+                let report = WireMessage::Progress(RunProgress { elapsed_ns, counts });
+                if report.send(&mut stream).is_err() {
+                    return;
+                }
+            }
+            WireMessage::LogEnd(LogEnd::Silence)
+                .send(&mut stream)
+                .unwrap();
+        });
+        address
+    }
+
+    #[test]
+    fn log_without_end_is_refused_and_a_full_one_is_read() {
+        // A head, a time and a count of each of the example's five streams.
+        const REPORT_BYTES: u64 = 16 + 8 + 5 * 8;
+        let fetch = |reports| {
+            let client = LogClient::connect(&serve_reports(reports), &Token::default());
+            client
+                .unwrap()
+                .fetch_within(100 * REPORT_BYTES, &example().run)
+        };
+        assert_eq!(fetch(Some(100)).unwrap().progress.len(), 100);
+        for reports in [Some(101), None] {
+            let error = fetch(reports).unwrap_err();
+            assert!(matches!(error, LogError::Endless(_, 100)), "{error}");
+        }
+    }
 
     #[test]
     fn server_without_a_port_gets_the_default() {

@@ -49,13 +49,8 @@ pub enum CutError {
         error: io::Error,
     },
     /// What the run wrote cannot be read.
-    #[error("{path}: cannot read it: {error}")]
-    Read {
-        /// What was to be read.
-        path: String,
-        /// The error.
-        error: io::Error,
-    },
+    #[error("{0}: cannot read it: {1}")]
+    Read(String, io::Error),
     /// The system refused a thread.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),

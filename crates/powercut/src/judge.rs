@@ -237,24 +237,20 @@ fn judge_slots(stream: WriteStream, count: u64, slots: &[SlotState]) -> StreamOu
             SlotState::Mixed {
                 oldest,
                 has_invalid,
-            } => {
-                let is_of_flight = may_be_in_flight && (oldest >= last || has_invalid);
-                let is_newer = oldest >= last && !has_invalid;
-                torn_unless(is_of_flight || is_newer, &mut outcome, last)
+            } if oldest >= last && !has_invalid
+                || may_be_in_flight && (oldest >= last || has_invalid) =>
+            {
+                None
             }
-            SlotState::Unreadable => torn_unless(may_be_in_flight, &mut outcome, last),
+            SlotState::Unreadable if may_be_in_flight => None,
+            SlotState::Mixed { .. } | SlotState::Unreadable => {
+                outcome.torn += 1;
+                Some(last)
+            }
         };
         outcome.first_damaged = outcome.first_damaged.into_iter().chain(damaged_from).min();
     }
     outcome
-}
-
-fn torn_unless(is_excused: bool, outcome: &mut StreamOutcome, last: u64) -> Option<u64> {
-    if is_excused {
-        return None;
-    }
-    outcome.torn += 1;
-    Some(last)
 }
 
 /// Step `n` makes name `n` and removes name `n - slots`.

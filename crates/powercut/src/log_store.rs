@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of one log: weeks of reports.
-const LOG_BYTES_MAX: u64 = 1 << 30;
+pub(crate) const LOG_BYTES_MAX: u64 = 1 << 30;
 /// Runs in one folder.
 const RUNS_MAX: usize = 10_000;
 /// Newest runs that a list names.
@@ -185,6 +185,15 @@ impl OpenLog {
         self.bytes += frame.len() as u64;
         Ok(())
     }
+}
+
+/// How many reports of so many streams a log of these bytes holds at most.
+pub(crate) fn reports_within(bytes: u64, streams: usize) -> u64 {
+    let report = WireMessage::Progress(RunProgress {
+        elapsed_ns: 0,
+        counts: vec![0; streams],
+    });
+    bytes / report.encode().len() as u64
 }
 
 /// Whether a report may follow the one before. One that goes back, or that counts other streams,

@@ -78,48 +78,34 @@ pub(crate) enum WireError {
 }
 
 impl WireMessage {
-    fn kind(&self) -> u8 {
+    /// The kind's number and the body.
+    fn parts(&self) -> (u8, Vec<u8>) {
         match self {
-            Self::Challenge(_) => 1,
-            Self::Hello(_) => 2,
-            Self::Welcome => 3,
-            Self::Refused(_) => 4,
-            Self::Run(_) => 5,
-            Self::Progress(_) => 6,
-            Self::Stop => 7,
-            Self::Logged => 8,
-            Self::List => 9,
-            Self::ListEnd => 10,
-            Self::Fetch(_) => 11,
-            Self::LogEnd(_) => 12,
-        }
-    }
-
-    fn body(&self) -> Vec<u8> {
-        match self {
-            Self::Challenge(bytes) | Self::Hello(bytes) => bytes.to_vec(),
-            Self::Refused(text) => text.as_bytes().to_vec(),
-            Self::Run(run) => serde_json::to_vec(run).unwrap_or_default(),
+            Self::Challenge(bytes) => (1, bytes.to_vec()),
+            Self::Hello(bytes) => (2, bytes.to_vec()),
+            Self::Welcome => (3, Vec::new()),
+            Self::Refused(text) => (4, text.as_bytes().to_vec()),
+            Self::Run(run) => (5, serde_json::to_vec(run).unwrap_or_default()),
             Self::Progress(progress) => {
-                let mut body = progress.elapsed_ns.to_le_bytes().to_vec();
-                for count in &progress.counts {
-                    body.extend(count.to_le_bytes());
-                }
-                body
+                let words = std::iter::once(&progress.elapsed_ns).chain(&progress.counts);
+                (6, words.flat_map(|word| word.to_le_bytes()).collect())
             }
-            Self::Fetch(run) => format!("{run:032x}").into_bytes(),
-            Self::LogEnd(end) => vec![u8::from(*end == LogEnd::Stopped)],
-            Self::Welcome | Self::Stop | Self::Logged | Self::List | Self::ListEnd => Vec::new(),
+            Self::Stop => (7, Vec::new()),
+            Self::Logged => (8, Vec::new()),
+            Self::List => (9, Vec::new()),
+            Self::ListEnd => (10, Vec::new()),
+            Self::Fetch(run) => (11, format!("{run:032x}").into_bytes()),
+            Self::LogEnd(end) => (12, vec![u8::from(*end == LogEnd::Stopped)]),
         }
     }
 
     /// The frame.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let body = self.body();
+        let (kind, body) = self.parts();
         let mut frame = Vec::with_capacity(HEAD_BYTES + body.len());
         frame.extend(MAGIC);
         frame.extend(VERSION.to_le_bytes());
-        frame.extend([self.kind(), 0]);
+        frame.extend([kind, 0]);
         frame.extend((body.len() as u32).to_le_bytes());
         let sum = crc32(&[&frame, &body]);
         frame.extend(sum.to_le_bytes());
@@ -166,34 +152,26 @@ impl WireMessage {
 
     fn decode(kind: u8, body: &[u8]) -> Result<Self, &'static str> {
         let proof = || body.try_into().map_err(|_| "a proof of the wrong length");
-        let empty = |message| {
-            if body.is_empty() {
-                Ok(message)
-            } else {
-                Err("a message of this kind has no body")
-            }
-        };
-        match kind {
-            1 => Ok(Self::Challenge(proof()?)),
-            2 => Ok(Self::Hello(proof()?)),
-            3 => empty(Self::Welcome),
-            4 => decode_refusal(body),
-            5 => decode_run(body),
-            6 => decode_progress(body),
-            7 => empty(Self::Stop),
-            8 => empty(Self::Logged),
-            9 => empty(Self::List),
-            10 => empty(Self::ListEnd),
-            11 => std::str::from_utf8(body)
+        match (kind, body) {
+            (1, _) => Ok(Self::Challenge(proof()?)),
+            (2, _) => Ok(Self::Hello(proof()?)),
+            (3, []) => Ok(Self::Welcome),
+            (4, _) => decode_refusal(body),
+            (5, _) => decode_run(body),
+            (6, _) => decode_progress(body),
+            (7, []) => Ok(Self::Stop),
+            (8, []) => Ok(Self::Logged),
+            (9, []) => Ok(Self::List),
+            (10, []) => Ok(Self::ListEnd),
+            (11, _) => std::str::from_utf8(body)
                 .ok()
                 .and_then(parse_run)
                 .map(Self::Fetch)
                 .ok_or("the name of a run is malformed"),
-            12 => match body {
-                [0] => Ok(Self::LogEnd(LogEnd::Silence)),
-                [1] => Ok(Self::LogEnd(LogEnd::Stopped)),
-                _ => Err("the end of a log is malformed"),
-            },
+            (12, [0]) => Ok(Self::LogEnd(LogEnd::Silence)),
+            (12, [1]) => Ok(Self::LogEnd(LogEnd::Stopped)),
+            (12, _) => Err("the end of a log is malformed"),
+            (3 | 7..=10, _) => Err("a message of this kind has no body"),
             _ => Err("an unknown kind"),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::error::CutError;
 use crate::judge::StreamContent;
-use crate::page::{AlignedPage, FILE_BYTES, PAGE_BYTES, SlotState, inspect};
+use crate::page::{AlignedPage, FILE_BYTES, PAGE_BYTES, PageLabel, SlotState, inspect};
 use crate::run::{BLANK, RunDescription, StreamKind};
 use crate::writer::{ENTRY_PREFIX, file_name};
 use diskproof_device::OpenTarget;
@@ -27,15 +27,28 @@ pub fn read_content(
         pages.drop_cache();
         pages.set_cache(CachePolicy::Direct)?;
     }
+    let mut page = Box::new(AlignedPage([0; PAGE_BYTES]));
     let mut content = Vec::new();
     for (index, stream) in run.streams.iter().enumerate() {
-        content.push(match stream.kind {
-            StreamKind::Pages | StreamKind::Control => {
-                StreamContent::Slots(read_pages(run, index, pages.as_ref(), read)?)
-            }
-            StreamKind::Files => StreamContent::Slots(read_files(run, index, directory, read)?),
-            StreamKind::Entries => StreamContent::Names(read_names(directory)?),
-        });
+        if stream.kind == StreamKind::Entries {
+            content.push(StreamContent::Names(read_names(directory)?));
+            continue;
+        }
+        let mut states = Vec::new();
+        for slot in 0..stream.slots {
+            let place = run.label(index, slot, 0);
+            states.push(match (stream.kind, &pages, directory) {
+                (StreamKind::Files, _, Some(folder)) => {
+                    file_state(&folder.join(file_name(slot)), place)?
+                }
+                (StreamKind::Pages | StreamKind::Control, Some(target), _) => {
+                    page_state(target, &mut page, run.page_offset(index, slot), place)?
+                }
+                _ => SlotState::Foreign,
+            });
+            read();
+        }
+        content.push(StreamContent::Slots(states));
     }
     Ok(content)
 }
@@ -75,36 +88,18 @@ pub fn boot_id() -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-fn read_pages(
-    run: &RunDescription,
-    index: usize,
-    pages: Option<&OpenTarget>,
-    read: &dyn Fn(),
-) -> Result<Vec<SlotState>, CutError> {
-    let slots = run.streams[index].slots;
-    let Some(target) = pages else {
-        return Ok(vec![SlotState::Foreign; slots as usize]);
-    };
-    let mut page = Box::new(AlignedPage([0; PAGE_BYTES]));
-    let mut states = Vec::new();
-    for slot in 0..slots {
-        let place = run.label(index, slot, 0);
-        states.push(
-            match read_page(target, &mut page, run.page_offset(index, slot)) {
-                Ok(length) => inspect(&page.0[..length], place),
-                // What a disk says of sectors that a cut damaged.
-                Err(Errno::IO | Errno::ILSEQ | Errno::NODATA) => SlotState::Unreadable,
-                Err(errno) => {
-                    return Err(CutError::Read {
-                        path: target.identity().path.clone(),
-                        error: errno.into(),
-                    });
-                }
-            },
-        );
-        read();
+fn page_state(
+    target: &OpenTarget,
+    page: &mut AlignedPage,
+    offset: u64,
+    place: PageLabel,
+) -> Result<SlotState, CutError> {
+    match read_page(target, page, offset) {
+        Ok(length) => Ok(inspect(&page.0[..length], place)),
+        // What a disk says of sectors that a cut damaged.
+        Err(Errno::IO | Errno::ILSEQ | Errno::NODATA) => Ok(SlotState::Unreadable),
+        Err(errno) => Err(CutError::Read(target.identity().path.clone(), errno.into())),
     }
-    Ok(states)
 }
 
 fn read_page(target: &OpenTarget, page: &mut AlignedPage, offset: u64) -> Result<usize, Errno> {
@@ -120,39 +115,20 @@ fn read_page(target: &OpenTarget, page: &mut AlignedPage, offset: u64) -> Result
     Ok(length)
 }
 
-fn read_files(
-    run: &RunDescription,
-    index: usize,
-    directory: Option<&Path>,
-    read: &dyn Fn(),
-) -> Result<Vec<SlotState>, CutError> {
-    let mut states = Vec::new();
-    for slot in 0..run.streams[index].slots {
-        let place = run.label(index, slot, 0);
-        let path = directory.map(|folder| folder.join(file_name(slot)));
-        let state = match path {
-            None => SlotState::Foreign,
-            Some(path) => match read_file(&path) {
-                Ok(Some(content)) if content.len() == FILE_BYTES => inspect(&content, place),
-                // A rename that was durable before its content.
-                Ok(Some(_)) => SlotState::Mixed {
-                    oldest: 0,
-                    has_invalid: true,
-                },
-                Ok(None) => SlotState::Foreign,
-                Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
-                    SlotState::Unreadable
-                }
-                Err(error) => {
-                    let path = path.display().to_string();
-                    return Err(CutError::Read { path, error });
-                }
-            },
-        };
-        states.push(state);
-        read();
+fn file_state(path: &Path, place: PageLabel) -> Result<SlotState, CutError> {
+    match read_file(path) {
+        Ok(Some(content)) if content.len() == FILE_BYTES => Ok(inspect(&content, place)),
+        // A rename that was durable before its content.
+        Ok(Some(_)) => Ok(SlotState::Mixed {
+            oldest: 0,
+            has_invalid: true,
+        }),
+        Ok(None) => Ok(SlotState::Foreign),
+        Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
+            Ok(SlotState::Unreadable)
+        }
+        Err(error) => Err(CutError::Read(path.display().to_string(), error)),
     }
-    Ok(states)
 }
 
 /// The content of a regular file, as far as it can be one of ours; `None` of anything else.
@@ -175,10 +151,7 @@ fn read_names(directory: Option<&Path>) -> Result<BTreeSet<u64>, CutError> {
     let Some(directory) = directory else {
         return Ok(names);
     };
-    let failed = |error| CutError::Read {
-        path: directory.display().to_string(),
-        error,
-    };
+    let failed = |error| CutError::Read(directory.display().to_string(), error);
     let entries = match std::fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(names),
         entries => entries.map_err(failed)?,

@@ -14,9 +14,9 @@ pub fn write_report(
     command: Option<&str>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let [headline, meaning] = headline(report);
+    let (headline, meaning) = headline(report);
     writeln!(out, "{headline}")?;
-    for line in wrap(&meaning) {
+    for line in wrap(meaning) {
         writeln!(out, "  {line}")?;
     }
     if let Some(command) = command {
@@ -25,12 +25,8 @@ pub fn write_report(
     writeln!(out)?;
     writeln!(out, "  run      {} of {}", short(&run.run), run.host)?;
     writeln!(out, "  target   {}", run.target.path)?;
-    writeln!(
-        out,
-        "  written  {:.1} s, pages by {}",
-        report.reported_seconds,
-        run.method.name()
-    )?;
+    let (seconds, method) = (report.reported_seconds, run.method.name());
+    writeln!(out, "  written  {seconds:.1} s, pages by {method}")?;
     let restarted = match report.has_restarted {
         Some(true) => "the machine has restarted since",
         Some(false) => "the machine has not restarted since",
@@ -42,24 +38,24 @@ pub fn write_report(
     for (title, [a, b, c, d]) in merged(report) {
         writeln!(out, "  {title:<18}{a:>14}{b:>11}{c:>11}{d:>11}")?;
     }
-    match report.has_trace {
-        true => writeln!(
-            out,
-            "\n  {} of {} control pages, written without a sync, vanished.",
-            report.control_vanished, report.control_accepted
-        )?,
-        false if report.verdict == CutVerdict::Lying => writeln!(
-            out,
-            "\n  Nothing of the run is left on the target. If it was wiped since, test again."
-        )?,
-        false => writeln!(out, "\n  Nothing of the run is left on the target.")?,
-    }
-    if report.verdict == CutVerdict::Lying {
+    let is_lying = report.verdict == CutVerdict::Lying;
+    if report.has_trace {
+        let (gone, all) = (report.control_vanished, report.control_accepted);
         writeln!(
             out,
-            "  {:.3} s of acknowledged work are unreliable.",
-            report.lost_seconds
+            "\n  {gone} of {all} control pages, written without a sync, vanished."
         )?;
+    } else {
+        let again = if is_lying {
+            " If it was wiped since, test again."
+        } else {
+            ""
+        };
+        writeln!(out, "\n  Nothing of the run is left on the target.{again}")?;
+    }
+    if is_lying {
+        let seconds = report.lost_seconds;
+        writeln!(out, "  {seconds:.3} s of acknowledged work are unreliable.")?;
     }
     Ok(())
 }
@@ -116,32 +112,29 @@ fn merged(report: &CutReport) -> Vec<(&'static str, [u64; 4])> {
         .collect()
 }
 
-fn headline(report: &CutReport) -> [String; 2] {
-    let damaged: u64 = report.streams.iter().map(|s| s.damaged()).sum();
-    let (headline, meaning) = match (report.verdict, report.reason) {
-        (CutVerdict::Lying, _) => (
-            format!(
-                "LYING: {} did not survive",
-                counted(damaged, "acknowledged write")
-            ),
-            "The disk, or a layer above it, reported these writes as durable. In a power cut, a \
-             database on it loses committed transactions or is damaged. Switch the write cache \
-             off, or use a disk with power-loss protection."
-                .to_owned(),
-        ),
-        (CutVerdict::Honest, _) => (
+fn headline(report: &CutReport) -> (String, &'static str) {
+    match report.verdict {
+        CutVerdict::Lying => {
+            let damaged: u64 = report.streams.iter().map(|s| s.damaged()).sum();
+            let writes = counted(damaged, "acknowledged write");
+            (
+                format!("LYING: {writes} did not survive"),
+                "The disk, or a layer above it, reported these writes as durable. In a power cut, \
+                 a database on it loses committed transactions or is damaged. Switch the write \
+                 cache off, or use a disk with power-loss protection.",
+            )
+        }
+        CutVerdict::Honest => (
             "HONEST: every acknowledged write survived the cut".to_owned(),
             "The disk lost writes that it had only accepted, so its power was cut. No write that \
              it had reported as durable is missing. Repeat the test: three cuts prove more than \
-             one."
-                .to_owned(),
+             one.",
         ),
-        (CutVerdict::NotProven, reason) => (
+        CutVerdict::NotProven => (
             "NOT PROVEN: no conclusion is possible".to_owned(),
-            not_proven(reason).to_owned(),
+            not_proven(report.reason),
         ),
-    };
-    [headline, meaning]
+    }
 }
 
 fn not_proven(reason: Option<NotProvenReason>) -> &'static str {

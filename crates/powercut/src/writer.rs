@@ -12,9 +12,10 @@ use crate::run::{CutMethod, RunDescription, RunProgress, StreamKind};
 use diskproof_device::{KeptDirectory, OpenError, OpenTarget, WriteDurability};
 use diskproof_model::plan::CachePolicy;
 use rustix::fs::{fdatasync, fsync};
-use rustix::io::{Errno, pwrite};
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -193,11 +194,13 @@ fn fill_places(
     }
     pages.wipe_unknown()?;
     pages.set_cache(CachePolicy::Buffered)?;
+    let file = pages.fd().try_clone_to_owned().map(File::from);
+    let file = file.map_err(|error| failed(pages, "writing the first pages", error))?;
     let mut page = Box::new(AlignedPage([0; PAGE_BYTES]));
     for (index, stream) in run.streams.iter().enumerate() {
         for slot in (0..stream.slots).filter(|_| stream.is_paged()) {
             fill(&mut page.0, run.label(index, slot, 0));
-            write_all(pages.fd(), &page.0, run.page_offset(index, slot))
+            file.write_all_at(&page.0, run.page_offset(index, slot))
                 .map_err(|error| failed(pages, "writing the first pages", error))?;
         }
     }
@@ -216,21 +219,6 @@ fn failed(target: &OpenTarget, doing: &'static str, error: io::Error) -> CutErro
         doing,
         error,
     }
-}
-
-fn write_all(fd: impl AsFd, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match pwrite(&fd, bytes, offset) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => {
-                bytes = &bytes[written..];
-                offset += written as u64;
-            }
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    Ok(())
 }
 
 fn start_threads(
@@ -268,6 +256,7 @@ type Step = Box<dyn FnMut(u64) -> Result<(), CutError> + Send>;
 
 /// Writes a page and makes it durable; a control page is left to the disk.
 fn page_step(shared: &Arc<Shared>, index: usize, fd: OwnedFd) -> Step {
+    let file = File::from(fd);
     let run = shared.description.clone();
     let stream = run.streams[index];
     let is_control = stream.kind == StreamKind::Control;
@@ -284,11 +273,12 @@ fn page_step(shared: &Arc<Shared>, index: usize, fd: OwnedFd) -> Step {
             let path = run.target.path.clone();
             move |error| CutError::Target { path, doing, error }
         };
-        write_all(&fd, &page.0, run.page_offset(index, slot)).map_err(error(writing))?;
+        file.write_all_at(&page.0, run.page_offset(index, slot))
+            .map_err(error(writing))?;
         match run.method {
             _ if is_control => Ok(()),
-            CutMethod::Fdatasync => fdatasync(&fd),
-            CutMethod::Fsync => fsync(&fd),
+            CutMethod::Fdatasync => fdatasync(&file),
+            CutMethod::Fsync => fsync(&file),
             CutMethod::OpenDatasync | CutMethod::OpenSync => Ok(()),
         }
         .map_err(|errno| error("a sync")(errno.into()))

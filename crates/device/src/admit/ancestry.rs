@@ -124,12 +124,9 @@ impl Ancestry {
 
     /// Whether both are the same directories with the same names.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let key = |ancestry: &Self| -> Vec<((u64, u64), PathBuf)> {
-            let all = ancestry.nearest_first.iter();
-            all.map(|ancestor| (ancestor.id, ancestor.path.clone()))
-                .collect()
-        };
-        key(self) == key(other)
+        let (one, two) = (&self.nearest_first, &other.nearest_first);
+        let is_same = |(a, b): (&Ancestor, &Ancestor)| (a.id, &a.path) == (b.id, &b.path);
+        one.len() == two.len() && one.iter().zip(two).all(is_same)
     }
 }
 

@@ -167,14 +167,8 @@ fn judge_unreadable(found: &ScanResult, reasons: &mut RefusalReasons) {
 
 /// `ext2/3/4 filesystem or its journal in partition sda1 (byte 1049656)`.
 fn described(signature: &Signature) -> String {
-    let Signature {
-        what,
-        offset,
-        slice,
-        ..
-    } = signature;
-    let place = slice.as_ref().map(in_slice).unwrap_or_default();
-    format!("{what}{place} (byte {offset})")
+    let place = signature.slice.as_ref().map(in_slice).unwrap_or_default();
+    format!("{}{place} (byte {})", signature.what, signature.offset)
 }
 
 fn in_slice(slice: &Slice) -> String {

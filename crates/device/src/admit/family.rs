@@ -14,7 +14,7 @@ use rustix::fs::{FileType, Stat, stat};
 use std::path::{Path, PathBuf};
 
 /// One device that shares blocks with the target.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Member {
     /// Kernel name.
     pub(crate) name: String,
@@ -53,7 +53,7 @@ pub(crate) struct BackingDevice {
 }
 
 /// A target and its relatives.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct DeviceFamily {
     /// The target.
     pub(crate) target: Member,
@@ -86,11 +86,7 @@ impl DeviceFamily {
             target: target.clone(),
             whole: whole.clone(),
             members: vec![target.clone()],
-            slices: Vec::new(),
-            overlapping: Vec::new(),
-            paths: Vec::new(),
-            backing_files: Vec::new(),
-            backing_devices: Vec::new(),
+            ..Self::default()
         };
         if is_partition(&target) {
             family.add(whole.clone());
@@ -272,47 +268,50 @@ pub(crate) enum Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// The name by which what `path` names belongs to the subject: the target itself, a partition,
-    /// the file behind a loop device.
-    pub(super) fn owns_path(&self, path: &Path) -> Option<String> {
-        self.owns(&Node::from(&stat(path).ok()?))
+    pub(super) fn members(&self) -> &[Member] {
+        match self {
+            Self::Device(family) => &family.members,
+            Self::File { .. } => &[],
+        }
     }
 
-    /// The same for what was looked at already.
+    /// The name by which what was looked at belongs to the subject: the target itself, a partition,
+    /// the file behind a loop device.
     pub(super) fn owns(&self, node: &Node) -> Option<String> {
+        if node.is_block {
+            self.owns_device(&device_number(node.device))
+        } else {
+            self.owns_file(|_, id| id == Some(node.id))
+        }
+    }
+
+    /// The file of this path, or of this number.
+    pub(super) fn owns_file(
+        &self,
+        is_it: impl Fn(&Path, Option<(u64, u64)>) -> bool,
+    ) -> Option<String> {
         match self {
-            Self::Device(family) if node.is_block => {
-                family.member(&device_number(node.device)).map(Member::node)
-            }
             Self::Device(family) => {
                 let mut files = family.backing_files.iter();
-                let behind = files.find(|file| file.id == Some(node.id));
+                let behind = files.find(|file| is_it(&file.path, file.id));
                 behind.map(|file| file.path.display().to_string())
             }
             Self::File { path, id } => {
-                (!node.is_block && *id == node.id).then(|| (*path).to_owned())
+                is_it(Path::new(path), Some(*id)).then(|| (*path).to_owned())
             }
         }
     }
 
     pub(super) fn owns_device(&self, device: &str) -> Option<String> {
-        match self {
-            Self::Device(family) => family.member(device).map(Member::node),
-            Self::File { .. } => None,
-        }
+        let mut members = self.members().iter();
+        members.find(|one| one.device == device).map(Member::node)
     }
 
     /// For paths that cannot be looked at from here: by the last part of their name.
     pub(super) fn owns_node_name(&self, path: &Path) -> Option<String> {
         let name = path.strip_prefix("/dev").ok()?.to_str()?.replace('/', "!");
-        match self {
-            Self::Device(family) => family
-                .members
-                .iter()
-                .find(|member| member.name == name)
-                .map(Member::node),
-            Self::File { .. } => None,
-        }
+        let mut members = self.members().iter();
+        members.find(|one| one.name == name).map(Member::node)
     }
 }
 

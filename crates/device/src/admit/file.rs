@@ -177,8 +177,7 @@ pub(super) fn judge_names(links: impl Into<u64>, reasons: &mut RefusalReasons) {
         ),
         _ => reasons.add(
             format!(
-                "it has {links} names (hard links), and another program may be using one of \
-                     them"
+                "it has {links} names (hard links), and another program may be using one of them"
             ),
             "copy it, and name the copy",
         ),

@@ -4,7 +4,7 @@
 //! thread, as the disk or the server below a file may not answer.
 
 use super::family::{Node, Subject, backing_path};
-use super::openers::{self, Opener};
+use super::openers;
 use super::permit::{HiddenBy, VisibilityGaps};
 use super::refusal::RefusalReasons;
 use crate::mounts::{self, MountEntry};
@@ -49,10 +49,8 @@ pub(crate) fn judge(
     judge_mounts(root, subject, reasons);
     judge_btrfs(root, subject, reasons);
     judge_swaps(root, subject, reasons);
-    if let Subject::Device(family) = subject {
-        for member in &family.members {
-            judge_holders(root, &member.name, &member.at, reasons, 0);
-        }
+    for member in subject.members() {
+        judge_holders(root, &member.name, &member.at, reasons, 0);
     }
     judge_loops(root, subject, reasons);
     judge_openers(root, subject, reasons)
@@ -83,25 +81,20 @@ fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReaso
                     })
             };
             if let Some(what) = subject.owns_device(&mount.device).or_else(by_source) {
-                let kind = &mount.kind;
-                let (place, step) = match inside {
-                    None if mount.point == "/" => (
-                        String::new(),
-                        "this is the disk of the running system: name another one".to_owned(),
+                let MountEntry { kind, point, .. } = mount;
+                let umount = format!("umount {}", quoted(point));
+                let is_mounted = format!("{what} is mounted at {point} ({kind})");
+                match inside {
+                    None if point == "/" => reasons.add(
+                        is_mounted,
+                        "this is the disk of the running system: name another one",
                     ),
-                    None => (String::new(), format!("umount {}", quoted(&mount.point))),
-                    Some((pid, name)) => (
-                        format!(" in the mount namespace of process {pid} ({name})"),
-                        format!(
-                            "nsenter --target {pid} --mount umount {}",
-                            quoted(&mount.point)
-                        ),
+                    None => reasons.add(is_mounted, umount),
+                    Some((pid, name)) => reasons.add(
+                        format!("{is_mounted} in the mount namespace of process {pid} ({name})"),
+                        format!("nsenter --target {pid} --mount {umount}"),
                     ),
-                };
-                reasons.add(
-                    format!("{what} is mounted at {} ({kind}){place}", mount.point),
-                    step,
-                );
+                }
             }
         }
     }
@@ -161,10 +154,10 @@ fn judge_swaps(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReason
             continue;
         };
         let path = PathBuf::from(mounts::unescape(field));
-        if let Some(what) = subject
-            .owns_path(&path)
-            .or_else(|| subject.owns_node_name(&path))
-        {
+        let followed = stat(&path)
+            .ok()
+            .and_then(|stat| subject.owns(&Node::from(&stat)));
+        if let Some(what) = followed.or_else(|| subject.owns_node_name(&path)) {
             reasons.add(
                 format!("{what} is in use as swap space"),
                 format!("swapoff {}", quoted(&path.display().to_string())),
@@ -194,8 +187,8 @@ fn judge_holders(root: &SysRoot, name: &str, at: &Path, reasons: &mut RefusalRea
 /// What a holder is, and the command that lets go.
 fn release(name: &str, at: &Path) -> (String, String) {
     let text = |file: &str| read_text(&at.join(file));
+    let node = node(name);
     if let Some(mapped) = text("dm/name") {
-        let what = format!("{} ({mapped})", node(name));
         let uuid = text("dm/uuid").unwrap_or_default();
         let step = match uuid.split('-').next().unwrap_or_default() {
             "LVM" => format!("vgchange --activate n {}", quoted(&volume_group(&mapped))),
@@ -203,22 +196,20 @@ fn release(name: &str, at: &Path) -> (String, String) {
             "mpath" => format!("multipath -f {}", quoted(&mapped)),
             _ => format!("dmsetup remove {}", quoted(&mapped)),
         };
-        return (what, step);
-    }
-    if at.join("md").is_dir() {
+        (format!("{node} ({mapped})"), step)
+    } else if at.join("md").is_dir() {
         let level = text("md/level").unwrap_or_else(|| "RAID".to_owned());
-        return (
-            format!("the array {} ({level})", node(name)),
-            format!("mdadm --stop {}", node(name)),
-        );
+        (
+            format!("the array {node} ({level})"),
+            format!("mdadm --stop {node}"),
+        )
+    } else if at.join("bcache").is_dir() {
+        let step = format!("echo 1 > {}/bcache/stop", at.display());
+        (format!("the cache {node}"), step)
+    } else {
+        let step = format!("take {node} down");
+        (node, step)
     }
-    if at.join("bcache").is_dir() {
-        return (
-            format!("the cache {}", node(name)),
-            format!("echo 1 > {}/bcache/stop", at.display()),
-        );
-    }
-    (node(name), format!("take {} down", node(name)))
 }
 
 /// The group's part of the mapped name `group-volume`; dashes within a name are doubled.
@@ -246,17 +237,8 @@ fn judge_openers(
         std::thread::sleep(OPENERS_PAUSE);
         (found, hidden) = openers::find(root, &subject);
     }
-    for Opener {
-        pid,
-        name,
-        what,
-        how,
-    } in &found
-    {
-        reasons.add(
-            format!("{what} is {how} by process {pid} ({name})"),
-            format!("end process {pid} ({name}), or have it close {what}"),
-        );
+    for (reason, step) in found {
+        reasons.add(reason, step);
     }
     VisibilityGaps {
         processes: hidden,
@@ -335,10 +317,7 @@ fn judge_asked(
 
 /// The target's own chain of loops is no other user.
 fn loops_of_others(root: &SysRoot, subject: Subject<'_>) -> Vec<LoopFile> {
-    let is_own = |name: &String| match subject {
-        Subject::Device(family) => family.members.iter().any(|member| member.name == *name),
-        Subject::File { .. } => false,
-    };
+    let is_own = |name: &String| subject.members().iter().any(|own| own.name == *name);
     let names = list(&root.sys.join("class/block")).into_iter();
     names
         .filter(|name| name.starts_with("loop") && !is_own(name))
@@ -360,21 +339,8 @@ fn what_is_behind(file: &LoopFile, asked: &AskedFile, subject: Subject<'_>) -> O
         .to_str()
         .and_then(|text| text.strip_suffix(" (deleted)"))
         .map(Path::new);
-    let same_path = |file: &Path| match subject {
-        Subject::Device(family) => family
-            .backing_files
-            .iter()
-            .find(|behind| behind.path == file)
-            .map(|behind| behind.path.display().to_string()),
-        Subject::File { path, .. } => (Path::new(path) == file).then(|| path.to_owned()),
-    };
-    let by_driver = |id| {
-        subject.owns(&Node {
-            is_block: false,
-            device: 0,
-            id,
-        })
-    };
+    let same_path = |file: &Path| subject.owns_file(|path, _| path == file);
+    let by_driver = |driver_id| subject.owns_file(|_, id| id == Some(driver_id));
     let at_path = asked.at_path.as_ref();
     at_path
         .and_then(|node| subject.owns(node))

@@ -2,7 +2,7 @@
 //! only.
 
 use crate::disk::describe;
-use crate::sysroot::{SysRoot, list, read_text};
+use crate::sysroot::{SysRoot, first_text, list, read_text};
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
 
 /// What has to be typed, and how it is asked for without saying it.
@@ -91,7 +91,7 @@ fn other_disks(root: &SysRoot, disk: &Layer) -> Vec<Layer> {
 /// The name that a disk keeps on every path to it.
 pub(super) fn wwid_of(root: &SysRoot, name: &str) -> Option<String> {
     let at = root.sys.join("class/block").join(name);
-    read_text(&at.join("device/wwid")).or_else(|| read_text(&at.join("wwid")))
+    first_text(&at, &["device/wwid", "wwid"])
 }
 
 #[cfg(test)]

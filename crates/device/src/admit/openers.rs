@@ -10,59 +10,42 @@ use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// A process that has it open.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Opener {
-    pub(super) pid: u32,
-    pub(super) name: String,
-    /// Which of the subject's parts.
-    pub(super) what: String,
-    /// `held open` or `mapped into memory`.
-    pub(super) how: &'static str,
-}
-
-/// Every process but ourselves, one per process and part, and how many could not be looked into.
-pub(super) fn find(root: &SysRoot, subject: &Subject<'_>) -> (Vec<Opener>, u32) {
+/// A reason and a step for each process that has a part of the subject open or in its memory, and
+/// how many processes cannot be looked at.
+pub(super) fn find(root: &SysRoot, subject: &Subject<'_>) -> (Vec<(String, String)>, u32) {
     let (mut found, mut hidden) = (Vec::new(), 0);
     for pid in root.other_processes() {
         let directory = root.proc.join(pid.to_string());
-        let mut add = |what: String, how: &'static str| {
+        let mut add = |what: String, how: &str| {
             let name = read_text(&directory.join("comm")).unwrap_or_default();
-            let opener = Opener {
-                pid,
-                name,
-                what,
-                how,
-            };
-            if !found.contains(&opener) {
-                found.push(opener);
-            }
+            found.push((
+                format!("{what} is {how} by process {pid} ({name})"),
+                format!("end process {pid} ({name}), or have it close {what}"),
+            ));
         };
-        match std::fs::read_dir(directory.join("fd")) {
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => hidden += 1,
-            // It has just ended.
-            Err(_) => {}
-            Ok(_) => {
-                let mut denied = false;
-                for table in tables(&directory, pid) {
-                    for descriptor in std::fs::read_dir(table).into_iter().flatten().flatten() {
-                        match look_at(&descriptor.path()) {
-                            Ok(told) => subject
-                                .owns(&node(&told))
-                                .into_iter()
-                                .for_each(|what| add(what, "held open")),
-                            // Root without CAP_SYS_PTRACE, as in most containers, sees that there
-                            // are descriptors, and not of what.
-                            Err(errno) => denied |= matches!(errno, Errno::ACCESS | Errno::PERM),
-                        }
-                    }
+        if let Err(error) = std::fs::read_dir(directory.join("fd")) {
+            // Any other error: it has just ended.
+            hidden += u32::from(error.kind() == ErrorKind::PermissionDenied);
+            continue;
+        }
+        let mut denied = false;
+        for table in tables(&directory, pid) {
+            for descriptor in std::fs::read_dir(table).into_iter().flatten().flatten() {
+                match look_at(&descriptor.path()) {
+                    Ok(told) => subject
+                        .owns(&node(&told))
+                        .into_iter()
+                        .for_each(|what| add(what, "held open")),
+                    // Root without CAP_SYS_PTRACE, as in most containers, sees that there are
+                    // descriptors, and not of what.
+                    Err(errno) => denied |= matches!(errno, Errno::ACCESS | Errno::PERM),
                 }
-                hidden += u32::from(denied);
-                mapped(subject, &directory)
-                    .into_iter()
-                    .for_each(|what| add(what, "mapped into memory"));
             }
         }
+        hidden += u32::from(denied);
+        mapped(subject, &directory)
+            .into_iter()
+            .for_each(|what| add(what, "mapped into memory"));
     }
     (found, hidden)
 }
@@ -109,11 +92,8 @@ fn mapped_at(subject: &Subject<'_>, process: &Path, mapping: &Mapping<'_>) -> Op
     {
         return subject.owns(&node(&told));
     }
-    if let Some(what) = subject.owns(&Node {
-        is_block: false,
-        device: 0,
-        id: (mapping.device, mapping.inode),
-    }) {
+    let mapped_id = Some((mapping.device, mapping.inode));
+    if let Some(what) = subject.owns_file(|_, id| id == mapped_id) {
         return Some(what);
     }
     let inside = PathBuf::from(format!("{}/root{}", process.display(), mapping.path));

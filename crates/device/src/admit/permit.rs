@@ -104,20 +104,12 @@ pub(crate) enum HiddenBy {
 /// Leave to open one target once, for one intent.
 #[derive(Debug)]
 pub struct Admission {
-    identity: TargetIdentity,
-    grant: Grant,
-    gaps: VisibilityGaps,
+    pub(super) identity: TargetIdentity,
+    pub(super) grant: Grant,
+    pub(super) gaps: VisibilityGaps,
 }
 
 impl Admission {
-    pub(super) fn new(identity: TargetIdentity, grant: Grant, gaps: VisibilityGaps) -> Self {
-        Self {
-            identity,
-            grant,
-            gaps,
-        }
-    }
-
     /// Who was admitted.
     pub fn identity(&self) -> &TargetIdentity {
         &self.identity

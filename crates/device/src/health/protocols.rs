@@ -208,6 +208,7 @@ pub(super) fn complete_nvme(health: DiskHealth, report: Report<'_>) -> DiskHealt
         return health;
     };
     let warning = log.count("/critical_warning");
+    let limit = celsius(report, "/nvme_composite_temperature_threshold/warning");
     DiskHealth {
         // smartctl's verdict is that no bit is set; heat is reported separately.
         passed: warning
@@ -219,15 +220,9 @@ pub(super) fn complete_nvme(health: DiskHealth, report: Report<'_>) -> DiskHealt
             .filter(|(bit, _)| warning.is_some_and(|bits| bits & bit != 0))
             .map(|(_, text)| (*text).to_owned())
             .collect(),
-        temperature_celsius: health
-            .temperature_celsius
-            .or_else(|| celsius(log, "/temperature")),
-        temperature_limit_celsius: health
-            .temperature_limit_celsius
-            .or_else(|| celsius(report, "/nvme_composite_temperature_threshold/warning")),
-        power_on_hours: health
-            .power_on_hours
-            .or_else(|| log.hours("/power_on_hours")),
+        temperature_celsius: health.temperature_celsius.or(celsius(log, "/temperature")),
+        temperature_limit_celsius: health.temperature_limit_celsius.or(limit),
+        power_on_hours: health.power_on_hours.or(log.hours("/power_on_hours")),
         wear_percent: log.percent("/percentage_used"),
         spare_percent: log.percent("/available_spare"),
         spare_threshold_percent: log.percent("/available_spare_threshold"),
@@ -273,10 +268,9 @@ const SELF_TESTS: usize = 20;
 
 /// Adds what SCSI has of its own.
 pub(super) fn complete_scsi(health: DiskHealth, report: Report<'_>) -> DiskHealth {
-    let sense = report
-        .count("/smart_status/scsi/asc")
-        .zip(report.count("/smart_status/scsi/ascq"));
-    let is_hot = sense == Some(TOO_HOT);
+    let sense = |part: &str| report.count(&format!("/smart_status/scsi/{part}"));
+    let is_hot = sense("asc").zip(sense("ascq")) == Some(TOO_HOT);
+    let limit = celsius(report, "/temperature/drive_trip");
     let complaint = report
         .text("/smart_status/scsi/ie_string")
         .filter(|_| health.passed == Some(false) && !is_hot);
@@ -292,9 +286,7 @@ pub(super) fn complete_scsi(health: DiskHealth, report: Report<'_>) -> DiskHealt
             .into_iter()
             .map(|text| format!("it says: {text}"))
             .collect(),
-        temperature_limit_celsius: health
-            .temperature_limit_celsius
-            .or_else(|| celsius(report, "/temperature/drive_trip")),
+        temperature_limit_celsius: health.temperature_limit_celsius.or(limit),
         wear_percent: [
             "/endurance_used/current_percent",
             "/scsi_percentage_used_endurance_indicator",

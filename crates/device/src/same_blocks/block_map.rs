@@ -10,15 +10,9 @@ use std::time::Duration;
 /// Spans begin and end at multiples of this: PostgreSQL's page, and a multiple of every sector.
 pub(super) const UNIT_BYTES: u64 = 8192;
 
-/// How the blocks of a layer lie on the next one.
-pub(super) enum BlockMap {
-    /// In these segments.
-    Segments(Vec<Segment>),
-    /// In these, with other content: the layer encrypts.
-    Encrypted(Vec<Segment>),
-    /// Nothing says where: why, in a clause.
-    Unknown(String),
-}
+/// The segments of a layer on the layer below it, and whether that is encrypted content; or why
+/// they are unknown.
+pub(super) type BlockMap = Result<(Vec<Segment>, bool), String>;
 
 /// A part that lies in one piece on both layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,18 +87,17 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// How the blocks of a mapped device lie on the device with this number (`major:minor`).
 pub(super) fn map_mapped(name: Option<String>, number: Option<String>) -> BlockMap {
     let (Some(name), Some(number)) = (name, number) else {
-        return BlockMap::Unknown("sysfs does not show the name of the mapped device".to_owned());
+        return Err("sysfs does not show the name of the mapped device".to_owned());
     };
     let search_path = std::env::var_os("PATH");
     let Some(program) = find_program("dmsetup", search_path.as_deref()) else {
-        return BlockMap::Unknown("the device mapper table is unknown; install dmsetup".to_owned());
+        return Err("the device mapper table is unknown; install dmsetup".to_owned());
     };
     let mut command = Command::new(program);
     command.args(["table", &name]);
-    match output_of(command, LIMIT) {
-        Ok(text) => read_table(&text, &number),
-        Err(_) => BlockMap::Unknown("dmsetup does not show the device mapper table".to_owned()),
-    }
+    let text = output_of(command, LIMIT)
+        .map_err(|_| "dmsetup does not show the device mapper table".to_owned())?;
+    read_table(&text, &number)
 }
 
 /// The table of a device whose parts are linear or encrypted, and lie on one device.
@@ -113,7 +106,7 @@ fn read_table(text: &str, number: &str) -> BlockMap {
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [start, length, kind, rest @ ..] = words.as_slice() else {
-            return unreadable(text);
+            return Err(unreadable(text));
         };
         let place = match (*kind, rest) {
             ("linear", [device, offset, ..]) => (device, offset),
@@ -124,7 +117,7 @@ fn read_table(text: &str, number: &str) -> BlockMap {
                 (device, offset)
             }
             _ => {
-                return BlockMap::Unknown(format!(
+                return Err(format!(
                     "a device mapper target of type {kind} does not reveal the position of a block"
                 ));
             }
@@ -132,7 +125,7 @@ fn read_table(text: &str, number: &str) -> BlockMap {
         let bytes = |sectors: &str| sectors.parse::<u64>().ok()?.checked_mul(SECTOR_BYTES);
         let (Some(from), Some(length), Some(to)) = (bytes(start), bytes(length), bytes(place.1))
         else {
-            return unreadable(text);
+            return Err(unreadable(text));
         };
         // Parts on other devices are not measured.
         if *place.0 == number {
@@ -140,21 +133,16 @@ fn read_table(text: &str, number: &str) -> BlockMap {
         }
     }
     if segments.is_empty() {
-        return unreadable(text);
+        return Err(unreadable(text));
     }
-    if is_encrypted {
-        BlockMap::Encrypted(segments)
-    } else {
-        BlockMap::Segments(segments)
-    }
+    Ok((segments, is_encrypted))
 }
 
-fn unreadable(text: &str) -> BlockMap {
-    let first = text.lines().next().unwrap_or_default();
-    BlockMap::Unknown(match first {
+fn unreadable(text: &str) -> String {
+    match text.lines().next().unwrap_or_default() {
         "" => "dmsetup shows no table; run as root".to_owned(),
         line => format!("the device mapper table has no usable line: {line}"),
-    })
+    }
 }
 
 #[cfg(test)]
@@ -211,14 +199,6 @@ mod tests {
         assert_eq!(longest(&[segment(1, 1, 8192)]), None);
     }
 
-    fn segments(map: BlockMap) -> Result<(Vec<Segment>, bool), String> {
-        match map {
-            BlockMap::Segments(segments) => Ok((segments, false)),
-            BlockMap::Encrypted(segments) => Ok((segments, true)),
-            BlockMap::Unknown(why) => Err(why),
-        }
-    }
-
     #[test]
     fn table_of_a_logical_volume_in_two_pieces() {
         let text = "0 8388608 linear 259:3 2048\n8388608 2097152 linear 259:3 20973568\n";
@@ -234,11 +214,8 @@ mod tests {
                 length: 1 << 30,
             },
         ];
-        assert_eq!(
-            segments(read_table(text, "259:3")),
-            Ok((expected.to_vec(), false))
-        );
-        assert!(segments(read_table(text, "259:4")).is_err());
+        assert_eq!(read_table(text, "259:3"), Ok((expected.to_vec(), false)));
+        assert!(read_table(text, "259:4").is_err());
     }
 
     #[test]
@@ -249,12 +226,9 @@ mod tests {
             length: 3 << 30,
         };
         let text = "0 6291456 snapshot-origin 253:6\n";
-        assert_eq!(
-            segments(read_table(text, "253:6")),
-            Ok((vec![expected], false))
-        );
+        assert_eq!(read_table(text, "253:6"), Ok((vec![expected], false)));
         let snapshot = "0 6291456 snapshot 253:6 253:7 P 8\n";
-        assert!(segments(read_table(snapshot, "253:6")).is_err());
+        assert!(read_table(snapshot, "253:6").is_err());
     }
 
     #[test]
@@ -266,20 +240,13 @@ mod tests {
             to: 16 << 20,
             length: 1_953_488_896 * 512,
         };
-        assert_eq!(
-            segments(read_table(text, "8:3")),
-            Ok((vec![expected], true))
-        );
+        assert_eq!(read_table(text, "8:3"), Ok((vec![expected], true)));
     }
 
     #[test]
     fn tables_that_name_no_place_are_unknown() {
         let striped = "0 8388608 striped 2 128 8:3 2048 8:19 2048\n";
-        assert!(
-            segments(read_table(striped, "8:3"))
-                .unwrap_err()
-                .contains("striped")
-        );
+        assert!(read_table(striped, "8:3").unwrap_err().contains("striped"));
         for text in [
             "",
             "\n",
@@ -287,7 +254,7 @@ mod tests {
             "0 x linear 8:3 0",
             "0 1 linear 8:3 99999999999999999",
         ] {
-            assert!(segments(read_table(text, "8:3")).is_err(), "{text:?}");
+            assert!(read_table(text, "8:3").is_err(), "{text:?}");
         }
     }
 }

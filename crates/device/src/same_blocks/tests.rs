@@ -15,10 +15,7 @@ fn layer(path: &str, device_kind: Option<LayerKind>) -> PlannedLayer {
 }
 
 fn segments(map: BlockMap) -> Result<Vec<Segment>, String> {
-    match map {
-        BlockMap::Segments(segments) | BlockMap::Encrypted(segments) => Ok(segments),
-        BlockMap::Unknown(why) => Err(why),
-    }
+    map.map(|(segments, _)| segments)
 }
 
 #[test]

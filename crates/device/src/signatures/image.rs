@@ -103,6 +103,26 @@ impl<'a> Image<'a> {
     }
 }
 
+/// A partition, as the kernel or a table describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Slice {
+    /// Kernel name where the kernel knows it; else the number in its table.
+    pub(crate) name: SliceName,
+    /// First byte, from the start of the disk.
+    pub(crate) start: u64,
+    /// Length in bytes.
+    pub(crate) length: u64,
+}
+
+/// How a partition is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SliceName {
+    /// The kernel's name, such as `sda1`.
+    Kernel(String),
+    /// The number in a table that the kernel has not read.
+    Number(u32),
+}
+
 /// A part of an image: the disk, or a partition.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'i, 'a> {

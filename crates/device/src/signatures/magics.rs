@@ -4,7 +4,7 @@
 //! libblkid adds conditions that a damaged copy may miss; the table does not. A false alarm costs a
 //! `wipefs`, a missed signature costs the data.
 
-use super::image::View;
+use super::image::{Slice, View};
 use std::sync::LazyLock;
 
 /// How a signature is removed once its content is not needed any more.
@@ -27,14 +27,31 @@ pub(crate) enum Role {
     Content,
 }
 
-/// A signature within a disk or partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FormatMark {
-    pub(super) what: &'static str,
-    /// Bytes from the start of the disk or partition.
-    pub(super) offset: u64,
-    pub(super) clearing: Clearing,
+/// A mark that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Signature {
+    /// What it means, such as `ext2/3/4 filesystem`.
+    pub(crate) what: &'static str,
+    /// Where it stands, in bytes from the start of the disk.
+    pub(crate) offset: u64,
+    /// How it is removed.
+    pub(crate) clearing: Clearing,
     pub(super) role: Role,
+    /// The partition that it stands in; `None` for the disk itself.
+    pub(crate) slice: Option<Slice>,
+}
+
+impl Signature {
+    /// One in no partition, at an offset from the start of what was looked at.
+    pub(super) fn new(what: &'static str, offset: u64, clearing: Clearing, role: Role) -> Self {
+        Self {
+            what,
+            offset,
+            clearing,
+            role,
+            slice: None,
+        }
+    }
 }
 
 /// Where a text stands.
@@ -63,14 +80,10 @@ pub(super) static MAGICS: LazyLock<Vec<Magic>> = LazyLock::new(|| {
 
 impl Magic {
     /// The mark, where its text is there.
-    pub(super) fn find(&self, view: &View<'_, '_>) -> Option<FormatMark> {
+    pub(super) fn find(&self, view: &View<'_, '_>) -> Option<Signature> {
         let at = self.at.offset(view.length());
-        Some(FormatMark {
-            what: self.what,
-            offset: at.filter(|at| view.holds(*at, &self.text))?,
-            clearing: self.clearing,
-            role: self.role,
-        })
+        let offset = at.filter(|at| view.holds(*at, &self.text))?;
+        Some(Signature::new(self.what, offset, self.clearing, self.role))
     }
 
     /// For tests: its name, place and text on a disk of this size.

@@ -8,28 +8,14 @@ mod partition_tables;
 mod structures;
 mod unknown;
 
-pub(crate) use image::{Image, Unreadable};
-pub(crate) use magics::Clearing;
-pub(crate) use partition_tables::{Slice, SliceName};
+pub(crate) use image::{Image, Slice, SliceName, Unreadable};
+pub(crate) use magics::{Clearing, Signature};
 pub(crate) use unknown::Unknown;
 
 use diskproof_model::units::SECTOR_BYTES;
 use image::View;
-use magics::{FormatMark, MAGICS, Role};
+use magics::{MAGICS, Role};
 use std::collections::HashSet;
-
-/// A mark that was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Signature {
-    /// What it means, such as `ext2/3/4 filesystem`.
-    pub(crate) what: &'static str,
-    /// Where it stands, in bytes from the start of the disk.
-    pub(crate) offset: u64,
-    /// How it is removed.
-    pub(crate) clearing: Clearing,
-    /// The partition that it stands in; `None` for the disk itself.
-    pub(crate) slice: Option<Slice>,
-}
 
 /// Everything that was found, and everything that could not be looked at.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -47,7 +33,7 @@ pub(crate) struct ScanResult {
 pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> ScanResult {
     let whole = image.whole();
     let tables = partition_tables::read(&whole);
-    let mut signatures = signatures_in(&whole, tables.marks, None);
+    let mut signatures = one_of_a_name(&whole, tables.marks, marks_of(&whole), None);
     let mut slices = known.to_vec();
     for slice in tables.slices {
         // The kernel's own list has the nodes' names; a table's entry for the same place adds
@@ -62,7 +48,8 @@ pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> ScanResult {
     for slice in slices {
         if let Some(view) = whole.part(slice.start, slice.length) {
             let tables = partition_tables::read(&view);
-            signatures.extend(signatures_in(&view, tables.marks, Some(&slice)));
+            let marks = marks_of(&view);
+            signatures.extend(one_of_a_name(&view, tables.marks, marks, Some(&slice)));
         }
     }
     // A partition that begins where the disk does has the disk's marks.
@@ -110,23 +97,14 @@ pub(crate) fn scan_around(image: &Image<'_>) -> ScanResult {
     let mut marks = marks_of(&whole);
     marks.retain(|mark| mark.role == Role::Content);
     ScanResult {
-        signatures: one_of_a_name(&whole, marks, None),
+        signatures: one_of_a_name(&whole, Vec::new(), marks, None),
         unreadable: image.unreadable(),
         ..ScanResult::default()
     }
 }
 
-fn signatures_in(
-    view: &View<'_, '_>,
-    tables: Vec<FormatMark>,
-    slice: Option<&Slice>,
-) -> Vec<Signature> {
-    let marks = tables.into_iter().chain(marks_of(view)).collect();
-    one_of_a_name(view, marks, slice)
-}
-
 /// Every mark but those of partition tables that name partitions.
-fn marks_of(view: &View<'_, '_>) -> Vec<FormatMark> {
+fn marks_of(view: &View<'_, '_>) -> Vec<Signature> {
     let fixed = MAGICS.iter().filter_map(|magic| magic.find(view));
     fixed.chain(structures::find(view)).collect()
 }
@@ -135,23 +113,20 @@ fn marks_of(view: &View<'_, '_>) -> Vec<FormatMark> {
 /// needs its own command is a separate reason.
 fn one_of_a_name(
     view: &View<'_, '_>,
-    marks: Vec<FormatMark>,
+    tables: Vec<Signature>,
+    marks: Vec<Signature>,
     slice: Option<&Slice>,
 ) -> Vec<Signature> {
     let mut signatures: Vec<Signature> = Vec::new();
-    for mark in marks {
-        let offset = view.start() + mark.offset;
+    for mut mark in tables.into_iter().chain(marks) {
+        mark.offset += view.start();
         let is_known = |known: &Signature| {
             let is_alone = mark.clearing == Clearing::Zeros;
-            known.what == mark.what && (!is_alone || known.offset == offset)
+            known.what == mark.what && (!is_alone || known.offset == mark.offset)
         };
         if !signatures.iter().any(is_known) {
-            signatures.push(Signature {
-                what: mark.what,
-                offset,
-                clearing: mark.clearing,
-                slice: slice.cloned(),
-            });
+            mark.slice = slice.cloned();
+            signatures.push(mark);
         }
     }
     signatures

@@ -1,34 +1,14 @@
 //! Partition tables that the kernel may or may not have read: MBR with logical partitions, GPT at
 //! both ends, Apple's map. Every partition of a table is inspected, whether or not it is plausible.
 
-use super::image::View;
-use super::magics::{Clearing, FormatMark, Role};
+use super::image::{Slice, SliceName, View};
+use super::magics::{Clearing, Role, Signature};
 use std::collections::BTreeSet;
-
-/// A partition, as the kernel or a table describes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Slice {
-    /// Kernel name where the kernel knows it; else the number in its table.
-    pub(crate) name: SliceName,
-    /// First byte, from the start of the disk.
-    pub(crate) start: u64,
-    /// Length in bytes.
-    pub(crate) length: u64,
-}
-
-/// How a partition is called.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum SliceName {
-    /// The kernel's name, such as `sda1`.
-    Kernel(String),
-    /// The number in a table that the kernel has not read.
-    Number(u32),
-}
 
 /// What the tables of a disk say.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
-    pub(super) marks: Vec<FormatMark>,
+    pub(super) marks: Vec<Signature>,
     pub(super) slices: Vec<Slice>,
 }
 
@@ -50,12 +30,9 @@ pub(super) fn read(view: &View<'_, '_>) -> Tables {
 
 impl Tables {
     fn mark(&mut self, what: &'static str, offset: u64) {
-        self.marks.push(FormatMark {
-            what,
-            offset,
-            clearing: Clearing::Wipefs,
-            role: Role::PartitionTable,
-        });
+        let (clearing, role) = (Clearing::Wipefs, Role::PartitionTable);
+        self.marks
+            .push(Signature::new(what, offset, clearing, role));
     }
 
     /// Offsets are within the view, as all of a table's are; empty entries are none.
@@ -155,33 +132,26 @@ fn read_gpt(view: &View<'_, '_>, tables: &mut Tables) {
     }
 }
 
-fn read_gpt_entries(view: &View<'_, '_>, header: u64, sector: u64, tables: &mut Tables) {
-    let (Some(list), Some(count), Some(bytes)) = (
-        view.le64(header + 72),
-        view.le32(header + 80),
-        view.le32(header + 84),
-    ) else {
-        return;
-    };
+fn read_gpt_entries(
+    view: &View<'_, '_>,
+    header: u64,
+    sector: u64,
+    tables: &mut Tables,
+) -> Option<()> {
+    let start = view.le64(header + 72)?.checked_mul(sector);
+    let (count, bytes) = (view.le32(header + 80)?, view.le32(header + 84)?);
     for index in 0..count.min(ENTRIES_MAX) {
-        let Some(at) = list
-            .checked_mul(sector)
-            .and_then(|at| at.checked_add(u64::from(index) * u64::from(bytes)))
-        else {
-            return;
-        };
-        let Some(kind) = view.array::<16>(at) else {
-            return;
-        };
-        if let (true, Some(first), Some(last)) =
-            (kind != [0; 16], view.le64(at + 32), view.le64(at + 40))
-        {
-            let length = last
+        let at = start?.checked_add(u64::from(index) * u64::from(bytes))?;
+        let is_used = view.array::<16>(at)? != [0; 16];
+        if let (true, Some(first), Some(last)) = (is_used, view.le64(at + 32), view.le64(at + 40)) {
+            let sectors = last
                 .checked_sub(first)
-                .and_then(|sectors| sectors.checked_add(1)?.checked_mul(sector));
+                .and_then(|sectors| sectors.checked_add(1));
+            let length = sectors.and_then(|sectors| sectors.checked_mul(sector));
             tables.slice(view, index + 1, first.checked_mul(sector), length);
         }
     }
+    Some(())
 }
 
 /// A driver descriptor in the first block, whose size it tells, and the map from the second on

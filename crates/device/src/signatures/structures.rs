@@ -1,5 +1,5 @@
-//! Signatures that need a second look, because the magic is short, moves or is missing: ext, ZFS,
-//! NILFS2, HFS, Minix, UFS, UDF anchors, external XFS logs, pages of databases and a few more.
+//! Signatures that need a second look, because the magic is short, moves or is missing: ZFS,
+//! NILFS2, HFS, Minix, UDF anchors, external XFS logs, pages of databases and a few more.
 //! Further fields are compared only where two bytes would match by chance.
 //!
 //! And copies of superblocks far from both ends. They survive when the first MiB of a filesystem is
@@ -8,8 +8,8 @@
 
 use super::image::View;
 use super::magics::Clearing::{self, Wipefs, Zeros, ZpoolLabelclear};
-use super::magics::FormatMark;
 use super::magics::Role::{self, Content, PartitionTable};
+use super::magics::Signature;
 use diskproof_model::units::SECTOR_BYTES as SECTOR;
 use std::collections::BTreeSet;
 
@@ -27,22 +27,17 @@ type Check = (
     Role,
 );
 
+// rustfmt would give each field of a row a line.
 #[rustfmt::skip]
-const CHECKS: [Check; 21] = [
-    ("ext2/3/4 filesystem or its journal", ext, Wipefs, Content),
+const CHECKS: [Check; 15] = [
     ("NILFS2 filesystem", nilfs, Wipefs, Content),
     ("ZFS pool member", zfs, ZpoolLabelclear, Content),
     ("HFS filesystem", hfs, Wipefs, Content),
     ("Minix filesystem", minix, Wipefs, Content),
-    ("UFS filesystem", ufs, Wipefs, Content),
-    ("System V filesystem", sysv, Wipefs, Content),
     ("FAT filesystem", fat, Wipefs, Content),
     ("anchor of a UDF filesystem", udf_anchor, Zeros, Content),
     ("external log of an XFS filesystem", xfs_log, Wipefs, Content),
-    ("Oracle ASM disk header", oracle_asm, Zeros, Content),
     ("Apple Core Storage volume", core_storage, Wipefs, Content),
-    ("VIA RAID member", via, Wipefs, Content),
-    ("JMicron RAID member", jmicron, Wipefs, Content),
     ("Sun disk label", sun, Wipefs, PartitionTable),
     ("Atari disk label", atari, Wipefs, PartitionTable),
     ("Amiga disk label", amiga, Zeros, PartitionTable),
@@ -53,23 +48,15 @@ const CHECKS: [Check; 21] = [
 ];
 
 /// Every structure that is there, then every copy of a superblock.
-pub(super) fn find(view: &View<'_, '_>) -> Vec<FormatMark> {
-    let structures = CHECKS
-        .iter()
-        .filter_map(|(what, check, clearing, role)| Some((*what, check(view)?, *clearing, *role)));
-    let ext = ext_copies(view).map(|offset| (EXT_COPY, offset));
-    let xfs = xfs_copies(view).map(|offset| (XFS_COPY, offset));
-    let ntfs = ntfs_copy(view).map(|offset| (NTFS_COPY, offset));
-    let copies = ext.chain(xfs).chain(ntfs);
+pub(super) fn find(view: &View<'_, '_>) -> impl Iterator<Item = Signature> {
+    let structures = CHECKS.iter().filter_map(|(what, check, clearing, role)| {
+        Some(Signature::new(what, check(view)?, *clearing, *role))
+    });
+    let copy = |what| move |offset| Signature::new(what, offset, Zeros, Content);
     structures
-        .chain(copies.map(|(what, offset)| (what, offset, Zeros, Content)))
-        .map(|(what, offset, clearing, role)| FormatMark {
-            what,
-            offset,
-            clearing,
-            role,
-        })
-        .collect()
+        .chain(ext_copies(view).map(copy(EXT_COPY)))
+        .chain(xfs_copies(view).map(copy(XFS_COPY)))
+        .chain(ntfs_copy(view).map(copy(NTFS_COPY)))
 }
 
 /// The first of some offsets at which a check says yes.
@@ -80,11 +67,6 @@ fn first(
     offsets
         .into_iter()
         .find(|offset| is_there(*offset) == Some(true))
-}
-
-/// `s_magic` of linux/fs/ext4/ext4.h; an external journal has it too.
-fn ext(view: &View<'_, '_>) -> Option<u64> {
-    first([KIB + 56], |at| Some(view.le16(at)? == 0xef53))
 }
 
 /// `struct nilfs_super_block` of linux/nilfs2_ondisk.h, at 1 KiB and in the last whole 4 KiB.
@@ -130,14 +112,8 @@ fn zfs(view: &View<'_, '_>) -> Option<u64> {
 
 fn hfs(view: &View<'_, '_>) -> Option<u64> {
     first([KIB], |at| {
-        let version = view.be16(at + 2)?;
-        Some(match &view.array::<2>(at)? {
-            b"BD" => view
-                .be32(at + 20)
-                .is_some_and(|bytes| bytes != 0 && bytes % 512 == 0),
-            b"H+" | b"HX" => version == 4 || version == 5,
-            _ => false,
-        })
+        let bytes = view.be32(at + 20)?;
+        Some(view.holds(at, b"BD") && bytes != 0 && bytes % 512 == 0)
     })
 }
 
@@ -159,30 +135,6 @@ fn minix(view: &View<'_, '_>) -> Option<u64> {
             Some(old || new)
         };
         Some(is(false)? || is(true)?)
-    })
-}
-
-/// `fs_magic` at 1372 of the superblock, which has four places (linux/fs/ufs/ufs_fs.h).
-fn ufs(view: &View<'_, '_>) -> Option<u64> {
-    const MAGICS: [u32; 6] = [
-        0x0001_1954,
-        0x1954_0119,
-        0x0019_5612,
-        0x0009_5014,
-        0x0061_2195,
-        0x0523_1994,
-    ];
-    first([0, 8, 64, 256].map(|kib| kib * KIB + 1372), |at| {
-        let magic = view.le32(at)?;
-        Some(MAGICS.contains(&magic) || MAGICS.contains(&magic.swap_bytes()))
-    })
-}
-
-fn sysv(view: &View<'_, '_>) -> Option<u64> {
-    const MAGIC: u32 = 0xfd18_7e20;
-    first([0, 9, 15, 18].map(|block| block * KIB + 512 + 504), |at| {
-        let magic = view.le32(at)?;
-        Some(magic == MAGIC || magic.swap_bytes() == MAGIC)
     })
 }
 
@@ -245,35 +197,11 @@ fn xfs_log(view: &View<'_, '_>) -> Option<u64> {
     })
 }
 
-/// Block header of type "disk header": byte order, HARD magic, type, format.
-fn oracle_asm(view: &View<'_, '_>) -> Option<u64> {
-    first([0], |at| {
-        Some(matches!(view.array::<4>(at)?, [0 | 1, 0x82, 1, 1]))
-    })
-}
-
 /// `CS` behind a block type of 0x10 (libvfade, "FileVault Drive Encryption").
 fn core_storage(view: &View<'_, '_>) -> Option<u64> {
     first([88], |at| {
         Some(&view.array::<2>(at)? == b"CS" && view.le16(10)? == 0x10)
     })
-}
-
-fn last_sector(view: &View<'_, '_>) -> Option<u64> {
-    (view.length() / SECTOR)
-        .checked_sub(1)
-        .map(|sector| sector * SECTOR)
-}
-
-fn via(view: &View<'_, '_>) -> Option<u64> {
-    first(last_sector(view), |at| {
-        Some(view.le16(at)? == 0xaa55 && view.array::<1>(at + 2)?[0] <= 2)
-    })
-}
-
-/// libblkid 2.38 takes the two letters alone for one, a later one also compares a checksum.
-fn jmicron(view: &View<'_, '_>) -> Option<u64> {
-    first(last_sector(view), |at| Some(&view.array::<2>(at)? == b"JM"))
 }
 
 /// Sixteen-bit words, big endian, whose exclusive or is zero.

@@ -2,8 +2,7 @@
 //! database without a magic number, a format of tomorrow. Sectors of zeros and sectors that
 //! diskproof wrote itself do not count. Judges nothing.
 
-use super::image::View;
-use super::partition_tables::Slice;
+use super::image::{Slice, View};
 use diskproof_model::own_data::is_marked;
 use diskproof_model::units::SECTOR_BYTES;
 use std::collections::HashSet;
@@ -44,8 +43,7 @@ pub(super) fn find(
     let mut found = Vec::new();
     for end in [first, last..length] {
         let mut unknown: Option<Unknown> = None;
-        let mut at = end.start;
-        while at < end.end {
+        for at in end.clone().step_by(PIECE_BYTES as usize) {
             let piece = PIECE_BYTES.min(end.end - at);
             // What cannot be read is a separate reason.
             let bytes = view.bytes(at, piece as usize).unwrap_or_default();
@@ -68,7 +66,6 @@ pub(super) fn find(
                 });
                 unknown.sectors += 1;
             }
-            at += piece;
         }
         found.extend(unknown);
     }

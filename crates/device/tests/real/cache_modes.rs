@@ -1,7 +1,7 @@
 //! Cache modes on real filesystems: direct, buffered and cached.
 
 use crate::support::{GIB, MIB, aligned, reader, scratch, write};
-use diskproof_device::{OpenError, TargetAccess};
+use diskproof_device::OpenError;
 use diskproof_model::measurement::CacheUse;
 use diskproof_model::plan::CachePolicy;
 use diskproof_simdisk::testbed::{Disk, can_run, run};
@@ -140,11 +140,11 @@ fn buffered_mode_drops_the_cache_and_cached_keeps_it() {
     let mut target = reader(&file);
     assert_eq!(
         (
-            target.access(),
+            target.is_writable(),
             target.capacity_bytes(),
             target.usable_bytes()
         ),
-        (TargetAccess::Read, 0, 8 * MIB)
+        (false, 0, 8 * MIB)
     );
     target.set_cache(CachePolicy::Cached).unwrap();
     target.set_cache(CachePolicy::Direct).unwrap();

@@ -1,7 +1,7 @@
 //! Scratch files on real filesystems: they leave nothing behind and can be opened again.
 
 use crate::support::{GIB, MIB, aligned, scratch, write};
-use diskproof_device::{Intent, OpenTarget, TargetAccess, WriteDurability, admit, probe};
+use diskproof_device::{Intent, OpenTarget, WriteDurability, admit, probe};
 use diskproof_model::plan::CachePolicy;
 use diskproof_simdisk::testbed::{Disk, can_run, place, run};
 use diskproof_simdisk::{DirectAccess, SimDirectory};
@@ -13,10 +13,7 @@ use std::path::Path;
 fn assert_written_part_is_counted(kind: &str, directory: &Path) {
     let entries_before = std::fs::read_dir(directory).unwrap().count();
     let mut target = scratch(directory, 64 * MIB);
-    assert_eq!(
-        (target.access(), target.is_writable(), target.is_scratch()),
-        (TargetAccess::Write, true, true)
-    );
+    assert_eq!((target.is_writable(), target.is_scratch()), (true, true));
     assert_eq!(
         (target.usable_bytes(), target.capacity_bytes()),
         (0, 64 * MIB)
