@@ -2,7 +2,7 @@
 //! getopt_long_only(3) of glibc, with the same errors; they may stand behind operands.
 
 use crate::drop_in::{DropIn, DropInOption, PrintedText, Started, Treatment};
-use crate::load::{DropInLoad, PlanContext};
+use crate::load::{DropInLoad, LoadHead, PlanContext};
 use crate::printer::DropInError;
 use diskproof_model::target::TargetKind;
 use std::fmt::Write as _;
@@ -76,11 +76,12 @@ impl DropIn {
     /// Refuses a directory as the target.
     pub(crate) fn refuse_directory(
         &self,
-        path: &str,
+        head: &LoadHead,
         context: &PlanContext<'_>,
     ) -> Result<(), DropInError> {
         match context.target.kind {
             TargetKind::Directory => {
+                let path = head.path();
                 Err(self.target_error(&format!("{path}: is a directory; name a device or a file")))
             }
             _ => Ok(()),

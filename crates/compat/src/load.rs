@@ -5,7 +5,7 @@ use crate::printer::{DropInError, PrimePrinter, ToolPrinter};
 use diskproof_model::plan::Plan;
 use diskproof_model::primes::PrimeLoad;
 use diskproof_model::target::TargetIdentity;
-use std::path::{Path, PathBuf};
+use std::path::{Display, Path, PathBuf};
 
 /// A target as the command line names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,6 +102,11 @@ impl LoadHead {
             fills_scratch_file: false,
             notes,
         }
+    }
+
+    /// The path of the target as given.
+    pub(crate) fn path(&self) -> Display<'_> {
+        self.target.path().display()
     }
 
     /// The same load of another target, which exists. It has been said where it differs.

@@ -240,7 +240,7 @@ impl DropInLoad for BonnieLoad {
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
         if context.target.kind != TargetKind::Directory {
-            let directory = self.head.target.path().display();
+            let directory = self.head.path();
             let text = format!("Can't chdir to {directory}\n");
             return Err(DropInError::Target(text));
         }

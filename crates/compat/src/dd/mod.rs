@@ -31,7 +31,6 @@ const SINK: &str = "/dev/null";
 #[derive(Debug, Clone, PartialEq)]
 struct CopyLoad {
     head: LoadHead,
-    path: String,
     block_bytes: u64,
     /// Bytes to move; `None`: to the end.
     bytes: Option<u64>,
@@ -157,7 +156,6 @@ fn read(arguments: &[String]) -> Result<CopyLoad, String> {
             writes,
             ..LoadHead::new(target, given.notes.clone())
         },
-        path: path.to_owned(),
         block_bytes,
         bytes,
         start: if writes { seek } else { skip }.unwrap_or(0),
@@ -217,7 +215,7 @@ impl CopyLoad {
 
     /// The bytes to move on a target of this kind.
     fn bytes(&self, target: &TargetIdentity) -> Result<u64, DropInError> {
-        let path = &self.path;
+        let path = self.head.path();
         let error = |text: &str| Err(DROP_IN.target_error(&format!("'{path}'{text}")));
         let is_new = target.kind == TargetKind::Directory;
         let there = target.size_bytes.saturating_sub(self.start);
@@ -251,7 +249,7 @@ impl DropInLoad for CopyLoad {
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
         let is_new = context.target.kind == TargetKind::Directory;
         if !is_new && self.has("conv=excl") {
-            let text = format!("failed to open '{}': File exists", self.path);
+            let text = format!("failed to open '{}': File exists", self.head.path());
             return Err(DROP_IN.target_error(&text));
         }
         let bytes = self.bytes(context.target)?;

@@ -41,7 +41,6 @@ const PAGE_BYTES: u64 = 4096;
 #[derive(Debug, Clone, PartialEq)]
 struct IopingLoad {
     head: LoadHead,
-    path: String,
     /// The workload, without its span.
     workload: Workload,
     offset: u64,
@@ -118,7 +117,6 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
             writes: writes > 0,
             ..LoadHead::new(LoadTarget::Existing(path.into()), notes(given))
         },
-        path: path.clone(),
         workload: workload(given, block_bytes as u32, interval_ns, stop),
         offset,
         work_bytes: work_bytes_given,
@@ -295,7 +293,7 @@ impl DropInLoad for IopingLoad {
         };
         Box::new(IopingPrinter {
             form: self.form.clone(),
-            target: ShownTarget::new(&self.path, target),
+            target: ShownTarget::new(self.head.path().to_string(), target),
             direction,
             block_bytes: u64::from(self.workload.block_bytes),
             ..IopingPrinter::default()

@@ -140,7 +140,7 @@ impl DropInLoad for BlocksLoad {
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
         let (path, block_bytes) = (&self.devices[0].path, self.block_bytes);
         let error = |text: &str| DROP_IN.target_error(&format!("{path}: {text}"));
-        DROP_IN.refuse_directory(path, context)?;
+        DROP_IN.refuse_directory(&self.head, context)?;
         let (end, target) = (self.end_bytes.unwrap_or(u64::MAX), context.target);
         let bytes = end.min(target.size_bytes).saturating_sub(self.start_bytes);
         let points = (bytes / block_bytes).div_ceil(self.skip);
