@@ -5,11 +5,12 @@
 use crate::chart::{
     Axis, AxisSide, Chart, Range, Ranges, Scale, Series, SeriesMark, charts, origin,
 };
-use crate::format::{Format, OutputFile, RecordWriter, Requires};
+use crate::format::OutputFile;
 use crate::svg::COLORS;
 use crate::text::{clean, shortened};
 use diskproof_model::record::Record;
 use std::io::{self, Write};
+use std::path::Path;
 
 /// More points than this are drawn as small dots.
 const POINTS_MANY: usize = 150;
@@ -31,21 +32,14 @@ const PRELUDE: &str = concat!(
     "set style fill solid 0.3\n",
 );
 
-/// The format.
-pub const FORMAT: Format = Format {
-    extension: ".gnuplot",
-    description: "all charts as a gnuplot script with its data",
-    requires: Requires::Nothing,
-    record: RecordWriter::Files(|record, path| {
-        let stem = path.file_stem().unwrap_or_default();
-        let stem = stem.to_string_lossy().into_owned();
-        vec![OutputFile::new(path, move |out| {
-            write_record(record, &stem, out)
-        })]
-    }),
-    comparison: None,
-    identity: None,
-};
+/// The file of a record.
+pub(crate) fn files<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
+    let stem = path.file_stem().unwrap_or_default();
+    let stem = stem.to_string_lossy().into_owned();
+    vec![OutputFile::new(path, move |out| {
+        write_record(record, &stem, out)
+    })]
+}
 
 /// Writes the script. Pictures are called `STEM-CHART.png`; of the stem only letters, digits, `.`,
 /// `-` and `_` are used.

@@ -6,7 +6,7 @@ mod marks;
 mod ratios;
 
 use crate::chart::{self, AxisSide, Chart, Guide, Scale, SeriesMark};
-use crate::format::{Format, OutputFile, RecordWriter, Requires};
+use crate::format::OutputFile;
 use diskproof_model::record::Record;
 pub(crate) use frame::px;
 use frame::{EDGE, Frame, Pen, Tone, WIDTH, allowed, line, shortened, text, text_block};
@@ -14,23 +14,15 @@ use frame::{text_width, write_picture};
 pub(crate) use marks::{COLORS, dashes, dot};
 use marks::{mark, sample};
 use maud::{Markup, html};
+pub(crate) use ratios::write_comparison;
 use std::io::{self, Write};
 use std::path::Path;
-
-/// The format.
-pub const FORMAT: Format = Format {
-    extension: ".svg",
-    description: "all charts on one sheet; with % in the name a file per chart",
-    requires: Requires::Charts,
-    record: RecordWriter::Files(pictures),
-    comparison: Some(ratios::write_comparison),
-    identity: None,
-};
 
 /// In a file name, replaced by the name of a chart: each chart then gets its own file.
 const EACH: char = '%';
 
-fn pictures<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
+/// The pictures of a record.
+pub(crate) fn pictures<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
     let (charts, origin) = (chart::charts(record), chart::origin(record));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let file = |path: &Path, charts: Vec<Chart>| {
