@@ -8,6 +8,7 @@ mod tests;
 
 use crate::command::{GivenArguments, OptionForms, parse};
 use crate::drop_in::{DropIn, DropInOption, PrintedText, Started};
+use crate::figures::OpsSoFar;
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext, PrimeRequest};
 use crate::plan::{
     OPEN_DSYNC, OPEN_SYNC, SECOND, blocking, direct_or, every, part, random_or_sequential,
@@ -19,7 +20,8 @@ use diskproof_model::plan::{
 use diskproof_model::primes::PrimeLoad;
 use diskproof_model::stream::Streams;
 use diskproof_model::target::TargetIdentity;
-use print::{CpuPrinter, EventsSoFar, FileioPrinter, MODES, ModeKind, RunSettings, ShownSettings};
+pub use print::PrimePrinter;
+use print::{FileioPrinter, MODES, ModeKind, RunSettings, ShownSettings};
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
@@ -249,10 +251,10 @@ fn read_cpu(given: &GivenArguments) -> Result<PrimeRequest, String> {
             events: settings.events,
             interval_ns: settings.interval_ns,
         },
-        printer: Box::new(CpuPrinter {
+        printer: PrimePrinter {
             settings,
             max_prime,
-        }),
+        },
         notes,
     })
 }
@@ -348,7 +350,7 @@ impl DropInLoad for FileioLoad {
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
         Box::new(FileioPrinter {
             shown: self.shown.clone(),
-            reported: EventsSoFar::default(),
+            reported: OpsSoFar::default(),
         })
     }
 }
