@@ -57,10 +57,10 @@ fn form(operand: &DropInOption) -> String {
 
 fn operands(arguments: &[String]) -> Result<GivenArguments, String> {
     let mut given = GivenArguments::default();
-    let mut add = |name: &str, value: Option<&str>, unknown: &dyn Fn() -> String| {
+    let mut add = |name: &str, value: Option<&str>, unknown: String| {
         let mut all = DROP_IN.options.iter();
         let operand = all.find(|operand| operand.short == name);
-        let operand = operand.ok_or_else(unknown)?;
+        let operand = operand.ok_or(unknown)?;
         operand.admit(&mut given.notes)?;
         let name = match operand.short.trim_end_matches('=') {
             "iseek" => "skip",
@@ -75,13 +75,13 @@ fn operands(arguments: &[String]) -> Result<GivenArguments, String> {
         let unknown = || format!("unrecognized operand '{argument}'");
         let (key, value) = argument.split_once('=').ok_or_else(unknown)?;
         if !matches!(key, "conv" | "iflag" | "oflag") {
-            add(&format!("{key}="), Some(value), &unknown)?;
+            add(&format!("{key}="), Some(value), unknown())?;
             continue;
         }
         for symbol in value.split(',') {
             let what = if key == "conv" { "conversion" } else { key };
-            let unknown = || format!("invalid {what}: '{symbol}'");
-            add(&format!("{key}={symbol}"), None, &unknown)?;
+            let unknown = format!("invalid {what}: '{symbol}'");
+            add(&format!("{key}={symbol}"), None, unknown)?;
         }
     }
     Ok(given)

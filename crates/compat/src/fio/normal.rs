@@ -46,10 +46,8 @@ fn length(number: u64) -> usize {
 /// `95.5MiB (100MB)`, with `/s` behind each unit for a rate.
 fn both(bytes: u64, per: &str) -> (String, String) {
     let unit = format!("B{per}");
-    (
-        short(bytes, 4, Base::Binary, &unit),
-        short(bytes, 4, Base::Decimal, &unit),
-    )
+    let texts = [Base::Binary, Base::Decimal].map(|base| short(bytes, 4, base, &unit));
+    texts.into()
 }
 
 /// The entry of a job.

@@ -7,7 +7,7 @@ mod suffix;
 #[cfg(test)]
 mod tests;
 
-use crate::command::{CommandLine, GivenArguments, OptionForms};
+use crate::command::{CommandLine, GivenArguments};
 use crate::drop_in::{DropIn, DropInOption, Started};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::plan::{OPEN_DSYNC, OPEN_SYNC, SECOND, every, part, random_or_sequential};
@@ -60,7 +60,7 @@ fn start(arguments: &[String]) -> Result<Started, DropInError> {
         return Err(DropInError::Printed(ToolText::out(help)));
     }
     let command = CommandLine {
-        forms: OptionForms::LongWithOneDash,
+        has_one_dash: true,
         after_option_error: &format!("\n{help}"),
         ..CommandLine::new(&help)
     };

@@ -224,10 +224,7 @@ impl ToolPrinter for SizesPrinter {
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
-        ToolText::out(if result.interrupted {
-            "caught ctrl-c, bye.\n"
-        } else {
-            ""
-        })
+        let text = result.interrupted.then_some("caught ctrl-c, bye.\n");
+        ToolText::out(text.unwrap_or_default())
     }
 }

@@ -132,7 +132,6 @@ fn read(given: &GivenArguments) -> Result<PairsLoad, String> {
         head: LoadHead::new(LoadTarget::directory_of(file), notes),
         printer: MatrixPrinter {
             head: String::new(),
-            pairs: sizes.pairs(),
             sizes,
             columns: columns(given, !given.has("+n"))?,
             unit: match (given.has("O"), given.has("N")) {
@@ -232,7 +231,7 @@ impl PairsLoad {
     /// The workloads in the parts of the file, and its size.
     fn workloads(&self) -> (Vec<Workload>, u64) {
         let (mut workloads, mut start_bytes) = (Vec::new(), 0);
-        for &pair in &self.printer.pairs {
+        for pair in self.printer.sizes.pairs() {
             for column in &self.printer.columns {
                 workloads.push(self.workload(pair, column, start_bytes));
             }

@@ -92,10 +92,8 @@ impl Sizes {
         for &file_kib in &self.files {
             let is_large = self.skips_small && file_kib > LARGE_FILE_KIB;
             let least_kib = if is_large { LARGE_RECORD_KIB } else { 0 };
-            let records = self
-                .records
-                .iter()
-                .filter(|kib| (least_kib..=file_kib).contains(kib));
+            let records = self.records.iter();
+            let records = records.filter(|kib| (least_kib..=file_kib).contains(kib));
             pairs.extend(records.map(|&record_kib| SizePair {
                 file_kib,
                 record_kib,
@@ -153,7 +151,6 @@ impl FigureUnit {
 pub(super) struct MatrixPrinter {
     pub(super) head: String,
     pub(super) sizes: Sizes,
-    pub(super) pairs: Vec<SizePair>,
     pub(super) columns: Vec<&'static Column>,
     pub(super) unit: FigureUnit,
     pub(super) prints_excel: bool,
@@ -163,7 +160,7 @@ pub(super) struct MatrixPrinter {
 
 impl MatrixPrinter {
     fn value(&self, pair: SizePair, column: &Column) -> Option<u64> {
-        let row = self.pairs.iter().position(|one| *one == pair)?;
+        let row = self.sizes.pairs().iter().position(|one| *one == pair)?;
         let at = self.columns.iter().position(|one| *one == column)?;
         self.figures.get(row * self.columns.len() + at).copied()
     }
@@ -208,8 +205,8 @@ impl ToolPrinter for MatrixPrinter {
         self.figures.push(self.unit.figure(measurement));
         let (measured, columns) = (self.figures.len(), self.columns.len());
         let is_full = measured.is_multiple_of(columns);
-        let pair = self.pairs.get((measured - 1) / columns);
-        let pair = pair.filter(|_| is_full);
+        let pairs = self.sizes.pairs();
+        let pair = pairs.get((measured - 1) / columns).filter(|_| is_full);
         pair.map_or(String::new(), |pair| self.row(*pair))
     }
 

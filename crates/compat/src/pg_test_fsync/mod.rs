@@ -253,10 +253,8 @@ fn rows(sector_bytes: u32) -> Vec<TestRow> {
             ("fsync_writethrough", RowContent::Missing(NOT_MEASURED)),
             ("open_sync", page(writes, OPEN_SYNC, Direct)),
         ];
-        table(
-            heading,
-            tests.map(|(label, content)| (label, label, content)),
-        )
+        let tests = tests.map(|(label, content)| (label, label, content));
+        table(heading, tests)
     };
     let mut two_writes = methods(TWO_WRITES, 2);
     two_writes.iter_mut().for_each(|row| row.name += "-2");

@@ -6,7 +6,7 @@ mod print;
 #[cfg(test)]
 mod tests;
 
-use crate::command::{GivenArguments, OptionForms, parse};
+use crate::command::{GivenArguments, parse};
 use crate::drop_in::{DropIn, DropInOption, PrintedText, Started};
 use crate::figures::OpsSoFar;
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext, PrimeRequest};
@@ -58,7 +58,7 @@ fn start(arguments: &[String]) -> Result<Started, DropInError> {
             stderr: text + "\n",
         })
     };
-    let given = parse(DROP_IN.options, arguments, OptionForms::Long).map_err(usage)?;
+    let given = parse(DROP_IN.options, arguments, false).map_err(usage)?;
     if given.has("version") {
         return Ok(Started::version(DROP_IN.emulates));
     }
@@ -171,6 +171,7 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
     };
     let (policy, syncs) = syncs(given, read_permille)?;
     let used_bytes = total_bytes / block_bytes * block_bytes;
+    let access = random_or_sequential(mode.is_random);
     let notes = notes(given, is_direct, read_permille, settings.threads);
     Ok(FileioLoad {
         head: LoadHead::new(LoadTarget::Existing(".".into()), notes),
@@ -198,11 +199,7 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
                 ModeKind::Create => Layout::Provides,
                 _ => Layout::Needed,
             },
-            ..blocking(
-                mode.name,
-                random_or_sequential(mode.is_random),
-                block_bytes as u32,
-            )
+            ..blocking(mode.name, access, block_bytes as u32)
         },
         shown: ShownSettings {
             settings,
