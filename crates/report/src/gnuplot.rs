@@ -157,11 +157,8 @@ fn write_guides(chart: &Chart, ranges: &Ranges, out: &mut dyn Write) -> io::Resu
                 )
             }
             axis => {
-                let of = if axis == AxisSide::Right {
-                    "second"
-                } else {
-                    "first"
-                };
+                let is_right = axis == AxisSide::Right;
+                let of = if is_right { "second" } else { "first" };
                 let y = format!("{of} {}", guide.at);
                 (
                     format!("graph 0, {y}"),
@@ -170,10 +167,8 @@ fn write_guides(chart: &Chart, ranges: &Ranges, out: &mut dyn Write) -> io::Resu
                 )
             }
         };
-        let (look, text) = (
-            "nohead dashtype 2 linecolor rgb '#5a6472'",
-            quoted(&guide.label),
-        );
+        let look = "nohead dashtype 2 linecolor rgb '#5a6472'";
+        let text = quoted(&guide.label);
         writeln!(out, "set arrow from {from} to {to} {look}")?;
         writeln!(out, "set label {text} at {label} noenhanced")?;
     }
@@ -181,10 +176,8 @@ fn write_guides(chart: &Chart, ranges: &Ranges, out: &mut dyn Write) -> io::Resu
 }
 
 fn plot(series: &Series, chart: usize, number: usize) -> String {
-    let (axes, side) = match series.side {
-        AxisSide::Right => (" axes x1y2", " (right axis)"),
-        _ => ("", ""),
-    };
+    let is_right = series.side == AxisSide::Right;
+    let axes = if is_right { " axes x1y2" } else { "" };
     let color = COLORS[number % COLORS.len()];
     let shape = format!("pointtype {}", [7, 5, 9, 13, 11][number % 5]);
     let has_bars = !series.half_widths_95.is_empty();
@@ -198,8 +191,7 @@ fn plot(series: &Series, chart: usize, number: usize) -> String {
         (SeriesMark::Bars, false) => "boxes".to_owned(),
         (SeriesMark::Bars, true) => "boxerrorbars".to_owned(),
     };
-    let name = shortened(&format!("{}{side}", series.name), NAME_COLUMNS_MAX);
-    let name = quoted(&name);
+    let name = quoted(&shortened(&series.legend(), NAME_COLUMNS_MAX));
     format!("$c{chart}s{number}{axes} with {style} linecolor rgb '{color}' title {name} noenhanced")
 }
 

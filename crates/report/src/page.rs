@@ -120,11 +120,8 @@ impl<'a> Page<'a> {
         let shown = &pieces[..pieces.len() - blanks];
         for (index, piece) in shown.iter().enumerate() {
             let is_last = index + 1 == shown.len();
-            let text = if is_last {
-                piece.text.trim_end()
-            } else {
-                &piece.text
-            };
+            let text = &*piece.text;
+            let text = if is_last { text.trim_end() } else { text };
             let style = match text.trim() {
                 "" => TextStyle::Plain,
                 _ => piece.tone,

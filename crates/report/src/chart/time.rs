@@ -25,11 +25,8 @@ const OVER_TIME: [&str; 3] = ["burst-exhausted", "ragged", "stalled"];
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
     let all = record.measurements.iter().enumerate();
     let is_few = record.measurements.len() <= ALL_MAX;
-    let caption = if is_few {
-        CAPTION.to_owned()
-    } else {
-        format!("{CAPTION} {OTHERS}")
-    };
+    let others = (!is_few).then(|| format!(" {OTHERS}"));
+    let caption = CAPTION.to_owned() + &others.unwrap_or_default();
     let is_shown = |index: usize, m: &MeasurementRecord| {
         m.ping.is_none() && (is_few || index == 0 || changes(record, index, m))
     };

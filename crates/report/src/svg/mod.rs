@@ -289,11 +289,8 @@ fn guide_labels(chart: &Chart, frame: &Frame) -> Markup {
     let level: Vec<&str> = level.map(|guide| guide.label.as_str()).collect();
     let room = frame.right - frame.left - GUIDE_SAMPLE;
     let level = shortened(&level.join(" · "), room, 12.0);
-    let above = if has_guide(chart, true) {
-        GUIDE_ROW
-    } else {
-        0.0
-    };
+    let has_row = has_guide(chart, true);
+    let above = if has_row { GUIDE_ROW } else { 0.0 };
     let y = frame.top - 6.0;
     html! {
         @for guide in chart.guides.iter().filter(is_vertical) {
@@ -320,20 +317,13 @@ fn legend(chart: &Chart, room: f64, (left, top): (f64, f64)) -> (Markup, f64) {
     let mut entries = Vec::new();
     let drawn = chart.series.iter().take(chart.shown_at_first());
     for (index, series) in drawn.enumerate() {
-        let side = match series.side {
-            AxisSide::Right => " (right axis)",
-            _ => "",
-        };
-        let name = format!("{}{side}", series.name);
-        let name = shortened(&name, room - LEGEND_SAMPLE, LEGEND_SIZE);
+        let name = shortened(&series.legend(), room - LEGEND_SAMPLE, LEGEND_SIZE);
         let width = LEGEND_SAMPLE + text_width(&name, LEGEND_SIZE) + 18.0;
         if x + width > room && x > 0.0 {
             (x, rows) = (0.0, rows + 1);
         }
-        let (left, middle) = (
-            left + x,
-            top + f64::from(rows) * LEGEND_ROW + LEGEND_ROW / 2.0,
-        );
+        let left = left + x;
+        let middle = top + f64::from(rows) * LEGEND_ROW + LEGEND_ROW / 2.0;
         let (start, baseline) = (left + LEGEND_SAMPLE, middle + 4.5);
         entries.push(html! {
             (sample(chart, index, (left, middle), LEGEND_SAMPLE - 8.0))

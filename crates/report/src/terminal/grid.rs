@@ -99,11 +99,8 @@ impl<'t> Grid<'t> {
             _ => String::new(),
         };
         let graphs: Vec<String> = self.lines.iter().map(|line| graph(line.course)).collect();
-        let caption = if graphs.iter().all(String::is_empty) {
-            ""
-        } else {
-            self.graphs
-        };
+        let is_drawn = graphs.iter().any(|graph| !graph.is_empty());
+        let caption = if is_drawn { self.graphs } else { "" };
         let (names, dim) = (self.names(shown), vec![TextStyle::Dim; shown.len()]);
         if names.iter().any(|name| !name.is_empty()) {
             write_line(page, columns, &names, &dim, caption)?;
@@ -140,11 +137,8 @@ impl<'t> Grid<'t> {
             let title = TextStyle::Bold.of(format!("  {}", line.cells[0].text));
             page.entry(title, INDENT, TextStyle::Bold.of(&*line.cells[1].text))?;
             for cell in &line.cells[2..] {
-                page.entry(
-                    TextStyle::Plain.of(""),
-                    INDENT,
-                    TextStyle::Plain.of(&*cell.text),
-                )?;
+                let text = TextStyle::Plain.of(&*cell.text);
+                page.entry(TextStyle::Plain.of(""), INDENT, text)?;
             }
         }
         Ok(())

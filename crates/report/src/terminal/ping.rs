@@ -39,9 +39,8 @@ const MARK_COLUMNS: usize = 7;
 pub struct RequestLines {
     style: Style,
     size: String,
-    /// For each target, its name.
-    names: Vec<TargetName>,
-    name_columns: usize,
+    /// For each target, its name and a colon, as wide as the longest.
+    names: Vec<String>,
     /// Columns before the bars.
     bar_start: usize,
     bar_columns: usize,
@@ -54,16 +53,21 @@ impl RequestLines {
         // The arrow, a colon, and blanks.
         let fixed = columns(&size) + 7 + NUMBER_COLUMNS + 1 + TIME_COLUMNS + 1 + MARK_COLUMNS + 1;
         let room = style.width.saturating_sub(fixed);
-        let names: Vec<TargetName> = targets.iter().map(TargetName::of).collect();
-        let longest = names.iter().map(TargetName::columns).max().unwrap_or(0);
+        let names: Vec<[String; 2]> = targets.iter().map(name_of).collect();
+        let longest = names.iter().map(|name| columns(&name.concat()));
+        let longest = longest.max().unwrap_or(0);
         let bars = *BAR_COLUMNS.start();
         let name_columns = longest.min(room.saturating_sub(bars).max(NAME_COLUMNS_MIN));
         let bar_columns = room.saturating_sub(name_columns).min(*BAR_COLUMNS.end());
+        let names = names.iter().map(|name| {
+            let name = within(name, name_columns);
+            let pad = " ".repeat(name_columns.saturating_sub(columns(&name)));
+            format!("{name}:{pad}")
+        });
         Self {
             style,
             size,
-            names,
-            name_columns,
+            names: names.collect(),
             bar_start: fixed + name_columns,
             bar_columns: if bar_columns < bars { 0 } else { bar_columns },
         }
@@ -100,16 +104,12 @@ impl RequestLines {
             OpKind::Read => "<<<",
             _ => ">>>",
         };
-        let name = match self.names.get(target) {
-            Some(name) => name.within(self.name_columns),
-            None => String::new(),
-        };
-        let pad = " ".repeat(self.name_columns.saturating_sub(columns(&name)));
+        let name = self.names.get(target).map_or(":", String::as_str);
         let number = format!("#{}", request.number);
         let time = format_latency(request.latency_ns);
         let (mark, style) = mark(request, mean_ns);
         let size = &self.size;
-        let start = format!("{size} {arrow} {name}:{pad} {number:>NUMBER_COLUMNS$} ");
+        let start = format!("{size} {arrow} {name} {number:>NUMBER_COLUMNS$} ");
         let pad = " ".repeat(TIME_COLUMNS.saturating_sub(columns(&time)));
         let mut pieces = vec![
             TextStyle::Plain.of(start),
@@ -139,43 +139,30 @@ fn mark(request: &SingleRequest, mean_ns: Option<f64>) -> (&str, TextStyle) {
 }
 
 /// The path of a target, and what is below it: `/data` and ` (ext4 sda 252 GiB)`.
-#[derive(Debug, Clone)]
-struct TargetName {
-    path: String,
-    facts: String,
+fn name_of(target: &TargetIdentity) -> [String; 2] {
+    let disk = target.disks().next();
+    let size = disk.map(|disk| disk.size_bytes).filter(|bytes| *bytes > 0);
+    let size = size.unwrap_or(target.size_bytes);
+    let facts = match (target.kind, &target.filesystem) {
+        (TargetKind::BlockDevice, _) | (_, None) => vec![labels::target_kind(target.kind)],
+        (_, Some(filesystem)) => std::iter::once(filesystem.kind.as_str())
+            .chain(disk.map(|disk| disk.name.as_str()))
+            .collect(),
+    };
+    let facts = format!(" ({} {})", facts.join(" "), format_bytes(size));
+    [&target.path, &facts].map(|text| clean(text))
 }
 
-impl TargetName {
-    fn of(target: &TargetIdentity) -> Self {
-        let disk = target.disks().next();
-        let size = disk.map(|disk| disk.size_bytes).filter(|bytes| *bytes > 0);
-        let size = size.unwrap_or(target.size_bytes);
-        let facts = match (target.kind, &target.filesystem) {
-            (TargetKind::BlockDevice, _) | (_, None) => vec![labels::target_kind(target.kind)],
-            (_, Some(filesystem)) => std::iter::once(filesystem.kind.as_str())
-                .chain(disk.map(|disk| disk.name.as_str()))
-                .collect(),
-        };
-        Self {
-            path: clean(&target.path),
-            facts: clean(&format!(" ({} {})", facts.join(" "), format_bytes(size))),
-        }
+/// The name in at most so many columns: the end of a long path tells most.
+fn within(name: &[String; 2], most: usize) -> String {
+    let ([path, facts], whole) = (name, name.concat());
+    let room = most.saturating_sub(columns(facts));
+    if room < NAME_COLUMNS_MIN || columns(&whole) <= most {
+        return shortened(&whole, most);
     }
-
-    fn columns(&self) -> usize {
-        columns(&self.path) + columns(&self.facts)
-    }
-
-    /// The name in at most so many columns: the end of a long path tells most.
-    fn within(&self, most: usize) -> String {
-        let room = most.saturating_sub(columns(&self.facts));
-        if room < NAME_COLUMNS_MIN || self.columns() <= most {
-            return shortened(&format!("{}{}", self.path, self.facts), most);
-        }
-        let mut ends = self.path.char_indices().map(|(at, _)| &self.path[at..]);
-        let end = ends.find(|end| columns(end) < room).unwrap_or_default();
-        format!("…{end}{}", self.facts)
-    }
+    let mut ends = path.char_indices().map(|(at, _)| &path[at..]);
+    let end = ends.find(|end| columns(end) < room).unwrap_or_default();
+    format!("…{end}{facts}")
 }
 
 /// Writes what the requests to a target add up to.

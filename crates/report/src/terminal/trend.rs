@@ -52,11 +52,6 @@ fn blocks(trend: &Trend) -> [Block; 2] {
 }
 
 fn row(point: &TrendPoint, unit: &str, largest: f64) -> Vec<String> {
-    let share = if largest > 0.0 {
-        point.value / largest
-    } else {
-        0.0
-    };
     let change = point.change.map(|change| {
         let percent = format!("{:+.0} %", change.share * 100.0).replace('-', "−");
         match change.is_beyond_chance {
@@ -71,7 +66,7 @@ fn row(point: &TrendPoint, unit: &str, largest: f64) -> Vec<String> {
         run_id(&point.run_id),
         // Three digits, so that the changes agree with what is printed.
         figure_text(point.value, Some(third_digit(point.value)), unit),
-        format!("{:BAR$}", bar(share, BAR)),
+        format!("{:BAR$}", bar(point.value / largest, BAR)),
         change.unwrap_or_default(),
     ]
 }
