@@ -90,7 +90,8 @@ impl RequestLines {
         }
         let page = &mut Page::new(&self.style, out);
         let indent = " ".repeat(self.bar_start);
-        page.unbroken(TextStyle::Dim.of(format!("{indent}{line}")))
+        page.unbroken(TextStyle::Dim.of(format!("{indent}{line}")));
+        page.finish()
     }
 
     /// The line of a request; `mean_ns` is the mean of those before it on its target.
@@ -120,7 +121,9 @@ impl RequestLines {
             let share = log_share(request.latency_ns as f64, BAR_NS);
             pieces.push(style.of(bar(share, self.bar_columns)));
         }
-        Page::new(&self.style, out).pieces(&pieces)
+        let page = &mut Page::new(&self.style, out);
+        page.pieces(&pieces);
+        page.finish()
     }
 }
 
@@ -166,13 +169,9 @@ fn within(name: &[String; 2], most: usize) -> String {
 }
 
 /// Writes what the requests to a target add up to.
-pub(super) fn write_ping(
-    page: &mut Page<'_>,
-    m: &MeasurementRecord,
-    ping: &PingRecord,
-) -> io::Result<()> {
+pub(super) fn write_ping(page: &mut Page<'_>, m: &MeasurementRecord, ping: &PingRecord) {
     for (kind, op) in shown_ops(m) {
-        write_operation(page, m, (kind, op), ping)?;
+        write_operation(page, m, (kind, op), ping);
     }
     let kinds = [
         (IgnoredBecause::Warmup, "warm-up request"),
@@ -186,9 +185,9 @@ pub(super) fn write_ping(
     });
     let notes: Vec<String> = notes.collect();
     if !notes.is_empty() {
-        page.text(TextStyle::Dim.of(list(notes)))?;
+        page.text(TextStyle::Dim.of(list(notes)));
     }
-    write_after_idle(page, ping)
+    write_after_idle(page, ping);
 }
 
 fn write_operation(
@@ -196,17 +195,17 @@ fn write_operation(
     m: &MeasurementRecord,
     (kind, op): (OpKind, &OpRecord),
     ping: &PingRecord,
-) -> io::Result<()> {
+) {
     let title = title(m, kind, op);
     let seconds = m.wall_ns.max(1) as f64 / 1e9;
-    page.text(TextStyle::Bold.of(title))?;
+    page.text(TextStyle::Bold.of(title));
     let errors = errors(m, kind, op);
     if !errors.is_empty() {
         let text = format!("failed: {errors}");
-        page.entry(TextStyle::Plain.of(""), INDENT, TextStyle::Error.of(text))?;
+        page.entry(TextStyle::Plain.of(""), INDENT, TextStyle::Error.of(text));
     }
     let Some(latency) = ping.latency.get(&kind).filter(|_| op.count > 0) else {
-        return Ok(());
+        return;
     };
     let awake = ping.awake().map_or(&latency.mean, |point| &point.mean);
     let alone = 1e9 / awake.value.max(1.0);
@@ -225,9 +224,9 @@ fn write_operation(
         ),
     ];
     for line in lines {
-        page.entry(TextStyle::Plain.of(""), INDENT, TextStyle::Plain.of(line))?;
+        page.entry(TextStyle::Plain.of(""), INDENT, TextStyle::Plain.of(line));
     }
-    write_histogram(page, &op.latency)
+    write_histogram(page, &op.latency);
 }
 
 const INDENT: usize = 2;
@@ -237,9 +236,9 @@ const BINS_PER_DECADE: f64 = 10.0;
 const HISTOGRAM_COLUMNS_MAX: usize = 40;
 
 /// Writes the latencies by size, a line for each tenth of a decade that holds any.
-fn write_histogram(page: &mut Page<'_>, latency: &LatencySummary) -> io::Result<()> {
+fn write_histogram(page: &mut Page<'_>, latency: &LatencySummary) {
     let Ok(histogram) = LatencyHistogram::from_hdr_base64(&latency.hdr) else {
-        return Ok(());
+        return;
     };
     let mut bins = std::collections::BTreeMap::<i64, u64>::new();
     for (low, width, count) in histogram.buckets() {
@@ -260,13 +259,13 @@ fn write_histogram(page: &mut Page<'_>, latency: &LatencySummary) -> io::Result<
     let rows: Vec<Vec<String>> = bins.iter().map(row).collect();
     let aligns = [Align::Right, Align::Left, Align::Right, Align::Right];
     let Some(table) = Columns::fit(&aligns, &rows, page.width().saturating_sub(INDENT)) else {
-        return Ok(());
+        return;
     };
     let room = page.width().saturating_sub(INDENT + table.total() + 2);
     let (mut before, indent) = (None, " ".repeat(INDENT));
     for ((bin, count), row) in bins.iter().zip(&rows) {
         if before.is_some_and(|before: i64| before + 1 < *bin) {
-            page.unbroken(TextStyle::Dim.of(format!("{indent}…")))?;
+            page.unbroken(TextStyle::Dim.of(format!("{indent}…")));
         }
         before = Some(*bin);
         let share = *count as f64 / most as f64;
@@ -274,29 +273,28 @@ fn write_histogram(page: &mut Page<'_>, latency: &LatencySummary) -> io::Result<
         page.pieces(&[
             TextStyle::Plain.of(format!("{indent}{}  ", table.line(row))),
             TextStyle::Note.of(bar),
-        ])?;
+        ]);
     }
-    Ok(())
 }
 
 /// Writes the latency of the first request after each idle time.
-fn write_after_idle(page: &mut Page<'_>, ping: &PingRecord) -> io::Result<()> {
+fn write_after_idle(page: &mut Page<'_>, ping: &PingRecord) {
     if ping.after_idle.is_empty() {
-        return Ok(());
+        return;
     }
-    page.blank()?;
-    page.text(TextStyle::Bold.of("first request after an idle time"))?;
+    page.blank();
+    page.text(TextStyle::Bold.of("first request after an idle time"));
     let heading = ["idle", "n", "mean", "± 95 %", "p50", "min", "max", "slow"];
     let rows: Vec<Vec<String>> = ping.after_idle.iter().map(idle_row).collect();
     let heading = heading.map(str::to_owned).to_vec();
     let aligns = [Align::Right; 8];
     let Some(table) = Columns::fit(&aligns, rows.iter().chain([&heading]), page.width()) else {
-        return Ok(());
+        return;
     };
     let longest = ping.after_idle.iter().map(|point| point.p50_ns).max();
     let ends = (1e3, longest.unwrap_or(0).max(1_000_000) as f64);
     let room = page.width().saturating_sub(table.total() + 2);
-    page.unbroken(TextStyle::Dim.of(table.line(&heading)))?;
+    page.unbroken(TextStyle::Dim.of(table.line(&heading)));
     for (point, row) in ping.after_idle.iter().zip(&rows) {
         let line = table.line(row);
         let pad = " ".repeat((table.total() + 2).saturating_sub(columns(&line)));
@@ -306,7 +304,7 @@ fn write_after_idle(page: &mut Page<'_>, ping: &PingRecord) -> io::Result<()> {
         };
         let share = log_share(point.p50_ns as f64, ends);
         let bar = TextStyle::Note.of(bar(share, room.min(HISTOGRAM_COLUMNS_MAX)));
-        page.pieces(&[style.of(line), TextStyle::Plain.of(pad), bar])?;
+        page.pieces(&[style.of(line), TextStyle::Plain.of(pad), bar]);
     }
     let mut legend =
         "idle 0: right after another request. Bars: p50 on a logarithmic scale from 1 µs."
@@ -314,7 +312,7 @@ fn write_after_idle(page: &mut Page<'_>, ping: &PingRecord) -> io::Result<()> {
     if let Some(ns) = ping.slow_from_ns {
         legend += &format!(" slow: longer than {}.", format_latency(ns));
     }
-    page.text(TextStyle::Dim.of(legend))
+    page.text(TextStyle::Dim.of(legend));
 }
 
 fn idle_row(point: &IdlePoint) -> Vec<String> {

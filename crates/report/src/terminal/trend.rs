@@ -21,15 +21,15 @@ pub fn write_trends(trends: &[Trend], style: &Style, out: &mut dyn Write) -> io:
         page,
         None,
         &trends.iter().flat_map(blocks).collect::<Vec<_>>(),
-    )?;
+    );
     if !trends.is_empty() {
-        page.blank()?;
+        page.blank();
         page.text(TextStyle::Dim.of(
             "Each run against the median of the ten before it. usual: runs like those before \
              differ as much by chance.",
-        ))?;
+        ));
     }
-    Ok(())
+    page.finish()
 }
 
 fn blocks(trend: &Trend) -> [Block; 2] {
