@@ -293,7 +293,7 @@ impl DropInLoad for IopingLoad {
         };
         Box::new(IopingPrinter {
             form: self.form.clone(),
-            target: ShownTarget::new(self.head.path().to_string(), target),
+            target: ShownTarget::new(&self.head.path().to_string(), target),
             direction,
             block_bytes: u64::from(self.workload.block_bytes),
             ..IopingPrinter::default()

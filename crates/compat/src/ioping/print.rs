@@ -29,37 +29,28 @@ pub(super) struct OutputForm {
 /// The target as ioping shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ShownTarget {
-    path: String,
-    filesystem: String,
-    device: String,
-    device_bytes: u64,
+    /// `. (ext4 /dev/vda 252.0 GiB)`.
+    text: String,
+    /// The fields of an object.
+    json: String,
 }
 
 impl ShownTarget {
     /// Of this target, named so on the command line.
-    pub(super) fn new(path: String, target: &TargetIdentity) -> Self {
-        let (filesystem, device, device_bytes) = match (&target.filesystem, target.kind) {
+    pub(super) fn new(path: &str, target: &TargetIdentity) -> Self {
+        let (filesystem, device, bytes) = match (&target.filesystem, target.kind) {
             (_, TargetKind::BlockDevice) => ("block", "device", target.size_bytes),
             (Some(found), _) => (found.kind.as_str(), found.source.as_str(), found.size_bytes),
             (None, _) => ("", "", 0),
         };
-        Self {
-            path,
-            filesystem: filesystem.to_owned(),
-            device: device.to_owned(),
-            device_bytes,
-        }
-    }
-
-    /// `. (ext4 /dev/vda 252.0 GiB)`.
-    fn text(&self) -> String {
-        format!(
-            "{} ({} {} {})",
-            self.path,
-            self.filesystem,
-            self.device,
-            size_text(self.device_bytes as f64)
-        )
+        let size = size_text(bytes as f64);
+        let text = format!("{path} ({filesystem} {device} {size})");
+        let [path, filesystem, device] = [path, filesystem, device].map(escaped);
+        let json = format!(
+            "\"path\": \"{path}\",\n    \"fstype\": \"{filesystem}\",\n    \"device\": \
+             \"{device}\",\n    \"device_size\": {bytes}"
+        );
+        Self { text, json }
     }
 }
 
@@ -104,7 +95,7 @@ impl IopingPrinter {
         format!(
             "{time}{} {arrow} {}: request={} time={}{remark}\n",
             size_text(self.block_bytes as f64),
-            self.target.text(),
+            self.target.text,
             request.number,
             time_text(request.latency_ns as f64)
         )
@@ -114,17 +105,11 @@ impl IopingPrinter {
         let comma = if self.json_objects > 0 { "," } else { "" };
         self.json_objects += 1;
         let format = self.form.time_format.as_deref().unwrap_or_default();
-        let target = &self.target;
+        let (seconds, local) = (unix_ns as f64 / 1e9, time_as(format, unix_ns));
         format!(
-            "{comma}{{\n  \"timestamp\": {:.6},\n  \"localtime\": \"{}\",\n  \"target\": {{\n    \
-             \"path\": \"{}\",\n    \"fstype\": \"{}\",\n    \"device\": \"{}\",\n    \
-             \"device_size\": {}\n  }},\n",
-            unix_ns as f64 / 1e9,
-            time_as(format, unix_ns),
-            escaped(&target.path),
-            escaped(&target.filesystem),
-            escaped(&target.device),
-            target.device_bytes
+            "{comma}{{\n  \"timestamp\": {seconds:.6},\n  \"localtime\": \"{local}\",\n  \
+             \"target\": {{\n    {}\n  }},\n",
+            self.target.json
         )
     }
 
@@ -178,7 +163,7 @@ impl IopingPrinter {
     }
 
     fn summary(&self, figures: &RequestFigures) -> String {
-        let (target, valid) = (self.target.text(), &figures.valid);
+        let (target, valid) = (&self.target.text, &figures.valid);
         let mut text = format!("\n--- {target} ioping statistics ---\n");
         text.push_str(&valid.text("", "requests completed", self.direction));
         let ignored = [(self.total.too_fast, "fast"), (self.total.too_slow, "slow")];
