@@ -18,10 +18,10 @@ fn label_run(record: &Record, samples: &mut Samples) {
     let targets = record.targets.iter().map(|target| target.path.as_str());
     let targets: Vec<&str> = targets.collect();
     let of_run = [("target", targets.join("; ")), ("verb", verb.clone())];
-    for sample in samples.values_mut().flatten() {
+    for (_, labels, _) in samples.values_mut().flatten() {
         for (name, value) in &of_run {
-            if sample.labels.iter().all(|(known, _)| known != name) {
-                sample.labels.push((name, value.clone()));
+            if labels.iter().all(|(known, _)| known != name) {
+                labels.push((name, value.clone()));
             }
         }
     }
@@ -162,13 +162,8 @@ const UNITS: [(&str, &str); 5] = [
 /// samples of a metric in one place.
 type Samples = BTreeMap<String, Vec<Sample>>;
 
-/// A sample of a family.
-struct Sample {
-    /// What is added to the name of the family.
-    suffix: &'static str,
-    labels: Labels,
-    value: f64,
-}
+/// A sample of a family: what is added to its name, the labels and the value.
+type Sample = (&'static str, Labels, f64);
 
 /// Names and values, in the order of writing.
 type Labels = Vec<(&'static str, String)>;
@@ -178,12 +173,8 @@ fn add(samples: &mut Samples, family: &str, labels: Labels, value: f64) {
 }
 
 fn add_part(samples: &mut Samples, family: &str, suffix: &'static str, labels: Labels, value: f64) {
-    let sample = Sample {
-        suffix,
-        labels,
-        value,
-    };
-    samples.entry(family.to_owned()).or_default().push(sample);
+    let samples = samples.entry(family.to_owned()).or_default();
+    samples.push((suffix, labels, value));
 }
 
 /// Writes the families that have samples, in the order of their help.
@@ -219,11 +210,10 @@ fn write_family(
     writeln!(out, "# HELP diskproof_{name} {help}")?;
     writeln!(out, "# TYPE diskproof_{name} {kind}")?;
     let mut written = BTreeSet::new();
-    for sample in samples.iter().filter(|sample| sample.value.is_finite()) {
-        let (suffix, labels) = (sample.suffix, label_text(&sample.labels));
-        let series = format!("diskproof_{name}{suffix}{labels}");
+    for (suffix, labels, value) in samples.iter().filter(|(.., value)| value.is_finite()) {
+        let series = format!("diskproof_{name}{suffix}{}", label_text(labels));
         if written.insert(series.clone()) {
-            writeln!(out, "{series} {}", sample.value)?;
+            writeln!(out, "{series} {value}")?;
         }
     }
     Ok(())
