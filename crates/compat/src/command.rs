@@ -2,7 +2,7 @@
 //! getopt_long_only(3) of glibc, with the same errors; they may stand behind operands.
 
 use crate::drop_in::{DropIn, DropInOption, PrintedText, Started, Treatment};
-use crate::load::{DropInLoad, PlanContext};
+use crate::load::{DropInLoad, LoadHead, PlanContext};
 use crate::printer::DropInError;
 use diskproof_model::target::TargetKind;
 use std::fmt::Write as _;
@@ -11,7 +11,8 @@ use std::ops::RangeInclusive;
 /// What differs from tool to tool in what its command line prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CommandLine<'a> {
-    pub forms: OptionForms,
+    /// Whether a long option may also have one dash, as in `-count 5`.
+    pub has_one_dash: bool,
     pub help: &'a str,
     /// What follows an error in the options.
     pub after_option_error: &'a str,
@@ -23,7 +24,7 @@ impl<'a> CommandLine<'a> {
     /// The help follows no error.
     pub(crate) fn new(help: &'a str) -> Self {
         Self {
-            forms: OptionForms::Long,
+            has_one_dash: false,
             help,
             after_option_error: "",
             after_value_error: "",
@@ -51,7 +52,7 @@ impl DropIn {
         if arguments.first().is_some_and(|word| word == "--version") {
             return Ok(Started::version(self.emulates));
         }
-        let given = parse(self.options, arguments, command.forms)
+        let given = parse(self.options, arguments, command.has_one_dash)
             .map_err(|why| self.usage_error(&why, command.after_option_error))?;
         match given.prints {
             Some(PrintedText::Help) => Ok(Started::text(command.help.to_owned())),
@@ -76,11 +77,12 @@ impl DropIn {
     /// Refuses a directory as the target.
     pub(crate) fn refuse_directory(
         &self,
-        path: &str,
+        head: &LoadHead,
         context: &PlanContext<'_>,
     ) -> Result<(), DropInError> {
         match context.target.kind {
             TargetKind::Directory => {
+                let path = head.path();
                 Err(self.target_error(&format!("{path}: is a directory; name a device or a file")))
             }
             _ => Ok(()),
@@ -130,15 +132,6 @@ pub(crate) fn in_range(
         let (least, most) = (range.start(), range.end());
         format!("{option}{text}: use a number from {least} to {most}")
     })
-}
-
-/// Which forms a tool accepts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OptionForms {
-    /// `-c 5`, `--count 5`.
-    Long,
-    /// Also `-count 5`.
-    LongWithOneDash,
 }
 
 /// An option with its value.
@@ -234,11 +227,11 @@ type OptionError = String;
 pub(crate) fn parse(
     options: &'static [DropInOption],
     arguments: &[String],
-    forms: OptionForms,
+    has_one_dash: bool,
 ) -> Result<GivenArguments, OptionError> {
     let mut reader = OptionReader {
         options,
-        forms,
+        has_one_dash,
         rest: arguments.iter(),
         given: GivenArguments::default(),
     };
@@ -261,7 +254,7 @@ pub(crate) fn parse(
 
 struct OptionReader<'a> {
     options: &'static [DropInOption],
-    forms: OptionForms,
+    has_one_dash: bool,
     /// Arguments that were not read yet.
     rest: std::slice::Iter<'a, String>,
     given: GivenArguments,
@@ -283,9 +276,10 @@ impl OptionReader<'_> {
         let name = text.split('=').next().unwrap_or(text);
         // As _getopt_internal_r of glibc decides: one letter that is an option is that option.
         let is_long = !is_short || text.chars().count() > 1 && self.long_named(name).is_some();
-        match self.forms {
-            OptionForms::LongWithOneDash if is_long => self.long("-", text),
-            _ => self.cluster(text),
+        if is_long && self.has_one_dash {
+            self.long("-", text)
+        } else {
+            self.cluster(text)
         }
     }
 

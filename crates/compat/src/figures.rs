@@ -1,5 +1,6 @@
 //! Figures of a measurement that several tools print, and numbers as C prints them.
 
+use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{Measurement, OpKind};
 
 /// Operations of a kind.
@@ -10,6 +11,37 @@ pub(crate) fn count(measurement: &Measurement, kind: OpKind) -> u64 {
 /// Bytes that operations of a kind moved.
 pub(crate) fn bytes(measurement: &Measurement, kind: OpKind) -> u64 {
     measurement.ops.get(&kind).map_or(0, |op| op.bytes)
+}
+
+/// Operations since the start, of which the lines of an interval are the difference.
+#[derive(Debug, Default)]
+pub(crate) struct OpsSoFar {
+    pub at_ns: u64,
+    pub reads: u64,
+    pub writes: u64,
+    pub syncs: u64,
+    /// Of reads and writes.
+    pub latency: LatencyHistogram,
+}
+
+impl OpsSoFar {
+    /// Of all workloads, up to this time.
+    pub(crate) fn of(measurements: &[Measurement], at_ns: u64) -> Self {
+        let sum = |kind| measurements.iter().map(|one| count(one, kind)).sum();
+        // Where every write is synced, the sync has its own operation alongside the write.
+        let mut latency = LatencyHistogram::new();
+        for kind in [OpKind::Read, OpKind::Write] {
+            let ops = measurements.iter().filter_map(|one| one.ops.get(&kind));
+            ops.for_each(|op| latency.merge(&op.latency));
+        }
+        Self {
+            at_ns,
+            reads: sum(OpKind::Read),
+            writes: sum(OpKind::Write),
+            syncs: sum(OpKind::Sync),
+            latency,
+        }
+    }
 }
 
 /// Nanoseconds as seconds.

@@ -39,9 +39,8 @@ pub use jobs::{
 pub use load::{
     DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext, PrimeRequest,
 };
-pub use printer::{
-    DropInError, PrimePrinter, ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText,
-};
+pub use printer::{DropInError, ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText};
+pub use sysbench::PrimePrinter;
 
 use std::sync::LazyLock;
 

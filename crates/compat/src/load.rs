@@ -1,11 +1,12 @@
 //! The load that a command line asks for: of disks, with its targets, its plan and its output, or
 //! of processors.
 
-use crate::printer::{DropInError, PrimePrinter, ToolPrinter};
+use crate::printer::{DropInError, ToolPrinter};
+use crate::sysbench::PrimePrinter;
 use diskproof_model::plan::Plan;
 use diskproof_model::primes::PrimeLoad;
 use diskproof_model::target::TargetIdentity;
-use std::path::{Path, PathBuf};
+use std::path::{Display, Path, PathBuf};
 
 /// A target as the command line names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,6 +105,11 @@ impl LoadHead {
         }
     }
 
+    /// The path of the target as given.
+    pub(crate) fn path(&self) -> Display<'_> {
+        self.target.path().display()
+    }
+
     /// The same load of another target, which exists. It has been said where it differs.
     pub(crate) fn again_on(&self, path: &str) -> Self {
         Self {
@@ -136,7 +142,7 @@ pub struct PrimeRequest {
     /// What is computed.
     pub load: PrimeLoad,
     /// Its output.
-    pub printer: Box<dyn PrimePrinter>,
+    pub printer: PrimePrinter,
     /// Where the load differs from the tool's, a sentence each.
     pub notes: Vec<String>,
 }

@@ -3,7 +3,6 @@
 use diskproof_model::files::FilesMeasurement;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::ping::SingleRequest;
-use diskproof_model::primes::{PrimeInterval, PrimeResult};
 use diskproof_model::surface::SurfaceMeasurement;
 use std::path::PathBuf;
 
@@ -163,16 +162,4 @@ pub trait ToolPrinter: Send {
 
     /// The run is over.
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText;
-}
-
-/// Turns figures of processors into a tool's text. Each step returns text for stdout.
-pub trait PrimePrinter {
-    /// Before the first event.
-    fn begin(&self) -> String;
-
-    /// An interval is over.
-    fn interval(&self, interval: &PrimeInterval) -> String;
-
-    /// The run is over.
-    fn end(&self, result: &PrimeResult) -> String;
 }

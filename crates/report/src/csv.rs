@@ -2,7 +2,6 @@
 //! Quoted as in RFC 4180, but with Unix line ends: every reader accepts them, while many Unix tools
 //! mishandle CR LF.
 
-use crate::format::Format;
 use crate::text::clean;
 use diskproof_model::comparison::{Comparison, MetricComparison};
 use diskproof_model::figure::{Figure, figures, points};
@@ -11,16 +10,6 @@ use std::io::{self, Write};
 
 const HEADING: &str = "run_id,started,host,target,model,serial,workload,op,metric,value,\
                        half_width_95,n,unit,offset_bytes,distance_bytes,time_s,together_with";
-
-/// The format.
-pub const FORMAT: Format = Format {
-    comparison: Some(write_comparison),
-    ..Format::new(
-        ".csv",
-        "one row per figure, for spreadsheets and scripts",
-        write_record,
-    )
-};
 
 /// Writes all figures, single requests, then all points of curves, accesses, scans and of workloads
 /// over time.
@@ -73,7 +62,7 @@ const COMPARISON_HEADING: &str = "a,b,metric,unit,a_value,a_half_width_95,b_valu
                                   change_percent,verdict";
 
 /// Writes a heading and a row per metric of each candidate.
-fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{COMPARISON_HEADING}")?;
     for candidate in &comparison.candidates {
         for metric in &candidate.metrics {

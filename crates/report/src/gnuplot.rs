@@ -5,11 +5,12 @@
 use crate::chart::{
     Axis, AxisSide, Chart, Range, Ranges, Scale, Series, SeriesMark, charts, origin,
 };
-use crate::format::{Format, OutputFile, RecordWriter, Requires};
+use crate::format::OutputFile;
 use crate::svg::COLORS;
 use crate::text::{clean, shortened};
 use diskproof_model::record::Record;
 use std::io::{self, Write};
+use std::path::Path;
 
 /// More points than this are drawn as small dots.
 const POINTS_MANY: usize = 150;
@@ -31,21 +32,14 @@ const PRELUDE: &str = concat!(
     "set style fill solid 0.3\n",
 );
 
-/// The format.
-pub const FORMAT: Format = Format {
-    extension: ".gnuplot",
-    description: "all charts as a gnuplot script with its data",
-    requires: Requires::Nothing,
-    record: RecordWriter::Files(|record, path| {
-        let stem = path.file_stem().unwrap_or_default();
-        let stem = stem.to_string_lossy().into_owned();
-        vec![OutputFile::new(path, move |out| {
-            write_record(record, &stem, out)
-        })]
-    }),
-    comparison: None,
-    identity: None,
-};
+/// The file of a record.
+pub(crate) fn files<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
+    let stem = path.file_stem().unwrap_or_default();
+    let stem = stem.to_string_lossy().into_owned();
+    vec![OutputFile::new(path, move |out| {
+        write_record(record, &stem, out)
+    })]
+}
 
 /// Writes the script. Pictures are called `STEM-CHART.png`; of the stem only letters, digits, `.`,
 /// `-` and `_` are used.
@@ -163,11 +157,8 @@ fn write_guides(chart: &Chart, ranges: &Ranges, out: &mut dyn Write) -> io::Resu
                 )
             }
             axis => {
-                let of = if axis == AxisSide::Right {
-                    "second"
-                } else {
-                    "first"
-                };
+                let is_right = axis == AxisSide::Right;
+                let of = if is_right { "second" } else { "first" };
                 let y = format!("{of} {}", guide.at);
                 (
                     format!("graph 0, {y}"),
@@ -176,10 +167,8 @@ fn write_guides(chart: &Chart, ranges: &Ranges, out: &mut dyn Write) -> io::Resu
                 )
             }
         };
-        let (look, text) = (
-            "nohead dashtype 2 linecolor rgb '#5a6472'",
-            quoted(&guide.label),
-        );
+        let look = "nohead dashtype 2 linecolor rgb '#5a6472'";
+        let text = quoted(&guide.label);
         writeln!(out, "set arrow from {from} to {to} {look}")?;
         writeln!(out, "set label {text} at {label} noenhanced")?;
     }
@@ -187,10 +176,8 @@ fn write_guides(chart: &Chart, ranges: &Ranges, out: &mut dyn Write) -> io::Resu
 }
 
 fn plot(series: &Series, chart: usize, number: usize) -> String {
-    let (axes, side) = match series.side {
-        AxisSide::Right => (" axes x1y2", " (right axis)"),
-        _ => ("", ""),
-    };
+    let is_right = series.side == AxisSide::Right;
+    let axes = if is_right { " axes x1y2" } else { "" };
     let color = COLORS[number % COLORS.len()];
     let shape = format!("pointtype {}", [7, 5, 9, 13, 11][number % 5]);
     let has_bars = !series.half_widths_95.is_empty();
@@ -204,8 +191,7 @@ fn plot(series: &Series, chart: usize, number: usize) -> String {
         (SeriesMark::Bars, false) => "boxes".to_owned(),
         (SeriesMark::Bars, true) => "boxerrorbars".to_owned(),
     };
-    let name = shortened(&format!("{}{side}", series.name), NAME_COLUMNS_MAX);
-    let name = quoted(&name);
+    let name = quoted(&shortened(&series.legend(), NAME_COLUMNS_MAX));
     format!("$c{chart}s{number}{axes} with {style} linecolor rgb '{color}' title {name} noenhanced")
 }
 

@@ -2,7 +2,6 @@
 //! with the version, a comment with the start, the column names, then a tagged line per
 //! distribution.
 
-use crate::format::Format;
 use crate::text::clean;
 use diskproof_model::record::{LatencySummary, MeasurementRecord, Record};
 use std::io::{self, Write};
@@ -10,13 +9,6 @@ use std::io::{self, Write};
 /// The maximum is in milliseconds, as HdrHistogram's own writers print nanoseconds
 /// (`HistogramLogWriter`, `maxValueUnitRatio`).
 const NS_PER_UNIT_OF_MAX: f64 = 1e6;
-
-/// The format.
-pub const FORMAT: Format = Format::new(
-    ".hlog",
-    "every latency distribution, for HdrHistogram's tools",
-    write_record,
-);
 
 /// Writes every distribution: tag `WORKLOAD.OP`, with `.intended` where latency counts from the
 /// intended start, and `.targetN` after the first target. Values are nanoseconds.

@@ -1,7 +1,6 @@
 //! JSON documents: pretty-printed, with one trailing newline. The shapes are the model's.
 
 use crate::Examined;
-use crate::format::Format;
 use crate::text::is_hidden;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::plan::Plan;
@@ -12,17 +11,6 @@ use diskproof_model::trend::Trend;
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 use std::io::{self, Write};
-
-/// The format.
-pub const FORMAT: Format = Format {
-    comparison: Some(write_comparison),
-    identity: Some(write_identity),
-    ..Format::new(
-        ".json",
-        "the record: everything that was measured",
-        write_record,
-    )
-};
 
 /// Writes the whole record in its published schema.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {

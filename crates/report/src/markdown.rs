@@ -4,23 +4,12 @@ use crate::describe::comparison::{MetricDetail, blocks};
 use crate::describe::run::{request_text, start_text};
 use crate::describe::sections;
 use crate::describe::verdict::answer;
-use crate::format::Format;
 use crate::labels;
 use crate::text::clean;
 use diskproof_model::block::{Block, Group, Place, Shown, Table, Tone};
 use diskproof_model::comparison::Comparison;
 use diskproof_model::record::Record;
 use std::io::{self, Write};
-
-/// The format.
-pub const FORMAT: Format = Format {
-    comparison: Some(write_comparison),
-    ..Format::new(
-        ".md",
-        "the verdict and tables, for tickets and pull requests",
-        write_record,
-    )
-};
 
 /// Writes the verdict, the expectations, the figures and the findings.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
@@ -37,7 +26,7 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes the summaries and the table of a comparison.
-fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     for candidate in &comparison.candidates {
         writeln!(out, "**{}**\n", cell(&candidate.summary))?;
     }
@@ -116,6 +105,8 @@ fn cell(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::format_of;
+    use std::path::Path;
 
     #[test]
     fn cells_contain_no_markup() {
@@ -146,25 +137,26 @@ mod tests {
     fn comparisons_are_written_as_markdown_csv_and_svg() {
         let text = include_str!("../../../tests/fixtures/comparison.json");
         let comparison: Comparison = serde_json::from_str(text).unwrap();
-        let written = |format: &Format| {
+        let written = |name: &str| {
             let mut out = Vec::new();
+            let format = format_of(Path::new(name)).unwrap();
             let write = format.comparison.expect("comparisons");
             write(&comparison, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         let metrics: usize = comparison.candidates.iter().map(|c| c.metrics.len()).sum();
-        let csv = written(&crate::csv::FORMAT);
+        let csv = written("x.csv");
         assert_eq!(csv.lines().count(), metrics + 1, "{csv}");
         let columns = |line: &str| line.matches(',').count();
         let heading = csv.lines().next().unwrap();
         assert!(heading.ends_with("change_percent,verdict"), "{heading}");
         assert_eq!(columns(csv.lines().last().unwrap()), columns(heading));
-        let markdown = written(&FORMAT);
+        let markdown = written("x.md");
         assert!(
             markdown.contains("| workload |  | A | B | B/A | change |"),
             "{markdown}"
         );
-        let svg = written(&crate::svg::FORMAT);
+        let svg = written("x.svg");
         assert!(svg.contains("<svg") && svg.contains("<circle"), "{svg}");
     }
 }

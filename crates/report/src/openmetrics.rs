@@ -2,21 +2,14 @@
 //! textfile collector reads) and in OpenMetrics 1.0. Names and labels are stable. Collectors reject
 //! a whole file for one duplicate series, so every series is written once.
 
-use crate::format::Format;
+use crate::labels;
 use crate::text::{clean, joined};
 use diskproof_model::figure::{Figure, figures};
 use diskproof_model::finding::Severity;
 use diskproof_model::record::{ExpectationOutcome, Record};
-use diskproof_model::verdict::{RunVerdict, TrustLevel};
+use diskproof_model::verdict::TrustLevel;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
-
-/// The format.
-pub const FORMAT: Format = Format::new(
-    ".prom",
-    "metrics for node_exporter's textfile collector",
-    write_record,
-);
 
 /// Adds the target and the verb to every series: collectors reject a series that the files of two
 /// runs have.
@@ -25,10 +18,10 @@ fn label_run(record: &Record, samples: &mut Samples) {
     let targets = record.targets.iter().map(|target| target.path.as_str());
     let targets: Vec<&str> = targets.collect();
     let of_run = [("target", targets.join("; ")), ("verb", verb.clone())];
-    for sample in samples.values_mut().flatten() {
+    for (_, labels, _) in samples.values_mut().flatten() {
         for (name, value) in &of_run {
-            if sample.labels.iter().all(|(known, _)| known != name) {
-                sample.labels.push((name, value.clone()));
+            if labels.iter().all(|(known, _)| known != name) {
+                labels.push((name, value.clone()));
             }
         }
     }
@@ -53,13 +46,9 @@ fn add_figure(figure: &Figure<'_>, samples: &mut Samples) {
             }
             None => {
                 let count = figure.n.unwrap_or(0) as f64;
-                add_part(
-                    samples,
-                    (family, "_sum"),
-                    labels.clone(),
-                    value * count / 1e9,
-                );
-                add_part(samples, (family, "_count"), labels, count);
+                let sum = value * count / 1e9;
+                add_part(samples, family, "_sum", labels.clone(), sum);
+                add_part(samples, family, "_count", labels, count);
             }
         },
         family => {
@@ -129,26 +118,24 @@ fn add_run(record: &Record, samples: &mut Samples) {
         ("host", record.host.name.clone()),
     ];
     add(samples, "run_info", identity, 1.0);
-    for (severity, name) in [
-        (Severity::Failure, "failure"),
-        (Severity::Warning, "warning"),
-        (Severity::Note, "note"),
-    ] {
+    for severity in [Severity::Failure, Severity::Warning, Severity::Note] {
         let findings = record.findings.iter();
         let own = findings.filter(|finding| finding.severity == severity);
-        let labels = vec![("severity", name.to_owned())];
+        let labels = vec![("severity", labels::severity(severity).to_owned())];
         add(samples, "findings", labels, own.count() as f64);
     }
     for finding in &record.findings {
-        add(
-            samples,
-            "finding",
-            vec![("code", finding.code.clone())],
-            1.0,
-        );
+        let labels = vec![("code", finding.code.clone())];
+        add(samples, "finding", labels, 1.0);
     }
     if let Some(verdict) = &record.verdict {
-        add(samples, "verdict_info", verdict_info(verdict), 1.0);
+        let mut labels = vec![("headline", verdict.headline.clone())];
+        let worst = verdict.worst.iter();
+        labels.extend(worst.flat_map(|worst| {
+            let (code, title) = (worst.code.clone(), worst.title.clone());
+            [("worst", code), ("title", title)]
+        }));
+        add(samples, "verdict_info", labels, 1.0);
         let reliable = match verdict.trust.level {
             TrustLevel::Reliable => 1.0,
             TrustLevel::Doubtful => 0.5,
@@ -156,15 +143,6 @@ fn add_run(record: &Record, samples: &mut Samples) {
         };
         add(samples, "reliable", Vec::new(), reliable);
     }
-}
-
-fn verdict_info(verdict: &RunVerdict) -> Labels {
-    let mut labels = vec![("headline", verdict.headline.clone())];
-    if let Some(worst) = &verdict.worst {
-        labels.push(("worst", worst.code.clone()));
-        labels.push(("title", worst.title.clone()));
-    }
-    labels
 }
 
 /// The families in the order of writing: name without `diskproof_`, kind, help. A `*` stands for
@@ -184,33 +162,19 @@ const UNITS: [(&str, &str); 5] = [
 /// samples of a metric in one place.
 type Samples = BTreeMap<String, Vec<Sample>>;
 
-/// A sample of a family.
-struct Sample {
-    /// What is added to the name of the family.
-    suffix: &'static str,
-    labels: Labels,
-    value: f64,
-}
+/// A sample of a family: what is added to its name, the labels and the value.
+type Sample = (&'static str, Labels, f64);
 
 /// Names and values, in the order of writing.
 type Labels = Vec<(&'static str, String)>;
 
 fn add(samples: &mut Samples, family: &str, labels: Labels, value: f64) {
-    add_part(samples, (family, ""), labels, value);
+    add_part(samples, family, "", labels, value);
 }
 
-fn add_part(
-    samples: &mut Samples,
-    (family, suffix): (&str, &'static str),
-    labels: Labels,
-    value: f64,
-) {
-    let sample = Sample {
-        suffix,
-        labels,
-        value,
-    };
-    samples.entry(family.to_owned()).or_default().push(sample);
+fn add_part(samples: &mut Samples, family: &str, suffix: &'static str, labels: Labels, value: f64) {
+    let samples = samples.entry(family.to_owned()).or_default();
+    samples.push((suffix, labels, value));
 }
 
 /// Writes the families that have samples, in the order of their help.
@@ -246,11 +210,10 @@ fn write_family(
     writeln!(out, "# HELP diskproof_{name} {help}")?;
     writeln!(out, "# TYPE diskproof_{name} {kind}")?;
     let mut written = BTreeSet::new();
-    for sample in samples.iter().filter(|sample| sample.value.is_finite()) {
-        let (suffix, labels) = (sample.suffix, label_text(&sample.labels));
-        let series = format!("diskproof_{name}{suffix}{labels}");
+    for (suffix, labels, value) in samples.iter().filter(|(.., value)| value.is_finite()) {
+        let series = format!("diskproof_{name}{suffix}{}", label_text(labels));
         if written.insert(series.clone()) {
-            writeln!(out, "{series} {}", sample.value)?;
+            writeln!(out, "{series} {value}")?;
         }
     }
     Ok(())

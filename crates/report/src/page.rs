@@ -4,6 +4,7 @@
 use crate::style::{Color, Style, WIDTH_MIN};
 use crate::text::{clean, columns, glue_units, wrap};
 use anstyle::AnsiColor;
+use std::fmt::Arguments;
 use std::io::{self, Write};
 
 pub(crate) use diskproof_model::block::{Span as StyledText, Tone as TextStyle};
@@ -43,6 +44,8 @@ pub(crate) struct Page<'a> {
     width: usize,
     color: Color,
     out: &'a mut dyn Write,
+    /// The first error of the output, after which nothing is written.
+    written: io::Result<()>,
 }
 
 impl<'a> Page<'a> {
@@ -52,38 +55,45 @@ impl<'a> Page<'a> {
             width: style.width.max(WIDTH_MIN),
             color: style.color,
             out,
+            written: Ok(()),
+        }
+    }
+
+    /// How writing the page went.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        std::mem::replace(&mut self.written, Ok(()))
+    }
+
+    fn write(&mut self, text: Arguments<'_>) {
+        if self.written.is_ok() {
+            self.written = self.out.write_fmt(text);
         }
     }
 
     /// An empty line.
-    pub(crate) fn blank(&mut self) -> io::Result<()> {
-        writeln!(self.out)
+    pub(crate) fn blank(&mut self) {
+        self.write(format_args!("\n"));
     }
 
     /// Wrapped text from the first column on.
-    pub(crate) fn text(&mut self, text: StyledText<'_>) -> io::Result<()> {
-        self.entry(TextStyle::Plain.of(""), 0, text)
+    pub(crate) fn text(&mut self, text: StyledText<'_>) {
+        self.entry(TextStyle::Plain.of(""), 0, text);
     }
 
     /// A label and, from column `indent` on, wrapped text that hangs to its right. A longer label
     /// moves the first line of the text to the right; one that fills the line stands alone.
-    pub(crate) fn entry(
-        &mut self,
-        label: StyledText<'_>,
-        indent: usize,
-        text: StyledText<'_>,
-    ) -> io::Result<()> {
+    pub(crate) fn entry(&mut self, label: StyledText<'_>, indent: usize, text: StyledText<'_>) {
         let width = self.width.min(TEXT_COLUMNS_MAX);
         let name = clean(&label.text);
         let mut taken = columns(&name);
         if taken > width - indent {
             for line in wrap(&name, width, width) {
-                self.write_styled(label.tone, &line)?;
-                self.blank()?;
+                self.write_styled(label.tone, &line);
+                self.blank();
             }
             taken = 0;
         } else {
-            self.write_styled(label.tone, &name)?;
+            self.write_styled(label.tone, &name);
         }
         let start = match taken {
             0 => indent,
@@ -94,44 +104,40 @@ impl<'a> Page<'a> {
         for (index, line) in lines.iter().enumerate() {
             let pad = if index == 0 { start - taken } else { indent };
             if !line.is_empty() {
-                write!(self.out, "{:pad$}", "")?;
-                self.write_styled(text.tone, line)?;
+                self.write(format_args!("{:pad$}", ""));
+                self.write_styled(text.tone, line);
             }
-            self.blank()?;
+            self.blank();
         }
-        Ok(())
     }
 
     /// A label and its text.
-    pub(crate) fn fact(&mut self, label: &str, text: &str) -> io::Result<()> {
-        self.entry(TextStyle::Dim.of(label), INDENT, TextStyle::Plain.of(text))
+    pub(crate) fn fact(&mut self, label: &str, text: &str) {
+        self.entry(TextStyle::Dim.of(label), INDENT, TextStyle::Plain.of(text));
     }
 
     /// A line that is never broken: a row of a table that fits, or a command that will be pasted.
-    pub(crate) fn unbroken(&mut self, line: StyledText<'_>) -> io::Result<()> {
-        self.write_styled(line.tone, &clean(&line.text))?;
-        self.blank()
+    pub(crate) fn unbroken(&mut self, line: StyledText<'_>) {
+        self.write_styled(line.tone, &clean(&line.text));
+        self.blank();
     }
 
     /// A line of several styles, without blanks at its end; never broken.
-    pub(crate) fn pieces(&mut self, pieces: &[StyledText<'_>]) -> io::Result<()> {
+    pub(crate) fn pieces(&mut self, pieces: &[StyledText<'_>]) {
         let is_blank = |piece: &&StyledText<'_>| piece.text.trim_end().is_empty();
         let blanks = pieces.iter().rev().take_while(is_blank).count();
         let shown = &pieces[..pieces.len() - blanks];
         for (index, piece) in shown.iter().enumerate() {
             let is_last = index + 1 == shown.len();
-            let text = if is_last {
-                piece.text.trim_end()
-            } else {
-                &piece.text
-            };
+            let text = &*piece.text;
+            let text = if is_last { text.trim_end() } else { text };
             let style = match text.trim() {
                 "" => TextStyle::Plain,
                 _ => piece.tone,
             };
-            self.write_styled(style, &clean(text))?;
+            self.write_styled(style, &clean(text));
         }
-        self.blank()
+        self.blank();
     }
 
     /// The width of a line in columns.
@@ -139,12 +145,13 @@ impl<'a> Page<'a> {
         self.width
     }
 
-    fn write_styled(&mut self, style: TextStyle, text: &str) -> io::Result<()> {
+    fn write_styled(&mut self, style: TextStyle, text: &str) {
         let style = ansi(style);
         if self.color == Color::Plain || style.is_plain() || text.is_empty() {
-            return self.out.write_all(text.as_bytes());
+            self.write(format_args!("{text}"));
+        } else {
+            self.write(format_args!("{style}{text}{style:#}"));
         }
-        write!(self.out, "{style}{text}{style:#}")
     }
 }
 
@@ -152,9 +159,9 @@ impl<'a> Page<'a> {
 mod tests {
     use super::*;
 
-    fn page(color: Color, write: impl Fn(&mut Page<'_>) -> io::Result<()>) -> String {
+    fn page(color: Color, write: impl Fn(&mut Page<'_>)) -> String {
         let mut out = Vec::new();
-        write(&mut Page::new(&Style { width: 1, color }, &mut out)).unwrap();
+        write(&mut Page::new(&Style { width: 1, color }, &mut out));
         String::from_utf8(out).unwrap()
     }
 

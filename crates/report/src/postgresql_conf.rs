@@ -4,17 +4,9 @@
 
 use crate::ascii::transliterate;
 use crate::describe::run::start_text;
-use crate::format::Format;
 use crate::text::{clean, wrap};
 use diskproof_model::record::{Advice, Record};
 use std::io::{self, Write};
-
-/// The format.
-pub const FORMAT: Format = Format::new(
-    ".conf",
-    "settings with their reasons, to include in postgresql.conf",
-    write_record,
-);
 
 /// Columns of a comment.
 const COLUMNS: usize = 78;

@@ -3,25 +3,15 @@
 //! Redpanda: doc/io-properties-file.md, as its iotune writes them).
 
 use crate::capacity::{DiskCapacity, reads, writes};
-use crate::format::{Format, Requires};
 use crate::text::clean;
 use diskproof_model::record::Record;
 use diskproof_model::sweep::size_word;
 use diskproof_model::target::TargetIdentity;
 use std::io::{self, Write};
 
-/// The settings of blk-iocost, as a script.
-pub(crate) const IOCOST: Format = Format {
-    requires: Requires::SweepOfReads,
-    ..Format::new(
-        ".iocost",
-        "Linux' io.cost.model and io.cost.qos, from a sweep",
-        write_iocost,
-    )
-};
-
-/// Writes a shell script with one line for each setting, and what it follows from.
-fn write_iocost(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the settings of blk-iocost: a shell script with one line for each setting, and what it
+/// follows from.
+pub(crate) fn write_iocost(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let Some(reads) = reads(record) else {
         return Ok(());
     };
@@ -100,18 +90,8 @@ fn disk_number(record: &Record) -> Option<String> {
     is_plain.then(|| first.device.clone())
 }
 
-/// The properties of a disk for Seastar.
-pub(crate) const SEASTAR: Format = Format {
-    requires: Requires::SweepOfBoth,
-    ..Format::new(
-        ".yaml",
-        "Seastar's io-properties.yaml, from a sweep",
-        write_seastar,
-    )
-};
-
-/// Writes the one disk of the record.
-fn write_seastar(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the properties of the one disk of the record for Seastar.
+pub(crate) fn write_seastar(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let (Some(reads), Some(writes)) = (reads(record), writes(record)) else {
         return Ok(());
     };

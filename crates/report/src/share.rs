@@ -3,7 +3,6 @@
 //! serial number.
 
 use crate::describe::figures::{conditions, shown_latency, shown_ops};
-use crate::format::Format;
 use crate::labels;
 use crate::text::{clean, shortened};
 use diskproof_model::finding::Severity;
@@ -14,20 +13,13 @@ use sha2::{Digest as _, Sha256};
 
 use std::io::{self, Write};
 
-/// The format.
-pub const FORMAT: Format = Format::new(
-    ".share.txt",
-    "ten lines for a forum or chat, without names of the machine",
-    write_record,
-);
-
 /// Lines between the two of the heading and the three at the end.
 const ROWS_MAX: usize = 5;
 /// Columns of a line: forums and mail wrap longer ones.
 const COLUMNS_MAX: usize = 72;
 
 /// Writes at most ten lines.
-fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let verb = &record.plan.origin.verb;
     let day = record.started.get(..10).unwrap_or(&record.started);
     let mut lines = vec![

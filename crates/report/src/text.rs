@@ -63,6 +63,12 @@ pub(crate) fn joined(texts: impl IntoIterator<Item = String>, gap: &str) -> Opti
     (!texts.is_empty()).then(|| texts.join(gap))
 }
 
+/// A decimal number without trailing zeros.
+pub(crate) fn trimmed(number: &str) -> &str {
+    let digits = number.trim_end_matches('0').trim_end_matches('.');
+    if number.contains('.') { digits } else { number }
+}
+
 /// Values by key, the keys in the order in which they occur first.
 pub(crate) fn grouped<K: PartialEq, V>(
     pairs: impl IntoIterator<Item = (K, V)>,

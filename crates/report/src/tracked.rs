@@ -1,33 +1,11 @@
 //! Formats of services that follow figures from run to run. They hold the figures that can have a
 //! threshold, with their names in thresholds.
 
-use crate::format::Format;
 use diskproof_model::comparison::Direction;
 use diskproof_model::figure::{Figure, figures};
 use diskproof_model::record::Record;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
-
-/// Rates for github-action-benchmark's `customBiggerIsBetter`.
-pub(crate) const BIGGER_IS_BETTER: Format = Format::new(
-    ".bigger.json",
-    "rates for github-action-benchmark's customBiggerIsBetter",
-    |record, out| write_better(record, Direction::Higher, out),
-);
-
-/// Latencies for github-action-benchmark's `customSmallerIsBetter`.
-pub(crate) const SMALLER_IS_BETTER: Format = Format::new(
-    ".smaller.json",
-    "latencies for github-action-benchmark's customSmallerIsBetter",
-    |record, out| write_better(record, Direction::Lower, out),
-);
-
-/// Bencher Metric Format.
-pub(crate) const BENCHER: Format = Format::new(
-    ".bmf.json",
-    "Bencher Metric Format, to follow figures from build to build",
-    write_bencher,
-);
 
 /// Those of a record that are known, in its order, each with its subject: the workload or part of a
 /// survey, and the kind of operation (`random-read-d1.read`). With several targets their paths
@@ -53,10 +31,14 @@ fn tracked(record: &Record) -> impl Iterator<Item = (String, Figure<'_>)> {
     })
 }
 
-/// Writes the figures of which this direction is better: a JSON list of name, unit, value and range
-/// (<https://github.com/benchmark-action/github-action-benchmark>). Shares and counts have no unit
-/// and no better direction.
-fn write_better(record: &Record, better: Direction, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the figures of which this direction is better for github-action-benchmark: a JSON list of
+/// name, unit, value and range (<https://github.com/benchmark-action/github-action-benchmark>).
+/// Shares and counts have no unit and no better direction.
+pub(crate) fn write_better(
+    record: &Record,
+    better: Direction,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let is_better = |unit: &str| unit != "1" && Direction::of_unit(unit) == better;
     let all = tracked(record).filter(|(_, figure)| is_better(figure.unit));
     let elements = all.map(|(subject, figure)| {
@@ -74,10 +56,10 @@ fn write_better(record: &Record, better: Direction, out: &mut dyn Write) -> io::
     writeln!(out)
 }
 
-/// Writes an object of benchmarks, one for each workload and kind of operation, each an object of
-/// measures with their value and the ends of its interval
+/// Writes the Bencher Metric Format: an object of benchmarks, one for each workload and kind of
+/// operation, each an object of measures with their value and the ends of its interval
 /// (<https://bencher.dev/docs/reference/bencher-metric-format>).
-fn write_bencher(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_bencher(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let mut benchmarks: Map<String, Value> = Map::new();
     for (subject, figure) in tracked(record) {
         let mut measure = json!({ "value": figure.value });

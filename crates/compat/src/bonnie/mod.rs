@@ -56,11 +56,8 @@ struct BonnieLoad {
 
 /// Reads the arguments.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
-    DROP_IN.start_load(
-        arguments,
-        CommandLine::with_help_after_errors(DROP_IN.usage),
-        read,
-    )
+    let command = CommandLine::with_help_after_errors(DROP_IN.usage);
+    DROP_IN.start_load(arguments, command, read)
 }
 
 fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
@@ -240,7 +237,7 @@ impl DropInLoad for BonnieLoad {
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
         if context.target.kind != TargetKind::Directory {
-            let directory = self.head.target.path().display();
+            let directory = self.head.path();
             let text = format!("Can't chdir to {directory}\n");
             return Err(DropInError::Target(text));
         }

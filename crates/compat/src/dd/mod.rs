@@ -31,7 +31,6 @@ const SINK: &str = "/dev/null";
 #[derive(Debug, Clone, PartialEq)]
 struct CopyLoad {
     head: LoadHead,
-    path: String,
     block_bytes: u64,
     /// Bytes to move; `None`: to the end.
     bytes: Option<u64>,
@@ -58,10 +57,10 @@ fn form(operand: &DropInOption) -> String {
 
 fn operands(arguments: &[String]) -> Result<GivenArguments, String> {
     let mut given = GivenArguments::default();
-    let mut add = |name: &str, value: Option<&str>, unknown: &dyn Fn() -> String| {
+    let mut add = |name: &str, value: Option<&str>, unknown: String| {
         let mut all = DROP_IN.options.iter();
         let operand = all.find(|operand| operand.short == name);
-        let operand = operand.ok_or_else(unknown)?;
+        let operand = operand.ok_or(unknown)?;
         operand.admit(&mut given.notes)?;
         let name = match operand.short.trim_end_matches('=') {
             "iseek" => "skip",
@@ -76,13 +75,13 @@ fn operands(arguments: &[String]) -> Result<GivenArguments, String> {
         let unknown = || format!("unrecognized operand '{argument}'");
         let (key, value) = argument.split_once('=').ok_or_else(unknown)?;
         if !matches!(key, "conv" | "iflag" | "oflag") {
-            add(&format!("{key}="), Some(value), &unknown)?;
+            add(&format!("{key}="), Some(value), unknown())?;
             continue;
         }
         for symbol in value.split(',') {
             let what = if key == "conv" { "conversion" } else { key };
-            let unknown = || format!("invalid {what}: '{symbol}'");
-            add(&format!("{key}={symbol}"), None, &unknown)?;
+            let unknown = format!("invalid {what}: '{symbol}'");
+            add(&format!("{key}={symbol}"), None, unknown)?;
         }
     }
     Ok(given)
@@ -157,7 +156,6 @@ fn read(arguments: &[String]) -> Result<CopyLoad, String> {
             writes,
             ..LoadHead::new(target, given.notes.clone())
         },
-        path: path.to_owned(),
         block_bytes,
         bytes,
         start: if writes { seek } else { skip }.unwrap_or(0),
@@ -217,7 +215,7 @@ impl CopyLoad {
 
     /// The bytes to move on a target of this kind.
     fn bytes(&self, target: &TargetIdentity) -> Result<u64, DropInError> {
-        let path = &self.path;
+        let path = self.head.path();
         let error = |text: &str| Err(DROP_IN.target_error(&format!("'{path}'{text}")));
         let is_new = target.kind == TargetKind::Directory;
         let there = target.size_bytes.saturating_sub(self.start);
@@ -251,7 +249,7 @@ impl DropInLoad for CopyLoad {
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
         let is_new = context.target.kind == TargetKind::Directory;
         if !is_new && self.has("conv=excl") {
-            let text = format!("failed to open '{}': File exists", self.path);
+            let text = format!("failed to open '{}': File exists", self.head.path());
             return Err(DROP_IN.target_error(&text));
         }
         let bytes = self.bytes(context.target)?;

@@ -87,17 +87,14 @@ impl UsedDisk {
     /// requests, and the percentage of the time in which it had one.
     pub(super) fn figures(&self) -> Option<([u64; 7], f64)> {
         let times = self.times?;
-        let (reads, writes) = (self.read_ops, self.write_ops);
-        let (merged_reads, merged_writes) = (times.read_merges, times.write_merges);
-        let (read_ms, write_ms, all_ms) = (times.read_ms, times.write_ms, times.queued_ms);
         let counts = [
-            reads,
-            writes,
-            merged_reads,
-            merged_writes,
-            read_ms,
-            write_ms,
-            all_ms,
+            self.read_ops,
+            self.write_ops,
+            times.read_merges,
+            times.write_merges,
+            times.read_ms,
+            times.write_ms,
+            times.queued_ms,
         ];
         let busy = times.busy_ms as f64 * 100.0 / times.elapsed_ms.max(1) as f64;
         Some((counts, busy.min(100.0)))
@@ -119,10 +116,8 @@ pub(super) fn used_disks(measurements: &[Measurement]) -> Vec<UsedDisk> {
             write_ops: device.write_ops,
             times: device.times,
         };
-        let (start_ns, end_ns) = (
-            measurement.start_ns,
-            measurement.start_ns + measurement.wall_ns,
-        );
+        let start_ns = measurement.start_ns;
+        let end_ns = start_ns + measurement.wall_ns;
         match disks.get_mut(name.as_str()) {
             None => {
                 disks.insert(name, (own, end_ns));
@@ -148,22 +143,14 @@ pub(super) fn lines(disks: &[UsedDisk]) -> String {
         let Some((counts, busy)) = disk.figures() else {
             continue;
         };
-        let [
-            read,
-            write,
-            read_merges,
-            write_merges,
-            read_ms,
-            write_ms,
-            queued_ms,
-        ] = counts;
+        let pair = |at: usize| format!("{}/{}", counts[at], counts[at + 1]);
+        let (ios, merges, ticks, queued) = (pair(0), pair(2), pair(4), counts[6]);
         if text.is_empty() {
             text.push_str("\nDisk stats (read/write):\n");
         }
         let _ = writeln!(
             text,
-            "  {}: ios={read}/{write}, merge={read_merges}/{write_merges}, \
-             ticks={read_ms}/{write_ms}, in_queue={queued_ms}, util={busy:3.2}%",
+            "  {}: ios={ios}, merge={merges}, ticks={ticks}, in_queue={queued}, util={busy:3.2}%",
             disk.name
         );
     }

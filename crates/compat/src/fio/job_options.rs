@@ -171,11 +171,8 @@ pub fn fio_similar(name: &str) -> Option<&'static str> {
 /// with the next one.
 fn differ_by_one(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
-    let (short, long) = if one.len() <= other.len() {
-        (one, other)
-    } else {
-        (other, one)
-    };
+    let is_short = one.len() <= other.len();
+    let (short, long) = if is_short { (one, other) } else { (other, one) };
     let same = short.iter().zip(long).take_while(|(a, b)| a == b).count();
     let (short, long) = (&short[same..], &long[same..]);
     match (short, long) {

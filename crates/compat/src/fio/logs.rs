@@ -47,16 +47,11 @@ pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> V
                     Some(prefix) if prefix.is_empty() => job.name.replace('/', "."),
                     Some(prefix) => prefix,
                 };
-                let path = if described.is_on(job, "per_job_logs", true) {
-                    format!("{prefix}_{suffix}.{number}.log")
-                } else {
-                    format!("{prefix}_{suffix}.log")
-                };
-                add(
-                    &mut files,
-                    path,
-                    LogOptions::of(described, job).rows(&own, kind),
-                );
+                let is_numbered = described.is_on(job, "per_job_logs", true);
+                let number = is_numbered.then(|| format!(".{number}"));
+                let path = format!("{prefix}_{suffix}{}.log", number.unwrap_or_default());
+                let text = LogOptions::of(described, job).rows(&own, kind);
+                add(&mut files, path, text);
             }
         }
         number += job.copies.saturating_sub(job.workloads.len() as u64);

@@ -46,10 +46,8 @@ fn length(number: u64) -> usize {
 /// `95.5MiB (100MB)`, with `/s` behind each unit for a rate.
 fn both(bytes: u64, per: &str) -> (String, String) {
     let unit = format!("B{per}");
-    (
-        short(bytes, 4, Base::Binary, &unit),
-        short(bytes, 4, Base::Decimal, &unit),
-    )
+    let texts = [Base::Binary, Base::Decimal].map(|base| short(bytes, 4, base, &unit));
+    texts.into()
 }
 
 /// The entry of a job.
@@ -109,7 +107,7 @@ fn steady(steady: &SteadyEntry) -> String {
 }
 
 /// The names of the directions.
-fn names(entry: &JobEntry) -> [&'static str; 3] {
+pub(super) fn names(entry: &JobEntry) -> [&'static str; 3] {
     let first = if entry.is_mixed { "mixed" } else { "read" };
     [first, "write", "trim"]
 }
@@ -176,26 +174,23 @@ fn samples(kib: &RateSamples, all_bytes: u64, iops: &RateSamples) -> String {
         return String::new();
     }
     let share = kib.share_of(all_bytes.max(1) as f64);
+    let share = format!(", per={share:3.2}%");
     let (unit, divisor) = if kib.mean > 1_048_576.0 {
         ("MiB", 1024.0)
     } else {
         ("KiB", 1.0)
     };
-    format!(
-        "   bw ({unit:>5}/s): min={:5.0}, max={:5.0}, per={share:3.2}%, avg={:5.2}, \
-         stdev={:5.2}, samples={}\n   iops        : min={:5.0}, max={:5.0}, avg={:5.2}, \
-         stdev={:5.2}, samples={}\n",
-        (kib.min / divisor).floor(),
-        (kib.max / divisor).floor(),
-        kib.mean / divisor,
-        kib.deviation / divisor,
-        kib.count,
-        iops.min,
-        iops.max,
-        iops.mean,
-        iops.deviation,
-        iops.count
-    )
+    let text = |of: &RateSamples, divisor: f64, share: &str| {
+        let [min, max] = [of.min, of.max].map(|end| (end / divisor).floor());
+        let [mean, deviation] = [of.mean, of.deviation].map(|value| value / divisor);
+        format!(
+            "min={min:5.0}, max={max:5.0}{share}, avg={mean:5.2}, stdev={deviation:5.2}, \
+             samples={}\n",
+            of.count
+        )
+    };
+    let (kib, iops) = (text(kib, divisor, &share), text(iops, 1.0, ""));
+    format!("   bw ({unit:>5}/s): {kib}   iops        : {iops}")
 }
 
 fn latency_ranges(shares: &RangeShares) -> String {

@@ -114,11 +114,8 @@ impl FioPrinter {
             copies += job.copies;
         }
         let thread = |job| self.described.is_on(job, "thread", false);
-        let kind = if self.described.jobs.iter().any(thread) {
-            "thread"
-        } else {
-            "process"
-        };
+        let threads = self.described.jobs.iter().any(thread);
+        let kind = if threads { "thread" } else { "process" };
         let plural = match (copies, kind) {
             (1, _) => "",
             (_, "thread") => "s",

@@ -31,7 +31,6 @@ const MIB: f64 = 1_048_576.0;
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TimingLoad {
     head: LoadHead,
-    path: String,
     /// The devices that follow.
     others: Vec<String>,
     is_quiet: bool,
@@ -64,7 +63,6 @@ fn read(given: &GivenArguments) -> Result<TimingLoad, String> {
     };
     Ok(TimingLoad {
         head: LoadHead::new(LoadTarget::Existing(path.into()), given.notes.clone()),
-        path: path.clone(),
         others: others.to_vec(),
         is_quiet: given.has("q"),
         times_cache,
@@ -81,7 +79,7 @@ impl DropInLoad for TimingLoad {
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
         let target = context.target;
-        let error = |text: &str| DropInError::Target(format!("{}: {text}\n", self.path));
+        let error = |text: &str| DropInError::Target(format!("{}: {text}\n", self.head.path()));
         if target.kind == TargetKind::Directory {
             return Err(error("is a directory; name a device or a file"));
         }
@@ -118,7 +116,6 @@ impl DropInLoad for TimingLoad {
         let (path, others) = self.others.split_first()?;
         let load = Self {
             head: self.head.again_on(path),
-            path: path.clone(),
             others: others.to_vec(),
             ..self.clone()
         };
@@ -139,7 +136,7 @@ impl DropInLoad for TimingLoad {
             }
         });
         Box::new(TimingPrinter {
-            path: (!self.is_quiet).then(|| self.path.clone()),
+            path: (!self.is_quiet).then(|| self.head.path().to_string()),
             labels: labels.collect(),
         })
     }

@@ -7,7 +7,7 @@ mod suffix;
 #[cfg(test)]
 mod tests;
 
-use crate::command::{CommandLine, GivenArguments, OptionForms};
+use crate::command::{CommandLine, GivenArguments};
 use crate::drop_in::{DropIn, DropInOption, Started};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::plan::{OPEN_DSYNC, OPEN_SYNC, SECOND, every, part, random_or_sequential};
@@ -41,7 +41,6 @@ const PAGE_BYTES: u64 = 4096;
 #[derive(Debug, Clone, PartialEq)]
 struct IopingLoad {
     head: LoadHead,
-    path: String,
     /// The workload, without its span.
     workload: Workload,
     offset: u64,
@@ -61,7 +60,7 @@ fn start(arguments: &[String]) -> Result<Started, DropInError> {
         return Err(DropInError::Printed(ToolText::out(help)));
     }
     let command = CommandLine {
-        forms: OptionForms::LongWithOneDash,
+        has_one_dash: true,
         after_option_error: &format!("\n{help}"),
         ..CommandLine::new(&help)
     };
@@ -118,7 +117,6 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
             writes: writes > 0,
             ..LoadHead::new(LoadTarget::Existing(path.into()), notes(given))
         },
-        path: path.clone(),
         workload: workload(given, block_bytes as u32, interval_ns, stop),
         offset,
         work_bytes: work_bytes_given,
@@ -295,7 +293,7 @@ impl DropInLoad for IopingLoad {
         };
         Box::new(IopingPrinter {
             form: self.form.clone(),
-            target: ShownTarget::new(&self.path, target),
+            target: ShownTarget::new(&self.head.path().to_string(), target),
             direction,
             block_bytes: u64::from(self.workload.block_bytes),
             ..IopingPrinter::default()

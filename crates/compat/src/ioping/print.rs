@@ -29,37 +29,28 @@ pub(super) struct OutputForm {
 /// The target as ioping shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ShownTarget {
-    path: String,
-    filesystem: String,
-    device: String,
-    device_bytes: u64,
+    /// `. (ext4 /dev/vda 252.0 GiB)`.
+    text: String,
+    /// The fields of an object.
+    json: String,
 }
 
 impl ShownTarget {
     /// Of this target, named so on the command line.
     pub(super) fn new(path: &str, target: &TargetIdentity) -> Self {
-        let (filesystem, device, device_bytes) = match (&target.filesystem, target.kind) {
+        let (filesystem, device, bytes) = match (&target.filesystem, target.kind) {
             (_, TargetKind::BlockDevice) => ("block", "device", target.size_bytes),
             (Some(found), _) => (found.kind.as_str(), found.source.as_str(), found.size_bytes),
             (None, _) => ("", "", 0),
         };
-        Self {
-            path: path.to_owned(),
-            filesystem: filesystem.to_owned(),
-            device: device.to_owned(),
-            device_bytes,
-        }
-    }
-
-    /// `. (ext4 /dev/vda 252.0 GiB)`.
-    fn text(&self) -> String {
-        format!(
-            "{} ({} {} {})",
-            self.path,
-            self.filesystem,
-            self.device,
-            size_text(self.device_bytes as f64)
-        )
+        let size = size_text(bytes as f64);
+        let text = format!("{path} ({filesystem} {device} {size})");
+        let [path, filesystem, device] = [path, filesystem, device].map(escaped);
+        let json = format!(
+            "\"path\": \"{path}\",\n    \"fstype\": \"{filesystem}\",\n    \"device\": \
+             \"{device}\",\n    \"device_size\": {bytes}"
+        );
+        Self { text, json }
     }
 }
 
@@ -104,7 +95,7 @@ impl IopingPrinter {
         format!(
             "{time}{} {arrow} {}: request={} time={}{remark}\n",
             size_text(self.block_bytes as f64),
-            self.target.text(),
+            self.target.text,
             request.number,
             time_text(request.latency_ns as f64)
         )
@@ -114,17 +105,11 @@ impl IopingPrinter {
         let comma = if self.json_objects > 0 { "," } else { "" };
         self.json_objects += 1;
         let format = self.form.time_format.as_deref().unwrap_or_default();
-        let target = &self.target;
+        let (seconds, local) = (unix_ns as f64 / 1e9, time_as(format, unix_ns));
         format!(
-            "{comma}{{\n  \"timestamp\": {:.6},\n  \"localtime\": \"{}\",\n  \"target\": {{\n    \
-             \"path\": \"{}\",\n    \"fstype\": \"{}\",\n    \"device\": \"{}\",\n    \
-             \"device_size\": {}\n  }},\n",
-            unix_ns as f64 / 1e9,
-            time_as(format, unix_ns),
-            escaped(&target.path),
-            escaped(&target.filesystem),
-            escaped(&target.device),
-            target.device_bytes
+            "{comma}{{\n  \"timestamp\": {seconds:.6},\n  \"localtime\": \"{local}\",\n  \
+             \"target\": {{\n    {}\n  }},\n",
+            self.target.json
         )
     }
 
@@ -144,26 +129,15 @@ impl IopingPrinter {
 
     fn json_statistics(&mut self, figures: &RequestFigures, unix_ns: u64) -> String {
         format!(
-            "{}  \"stat\": {{\n    \"count\": {},\n    \"size\": {:.0},\n    \"time\": {:.0},\n    \
-             \"iops\": {:.6},\n    \"bps\": {:.0},\n    \"min\": {},\n    \"avg\": {:.0},\n    \
-             \"max\": {},\n    \"mdev\": {:.0}\n  }},\n  \"load\": {{\n    \"count\": {},\n    \
-             \"size\": {:.0},\n    \"time\": {},\n    \"iops\": {:.6},\n    \
-             \"bps\": {:.0}\n  }}\n}}",
+            "{}  \"stat\": {{\n    {},\n    \"min\": {},\n    \"avg\": {:.0},\n    \
+             \"max\": {},\n    \"mdev\": {:.0}\n  }},\n  \"load\": {{\n    {}\n  }}\n}}",
             self.json_head(unix_ns),
-            figures.sum.valid,
-            figures.size,
-            figures.sum.sum_ns,
-            figures.iops,
-            figures.speed,
-            figures.sum.min_ns,
+            figures.valid.json(),
+            figures.min_ns,
             figures.avg_ns,
-            figures.sum.max_ns,
+            figures.max_ns,
             figures.mdev_ns,
-            figures.sum.count,
-            figures.load_size,
-            figures.load_ns,
-            figures.load_iops,
-            figures.load_speed
+            figures.load.json()
         )
     }
 
@@ -189,37 +163,17 @@ impl IopingPrinter {
     }
 
     fn summary(&self, figures: &RequestFigures) -> String {
-        let mut text = format!(
-            "\n--- {} ioping statistics ---\n{} requests completed in {}, {}{}, {} iops, {}/s\n",
-            self.target.text(),
-            count_text(figures.sum.valid as f64),
-            time_text(figures.sum.sum_ns),
-            size_text(figures.size),
-            self.direction,
-            count_text(figures.iops),
-            size_text(figures.speed)
-        );
-        let ignored = [
-            (figures.sum.too_fast, "fast"),
-            (figures.sum.too_slow, "slow"),
-        ];
+        let (target, valid) = (&self.target.text, &figures.valid);
+        let mut text = format!("\n--- {target} ioping statistics ---\n");
+        text.push_str(&valid.text("", "requests completed", self.direction));
+        let ignored = [(self.total.too_fast, "fast"), (self.total.too_slow, "slow")];
         for (count, which) in ignored.into_iter().filter(|(count, _)| *count > 0) {
             text.push_str(&format!("{} too {which}, ", count_text(count as f64)));
         }
-        text.push_str(&format!(
-            "generated {} requests in {}, {}, {} iops, {}/s\nmin/avg/max/mdev = {} / {} / {} / \
-             {}\n",
-            count_text(figures.sum.count as f64),
-            time_text(figures.load_ns as f64),
-            size_text(figures.load_size),
-            count_text(figures.load_iops),
-            size_text(figures.load_speed),
-            time_text(figures.sum.min_ns as f64),
-            time_text(figures.avg_ns),
-            time_text(figures.sum.max_ns as f64),
-            time_text(figures.mdev_ns)
-        ));
-        text
+        text.push_str(&figures.load.text("generated ", "requests", ""));
+        let (min_ns, max_ns) = (figures.min_ns as f64, figures.max_ns as f64);
+        let times = [min_ns, figures.avg_ns, max_ns, figures.mdev_ns].map(time_text);
+        text + &format!("min/avg/max/mdev = {}\n", times.join(" / "))
     }
 }
 
@@ -278,18 +232,19 @@ impl ToolPrinter for IopingPrinter {
 
 /// The line of -B, -p and -P.
 fn raw_line(figures: &RequestFigures) -> String {
+    let (valid, load) = (&figures.valid, &figures.load);
     format!(
-        "{} {:.0} {:.0} {:.0} {} {:.0} {} {:.0} {} {}\n",
-        figures.sum.valid,
-        figures.sum.sum_ns,
-        figures.iops,
-        figures.speed,
-        figures.sum.min_ns,
+        "{} {:.0} {:.0} {:.0} {} {:.0} {} {:.0} {} {:.0}\n",
+        valid.count,
+        valid.ns,
+        valid.iops,
+        valid.speed,
+        figures.min_ns,
         figures.avg_ns,
-        figures.sum.max_ns,
+        figures.max_ns,
         figures.mdev_ns,
-        figures.sum.count,
-        figures.load_ns
+        load.count,
+        load.ns
     )
 }
 
@@ -341,16 +296,60 @@ pub(super) struct RequestSum {
 /// What follows from a sum when it ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct RequestFigures {
-    sum: RequestSum,
+    min_ns: u64,
     avg_ns: f64,
+    max_ns: u64,
     mdev_ns: f64,
-    iops: f64,
-    speed: f64,
+    /// Of the valid requests, in the sum of their times.
+    valid: RequestRate,
+    /// Of all, since the start.
+    load: RequestRate,
+}
+
+/// So many requests in a time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct RequestRate {
+    count: u64,
+    ns: f64,
+    /// Bytes of all.
     size: f64,
-    load_ns: u64,
-    load_iops: f64,
-    load_speed: f64,
-    load_size: f64,
+    iops: f64,
+    /// Bytes per second.
+    speed: f64,
+}
+
+impl RequestRate {
+    fn new(count: u64, ns: f64, block_bytes: u64) -> Self {
+        let iops = if ns > 0.0 {
+            1e9 * count as f64 / ns
+        } else {
+            0.0
+        };
+        let (size, speed) = (count as f64 * block_bytes as f64, iops * block_bytes as f64);
+        Self {
+            count,
+            ns,
+            size,
+            iops,
+            speed,
+        }
+    }
+
+    fn json(&self) -> String {
+        let (count, ns, size, iops) = (self.count, self.ns, self.size, self.iops);
+        format!(
+            "\"count\": {count},\n    \"size\": {size:.0},\n    \"time\": {ns:.0},\n    \
+             \"iops\": {iops:.6},\n    \"bps\": {:.0}",
+            self.speed
+        )
+    }
+
+    fn text(&self, before: &str, what: &str, direction: &str) -> String {
+        let [count, iops] = [self.count as f64, self.iops].map(count_text);
+        let [size, speed] = [self.size, self.speed].map(size_text);
+        let time = time_text(self.ns);
+        format!("{before}{count} {what} in {time}, {size}{direction}, {iops} iops, {speed}/s\n")
+    }
 }
 
 impl RequestSum {
@@ -417,30 +416,17 @@ impl RequestSum {
 
     /// The figures at this time, for requests of this size.
     fn figures(&self, end_ns: u64, block_bytes: u64) -> RequestFigures {
-        let per_second = |count: u64, ns: f64| {
-            if ns > 0.0 {
-                1e9 * count as f64 / ns
-            } else {
-                0.0
-            }
-        };
         let load_ns = end_ns.saturating_sub(self.start_ns);
-        let (valid, bytes) = (self.valid.max(1) as f64, block_bytes as f64);
+        let valid = self.valid.max(1) as f64;
         let avg_ns = self.sum_ns / valid;
-        let iops = per_second(self.valid, self.sum_ns);
-        let load_iops = per_second(self.count, load_ns as f64);
         RequestFigures {
-            sum: *self,
+            min_ns: self.min_ns,
             avg_ns,
+            max_ns: self.max_ns,
             // Rounding may make the difference negative.
             mdev_ns: (self.sum2 / valid - avg_ns * avg_ns).max(0.0).sqrt(),
-            iops,
-            speed: iops * bytes,
-            size: self.valid as f64 * bytes,
-            load_ns,
-            load_iops,
-            load_speed: load_iops * bytes,
-            load_size: self.count as f64 * bytes,
+            valid: RequestRate::new(self.valid, self.sum_ns, block_bytes),
+            load: RequestRate::new(self.count, load_ns as f64, block_bytes),
         }
     }
 }

@@ -29,7 +29,6 @@ const MEMORY_BYTES_MAX: u64 = 1 << 30;
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SizesLoad {
     head: LoadHead,
-    path: String,
     threads: u32,
     seconds: u64,
     block_bytes: Option<u32>,
@@ -61,7 +60,6 @@ fn read(given: &GivenArguments) -> Result<SizesLoad, String> {
     let note = "each block is dropped from the page cache before it is read";
     Ok(SizesLoad {
         head: LoadHead::new(LoadTarget::Existing(path.into()), vec![note.to_owned()]),
-        path: path.clone(),
         threads: threads.unwrap_or(THREADS) as u32,
         seconds: given.number("t", 1..=86_400)?.unwrap_or(SECONDS),
         block_bytes: size("b")?.map(|bytes| bytes as u32),
@@ -113,10 +111,10 @@ impl DropInLoad for SizesLoad {
     }
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
-        DROP_IN.refuse_directory(&self.path, context)?;
+        DROP_IN.refuse_directory(&self.head, context)?;
         let sizes = self.sizes(context.target);
         if sizes.is_empty() {
-            let text = format!("{}: smaller than a block", self.path);
+            let text = format!("{}: smaller than a block", self.head.path());
             return Err(DROP_IN.target_error(&text));
         }
         let workloads = sizes.iter().map(|bytes| self.workload(*bytes)).collect();
@@ -125,7 +123,7 @@ impl DropInLoad for SizesLoad {
 
     fn printer(&self, _plan: &Plan, target: &TargetIdentity) -> Box<dyn ToolPrinter> {
         let threads = self.threads;
-        let (path, size) = (&self.path, target.size_bytes as f64);
+        let (path, size) = (self.head.path(), target.size_bytes as f64);
         let head = match self.units {
             SpellingUnits::Binary => {
                 let size = SpellingUnits::Decimal.text(size, 2);
@@ -226,10 +224,7 @@ impl ToolPrinter for SizesPrinter {
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
-        ToolText::out(if result.interrupted {
-            "caught ctrl-c, bye.\n"
-        } else {
-            ""
-        })
+        let text = result.interrupted.then_some("caught ctrl-c, bye.\n");
+        ToolText::out(text.unwrap_or_default())
     }
 }

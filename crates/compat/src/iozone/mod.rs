@@ -14,7 +14,7 @@ use crate::printer::{DropInError, ToolPrinter};
 use diskproof_model::plan::{Access, CachePolicy, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use print::{Column, FigureUnit, MatrixPrinter, SizePair, Sizes, doubling};
+use print::{COLUMNS, Column, FigureUnit, MatrixPrinter, SizePair, Sizes, doubling};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -98,7 +98,7 @@ fn read_sizes(given: &GivenArguments) -> Result<Sizes, String> {
 }
 
 /// The columns of the tests that -i names, or of all.
-fn columns(given: &GivenArguments, repeats: bool) -> Result<Vec<Column>, String> {
+fn columns(given: &GivenArguments, repeats: bool) -> Result<Vec<&'static Column>, String> {
     let mut tests = Vec::new();
     for text in given.values("i") {
         tests.push(match text.parse() {
@@ -107,11 +107,10 @@ fn columns(given: &GivenArguments, repeats: bool) -> Result<Vec<Column>, String>
             _ => return Err(format!("-i {text}: not a test")),
         });
     }
-    let is_wanted = |column: &Column| {
-        (tests.is_empty() || tests.contains(&column.facts().test))
-            && (repeats || !column.is_repeat())
+    let is_wanted = |column: &&Column| {
+        (tests.is_empty() || tests.contains(&column.test)) && (repeats || !column.is_repeat())
     };
-    Ok(Column::ALL.into_iter().filter(is_wanted).collect())
+    Ok(COLUMNS.iter().filter(is_wanted).collect())
 }
 
 fn read(given: &GivenArguments) -> Result<PairsLoad, String> {
@@ -133,7 +132,6 @@ fn read(given: &GivenArguments) -> Result<PairsLoad, String> {
         head: LoadHead::new(LoadTarget::directory_of(file), notes),
         printer: MatrixPrinter {
             head: String::new(),
-            pairs: sizes.pairs(),
             sizes,
             columns: columns(given, !given.has("+n"))?,
             unit: match (given.has("O"), given.has("N")) {
@@ -174,16 +172,10 @@ fn head(load: &PairsLoad, given: &GivenArguments, arguments: &[String]) -> Strin
     line(is_auto, "Auto Mode");
     line(load.printer.prints_excel, "Excel chart generation enabled");
     let unit = load.printer.unit;
-    match unit {
-        FigureUnit::Operations => line(true, "OPS Mode. Output is in operations per second."),
-        FigureUnit::Microseconds => {
-            line(
-                true,
-                "Microseconds/op Mode. Output is in microseconds per operation.",
-            );
-        }
-        FigureUnit::Kilobytes => {}
-    }
+    let of_time = "Microseconds/op Mode. Output is in microseconds per operation.";
+    let of_count = "OPS Mode. Output is in operations per second.";
+    line(unit == FigureUnit::Operations, of_count);
+    line(unit == FigureUnit::Microseconds, of_time);
     for kib in &load.printer.sizes.files {
         line(!is_auto, &format!("File size set to {kib} kB"));
     }
@@ -203,38 +195,33 @@ fn head(load: &PairsLoad, given: &GivenArguments, arguments: &[String]) -> Strin
 }
 
 impl PairsLoad {
-    fn workload(&self, pair: SizePair, column: Column, start_bytes: u64) -> Workload {
+    fn workload(&self, pair: SizePair, column: &Column, start_bytes: u64) -> Workload {
         let record_bytes = pair.record_kib * KIB;
         let bytes = pair.bytes();
         // The record in the middle.
         let records = bytes / record_bytes;
-        let (offset_bytes, length_bytes) = match column {
-            Column::Record => (records / 2 * record_bytes, record_bytes),
+        let (offset_bytes, length_bytes) = match column.test {
+            4 => (records / 2 * record_bytes, record_bytes),
             _ => (0, bytes),
         };
-        let access = match column {
-            Column::RandomRead | Column::RandomWrite => RANDOM,
-            Column::Backward => Access::Backward,
-            Column::Stride if self.stride < records => Access::Stride {
+        let access = match column.test {
+            2 => RANDOM,
+            3 => Access::Backward,
+            5 if self.stride < records => Access::Stride {
                 stride_bytes: self.stride * record_bytes,
             },
             _ => Access::Sequential,
         };
-        let name = format!(
-            "{}-{}k-{}k",
-            column.facts().name,
-            pair.file_kib,
-            pair.record_kib
-        );
-        let writes = column.facts().writes;
+        let name = format!("{}-{}k-{}k", column.name, pair.file_kib, pair.record_kib);
+        let writes = column.writes;
         Workload {
             streams: Streams::with_reads(if writes { 0 } else { 1000 }),
             span: part(start_bytes + offset_bytes, length_bytes),
             stop: until_bytes(bytes),
             sync: if writes { self.sync } else { SyncPolicy::None },
             cache: self.cache,
-            layout: match column {
-                Column::Write => Layout::Provides,
+            layout: match column.name {
+                "write" => Layout::Provides,
                 _ => Layout::Needed,
             },
             ..blocking(&name, access, record_bytes as u32)
@@ -244,9 +231,9 @@ impl PairsLoad {
     /// The workloads in the parts of the file, and its size.
     fn workloads(&self) -> (Vec<Workload>, u64) {
         let (mut workloads, mut start_bytes) = (Vec::new(), 0);
-        for &pair in &self.printer.pairs {
+        for pair in self.printer.sizes.pairs() {
             for column in &self.printer.columns {
-                workloads.push(self.workload(pair, *column, start_bytes));
+                workloads.push(self.workload(pair, column, start_bytes));
             }
             start_bytes += pair.bytes().next_multiple_of(MIB);
         }
@@ -261,7 +248,7 @@ impl DropInLoad for PairsLoad {
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
         if context.target.kind != TargetKind::Directory {
-            let path = self.head.target.path().display();
+            let path = self.head.path();
             return Err(DROP_IN.target_error(&format!("{path}: no directory")));
         }
         let (workloads, bytes) = self.workloads();

@@ -6,7 +6,7 @@ use diskproof_model::measurement::{Measurement, OpKind};
 use std::fmt::Write as _;
 
 const KIB: f64 = 1024.0;
-const COLUMNS: &str = concat!(
+const HEADING: &str = concat!(
     "                                                                    random    random      ",
     "bkwd     record     stride\n",
     "              kB  reclen    write    rewrite      read    reread      read     write      ",
@@ -18,70 +18,8 @@ const LARGE_FILE_KIB: u64 = 16_384;
 const LARGE_RECORD_KIB: u64 = 64;
 
 /// A figure of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Column {
-    Write,
-    Rewrite,
-    Read,
-    Reread,
-    RandomRead,
-    RandomWrite,
-    Backward,
-    Record,
-    Stride,
-}
-
-impl Column {
-    /// In the order of the table.
-    pub(super) const ALL: [Self; 9] = [
-        Self::Write,
-        Self::Rewrite,
-        Self::Read,
-        Self::Reread,
-        Self::RandomRead,
-        Self::RandomWrite,
-        Self::Backward,
-        Self::Record,
-        Self::Stride,
-    ];
-
-    /// What is known of it.
-    pub(super) fn facts(self) -> ColumnFacts {
-        let (test, writes, name, title) = match self {
-            Self::Write => (0, true, "write", "Writer"),
-            Self::Rewrite => (0, true, "rewrite", "Re-writer"),
-            Self::Read => (1, false, "read", "Reader"),
-            Self::Reread => (1, false, "reread", "Re-Reader"),
-            Self::RandomRead => (2, false, "random-read", "Random read"),
-            Self::RandomWrite => (2, true, "random-write", "Random write"),
-            Self::Backward => (3, false, "backward-read", "Backward read"),
-            Self::Record => (4, true, "record-rewrite", "Record rewrite"),
-            Self::Stride => (5, false, "stride-read", "Stride read"),
-        };
-        ColumnFacts {
-            test,
-            writes,
-            name,
-            title,
-        }
-    }
-
-    /// Whether it repeats the one before it.
-    pub(super) fn is_repeat(self) -> bool {
-        matches!(self, Self::Rewrite | Self::Reread)
-    }
-
-    /// Characters of its field in the table.
-    fn width(self) -> usize {
-        match self {
-            Self::Record | Self::Stride => 11,
-            _ => 10,
-        }
-    }
-}
-
-/// What is known of a column.
-pub(super) struct ColumnFacts {
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Column {
     /// The number of its test, as of -i.
     pub(super) test: u32,
     /// Whether it writes.
@@ -90,6 +28,38 @@ pub(super) struct ColumnFacts {
     pub(super) name: &'static str,
     /// The title of its matrix for Excel.
     title: &'static str,
+    /// Characters of its field in the table.
+    width: usize,
+}
+
+const fn column(test: u32, writes: bool, name: &'static str, title: &'static str) -> Column {
+    Column {
+        test,
+        writes,
+        name,
+        title,
+        width: if test < 4 { 10 } else { 11 },
+    }
+}
+
+/// In the order of the table.
+pub(super) static COLUMNS: [Column; 9] = [
+    column(0, true, "write", "Writer"),
+    column(0, true, "rewrite", "Re-writer"),
+    column(1, false, "read", "Reader"),
+    column(1, false, "reread", "Re-Reader"),
+    column(2, false, "random-read", "Random read"),
+    column(2, true, "random-write", "Random write"),
+    column(3, false, "backward-read", "Backward read"),
+    column(4, true, "record-rewrite", "Record rewrite"),
+    column(5, false, "stride-read", "Stride read"),
+];
+
+impl Column {
+    /// Whether it repeats the one before it.
+    pub(super) fn is_repeat(&self) -> bool {
+        matches!(self.name, "rewrite" | "reread")
+    }
 }
 
 /// A file size and a record size, in KiB.
@@ -122,10 +92,8 @@ impl Sizes {
         for &file_kib in &self.files {
             let is_large = self.skips_small && file_kib > LARGE_FILE_KIB;
             let least_kib = if is_large { LARGE_RECORD_KIB } else { 0 };
-            let records = self
-                .records
-                .iter()
-                .filter(|kib| (least_kib..=file_kib).contains(kib));
+            let records = self.records.iter();
+            let records = records.filter(|kib| (least_kib..=file_kib).contains(kib));
             pairs.extend(records.map(|&record_kib| SizePair {
                 file_kib,
                 record_kib,
@@ -183,8 +151,7 @@ impl FigureUnit {
 pub(super) struct MatrixPrinter {
     pub(super) head: String,
     pub(super) sizes: Sizes,
-    pub(super) pairs: Vec<SizePair>,
-    pub(super) columns: Vec<Column>,
+    pub(super) columns: Vec<&'static Column>,
     pub(super) unit: FigureUnit,
     pub(super) prints_excel: bool,
     /// Those of each column for each pair, as far as they were measured.
@@ -192,24 +159,24 @@ pub(super) struct MatrixPrinter {
 }
 
 impl MatrixPrinter {
-    fn value(&self, pair: SizePair, column: Column) -> Option<u64> {
-        let row = self.pairs.iter().position(|one| *one == pair)?;
+    fn value(&self, pair: SizePair, column: &Column) -> Option<u64> {
+        let row = self.sizes.pairs().iter().position(|one| *one == pair)?;
         let at = self.columns.iter().position(|one| *one == column)?;
         self.figures.get(row * self.columns.len() + at).copied()
     }
 
     fn row(&self, pair: SizePair) -> String {
         let mut row = format!("{:>16}{:>8}", pair.file_kib, pair.record_kib);
-        for column in Column::ALL {
+        for column in &COLUMNS {
             let value = self.value(pair, column);
             let text = value.map_or(String::new(), |value| value.to_string());
-            let _ = write!(row, "{text:>width$}", width = column.width());
+            let _ = write!(row, "{text:>width$}", width = column.width);
         }
         format!("{}\n", row.trim_end())
     }
 
-    fn matrix(&self, column: Column) -> String {
-        let mut text = format!("\n\"{} report\"\n      ", column.facts().title);
+    fn matrix(&self, column: &Column) -> String {
+        let mut text = format!("\n\"{} report\"\n      ", column.title);
         for kib in &self.sizes.records {
             let _ = write!(text, "  \"{kib}\"");
         }
@@ -231,15 +198,15 @@ impl MatrixPrinter {
 
 impl ToolPrinter for MatrixPrinter {
     fn begin(&mut self) -> String {
-        std::mem::take(&mut self.head) + COLUMNS
+        std::mem::take(&mut self.head) + HEADING
     }
 
     fn measured(&mut self, measurement: &Measurement) -> String {
         self.figures.push(self.unit.figure(measurement));
         let (measured, columns) = (self.figures.len(), self.columns.len());
         let is_full = measured.is_multiple_of(columns);
-        let pair = self.pairs.get((measured - 1) / columns);
-        let pair = pair.filter(|_| is_full);
+        let pairs = self.sizes.pairs();
+        let pair = pairs.get((measured - 1) / columns).filter(|_| is_full);
         pair.map_or(String::new(), |pair| self.row(*pair))
     }
 
@@ -251,7 +218,7 @@ impl ToolPrinter for MatrixPrinter {
         if self.prints_excel {
             stdout.push_str("Excel output is below:\n");
             for column in &self.columns {
-                stdout.push_str(&self.matrix(*column));
+                stdout.push_str(&self.matrix(column));
             }
         }
         ToolText::out(stdout)

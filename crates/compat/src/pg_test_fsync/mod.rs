@@ -119,27 +119,23 @@ impl FsyncPrinter {
     fn advance(&mut self, text: &mut String) {
         while let Some(row) = self.rows.get(self.current) {
             let _ = write!(text, "{}        {:<30}", row.heading, row.label);
-            let figures = row.figures(None);
-            if figures == RowFigures::Unknown {
+            let RowContent::Missing(why) = row.measured else {
                 return;
-            }
-            self.finish_row(figures, text);
+            };
+            self.finish_row(Err(why), text);
         }
     }
 
-    /// The figures of the current row, and the footnote at the end of a table.
-    fn finish_row(&mut self, figures: RowFigures, text: &mut String) {
-        let _ = match figures {
-            RowFigures::Rate(rate) => {
-                writeln!(text, "{rate:13.3} ops/sec  {:6.0} usecs/op", 1e6 / rate)
-            }
-            RowFigures::Missing | RowFigures::Unknown => writeln!(text, "{:>21}", "n/a"),
-            RowFigures::NotDirect => writeln!(text, "{:>21}", "n/a*"),
+    /// The rate of the current row, or why it has none, and the footnote at the end of a table.
+    fn finish_row(&mut self, rate: Result<f64, &str>, text: &mut String) {
+        let _ = match rate {
+            Ok(rate) => writeln!(text, "{rate:13.3} ops/sec  {:6.0} usecs/op", 1e6 / rate),
+            Err(why) => writeln!(text, "{why:>21}"),
         };
         // pg_test_fsync has no footnote below the table of sizes.
         let row = self.rows.get(self.current);
         let has_footnote = row.is_some_and(|row| !row.label.contains("kB"));
-        self.has_gap |= figures == RowFigures::NotDirect && has_footnote;
+        self.has_gap |= rate == Err(NO_DIRECT) && has_footnote;
         self.current += 1;
         let next = self.rows.get(self.current);
         let is_last = next.is_none_or(|row| !row.heading.is_empty());
@@ -164,8 +160,8 @@ impl ToolPrinter for FsyncPrinter {
     fn measured(&mut self, measurement: &Measurement) -> String {
         let mut text = String::new();
         if let Some(row) = self.rows.get(self.current) {
-            let figures = row.figures(Some(measurement));
-            self.finish_row(figures, &mut text);
+            let rate = row.rate(measurement);
+            self.finish_row(rate, &mut text);
             self.advance(&mut text);
         }
         text
@@ -204,16 +200,19 @@ const UNSYNCED: &str = "
 Non-sync'ed 8kB writes:
 ";
 
+/// The filesystem has no direct I/O for it, or the disk's sectors are larger than the writes.
+const NO_DIRECT: &str = "n/a*";
+/// It was not measured, or this platform does not have it.
+const NOT_MEASURED: &str = "n/a";
+
 /// What a test measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RowContent {
     /// Writes of this size, as many as the second number to an operation, with this sync, past the
     /// page cache or through it.
     Writes(u32, u32, SyncPolicy, CachePolicy),
-    /// This platform does not have it.
-    Missing,
-    /// The disk's sectors are larger than the writes.
-    SectorTooLarge,
+    /// Nothing; the sign for the reason.
+    Missing(&'static str),
 }
 
 /// A line of the output.
@@ -251,19 +250,17 @@ fn rows(sector_bytes: u32) -> Vec<TestRow> {
             ("open_datasync", page(writes, OPEN_DSYNC, Direct)),
             ("fdatasync", synced(SyncCall::Fdatasync)),
             ("fsync", synced(SyncCall::Fsync)),
-            ("fsync_writethrough", RowContent::Missing),
+            ("fsync_writethrough", RowContent::Missing(NOT_MEASURED)),
             ("open_sync", page(writes, OPEN_SYNC, Direct)),
         ];
-        table(
-            heading,
-            tests.map(|(label, content)| (label, label, content)),
-        )
+        let tests = tests.map(|(label, content)| (label, label, content));
+        table(heading, tests)
     };
     let mut two_writes = methods(TWO_WRITES, 2);
     two_writes.iter_mut().for_each(|row| row.name += "-2");
     let size = |kib: u32| {
         if sector_bytes > kib << 10 {
-            RowContent::SectorTooLarge
+            RowContent::Missing(NO_DIRECT)
         } else {
             RowContent::Writes(kib << 10, 16 / kib, OPEN_SYNC, Direct)
         }
@@ -309,19 +306,14 @@ impl TestRow {
         })
     }
 
-    /// The figures, or why there are none.
-    fn figures(&self, measurement: Option<&Measurement>) -> RowFigures {
-        let RowContent::Writes(_, writes, sync, cache) = self.measured else {
-            return match self.measured {
-                RowContent::Missing => RowFigures::Missing,
-                _ => RowFigures::NotDirect,
-            };
-        };
-        let Some(measurement) = measurement else {
-            return RowFigures::Unknown;
+    /// Operations per second, or the sign for why there are none.
+    fn rate(&self, measurement: &Measurement) -> Result<f64, &'static str> {
+        let (writes, sync, cache) = match self.measured {
+            RowContent::Writes(_, writes, sync, cache) => (writes, sync, cache),
+            RowContent::Missing(why) => return Err(why),
         };
         if cache == Direct && measurement.cache.used != Direct {
-            return RowFigures::NotDirect;
+            return Err(NO_DIRECT);
         }
         let kind = match sync {
             SyncPolicy::None => OpKind::Write,
@@ -334,21 +326,8 @@ impl TestRow {
             _ => count / f64::from(writes),
         };
         match per_second(operations, measurement.wall_ns) {
-            rate if rate > 0.0 => RowFigures::Rate(rate),
-            _ => RowFigures::Unknown,
+            rate if rate > 0.0 => Ok(rate),
+            _ => Err(NOT_MEASURED),
         }
     }
-}
-
-/// The end of a line.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum RowFigures {
-    /// Operations per second.
-    Rate(f64),
-    /// Not on this platform.
-    Missing,
-    /// The filesystem has no direct I/O for it.
-    NotDirect,
-    /// It was not measured.
-    Unknown,
 }

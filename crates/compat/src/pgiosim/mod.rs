@@ -6,7 +6,7 @@ mod tests;
 
 use crate::command::{CommandLine, GivenArguments, scaled};
 use crate::drop_in::{DropIn, Started};
-use crate::figures::{count, per_second, seconds};
+use crate::figures::{OpsSoFar, per_second, seconds};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::plan::{blocking, every, random_or_sequential};
 use crate::printer::{DropInError, ResultsSoFar, ToolPrinter, ToolResult, ToolText};
@@ -46,11 +46,8 @@ struct ScanLoad {
 
 /// Reads the arguments.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
-    DROP_IN.start_load(
-        arguments,
-        CommandLine::with_help_after_errors(DROP_IN.usage),
-        read,
-    )
+    let command = CommandLine::with_help_after_errors(DROP_IN.usage);
+    DROP_IN.start_load(arguments, command, read)
 }
 
 fn read(given: &GivenArguments) -> Result<ScanLoad, String> {
@@ -187,7 +184,7 @@ impl DropInLoad for ScanLoad {
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
         Box::new(IntervalPrinter {
             load: self.clone(),
-            reported: BlocksSoFar::default(),
+            reported: OpsSoFar::default(),
         })
     }
 }
@@ -197,7 +194,7 @@ impl DropInLoad for ScanLoad {
 struct IntervalPrinter {
     load: ScanLoad,
     /// What the lines have shown.
-    reported: BlocksSoFar,
+    reported: OpsSoFar,
 }
 
 impl IntervalPrinter {
@@ -223,36 +220,17 @@ impl IntervalPrinter {
 
     /// A line, up to this time.
     fn line(&mut self, measurements: &[Measurement], end_ns: u64) -> String {
-        let (now, before) = (BlocksSoFar::of(measurements, end_ns), &self.reported);
-        let read = now.read.saturating_sub(before.read);
-        let written = now.written.saturating_sub(before.written);
+        let (now, before) = (OpsSoFar::of(measurements, end_ns), &self.reported);
+        let read = now.reads.saturating_sub(before.reads);
+        let written = now.writes.saturating_sub(before.writes);
         let rate = per_second(read as f64, end_ns.saturating_sub(before.at_ns).max(1));
         let line = format!(
             "{:3.2}%, {read:6} read, {written:6} written, {:7.2}kB/sec {rate:7.2} iops\n",
-            now.read as f64 / self.load.blocks as f64 * 100.0,
+            now.reads as f64 / self.load.blocks as f64 * 100.0,
             rate * 8.0
         );
         self.reported = now;
         line
-    }
-}
-
-/// Blocks since the start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct BlocksSoFar {
-    at_ns: u64,
-    read: u64,
-    written: u64,
-}
-
-impl BlocksSoFar {
-    fn of(measurements: &[Measurement], at_ns: u64) -> Self {
-        let sum = |kind| measurements.iter().map(|one| count(one, kind)).sum();
-        Self {
-            at_ns,
-            read: sum(OpKind::Read),
-            written: sum(OpKind::Write),
-        }
     }
 }
 

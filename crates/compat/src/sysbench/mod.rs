@@ -6,8 +6,9 @@ mod print;
 #[cfg(test)]
 mod tests;
 
-use crate::command::{GivenArguments, OptionForms, parse};
+use crate::command::{GivenArguments, parse};
 use crate::drop_in::{DropIn, DropInOption, PrintedText, Started};
+use crate::figures::OpsSoFar;
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext, PrimeRequest};
 use crate::plan::{
     OPEN_DSYNC, OPEN_SYNC, SECOND, blocking, direct_or, every, part, random_or_sequential,
@@ -19,7 +20,8 @@ use diskproof_model::plan::{
 use diskproof_model::primes::PrimeLoad;
 use diskproof_model::stream::Streams;
 use diskproof_model::target::TargetIdentity;
-use print::{CpuPrinter, EventsSoFar, FileioPrinter, MODES, ModeKind, RunSettings, ShownSettings};
+pub use print::PrimePrinter;
+use print::{FileioPrinter, MODES, ModeKind, RunSettings, ShownSettings};
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
@@ -56,7 +58,7 @@ fn start(arguments: &[String]) -> Result<Started, DropInError> {
             stderr: text + "\n",
         })
     };
-    let given = parse(DROP_IN.options, arguments, OptionForms::Long).map_err(usage)?;
+    let given = parse(DROP_IN.options, arguments, false).map_err(usage)?;
     if given.has("version") {
         return Ok(Started::version(DROP_IN.emulates));
     }
@@ -169,6 +171,7 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
     };
     let (policy, syncs) = syncs(given, read_permille)?;
     let used_bytes = total_bytes / block_bytes * block_bytes;
+    let access = random_or_sequential(mode.is_random);
     let notes = notes(given, is_direct, read_permille, settings.threads);
     Ok(FileioLoad {
         head: LoadHead::new(LoadTarget::Existing(".".into()), notes),
@@ -196,11 +199,7 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
                 ModeKind::Create => Layout::Provides,
                 _ => Layout::Needed,
             },
-            ..blocking(
-                mode.name,
-                random_or_sequential(mode.is_random),
-                block_bytes as u32,
-            )
+            ..blocking(mode.name, access, block_bytes as u32)
         },
         shown: ShownSettings {
             settings,
@@ -249,10 +248,10 @@ fn read_cpu(given: &GivenArguments) -> Result<PrimeRequest, String> {
             events: settings.events,
             interval_ns: settings.interval_ns,
         },
-        printer: Box::new(CpuPrinter {
+        printer: PrimePrinter {
             settings,
             max_prime,
-        }),
+        },
         notes,
     })
 }
@@ -348,7 +347,7 @@ impl DropInLoad for FileioLoad {
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
         Box::new(FileioPrinter {
             shown: self.shown.clone(),
-            reported: EventsSoFar::default(),
+            reported: OpsSoFar::default(),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! The reports of sysbench's tests: their settings and names, and their figures.
 
-use crate::figures::{bytes, count, general, seconds};
-use crate::printer::{PrimePrinter, ResultsSoFar, ToolPrinter, ToolResult, ToolText};
+use crate::figures::{OpsSoFar, bytes, count, general, seconds};
+use crate::printer::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use ModeKind::{Create, Mix, Read, Write};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{Measurement, OpKind};
@@ -86,7 +86,7 @@ pub(super) struct ShownSettings {
 pub(super) struct FileioPrinter {
     pub(super) shown: ShownSettings,
     /// What the lines of --report-interval have shown.
-    pub(super) reported: EventsSoFar,
+    pub(super) reported: OpsSoFar,
 }
 
 impl FileioPrinter {
@@ -95,7 +95,7 @@ impl FileioPrinter {
         let seconds = seconds(measurement.wall_ns);
         let rate = |kind| count(measurement, kind) as f64 / seconds;
         let mib = |kind| bytes(measurement, kind) as f64 / MIB / seconds;
-        let all = EventsSoFar::of(measurement, 0);
+        let all = OpsSoFar::of(std::slice::from_ref(measurement), 0);
         let latency = &all.latency;
         let rates = |label: &str, value: f64| format!("    {label:<30}{value:.2}\n");
         let threads = settings.threads as f64;
@@ -120,7 +120,7 @@ impl FileioPrinter {
 
     /// A line of --report-interval, up to this time.
     fn interval(&mut self, measurement: &Measurement, end_ns: u64) -> String {
-        let now = EventsSoFar::of(measurement, end_ns);
+        let now = OpsSoFar::of(std::slice::from_ref(measurement), end_ns);
         let (shown, before) = (&self.shown, &mut self.reported);
         let passed = seconds(end_ns.saturating_sub(before.at_ns).max(1));
         let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / passed;
@@ -140,35 +140,6 @@ impl FileioPrinter {
         );
         self.reported = now;
         line
-    }
-}
-
-/// The events since the start.
-#[derive(Debug, Default)]
-pub(super) struct EventsSoFar {
-    at_ns: u64,
-    reads: u64,
-    writes: u64,
-    syncs: u64,
-    /// Of reads and writes.
-    latency: LatencyHistogram,
-}
-
-impl EventsSoFar {
-    fn of(measurement: &Measurement, at_ns: u64) -> Self {
-        // Where every write is synced, the sync has its own operation alongside the write.
-        let mut latency = LatencyHistogram::new();
-        for kind in [OpKind::Read, OpKind::Write] {
-            let op = measurement.ops.get(&kind);
-            op.iter().for_each(|op| latency.merge(&op.latency));
-        }
-        Self {
-            at_ns,
-            reads: count(measurement, OpKind::Read),
-            writes: count(measurement, OpKind::Write),
-            syncs: count(measurement, OpKind::Sync),
-            latency,
-        }
     }
 }
 
@@ -337,15 +308,16 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Prints the report of the test cpu.
+/// Turns figures of processors into the report of the test cpu. Each step returns text for stdout.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct CpuPrinter {
+pub struct PrimePrinter {
     pub(super) settings: RunSettings,
     pub(super) max_prime: u64,
 }
 
-impl PrimePrinter for CpuPrinter {
-    fn begin(&self) -> String {
+impl PrimePrinter {
+    /// Before the first event.
+    pub fn begin(&self) -> String {
         format!(
             "{}Prime numbers limit: {}\n\nInitializing worker threads...\n\nThreads started!\n\n",
             head(&self.settings),
@@ -353,7 +325,8 @@ impl PrimePrinter for CpuPrinter {
         )
     }
 
-    fn interval(&self, interval: &PrimeInterval) -> String {
+    /// An interval is over.
+    pub fn interval(&self, interval: &PrimeInterval) -> String {
         let percentile = self.settings.percentile;
         format!(
             "[ {:.0}s ] thds: {} eps: {:.2} lat (ms,{}%): {:.2}\n",
@@ -365,7 +338,8 @@ impl PrimePrinter for CpuPrinter {
         )
     }
 
-    fn end(&self, result: &PrimeResult) -> String {
+    /// The run is over.
+    pub fn end(&self, result: &PrimeResult) -> String {
         let spread = |value: fn(&PrimeThread) -> f64| {
             let threads = result.threads.len().max(1) as f64;
             let mean = result.threads.iter().map(value).sum::<f64>() / threads;

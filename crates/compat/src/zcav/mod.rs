@@ -55,11 +55,8 @@ struct BlocksLoad {
 
 /// Reads the arguments.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
-    DROP_IN.start_load(
-        arguments,
-        CommandLine::with_help_after_errors(DROP_IN.usage),
-        read,
-    )
+    let command = CommandLine::with_help_after_errors(DROP_IN.usage);
+    DROP_IN.start_load(arguments, command, read)
 }
 
 fn read(given: &GivenArguments) -> Result<BlocksLoad, String> {
@@ -140,7 +137,7 @@ impl DropInLoad for BlocksLoad {
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
         let (path, block_bytes) = (&self.devices[0].path, self.block_bytes);
         let error = |text: &str| DROP_IN.target_error(&format!("{path}: {text}"));
-        DROP_IN.refuse_directory(path, context)?;
+        DROP_IN.refuse_directory(&self.head, context)?;
         let (end, target) = (self.end_bytes.unwrap_or(u64::MAX), context.target);
         let bytes = end.min(target.size_bytes).saturating_sub(self.start_bytes);
         let points = (bytes / block_bytes).div_ceil(self.skip);

@@ -59,12 +59,9 @@ fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
     // On a logarithmic axis the unit fits the middle, not the longest one.
     let unit = latency_unit(longest_ns as f64 / 5.0);
     let (block, longest) = (format_bytes(block_bytes.into()), format_latency(longest_ns));
+    let of_size = (!only).then(|| format!("-{}", slug(&block)));
     Some(Chart {
-        id: if only {
-            "latency-percentiles".to_owned()
-        } else {
-            format!("latency-percentiles-{}", slug(&block))
-        },
+        id: format!("latency-percentiles{}", of_size.unwrap_or_default()),
         title: format!("Latency percentiles, {block} operations: longest {longest}"),
         caption,
         x: Axis::new("percentile", "%")

@@ -2,6 +2,7 @@
 //! that their axes agree.
 
 use super::types::{Axis, AxisSide, Chart, Scale, Series, SeriesMark};
+use crate::text::trimmed;
 
 /// Round steps between labels.
 const STEPS: [f64; 5] = [1.0, 2.0, 2.5, 5.0, 10.0];
@@ -111,15 +112,19 @@ impl Chart {
 }
 
 impl Range {
+    pub(crate) fn new(scale: Scale, low: f64, high: f64, ticks: Vec<f64>) -> Self {
+        Self {
+            scale,
+            low,
+            high,
+            ticks,
+        }
+    }
+
     /// From the axis's own minimum to its own maximum.
     fn tight(axis: &Axis) -> Self {
         let (low, high) = apart(axis.scale, axis.min.unwrap_or(0.0), axis.max.unwrap_or(1.0));
-        let range = Self {
-            scale: axis.scale,
-            low,
-            high,
-            ticks: Vec::new(),
-        };
+        let range = Self::new(axis.scale, low, high, Vec::new());
         let mut ticks = match axis.scale {
             _ if !axis.ticks.is_empty() => axis.ticks.clone(),
             Scale::Linear => multiples(low, high, step(high - low, TICKS_ACROSS, &STEPS)),
@@ -133,11 +138,9 @@ impl Range {
     /// With a label at both ends.
     fn rounded(axis: &Axis, values: Vec<f64>) -> Self {
         let (low, high) = ends(values.into_iter());
-        let (low, high) = (
-            axis.min.unwrap_or(low).min(low),
-            axis.max.unwrap_or(high).max(high),
-        );
-        let (low, high) = apart(axis.scale, low, high);
+        let least = axis.min.unwrap_or(low).min(low);
+        let most = axis.max.unwrap_or(high).max(high);
+        let (low, high) = apart(axis.scale, least, most);
         let (low, high, ticks) = match axis.scale {
             Scale::Linear => {
                 let step = step(high - low, TICKS_UPWARD, &STEPS);
@@ -151,13 +154,7 @@ impl Range {
             }
             Scale::Percentile => (low, high, percentiles(high)),
         };
-        let scale = axis.scale;
-        Self {
-            scale,
-            low,
-            high,
-            ticks,
-        }
+        Self::new(axis.scale, low, high, ticks)
     }
 
     /// The right axis, with as many equal parts as the left one if both are linear.
@@ -175,12 +172,7 @@ impl Range {
         let (_, high) = apart(axis.scale, 0.0, high);
         let step = step(high, parts, &STEPS_SHARED);
         let ticks = (0..=parts).map(|k| k as f64 * step).collect();
-        Self {
-            scale: axis.scale,
-            low: 0.0,
-            high: step * parts as f64,
-            ticks,
-        }
+        Self::new(axis.scale, 0.0, step * parts as f64, ticks)
     }
 
     /// The position of a value: 0 at `low`, 1 at `high`.
@@ -309,12 +301,7 @@ fn short(value: f64, step: f64) -> String {
     let is_enough = |digits: &i32| is_whole(step / divisor * 10.0_f64.powi(*digits));
     let digits = (0..=9).find(is_enough).unwrap_or(3) as usize;
     let text = format!("{:.digits$}", value / divisor);
-    let text = if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        &text
-    };
-    match text {
+    match trimmed(&text) {
         "0" | "-0" => "0".to_owned(),
         text => format!("{text}{suffix}"),
     }

@@ -25,11 +25,8 @@ const OVER_TIME: [&str; 3] = ["burst-exhausted", "ragged", "stalled"];
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
     let all = record.measurements.iter().enumerate();
     let is_few = record.measurements.len() <= ALL_MAX;
-    let caption = if is_few {
-        CAPTION.to_owned()
-    } else {
-        format!("{CAPTION} {OTHERS}")
-    };
+    let others = (!is_few).then(|| format!(" {OTHERS}"));
+    let caption = CAPTION.to_owned() + &others.unwrap_or_default();
     let is_shown = |index: usize, m: &MeasurementRecord| {
         m.ping.is_none() && (is_few || index == 0 || changes(record, index, m))
     };
@@ -122,21 +119,14 @@ fn cells_per_point(m: &MeasurementRecord, ops: &[(OpKind, &OpRecord)]) -> usize 
     per_point.max().unwrap_or(1)
 }
 
-/// A stretch of neighbouring cells.
-struct Point {
-    /// Its middle, in seconds.
-    at: f64,
-    seconds: f64,
-    ops: u64,
-    bytes: u64,
-    latency_max_ns: u64,
-}
+/// A stretch of neighbouring cells: its middle and its length in seconds, and all of them as one.
+type Point = (f64, f64, Cell);
 
 /// The points of the chart. A rest of less than half a point belongs to the one before.
 fn points(m: &MeasurementRecord, op: &OpRecord, group: usize) -> Vec<Point> {
     let cells = m.cells_over_time(op);
     let cells = cells.map(|(at, seconds, cell)| (at, seconds, *cell));
-    let cells: Vec<(f64, f64, Cell)> = cells.collect();
+    let cells: Vec<Point> = cells.collect();
     let rest = cells.len() % group;
     let whole = cells.len() - rest;
     let last = if rest * 2 < group && whole >= group {
@@ -149,17 +139,12 @@ fn points(m: &MeasurementRecord, op: &OpRecord, group: usize) -> Vec<Point> {
     all.map(joined).collect()
 }
 
-fn joined(cells: &[(f64, f64, Cell)]) -> Point {
-    let seconds = cells.iter().map(|(_, seconds, _)| seconds).sum();
+fn joined(cells: &[Point]) -> Point {
+    let seconds: f64 = cells.iter().map(|(_, seconds, _)| seconds).sum();
     let weighted: f64 = cells.iter().map(|(at, seconds, _)| at * seconds).sum();
-    let longest = cells.iter().map(|(.., cell)| cell.latency_max_ns).max();
-    Point {
-        at: weighted / seconds,
-        seconds,
-        ops: cells.iter().map(|(.., cell)| cell.ops).sum(),
-        bytes: cells.iter().map(|(.., cell)| cell.bytes).sum(),
-        latency_max_ns: longest.unwrap_or(0),
-    }
+    let mut all = Cell::default();
+    cells.iter().for_each(|(.., cell)| all.merge(cell));
+    (weighted / seconds, seconds, all)
 }
 
 /// The rate and the longest latency of one kind of operation.
@@ -173,16 +158,16 @@ fn op_series(
 ) -> [Series; 2] {
     let points = points(m, op, group);
     let in_bytes = m.is_rated_in_bytes();
-    let rates = points.iter().map(|point| {
-        let events = if in_bytes { point.bytes } else { point.ops };
-        (point.at, events as f64 / point.seconds * scale(m))
+    let rates = points.iter().map(|(at, seconds, cell)| {
+        let events = if in_bytes { cell.bytes } else { cell.ops };
+        (*at, events as f64 / seconds * scale(m))
     });
-    let answered = points.iter().filter(|point| point.latency_max_ns > 0);
-    let latencies = answered.map(|point| (point.at, point.latency_max_ns as f64 / ns));
+    let answered = points.iter().filter(|(.., cell)| cell.latency_max_ns > 0);
+    let latencies = answered.map(|(at, _, cell)| (*at, cell.latency_max_ns as f64 / ns));
     let longest = format!("{prefix}longest latency");
     let label = match (group, points.first()) {
-        (2.., Some(point)) => {
-            let length = format_duration((point.seconds * 1e9).round() as u64);
+        (2.., Some((_, seconds, _))) => {
+            let length = format_duration((seconds * 1e9).round() as u64);
             format!("{label}, points of {length}")
         }
         _ => label.to_owned(),
@@ -296,16 +281,16 @@ mod tests {
         let group = cells_per_point(&few, &few.headline_ops());
         assert_eq!(group, 5.min(cells / POINTS_LEAST), "of {cells} cells");
         let joined = points(&few, &op(&few), group);
-        let total: u64 = joined.iter().map(|point| point.ops).sum();
+        let total: u64 = joined.iter().map(|point| point.2.ops).sum();
         assert_eq!(total, 6 * cells as u64);
         let whole = &joined[..joined.len() - 1];
-        assert!(whole.iter().all(|point| point.ops == 6 * group as u64));
+        assert!(whole.iter().all(|point| point.2.ops == 6 * group as u64));
         let mut paused = measured(100);
         for op in paused.ops.values_mut() {
             op.series.cells[1].ops = 0;
         }
         let points = points(&paused, &op(&paused), 1);
-        assert_eq!(points[1].ops, 0);
+        assert_eq!(points[1].2.ops, 0);
         let [rate, _] = op_series(&few, &op(&few), "", "rate", 1e6, group);
         assert!(rate.name.starts_with("rate, points of "), "{}", rate.name);
     }

@@ -175,6 +175,14 @@ impl Series {
         }
     }
 
+    /// The name, and the axis if it is the right one.
+    pub(crate) fn legend(&self) -> String {
+        match self.side {
+            AxisSide::Right => format!("{} (right axis)", self.name),
+            AxisSide::X | AxisSide::Left => self.name.clone(),
+        }
+    }
+
     pub(crate) fn on_the_right(self) -> Self {
         Self {
             side: AxisSide::Right,

@@ -281,10 +281,8 @@ fn standings<'c>(comparison: &'c Comparison, names: &[&str]) -> Vec<Standing<'c>
     let mut all = vec![(comparison.baseline.label.as_str(), baseline.collect())];
     all.extend(comparison.candidates.iter().map(|candidate| {
         let own = |name: &&str| Some(&of(&candidate.metrics, name)?.b);
-        (
-            candidate.side.label.as_str(),
-            names.iter().map(own).collect(),
-        )
+        let figures = names.iter().map(own).collect();
+        (candidate.side.label.as_str(), figures)
     }));
     all
 }

@@ -150,10 +150,8 @@ fn open(candidate: &Candidate, detail: MetricDetail) -> Vec<Block> {
     let groups = grouped(metrics.map(|metric| (needed_text(metric), &metric.metric)));
     let texts = groups.into_iter();
     let texts = texts.map(|(text, names)| format!("{}: {text}", list(names)));
-    Block::headed(
-        "what would decide",
-        texts.map(|text| Block::text(Tone::Plain, text)),
-    )
+    let blocks = texts.map(|text| Block::text(Tone::Plain, text));
+    Block::headed("what would decide", blocks)
 }
 
 fn unmatched(letter: &str, candidate: &Candidate) -> Vec<Block> {
@@ -185,10 +183,8 @@ pub(crate) fn conditions(comparison: &Comparison) -> Vec<Block> {
         let text = format!("{}{of}: {}", condition.expression, condition.why);
         Block::toned_fact(tone, label, text)
     };
-    Block::headed(
-        "conditions to fail on",
-        comparison.conditions.iter().map(fact),
-    )
+    let facts = comparison.conditions.iter().map(fact);
+    Block::headed("conditions to fail on", facts)
 }
 
 fn legend(comparison: &Comparison) -> String {

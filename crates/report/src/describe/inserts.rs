@@ -56,11 +56,8 @@ pub(crate) fn digest(postgres: &PostgresRecord) -> Vec<Block> {
     match too_noisy(loads.iter().map(|load| &load.iops), "INSERTs") {
         Some(noise) => blocks.push(noise),
         None => {
-            let table = Table::new(
-                "INSERTs",
-                Column::numbers(COLUMNS.split(" | ")),
-                rows.collect(),
-            );
+            let columns = Column::numbers(COLUMNS.split(" | "));
+            let table = Table::new("INSERTs", columns, rows.collect());
             blocks.extend(figures::digest(table, rows_max));
             blocks.extend(explanations(postgres).into_iter().take(1));
         }

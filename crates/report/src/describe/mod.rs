@@ -246,18 +246,12 @@ fn end(record: &Record) -> Vec<Block> {
 
 /// Rows and notes of a table on a short page.
 fn limits(record: &Record) -> (usize, usize) {
-    let rows_max = match record.postgres {
-        Some(_) => ROWS_WITH_SERVER,
-        None => ROWS_MAX,
-    };
-    (
-        rows_max,
-        if is_brief(record) {
-            NOTES_BRIEF
-        } else {
-            NOTES_MAX
-        },
-    )
+    let is_brief = is_brief(record);
+    let notes_max = if is_brief { NOTES_BRIEF } else { NOTES_MAX };
+    match record.postgres {
+        Some(_) => (ROWS_WITH_SERVER, notes_max),
+        None => (ROWS_MAX, notes_max),
+    }
 }
 
 /// Whether the page is one screen: of a quick run, and below the lines of single requests.

@@ -181,6 +181,7 @@ pub(crate) fn likeness(record: &Record) -> Vec<Block> {
     let rate_text = |value: f64| format!("{}/s", format_rate(value));
     let bytes_text = |value: f64| format_bytes(value.round() as u64);
     let depth_text = |value: f64| format!("{value:.1}");
+    let mean_bytes = like.block_mean_bytes;
     let share = |part: f64| part / total.max(1e-9);
     let both = |name: &str, show: &dyn Fn(f64) -> String, wanted: f64, measured: f64| {
         vec![name.to_owned(), show(wanted), show(measured)]
@@ -189,12 +190,7 @@ pub(crate) fn likeness(record: &Record) -> Vec<Block> {
         both("rate", &rate_text, like.rate, total),
         both("reads", &format_percent, like.read_share, share(reads)),
         both("seeks", &format_percent, like.seek_share, share(seeks)),
-        both(
-            "mean size",
-            &bytes_text,
-            like.block_mean_bytes,
-            share(bytes),
-        ),
+        both("mean size", &bytes_text, mean_bytes, share(bytes)),
         both("in flight", &depth_text, like.queue_depth, depth),
     ];
     let (device, run) = (&like.device, run_id(&like.run_id));

@@ -236,11 +236,8 @@ fn saved_row(run: &SavedRun) -> Row {
         note.unwrap_or_default(),
     ];
     let is_failure = worst.is_some_and(|of| of.severity == Severity::Failure);
-    let tone = if run.partial || is_failure {
-        Tone::Error
-    } else {
-        Tone::Plain
-    };
+    let is_bad = run.partial || is_failure;
+    let tone = if is_bad { Tone::Error } else { Tone::Plain };
     Row {
         tone,
         ..Row::from(cells)

@@ -9,18 +9,15 @@ use diskproof_model::sweep::{
 };
 use diskproof_model::units::{format_bytes, format_throughput};
 
+/// Columns of HD Tune's random access.
+const RANDOM_ACCESS: &str = "transfer size | operations/s | average | longest | average speed";
+
 /// The table of one of them.
 pub(super) fn blocks(record: &Record, sweep: &SweepRecord, view: SweepView) -> [Block; 2] {
     let (title, names, rows) = match view {
         SweepView::RandomAccess => (
             "random access, one request at a time",
-            vec![
-                "transfer size",
-                "operations/s",
-                "average",
-                "longest",
-                "average speed",
-            ],
+            RANDOM_ACCESS.split(" | ").collect(),
             random_access(record, sweep),
         ),
         SweepView::Iops => (

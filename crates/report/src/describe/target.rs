@@ -246,10 +246,8 @@ fn layer_section(layer: &Layer) -> Vec<Block> {
         ("backing file", access),
         ("writable", layer.read_only.then_some(read_only)),
     ];
-    section(
-        &format!("{} {}", labels::layer_kind(layer.kind), layer.name),
-        facts,
-    )
+    let title = format!("{} {}", labels::layer_kind(layer.kind), layer.name);
+    section(&title, facts)
 }
 
 /// Devices of this kind have a serial number and a write cache: their absence deserves a line.

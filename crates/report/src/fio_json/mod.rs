@@ -4,7 +4,6 @@
 
 mod parts;
 
-use crate::format::{Format, Requires};
 use crate::json::{laid_out, write_document};
 use crate::labels::severity;
 use diskproof_model::errno;
@@ -18,16 +17,6 @@ use parts::{
 };
 use serde_json::Value;
 use std::io::{self, Write};
-
-/// The format.
-pub const FORMAT: Format = Format {
-    requires: Requires::Workloads,
-    ..Format::new(
-        ".fio.json",
-        "the figures as fio prints them with --output-format=json+",
-        write_record,
-    )
-};
 
 /// Writes the record: a job for each workload and target, in the order of the record.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
@@ -133,43 +122,31 @@ fn options(m: &MeasurementRecord) -> Object {
 }
 
 fn direction(m: &MeasurementRecord, measured: Option<(&OpRecord, &Latency<'_>)>) -> Value {
-    let Some((op, latency)) = measured else {
-        return direction_without_operations();
-    };
-    let bytes_per_second = whole(op.throughput.value);
+    // Without operations everything is 0, as fio prints it.
+    let op = measured.map(|(op, _)| op);
+    let count = |of: fn(&OpRecord) -> u64| op.map_or(0, of);
+    let rate = |of: fn(&OpRecord) -> f64| op.map_or(0.0, of);
+    let bytes = count(|op| op.bytes);
+    // JSON has no infinity.
+    let bytes_per_second = rate(|op| op.throughput.value);
+    let whole = bytes_per_second.is_finite();
+    let bytes_per_second = whole.then_some(bytes_per_second.round() as u64);
+    let latency = || measured.map_or_else(without_samples, |(_, latency)| latency.object());
     let mut direction = object([
-        ("io_bytes", op.bytes.into()),
-        ("io_kbytes", (op.bytes >> 10).into()),
+        ("io_bytes", bytes.into()),
+        ("io_kbytes", (bytes >> 10).into()),
         ("bw_bytes", bytes_per_second.into()),
         ("bw", bytes_per_second.map(|rate| rate >> 10).into()),
-        ("iops", op.iops.value.into()),
-        ("runtime", ms(m.steady_ns()).into()),
-        ("total_ios", op.count.into()),
-        ("short_ios", op.short.into()),
+        ("iops", rate(|op| op.iops.value).into()),
+        ("runtime", op.map_or(0, |_| ms(m.steady_ns())).into()),
+        ("total_ios", count(|op| op.count).into()),
+        ("short_ios", count(|op| op.short).into()),
         ("drop_ios", 0.into()),
         ("slat_ns", without_samples()),
-        ("clat_ns", latency.object()),
-        ("lat_ns", latency.object()),
+        ("clat_ns", latency()),
+        ("lat_ns", latency()),
     ]);
-    direction.extend(rates(m, op));
-    direction.into()
-}
-
-/// A rate without its fraction; `None` for infinity and NaN.
-fn whole(rate: f64) -> Option<u64> {
-    rate.is_finite().then_some(rate.round() as u64)
-}
-
-/// A direction without operations, as fio prints it.
-fn direction_without_operations() -> Value {
-    let zeros = |keys: [&'static str; 4]| keys.map(|key| (key, Value::from(0))).into_iter();
-    let latencies = ["slat_ns", "clat_ns", "lat_ns"].map(|key| (key, without_samples()));
-    let all = zeros(["io_bytes", "io_kbytes", "bw_bytes", "bw"])
-        .chain([("iops", 0.0.into())])
-        .chain(zeros(["runtime", "total_ios", "short_ios", "drop_ios"]))
-        .chain(latencies);
-    let mut direction = object(all);
-    direction.extend(rates_without_samples());
+    direction.extend(op.map_or_else(rates_without_samples, |op| rates(m, op)));
     direction.into()
 }
 

@@ -4,7 +4,7 @@ use super::elements::{capitalized, command, finding_anchor, shown, wide_table};
 use crate::describe::comparison;
 use crate::describe::run::third_digit;
 use crate::svg::px;
-use crate::text::joined;
+use crate::text::{joined, trimmed};
 use diskproof_model::block::{
     Align, Block, Cell, Column, Fact, Group, Mark, Place, Row, Table, Tone,
 };
@@ -307,8 +307,7 @@ fn quantity(value: f64, unit: &str) -> String {
 
 /// At most four decimals, without trailing zeros.
 fn plain_number(value: f64) -> String {
-    let text = format!("{value:.4}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    trimmed(&format!("{value:.4}")).to_owned()
 }
 
 #[cfg(test)]

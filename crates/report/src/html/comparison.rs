@@ -122,16 +122,10 @@ fn overlay(pair: &PercentilePair, index: usize, letter: &str, several: bool) -> 
     if series.iter().any(|series| series.points.is_empty()) {
         return None;
     }
-    let against = if several {
-        format!(", {letter} against A")
-    } else {
-        String::new()
-    };
-    let doubt = if pair.comparable {
-        ""
-    } else {
-        " (not comparable)"
-    };
+    let against = several.then(|| format!(", {letter} against A"));
+    let against = against.unwrap_or_default();
+    let doubt = (!pair.comparable).then_some(" (not comparable)");
+    let doubt = doubt.unwrap_or_default();
     let (subject, op) = (shown(&pair.subject), pair.op.as_str());
     Some(Chart {
         id: format!("percentiles-{}-{index}", letter.to_lowercase()),

@@ -71,16 +71,12 @@ fn scan(record: &Record) -> Option<&Scan> {
 pub(super) fn scan_map(record: &Record) -> Option<Markup> {
     let scan = scan(record)?;
     let read = reach(scan, record.surface.as_ref()?.span_start_bytes);
-    let state = if scan.finished {
-        "finished"
-    } else {
-        "not finished"
-    };
+    let not = if scan.finished { "" } else { "not " };
     Some(html! {
         figure.chart.map #chart-scan-map aria-labelledby="title-scan-map" {
             figcaption {
                 h3 #title-scan-map {
-                    "Scan (" (state) "): " (counted(scan.slow_blocks, "slow block")) ", "
+                    "Scan (" (not) "finished): " (counted(scan.slow_blocks, "slow block")) ", "
                     (format_bytes(scan.unreadable_bytes)) " unreadable"
                 }
                 p {
@@ -175,6 +171,18 @@ fn scale(scan: &Scan) -> Markup {
 }
 
 fn places(scan: &Scan) -> Markup {
+    let row = |offset: u64, lba: u64, what: &str| {
+        html! { tr { td.number { (offset) } td.number { (lba) } td { (what) } } }
+    };
+    let unreadable = scan.unreadable.iter().map(|range| {
+        let (bytes, errno) = (format_bytes(range.length_bytes), shown(&range.errno));
+        let what = format!("{bytes} unreadable: {errno}");
+        row(range.offset_bytes, range.lba, &what)
+    });
+    let slow = scan.slow.iter().map(|block| {
+        let what = format!("slow: {}", format_latency(block.latency_ns));
+        row(block.offset_bytes, block.lba, &what)
+    });
     html! {
         table.plain {
             thead {
@@ -184,24 +192,7 @@ fn places(scan: &Scan) -> Markup {
                     th scope="col" { "What" }
                 }
             }
-            tbody {
-                @for range in &scan.unreadable {
-                    tr {
-                        td.number { (range.offset_bytes) }
-                        td.number { (range.lba) }
-                        td {
-                            (format_bytes(range.length_bytes)) " unreadable: " (shown(&range.errno))
-                        }
-                    }
-                }
-                @for block in &scan.slow {
-                    tr {
-                        td.number { (block.offset_bytes) }
-                        td.number { (block.lba) }
-                        td { "slow: " (format_latency(block.latency_ns)) }
-                    }
-                }
-            }
+            tbody { @for row in unreadable.chain(slow) { (row) } }
         }
     }
 }

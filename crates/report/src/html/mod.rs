@@ -6,7 +6,6 @@ use crate::chart::{Chart, charts};
 use crate::describe;
 use crate::describe::run::request_text;
 use crate::describe::target::{host, layers_text, sections, tested_text};
-use crate::format::Format;
 use crate::text::clean;
 pub use comparison::write_comparison;
 use diskproof_model::block::{Block, Section, Shown};
@@ -26,16 +25,6 @@ mod document;
 mod elements;
 mod map;
 mod overview;
-
-/// The format.
-pub const FORMAT: Format = Format {
-    comparison: Some(write_comparison),
-    ..Format::new(
-        ".html",
-        "a page for a browser, with the record inside",
-        write_record,
-    )
-};
 
 /// Largest page with the data inside: it is sent by mail.
 const PAGE_BYTES_MAX: usize = 600_000;

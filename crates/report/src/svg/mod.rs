@@ -6,7 +6,7 @@ mod marks;
 mod ratios;
 
 use crate::chart::{self, AxisSide, Chart, Guide, Scale, SeriesMark};
-use crate::format::{Format, OutputFile, RecordWriter, Requires};
+use crate::format::OutputFile;
 use diskproof_model::record::Record;
 pub(crate) use frame::px;
 use frame::{EDGE, Frame, Pen, Tone, WIDTH, allowed, line, shortened, text, text_block};
@@ -14,23 +14,15 @@ use frame::{text_width, write_picture};
 pub(crate) use marks::{COLORS, dashes, dot};
 use marks::{mark, sample};
 use maud::{Markup, html};
+pub(crate) use ratios::write_comparison;
 use std::io::{self, Write};
 use std::path::Path;
-
-/// The format.
-pub const FORMAT: Format = Format {
-    extension: ".svg",
-    description: "all charts on one sheet; with % in the name a file per chart",
-    requires: Requires::Charts,
-    record: RecordWriter::Files(pictures),
-    comparison: Some(ratios::write_comparison),
-    identity: None,
-};
 
 /// In a file name, replaced by the name of a chart: each chart then gets its own file.
 const EACH: char = '%';
 
-fn pictures<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
+/// The pictures of a record.
+pub(crate) fn pictures<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
     let (charts, origin) = (chart::charts(record), chart::origin(record));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let file = |path: &Path, charts: Vec<Chart>| {
@@ -297,11 +289,8 @@ fn guide_labels(chart: &Chart, frame: &Frame) -> Markup {
     let level: Vec<&str> = level.map(|guide| guide.label.as_str()).collect();
     let room = frame.right - frame.left - GUIDE_SAMPLE;
     let level = shortened(&level.join(" · "), room, 12.0);
-    let above = if has_guide(chart, true) {
-        GUIDE_ROW
-    } else {
-        0.0
-    };
+    let has_row = has_guide(chart, true);
+    let above = if has_row { GUIDE_ROW } else { 0.0 };
     let y = frame.top - 6.0;
     html! {
         @for guide in chart.guides.iter().filter(is_vertical) {
@@ -328,20 +317,13 @@ fn legend(chart: &Chart, room: f64, (left, top): (f64, f64)) -> (Markup, f64) {
     let mut entries = Vec::new();
     let drawn = chart.series.iter().take(chart.shown_at_first());
     for (index, series) in drawn.enumerate() {
-        let side = match series.side {
-            AxisSide::Right => " (right axis)",
-            _ => "",
-        };
-        let name = format!("{}{side}", series.name);
-        let name = shortened(&name, room - LEGEND_SAMPLE, LEGEND_SIZE);
+        let name = shortened(&series.legend(), room - LEGEND_SAMPLE, LEGEND_SIZE);
         let width = LEGEND_SAMPLE + text_width(&name, LEGEND_SIZE) + 18.0;
         if x + width > room && x > 0.0 {
             (x, rows) = (0.0, rows + 1);
         }
-        let (left, middle) = (
-            left + x,
-            top + f64::from(rows) * LEGEND_ROW + LEGEND_ROW / 2.0,
-        );
+        let left = left + x;
+        let middle = top + f64::from(rows) * LEGEND_ROW + LEGEND_ROW / 2.0;
         let (start, baseline) = (left + LEGEND_SAMPLE, middle + 4.5);
         entries.push(html! {
             (sample(chart, index, (left, middle), LEGEND_SAMPLE - 8.0))

@@ -18,7 +18,7 @@ const PLOT: (f64, f64) = (575.0, 790.0);
 const LEFT_VERDICT: f64 = 810.0;
 
 /// Writes the picture.
-pub(super) fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     let mut top = EDGE + ROW;
     let mut rows = Vec::new();
     for (index, candidate) in comparison.candidates.iter().enumerate() {

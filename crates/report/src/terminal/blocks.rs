@@ -11,44 +11,38 @@ use crate::text::columns;
 use diskproof_model::block::Block;
 use diskproof_model::finding::Finding;
 use diskproof_model::record::Record;
-use std::io;
 
 /// A longer label moves the first line of its text.
 const INDENT_MAX: usize = 24;
 
 /// Writes the blocks; what begins a group of them follows an empty line. Charts need the record.
-pub(super) fn write_blocks(
-    page: &mut Page<'_>,
-    record: Option<&Record>,
-    blocks: &[Block],
-) -> io::Result<()> {
+pub(super) fn write_blocks(page: &mut Page<'_>, record: Option<&Record>, blocks: &[Block]) {
     let mut before = None;
     for (index, block) in blocks.iter().enumerate() {
         if begins_group(before, block) {
-            page.blank()?;
+            page.blank();
         }
         before = Some(block);
         match block {
-            Block::Heading(text) => page.text(TextStyle::Bold.of(text))?,
-            Block::Text(tone, text) => page.text(tone.of(text))?,
+            Block::Heading(text) => page.text(TextStyle::Bold.of(text)),
+            Block::Text(tone, text) => page.text(tone.of(text)),
             Block::Fact(fact) => {
                 let (label, text) = (fact.tone.of(&fact.label), TextStyle::Plain.of(&fact.text));
-                page.entry(label, indent(blocks, index), text)?;
+                page.entry(label, indent(blocks, index), text);
             }
-            Block::Table(table) => write_grid(page, table)?,
-            Block::Finding(finding) => write_finding(page, finding)?,
+            Block::Table(table) => write_grid(page, table),
+            Block::Finding(finding) => write_finding(page, finding),
             Block::Command { what, text } => {
-                page.unbroken(TextStyle::Bold.of(format!("# {what}")))?;
-                page.unbroken(TextStyle::Plain.of(text))?;
+                page.unbroken(TextStyle::Bold.of(format!("# {what}")));
+                page.unbroken(TextStyle::Plain.of(text));
             }
             Block::Chart(_) | Block::Ping(_) | Block::Scan => {
                 if let Some(record) = record {
-                    write_drawing(page, record, block)?;
+                    write_drawing(page, record, block);
                 }
             }
         }
     }
-    Ok(())
 }
 
 /// Texts and facts follow what is before them; a heading stands close to what it names.
@@ -75,37 +69,37 @@ fn indent(blocks: &[Block], index: usize) -> usize {
     fitting.max().unwrap_or(INDENT).max(INDENT)
 }
 
-fn write_finding(page: &mut Page<'_>, finding: &Finding) -> io::Result<()> {
+fn write_finding(page: &mut Page<'_>, finding: &Finding) {
     let tone = crate::describe::findings::tone(finding.severity);
     let heading = match &finding.title {
         Some(title) => format!("{title} ({})", finding.code),
         None => finding.code.clone(),
     };
     let label = tone.of(labels::severity(finding.severity));
-    page.entry(label, INDENT, TextStyle::Bold.of(heading))?;
+    page.entry(label, INDENT, TextStyle::Bold.of(heading));
     for text in [&finding.claim, &format!("→ {}", finding.remedy)] {
-        page.entry(TextStyle::Plain.of(""), INDENT, TextStyle::Plain.of(text))?;
+        page.entry(TextStyle::Plain.of(""), INDENT, TextStyle::Plain.of(text));
     }
-    Ok(())
 }
 
 /// What a terminal draws in its own way.
-fn write_drawing(page: &mut Page<'_>, record: &Record, block: &Block) -> io::Result<()> {
+fn write_drawing(page: &mut Page<'_>, record: &Record, block: &Block) {
     match block {
         Block::Chart(id) => {
             let charts = charts(record);
-            let mut own = charts.iter().filter(|chart| chart.id == *id);
-            own.try_for_each(|chart| write_graph(page, chart))
+            let own = charts.iter().filter(|chart| chart.id == *id);
+            own.for_each(|chart| write_graph(page, chart));
         }
         Block::Ping(index) => {
-            let m = record.measurements.get(*index);
-            let ping = m.and_then(|m| Some((m, m.ping.as_ref()?)));
-            ping.map_or(Ok(()), |(m, ping)| write_ping(page, m, ping))
+            if let Some(m) = record.measurements.get(*index) {
+                m.ping.iter().for_each(|ping| write_ping(page, m, ping));
+            }
         }
         _ => {
-            let surface = record.surface.as_ref();
-            let scan = surface.and_then(|of| Some((of.scan.as_ref()?, of.span_start_bytes)));
-            scan.map_or(Ok(()), |(scan, start)| write_scan(page, scan, start))
+            if let Some(of) = &record.surface {
+                let scan = of.scan.iter();
+                scan.for_each(|scan| write_scan(page, scan, of.span_start_bytes));
+            }
         }
     }
 }

@@ -4,7 +4,6 @@
 use crate::chart::{Axis, AxisSide, Chart, Range, Ranges, SeriesMark};
 use crate::page::{Page, StyledText, TextStyle, push_piece};
 use crate::text::{columns, glue};
-use std::io;
 
 /// Dots of a braille character (U+2800), by column and row.
 const BRAILLE: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
@@ -20,7 +19,7 @@ const ROWS: std::ops::RangeInclusive<usize> = 10..=24;
 
 /// Writes a chart as wide as the page: the legend, then the graph. Draws every line, and of dots
 /// the lowest and the highest in each column.
-pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) -> io::Result<()> {
+pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) {
     let ranges = chart.ranges();
     let widest = |range: &Range| {
         let labels = range.ticks.iter().map(|tick| columns(&range.label(*tick)));
@@ -32,8 +31,8 @@ pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) -> io::Result<()> 
     let height = (width / COLUMNS_PER_ROW).clamp(*ROWS.start(), *ROWS.end());
     let mut canvas = Canvas::new(width, height);
     canvas.draw(chart, &ranges);
-    page.text(TextStyle::Dim.of(legend(chart)))?;
-    write_units(page, chart, left, width)?;
+    page.text(TextStyle::Dim.of(legend(chart)));
+    write_units(page, chart, left, width);
     let left_labels = labels(&ranges.y, height);
     let right_labels = ranges.y_right.as_ref().map(|range| labels(range, height));
     for (row, label) in left_labels.iter().enumerate() {
@@ -47,9 +46,9 @@ pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) -> io::Result<()> 
             Some(label) => TextStyle::Dim.of(format!("├ {label}")),
             None => TextStyle::Dim.of("│"),
         }));
-        page.pieces(&pieces)?;
+        page.pieces(&pieces);
     }
-    write_ground(page, &ranges.x, &chart.x, (left, width))
+    write_ground(page, &ranges.x, &chart.x, (left, width));
 }
 
 /// The legend.
@@ -76,12 +75,12 @@ fn legend(chart: &Chart) -> String {
     }
 }
 
-fn write_units(page: &mut Page<'_>, chart: &Chart, left: usize, width: usize) -> io::Result<()> {
+fn write_units(page: &mut Page<'_>, chart: &Chart, left: usize, width: usize) {
     let mut units = format!("{:>left$}", chart.y.unit);
     if let Some(axis) = &chart.y_right {
         units += &format!("{:width$}  {}", "", axis.unit);
     }
-    page.pieces(&[TextStyle::Dim.of(units)])
+    page.pieces(&[TextStyle::Dim.of(units)]);
 }
 
 /// The labels of the rows, from the top.
@@ -95,12 +94,7 @@ fn labels(range: &Range, height: usize) -> Vec<Option<String>> {
 }
 
 /// The horizontal axis with as many labels as fit, and its unit behind the last one.
-fn write_ground(
-    page: &mut Page<'_>,
-    x: &Range,
-    axis: &Axis,
-    (left, width): (usize, usize),
-) -> io::Result<()> {
+fn write_ground(page: &mut Page<'_>, x: &Range, axis: &Axis, (left, width): (usize, usize)) {
     let mut line: Vec<char> = vec!['─'; width];
     let mut text = String::new();
     for tick in &x.ticks {
@@ -117,11 +111,11 @@ fn write_ground(
         }
     }
     let line: String = line.into_iter().collect();
-    page.pieces(&[TextStyle::Dim.of(format!("{:left$} └{line}", ""))])?;
+    page.pieces(&[TextStyle::Dim.of(format!("{:left$} └{line}", ""))]);
     if columns(&text) + 1 + columns(&axis.unit) <= width {
         text += &format!(" {}", axis.unit);
     }
-    page.pieces(&[TextStyle::Dim.of(format!("{:left$}  {text}", ""))])
+    page.pieces(&[TextStyle::Dim.of(format!("{:left$}  {text}", ""))]);
 }
 
 /// The grid of characters.

@@ -6,7 +6,6 @@ use crate::page::{Page, StyledText, TextStyle, push_piece};
 use crate::text::{clean, columns, glue, joined, list};
 use diskproof_model::block::{Align, Cell, Column, Group, Mark, Narrow, Place, Row, Table, Titles};
 use std::borrow::Cow;
-use std::io;
 
 /// Column at which the figures of a row begin where the table does not fit.
 const INDENT: usize = 4;
@@ -91,7 +90,7 @@ impl<'t> Grid<'t> {
         }
     }
 
-    fn write(&self, page: &mut Page<'_>, shown: &[usize], columns: &Columns) -> io::Result<()> {
+    fn write(&self, page: &mut Page<'_>, shown: &[usize], columns: &Columns) {
         let room = page.width().saturating_sub(columns.total() + GRAPH_GAP);
         let has_room = !self.graphs.is_empty() && room >= crate::text::columns(self.graphs);
         let graph = |course: &[f64]| match course.len() {
@@ -99,25 +98,21 @@ impl<'t> Grid<'t> {
             _ => String::new(),
         };
         let graphs: Vec<String> = self.lines.iter().map(|line| graph(line.course)).collect();
-        let caption = if graphs.iter().all(String::is_empty) {
-            ""
-        } else {
-            self.graphs
-        };
+        let is_drawn = graphs.iter().any(|graph| !graph.is_empty());
+        let caption = if is_drawn { self.graphs } else { "" };
         let (names, dim) = (self.names(shown), vec![TextStyle::Dim; shown.len()]);
         if names.iter().any(|name| !name.is_empty()) {
-            write_line(page, columns, &names, &dim, caption)?;
+            write_line(page, columns, &names, &dim, caption);
         }
         for (line, graph) in self.lines.iter().zip(&graphs) {
-            write_title(page, line.group)?;
+            write_title(page, line.group);
             let tones: Vec<TextStyle> = shown.iter().map(|index| line.cells[*index].tone).collect();
-            write_line(page, columns, &texts(line, shown), &tones, graph)?;
+            write_line(page, columns, &texts(line, shown), &tones, graph);
         }
-        Ok(())
     }
 
     /// As many columns as fit, then the others.
-    fn write_parts(&self, page: &mut Page<'_>) -> io::Result<()> {
+    fn write_parts(&self, page: &mut Page<'_>) {
         let mut start = 1;
         while start < self.columns.len() {
             let mut end = self.columns.len();
@@ -128,47 +123,41 @@ impl<'t> Grid<'t> {
                     None => end -= 1,
                 }
             };
-            self.write(page, &shown, &columns)?;
+            self.write(page, &shown, &columns);
             start = end;
         }
-        Ok(())
     }
 
     /// Writes two cells of a row as a title, and the others below it.
-    fn write_entries(&self, page: &mut Page<'_>) -> io::Result<()> {
+    fn write_entries(&self, page: &mut Page<'_>) {
         for line in &self.lines {
             let title = TextStyle::Bold.of(format!("  {}", line.cells[0].text));
-            page.entry(title, INDENT, TextStyle::Bold.of(&*line.cells[1].text))?;
+            page.entry(title, INDENT, TextStyle::Bold.of(&*line.cells[1].text));
             for cell in &line.cells[2..] {
-                page.entry(
-                    TextStyle::Plain.of(""),
-                    INDENT,
-                    TextStyle::Plain.of(&*cell.text),
-                )?;
+                let text = TextStyle::Plain.of(&*cell.text);
+                page.entry(TextStyle::Plain.of(""), INDENT, text);
             }
         }
-        Ok(())
     }
 
     /// Writes `naming` cells of a row as a title, and the others as a list below it.
-    fn write_titled(&self, page: &mut Page<'_>, naming: usize) -> io::Result<()> {
+    fn write_titled(&self, page: &mut Page<'_>, naming: usize) {
         let filled = |cells: &[StyledText<'_>], gap: &str| {
             let texts = cells.iter().map(|cell| cell.text.to_string());
             joined(texts.filter(|text| !text.is_empty()), gap).unwrap_or_default()
         };
         for line in &self.lines {
             let (names, rest) = line.cells.split_at(naming.min(line.cells.len()));
-            page.text(TextStyle::Bold.of(filled(names, " ")))?;
+            page.text(TextStyle::Bold.of(filled(names, " ")));
             let rest = filled(rest, " · ");
-            page.entry(TextStyle::Plain.of(""), INDENT, line.cells[0].tone.of(rest))?;
+            page.entry(TextStyle::Plain.of(""), INDENT, line.cells[0].tone.of(rest));
         }
-        Ok(())
     }
 
     /// Writes each row as its name, and below that each figure with the name of its column.
-    fn write_stacked(&self, page: &mut Page<'_>) -> io::Result<()> {
+    fn write_stacked(&self, page: &mut Page<'_>) {
         for line in &self.lines {
-            write_title(page, line.group)?;
+            write_title(page, line.group);
             let figures = self.columns.iter().zip(&line.cells).skip(1);
             let figures = figures.filter(|(_, cell)| !cell.text.trim().is_empty());
             let figures = figures.map(|(Column { name, .. }, cell)| {
@@ -177,12 +166,11 @@ impl<'t> Grid<'t> {
             });
             let name = line.cells[0].text.trim();
             if !name.is_empty() {
-                page.text(TextStyle::Bold.of(name))?;
+                page.text(TextStyle::Bold.of(name));
             }
             let none = TextStyle::Plain.of("");
-            page.entry(none, INDENT, line.cells[0].tone.of(list(figures)))?;
+            page.entry(none, INDENT, line.cells[0].tone.of(list(figures)));
         }
-        Ok(())
     }
 }
 
@@ -217,14 +205,12 @@ fn shaded(cell: &Cell) -> Cow<'_, str> {
     format!("{}{:>7}", SHADES[step.min(SHADES.len() - 1)], cell.text).into()
 }
 
-fn write_title(page: &mut Page<'_>, group: Option<&Group>) -> io::Result<()> {
-    let Some(group) = group else {
-        return Ok(());
-    };
-    page.text(TextStyle::Bold.of(&group.title))?;
-    match group.warning.as_str() {
-        "" => Ok(()),
-        warning => page.entry(TextStyle::Plain.of(""), 2, TextStyle::Warning.of(warning)),
+fn write_title(page: &mut Page<'_>, group: Option<&Group>) {
+    let Some(group) = group else { return };
+    page.text(TextStyle::Bold.of(&group.title));
+    if !group.warning.is_empty() {
+        let warning = TextStyle::Warning.of(&group.warning);
+        page.entry(TextStyle::Plain.of(""), 2, warning);
     }
 }
 
@@ -234,21 +220,21 @@ fn write_line(
     cells: &[String],
     tones: &[TextStyle],
     graph: &str,
-) -> io::Result<()> {
+) {
     let mut pieces: Vec<StyledText<'_>> = Vec::new();
     for (text, tone) in columns.cells(cells).iter().zip(tones) {
         push_piece(&mut pieces, *tone, text);
     }
     let gap = " ".repeat(GRAPH_GAP.saturating_sub(columns.gap()));
     pieces.push(tones[0].of(format!("{gap}{graph}")));
-    page.pieces(&pieces)
+    page.pieces(&pieces);
 }
 
 /// Writes the table.
-pub(super) fn write_grid(page: &mut Page<'_>, table: &Table) -> io::Result<()> {
+pub(super) fn write_grid(page: &mut Page<'_>, table: &Table) {
     let grid = Grid::of(table);
     if grid.lines.is_empty() {
-        return Ok(());
+        return;
     }
     match grid.fit((0..grid.columns.len()).collect(), page.width()) {
         _ if table.narrow == Narrow::Entries => grid.write_entries(page),
@@ -344,7 +330,7 @@ mod tests {
             color: Color::Plain,
         };
         let mut bytes = Vec::new();
-        write_grid(&mut Page::new(&style, &mut bytes), table).unwrap();
+        write_grid(&mut Page::new(&style, &mut bytes), table);
         String::from_utf8(bytes).unwrap()
     }
 

@@ -13,7 +13,7 @@ use crate::describe::verdict::answer;
 use crate::describe::{self, plan};
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
-use diskproof_model::block::Shown;
+use diskproof_model::block::{Block, Shown};
 use diskproof_model::comparison::Comparison;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
@@ -28,6 +28,13 @@ pub enum Detail {
     Short,
     /// Everything.
     Whole,
+}
+
+/// Writes blocks that need no record.
+fn write_only(blocks: &[Block], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let page = &mut Page::new(style, out);
+    write_blocks(page, None, blocks);
+    page.finish()
 }
 
 /// Writes the result of a run.
@@ -45,11 +52,11 @@ pub fn write_record(
     let all = describe::sections(record).into_iter();
     for section in all.filter(|section| [Shown::Always, other].contains(&section.shown)) {
         if !matches!(section.id, "title" | "notes") {
-            page.blank()?;
+            page.blank();
         }
-        write_blocks(page, Some(record), &section.blocks)?;
+        write_blocks(page, Some(record), &section.blocks);
     }
-    Ok(())
+    page.finish()
 }
 
 /// Writes the headline and the trust once more, for the end of a page that is longer than the
@@ -57,9 +64,10 @@ pub fn write_record(
 pub fn write_verdict_again(record: &Record, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let (page, answer) = (&mut Page::new(style, out), answer(record));
     if !answer.is_empty() {
-        page.blank()?;
+        page.blank();
     }
-    write_blocks(page, Some(record), &answer)
+    write_blocks(page, Some(record), &answer);
+    page.finish()
 }
 
 /// Writes the comparison.
@@ -69,15 +77,16 @@ pub fn write_comparison(
     style: &Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let page = &mut Page::new(style, out);
     if detail == MetricDetail::Independent {
-        return write_blocks(page, None, &short(comparison));
+        return write_only(&short(comparison), style, out);
     }
+    let page = &mut Page::new(style, out);
     for candidate in &comparison.candidates {
-        page.text(TextStyle::Bold.of(&candidate.summary))?;
+        page.text(TextStyle::Bold.of(&candidate.summary));
     }
-    page.blank()?;
-    write_blocks(page, None, &comparison::blocks(comparison, detail))
+    page.blank();
+    write_blocks(page, None, &comparison::blocks(comparison, detail));
+    page.finish()
 }
 
 /// Writes all facts, layer by layer from the target down to the disks, then their health and the
@@ -91,7 +100,7 @@ pub fn write_identity(
     let mut blocks = host(examined.host);
     blocks.extend(sections(examined.identity, &health).concat());
     blocks.extend(findings(examined.findings));
-    write_blocks(&mut Page::new(style, out), None, &blocks)
+    write_only(&blocks, style, out)
 }
 
 /// Writes the plan: its budget, the skipped workloads, then the workloads in order.
@@ -101,19 +110,18 @@ pub fn write_plan(
     style: &Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let blocks = plan::blocks(plan, identities);
-    write_blocks(&mut Page::new(style, out), None, &blocks)
+    write_only(&plan::blocks(plan, identities), style, out)
 }
 
 /// Writes the runs in the order given.
 pub fn write_runs(all: &[SavedRun], style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    write_blocks(&mut Page::new(style, out), None, &saved_runs(all))
+    write_only(&saved_runs(all), style, out)
 }
 
 /// Writes a comment with the name, then the command, for every figure and every finding that has
 /// one. Hidden characters are spelled out: a name with a line break cannot become a command.
 pub fn write_commands(record: &Record, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    write_blocks(&mut Page::new(style, out), None, &commands(record))
+    write_only(&commands(record), style, out)
 }
 
 #[cfg(test)]

@@ -39,9 +39,8 @@ const MARK_COLUMNS: usize = 7;
 pub struct RequestLines {
     style: Style,
     size: String,
-    /// For each target, its name.
-    names: Vec<TargetName>,
-    name_columns: usize,
+    /// For each target, its name and a colon, as wide as the longest.
+    names: Vec<String>,
     /// Columns before the bars.
     bar_start: usize,
     bar_columns: usize,
@@ -54,16 +53,21 @@ impl RequestLines {
         // The arrow, a colon, and blanks.
         let fixed = columns(&size) + 7 + NUMBER_COLUMNS + 1 + TIME_COLUMNS + 1 + MARK_COLUMNS + 1;
         let room = style.width.saturating_sub(fixed);
-        let names: Vec<TargetName> = targets.iter().map(TargetName::of).collect();
-        let longest = names.iter().map(TargetName::columns).max().unwrap_or(0);
+        let names: Vec<[String; 2]> = targets.iter().map(name_of).collect();
+        let longest = names.iter().map(|name| columns(&name.concat()));
+        let longest = longest.max().unwrap_or(0);
         let bars = *BAR_COLUMNS.start();
         let name_columns = longest.min(room.saturating_sub(bars).max(NAME_COLUMNS_MIN));
         let bar_columns = room.saturating_sub(name_columns).min(*BAR_COLUMNS.end());
+        let names = names.iter().map(|name| {
+            let name = within(name, name_columns);
+            let pad = " ".repeat(name_columns.saturating_sub(columns(&name)));
+            format!("{name}:{pad}")
+        });
         Self {
             style,
             size,
-            names,
-            name_columns,
+            names: names.collect(),
             bar_start: fixed + name_columns,
             bar_columns: if bar_columns < bars { 0 } else { bar_columns },
         }
@@ -86,7 +90,8 @@ impl RequestLines {
         }
         let page = &mut Page::new(&self.style, out);
         let indent = " ".repeat(self.bar_start);
-        page.unbroken(TextStyle::Dim.of(format!("{indent}{line}")))
+        page.unbroken(TextStyle::Dim.of(format!("{indent}{line}")));
+        page.finish()
     }
 
     /// The line of a request; `mean_ns` is the mean of those before it on its target.
@@ -100,16 +105,12 @@ impl RequestLines {
             OpKind::Read => "<<<",
             _ => ">>>",
         };
-        let name = match self.names.get(target) {
-            Some(name) => name.within(self.name_columns),
-            None => String::new(),
-        };
-        let pad = " ".repeat(self.name_columns.saturating_sub(columns(&name)));
+        let name = self.names.get(target).map_or(":", String::as_str);
         let number = format!("#{}", request.number);
         let time = format_latency(request.latency_ns);
         let (mark, style) = mark(request, mean_ns);
         let size = &self.size;
-        let start = format!("{size} {arrow} {name}:{pad} {number:>NUMBER_COLUMNS$} ");
+        let start = format!("{size} {arrow} {name} {number:>NUMBER_COLUMNS$} ");
         let pad = " ".repeat(TIME_COLUMNS.saturating_sub(columns(&time)));
         let mut pieces = vec![
             TextStyle::Plain.of(start),
@@ -120,7 +121,9 @@ impl RequestLines {
             let share = log_share(request.latency_ns as f64, BAR_NS);
             pieces.push(style.of(bar(share, self.bar_columns)));
         }
-        Page::new(&self.style, out).pieces(&pieces)
+        let page = &mut Page::new(&self.style, out);
+        page.pieces(&pieces);
+        page.finish()
     }
 }
 
@@ -139,53 +142,36 @@ fn mark(request: &SingleRequest, mean_ns: Option<f64>) -> (&str, TextStyle) {
 }
 
 /// The path of a target, and what is below it: `/data` and ` (ext4 sda 252 GiB)`.
-#[derive(Debug, Clone)]
-struct TargetName {
-    path: String,
-    facts: String,
+fn name_of(target: &TargetIdentity) -> [String; 2] {
+    let disk = target.disks().next();
+    let size = disk.map(|disk| disk.size_bytes).filter(|bytes| *bytes > 0);
+    let size = size.unwrap_or(target.size_bytes);
+    let facts = match (target.kind, &target.filesystem) {
+        (TargetKind::BlockDevice, _) | (_, None) => vec![labels::target_kind(target.kind)],
+        (_, Some(filesystem)) => std::iter::once(filesystem.kind.as_str())
+            .chain(disk.map(|disk| disk.name.as_str()))
+            .collect(),
+    };
+    let facts = format!(" ({} {})", facts.join(" "), format_bytes(size));
+    [&target.path, &facts].map(|text| clean(text))
 }
 
-impl TargetName {
-    fn of(target: &TargetIdentity) -> Self {
-        let disk = target.disks().next();
-        let size = disk.map(|disk| disk.size_bytes).filter(|bytes| *bytes > 0);
-        let size = size.unwrap_or(target.size_bytes);
-        let facts = match (target.kind, &target.filesystem) {
-            (TargetKind::BlockDevice, _) | (_, None) => vec![labels::target_kind(target.kind)],
-            (_, Some(filesystem)) => std::iter::once(filesystem.kind.as_str())
-                .chain(disk.map(|disk| disk.name.as_str()))
-                .collect(),
-        };
-        Self {
-            path: clean(&target.path),
-            facts: clean(&format!(" ({} {})", facts.join(" "), format_bytes(size))),
-        }
+/// The name in at most so many columns: the end of a long path tells most.
+fn within(name: &[String; 2], most: usize) -> String {
+    let ([path, facts], whole) = (name, name.concat());
+    let room = most.saturating_sub(columns(facts));
+    if room < NAME_COLUMNS_MIN || columns(&whole) <= most {
+        return shortened(&whole, most);
     }
-
-    fn columns(&self) -> usize {
-        columns(&self.path) + columns(&self.facts)
-    }
-
-    /// The name in at most so many columns: the end of a long path tells most.
-    fn within(&self, most: usize) -> String {
-        let room = most.saturating_sub(columns(&self.facts));
-        if room < NAME_COLUMNS_MIN || self.columns() <= most {
-            return shortened(&format!("{}{}", self.path, self.facts), most);
-        }
-        let mut ends = self.path.char_indices().map(|(at, _)| &self.path[at..]);
-        let end = ends.find(|end| columns(end) < room).unwrap_or_default();
-        format!("…{end}{}", self.facts)
-    }
+    let mut ends = path.char_indices().map(|(at, _)| &path[at..]);
+    let end = ends.find(|end| columns(end) < room).unwrap_or_default();
+    format!("…{end}{facts}")
 }
 
 /// Writes what the requests to a target add up to.
-pub(super) fn write_ping(
-    page: &mut Page<'_>,
-    m: &MeasurementRecord,
-    ping: &PingRecord,
-) -> io::Result<()> {
+pub(super) fn write_ping(page: &mut Page<'_>, m: &MeasurementRecord, ping: &PingRecord) {
     for (kind, op) in shown_ops(m) {
-        write_operation(page, m, (kind, op), ping)?;
+        write_operation(page, m, (kind, op), ping);
     }
     let kinds = [
         (IgnoredBecause::Warmup, "warm-up request"),
@@ -199,9 +185,9 @@ pub(super) fn write_ping(
     });
     let notes: Vec<String> = notes.collect();
     if !notes.is_empty() {
-        page.text(TextStyle::Dim.of(list(notes)))?;
+        page.text(TextStyle::Dim.of(list(notes)));
     }
-    write_after_idle(page, ping)
+    write_after_idle(page, ping);
 }
 
 fn write_operation(
@@ -209,17 +195,17 @@ fn write_operation(
     m: &MeasurementRecord,
     (kind, op): (OpKind, &OpRecord),
     ping: &PingRecord,
-) -> io::Result<()> {
+) {
     let title = title(m, kind, op);
     let seconds = m.wall_ns.max(1) as f64 / 1e9;
-    page.text(TextStyle::Bold.of(title))?;
+    page.text(TextStyle::Bold.of(title));
     let errors = errors(m, kind, op);
     if !errors.is_empty() {
         let text = format!("failed: {errors}");
-        page.entry(TextStyle::Plain.of(""), INDENT, TextStyle::Error.of(text))?;
+        page.entry(TextStyle::Plain.of(""), INDENT, TextStyle::Error.of(text));
     }
     let Some(latency) = ping.latency.get(&kind).filter(|_| op.count > 0) else {
-        return Ok(());
+        return;
     };
     let awake = ping.awake().map_or(&latency.mean, |point| &point.mean);
     let alone = 1e9 / awake.value.max(1.0);
@@ -238,9 +224,9 @@ fn write_operation(
         ),
     ];
     for line in lines {
-        page.entry(TextStyle::Plain.of(""), INDENT, TextStyle::Plain.of(line))?;
+        page.entry(TextStyle::Plain.of(""), INDENT, TextStyle::Plain.of(line));
     }
-    write_histogram(page, &op.latency)
+    write_histogram(page, &op.latency);
 }
 
 const INDENT: usize = 2;
@@ -250,9 +236,9 @@ const BINS_PER_DECADE: f64 = 10.0;
 const HISTOGRAM_COLUMNS_MAX: usize = 40;
 
 /// Writes the latencies by size, a line for each tenth of a decade that holds any.
-fn write_histogram(page: &mut Page<'_>, latency: &LatencySummary) -> io::Result<()> {
+fn write_histogram(page: &mut Page<'_>, latency: &LatencySummary) {
     let Ok(histogram) = LatencyHistogram::from_hdr_base64(&latency.hdr) else {
-        return Ok(());
+        return;
     };
     let mut bins = std::collections::BTreeMap::<i64, u64>::new();
     for (low, width, count) in histogram.buckets() {
@@ -273,13 +259,13 @@ fn write_histogram(page: &mut Page<'_>, latency: &LatencySummary) -> io::Result<
     let rows: Vec<Vec<String>> = bins.iter().map(row).collect();
     let aligns = [Align::Right, Align::Left, Align::Right, Align::Right];
     let Some(table) = Columns::fit(&aligns, &rows, page.width().saturating_sub(INDENT)) else {
-        return Ok(());
+        return;
     };
     let room = page.width().saturating_sub(INDENT + table.total() + 2);
     let (mut before, indent) = (None, " ".repeat(INDENT));
     for ((bin, count), row) in bins.iter().zip(&rows) {
         if before.is_some_and(|before: i64| before + 1 < *bin) {
-            page.unbroken(TextStyle::Dim.of(format!("{indent}…")))?;
+            page.unbroken(TextStyle::Dim.of(format!("{indent}…")));
         }
         before = Some(*bin);
         let share = *count as f64 / most as f64;
@@ -287,29 +273,28 @@ fn write_histogram(page: &mut Page<'_>, latency: &LatencySummary) -> io::Result<
         page.pieces(&[
             TextStyle::Plain.of(format!("{indent}{}  ", table.line(row))),
             TextStyle::Note.of(bar),
-        ])?;
+        ]);
     }
-    Ok(())
 }
 
 /// Writes the latency of the first request after each idle time.
-fn write_after_idle(page: &mut Page<'_>, ping: &PingRecord) -> io::Result<()> {
+fn write_after_idle(page: &mut Page<'_>, ping: &PingRecord) {
     if ping.after_idle.is_empty() {
-        return Ok(());
+        return;
     }
-    page.blank()?;
-    page.text(TextStyle::Bold.of("first request after an idle time"))?;
+    page.blank();
+    page.text(TextStyle::Bold.of("first request after an idle time"));
     let heading = ["idle", "n", "mean", "± 95 %", "p50", "min", "max", "slow"];
     let rows: Vec<Vec<String>> = ping.after_idle.iter().map(idle_row).collect();
     let heading = heading.map(str::to_owned).to_vec();
     let aligns = [Align::Right; 8];
     let Some(table) = Columns::fit(&aligns, rows.iter().chain([&heading]), page.width()) else {
-        return Ok(());
+        return;
     };
     let longest = ping.after_idle.iter().map(|point| point.p50_ns).max();
     let ends = (1e3, longest.unwrap_or(0).max(1_000_000) as f64);
     let room = page.width().saturating_sub(table.total() + 2);
-    page.unbroken(TextStyle::Dim.of(table.line(&heading)))?;
+    page.unbroken(TextStyle::Dim.of(table.line(&heading)));
     for (point, row) in ping.after_idle.iter().zip(&rows) {
         let line = table.line(row);
         let pad = " ".repeat((table.total() + 2).saturating_sub(columns(&line)));
@@ -319,7 +304,7 @@ fn write_after_idle(page: &mut Page<'_>, ping: &PingRecord) -> io::Result<()> {
         };
         let share = log_share(point.p50_ns as f64, ends);
         let bar = TextStyle::Note.of(bar(share, room.min(HISTOGRAM_COLUMNS_MAX)));
-        page.pieces(&[style.of(line), TextStyle::Plain.of(pad), bar])?;
+        page.pieces(&[style.of(line), TextStyle::Plain.of(pad), bar]);
     }
     let mut legend =
         "idle 0: right after another request. Bars: p50 on a logarithmic scale from 1 µs."
@@ -327,7 +312,7 @@ fn write_after_idle(page: &mut Page<'_>, ping: &PingRecord) -> io::Result<()> {
     if let Some(ns) = ping.slow_from_ns {
         legend += &format!(" slow: longer than {}.", format_latency(ns));
     }
-    page.text(TextStyle::Dim.of(legend))
+    page.text(TextStyle::Dim.of(legend));
 }
 
 fn idle_row(point: &IdlePoint) -> Vec<String> {

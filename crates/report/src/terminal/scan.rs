@@ -5,18 +5,13 @@ use crate::describe::surface::{place, reach};
 use crate::page::{INDENT, Page, StyledText, TextStyle};
 use diskproof_model::surface::Scan;
 use diskproof_model::units::{counted, format_bytes, format_latency};
-use std::io;
 
 /// Slow and unreadable blocks that the page lists; the record holds all.
 const PLACES_SHOWN: usize = 10;
 
 /// The map, then the slow and unreadable places.
-pub(super) fn write_scan(
-    page: &mut Page<'_>,
-    scan: &Scan,
-    span_start_bytes: u64,
-) -> io::Result<()> {
-    page.blank()?;
+pub(super) fn write_scan(page: &mut Page<'_>, scan: &Scan, span_start_bytes: u64) {
+    page.blank();
     let text = format!(
         "{} of {} read, {}; median {}, {} slow (from {}), {} unreadable",
         counted(scan.blocks, "block"),
@@ -27,44 +22,44 @@ pub(super) fn write_scan(
         format_latency(scan.slow_from_ns),
         format_bytes(scan.unreadable_bytes)
     );
-    page.fact("scan", &text)?;
-    write_map(page, scan)?;
+    page.fact("scan", &text);
+    write_map(page, scan);
     let slow = scan.slow.iter().map(|block| {
         let what = format!("took {}", format_latency(block.latency_ns));
         (block.lba, block.offset_bytes, what)
     });
-    write_places(page, TextStyle::Warning.of("slow"), slow, scan.slow_blocks)?;
+    write_places(page, TextStyle::Warning.of("slow"), slow, scan.slow_blocks);
     let bad = scan.unreadable.iter().map(|range| {
         let what = format!("{} {}", format_bytes(range.length_bytes), range.errno);
         (range.lba, range.offset_bytes, what)
     });
     let count = scan.unreadable.len() as u64;
-    write_places(page, TextStyle::Error.of("bad"), bad, count)
+    write_places(page, TextStyle::Error.of("bad"), bad, count);
 }
 
 /// Longest latency by position in one line; below it marks for unreadable blocks.
-fn write_map(page: &mut Page<'_>, scan: &Scan) -> io::Result<()> {
+fn write_map(page: &mut Page<'_>, scan: &Scan) {
     let width = page.width() - INDENT;
     let latencies = scan.map.iter().map(|cell| cell.latency_max_ns as f64);
     let latencies: Vec<f64> = latencies.collect();
     if latencies.len() < 2 {
-        return Ok(());
+        return;
     }
     let indent = " ".repeat(INDENT - "map".len());
     page.pieces(&[
         TextStyle::Dim.of(format!("map{indent}")),
         TextStyle::Plain.of(worst_line(&latencies, width)),
-    ])?;
+    ]);
     let failed = parts(&scan.map, width).map(|cells| cells.iter().any(|cell| cell.errors > 0));
     let marks = failed.map(|failed| if failed { '!' } else { ' ' });
     let marks: String = marks.collect();
     let mut legend = "longest latency by position, logarithmic".to_owned();
     if marks.contains('!') {
         let indent = TextStyle::Plain.of(" ".repeat(INDENT));
-        page.pieces(&[indent, TextStyle::Error.of(marks)])?;
+        page.pieces(&[indent, TextStyle::Error.of(marks)]);
         legend += ", ! unreadable blocks";
     }
-    page.fact("", &legend)
+    page.fact("", &legend);
 }
 
 /// Positions by block address, at most as many as the page lists.
@@ -73,16 +68,16 @@ fn write_places(
     mut label: StyledText<'_>,
     places: impl Iterator<Item = (u64, u64, String)>,
     total: u64,
-) -> io::Result<()> {
+) {
     let mut shown = 0;
     for (lba, offset, what) in places.take(PLACES_SHOWN) {
         let text = format!("LBA {lba}, {}: {what}", place(offset));
-        page.entry(label, INDENT, TextStyle::Plain.of(text))?;
+        page.entry(label, INDENT, TextStyle::Plain.of(text));
         label = TextStyle::Plain.of("");
         shown += 1;
     }
-    match total.saturating_sub(shown) {
-        0 => Ok(()),
-        more => page.fact("", &format!("and {more} more (--json)")),
+    let more = total.saturating_sub(shown);
+    if more > 0 {
+        page.fact("", &format!("and {more} more (--json)"));
     }
 }

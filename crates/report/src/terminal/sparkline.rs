@@ -25,18 +25,10 @@ pub(super) fn worst_line(values: &[f64], width: usize) -> String {
     let mut worst: Vec<f64> = parts(values, width).map(longest).collect();
     let known = worst.iter().copied().filter(|value| *value > 0.0);
     let least = known.fold(f64::INFINITY, f64::min);
-    let scale = Range {
-        scale: Scale::Log,
-        low: least / 2.0,
-        high: longest(&worst).max(least * 4.0),
-        ticks: Vec::new(),
-    };
-    for value in &mut worst {
-        *value = if *value > 0.0 {
-            scale.place(*value)
-        } else {
-            0.0
-        };
+    let high = longest(&worst).max(least * 4.0);
+    let scale = Range::new(Scale::Log, least / 2.0, high, Vec::new());
+    for value in worst.iter_mut().filter(|value| **value > 0.0) {
+        *value = scale.place(*value);
     }
     bars(&worst)
 }

@@ -21,15 +21,15 @@ pub fn write_trends(trends: &[Trend], style: &Style, out: &mut dyn Write) -> io:
         page,
         None,
         &trends.iter().flat_map(blocks).collect::<Vec<_>>(),
-    )?;
+    );
     if !trends.is_empty() {
-        page.blank()?;
+        page.blank();
         page.text(TextStyle::Dim.of(
             "Each run against the median of the ten before it. usual: runs like those before \
              differ as much by chance.",
-        ))?;
+        ));
     }
-    Ok(())
+    page.finish()
 }
 
 fn blocks(trend: &Trend) -> [Block; 2] {
@@ -52,11 +52,6 @@ fn blocks(trend: &Trend) -> [Block; 2] {
 }
 
 fn row(point: &TrendPoint, unit: &str, largest: f64) -> Vec<String> {
-    let share = if largest > 0.0 {
-        point.value / largest
-    } else {
-        0.0
-    };
     let change = point.change.map(|change| {
         let percent = format!("{:+.0} %", change.share * 100.0).replace('-', "−");
         match change.is_beyond_chance {
@@ -71,7 +66,7 @@ fn row(point: &TrendPoint, unit: &str, largest: f64) -> Vec<String> {
         run_id(&point.run_id),
         // Three digits, so that the changes agree with what is printed.
         figure_text(point.value, Some(third_digit(point.value)), unit),
-        format!("{:BAR$}", bar(share, BAR)),
+        format!("{:BAR$}", bar(point.value / largest, BAR)),
         change.unwrap_or_default(),
     ]
 }

@@ -56,21 +56,22 @@ pub fn hidden_processes_text(count: u32) -> Option<String> {
 /// Writes what the view rests on.
 pub fn write_watch_facts(facts: &WatchFacts, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let page = &mut Page::new(style, out);
-    page.fact("seeks", &seek_method_text(facts.untraced.as_deref()))?;
+    page.fact("seeks", &seek_method_text(facts.untraced.as_deref()));
     for (name, capacity) in &facts.capacities {
         let text = match capacity {
             Some(capacity) => capacity_text(capacity),
             None => "no limits in the history; 'diskproof check' measures them".to_owned(),
         };
-        page.fact("load", &format!("{name}: {text}"))?;
+        page.fact("load", &format!("{name}: {text}"));
     }
     if let Some(text) = hidden_processes_text(facts.hidden_processes) {
-        page.fact("hidden", &text)?;
+        page.fact("hidden", &text);
     }
     for text in &facts.server {
-        page.fact("server", text)?;
+        page.fact("server", text);
     }
-    page.blank()
+    page.blank();
+    page.finish()
 }
 
 /// Writes the names of the columns.
@@ -79,7 +80,8 @@ pub fn write_watch_heading(style: &Style, out: &mut dyn Write) -> io::Result<()>
     let names = [
         "time", "device", "read/s", "MB/s", "ms", "write/s", "MB/s", "ms", "queue", "seeks", "load",
     ];
-    page.unbroken(TextStyle::Dim.of(row(&names.map(str::to_owned))))
+    page.unbroken(TextStyle::Dim.of(row(&names.map(str::to_owned))));
+    page.finish()
 }
 
 /// Writes a step: a line per device, and who is busy. Idle devices have a line only where `named`
@@ -92,29 +94,29 @@ pub fn write_watch_step(
 ) -> io::Result<()> {
     let page = &mut Page::new(style, out);
     for name in &step.vanished {
-        page.text(TextStyle::Warning.of(format!("{name} has vanished")))?;
+        page.text(TextStyle::Warning.of(format!("{name} has vanished")));
     }
     let shown = |device: &&DeviceStep| !device.is_idle() || named.contains(&device.name);
     let digits = usize::from(step.length_ns < WHOLE_SECONDS_FROM_NS);
     let mut time = format!("{:.digits$}s", step.elapsed_ns as f64 / 1e9);
     if !step.devices.iter().any(|device| shown(&device)) {
-        page.unbroken(TextStyle::Dim.of(format!("{time:>5} no requests")))?;
+        page.unbroken(TextStyle::Dim.of(format!("{time:>5} no requests")));
     }
     for device in step.devices.iter().filter(shown) {
-        page.unbroken(TextStyle::Plain.of(row(&cells(&time, device))))?;
+        page.unbroken(TextStyle::Plain.of(row(&cells(&time, device))));
         time = String::new();
         if let Some(text) = threads_text(device) {
-            page.unbroken(TextStyle::Dim.of(clean(&format!("      by {text}"))))?;
+            page.unbroken(TextStyle::Dim.of(clean(&format!("      by {text}"))));
         }
     }
     if let Some(text) = processes_text(&step.processes, step.length_ns) {
         let line = format!("      all disks: {text}");
-        page.unbroken(TextStyle::Dim.of(clean(&line)))?;
+        page.unbroken(TextStyle::Dim.of(clean(&line)));
     }
-    match &step.server {
-        Some(server) => write_server_step(page, server),
-        None => Ok(()),
+    if let Some(server) = &step.server {
+        write_server_step(page, server);
     }
+    page.finish()
 }
 
 fn cells(time: &str, device: &DeviceStep) -> [String; 11] {
@@ -215,11 +217,11 @@ const INDENT: &str = "      ";
 const STEP_ROWS_MAX: usize = 4;
 
 /// Writes the server's lines of a step.
-fn write_server_step(page: &mut Page<'_>, view: &ServerView) -> io::Result<()> {
+fn write_server_step(page: &mut Page<'_>, view: &ServerView) {
     match view {
         ServerView::Waiting => {
             let text = format!("{INDENT}PostgreSQL: connected; rates follow with the next step");
-            page.unbroken(TextStyle::Dim.of(text))
+            page.unbroken(TextStyle::Dim.of(text));
         }
         ServerView::Lost { why, is_retried } => {
             let next = match is_retried {
@@ -229,32 +231,31 @@ fn write_server_step(page: &mut Page<'_>, view: &ServerView) -> io::Result<()> {
             // The server's own errors begin with its name.
             let why = why.strip_prefix("PostgreSQL: ").unwrap_or(why);
             let text = format!("PostgreSQL: {next}: {why}");
-            indented(page, TextStyle::Warning, &text)
+            indented(page, TextStyle::Warning, &text);
         }
         ServerView::Step(step) => write_rates(page, step),
     }
 }
 
 /// Wrapped text, because its end names the device or the remedy.
-fn indented(page: &mut Page<'_>, style: TextStyle, text: &str) -> io::Result<()> {
-    page.entry(style.of(""), INDENT.len(), style.of(clean(text)))
+fn indented(page: &mut Page<'_>, style: TextStyle, text: &str) {
+    page.entry(style.of(""), INDENT.len(), style.of(clean(text)));
 }
 
-fn write_rates(page: &mut Page<'_>, step: &ServerStep) -> io::Result<()> {
+fn write_rates(page: &mut Page<'_>, step: &ServerStep) {
     if let Some(load) = &step.explained {
         let over = format_duration(load.wall_ns);
         let text = format!("{} ({})", explained_text(load), glue(&over));
-        indented(page, TextStyle::Bold, &text)?;
+        indented(page, TextStyle::Bold, &text);
     }
     let rates = rates_text(&step.counters, step.length_ns);
-    page.unbroken(TextStyle::Dim.of(format!("{INDENT}server {rates}")))?;
+    page.unbroken(TextStyle::Dim.of(format!("{INDENT}server {rates}")));
     let busiest = step.counters.io.iter().filter(|io| io.bytes() > 0);
     let table = table(busiest.take(STEP_ROWS_MAX), step.length_ns);
     let width = page.width().saturating_sub(INDENT.len());
     for line in table_lines(&table, width) {
-        page.unbroken(TextStyle::Dim.of(format!("{INDENT}{line}")))?;
+        page.unbroken(TextStyle::Dim.of(format!("{INDENT}{line}")));
     }
-    Ok(())
 }
 
 /// The lines of a table; none where it is too wide.
@@ -400,7 +401,7 @@ mod tests {
             color: Color::Plain,
         };
         let mut bytes = Vec::new();
-        write_server_step(&mut Page::new(&style, &mut bytes), view).unwrap();
+        write_server_step(&mut Page::new(&style, &mut bytes), view);
         String::from_utf8(bytes).unwrap()
     }
 
