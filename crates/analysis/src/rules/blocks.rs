@@ -10,13 +10,6 @@ pub(super) const VERIFICATION: &[Rule] = &[BAD, UNVERIFIED];
 
 const BAD: Rule = Rule {
     code: "bad-blocks",
-    title: "Blocks read back wrong",
-    meaning: "Blocks that the disk had acknowledged contained other data when they were read back, \
-              or do not contain the data of an earlier run.",
-    taints: Some(Taint {
-        from: Severity::Note,
-        why: "blocks read back wrong in",
-    }),
     check: Check::Workloads(check),
     #[cfg(test)]
     examples: Examples {
@@ -27,10 +20,6 @@ const BAD: Rule = Rule {
 
 const UNVERIFIED: Rule = Rule {
     code: "unverified-blocks",
-    title: "Blocks without a signature to verify",
-    meaning: "Blocks that --verify read were never written with --verify, or in blocks of another \
-              size. Whether they changed is unknown.",
-    taints: None,
     check: Check::Workloads(check_unverified),
     #[cfg(test)]
     examples: Examples {
@@ -81,7 +70,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         named => format!(": {}", named.join("; ")),
     };
     let claim = format!("{bad} of {blocks} {is} {what} in {scope}{named}{rest}.");
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         Severity::Failure,
         claim,
         hits.iter().map(|(index, v)| {
@@ -125,7 +114,7 @@ fn check_unverified(record: &Record) -> Option<Diagnosis> {
         ),
         _ => String::new(),
     };
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         warning_if(is_none),
         format!("{claim}{sizes}."),
         hits.iter()
@@ -136,10 +125,6 @@ fn check_unverified(record: &Record) -> Option<Diagnosis> {
 
 pub(super) const UNWRITTEN_BLOCKS: Rule = Rule {
     code: "unwritten-blocks",
-    title: "Unwritten blocks were read",
-    meaning: "The reads included blocks without content: holes, discarded or never written. Such \
-              reads do not reach the medium and look too fast.",
-    taints: None,
     check: Check::Workloads(check_unwritten_blocks),
     #[cfg(test)]
     examples: Examples {
@@ -183,7 +168,7 @@ fn check_unwritten_blocks(record: &Record) -> Option<Diagnosis> {
         "Measure a directory, in which diskproof fills its own file, or a file with content \
          instead of holes."
     };
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         worst.severity,
         format!(
             "Empty blocks were read in {}: {} Such reads need not reach the medium.",
@@ -238,10 +223,6 @@ fn empty_reads((index, m): Measured) -> Option<EmptyReads> {
 
 pub(super) const INEFFECTIVE_TRIMS: Rule = Rule {
     code: "ineffective-trims",
-    title: "Some trims freed nothing",
-    meaning: "Trims were smaller than the device's discard granularity, did not reach the device, \
-              or met blocks that were trimmed before. Such trims cost little and look too fast.",
-    taints: None,
     check: Check::Workloads(check_ineffective_trims),
     #[cfg(test)]
     examples: Examples {
@@ -272,8 +253,6 @@ fn check_ineffective_trims(record: &Record) -> Option<Diagnosis> {
             scope(record, hits.iter().map(|hit| hit.0)),
         ),
         hits.iter().map(|(.., evidence)| evidence.clone()),
-        "Write the span first, trim each block once, and use blocks of at least the \
-         discard granularity (--rw write, then --rw trim --bs 1M).",
     ))
 }
 

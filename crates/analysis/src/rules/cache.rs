@@ -13,13 +13,6 @@ use diskproof_model::measurement::{ByteCount, DeviceUse};
 
 pub(super) const SERVED_FROM_CACHE: Rule = Rule {
     code: "served-from-cache",
-    title: "A cache answered instead of the disk",
-    meaning: "The disks moved fewer bytes than requested, so a cache above them answered. The \
-              figure is not the disk's.",
-    taints: Some(Taint {
-        from: Severity::Note,
-        why: "a cache answered instead of the disk in",
-    }),
     check: Check::Run(check_served_from_cache),
     #[cfg(test)]
     examples: Examples {
@@ -235,13 +228,6 @@ fn which_cache(record: &Record, hits: &[CountedBytes<'_>]) -> (String, String) {
 
 pub(super) const CACHE_ANSWERED: Rule = Rule {
     code: "cache-answered",
-    title: "The survey measured a cache",
-    meaning: "The survey measured rates above the bandwidth of the link, or random accesses faster \
-              than the rotation. A cache answered.",
-    taints: Some(Taint {
-        from: Severity::Note,
-        why: "a cache answered instead of the disk in",
-    }),
     check: Check::Survey(check_cache_answered),
     #[cfg(test)]
     examples: Examples {
@@ -273,9 +259,6 @@ fn check_cache_answered(record: &Record) -> Option<Diagnosis> {
         Severity::Warning,
         format!("A cache answered, not the disk: {}.", words.join("; ")),
         evidence,
-        "Find the cache: the host's page cache behind a virtual disk, the memory of a RAID \
-         controller or enclosure, or a cache device. Measure below it, switch it off for \
-         the measurement, or survey a span several times as large.",
     ))
 }
 
@@ -344,10 +327,6 @@ fn faster_than_the_platter(record: &Record, surface: &SurfaceRecord) -> Option<(
 
 pub(super) const NOT_DIRECT: Rule = Rule {
     code: "not-direct",
-    title: "The page cache was not bypassed",
-    meaning: "The filesystem refused direct I/O, so the kernel's page cache was between diskproof \
-              and the disk.",
-    taints: None,
     check: Check::Run(check_not_direct),
     #[cfg(test)]
     examples: Examples {
@@ -392,18 +371,11 @@ fn check_not_direct(record: &Record) -> Option<Diagnosis> {
             places(record, indices())
         ),
         evidence,
-        "Measure a directory on a filesystem that supports O_DIRECT (ext4, xfs, btrfs on a \
-         disk), or the block device itself.",
     ))
 }
 
 pub(super) const UNPROVEN: Rule = Rule {
     code: "unproven",
-    title: "No disk counter confirms the figures",
-    meaning: "No counter of a disk shows whether requests and syncs reached one: a network or FUSE \
-              filesystem, or a disk that the kernel does not count. A cache may have answered, so \
-              the figures are not graded.",
-    taints: None,
     check: Check::Run(check_unproven),
     #[cfg(test)]
     examples: Examples {
@@ -432,8 +404,6 @@ fn check_unproven(record: &Record) -> Option<Diagnosis> {
             places(record, hits.iter().map(|(index, _)| *index)),
         ),
         hits.iter().map(evidence),
-        "Measure where the disk is attached. For commits, run a power-cut test (diskproof \
-         powercut).",
     ))
 }
 

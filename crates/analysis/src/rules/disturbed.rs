@@ -7,13 +7,6 @@ use std::collections::BTreeMap;
 
 pub(super) const DISTURBED: Rule = Rule {
     code: "disturbed",
-    title: "Other programs used the disk",
-    meaning: "Other processes used the disk during the measurement, so the figures show less than \
-              the disk can do.",
-    taints: Some(Taint {
-        from: Severity::Note,
-        why: "other programs used the disk during",
-    }),
     check: Check::Run(check_disturbed),
     #[cfg(test)]
     examples: Examples {
@@ -65,8 +58,6 @@ fn check_disturbed(record: &Record) -> Option<Diagnosis> {
             culprits(record, &hits)
         ),
         hits.iter().map(|h| h.evidence.clone()),
-        "Stop the other processes, or measure when they are idle. The figures show what \
-         they left of the disk's performance.",
     ))
 }
 

@@ -16,10 +16,6 @@ use crate::shape::{Level, Reach, Shape};
 
 pub(super) const FLAT_TOP: Rule = Rule {
     code: "flat-top",
-    title: "Something other than the disk limits throughput",
-    meaning: "The outer zones of a rotating disk all have the same rate. Something other than the \
-              disk limits them: link, cable, port, controller or CPU.",
-    taints: None,
     check: Check::Survey(check_flat_top),
     #[cfg(test)]
     examples: Examples {
@@ -107,7 +103,7 @@ fn check_flat_top(record: &Record) -> Option<Diagnosis> {
         )
     });
     let (cause, remedy) = limit(record, surface, plateau.rate);
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         Severity::Warning,
         format!(
             "{extent}. Up to there, something other than the disk is the limit.{would} {cause}"

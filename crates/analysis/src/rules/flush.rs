@@ -10,11 +10,6 @@ use diskproof_model::record::positive_interval;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "flush-not-sent",
-        title: "Syncs did not reach the disk",
-        meaning: "The disk has a volatile write cache, but received fewer flushes than there were \
-                  commits. A power cut loses acknowledged transactions and may damage the \
-                  database.",
-        taints: None,
         check: Check::Workloads(flush_not_sent),
         #[cfg(test)]
         examples: Examples {
@@ -24,10 +19,6 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         code: "implausible-flush",
-        title: "Commits are faster than the disk turns",
-        meaning: "A rotating disk can write the next log page once per revolution. If there are \
-                  more commits than that, a cache acknowledges them.",
-        taints: None,
         check: Check::Workloads(implausible_flush),
         #[cfg(test)]
         examples: Examples {
@@ -37,10 +28,6 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         code: "sync-method-differs",
-        title: "Equivalent commit methods differ widely",
-        meaning: "Two methods give the same guarantee, but one is many times as fast. The fast one \
-                  may return before the data is durable.",
-        taints: None,
         check: Check::Workloads(sync_method_differs),
         #[cfg(test)]
         examples: Examples {
@@ -50,10 +37,6 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         code: "slow-flush",
-        title: "Flushes of this flash disk are slow",
-        meaning: "Flash without power-loss protection must write its cache to the medium at each \
-                  flush. With protection, a flush takes microseconds.",
-        taints: None,
         check: Check::Workloads(slow_flush),
         #[cfg(test)]
         examples: Examples {
@@ -155,8 +138,6 @@ fn flush_not_sent(record: &Record) -> Option<Diagnosis> {
             let least = commits as f64 * SENT_MIN;
             evidence(index, "device/flush_ops", flushes as f64, least, "flushes")
         }),
-        "Look for mount options that disable flushes (nobarrier, barrier=0), and for a \
-         layer or hypervisor setting that ignores them (cache=unsafe).",
     ))
 }
 
@@ -200,8 +181,6 @@ fn implausible_flush(record: &Record) -> Option<Diagnosis> {
             let limit = most * REVOLUTIONS_MAX;
             evidence(index, "ops/commit/iops/value", rate, limit, "1/s")
         }),
-        "Find out whether the cache survives a power cut (a controller with a battery). If it \
-         does not, switch it off: hdparm -W0.",
     ))
 }
 
@@ -280,8 +259,6 @@ fn sync_method_differs(record: &Record) -> Option<Diagnosis> {
             let rate = commits(pair.fast).value;
             evidence(pair.fast, "ops/commit/iops/value", rate, threshold, "1/s")
         }),
-        "Use the slower method until a power-cut test (diskproof powercut) has shown that \
-         the faster one is durable.",
     ))
 }
 
@@ -323,9 +300,6 @@ fn slow_flush(record: &Record) -> Option<Diagnosis> {
         ),
         hits.iter()
             .map(|&(index, ns)| evidence(index, "ops/sync/latency/mean", ns, SLOW_FLUSH_NS, "ns")),
-        "Put the WAL on a disk with power-loss protection, let sessions commit together \
-         (commit_delay), or use synchronous_commit = off if losing the latest transactions \
-         is acceptable.",
     ))
 }
 

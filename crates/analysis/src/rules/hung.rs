@@ -11,10 +11,6 @@ use diskproof_model::series::TimeSeries;
 
 pub(super) const HUNG: Rule = Rule {
     code: "hung",
-    title: "The disk stopped answering",
-    meaning: "The disk, or the path to it, stopped answering. Earlier figures are valid; rates \
-              include the time without an answer.",
-    taints: None,
     check: Check::Run(check_hung),
     #[cfg(test)]
     examples: Examples {
@@ -56,10 +52,6 @@ fn check_hung(record: &Record) -> Option<Diagnosis> {
         Severity::Failure,
         format!("{}.", claims.join("; ")),
         seen,
-        "Look for timeouts and resets in the kernel log (dmesg), and check the path to the \
-         disk: cable and power, or the network and storage system (iscsiadm -m session, \
-         multipath -ll). Measure again when the disk answers; the rates of this run \
-         include the time without an answer.",
     ))
 }
 
@@ -89,11 +81,6 @@ fn tell(record: &Record, m: &MeasurementRecord, hang: Hang) -> String {
 
 pub(super) const LATE: Rule = Rule {
     code: "late",
-    title: "Requests took longer than the run",
-    meaning: "The disk is too slow for the time of the run, or it hangs. The run ended on \
-                  time, with requests in flight. The figures cover the requests that completed, \
-                  so the longest latencies are missing.",
-    taints: None,
     check: Check::Run(check_late),
     #[cfg(test)]
     examples: Examples {
@@ -147,15 +134,7 @@ fn check_late(record: &Record) -> Option<Diagnosis> {
         claim = [claim, access].join(" ").trim().to_owned();
         seen.push(evidence);
     }
-    (!seen.is_empty()).then(|| {
-        Diagnosis::new(
-            Severity::Warning,
-            claim,
-            seen,
-            "Measure longer (--time), with smaller blocks (--bs) or at a lower depth (--depth). \
-             If no request ever completes, look for timeouts in the kernel log (dmesg).",
-        )
-    })
+    (!seen.is_empty()).then(|| Diagnosis::new(Severity::Warning, claim, seen))
 }
 
 /// The access time of a disk that was too slow for the curve of the plan.
@@ -171,10 +150,6 @@ fn no_time_for_curve(record: &Record) -> Option<(String, Evidence)> {
 
 pub(super) const STALLED: Rule = Rule {
     code: "stalled",
-    title: "The disk paused for a while",
-    meaning: "For a while no request completed, then the disk continued. Transactions wait that \
-              long, however good the average is.",
-    taints: None,
     check: Check::Run(check_stalled),
     #[cfg(test)]
     examples: Examples {
@@ -229,9 +204,6 @@ fn check_stalled(record: &Record) -> Option<Diagnosis> {
             named.join("; ")
         ),
         pauses.into_iter().map(|pause| pause.evidence),
-        "Look for timeouts, resets and retries in the kernel log (dmesg). For a virtual \
-         disk ask the provider; for a physical disk check smartctl -a. Measure longer \
-         (--time) to see whether it pauses again.",
     ))
 }
 

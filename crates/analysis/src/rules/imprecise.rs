@@ -14,10 +14,6 @@ use diskproof_model::surface::CurvePoint;
 
 pub(super) const IMPRECISE: Rule = Rule {
     code: "imprecise",
-    title: "Some rates are only approximate",
-    meaning: "The rate varied or drifted so much, or was measured so briefly, that the figure is \
-              only approximate. A choice between disks or settings may be wrong.",
-    taints: None,
     check: Check::Run(check_imprecise),
     #[cfg(test)]
     examples: Examples {
@@ -50,7 +46,7 @@ struct ImpreciseWorkload {
 fn check_imprecise(record: &Record) -> Option<Diagnosis> {
     let (workloads, curve) = (check_workloads(record), check_curve(record));
     match (workloads, curve) {
-        (Some(workloads), Some(curve)) => Some(Diagnosis::new(
+        (Some(workloads), Some(curve)) => Some(Diagnosis::with_remedy(
             workloads.severity.max(curve.severity),
             format!("{} {}", workloads.claim, curve.claim),
             [workloads.evidence, curve.evidence].concat(),
@@ -79,7 +75,7 @@ fn check_curve(record: &Record) -> Option<Diagnosis> {
         )
     });
     let path = "/surface/rate/average/half_width_95";
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         warning_if(width > HALF_WIDTH_MAX),
         format!(
             "The average of the curve is known only to ±{}.{worst}",
@@ -136,7 +132,7 @@ fn check_steps(record: &Record) -> Option<Diagnosis> {
         Some(width) => format!("to ±{} in {name}", format_percent(width)),
         None => format!("too short for an interval in {name}"),
     };
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         Severity::Warning,
         format!(
             "The rate is only approximate in {scope}: {how_rough}. A choice between filesystems or \
@@ -198,7 +194,7 @@ fn check_workloads(record: &Record) -> Option<Diagnosis> {
         ));
     }
     claims.push(consequence(worst));
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         hits.iter().map(|hit| hit.severity).max()?,
         claims.join(" "),
         hits.iter().map(|hit| hit.evidence.clone()),

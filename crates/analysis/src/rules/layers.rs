@@ -10,10 +10,6 @@ use std::collections::BTreeSet;
 
 pub(super) const LINK_DEGRADED: Rule = Rule {
     code: "link-degraded",
-    title: "The link runs below its full speed",
-    meaning: "A disk's link runs at a lower speed, or with fewer lanes, than the disk supports. \
-              The cable, port, slot or controller limits it.",
-    taints: None,
     check: Check::Run(check_link_degraded),
     #[cfg(test)]
     examples: Examples {
@@ -58,9 +54,6 @@ fn check_link_degraded(record: &Record) -> Option<Diagnosis> {
         claim.trim_end().to_owned(),
         hits.into_iter()
             .map(|(path, _, loss)| evidence_at(path, loss.now, loss.could, "B/s")),
-        "Check what the port or slot supports. If it supports more, replace the cable, \
-         clean the contacts, or use another port; dmesg names links that were slowed down \
-         after errors.",
     ))
 }
 
@@ -108,10 +101,6 @@ fn fastest(record: &Record) -> Option<f64> {
 
 pub(super) const VIRTUAL_DISK: Rule = Rule {
     code: "virtual-disk",
-    title: "The disk is virtual",
-    meaning: "The disk is virtual. A cache of the host may answer for it, and the host decides \
-              whether a flush reaches a medium.",
-    taints: None,
     check: Check::Run(check_virtual_disk),
     #[cfg(test)]
     examples: Examples {
@@ -172,8 +161,6 @@ fn check_virtual_disk(record: &Record) -> Option<Diagnosis> {
         ),
         hits.into_iter()
             .map(|(path, _)| evidence_at(path, 1.0, 0.0, "virtual")),
-        "Ask the provider for the disk's cache mode and limits. Do not rely on a commit rate \
-         before a power-cut test of the host.",
     ))
 }
 
@@ -197,11 +184,6 @@ fn is_named(text: Option<&str>, names: &[&str]) -> bool {
 
 pub(super) const VOLATILE_WRITE_CACHE: Rule = Rule {
     code: "volatile-write-cache",
-    title: "The disk has a volatile write cache",
-    meaning: "The disk acknowledges writes before they are on the medium. A power failure loses \
-              writes without a subsequent flush. A mount option that disables flushes makes every \
-              commit unsafe.",
-    taints: None,
     check: Check::Workloads(check_volatile_write_cache),
     #[cfg(test)]
     examples: Examples {
@@ -272,7 +254,7 @@ fn check_volatile_write_cache(record: &Record) -> Option<Diagnosis> {
                 .to_owned(),
         ),
     };
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         severity,
         claim,
         hits.iter().map(cache_evidence),
