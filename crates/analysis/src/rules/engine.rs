@@ -394,7 +394,7 @@ mod io_punted_tests {
 
     #[test]
     fn only_what_io_uring_carried_is_reported() {
-        let finding = check_io_punted(&fires()).unwrap();
+        let finding = IO_PUNTED.find(&fires()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Note, 6)

@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_target_that_hung_is_reported_with_its_time() {
-        let finding = check_hung(&fires()).unwrap();
+        let finding = HUNG.find(&fires()).unwrap();
         assert_eq!(finding.severity, Severity::Failure);
         assert!(
             finding
