@@ -55,10 +55,7 @@ impl<'a> SteadyPart<'a> {
             {
                 Self {
                     measurement,
-                    settling: Settling {
-                        settling_ns: steady[0].start_ns,
-                        settled: found.settled,
-                    },
+                    settling: Settling::new(steady[0].start_ns, found.settled),
                     parts: Some((earlier, joined(steady))),
                 }
             }
@@ -76,10 +73,7 @@ impl<'a> SteadyPart<'a> {
     fn whole(measurement: &'a Measurement, settled: Option<bool>) -> Self {
         Self {
             measurement,
-            settling: Settling {
-                settled,
-                ..Settling::WHOLE
-            },
+            settling: Settling::new(0, settled),
             parts: None,
         }
     }
@@ -142,10 +136,7 @@ impl<'a> SteadyPart<'a> {
             let cells = window.end_ns.div_ceil(series.interval_ns) as usize;
             series.cells.truncate(cells);
             let total = series.total_between(window.start_ns, window.end_ns);
-            let from = Settling {
-                settling_ns: window.start_ns,
-                ..Settling::WHOLE
-            };
+            let from = Settling::new(window.start_ns, None);
             let rate = estimate::rate_after(&series, window.end_ns, from);
             let phase = PhaseOp {
                 count: total.ops,
@@ -338,10 +329,7 @@ fn settling_after(m: &Measurement, fall: usize) -> Settling {
         let low = |from_ns: &u64| rate(*from_ns, from_ns + FALL_STEP_NS) < middle;
         steps.into_iter().find(low).unwrap_or(end_ns)
     });
-    Settling {
-        settling_ns,
-        settled: Some(true),
-    }
+    Settling::new(settling_ns, Some(true))
 }
 
 /// The rate of all headline operations in each slice.

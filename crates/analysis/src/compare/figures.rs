@@ -188,12 +188,7 @@ pub(super) fn estimate_of(sample: &SideFigure, n: u64, unit: &str) -> Estimate {
         }
     };
     let half_width_95 = Some(longer * sample.value).filter(|width| width.is_finite());
-    Estimate {
-        n,
-        value: sample.value,
-        half_width_95,
-        unit: unit.to_owned(),
-    }
+    Estimate::new(n, sample.value, half_width_95, unit)
 }
 
 /// Under an offered load the time from the intended start counts, else that from the submission.
@@ -309,12 +304,8 @@ impl<'a> OpRun<'a> {
             _ => self.latencies_per_one(TAIL_FROM).map(per_one),
         };
         let n = self.freedom() as u64 + 1;
-        Estimate {
-            n,
-            value,
-            half_width_95: error.map(|e| e * multiple_95((n - 1) as f64) * value),
-            unit: "ns".to_owned(),
-        }
+        let half_width = error.map(|e| e * multiple_95((n - 1) as f64) * value);
+        Estimate::new(n, value, half_width, "ns")
     }
 }
 

@@ -73,17 +73,18 @@ pub struct Settling {
 
 impl Settling {
     /// Of what counts as a whole, without a warm-up.
-    pub(crate) const WHOLE: Self = Self {
-        settling_ns: 0,
-        settled: None,
-    };
+    pub(crate) const WHOLE: Self = Self::new(0, None);
+
+    pub(crate) const fn new(settling_ns: u64, settled: Option<bool>) -> Self {
+        Self {
+            settling_ns,
+            settled,
+        }
+    }
 
     /// That of a row.
     pub(crate) fn of(m: &MeasurementRecord) -> Self {
-        Self {
-            settling_ns: m.settling_ns,
-            settled: m.settled,
-        }
+        Self::new(m.settling_ns, m.settled)
     }
 }
 
@@ -105,13 +106,11 @@ pub fn rate(series: &TimeSeries, wall_ns: u64) -> RateEstimate {
 /// Where the operation rate of a series settles.
 pub fn settling(series: &TimeSeries, wall_ns: u64) -> Settling {
     let (dropped, settled) = settle(&per_cell(series, wall_ns, |cell| cell.ops));
-    Settling {
-        settling_ns: match dropped {
-            0 => 0,
-            _ => series.start_ns + dropped as u64 * series.interval_ns,
-        },
-        settled,
-    }
+    let settling_ns = match dropped {
+        0 => 0,
+        _ => series.start_ns + dropped as u64 * series.interval_ns,
+    };
+    Settling::new(settling_ns, settled)
 }
 
 /// The rate of a slice, and when it ends, in nanoseconds of the measured time.
@@ -132,18 +131,13 @@ pub(crate) fn settling_of_slices(
         let settling_ns = series.start_ns + cut as u64 * series.interval_ns;
         let ends_ns: Vec<u64> = slices.iter().map(|slice| slice.end_ns).collect();
         if !falls_by_chance(settling_ns, &ends_ns) {
-            return Settling {
-                settling_ns,
-                settled: Some(true),
-            };
+            return Settling::new(settling_ns, Some(true));
         }
     }
     let rates: Vec<f64> = slices.iter().map(|slice| slice.rate).collect();
     let (dropped, settled) = settle_slices(&rates);
-    Settling {
-        settling_ns: dropped.checked_sub(1).map_or(0, |last| slices[last].end_ns),
-        settled,
-    }
+    let last = dropped.checked_sub(1);
+    Settling::new(last.map_or(0, |last| slices[last].end_ns), settled)
 }
 
 /// The rates of a series beyond a settling time that was found on a wider one (reads and writes of
@@ -179,12 +173,8 @@ pub fn rate_after(series: &TimeSeries, wall_ns: u64, settling: Settling) -> Rate
             let half_width = b.half_width.max(one.max(burst) / b.cells as f64);
             half_width * scale
         });
-        Estimate {
-            n: known.map_or(1, |(b, _)| b.n as u64),
-            value: per_second(count, dropped),
-            half_width_95: half_width,
-            unit: unit.to_owned(),
-        }
+        let n = known.map_or(1, |(b, _)| b.n as u64);
+        Estimate::new(n, per_second(count, dropped), half_width, unit)
     };
     let bytes_each = total.bytes as f64 / total.ops.max(1) as f64;
     RateEstimate {

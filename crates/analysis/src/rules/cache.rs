@@ -41,11 +41,10 @@ struct CountedBytes<'a> {
     /// Share of the bytes read that was never written, and so is answered without the disk.
     unwritten: f64,
     reproduce: &'a str,
-    /// What shows that a cache answered: the share that the disks moved, in words, and where.
-    share: f64,
-    words: String,
-    evidence: Vec<Evidence>,
 }
+
+/// What shows that a cache answered: the share that the disks moved, in words, and where.
+type Missing = (f64, String, Vec<Evidence>);
 
 /// Whether the disks' counters show that a cache answered.
 pub(super) fn is_served_from_cache(record: &Record) -> bool {
@@ -54,34 +53,35 @@ pub(super) fn is_served_from_cache(record: &Record) -> bool {
 
 fn check_served_from_cache(record: &Record) -> Option<Diagnosis> {
     let measured = real(record).map(|(index, m)| of_workload(record, index, m));
-    let hits: Vec<CountedBytes> = measured
+    let hits: Vec<(CountedBytes, Missing)> = measured
         .chain(record.surface.as_ref().map(of_survey))
-        .filter_map(|mut counted| {
-            if find_missing_bytes(&mut counted).is_none() {
-                counted.evidence = vec![buffered_loop(record, &counted)?];
-            }
-            Some(counted)
+        .filter_map(|counted| {
+            let missing = missing_bytes(&counted).or_else(|| buffered_loop(record, &counted))?;
+            Some((counted, missing))
         })
         .collect();
-    let worst = smallest_by(&hits, |hit| hit.share)?;
+    let (worst, (share, words, _)) = smallest_by(&hits, |(_, (share, ..))| *share)?;
     let (cause, remedy) = which_cache(record, &hits);
-    let scope = places(record, hits.iter().map(|h| h.index));
-    let claim = if worst.words.is_empty() {
+    let scope = places(record, hits.iter().map(|(counted, _)| counted.index));
+    let claim = if words.is_empty() {
         format!(
             "The page cache answered in {scope}. {cause} No counter below it shows the disk's part."
         )
     } else {
         format!(
             "A cache answered in {scope}: the disks {} ({} in {}). {cause}",
-            worst.words,
-            format_percent(worst.share),
+            words,
+            format_percent(*share),
             worst.name,
         )
     };
     Some(Diagnosis {
-        severity: failure_if(worst.share < SHARE_FAILURE),
+        severity: failure_if(*share < SHARE_FAILURE),
         claim,
-        evidence: hits.iter().flat_map(|h| h.evidence.clone()).collect(),
+        evidence: hits
+            .iter()
+            .flat_map(|(_, (.., seen))| seen.clone())
+            .collect(),
         remedy,
         reproduce: Some(worst.reproduce.to_owned()).filter(|command| !command.is_empty()),
     })
@@ -109,9 +109,6 @@ fn of_workload<'a>(record: &'a Record, index: usize, m: &'a MeasurementRecord) -
         // finding.
         unwritten: shares.fold(0.0, f64::max),
         reproduce: &m.reproduce,
-        share: 1.0,
-        words: String::new(),
-        evidence: Vec::new(),
     }
 }
 
@@ -131,15 +128,12 @@ fn of_survey(s: &SurfaceRecord) -> CountedBytes<'_> {
         device: &s.device,
         unwritten: 0.0,
         reproduce: &s.reproduce,
-        share: 1.0,
-        words: String::new(),
-        evidence: Vec::new(),
     }
 }
 
 /// The setting of a loop device that goes through the page cache, where the counters say nothing
 /// because they are its own, or there are none.
-fn buffered_loop(record: &Record, counted: &CountedBytes<'_>) -> Option<Evidence> {
+fn buffered_loop(record: &Record, counted: &CountedBytes<'_>) -> Option<Missing> {
     let device = counted.device;
     if counted.cache == CachePolicy::Cached || counted.asked.total() == 0 {
         return None;
@@ -148,17 +142,17 @@ fn buffered_loop(record: &Record, counted: &CountedBytes<'_>) -> Option<Evidence
     let layer = layers.iter().position(is_buffered_loop)?;
     let is_blind = device.unresolved.is_some() || device.disks.contains(&layers[layer].name);
     let path = format!("/targets/{}/layers/{layer}/backing_direct", counted.target);
-    is_blind.then(|| evidence_at(path, 0.0, 1.0, "direct I/O"))
+    let evidence = evidence_at(path, 0.0, 1.0, "direct I/O");
+    is_blind.then(|| (1.0, String::new(), vec![evidence]))
 }
 
 fn is_buffered_loop(layer: &Layer) -> bool {
     layer.kind == LayerKind::Loop && layer.backing_direct == Some(false)
 }
 
-/// Notes where the disks moved fewer bytes than requested; `None` where they did not. Reads and
-/// writes count separately: writes of other processes must not hide that our reads did not reach
-/// the disk.
-fn find_missing_bytes(counted: &mut CountedBytes<'_>) -> Option<()> {
+/// Where the disks moved fewer bytes than requested; `None` where they did not. Reads and writes
+/// count separately: writes of other processes must not hide that our reads did not reach the disk.
+fn missing_bytes(counted: &CountedBytes<'_>) -> Option<Missing> {
     let (asked, device) = (counted.asked, counted.device);
     let is_counted = device.unresolved.is_none() && device.accounted.is_some();
     if counted.cache == CachePolicy::Cached || !is_counted {
@@ -166,15 +160,10 @@ fn find_missing_bytes(counted: &mut CountedBytes<'_>) -> Option<()> {
     }
     let (reads, writes) = (asked.read_bytes, asked.write_bytes);
     let read_min = SHARE_MIN - counted.unwritten;
+    let (read, written) = (device.read_bytes, device.write_bytes);
     let directions = [
-        ("read", "read_bytes", reads, device.read_bytes, read_min),
-        (
-            "wrote",
-            "write_bytes",
-            writes,
-            device.write_bytes,
-            SHARE_MIN,
-        ),
+        ("read", "read_bytes", reads, read, read_min),
+        ("wrote", "write_bytes", writes, written, SHARE_MIN),
     ];
     let share = |asked: u64, did: u64| did as f64 / asked as f64;
     let missed = directions.into_iter().filter(|(.., asked, did, least)| {
@@ -187,17 +176,16 @@ fn find_missing_bytes(counted: &mut CountedBytes<'_>) -> Option<()> {
         let path = format!("{}/device/{place}", part_path(counted.index));
         evidence_at(path, *did as f64, least * *asked as f64, "B")
     });
-    counted.evidence = evidence.collect();
-    counted.share = share(asked, did);
+    let share = share(asked, did);
     let (did, asked) = (format_bytes(did), format_bytes(asked));
-    counted.words = format!("{verb} only {did} of the {asked} requested");
-    Some(())
+    let words = format!("{verb} only {did} of the {asked} requested");
+    Some((share, words, evidence.collect()))
 }
 
 /// Which cache answered, as far as the layers show, and what to do about it.
-fn which_cache(record: &Record, hits: &[CountedBytes<'_>]) -> (String, String) {
+fn which_cache(record: &Record, hits: &[(CountedBytes<'_>, Missing)]) -> (String, String) {
     let all = record.targets.iter().enumerate();
-    let targets = all.filter(|(i, _)| hits.iter().any(|hit| hit.target == *i));
+    let targets = all.filter(|(i, _)| hits.iter().any(|(hit, _)| hit.target == *i));
     let mut layers = targets.flat_map(|(_, target)| &target.layers);
     if let Some(layer) = layers.find(|layer| is_buffered_loop(layer)) {
         let name = &layer.name;
@@ -209,7 +197,10 @@ fn which_cache(record: &Record, hits: &[CountedBytes<'_>]) -> (String, String) {
             format!("Bypass it with losetup --direct-io=on /dev/{name}, and measure again."),
         );
     }
-    let (cause, remedy) = if hits.iter().any(|hit| hit.cache == CachePolicy::Buffered) {
+    let (cause, remedy) = if hits
+        .iter()
+        .any(|(hit, _)| hit.cache == CachePolicy::Buffered)
+    {
         (
             "These workloads went through the kernel's page cache.",
             "Measure a filesystem or a device that supports O_DIRECT, or use a --size of several \
