@@ -7,7 +7,7 @@
 
 use super::comparable::Measured;
 use super::differences::facts;
-use super::figures::Figures;
+use super::figures;
 use super::reasons;
 use super::reasons::Compared;
 use super::sides::{Run, RunGroup, Sides};
@@ -151,7 +151,7 @@ pub(crate) fn widen(m: &mut MeasurementRecord) {
 
 /// Operations per second of all kinds that count.
 fn rate(of: Measured<'_>) -> Option<f64> {
-    let rate = Figures::of(&[of.measurement()]).rate(None, Figure::Iops)?;
+    let rate = figures::rate(&[of.measurement()], None, Figure::Iops)?;
     Some(rate.estimate.value)
 }
 

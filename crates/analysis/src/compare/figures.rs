@@ -32,10 +32,8 @@ const TAIL_FROM: f64 = 0.9;
 /// the disk stalled.
 const STALLED: f64 = 0.8;
 
-/// One side's figures of a workload.
-pub(super) struct Figures<'a> {
-    runs: Vec<&'a MeasurementRecord>,
-}
+/// The same workload in every run of a side.
+pub(super) type Runs<'a> = [&'a MeasurementRecord];
 
 /// A figure, for the table and for the ratio.
 pub(super) struct Told {
@@ -43,45 +41,30 @@ pub(super) struct Told {
     pub sample: SideFigure,
 }
 
-impl<'a> Figures<'a> {
-    /// Of the same workload in every run of a side.
-    pub(super) fn of(runs: &[&'a MeasurementRecord]) -> Self {
-        Self {
-            runs: runs.to_vec(),
-        }
-    }
+/// The rate of one kind of operation, or of all headline kinds together.
+pub(super) fn rate(runs: &Runs<'_>, op: Option<OpKind>, figure: Figure) -> Option<Told> {
+    let estimates = runs.iter().map(|m| rate_of(m, op, figure));
+    of_estimates(&estimates.collect::<Option<Vec<Estimate>>>()?)
+}
 
-    /// The rate of one kind of operation, or of all headline kinds together.
-    pub(super) fn rate(&self, op: Option<OpKind>, figure: Figure) -> Option<Told> {
-        let estimates: Option<Vec<Estimate>> =
-            self.runs.iter().map(|m| rate_of(m, op, figure)).collect();
-        of_estimates(&estimates?)
+/// A latency figure of one kind of operation; `None` where there is none or too few requests lie
+/// beyond it.
+pub(super) fn latency(runs: &Runs<'_>, op: OpKind, figure: Figure) -> Option<Told> {
+    let runs = runs.iter().map(|m| OpRun::of(m, op));
+    let runs: Vec<OpRun<'_>> = runs.collect::<Option<_>>()?;
+    match figure {
+        Figure::Mean => of_estimates(&runs.iter().map(OpRun::mean).collect::<Vec<_>>()),
+        Figure::P50 => percentile(&runs, 0.50),
+        Figure::P99 => percentile(&runs, 0.99),
+        Figure::P99_9 => percentile(&runs, 0.999),
+        _ => None,
     }
+}
 
-    /// A latency figure of one kind of operation; `None` where there is none or too few requests
-    /// lie beyond it.
-    pub(super) fn latency(&self, op: OpKind, figure: Figure) -> Option<Told> {
-        let runs = self.runs.iter().map(|m| OpRun::of(m, op));
-        let runs: Vec<OpRun<'_>> = runs.collect::<Option<_>>()?;
-        match figure {
-            Figure::Mean => of_estimates(&runs.iter().map(OpRun::mean).collect::<Vec<_>>()),
-            Figure::P50 => percentile(&runs, 0.50),
-            Figure::P99 => percentile(&runs, 0.99),
-            Figure::P99_9 => percentile(&runs, 0.999),
-            _ => None,
-        }
-    }
-
-    /// The latencies of all runs together.
-    pub(super) fn distribution(&self, op: OpKind) -> Option<LatencyDistribution> {
-        let latencies = self.runs.iter().map(|m| m.ops.get(&op).map(latency_of));
-        LatencyDistribution::of(latencies.collect::<Option<Vec<_>>>()?)
-    }
-
-    /// The longest that a run took, in nanoseconds.
-    pub(super) fn wall_ns(&self) -> u64 {
-        self.runs.iter().map(|m| m.wall_ns).max().unwrap_or(0)
-    }
+/// The latencies of all runs together.
+pub(super) fn distribution(runs: &Runs<'_>, op: OpKind) -> Option<LatencyDistribution> {
+    let latencies = runs.iter().map(|m| m.ops.get(&op).map(latency_of));
+    LatencyDistribution::of(latencies.collect::<Option<Vec<_>>>()?)
 }
 
 fn rate_of(m: &MeasurementRecord, op: Option<OpKind>, figure: Figure) -> Option<Estimate> {

@@ -4,7 +4,7 @@
 use super::blocks::Blocks;
 use super::comparable::Measured;
 use super::earlier::EarlierRuns;
-use super::figures::{Figures, Told, of_estimates};
+use super::figures::{Told, distribution, latency, of_estimates, rate};
 use super::ratio;
 use super::ratio::{Joined, SideFigure};
 use super::reasons::{Compared, reasons};
@@ -64,7 +64,7 @@ impl Row {
                 a: a.estimate,
                 b: b.estimate,
             },
-            runs: a.sample.runs.min(b.sample.runs),
+            runs: a.sample.logs.len().min(b.sample.logs.len()),
             wall_ns,
             is_load: false,
             joined,
@@ -170,12 +170,12 @@ pub(super) fn of_workload(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<Row> {
     let Some(first) = pair.a.first().map(|leader| leader.measurement()) else {
         return Vec::new();
     };
-    let (figures_a, figures_b) = (figures(&pair.a), figures(&pair.b));
-    let wall_ns = figures_a.wall_ns().max(figures_b.wall_ns());
+    let wall_ns = pair.all().map(|m| m.measurement().wall_ns);
+    let wall_ns = wall_ns.max().unwrap_or(0);
     let subject = &first.workload.name;
     let ops = common_ops(pair);
     let is_mix = ops.iter().filter(|op| **op != OpKind::Sync).count() > 1;
-    let lead = leading(first, &ops, &figures_a, &figures_b);
+    let lead = leading(first, &ops, pair);
     let name = |op: Option<OpKind>, figure: Figure| {
         let kind = op.filter(|op| is_mix || *op == OpKind::Sync);
         let kind = kind.map_or(String::new(), |op| format!("{}.", op.as_str()));
@@ -184,8 +184,8 @@ pub(super) fn of_workload(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<Row> {
     let blocks = Blocks::of(&pair.a, &pair.b);
     let row = |(op, figure): (Option<OpKind>, Figure)| {
         let (mut a, mut b, earlier) = pair.told(|runs| match (op, figure) {
-            (_, Figure::Iops | Figure::Throughput) => figures(runs).rate(op, figure),
-            (Some(op), _) => figures(runs).latency(op, figure),
+            (_, Figure::Iops | Figure::Throughput) => rate(&measurements(runs), op, figure),
+            (Some(op), _) => latency(&measurements(runs), op, figure),
             (None, _) => None,
         })?;
         let difference = blocks
@@ -215,15 +215,15 @@ pub(super) fn of_workload(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<Row> {
 fn leading(
     m: &MeasurementRecord,
     ops: &[OpKind],
-    a: &Figures<'_>,
-    b: &Figures<'_>,
+    pair: &Pair<Measured<'_>>,
 ) -> (Option<OpKind>, Figure) {
     let op = ops.first().copied();
     if m.workload.rate.is_some() {
-        let has =
-            |side: &Figures<'_>, figure| op.is_some_and(|op| side.latency(op, figure).is_some());
+        let has = |side: &[Measured<'_>], figure| {
+            op.is_some_and(|op| latency(&measurements(side), op, figure).is_some())
+        };
         let mut percentiles = [Figure::P99, Figure::P50].into_iter();
-        let known = percentiles.find(|figure| has(a, *figure) && has(b, *figure));
+        let known = percentiles.find(|figure| has(&pair.a, *figure) && has(&pair.b, *figure));
         return (op, known.unwrap_or(Figure::Mean));
     }
     let figure = if m.is_rated_in_bytes() {
@@ -253,13 +253,13 @@ fn common_ops(pair: &Pair<Measured<'_>>) -> Vec<OpKind> {
     ops
 }
 
-fn figures<'a>(runs: &[Measured<'a>]) -> Figures<'a> {
-    Figures::of(&runs.iter().map(|m| m.measurement()).collect::<Vec<_>>())
+fn measurements<'a>(runs: &[Measured<'a>]) -> Vec<&'a MeasurementRecord> {
+    runs.iter().map(|m| m.measurement()).collect()
 }
 
 /// The latency distributions of both sides.
 pub(super) fn percentile_pairs(pair: &Pair<Measured<'_>>, comparable: bool) -> Vec<PercentilePair> {
-    let (figures_a, figures_b) = (figures(&pair.a), figures(&pair.b));
+    let (a, b) = (measurements(&pair.a), measurements(&pair.b));
     let Some(first) = pair.all().next().map(|m| m.measurement()) else {
         return Vec::new();
     };
@@ -269,8 +269,8 @@ pub(super) fn percentile_pairs(pair: &Pair<Measured<'_>>, comparable: bool) -> V
             target: first.target,
             op,
             comparable,
-            a: figures_a.distribution(op)?.points(),
-            b: figures_b.distribution(op)?.points(),
+            a: distribution(&a, op)?.points(),
+            b: distribution(&b, op)?.points(),
         })
     };
     common_ops(pair).into_iter().filter_map(of_kind).collect()

@@ -113,31 +113,23 @@ pub fn settling(series: &TimeSeries, wall_ns: u64) -> Settling {
     Settling::new(settling_ns, settled)
 }
 
-/// The rate of a slice, and when it ends, in nanoseconds of the measured time.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SliceRate {
-    pub(crate) rate: f64,
-    pub(crate) end_ns: u64,
-}
-
 /// Where the operation rate of a workload in slices apart in time settles. A lasting fall counts at
-/// its cell, all else by whole slices.
+/// its cell, all else by whole slices, of which there are the rates, and the ends in nanoseconds of
+/// the measured time.
 pub(crate) fn settling_of_slices(
     series: &TimeSeries,
     wall_ns: u64,
-    slices: &[SliceRate],
+    (rates, ends_ns): (&[f64], &[u64]),
 ) -> Settling {
     if let Some(cut) = fall::last_fall(&per_cell(series, wall_ns, |cell| cell.ops)) {
         let settling_ns = series.start_ns + cut as u64 * series.interval_ns;
-        let ends_ns: Vec<u64> = slices.iter().map(|slice| slice.end_ns).collect();
-        if !falls_by_chance(settling_ns, &ends_ns) {
+        if !falls_by_chance(settling_ns, ends_ns) {
             return Settling::new(settling_ns, Some(true));
         }
     }
-    let rates: Vec<f64> = slices.iter().map(|slice| slice.rate).collect();
-    let (dropped, settled) = settle_slices(&rates);
+    let (dropped, settled) = settle_slices(rates);
     let last = dropped.checked_sub(1);
-    Settling::new(last.map_or(0, |last| slices[last].end_ns), settled)
+    Settling::new(last.map_or(0, |last| ends_ns[last]), settled)
 }
 
 /// The rates of a series beyond a settling time that was found on a wider one (reads and writes of

@@ -144,22 +144,14 @@ const SAMPLED_ALIKE_MIN: u64 = 5;
 /// Share of the blocks that may contain only zeros: databases keep some empty pages.
 const ZERO_MAX: f64 = 0.1;
 
-struct EmptyReads {
-    index: usize,
-    severity: Severity,
-    words: String,
-    evidence: Evidence,
-}
-
 fn check_unwritten_blocks(record: &Record) -> Option<Diagnosis> {
-    let hits: Vec<EmptyReads> = real(record)
+    let hits: Vec<(usize, Diagnosis)> = real(record)
         .filter(|(_, m)| m.workload.streams.makes(OpKind::Read))
-        .filter_map(empty_reads)
+        .filter_map(|(index, m)| Some((index, empty_reads(index, m)?)))
         .collect();
-    let worst = hits
-        .iter()
-        .reduce(|a, b| if b.severity > a.severity { b } else { a })?;
-    let target = record.measurements[worst.index].target;
+    let worst = hits.iter();
+    let (index, worst) = worst.reduce(|a, b| if b.1.severity > a.1.severity { b } else { a })?;
+    let target = record.measurements[*index].target;
     let target = record.targets.get(target);
     let remedy = if target.is_some_and(|target| target.kind == TargetKind::BlockDevice) {
         "Measure a device whose span has been written completely, or a part that contains \
@@ -172,53 +164,45 @@ fn check_unwritten_blocks(record: &Record) -> Option<Diagnosis> {
         worst.severity,
         format!(
             "Empty blocks were read in {}: {} Such reads need not reach the medium.",
-            scope(record, hits.iter().map(|h| h.index)),
-            worst.words
+            scope(record, hits.iter().map(|hit| hit.0)),
+            worst.claim
         ),
-        hits.iter().map(|h| h.evidence.clone()),
+        hits.iter().flat_map(|(_, hit)| hit.evidence.clone()),
         remedy,
     ))
 }
 
-fn empty_reads((index, m): Measured) -> Option<EmptyReads> {
+/// What the reads of a workload say of its blocks.
+fn empty_reads(index: usize, m: &MeasurementRecord) -> Option<Diagnosis> {
     let unwritten = m.unwritten_bytes.unwrap_or(0);
     let (span, zero) = (m.workload.span_bytes, m.zero_blocks);
     let (unwritten_max, zero_max) = (UNWRITTEN_MAX * span as f64, ZERO_MAX * zero.sampled as f64);
     if unwritten as f64 > unwritten_max {
         let share = unwritten as f64 / span.max(1) as f64;
-        return Some(EmptyReads {
-            index,
-            severity: failure_if(share >= UNWRITTEN_FAILURE),
-            words: format!(
-                "{} of {} ({}) were never written.",
-                format_bytes(unwritten),
-                format_bytes(span),
-                format_percent(share)
-            ),
-            evidence: evidence(
-                index,
-                "unwritten_bytes",
-                unwritten as f64,
-                unwritten_max,
-                "B",
-            ),
-        });
+        let words = format!(
+            "{} of {} ({}) were never written.",
+            format_bytes(unwritten),
+            format_bytes(span),
+            format_percent(share)
+        );
+        let unwritten = unwritten as f64;
+        let evidence = evidence(index, "unwritten_bytes", unwritten, unwritten_max, "B");
+        let severity = failure_if(share >= UNWRITTEN_FAILURE);
+        return Some(Diagnosis::new(severity, words, [evidence]));
     }
     let enough = if zero.zero == zero.sampled {
         SAMPLED_ALIKE_MIN
     } else {
         SAMPLED_MIN
     };
-    (zero.sampled >= enough && zero.zero as f64 >= zero_max).then(|| EmptyReads {
-        index,
-        severity: Severity::Warning,
-        words: format!(
-            "{} of {} sampled blocks contain only zeros: never written, discarded, or actually \
-             zero.",
-            zero.zero, zero.sampled
-        ),
-        evidence: evidence(index, "zero_blocks/zero", zero.zero as f64, zero_max, "1"),
-    })
+    let words = format!(
+        "{} of {} sampled blocks contain only zeros: never written, discarded, or actually zero.",
+        zero.zero, zero.sampled
+    );
+    let found = zero.zero as f64;
+    let evidence = evidence(index, "zero_blocks/zero", found, zero_max, "1");
+    (zero.sampled >= enough && found >= zero_max)
+        .then(|| Diagnosis::new(Severity::Warning, words, [evidence]))
 }
 
 pub(super) const INEFFECTIVE_TRIMS: Rule = Rule {

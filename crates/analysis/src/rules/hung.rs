@@ -236,9 +236,9 @@ fn of_workload(record: &Record, (index, m): Measured) -> Option<Pause> {
         })
         .max_by_key(|(_, _, cell)| cell.latency_max_ns)?;
     let all = headline_series(m)?;
-    let gap = longest_gap(&all)?;
+    let (gap_ns, end_ns) = longest_gap(&all)?;
     // The cells around the gap may hold completions: no request waited for longer than the slowest.
-    let length_ns = cell.latency_max_ns.min(gap.length_ns + 2 * all.interval_ns);
+    let length_ns = cell.latency_max_ns.min(gap_ns + 2 * all.interval_ns);
     let usual_ns = usual_latency_ns(&ops);
     if length_ns < LENGTH_NS_MIN || (length_ns as f64) < LATENCIES_MIN * usual_ns {
         return None;
@@ -254,7 +254,7 @@ fn of_workload(record: &Record, (index, m): Measured) -> Option<Pause> {
     let (slowest_ns, threshold) = (cell.latency_max_ns as f64, LENGTH_NS_MIN as f64);
     Some(Pause {
         place: workload_name(record, m),
-        at_ns: gap.end_ns.saturating_sub(length_ns),
+        at_ns: end_ns.saturating_sub(length_ns),
         length_ns,
         // Several pauses of one length would add up.
         requests: match waited {
@@ -265,29 +265,22 @@ fn of_workload(record: &Record, (index, m): Measured) -> Option<Pause> {
     })
 }
 
-/// Cells in which nothing completed, and the one after them.
-struct EmptyCells {
-    length_ns: u64,
-    /// End of the first cell with a completion.
-    end_ns: u64,
-}
-
-fn longest_gap(series: &TimeSeries) -> Option<EmptyCells> {
-    let (mut longest, mut from) = (None::<EmptyCells>, 0);
+/// The length of the longest stretch of cells in which nothing completed, and the end of the cell
+/// after it.
+fn longest_gap(series: &TimeSeries) -> Option<(u64, u64)> {
+    let (mut longest, mut from) = ((0, 0), 0);
     for (index, cell) in series.cells.iter().enumerate() {
         if cell.ops == 0 && cell.errors == 0 {
             continue;
         }
         let length_ns = (index - from) as u64 * series.interval_ns;
-        if longest.as_ref().is_none_or(|gap| length_ns > gap.length_ns) {
-            longest = Some(EmptyCells {
-                length_ns,
-                end_ns: series.start_ns + (index as u64 + 1) * series.interval_ns,
-            });
+        if length_ns > longest.0 {
+            let end_ns = series.start_ns + (index as u64 + 1) * series.interval_ns;
+            longest = (length_ns, end_ns);
         }
         from = index + 1;
     }
-    longest.filter(|gap| gap.length_ns > 0)
+    Some(longest).filter(|(length_ns, _)| *length_ns > 0)
 }
 
 /// Median latency of the slowest kind of operation; its mean where too few know a median.
