@@ -127,7 +127,7 @@ pub(super) fn from_knee(record: &Record) -> Vec<Advice> {
     ];
     let names = settings.into_iter().filter(|(_, exists)| *exists);
     let precision = knee.iops.relative_half_width();
-    if let Some(why) = unfit_rate(record, &name, (index, m), precision) {
+    if let Some(why) = unfit_rate(record, (index, m), precision) {
         let unfit = |(setting, _)| leave_alone(setting, why.clone(), &[&name]);
         return names.map(unfit).collect();
     }

@@ -1,7 +1,7 @@
 //! Settings of PostgreSQL that follow from the figures of `check`, and those to leave alone. Knows
 //! the names of `check`'s workloads and the documented relations, nothing of a server.
 
-use super::fitness::{leave_alone, measured, op, unfit_workload, width};
+use super::fitness::{leave_alone, measured, op, unfit_rate, width};
 use super::io_concurrency::{GAIN_MIN, effective_setting, from_knee};
 use super::tried::add_tried;
 use super::wal_sync_method::wal_sync_method;
@@ -176,7 +176,7 @@ fn commit_delay(record: &Record) -> Option<Advice> {
     let (index, m) = measured(record, "commit-fdatasync")?;
     let commit = m.ops.get(&OpKind::Commit).filter(|op| op.count > 0)?;
     let from = m.workload.name.as_str();
-    if let Some(reason) = unfit_workload(record, from, index, m) {
+    if let Some(reason) = unfit_rate(record, (index, m), m.precision()) {
         return Some(leave_alone("commit_delay", reason, &[from]));
     }
     let mean = latency_text(commit, 1.0);
@@ -214,7 +214,7 @@ fn latency_text(op: &OpRecord, slowdown: f64) -> String {
 fn unfit(record: &Record, workloads: &[&str]) -> Option<String> {
     workloads.iter().find_map(|workload| {
         let (index, m) = measured(record, workload)?;
-        unfit_workload(record, &m.workload.name, index, m)
+        unfit_rate(record, (index, m), m.precision())
     })
 }
 

@@ -41,6 +41,16 @@ pub(super) struct Told {
     pub sample: SideFigure,
 }
 
+impl Told {
+    /// Of `n` runs, or of one that is worth so many.
+    pub(super) fn of(sample: SideFigure, n: u64, unit: &str) -> Self {
+        Self {
+            estimate: estimate_of(&sample, n, unit),
+            sample,
+        }
+    }
+}
+
 /// The rate of one kind of operation, or of all headline kinds together.
 pub(super) fn rate(runs: &Runs<'_>, op: Option<OpKind>, figure: Figure) -> Option<Told> {
     let estimates = runs.iter().map(|m| rate_of(m, op, figure));
@@ -147,10 +157,7 @@ pub(super) fn of_estimates(estimates: &[Estimate]) -> Option<Told> {
         1 => first.n,
         n => n as u64,
     };
-    Some(Told {
-        estimate: estimate_of(&sample, n, &first.unit),
-        sample,
-    })
+    Some(Told::of(sample, n, &first.unit))
 }
 
 /// Standard error over value.
@@ -159,7 +166,7 @@ fn relative_error(estimate: &Estimate) -> Option<f64> {
 }
 
 /// For the table: the half-width is the longer arm.
-pub(super) fn estimate_of(sample: &SideFigure, n: u64, unit: &str) -> Estimate {
+fn estimate_of(sample: &SideFigure, n: u64, unit: &str) -> Estimate {
     let multiple = multiple_95(sample.freedom());
     let longer = match sample.within {
         // Exactly what the record says; by logarithms it would be a little more.
@@ -313,8 +320,5 @@ fn percentile(runs: &[OpRun<'_>], quantile: f64) -> Option<Told> {
         n => n as u64,
     };
     let sample = SideFigure::of_runs(value.max(1.0), each, within);
-    Some(Told {
-        estimate: estimate_of(&sample, n, "ns"),
-        sample,
-    })
+    Some(Told::of(sample, n, "ns"))
 }

@@ -34,8 +34,6 @@ const WRONG: &str = "Move the data off this disk, because the disk, its cable, t
 const NOT_AS_WRITTEN: &str = "If nothing else has written to these blocks, move the data off this \
                               disk, because it loses or changes data. Read the blocks again, then \
                               run memtest and smartctl -a.";
-const NOT_SIGNED: &str = "Verify with the block size and the span of the run that wrote the \
-                          blocks, or write them first: diskproof run TARGET --rw write --verify.";
 
 /// Bad blocks named in the claim; the record names up to a hundred.
 const NAMED: usize = 3;
@@ -114,12 +112,11 @@ fn check_unverified(record: &Record) -> Option<Diagnosis> {
         ),
         _ => String::new(),
     };
-    Some(Diagnosis::with_remedy(
+    Some(Diagnosis::new(
         warning_if(is_none),
         format!("{claim}{sizes}."),
         hits.iter()
             .map(|(index, v)| evidence(*index, "verify/bad_blocks", v.bad_blocks as f64, 0.0, "1")),
-        NOT_SIGNED,
     ))
 }
 

@@ -265,17 +265,12 @@ fn above_the_link(record: &Record, surface: &SurfaceRecord) -> Vec<(String, Evid
     });
     let names = names.collect::<Vec<_>>().join(", ");
     let most = LINK_SHARE * link;
+    let top = surface.rate.as_ref().map(|r| r.max);
+    let burst = surface.burst.as_ref().map(|b| b.throughput.value);
+    let burst_path = "/surface/burst/throughput/value";
     let rates = [
-        (
-            "the highest rate of the curve",
-            "/surface/rate/max",
-            surface.rate.as_ref().map(|r| r.max),
-        ),
-        (
-            "reading the same bytes again",
-            "/surface/burst/throughput/value",
-            surface.burst.as_ref().map(|b| b.throughput.value),
-        ),
+        ("the highest rate of the curve", "/surface/rate/max", top),
+        ("reading the same bytes again", burst_path, burst),
     ];
     let above = rates.into_iter().filter_map(|(what, path, rate)| {
         let rate = rate.filter(|rate| *rate > most)?;

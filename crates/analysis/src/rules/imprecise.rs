@@ -180,20 +180,30 @@ fn check_workloads(record: &Record) -> Option<Diagnosis> {
             .filter(|index| are(&record.measurements[*index]))
             .collect()
     };
-    let unsettled = those(|m| m.settled == Some(false));
-    let mut claims = empty_claims(record, &those(is_unanswered), &those(is_used_up));
+    let sentence = |indices: &[usize], say: &dyn Fn(String) -> String| {
+        let scope = || scope(record, indices.iter().copied());
+        (!indices.is_empty()).then(|| say(scope()))
+    };
     let rough: Vec<&ImpreciseWorkload> = hits
         .iter()
         .filter(|hit| hit.width > WIDTH_NOTE && !is_empty(&record.measurements[hit.index]))
         .collect();
-    claims.extend(rough_claim(record, &rough));
-    if !unsettled.is_empty() {
-        let scope = scope(record, unsettled.iter().copied());
-        claims.push(format!(
-            "The rate was still changing at the end of {scope}."
-        ));
-    }
-    claims.push(consequence(worst));
+    let (unanswered, unsettled) = (those(is_unanswered), those(|m| m.settled == Some(false)));
+    let claims = [
+        sentence(&unanswered, &|scope| {
+            let time = format_duration(record.measurements[unanswered[0]].wall_ns);
+            format!("No operation completed within the measured time of {time} in {scope}.")
+        }),
+        sentence(&those(is_used_up), &|scope| {
+            format!("Nothing was left to measure after the warm-up in {scope}.")
+        }),
+        rough_claim(record, &rough),
+        sentence(&unsettled, &|scope| {
+            format!("The rate was still changing at the end of {scope}.")
+        }),
+        Some(consequence(worst)),
+    ];
+    let claims: Vec<String> = claims.into_iter().flatten().collect();
     Some(Diagnosis::with_remedy(
         hits.iter().map(|hit| hit.severity).max()?,
         claims.join(" "),
@@ -207,25 +217,6 @@ fn is_result(record: &Record, index: usize) -> bool {
     let search = record.latency_search.as_ref();
     let found = search.and_then(LatencySearch::found);
     found.is_none_or(|found| found.workload == record.measurements[index].workload.name)
-}
-
-/// Workloads of which nothing was measured.
-fn empty_claims(record: &Record, unanswered: &[usize], used_up: &[usize]) -> Vec<String> {
-    let mut claims = Vec::new();
-    if let Some(first) = unanswered.first() {
-        claims.push(format!(
-            "No operation completed within the measured time of {} in {}.",
-            format_duration(record.measurements[*first].wall_ns),
-            scope(record, unanswered.iter().copied())
-        ));
-    }
-    if !used_up.is_empty() {
-        claims.push(format!(
-            "Nothing was left to measure after the warm-up in {}.",
-            scope(record, used_up.iter().copied())
-        ));
-    }
-    claims
 }
 
 /// Workloads whose rate is known only roughly, with the least known one.
