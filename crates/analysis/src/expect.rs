@@ -383,10 +383,7 @@ fn observe_survey(record: &Record, part: Part, metric: &Metric) -> Option<Observ
             let mean = survey_figure(record, part, "mean")?.estimate();
             let width = mean.relative_half_width();
             let around = |width| Uncertainty::around(figure.value, figure.value * width);
-            Observed {
-                value: figure.value,
-                spread: width.map_or(Uncertainty::Unknown, around),
-            }
+            Observed::new(figure.value, width.map_or(Uncertainty::Unknown, around))
         }
         _ if figure.n.is_none() => Observed::exact(figure.value),
         _ => Observed::of(&figure.estimate()),
@@ -416,10 +413,10 @@ fn latency(metric: &Metric, op: &OpRecord) -> Option<Observed> {
     };
     let histogram = histogram(op)?;
     match histogram.percentile(quantile) {
-        Some(ns) => Some(Observed {
-            value: ns as f64,
-            spread: quantile_spread(&histogram, quantile),
-        }),
+        Some(ns) => {
+            let spread = quantile_spread(&histogram, quantile);
+            Some(Observed::new(ns as f64, spread))
+        }
         None => quantile_at_least(&histogram, quantile),
     }
 }
@@ -454,19 +451,18 @@ impl Uncertainty {
 }
 
 impl Observed {
+    fn new(value: f64, spread: Uncertainty) -> Self {
+        Self { value, spread }
+    }
+
     pub(super) fn exact(value: f64) -> Self {
-        Self {
-            value,
-            spread: Uncertainty::Exact,
-        }
+        Self::new(value, Uncertainty::Exact)
     }
 
     pub(super) fn of(estimate: &Estimate) -> Self {
         let around = |width| Uncertainty::around(estimate.value, width);
-        Self {
-            value: estimate.value,
-            spread: estimate.half_width_95.map_or(Uncertainty::Unknown, around),
-        }
+        let spread = estimate.half_width_95.map_or(Uncertainty::Unknown, around);
+        Self::new(estimate.value, spread)
     }
 
     pub(super) fn interval(self) -> Option<[f64; 2]> {
@@ -484,10 +480,7 @@ pub(super) fn at_point(rate: f64, points: &[CurvePoint]) -> Observed {
         Some(error) => Uncertainty::around(rate, NORMAL_95 * error * rate),
         None => Uncertainty::Exact,
     };
-    Observed {
-        value: rate,
-        spread,
-    }
+    Observed::new(rate, spread)
 }
 
 pub(super) fn histogram(op: &OpRecord) -> Option<LatencyHistogram> {
@@ -537,10 +530,8 @@ pub(super) fn quantile_at_least(histogram: &LatencyHistogram, quantile: f64) -> 
         rank -= 1.0;
     }
     // Half a rank keeps the division from reaching the next one.
-    (rank >= 1.0).then(|| Observed {
-        value: histogram.value_at((rank - 0.5) / count) as f64,
-        spread: Uncertainty::AtLeast,
-    })
+    let value = || histogram.value_at((rank - 0.5) / count) as f64;
+    (rank >= 1.0).then(|| Observed::new(value(), Uncertainty::AtLeast))
 }
 
 #[cfg(test)]

@@ -47,32 +47,32 @@ fn measured_layers<'a>(plan: &'a LayersPlan, places: &'a [LayerPlace]) -> Vec<Me
 
 /// The cost of each layer in one workload, the highest first.
 fn costs(measured: &[&MeasurementRecord], layers: &[MeasuredLayer<'_>]) -> Vec<LayerCost> {
-    let figures = |layer: &MeasuredLayer<'_>| {
-        let of_layer = measured.iter().find(|m| m.target == layer.target);
-        of_layer.map(|m| SliceFigures::of(m))
-    };
-    let Some(top) = layers.first().and_then(figures) else {
+    let known = layers.iter().filter_map(|layer| {
+        let own = measured.iter().find(|m| m.target == layer.target)?;
+        Some((layer, SliceFigures::of(own)))
+    });
+    let all: Vec<(&MeasuredLayer<'_>, SliceFigures)> = known.collect();
+    let is_top = |layer: &MeasuredLayer<'_>| layer.target == layers[0].target;
+    let Some((_, top)) = all.first().filter(|(first, _)| is_top(first)) else {
         return Vec::new();
     };
     let known = top.latencies_ns.iter().copied().filter(|ns| ns.is_finite());
     let top_ns = mean(&known.collect::<Vec<f64>>()).max(1.0);
     let mut costs = Vec::new();
-    for (index, layer) in layers.iter().enumerate() {
-        let Some(own) = figures(layer) else {
-            continue;
-        };
-        let mut lower = layers[index + 1..].iter();
-        let lower = lower.find(|one| figures(one).is_some());
-        let below = lower.and_then(figures);
+    for (index, (layer, own)) in all.iter().enumerate() {
+        let (lower, below) = all
+            .get(index + 1)
+            .map(|(lower, below)| (*lower, below))
+            .unzip();
         let zeros = vec![0.0; own.latencies_ns.len()];
-        let below_ns = below.as_ref().map_or(&zeros, |below| &below.latencies_ns);
+        let below_ns = below.map_or(&zeros, |below| &below.latencies_ns);
         let own_time = difference(&own.latencies_ns, below_ns);
         let share = LayerDifference {
             difference: own_time.difference / top_ns,
             half_width_95: own_time.half_width_95.map(|half| half / top_ns),
             ..own_time
         };
-        let rate_change = below.as_ref().map(|below| rate_change(&own, below));
+        let rate_change = below.map(|below| rate_change(own, below));
         costs.push(LayerCost {
             workload: measured[0].workload.name.clone(),
             target: layer.target,

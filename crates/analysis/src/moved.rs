@@ -132,27 +132,23 @@ fn parts(record: &Record, m: &MeasurementRecord) -> Vec<RunPart> {
     let mut planned = record.plan.workloads.iter();
     let planned = planned.find(|workload| workload.name == m.workload.name);
     let warmup_ns = planned.map_or(0, |workload| workload.warmup_ns);
-    if m.slices.is_empty() {
-        return vec![RunPart {
-            begin_ns: m.start_ns as f64,
-            warmup_ns: warmup_ns as f64,
-            wall_ns: m.wall_ns as f64,
-            offset_ns: 0,
-        }];
-    }
+    let whole = [(m.start_ns, m.wall_ns)];
+    let slices = m.slices.iter().map(|slice| (slice.start_ns, slice.wall_ns));
+    let is_whole = m.slices.is_empty();
+    let slices = slices.chain(whole.into_iter().filter(|_| is_whole));
     let mut offset_ns = 0;
-    let mut parts = Vec::new();
-    for (number, slice) in m.slices.iter().enumerate() {
-        let later_ns = (slice.wall_ns / LATER_WARMUP_PARTS).min(warmup_ns);
-        parts.push(RunPart {
-            begin_ns: slice.start_ns as f64,
+    let part = |(number, (start_ns, wall_ns)): (usize, (u64, u64))| {
+        let later_ns = (wall_ns / LATER_WARMUP_PARTS).min(warmup_ns);
+        let part = RunPart {
+            begin_ns: start_ns as f64,
             warmup_ns: if number == 0 { warmup_ns } else { later_ns } as f64,
-            wall_ns: slice.wall_ns as f64,
+            wall_ns: wall_ns as f64,
             offset_ns,
-        });
-        offset_ns += slice.wall_ns;
-    }
-    parts
+        };
+        offset_ns += wall_ns;
+        part
+    };
+    slices.enumerate().map(part).collect()
 }
 
 #[cfg(test)]

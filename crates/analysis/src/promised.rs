@@ -101,19 +101,10 @@ fn holds_start(record: &Record) -> bool {
 }
 
 fn rotation(rpm: f64) -> Promised {
-    let limit = RPM_ALLOWED * rpm;
-    Promised {
-        expected: Expected {
-            expression: format!("rpm>={limit:.0}"),
-            part: Part::Other,
-            workload: "rpm".to_owned(),
-            op: None,
-            quantity: Quantity::Rpm,
-            relation: Relation::AtLeast,
-            threshold: limit,
-        },
-        promise: promise("rotation", rpm, limit, "rpm"),
-    }
+    let promise = promise("rotation", rpm, RPM_ALLOWED * rpm, "rpm");
+    let expression = format!("rpm>={:.0}", promise.passes);
+    let subject = (Part::Other, "rpm", Quantity::Rpm);
+    promised_of(subject, Relation::AtLeast, expression, promise)
 }
 
 /// A promise on a figure as thresholds name it, such as `curve.max`.
@@ -128,17 +119,32 @@ fn on(figure: &str, what: &str, promised: f64, allowed: f64) -> Promised {
         }
         _ => (Relation::AtLeast, format!("{figure}>={}", short(limit))),
     };
+    let subject = (named.part, named.subject, Quantity::Figure(named.metric));
+    promised_of(
+        subject,
+        relation,
+        text,
+        promise(what, promised, limit, unit),
+    )
+}
+
+fn promised_of(
+    (part, workload, quantity): (Part, &str, Quantity),
+    relation: Relation,
+    expression: String,
+    promise: Promise,
+) -> Promised {
     Promised {
         expected: Expected {
-            expression: text,
-            part: named.part,
-            workload: named.subject.to_owned(),
+            expression,
+            part,
+            workload: workload.to_owned(),
             op: None,
-            quantity: Quantity::Figure(named.metric),
+            quantity,
             relation,
-            threshold: limit,
+            threshold: promise.passes,
         },
-        promise: promise(what, promised, limit, unit),
+        promise,
     }
 }
 

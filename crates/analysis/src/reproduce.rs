@@ -149,6 +149,12 @@ pub fn curve(surface: &SurfaceMeasurement, target: &TargetIdentity) -> String {
     format!("zcav -b {cell} {part}-u root -f {}", quoted(&target.path))
 }
 
+/// The words of which the conditions are true.
+fn given<const N: usize>(words: [(bool, &str); N]) -> impl Iterator<Item = String> {
+    let given = words.into_iter().filter(|(is_given, _)| *is_given);
+    given.map(|(_, word)| word.to_owned())
+}
+
 fn writes(w: &WorkloadRecord) -> bool {
     w.streams.changes_blocks()
 }
@@ -191,13 +197,11 @@ fn place(
     if file == ScratchFile::Shared {
         words.push(format!("--filename={SHARED_FILE}"));
     }
-    if writes(w) && layout == Layout::Needed {
+    words.extend(given([
         // Lays the file out first, as reads do by themselves: growing a file is another workload.
-        words.push("--overwrite=1".to_owned());
-    }
-    if file == ScratchFile::Own {
-        words.push("--unlink=1".to_owned());
-    }
+        (writes(w) && layout == Layout::Needed, "--overwrite=1"),
+        (file == ScratchFile::Own, "--unlink=1"),
+    ]));
     words
 }
 
@@ -245,28 +249,24 @@ fn split(mix: &[BlockShare]) -> String {
 
 /// What shapes the load; the number of operations at each random offset is part of `--rw`.
 fn shaped(shape: &LoadShape) -> Vec<String> {
-    let mut words = Vec::new();
-    if let Some(bytes) = shape.align_bytes {
-        words.push(format!("--blockalign={bytes}"));
-    }
+    let align = shape.align_bytes;
+    let mut words = Vec::from_iter(align.map(|bytes| format!("--blockalign={bytes}")));
     let run = shape.random_run;
-    if run.is_some_and(|run| run.follow == RunFollow::Identical) {
-        words.push("--rw_sequencer=identical".to_owned());
-    }
-    if shape.arrivals == Arrivals::Poisson {
-        words.push("--rate_process=poisson".to_owned());
-    }
+    let is_identical = run.is_some_and(|run| run.follow == RunFollow::Identical);
+    let is_poisson = shape.arrivals == Arrivals::Poisson;
+    words.extend(given([
+        (is_identical, "--rw_sequencer=identical"),
+        (is_poisson, "--rate_process=poisson"),
+    ]));
     if let Some(think) = shape.think {
         words.push(format!("--thinktime={}us", think.pause_ns.div_ceil(1000)));
         if think.pause_ops > 1 {
             words.push(format!("--thinktime_blocks={}", think.pause_ops));
         }
-        if think.counted == ThinkCount::Started {
-            words.push("--thinktime_blocks_type=issue".to_owned());
-        }
-        if let Some(ns) = think.busy_ns {
-            words.push(format!("--thinktime_iotime={}us", ns.div_ceil(1000)));
-        }
+        let is_started = think.counted == ThinkCount::Started;
+        words.extend(given([(is_started, "--thinktime_blocks_type=issue")]));
+        let busy_us = think.busy_ns.map(|ns| ns.div_ceil(1000));
+        words.extend(busy_us.map(|us| format!("--thinktime_iotime={us}us")));
     }
     words.extend(shape.content.iter().flat_map(content));
     if shape.start_delay_ns > 0 {
@@ -296,15 +296,11 @@ fn content(content: &WriteContent) -> Vec<String> {
     if content.repeat_percent > 0 {
         words.push(format!("--dedupe_percentage={}", content.repeat_percent));
     }
-    if content.repeated_blocks > 0 {
-        words.push("--dedupe_mode=working_set".to_owned());
-    }
-    if content.shares_repeated {
-        words.push("--dedupe_global=1".to_owned());
-    }
-    if content.keeps_buffers {
-        words.push("--scramble_buffers=0".to_owned());
-    }
+    words.extend(given([
+        (content.repeated_blocks > 0, "--dedupe_mode=working_set"),
+        (content.shares_repeated, "--dedupe_global=1"),
+        (content.keeps_buffers, "--scramble_buffers=0"),
+    ]));
     words
 }
 
@@ -322,9 +318,7 @@ fn queue(w: &WorkloadRecord) -> Vec<String> {
         format!("--iodepth={depth}"),
         format!("--numjobs={}", jobs(w)),
     ];
-    if jobs(w) > 1 {
-        words.push("--thread".to_owned());
-    }
+    words.extend(given([(jobs(w) > 1, "--thread")]));
     words
 }
 
@@ -465,9 +459,7 @@ fn ending(w: &WorkloadRecord, asked: &Workload, group: Group<'_>) -> Vec<String>
     let endless = !group.is_alone() && is_timed;
     if let Some(time_ns) = group.time_ns().or(endless.then_some(ENDLESS_NS)) {
         words.push(format!("--runtime={}", time(time_ns)));
-        if is_timed {
-            words.push("--time_based".to_owned());
-        }
+        words.extend(given([(is_timed, "--time_based")]));
     }
     if group.warmup_ns() > 0 {
         words.push(format!("--ramp_time={}", time(group.warmup_ns())));
@@ -503,32 +495,23 @@ pub fn ioping(
     if ran.span_start_bytes > 0 {
         words.push(format!("-o {}", ran.span_start_bytes));
     }
-    match ran.cache {
-        CachePolicy::Direct => words.push("-D".to_owned()),
-        CachePolicy::Cached => words.push("-C".to_owned()),
-        CachePolicy::Buffered => {}
-    }
-    if ran.access == Access::Sequential {
-        words.push("-L".to_owned());
-    }
-    if ran.engine == EngineKind::Aio {
-        words.push("-A".to_owned());
-    }
+    words.extend(given([
+        (ran.cache == CachePolicy::Direct, "-D"),
+        (ran.cache == CachePolicy::Cached, "-C"),
+        (ran.access == Access::Sequential, "-L"),
+        (ran.engine == EngineKind::Aio, "-A"),
+    ]));
     words.extend(ioping_durability.map(str::to_owned));
-    let writing = match (ran.streams.is_only(OpKind::Read), ran.streams.is_mix()) {
-        (true, _) => None,
-        (false, false) => Some("-W"),
-        (false, true) => Some("-G"),
-    };
-    words.extend(writing.map(str::to_owned));
-    // Without three of them ioping writes to no existing file or device.
-    if writing.is_some() && target.kind != TargetKind::Directory {
-        words.push("-WWW".to_owned());
-    }
+    let is_writing = !ran.streams.is_only(OpKind::Read);
+    let destroys = is_writing && target.kind != TargetKind::Directory;
+    words.extend(given([
+        (is_writing && !ran.streams.is_mix(), "-W"),
+        (is_writing && ran.streams.is_mix(), "-G"),
+        // Without three of them ioping writes to no existing file or device.
+        (destroys, "-WWW"),
+    ]));
     words.push(quoted(&target.path));
-    if writing.is_some() && target.kind != TargetKind::Directory {
-        words.push(DESTROYS.to_owned());
-    }
+    words.extend(given([(destroys, DESTROYS)]));
     words.join(" ")
 }
 

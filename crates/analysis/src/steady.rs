@@ -1,7 +1,7 @@
 //! The part of the measured time that the figures of a row cover: all of it, or the steady part
 //! that is left after an earlier one. Every figure of the row is taken from the same windows.
 
-use crate::estimate::{self, Settling, SliceRate};
+use crate::estimate::{self, RateEstimate, Settling};
 use crate::slices;
 use diskproof_model::histogram::{LatencyHistogram, LatencyPart};
 use diskproof_model::measurement::{
@@ -55,10 +55,7 @@ impl<'a> SteadyPart<'a> {
             {
                 Self {
                     measurement,
-                    settling: Settling {
-                        settling_ns: steady[0].start_ns,
-                        settled: found.settled,
-                    },
+                    settling: Settling::new(steady[0].start_ns, found.settled),
                     parts: Some((earlier, joined(steady))),
                 }
             }
@@ -76,10 +73,7 @@ impl<'a> SteadyPart<'a> {
     fn whole(measurement: &'a Measurement, settled: Option<bool>) -> Self {
         Self {
             measurement,
-            settling: Settling {
-                settled,
-                ..Settling::WHOLE
-            },
+            settling: Settling::new(0, settled),
             parts: None,
         }
     }
@@ -142,18 +136,10 @@ impl<'a> SteadyPart<'a> {
             let cells = window.end_ns.div_ceil(series.interval_ns) as usize;
             series.cells.truncate(cells);
             let total = series.total_between(window.start_ns, window.end_ns);
-            let from = Settling {
-                settling_ns: window.start_ns,
-                ..Settling::WHOLE
-            };
+            let from = Settling::new(window.start_ns, None);
             let rate = estimate::rate_after(&series, window.end_ns, from);
-            let phase = PhaseOp {
-                count: total.ops,
-                bytes: total.bytes,
-                rate: rate.ops,
-                throughput: rate.bytes,
-                latency: LatencySummary::short(&histogram(window, *kind, |op| &op.latency)),
-            };
+            let latency = histogram(window, *kind, |op| &op.latency);
+            let phase = phase_op((total.ops, total.bytes), rate, &latency);
             (total.ops > 0).then_some((*kind, phase))
         };
         PhaseRecord {
@@ -221,17 +207,21 @@ impl<'a> SteadyPart<'a> {
     }
 }
 
+fn phase_op((count, bytes): (u64, u64), rate: RateEstimate, latency: &LatencyHistogram) -> PhaseOp {
+    PhaseOp {
+        count,
+        bytes,
+        rate: rate.ops,
+        throughput: rate.bytes,
+        latency: LatencySummary::short(latency),
+    }
+}
+
 /// The first write of a file, as a phase of the workload that overwrites it.
 fn first_write(m: &Measurement) -> PhaseRecord {
     let of_kind = |(kind, op): (&OpKind, &OpMeasurement)| {
         let rate = estimate::rate(&op.series, m.wall_ns);
-        let phase = PhaseOp {
-            count: op.count,
-            bytes: op.bytes,
-            rate: rate.ops,
-            throughput: rate.bytes,
-            latency: LatencySummary::short(&op.latency),
-        };
+        let phase = phase_op((op.count, op.bytes), rate, &op.latency);
         (*kind == OpKind::Write).then_some((*kind, phase))
     };
     PhaseRecord {
@@ -317,7 +307,8 @@ fn turnover_ns(m: &Measurement, from_ns: u64) -> u64 {
 fn common_settling(m: &Measurement) -> Settling {
     headline_series(&m.ops).map_or(Settling::WHOLE, |series| {
         if slices::are_apart(&m.slices) {
-            estimate::settling_of_slices(&series, m.wall_ns, &slice_rates(m))
+            let (rates, ends_ns) = slice_rates(m);
+            estimate::settling_of_slices(&series, m.wall_ns, (&rates, &ends_ns))
         } else {
             estimate::settling(&series, m.wall_ns)
         }
@@ -338,24 +329,18 @@ fn settling_after(m: &Measurement, fall: usize) -> Settling {
         let low = |from_ns: &u64| rate(*from_ns, from_ns + FALL_STEP_NS) < middle;
         steps.into_iter().find(low).unwrap_or(end_ns)
     });
-    Settling {
-        settling_ns,
-        settled: Some(true),
-    }
+    Settling::new(settling_ns, Some(true))
 }
 
-/// The rate of all headline operations in each slice.
-fn slice_rates(m: &Measurement) -> Vec<SliceRate> {
+/// The rate of all headline operations in each slice, and when it ends.
+fn slice_rates(m: &Measurement) -> (Vec<f64>, Vec<u64>) {
     let mut end_ns = 0;
     let of_slice = |slice: &TimeSlice| {
         end_ns += slice.wall_ns;
         let ops = OpKind::headline(&m.ops).filter_map(|(kind, _)| slice.ops.get(&kind));
-        SliceRate {
-            rate: ops.map(|op| op.iops).sum(),
-            end_ns,
-        }
+        (ops.map(|op| op.iops).sum::<f64>(), end_ns)
     };
-    m.slices.iter().map(of_slice).collect()
+    m.slices.iter().map(of_slice).unzip()
 }
 
 /// The operations that a reader looks at, over time.

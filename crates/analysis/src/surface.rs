@@ -94,12 +94,7 @@ fn rate_summary(curve: &[CurvePoint], span: Range<u64>) -> Option<RateSummary> {
         RateSummary {
             min,
             max,
-            average: Estimate {
-                n: samples.len() as u64,
-                value,
-                half_width_95,
-                unit: "B/s".to_owned(),
-            },
+            average: Estimate::new(samples.len() as u64, value, half_width_95, "B/s"),
         }
     })
 }
@@ -194,7 +189,7 @@ fn seek_summary(points: &[&AccessPoint]) -> Option<SeekSummary> {
     let mut latencies: Vec<u64> = points.iter().map(|p| p.latency_ns).collect();
     latencies.sort_unstable();
     let values: Vec<f64> = latencies.iter().map(|ns| *ns as f64).collect();
-    let mean = mean_estimate(&values, "ns")?;
+    let mean = mean_estimate(&values)?;
     let distances: f64 = points.iter().map(|p| p.distance_bytes as f64).sum();
     Some(SeekSummary {
         n: latencies.len() as u64,
@@ -208,18 +203,13 @@ fn seek_summary(points: &[&AccessPoint]) -> Option<SeekSummary> {
 }
 
 /// Mean of independent values with Student's t interval; `None` of nothing.
-fn mean_estimate(values: &[f64], unit: &str) -> Option<Estimate> {
+fn mean_estimate(values: &[f64]) -> Option<Estimate> {
     let n = values.len();
     let value = (n > 0).then(|| values.iter().sum::<f64>() / n as f64)?;
     let variance = values.iter().map(|v| (v - value).powi(2)).sum::<f64>() / (n.max(2) - 1) as f64;
     let half_width_95 =
         (n > 1).then(|| student::multiple_95((n - 1) as f64) * (variance / n as f64).sqrt());
-    Some(Estimate {
-        n: n as u64,
-        value,
-        half_width_95,
-        unit: unit.to_owned(),
-    })
+    Some(Estimate::new(n as u64, value, half_width_95, "ns"))
 }
 
 /// From the measurements that carry the name of a short stroke, the longest span first.

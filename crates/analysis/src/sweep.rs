@@ -272,11 +272,9 @@ fn predict(cells: &mut [SweepCell], model: &CostModel) {
         if !(latency_ns.is_finite() && latency_ns > 0.0) {
             continue;
         }
-        let estimate = |value: f64, unit: &str| Estimate {
-            n: model.cells_fitted,
-            value,
-            half_width_95: Some(2.0 * model.model_error * value),
-            unit: unit.to_owned(),
+        let estimate = |value: f64, unit: &str| {
+            let half_width = 2.0 * model.model_error * value;
+            Estimate::new(model.cells_fitted, value, Some(half_width), unit)
         };
         let iops = f64::from(cell.depth) * 1e9 / latency_ns;
         cell.state = CellState::Predicted;

@@ -29,13 +29,10 @@ pub enum HistoryError {
     },
     /// The path names something that is no regular file.
     #[error(
-        "the history {path} is not a regular file and was not touched. Name another file with \
+        "the history {0} is not a regular file and was not touched. Name another file with \
          --history FILE"
     )]
-    NotAFile {
-        /// The path.
-        path: PathBuf,
-    },
+    NotAFile(PathBuf),
     /// The path is a symlink to nothing.
     #[error(
         "the history {path} is a symbolic link to {target}, which does not exist. Remove the link, \
@@ -49,13 +46,10 @@ pub enum HistoryError {
     },
     /// Other processes held the lock for too long.
     #[error(
-        "another process held the history {path} for 20 s. Find it with 'fuser -v {path}', and try \
+        "another process held the history {0} for 20 s. Find it with 'fuser -v {0}', and try \
          again"
     )]
-    Busy {
-        /// The file.
-        path: PathBuf,
-    },
+    Busy(PathBuf),
     /// Its filesystem does not answer.
     #[error(
         "the filesystem of the history {path} did not answer for {seconds} s. Check its server or \
@@ -69,22 +63,16 @@ pub enum HistoryError {
     },
     /// No room for one more run.
     #[error(
-        "the disk of the history {path} is full. Free some space, remove old runs with 'diskproof \
+        "the disk of the history {0} is full. Free some space, remove old runs with 'diskproof \
          history prune', or name another file with --history FILE"
     )]
-    Full {
-        /// The file.
-        path: PathBuf,
-    },
+    Full(PathBuf),
     /// The file can be read but not written.
     #[error(
-        "the history {path} is not writable. Name another file with --history FILE, or use \
+        "the history {0} is not writable. Name another file with --history FILE, or use \
          --no-history"
     )]
-    ReadOnly {
-        /// The file.
-        path: PathBuf,
-    },
+    ReadOnly(PathBuf),
     /// A write failed while this process has a limit on the size of its files: EFBIG.
     #[error(
         "a file of the history {path} cannot grow: this process may write files of at most {} \
@@ -121,13 +109,10 @@ pub enum HistoryError {
     },
     /// A file that diskproof did not make.
     #[error(
-        "{path} is not a diskproof history and was not touched. Name another file with --history \
+        "{0} is not a diskproof history and was not touched. Name another file with --history \
          FILE"
     )]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
+    Foreign(PathBuf),
     /// A file of the history, or one with the name that such a file needs, is not this program's.
     #[error(
         "{path} {why}, so it was not touched. Name another history with --history FILE, or use \
@@ -185,7 +170,7 @@ pub enum HistoryError {
 impl HistoryError {
     /// Whether the history was refused because a file is not this program's.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::Foreign { .. } | Self::NotOurs { .. })
+        matches!(self, Self::Foreign(_) | Self::NotOurs { .. })
     }
 
     /// The error of SQLite, classified.
@@ -205,14 +190,14 @@ impl HistoryError {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 Self::Damaged { path, what }
             }
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
-            Some(ErrorCode::DiskFull) => Self::Full { path },
-            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly { path },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy(path),
+            Some(ErrorCode::DiskFull) => Self::Full(path),
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly(path),
             Some(ErrorCode::CannotOpen) => Self::Unreachable {
                 path,
                 source: io::Error::other(what),
             },
-            Some(ErrorCode::SystemIoFailure) if is_full(&path) => Self::Full { path },
+            Some(ErrorCode::SystemIoFailure) if is_full(&path) => Self::Full(path),
             Some(ErrorCode::SystemIoFailure) => match limit_met(error) {
                 Some(limit_bytes) => Self::FileSizeLimit { path, limit_bytes },
                 None => Self::Io { path, what },
@@ -225,8 +210,8 @@ impl HistoryError {
     pub(crate) fn kernel(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { path },
-            io::ErrorKind::WouldBlock => Self::Busy { path },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full(path),
+            io::ErrorKind::WouldBlock => Self::Busy(path),
             io::ErrorKind::FileTooLarge if size_limit().is_some() => Self::FileSizeLimit {
                 path,
                 limit_bytes: size_limit().unwrap_or_default(),

@@ -57,9 +57,7 @@ impl PlaceLock {
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
             if started.elapsed() >= LOCK_WAIT {
-                return Err(HistoryError::Busy {
-                    path: history.to_owned(),
-                });
+                return Err(HistoryError::Busy(history.to_owned()));
             }
             std::thread::sleep(POLL_INTERVAL);
         }

@@ -73,9 +73,7 @@ fn version(connection: &Connection, path: &Path, known: i64) -> Result<i64, Hist
             path: path.to_owned(),
             found: version,
         }),
-        _ => Err(HistoryError::Foreign {
-            path: path.to_owned(),
-        }),
+        _ => Err(HistoryError::Foreign(path.to_owned())),
     }
 }
 

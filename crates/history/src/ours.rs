@@ -87,9 +87,7 @@ pub(crate) fn check(history: &Path) -> Result<(), HistoryError> {
         }
     });
     if is_ours == Some(false) {
-        return Err(HistoryError::Foreign {
-            path: history.to_owned(),
-        });
+        return Err(HistoryError::Foreign(history.to_owned()));
     }
     // Without a database and its mark, even a file of SQLite belongs to another program.
     let may_be_there = is_ours.is_some() || is_marked;

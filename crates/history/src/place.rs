@@ -52,9 +52,7 @@ impl HistoryPlace {
         }
         refuse_dangling_link(&self.path)?;
         let name = self.path.file_name();
-        let name = name.ok_or_else(|| HistoryError::NotAFile {
-            path: self.path.clone(),
-        })?;
+        let name = name.ok_or_else(|| HistoryError::NotAFile(self.path.clone()))?;
         let folder = folder_of(&self.path);
         if self.folders == Folders::Made {
             make_folders(folder).map_err(failed)?;
@@ -67,9 +65,7 @@ impl HistoryPlace {
 pub(crate) fn exists(path: &Path) -> Result<bool, HistoryError> {
     match std::fs::metadata(path).as_ref().map(Metadata::is_file) {
         Ok(true) => Ok(true),
-        Ok(false) => Err(HistoryError::NotAFile {
-            path: path.to_owned(),
-        }),
+        Ok(false) => Err(HistoryError::NotAFile(path.to_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             refuse_dangling_link(path)?;
             Ok(false)

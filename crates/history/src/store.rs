@@ -77,9 +77,7 @@ impl History {
     /// Opens the file, or makes a new one.
     pub(crate) fn open_or_make(path: &Path) -> Result<Self, HistoryError> {
         if is_full(path) {
-            return Err(HistoryError::Full {
-                path: path.to_owned(),
-            });
+            return Err(HistoryError::Full(path.to_owned()));
         }
         let checked = Checked::new(path)?;
         let started = Instant::now();
@@ -91,9 +89,7 @@ impl History {
                 break lock;
             }
             if started.elapsed() > LOCK_WAIT {
-                return Err(HistoryError::Busy {
-                    path: path.to_owned(),
-                });
+                return Err(HistoryError::Busy(path.to_owned()));
             }
         };
         Ok(Self {

@@ -471,7 +471,7 @@ fn assert_refused(place: &HistoryPlace, named: &Path) {
         ("read", History::open(place).map(drop)),
     ] {
         match refused {
-            Err(HistoryError::NotOurs { path, .. } | HistoryError::Foreign { path }) => {
+            Err(HistoryError::NotOurs { path, .. } | HistoryError::Foreign(path)) => {
                 assert_eq!(path, named, "{what}");
             }
             Ok(()) if what == "read" && !place.path.exists() => {}

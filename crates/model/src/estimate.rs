@@ -18,6 +18,16 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// Of `n` values; without a half-width nothing is known of the interval.
+    pub fn new(n: u64, value: f64, half_width_95: Option<f64>, unit: &str) -> Self {
+        Self {
+            n,
+            value,
+            half_width_95,
+            unit: unit.to_owned(),
+        }
+    }
+
     /// Half-width over value; `None` when unknown or the value is zero.
     pub fn relative_half_width(&self) -> Option<f64> {
         self.half_width_95

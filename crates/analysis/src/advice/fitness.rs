@@ -60,23 +60,13 @@ pub(super) fn op<'a>(record: &'a Record, workload: &str, kind: OpKind) -> Option
     measured(record, workload)?.1.ops.get(&kind)
 }
 
-/// Why the figures of a measurement must not become a setting.
-pub(super) fn unfit_workload(
-    record: &Record,
-    workload: &str,
-    index: usize,
-    m: &MeasurementRecord,
-) -> Option<String> {
-    unfit_rate(record, workload, (index, m), m.precision())
-}
-
-/// The same of a rate whose relative half-width is known from elsewhere.
+/// Why a rate of a measurement, whose relative half-width is this, must not become a setting.
 pub(super) fn unfit_rate(
     record: &Record,
-    workload: &str,
     (index, m): (usize, &MeasurementRecord),
     precision: Option<f64>,
 ) -> Option<String> {
+    let workload = &m.workload.name;
     let misleading = record.findings.iter().find(|finding| {
         let code = finding.code.as_str();
         let is_harmless = code == UNWRITTEN && has_obvious_seeks(record);

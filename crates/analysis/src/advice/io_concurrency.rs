@@ -35,6 +35,24 @@ pub(super) struct ConcurrencySetting {
     pub default_text: String,
 }
 
+impl ConcurrencySetting {
+    /// To set it, for this reason.
+    pub(super) fn advice(
+        &self,
+        setting: &str,
+        why: String,
+        from: &[&str],
+        condition: Option<&str>,
+    ) -> Advice {
+        Advice {
+            value: Some(self.value.to_string()),
+            default: self.default.map(|default| default.to_string()),
+            condition: condition.map(str::to_owned),
+            ..leave_alone(setting, why, from)
+        }
+    }
+}
+
 /// The value of effective_io_concurrency that keeps this many requests in flight.
 pub(super) fn effective_setting(version: Option<u32>, wanted: u32) -> ConcurrencySetting {
     let default = version.map(|version| match version {
@@ -109,7 +127,7 @@ pub(super) fn from_knee(record: &Record) -> Vec<Advice> {
     ];
     let names = settings.into_iter().filter(|(_, exists)| *exists);
     let precision = knee.iops.relative_half_width();
-    if let Some(why) = unfit_rate(record, &name, (index, m), precision) {
+    if let Some(why) = unfit_rate(record, (index, m), precision) {
         let unfit = |(setting, _)| leave_alone(setting, why.clone(), &[&name]);
         return names.map(unfit).collect();
     }
@@ -134,14 +152,10 @@ pub(super) fn from_knee(record: &Record) -> Vec<Advice> {
             )
         };
         let range = |high| [f64::from(knee.depth_low), f64::from(high)];
+        let why = format!("{}{}", knee_text(knee, gain, pays), setting.default_text);
         Advice {
-            setting: setting_name.to_owned(),
-            value: Some(setting.value.to_string()),
             range: knee.depth_high.map(range),
-            why: format!("{}{}", knee_text(knee, gain, pays), setting.default_text),
-            from: vec![name.clone()],
-            default: setting.default.map(|default| default.to_string()),
-            condition: pays.then(|| what.to_owned()),
+            ..setting.advice(setting_name, why, &[&name], pays.then_some(what))
         }
     };
     names.map(advice).collect()

@@ -1,7 +1,7 @@
 //! Settings of PostgreSQL that follow from the figures of `check`, and those to leave alone. Knows
 //! the names of `check`'s workloads and the documented relations, nothing of a server.
 
-use super::fitness::{leave_alone, measured, op, unfit_workload, width};
+use super::fitness::{leave_alone, measured, op, unfit_rate, width};
 use super::io_concurrency::{GAIN_MIN, effective_setting, from_knee};
 use super::tried::add_tried;
 use super::wal_sync_method::wal_sync_method;
@@ -81,29 +81,25 @@ fn random_page_cost(record: &Record) -> Option<Advice> {
     let recommended = cost(HIT_SHARE);
     let number = |text: &str| text.replace(',', "").parse().ok();
     let range = number(&few_misses).zip(number(&many_misses));
+    let percent = HIT_SHARE * 100.0;
+    let why = format!(
+        "A random 8 kB page takes {}, {} times as long as a sequential one ({}). {recommended} is \
+         right if {percent:.0} % of the pages are cached, as PostgreSQL's documentation assumes. \
+         With {:.0} % use {few_misses}, with {:.0} % {many_misses}.{}{}",
+        latency_text(random, slowdown),
+        rounded(ratio, Some(ratio * width)),
+        figure_text(sequential_ns, Some(sequential_ns * width), "ns"),
+        HIT_SHARES[0] * 100.0,
+        HIT_SHARES[1] * 100.0,
+        usual_text(random, ratio).unwrap_or_default(),
+        whole.as_ref().map_or_else(String::new, span_text),
+    );
     Some(Advice {
-        setting: "random_page_cost".to_owned(),
         range: range.map(|(low, high)| [low, high]),
-        why: format!(
-            "A random 8 kB page takes {}, {} times as long as a sequential one ({}). {recommended} \
-             is right if {:.0} % of the pages are cached, as PostgreSQL's documentation assumes. \
-             With {:.0} % use {few_misses}, with {:.0} % {many_misses}.{}{}",
-            random_time_text(random, slowdown),
-            rounded(ratio, Some(ratio * width)),
-            figure_text(sequential_ns, Some(sequential_ns * width), "ns"),
-            HIT_SHARE * 100.0,
-            HIT_SHARES[0] * 100.0,
-            HIT_SHARES[1] * 100.0,
-            usual_text(random, ratio).unwrap_or_default(),
-            whole.as_ref().map_or_else(String::new, span_text),
-        ),
         value: Some(recommended),
-        from: from.map(str::to_owned).to_vec(),
         default: Some("4.0".to_owned()),
-        condition: Some(format!(
-            "if {:.0} % of the pages are cached",
-            HIT_SHARE * 100.0
-        )),
+        condition: Some(format!("if {percent:.0} % of the pages are cached")),
+        ..leave_alone("random_page_cost", why, &from)
     })
 }
 
@@ -119,12 +115,6 @@ fn usual_text(random: &OpRecord, ratio: f64) -> Option<String> {
             (1.0 - COST_OF_SSDS / ratio) * 100.0
         )
     })
-}
-
-/// The time of a random page, as it is across the whole disk.
-fn random_time_text(random: &OpRecord, slowdown: f64) -> String {
-    let mean_ns = random.latency.mean * slowdown;
-    figure_text(mean_ns, Some(mean_ns * width(&random.iops)), "ns")
 }
 
 /// Which part of a rotating disk the figure holds for.
@@ -169,22 +159,15 @@ fn effective_io_concurrency(record: &Record) -> Option<Advice> {
     };
     let setting = effective_setting(version, wanted);
     let effect = if pays { "pays" } else { "gains little" };
-    Some(Advice {
-        setting: "effective_io_concurrency".to_owned(),
-        value: Some(setting.value.to_string()),
-        range: None,
-        why: format!(
-            "32 reads in flight reach {} times the rate of one ({} and {}), so prefetching \
-             {effect}.{}",
-            rounded(gain, Some(gain * width)),
-            many.iops.value_text(),
-            one.iops.value_text(),
-            setting.default_text,
-        ),
-        from: from.map(str::to_owned).to_vec(),
-        default: setting.default.map(|default| default.to_string()),
-        condition: pays.then(|| "for bitmap scans of tables larger than the cache".to_owned()),
-    })
+    let why = format!(
+        "32 reads in flight reach {} times the rate of one ({} and {}), so prefetching {effect}.{}",
+        rounded(gain, Some(gain * width)),
+        many.iops.value_text(),
+        one.iops.value_text(),
+        setting.default_text,
+    );
+    let condition = pays.then_some("for bitmap scans of tables larger than the cache");
+    Some(setting.advice("effective_io_concurrency", why, &from, condition))
 }
 
 /// Half the time of a flush after one 8 kB write (documentation of commit_delay); it helps only
@@ -193,10 +176,10 @@ fn commit_delay(record: &Record) -> Option<Advice> {
     let (index, m) = measured(record, "commit-fdatasync")?;
     let commit = m.ops.get(&OpKind::Commit).filter(|op| op.count > 0)?;
     let from = m.workload.name.as_str();
-    if let Some(reason) = unfit_workload(record, from, index, m) {
+    if let Some(reason) = unfit_rate(record, (index, m), m.precision()) {
         return Some(leave_alone("commit_delay", reason, &[from]));
     }
-    let mean = latency_text(commit);
+    let mean = latency_text(commit, 1.0);
     let delay_us = (commit.latency.mean / 2000.0).min(COMMIT_DELAY_MAX_US);
     if delay_us < COMMIT_DELAY_USEFUL_US {
         let why = format!("A durable 8 kB write takes {mean}, too short for a delay to help.");
@@ -220,9 +203,10 @@ fn commit_delay_of_zero(experiment_us: Option<f64>, why: String, from: &str) -> 
     }
 }
 
-/// The mean latency of one request at a time, which is known as well as its rate.
-fn latency_text(op: &OpRecord) -> String {
-    let mean_ns = op.latency.mean;
+/// The mean latency of one request at a time, which is known as well as its rate; times `slowdown`,
+/// as it is across the whole disk.
+fn latency_text(op: &OpRecord, slowdown: f64) -> String {
+    let mean_ns = op.latency.mean * slowdown;
     figure_text(mean_ns, Some(mean_ns * width(&op.iops)), "ns")
 }
 
@@ -230,7 +214,7 @@ fn latency_text(op: &OpRecord) -> String {
 fn unfit(record: &Record, workloads: &[&str]) -> Option<String> {
     workloads.iter().find_map(|workload| {
         let (index, m) = measured(record, workload)?;
-        unfit_workload(record, &m.workload.name, index, m)
+        unfit_rate(record, (index, m), m.precision())
     })
 }
 

@@ -1,7 +1,7 @@
 //! PostgreSQL's wal_sync_method: the fastest of the methods that were measured, where it is faster
 //! by a margin that decides.
 
-use super::fitness::{leave_alone, unfit_workload, width};
+use super::fitness::{leave_alone, unfit_rate, width};
 use crate::checked::PAGE_BYTES;
 use crate::estimate::largest_by;
 use diskproof_model::digits::rounded;
@@ -41,7 +41,7 @@ pub(super) fn wal_sync_method(record: &Record) -> Option<Advice> {
         let Some(commits) = m.ops.get(&OpKind::Commit).filter(|op| op.count > 0) else {
             continue;
         };
-        unfit = unfit.or_else(|| unfit_workload(record, &m.workload.name, index, m));
+        unfit = unfit.or_else(|| unfit_rate(record, (index, m), m.precision()));
         rates.push(MethodRate {
             method,
             pages,

@@ -2,7 +2,7 @@
 //! either side, in random order: what changes over time is in both and cancels in their ratio.
 
 use super::comparable::Measured;
-use super::figures::{Told, estimate_of};
+use super::figures::Told;
 use super::ratio::{SideFigure, Within};
 use super::sides::is_live_pair;
 use crate::estimate::{PairedDifference, mean};
@@ -72,10 +72,7 @@ impl<'a> Blocks<'a> {
 fn geometric_mean(logs: Vec<f64>, unit: &str) -> Told {
     let count = logs.len() as u64;
     let sample = SideFigure::of_runs(mean(&logs).exp(), logs, Within::Unknown);
-    Told {
-        estimate: estimate_of(&sample, count, unit),
-        sample,
-    }
+    Told::of(sample, count, unit)
 }
 
 fn figure_of(op: &SliceOp, figure: Figure) -> Option<f64> {

@@ -31,6 +31,17 @@ pub(super) struct Measured<'a> {
 }
 
 impl<'a> Measured<'a> {
+    /// The workload of this name on this target; `None` where the run did not measure it.
+    pub(super) fn find(
+        name: &'a str,
+        run: &'a Run<'a>,
+        (target, workload): (usize, &str),
+    ) -> Option<Self> {
+        let mut measurements = run.record.measurements.iter();
+        let index = measurements.position(|m| m.target == target && m.workload.name == workload)?;
+        Some(Self { name, run, index })
+    }
+
     pub(super) fn measurement(self) -> &'a MeasurementRecord {
         &self.run.record.measurements[self.index]
     }
@@ -41,10 +52,7 @@ impl<'a> Measured<'a> {
 
     /// The workload of this name that ran at the same time on the same target.
     fn companion(self, name: &str) -> Option<Self> {
-        let target = self.measurement().target;
-        let mut measurements = self.run.record.measurements.iter();
-        let index = measurements.position(|m| m.target == target && m.workload.name == name)?;
-        Some(Self { index, ..self })
+        Self::find(self.name, self.run, (self.measurement().target, name))
     }
 }
 

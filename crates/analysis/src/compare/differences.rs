@@ -41,75 +41,73 @@ impl Fact {
     }
 }
 
+const fn disk(what: &str, say: fn(&Layer) -> Option<String>) -> (&str, Fact) {
+    (what, Fact::Disk(say))
+}
+
+const fn target(what: &str, say: fn(&TargetIdentity) -> Option<String>) -> (&str, Fact) {
+    (what, Fact::Target(say))
+}
+
+const fn load(what: &str, say: fn(&ObservedDevice) -> Option<String>) -> (&str, Fact) {
+    (what, Fact::Load(say))
+}
+
+const fn host(what: &str, say: fn(&HostFacts) -> Option<String>) -> (&str, Fact) {
+    (what, Fact::Host(say))
+}
+
+const fn record(what: &str, say: fn(&Record) -> Vec<String>) -> (&str, Fact) {
+    (what, Fact::Record(say))
+}
+
 /// Facts in the order in which they are reported: what the user changed, then nearest to the disk
 /// first.
 const FACTS: [(&str, Fact); 30] = [
-    (
-        "setting",
-        Fact::Record(|r| Vec::from_iter(r.campaign.as_ref().and_then(|part| part.prepare.clone()))),
-    ),
-    ("reads", Fact::Load(|l| Some(share_text(l.read_share()?)))),
-    ("seeks", Fact::Load(|l| Some(share_text(l.seek_share()?)))),
-    ("mean read", Fact::Load(|l| mean_size(l, OpKind::Read))),
-    ("mean write", Fact::Load(|l| mean_size(l, OpKind::Write))),
-    (
-        "in flight",
-        Fact::Load(|l| Some(format!("{:.1} requests", l.queue_depth))),
-    ),
-    ("disk", Fact::Disk(|d| Some(model_text(d)))),
-    (
-        "serial",
-        Fact::Record(|r| of_health(r, |d| &d.serial, |h| &h.serial)),
-    ),
-    (
-        "firmware",
-        Fact::Record(|r| of_health(r, |d| &d.firmware, |h| &h.firmware)),
-    ),
-    (
-        "disk size",
-        Fact::Disk(|d| Some(format_bytes(d.size_bytes))),
-    ),
-    ("link", Fact::Disk(|d| d.link.as_ref().map(link_text))),
-    ("write cache", Fact::Disk(|d| d.write_cache.map(cache_text))),
-    (
-        "reported write cache",
-        Fact::Disk(|d| d.reported_write_cache.map(cache_text)),
-    ),
-    ("switched write cache", Fact::Record(switched_caches)),
-    (
-        "layers",
-        Fact::Target(|t| Some(stack_text(t)).filter(|text| !text.is_empty())),
-    ),
-    (
-        "filesystem",
-        Fact::Target(|t| Some(t.filesystem.as_ref()?.kind.clone())),
-    ),
-    (
-        "mount options",
-        Fact::Target(|t| Some(t.filesystem.as_ref()?.options.join(","))),
-    ),
-    ("scheduler", Fact::Disk(|d| d.scheduler.clone())),
-    (
-        "queue",
-        Fact::Disk(|d| Some(counted(u64::from(d.queue_requests?), "request"))),
-    ),
-    (
-        "read-ahead",
-        Fact::Disk(|d| d.read_ahead_bytes.map(format_bytes)),
-    ),
-    (
-        "largest request",
-        Fact::Disk(|d| d.request_bytes_max.map(format_bytes)),
-    ),
-    ("path", Fact::Target(|t| Some(t.path.clone()))),
-    ("machine", Fact::Host(|h| Some(h.name.clone()))),
-    ("processor", Fact::Host(|h| h.cpu.clone())),
-    ("processors", Fact::Host(|h| Some(h.cpus.to_string()))),
-    ("governor", Fact::Host(|h| h.governor.clone())),
-    ("kernel", Fact::Host(|h| Some(h.kernel.clone()))),
-    ("system", Fact::Host(|h| h.os.clone())),
-    ("virtual", Fact::Host(|h| Some(environment_text(h)))),
-    ("diskproof", Fact::Record(|r| vec![r.tool.version.clone()])),
+    record("setting", |r| {
+        Vec::from_iter(r.campaign.as_ref().and_then(|part| part.prepare.clone()))
+    }),
+    load("reads", |l| Some(share_text(l.read_share()?))),
+    load("seeks", |l| Some(share_text(l.seek_share()?))),
+    load("mean read", |l| mean_size(l, OpKind::Read)),
+    load("mean write", |l| mean_size(l, OpKind::Write)),
+    load("in flight", |l| {
+        Some(format!("{:.1} requests", l.queue_depth))
+    }),
+    disk("disk", |d| Some(model_text(d))),
+    record("serial", |r| of_health(r, |d| &d.serial, |h| &h.serial)),
+    record("firmware", |r| {
+        of_health(r, |d| &d.firmware, |h| &h.firmware)
+    }),
+    disk("disk size", |d| Some(format_bytes(d.size_bytes))),
+    disk("link", |d| d.link.as_ref().map(link_text)),
+    disk("write cache", |d| d.write_cache.map(cache_text)),
+    disk("reported write cache", |d| {
+        d.reported_write_cache.map(cache_text)
+    }),
+    record("switched write cache", switched_caches),
+    target("layers", |t| {
+        Some(stack_text(t)).filter(|text| !text.is_empty())
+    }),
+    target("filesystem", |t| Some(t.filesystem.as_ref()?.kind.clone())),
+    target("mount options", |t| {
+        Some(t.filesystem.as_ref()?.options.join(","))
+    }),
+    disk("scheduler", |d| d.scheduler.clone()),
+    disk("queue", |d| {
+        Some(counted(u64::from(d.queue_requests?), "request"))
+    }),
+    disk("read-ahead", |d| d.read_ahead_bytes.map(format_bytes)),
+    disk("largest request", |d| d.request_bytes_max.map(format_bytes)),
+    target("path", |t| Some(t.path.clone())),
+    host("machine", |h| Some(h.name.clone())),
+    host("processor", |h| h.cpu.clone()),
+    host("processors", |h| Some(h.cpus.to_string())),
+    host("governor", |h| h.governor.clone()),
+    host("kernel", |h| Some(h.kernel.clone())),
+    host("system", |h| h.os.clone()),
+    host("virtual", |h| Some(environment_text(h))),
+    record("diskproof", |r| vec![r.tool.version.clone()]),
 ];
 
 /// What differs between two sides. Where the runs of a side differ among themselves, all their

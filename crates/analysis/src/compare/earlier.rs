@@ -7,7 +7,7 @@
 
 use super::comparable::Measured;
 use super::differences::facts;
-use super::figures::Figures;
+use super::figures;
 use super::reasons;
 use super::reasons::Compared;
 use super::sides::{Run, RunGroup, Sides};
@@ -63,19 +63,6 @@ impl<'a> EarlierRuns<'a> {
     }
 }
 
-/// The workload of the same name on the same target in an earlier run.
-pub(super) fn same_workload<'a>(of: Measured<'_>, run: &'a Run<'a>) -> Option<Measured<'a>> {
-    let of = of.measurement();
-    let mut measurements = run.record.measurements.iter();
-    let index =
-        measurements.position(|m| m.target == of.target && m.workload.name == of.workload.name)?;
-    Some(Measured {
-        name: "an earlier run",
-        run,
-        index,
-    })
-}
-
 /// Whether a run did the same on the same target: machine, paths, disks, verb and workloads.
 pub(super) fn repeats(run: &Record, other: &Record) -> bool {
     run.plan.origin.verb == other.plan.origin.verb
@@ -115,9 +102,11 @@ pub(crate) fn run_to_run(record: &Record, earlier: &[Record]) -> Vec<Option<RunT
 }
 
 fn of_workload(this: Measured<'_>, runs: &[Run<'_>]) -> Option<RunToRun> {
+    let m = this.measurement();
+    let key = (m.target, m.workload.name.as_str());
     let rates: Vec<f64> = runs
         .iter()
-        .filter_map(|run| same_workload(this, run))
+        .filter_map(|run| Measured::find("an earlier run", run, key))
         .filter(|other| reasons::repeats(this, *other))
         .filter_map(rate)
         .collect();
@@ -162,7 +151,7 @@ pub(crate) fn widen(m: &mut MeasurementRecord) {
 
 /// Operations per second of all kinds that count.
 fn rate(of: Measured<'_>) -> Option<f64> {
-    let rate = Figures::of(&[of.measurement()]).rate(None, Figure::Iops)?;
+    let rate = figures::rate(&[of.measurement()], None, Figure::Iops)?;
     Some(rate.estimate.value)
 }
 

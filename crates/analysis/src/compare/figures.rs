@@ -32,10 +32,8 @@ const TAIL_FROM: f64 = 0.9;
 /// the disk stalled.
 const STALLED: f64 = 0.8;
 
-/// One side's figures of a workload.
-pub(super) struct Figures<'a> {
-    runs: Vec<&'a MeasurementRecord>,
-}
+/// The same workload in every run of a side.
+pub(super) type Runs<'a> = [&'a MeasurementRecord];
 
 /// A figure, for the table and for the ratio.
 pub(super) struct Told {
@@ -43,45 +41,40 @@ pub(super) struct Told {
     pub sample: SideFigure,
 }
 
-impl<'a> Figures<'a> {
-    /// Of the same workload in every run of a side.
-    pub(super) fn of(runs: &[&'a MeasurementRecord]) -> Self {
+impl Told {
+    /// Of `n` runs, or of one that is worth so many.
+    pub(super) fn of(sample: SideFigure, n: u64, unit: &str) -> Self {
         Self {
-            runs: runs.to_vec(),
+            estimate: estimate_of(&sample, n, unit),
+            sample,
         }
     }
+}
 
-    /// The rate of one kind of operation, or of all headline kinds together.
-    pub(super) fn rate(&self, op: Option<OpKind>, figure: Figure) -> Option<Told> {
-        let estimates: Option<Vec<Estimate>> =
-            self.runs.iter().map(|m| rate_of(m, op, figure)).collect();
-        of_estimates(&estimates?)
-    }
+/// The rate of one kind of operation, or of all headline kinds together.
+pub(super) fn rate(runs: &Runs<'_>, op: Option<OpKind>, figure: Figure) -> Option<Told> {
+    let estimates = runs.iter().map(|m| rate_of(m, op, figure));
+    of_estimates(&estimates.collect::<Option<Vec<Estimate>>>()?)
+}
 
-    /// A latency figure of one kind of operation; `None` where there is none or too few requests
-    /// lie beyond it.
-    pub(super) fn latency(&self, op: OpKind, figure: Figure) -> Option<Told> {
-        let runs = self.runs.iter().map(|m| OpRun::of(m, op));
-        let runs: Vec<OpRun<'_>> = runs.collect::<Option<_>>()?;
-        match figure {
-            Figure::Mean => of_estimates(&runs.iter().map(OpRun::mean).collect::<Vec<_>>()),
-            Figure::P50 => percentile(&runs, 0.50),
-            Figure::P99 => percentile(&runs, 0.99),
-            Figure::P99_9 => percentile(&runs, 0.999),
-            _ => None,
-        }
+/// A latency figure of one kind of operation; `None` where there is none or too few requests lie
+/// beyond it.
+pub(super) fn latency(runs: &Runs<'_>, op: OpKind, figure: Figure) -> Option<Told> {
+    let runs = runs.iter().map(|m| OpRun::of(m, op));
+    let runs: Vec<OpRun<'_>> = runs.collect::<Option<_>>()?;
+    match figure {
+        Figure::Mean => of_estimates(&runs.iter().map(OpRun::mean).collect::<Vec<_>>()),
+        Figure::P50 => percentile(&runs, 0.50),
+        Figure::P99 => percentile(&runs, 0.99),
+        Figure::P99_9 => percentile(&runs, 0.999),
+        _ => None,
     }
+}
 
-    /// The latencies of all runs together.
-    pub(super) fn distribution(&self, op: OpKind) -> Option<LatencyDistribution> {
-        let latencies = self.runs.iter().map(|m| m.ops.get(&op).map(latency_of));
-        LatencyDistribution::of(latencies.collect::<Option<Vec<_>>>()?)
-    }
-
-    /// The longest that a run took, in nanoseconds.
-    pub(super) fn wall_ns(&self) -> u64 {
-        self.runs.iter().map(|m| m.wall_ns).max().unwrap_or(0)
-    }
+/// The latencies of all runs together.
+pub(super) fn distribution(runs: &Runs<'_>, op: OpKind) -> Option<LatencyDistribution> {
+    let latencies = runs.iter().map(|m| m.ops.get(&op).map(latency_of));
+    LatencyDistribution::of(latencies.collect::<Option<Vec<_>>>()?)
 }
 
 fn rate_of(m: &MeasurementRecord, op: Option<OpKind>, figure: Figure) -> Option<Estimate> {
@@ -164,10 +157,7 @@ pub(super) fn of_estimates(estimates: &[Estimate]) -> Option<Told> {
         1 => first.n,
         n => n as u64,
     };
-    Some(Told {
-        estimate: estimate_of(&sample, n, &first.unit),
-        sample,
-    })
+    Some(Told::of(sample, n, &first.unit))
 }
 
 /// Standard error over value.
@@ -176,7 +166,7 @@ fn relative_error(estimate: &Estimate) -> Option<f64> {
 }
 
 /// For the table: the half-width is the longer arm.
-pub(super) fn estimate_of(sample: &SideFigure, n: u64, unit: &str) -> Estimate {
+fn estimate_of(sample: &SideFigure, n: u64, unit: &str) -> Estimate {
     let multiple = multiple_95(sample.freedom());
     let longer = match sample.within {
         // Exactly what the record says; by logarithms it would be a little more.
@@ -188,12 +178,7 @@ pub(super) fn estimate_of(sample: &SideFigure, n: u64, unit: &str) -> Estimate {
         }
     };
     let half_width_95 = Some(longer * sample.value).filter(|width| width.is_finite());
-    Estimate {
-        n,
-        value: sample.value,
-        half_width_95,
-        unit: unit.to_owned(),
-    }
+    Estimate::new(n, sample.value, half_width_95, unit)
 }
 
 /// Under an offered load the time from the intended start counts, else that from the submission.
@@ -309,12 +294,8 @@ impl<'a> OpRun<'a> {
             _ => self.latencies_per_one(TAIL_FROM).map(per_one),
         };
         let n = self.freedom() as u64 + 1;
-        Estimate {
-            n,
-            value,
-            half_width_95: error.map(|e| e * multiple_95((n - 1) as f64) * value),
-            unit: "ns".to_owned(),
-        }
+        let half_width = error.map(|e| e * multiple_95((n - 1) as f64) * value);
+        Estimate::new(n, value, half_width, "ns")
     }
 }
 
@@ -339,8 +320,5 @@ fn percentile(runs: &[OpRun<'_>], quantile: f64) -> Option<Told> {
         n => n as u64,
     };
     let sample = SideFigure::of_runs(value.max(1.0), each, within);
-    Some(Told {
-        estimate: estimate_of(&sample, n, "ns"),
-        sample,
-    })
+    Some(Told::of(sample, n, "ns"))
 }

@@ -3,14 +3,14 @@
 //! repetitions.
 
 use super::earlier::EarlierRuns;
-use super::figures::{Told, of_estimates};
-use super::reasons::{Compared, Reasons, reasons, tainted};
-use super::rows::{MetricFigures, Name, Row};
-use super::sides::{Run, Sides, only};
+use super::ratio::Joined;
+use super::reasons::{Compared, Reasons, tainted};
+use super::rows::{Pair, Row};
+use super::sides::{Run, Sides};
 use diskproof_model::comparison::{Figure, Unmatched};
 use diskproof_model::files::{CacheState, FileOperation, FileOrder, FileStep, FileSync, FilesPlan};
 use diskproof_model::measurement::StopReason;
-use diskproof_model::record::{Estimate, FileStepRecord, FilesRecord, Record};
+use diskproof_model::record::{FileStepRecord, FilesRecord, Record};
 use diskproof_model::units::{counted, format_bytes};
 
 /// A row for each step; those that only one side did go to `unmatched`.
@@ -19,19 +19,23 @@ pub(super) fn rows(
     earlier: &EarlierRuns<'_>,
     unmatched: &mut Vec<Unmatched>,
 ) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for step in steps(sides) {
-        let (a, b) = (side_with(&sides.a, step), side_with(&sides.b, step));
-        if let Some(only) = only(&a, &b) {
-            unmatched.push(Unmatched {
-                subject: step.name(),
-                only,
-                why: None,
-            });
-        }
-        rows.extend(row(step, &a, &b, earlier));
-    }
-    rows
+    let row = |step: FileStep| {
+        let subject = step.name();
+        let find = |name, run| StepOfRun::find(name, run, step);
+        let pair = Pair::of(sides, earlier, (&subject, unmatched), find)?;
+        // Files per second.
+        let (a, b, earlier) = pair.figures(|run| Some(run.step().figures.iops.clone()))?;
+        let joined = Joined::of(&a.sample, &b.sample, &earlier);
+        let wall_ns = pair.all().map(|run| run.step().wall_ns).max().unwrap_or(0);
+        let name = (
+            format!("{subject}.{}", Figure::Iops.as_str()),
+            subject.as_str(),
+        );
+        let mut row = Row::new(name, Figure::Iops, (a, b), joined, wall_ns, &pair.reasons);
+        row.metric.headline = true;
+        Some(row)
+    };
+    steps(sides).into_iter().filter_map(row).collect()
 }
 
 /// Every step of either side, the baseline's first.
@@ -45,49 +49,6 @@ fn steps(sides: &Sides<'_>) -> Vec<FileStep> {
         }
     }
     all
-}
-
-fn side_with<'s>(side: &'s [(String, &'s Run<'s>)], step: FileStep) -> Vec<StepOfRun<'s>> {
-    side.iter()
-        .filter_map(|(name, run)| StepOfRun::find(name, run, step))
-        .collect()
-}
-
-fn row(
-    step: FileStep,
-    a: &[StepOfRun<'_>],
-    b: &[StepOfRun<'_>],
-    earlier: &EarlierRuns<'_>,
-) -> Option<Row> {
-    let all = [a, b].concat();
-    let find = |run| StepOfRun::find("an earlier run", run, step);
-    let groups = earlier.repeats_of(*all.first()?, find);
-    let told = MetricFigures {
-        a: rate(a)?,
-        b: rate(b)?,
-        earlier: groups
-            .iter()
-            .filter_map(|group| Some(rate(group)?.sample))
-            .collect(),
-        difference: None,
-    };
-    let subject = step.name();
-    let name = Name {
-        metric: format!("{subject}.{}", Figure::Iops.as_str()),
-        subject,
-        target: 0,
-        op: None,
-        figure: Figure::Iops,
-        headline: true,
-    };
-    let wall_ns = all.iter().map(|run| run.step().wall_ns).max().unwrap_or(0);
-    Some(Row::new(name, told, wall_ns, &reasons(&all)))
-}
-
-/// Files per second.
-fn rate(runs: &[StepOfRun<'_>]) -> Option<Told> {
-    let rates = runs.iter().map(|run| run.step().figures.iops.clone());
-    of_estimates(&rates.collect::<Vec<Estimate>>())
 }
 
 /// A step in one run.

@@ -34,14 +34,13 @@ pub use sides::{Run, RunGroup};
 
 use comparable::Measured;
 use diskproof_model::comparison::{
-    Basis, COMPARISON_SCHEMA, Candidate, Comparison, Holder, MetricComparison, RunReference, Side,
-    Tally, Unmatched, Verdict, letter,
+    COMPARISON_SCHEMA, Candidate, Comparison, Holder, MetricComparison, RunReference, Side, Tally,
+    letter,
 };
 use diskproof_model::record::Tool;
 use earlier::EarlierRuns;
-use ratio::Joined;
-use rows::Row;
-use sides::{Sides, only};
+use rows::{Pair, Row};
+use sides::Sides;
 
 /// Figures that differ by less count as the same, unless the user sets another margin: 2 %. It is
 /// the precision to which `check` measures, and about what the same disk varies by from day to day.
@@ -116,18 +115,6 @@ fn reference(run: &Run<'_>) -> RunReference {
     }
 }
 
-fn measured<'s>(
-    runs: &'s [(String, &'s Run<'s>)],
-    (target, workload): (usize, &str),
-) -> Vec<Measured<'s>> {
-    let find = |(name, run): &'s (String, &'s Run<'s>)| {
-        let mut measurements = run.record.measurements.iter();
-        let index = measurements.position(|m| m.target == target && m.workload.name == workload)?;
-        Some(Measured { name, run, index })
-    };
-    runs.iter().filter_map(find).collect()
-}
-
 fn candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str) -> Candidate {
     let sides = Sides::of(&question.baseline, group, letter);
     let earlier = EarlierRuns::of(&question.history, &sides);
@@ -135,31 +122,21 @@ fn candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str) -> Can
     let several = runs.any(|(_, run)| run.record.targets.len() > 1);
     let (mut rows, mut percentiles, mut unmatched) = (Vec::new(), Vec::new(), Vec::new());
     for key in sides.workloads() {
-        let (a, b) = (measured(&sides.a, key), measured(&sides.b, key));
-        if let Some(only) = only(&a, &b) {
-            let other = if only == Holder::A {
-                &sides.b
-            } else {
-                &sides.a
-            };
-            // Why the other side skipped the workload, where a plan gives a reason.
-            let mut skipped = other.iter().flat_map(|(_, run)| &run.record.plan.skipped);
-            let skipped = skipped.find(|skipped| skipped.workload == key.1);
-            unmatched.push(Unmatched {
-                subject: key.1.to_owned(),
-                only,
-                why: skipped.map(|skipped| skipped.why.clone()),
-            });
+        let find = |name, run| Measured::find(name, run, key);
+        let Some(pair) = Pair::of(&sides, &earlier, (key.1, &mut unmatched), find) else {
+            if let Some(missing) = unmatched.last_mut() {
+                missing.why = why_skipped(&sides, key.1, missing.only);
+            }
             continue;
-        }
+        };
         let prefix = if several {
             format!("{}:", key.0 + 1)
         } else {
             String::new()
         };
-        let found = rows::of_workload(&prefix, &a, &b, &earlier);
-        let comparable = found.first().is_some_and(|row| row.reasons.is_empty());
-        percentiles.extend(rows::percentile_pairs(&a, &b, comparable));
+        let found = rows::of_workload(&prefix, &pair);
+        let comparable = !found.is_empty() && pair.reasons.is_empty();
+        percentiles.extend(rows::percentile_pairs(&pair, comparable));
         rows.extend(found);
     }
     rows.extend(survey::rows(&sides, &earlier, &mut unmatched));
@@ -186,74 +163,32 @@ fn candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str) -> Can
     }
 }
 
-/// A verdict for each row. Headline metrics are one family of comparisons, all others another: the
-/// summary speaks for the first, and must not lose its power to details.
-fn verdicts(rows: Vec<Row>, margin: f64) -> Vec<MetricComparison> {
-    let p_value = |row: &Row| row.joined.as_ref().map(Joined::p_value);
-    let p_values: Vec<Option<f64>> = rows.iter().map(p_value).collect();
-    let mut adjusted = vec![None; rows.len()];
-    let mut sizes = [0; 2];
-    for (family, size) in [true, false].into_iter().zip(&mut sizes) {
-        let members: Vec<usize> = (0..rows.len())
-            .filter(|i| rows[*i].name.headline == family && p_values[*i].is_some())
-            .collect();
-        let values: Vec<f64> = members.iter().filter_map(|i| p_values[*i]).collect();
-        *size = members.len();
-        for (index, p) in members.into_iter().zip(ratio::holm(&values)) {
-            adjusted[index] = Some(p);
-        }
-    }
-    let judged = rows.into_iter().zip(p_values.into_iter().zip(adjusted));
-    judged
-        .map(|(row, (p, adjusted))| metric(row, p, adjusted, margin, sizes))
-        .collect()
+/// Why the side that lacks a workload skipped it, where a plan gives a reason.
+fn why_skipped(sides: &Sides<'_>, workload: &str, only: Holder) -> Option<String> {
+    let other = match only {
+        Holder::A => &sides.b,
+        Holder::B => &sides.a,
+    };
+    let mut skipped = other.iter().flat_map(|(_, run)| &run.record.plan.skipped);
+    let skipped = skipped.find(|skipped| skipped.workload == workload)?;
+    Some(skipped.why.clone())
 }
 
-fn metric(
-    row: Row,
-    p_value: Option<f64>,
-    p_adjusted: Option<f64>,
-    margin: f64,
-    sizes: [usize; 2],
-) -> MetricComparison {
-    let family = sizes[usize::from(!row.name.headline)];
-    let joined = row.joined.as_ref();
-    let judged = joined
-        .zip(p_adjusted)
-        .map(|(joined, p)| ratio::judge(joined, p, margin, row.better, family));
-    let (verdict, times) = match (judged, row.reasons.is_empty()) {
-        (_, false) => (Verdict::NotComparable, None),
-        _ if row.is_load => (Verdict::Observed, None),
-        (Some(judged), true) => judged,
-        (None, true) => (Verdict::Undecided, None),
-    };
-    let variation = joined.and_then(Joined::variation);
-    let of_joined = joined.map_or(Basis::WithinRuns, Joined::basis);
-    let basis = row.basis.filter(|_| variation.is_none());
-    let basis = basis.unwrap_or(of_joined);
-    let needed = match verdict {
-        Verdict::FasterOnce | Verdict::SlowerOnce => Some(ratio::RUNS_NEEDED),
-        _ => times.map(|times| row.needed(times, basis)),
-    };
-    MetricComparison {
-        metric: row.name.metric,
-        subject: row.name.subject,
-        target: row.name.target,
-        op: row.name.op,
-        figure: row.name.figure,
-        headline: row.name.headline,
-        better: row.better,
-        a: row.a.estimate,
-        b: row.b.estimate,
-        ratio: joined.map(Joined::ratio),
-        p_value,
-        p_adjusted,
-        basis,
-        variation,
-        verdict,
-        needed,
-        reasons: row.reasons,
+/// A verdict for each row. Headline metrics are one family of comparisons, all others another: the
+/// summary speaks for the first, and must not lose its power to details.
+fn verdicts(mut rows: Vec<Row>, margin: f64) -> Vec<MetricComparison> {
+    for is_headline in [true, false] {
+        let family = rows.iter_mut();
+        let family = family.filter(|row| row.metric.headline == is_headline);
+        let family: Vec<&mut Row> = family.collect();
+        let p_values: Vec<f64> = family.iter().filter_map(|row| row.metric.p_value).collect();
+        let mut adjusted = ratio::holm(&p_values).into_iter();
+        for row in family {
+            let p_adjusted = row.metric.p_value.and_then(|_| adjusted.next());
+            row.decide(p_adjusted, p_values.len(), margin);
+        }
     }
+    rows.into_iter().map(|row| row.metric).collect()
 }
 
 #[cfg(test)]

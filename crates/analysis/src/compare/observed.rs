@@ -2,8 +2,9 @@
 //! each device that both sides observed.
 
 use super::figures::{Told, of_estimates};
-use super::rows::{MetricFigures, Name, Row};
-use super::sides::{Run, Sides, only};
+use super::ratio::Joined;
+use super::rows::Row;
+use super::sides::{Run, Sides, only, unmatched};
 use diskproof_model::comparison::{Figure, Holder, Unmatched};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::{ObservedDevice, ObservedOps};
@@ -17,19 +18,14 @@ struct LoadPair<'a> {
     b: Vec<&'a ObservedDevice>,
 }
 
-/// Rows for each device and direction; what only one side observed goes to `unmatched`.
-pub(super) fn rows(sides: &Sides<'_>, unmatched: &mut Vec<Unmatched>) -> Vec<Row> {
+/// Rows for each device and direction; what only one side observed goes to `alone`.
+pub(super) fn rows(sides: &Sides<'_>, alone: &mut Vec<Unmatched>) -> Vec<Row> {
     let mut rows = Vec::new();
-    for pair in pairs(sides, unmatched) {
+    for pair in pairs(sides, alone) {
         for kind in [OpKind::Read, OpKind::Write] {
             let (a, b) = (directions(&pair.a, kind), directions(&pair.b, kind));
-            if let Some(only) = only(&a, &b) {
-                unmatched.push(Unmatched {
-                    subject: format!("{}s of {}", kind.as_str(), pair.subject),
-                    only,
-                    why: None,
-                });
-            }
+            let subject = format!("{}s of {}", kind.as_str(), pair.subject);
+            alone.extend(only(&subject, &a, &b));
             let figures = [Figure::Iops, Figure::Throughput, Figure::Mean];
             let found = figures.map(|figure| row(&pair, kind, figure, (&a, &b)));
             rows.extend(found.into_iter().flatten());
@@ -39,7 +35,7 @@ pub(super) fn rows(sides: &Sides<'_>, unmatched: &mut Vec<Unmatched>) -> Vec<Row
 }
 
 /// Devices of the same name; the only device of each side, whatever its name.
-fn pairs<'a>(sides: &'a Sides<'a>, unmatched: &mut Vec<Unmatched>) -> Vec<LoadPair<'a>> {
+fn pairs<'a>(sides: &'a Sides<'a>, only: &mut Vec<Unmatched>) -> Vec<LoadPair<'a>> {
     let (a, b) = (names(&sides.a), names(&sides.b));
     if let ([one], [other]) = (a.as_slice(), b.as_slice()) {
         let subject = if one == other {
@@ -53,17 +49,10 @@ fn pairs<'a>(sides: &'a Sides<'a>, unmatched: &mut Vec<Unmatched>) -> Vec<LoadPa
             b: devices(&sides.b, other),
         }];
     }
-    let mut only = |names: &[&str], others: &[&str], only: Holder| {
-        for name in names.iter().filter(|name| !others.contains(name)) {
-            unmatched.push(Unmatched {
-                subject: format!("load of {name}"),
-                only,
-                why: None,
-            });
-        }
-    };
-    only(&a, &b, Holder::A);
-    only(&b, &a, Holder::B);
+    for (names, others, holder) in [(&a, &b, Holder::A), (&b, &a, Holder::B)] {
+        let alone = names.iter().filter(|name| !others.contains(name));
+        only.extend(alone.map(|name| unmatched(&format!("load of {name}"), holder)));
+    }
     let both = a.iter().filter(|name| b.contains(name));
     both.map(|name| LoadPair {
         subject: (*name).to_owned(),
@@ -109,24 +98,16 @@ fn row(
     figure: Figure,
     (a, b): (&[&ObservedOps], &[&ObservedOps]),
 ) -> Option<Row> {
-    let told = MetricFigures {
-        a: of_load(a, figure)?,
-        b: of_load(b, figure)?,
-        earlier: Vec::new(),
-        difference: None,
-    };
+    let (told_a, told_b) = (of_load(a, figure)?, of_load(b, figure)?);
+    let joined = Joined::of(&told_a.sample, &told_b.sample, &[]);
     let devices = pair.a.iter().chain(&pair.b);
     let wall_ns = devices.map(|device| device.wall_ns).max().unwrap_or(0);
-    let subject = pair.subject.clone();
-    let name = Name {
-        metric: format!("{subject}.{}.{}", kind.as_str(), figure.as_str()),
-        subject,
-        target: 0,
-        op: Some(kind),
-        figure,
-        headline: figure == Figure::Iops,
-    };
-    let mut row = Row::new(name, told, wall_ns, &[]);
+    let subject = pair.subject.as_str();
+    let metric = format!("{subject}.{}.{}", kind.as_str(), figure.as_str());
+    let name = (metric, subject);
+    let mut row = Row::new(name, figure, (told_a, told_b), joined, wall_ns, &[]);
+    row.metric.op = Some(kind);
+    row.metric.headline = figure == Figure::Iops;
     row.is_load = true;
     Some(row)
 }
@@ -135,12 +116,7 @@ fn of_load(ops: &[&ObservedOps], figure: Figure) -> Option<Told> {
     let estimate = |ops: &&ObservedOps| match figure {
         Figure::Iops => Some(ops.iops.clone()),
         Figure::Throughput => Some(ops.throughput.clone()),
-        _ => ops.latency_mean_ns.map(|value| Estimate {
-            n: ops.count,
-            value,
-            half_width_95: None,
-            unit: "ns".to_owned(),
-        }),
+        _ => Some(Estimate::new(ops.count, ops.latency_mean_ns?, None, "ns")),
     };
     let estimates: Option<Vec<Estimate>> = ops.iter().map(estimate).collect();
     of_estimates(&estimates?)

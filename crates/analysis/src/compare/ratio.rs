@@ -44,8 +44,6 @@ const MULTIPLES_MAX: f64 = 1e6;
 pub(super) struct SideFigure {
     /// The figure; above zero.
     pub value: f64,
-    /// Runs behind it.
-    pub runs: usize,
     /// Logarithm of the figure in each run.
     pub logs: Vec<f64>,
     /// How it varies from run to run; `None` of one run.
@@ -93,7 +91,6 @@ impl SideFigure {
     pub(super) fn of_runs(value: f64, logs: Vec<f64>, within: Within) -> Self {
         let mut figure = Self {
             value,
-            runs: logs.len(),
             logs,
             spread: None,
             within,
@@ -105,7 +102,7 @@ impl SideFigure {
     /// Length of an arm of the interval at `multiple` standard errors, in logarithms; infinite
     /// where nothing bounds it.
     pub(super) fn arm(&self, arm: Arm, multiple: f64) -> f64 {
-        let of_runs = |deviation: f64| multiple * deviation / (self.runs as f64).sqrt();
+        let of_runs = |deviation: f64| multiple * deviation / (self.logs.len() as f64).sqrt();
         let Some(spread) = self.spread else {
             return self.within_arm(arm, multiple);
         };
@@ -162,7 +159,7 @@ impl SideFigure {
             below
         };
         if error.is_finite() {
-            error * error * self.runs as f64
+            error * error * self.logs.len() as f64
         } else {
             0.0
         }

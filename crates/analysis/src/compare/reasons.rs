@@ -160,15 +160,15 @@ pub(super) fn tainted(
     let harmful = |finding: &&Finding| !harmless.contains(&finding.code.as_str());
     for finding in record.findings.iter().filter(harmful) {
         let rule = rules::rule(&finding.code);
-        let Some(taint) = rule.and_then(|rule| rule.taints) else {
+        let Some((from, why)) = rule.and_then(|rule| rule.taints()) else {
             continue;
         };
         let is_here = finding
             .evidence
             .iter()
             .any(|evidence| places.iter().any(|place| evidence.path.starts_with(place)));
-        if finding.severity >= taint.from && is_here {
-            reasons.add(&finding.code, format!("{} {name}", taint.why));
+        if finding.severity >= from && is_here {
+            reasons.add(&finding.code, format!("{why} {name}"));
         }
     }
 }

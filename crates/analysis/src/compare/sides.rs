@@ -1,7 +1,7 @@
 //! The runs of a comparison, and the two sides that they form.
 
 use diskproof_model::campaign::CampaignKind;
-use diskproof_model::comparison::Holder;
+use diskproof_model::comparison::{Holder, Unmatched};
 use diskproof_model::record::Record;
 use std::collections::BTreeSet;
 
@@ -80,11 +80,20 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// The side that alone has something; `None` where both or neither have it.
-pub(super) fn only<T>(a: &[T], b: &[T]) -> Option<Holder> {
+/// What one side alone has; `None` where both or neither have it.
+pub(super) fn only<T>(subject: &str, a: &[T], b: &[T]) -> Option<Unmatched> {
     match (a.is_empty(), b.is_empty()) {
-        (false, true) => Some(Holder::A),
-        (true, false) => Some(Holder::B),
+        (false, true) => Some(unmatched(subject, Holder::A)),
+        (true, false) => Some(unmatched(subject, Holder::B)),
         _ => None,
+    }
+}
+
+/// Of a subject that only this side has.
+pub(super) fn unmatched(subject: &str, only: Holder) -> Unmatched {
+    Unmatched {
+        subject: subject.to_owned(),
+        only,
+        why: None,
     }
 }

@@ -7,16 +7,14 @@
 //! their shapes cancel.
 
 use super::earlier::EarlierRuns;
-use super::figures::of_estimates;
-use super::ratio::Within;
-use super::reasons::{
-    Between, Compared, Reasons, alike, cache_text, covers, kind_text, reasons, tainted,
-};
-use super::rows::{MetricFigures, Name, Row};
-use super::sides::{Run, Sides, only};
+use super::figures::Told;
+use super::ratio::{Joined, SideFigure, Within};
+use super::reasons::{Between, Compared, Reasons, alike, cache_text, covers, kind_text, tainted};
+use super::rows::{Pair, Row};
+use super::sides::{Run, Sides};
 use crate::estimate::student::multiple_95;
 use crate::estimate::{variance, widening};
-use diskproof_model::comparison::{Basis, Figure, Reason, Unmatched};
+use diskproof_model::comparison::{Basis, Figure, Unmatched};
 use diskproof_model::figure;
 use diskproof_model::figure::survey_figure;
 use diskproof_model::measurement::OpKind;
@@ -40,126 +38,79 @@ pub(super) fn rows(
     let mut rows = Vec::new();
     for part in [Part::Curve, Part::Burst, Part::Access] {
         // A run without this part says nothing about it.
-        let (a, b) = (side_with(&sides.a, part), side_with(&sides.b, part));
-        if let Some(only) = only(&a, &b) {
-            unmatched.push(Unmatched {
-                subject: subject(part).to_owned(),
-                only,
-                why: None,
-            });
-        }
-        let Some(first) = a.first().filter(|_| !b.is_empty()) else {
-            continue;
-        };
-        let find = |run| Surveyed::find("an earlier run", run, part);
-        let told = SurveyRuns {
-            earlier: earlier.repeats_of(*first, find),
-            reasons: reasons(&[a.as_slice(), &b].concat()),
-            a,
-            b,
-        };
-        match part {
-            Part::Curve => rows.extend(told.curve()),
-            Part::Burst => rows.extend(told.burst()),
-            Part::Access => rows.extend(told.access()),
+        let find = |name, run| Surveyed::find(name, run, part);
+        if let Some(pair) = Pair::of(sides, earlier, (part.subject(), unmatched), find) {
+            match part {
+                Part::Curve => rows.extend(curve(&pair)),
+                Part::Burst => rows.extend(burst(&pair)),
+                Part::Access => rows.extend(access(&pair)),
+            }
         }
     }
     rows
 }
 
-fn side_with<'s>(side: &'s [(String, &'s Run<'s>)], part: Part) -> Vec<Surveyed<'s>> {
-    let runs = side.iter();
-    runs.filter_map(|(name, run)| Surveyed::find(name, run, part))
-        .collect()
-}
+/// The runs of both sides that have a part of a survey.
+type SurveyPair<'a> = Pair<Surveyed<'a>>;
 
-fn subject(part: Part) -> &'static str {
-    match part {
-        Part::Curve => "curve",
-        Part::Burst => "burst",
-        Part::Access => "access",
-    }
-}
-
-/// The runs of both sides that have a part of a survey, and groups of earlier ones.
-struct SurveyRuns<'a> {
-    a: Vec<Surveyed<'a>>,
-    b: Vec<Surveyed<'a>>,
-    earlier: Vec<Vec<Surveyed<'a>>>,
-    reasons: Vec<Reason>,
-}
-
-impl SurveyRuns<'_> {
-    /// A figure on both sides and in the groups of earlier runs; `None` where a side lacks it.
-    fn figures(&self, of: impl Fn(&Surveyed<'_>) -> Option<Estimate>) -> Option<MetricFigures> {
-        let told = |side: &[Surveyed<'_>]| {
-            let estimates: Option<Vec<Estimate>> = side.iter().map(&of).collect();
-            of_estimates(&estimates?)
-        };
-        let earlier = self.earlier.iter().filter_map(|group| told(group));
-        Some(MetricFigures {
-            a: told(&self.a)?,
-            b: told(&self.b)?,
-            earlier: earlier.map(|told| told.sample).collect(),
-            difference: None,
-        })
-    }
-
-    fn curve(&self) -> Vec<Row> {
-        let of_a_point = match (self.a.as_slice(), self.b.as_slice()) {
-            ([a], [b]) => point_error(a, b),
-            _ => None,
-        };
-        let all = self.a.iter().chain(&self.b);
-        let wall_ns = all.map(|s| s.surface.curve_ns).max().unwrap_or(0);
-        let row = |figure: Figure| {
-            let mut told = self.figures(|s| of_catalogue(s, figure::Part::Curve, figure))?;
-            let headline = figure == Figure::CurveAverage;
-            if let Some((error, freedom)) = of_a_point.filter(|_| !headline) {
-                // The error belongs to the pair; half of its square to each side.
-                let error = error / std::f64::consts::SQRT_2;
-                told.a.sample.within = Within::Error { error, freedom };
-                told.b.sample.within = Within::Error { error, freedom };
-            }
-            let name = self.name(Part::Curve, figure.as_str(), figure, headline);
-            let mut row = Row::new(name, told, wall_ns, &self.reasons);
-            row.basis = of_a_point.map(|_| Basis::Positions);
-            Some(row)
-        };
-        let figures = [Figure::CurveAverage, Figure::CurveMin, Figure::CurveMax];
-        figures.into_iter().filter_map(row).collect()
-    }
-
-    fn burst(&self) -> Option<Row> {
-        let figure = Figure::Throughput;
-        let told = self.figures(|s| of_catalogue(s, figure::Part::Burst, figure))?;
-        let name = self.name(Part::Burst, figure.as_str(), figure, false);
-        Some(Row::new(name, told, 0, &self.reasons))
-    }
-
-    fn access(&self) -> Vec<Row> {
-        let row = |seek: &SeekPattern| {
-            let told = self.figures(|s| access_estimate(s, *seek))?;
-            let headline = *seek == SeekPattern::Random;
-            let metric = seek.as_str().replace(' ', "-");
-            let name = self.name(Part::Access, &metric, Figure::AccessTime, headline);
-            Some(Row::new(name, told, 0, &self.reasons))
-        };
-        let seeks = self.a.first().map(|first| first.surface.seeks.keys());
-        seeks.into_iter().flatten().filter_map(row).collect()
-    }
-
-    fn name(&self, part: Part, metric: &str, figure: Figure, headline: bool) -> Name {
-        let subject = subject(part).to_owned();
-        Name {
-            metric: format!("{subject}.{metric}"),
-            subject,
-            target: self.a.first().map_or(0, |s| s.surface.target),
-            op: None,
-            figure,
-            headline,
+fn curve(pair: &SurveyPair<'_>) -> Vec<Row> {
+    let of_a_point = match (pair.a.as_slice(), pair.b.as_slice()) {
+        ([a], [b]) => point_error(a, b),
+        _ => None,
+    };
+    let wall_ns = pair.all().map(|s| s.surface.curve_ns).max().unwrap_or(0);
+    let of_figure = |figure: Figure| {
+        let (mut a, mut b, earlier) =
+            pair.figures(|s| of_catalogue(s, figure::Part::Curve, figure))?;
+        let headline = figure == Figure::CurveAverage;
+        if let Some((error, freedom)) = of_a_point.filter(|_| !headline) {
+            // The error belongs to the pair; half of its square to each side.
+            let error = error / std::f64::consts::SQRT_2;
+            a.sample.within = Within::Error { error, freedom };
+            b.sample.within = Within::Error { error, freedom };
         }
-    }
+        let mut row = row(pair, figure.as_str(), figure, (a, b, earlier), wall_ns);
+        row.metric.headline = headline;
+        if of_a_point.is_some() && row.metric.variation.is_none() {
+            row.metric.basis = Basis::Positions;
+        }
+        Some(row)
+    };
+    let figures = [Figure::CurveAverage, Figure::CurveMin, Figure::CurveMax];
+    figures.into_iter().filter_map(of_figure).collect()
+}
+
+fn burst(pair: &SurveyPair<'_>) -> Option<Row> {
+    let figure = Figure::Throughput;
+    let told = pair.figures(|s| of_catalogue(s, figure::Part::Burst, figure))?;
+    Some(row(pair, figure.as_str(), figure, told, 0))
+}
+
+fn access(pair: &SurveyPair<'_>) -> Vec<Row> {
+    let of_pattern = |seek: &SeekPattern| {
+        let told = pair.figures(|s| access_estimate(s, *seek))?;
+        let metric = seek.as_str().replace(' ', "-");
+        let mut row = row(pair, &metric, Figure::AccessTime, told, 0);
+        row.metric.headline = *seek == SeekPattern::Random;
+        Some(row)
+    };
+    let seeks = pair.a.first().map(|first| first.surface.seeks.keys());
+    seeks.into_iter().flatten().filter_map(of_pattern).collect()
+}
+
+fn row(
+    pair: &SurveyPair<'_>,
+    metric: &str,
+    figure: Figure,
+    (a, b, earlier): (Told, Told, Vec<SideFigure>),
+    wall_ns: u64,
+) -> Row {
+    let joined = Joined::of(&a.sample, &b.sample, &earlier);
+    let subject = pair.a.first().map_or("", |s| s.part.subject());
+    let name = (format!("{subject}.{metric}"), subject);
+    let mut row = Row::new(name, figure, (a, b), joined, wall_ns, &pair.reasons);
+    row.metric.target = pair.a.first().map_or(0, |s| s.surface.target);
+    row
 }
 
 fn of_catalogue(s: &Surveyed<'_>, part: figure::Part, figure: Figure) -> Option<Estimate> {
@@ -249,6 +200,16 @@ pub(super) enum Part {
     Curve,
     Burst,
     Access,
+}
+
+impl Part {
+    fn subject(self) -> &'static str {
+        match self {
+            Self::Curve => "curve",
+            Self::Burst => "burst",
+            Self::Access => "access",
+        }
+    }
 }
 
 impl Compared for Surveyed<'_> {

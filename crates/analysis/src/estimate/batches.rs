@@ -122,23 +122,14 @@ fn half_width(values: &[f64]) -> Option<(f64, usize)> {
 /// them.
 pub(crate) fn mean_latency(values: &[f64], mean_ns: f64) -> Estimate {
     let known = half_width(values);
-    Estimate {
-        n: known.map_or(values.len(), |(_, n)| n) as u64,
-        value: mean_ns,
-        half_width_95: known.map(|(half_width, _)| half_width),
-        unit: "ns".to_owned(),
-    }
+    let n = known.map_or(values.len(), |(_, n)| n) as u64;
+    Estimate::new(n, mean_ns, known.map(|(half_width, _)| half_width), "ns")
 }
 
 /// Rates of measurements that lie apart in time, per second.
 pub(crate) fn mean_rate(rates: &[f64]) -> Estimate {
-    let known = PairedDifference::of(rates);
-    Estimate {
-        n: rates.len() as u64,
-        value: mean(rates),
-        half_width_95: known.map(|known| known.half_width(0.95)),
-        unit: "1/s".to_owned(),
-    }
+    let half_width = PairedDifference::of(rates).map(|known| known.half_width(0.95));
+    Estimate::new(rates.len() as u64, mean(rates), half_width, "1/s")
 }
 
 #[cfg(test)]

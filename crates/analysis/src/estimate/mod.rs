@@ -73,17 +73,18 @@ pub struct Settling {
 
 impl Settling {
     /// Of what counts as a whole, without a warm-up.
-    pub(crate) const WHOLE: Self = Self {
-        settling_ns: 0,
-        settled: None,
-    };
+    pub(crate) const WHOLE: Self = Self::new(0, None);
+
+    pub(crate) const fn new(settling_ns: u64, settled: Option<bool>) -> Self {
+        Self {
+            settling_ns,
+            settled,
+        }
+    }
 
     /// That of a row.
     pub(crate) fn of(m: &MeasurementRecord) -> Self {
-        Self {
-            settling_ns: m.settling_ns,
-            settled: m.settled,
-        }
+        Self::new(m.settling_ns, m.settled)
     }
 }
 
@@ -105,45 +106,30 @@ pub fn rate(series: &TimeSeries, wall_ns: u64) -> RateEstimate {
 /// Where the operation rate of a series settles.
 pub fn settling(series: &TimeSeries, wall_ns: u64) -> Settling {
     let (dropped, settled) = settle(&per_cell(series, wall_ns, |cell| cell.ops));
-    Settling {
-        settling_ns: match dropped {
-            0 => 0,
-            _ => series.start_ns + dropped as u64 * series.interval_ns,
-        },
-        settled,
-    }
-}
-
-/// The rate of a slice, and when it ends, in nanoseconds of the measured time.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SliceRate {
-    pub(crate) rate: f64,
-    pub(crate) end_ns: u64,
+    let settling_ns = match dropped {
+        0 => 0,
+        _ => series.start_ns + dropped as u64 * series.interval_ns,
+    };
+    Settling::new(settling_ns, settled)
 }
 
 /// Where the operation rate of a workload in slices apart in time settles. A lasting fall counts at
-/// its cell, all else by whole slices.
+/// its cell, all else by whole slices, of which there are the rates, and the ends in nanoseconds of
+/// the measured time.
 pub(crate) fn settling_of_slices(
     series: &TimeSeries,
     wall_ns: u64,
-    slices: &[SliceRate],
+    (rates, ends_ns): (&[f64], &[u64]),
 ) -> Settling {
     if let Some(cut) = fall::last_fall(&per_cell(series, wall_ns, |cell| cell.ops)) {
         let settling_ns = series.start_ns + cut as u64 * series.interval_ns;
-        let ends_ns: Vec<u64> = slices.iter().map(|slice| slice.end_ns).collect();
-        if !falls_by_chance(settling_ns, &ends_ns) {
-            return Settling {
-                settling_ns,
-                settled: Some(true),
-            };
+        if !falls_by_chance(settling_ns, ends_ns) {
+            return Settling::new(settling_ns, Some(true));
         }
     }
-    let rates: Vec<f64> = slices.iter().map(|slice| slice.rate).collect();
-    let (dropped, settled) = settle_slices(&rates);
-    Settling {
-        settling_ns: dropped.checked_sub(1).map_or(0, |last| slices[last].end_ns),
-        settled,
-    }
+    let (dropped, settled) = settle_slices(rates);
+    let last = dropped.checked_sub(1);
+    Settling::new(last.map_or(0, |last| ends_ns[last]), settled)
 }
 
 /// The rates of a series beyond a settling time that was found on a wider one (reads and writes of
@@ -179,12 +165,8 @@ pub fn rate_after(series: &TimeSeries, wall_ns: u64, settling: Settling) -> Rate
             let half_width = b.half_width.max(one.max(burst) / b.cells as f64);
             half_width * scale
         });
-        Estimate {
-            n: known.map_or(1, |(b, _)| b.n as u64),
-            value: per_second(count, dropped),
-            half_width_95: half_width,
-            unit: unit.to_owned(),
-        }
+        let n = known.map_or(1, |(b, _)| b.n as u64);
+        Estimate::new(n, per_second(count, dropped), half_width, unit)
     };
     let bytes_each = total.bytes as f64 / total.ops.max(1) as f64;
     RateEstimate {

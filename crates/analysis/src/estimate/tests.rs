@@ -289,14 +289,9 @@ fn fall_to_an_uneven_level_is_none() {
 fn slices_settle_at_the_cell_of_a_lasting_fall() {
     let mut series = series((0..1000).map(|i| if i < 700 { 60.0 } else { 6.0 }));
     series.start_ns = 500_000_000;
-    let slices: Vec<SliceRate> = (1..)
-        .zip([6000.0, 6000.0, 6000.0, 3300.0, 600.0])
-        .map(|(i, rate)| SliceRate {
-            rate,
-            end_ns: i * 2_100_000_000,
-        })
-        .collect();
-    let settling = settling_of_slices(&series, wall(&series), &slices);
+    let rates = [6000.0, 6000.0, 6000.0, 3300.0, 600.0];
+    let ends_ns = [1, 2, 3, 4, 5].map(|i| i * 2_100_000_000);
+    let settling = settling_of_slices(&series, wall(&series), (&rates, &ends_ns));
     assert_eq!(settling.settled, Some(true));
     assert!(
         (7_500_000_000..7_600_000_000).contains(&settling.settling_ns),

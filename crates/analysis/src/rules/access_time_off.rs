@@ -11,9 +11,6 @@ use diskproof_model::surface::SeekSummary;
 
 pub(super) const ACCESS_TIME_OFF: Rule = Rule {
     code: "access-time-off",
-    title: "The disk contradicts its data sheet",
-    meaning: "The access time or peak rate contradicts the data sheet or the rotation speed.",
-    taints: None,
     check: Check::Survey(check_access_time_off),
     #[cfg(test)]
     examples: Examples {
@@ -57,7 +54,7 @@ fn check_access_time_off(record: &Record) -> Option<Diagnosis> {
     } else {
         REMEDY_SLOWER
     };
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         Severity::Warning,
         format!("{}.", words.join(". ")),
         off.iter().map(|o| o.evidence.clone()),

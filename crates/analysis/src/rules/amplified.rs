@@ -6,10 +6,6 @@ use super::traffic::{Excess, Traffic, commits, has_whole_pages};
 
 pub(super) const AMPLIFIED: Rule = Rule {
     code: "amplified",
-    title: "The disk moved more bytes than requested",
-    meaning: "The disk read or wrote far more than was requested. This lowers the figure, and an \
-              application with the same requests is slowed equally.",
-    taints: None,
     check: Check::Workloads(check_amplified),
     #[cfg(test)]
     examples: Examples {
@@ -58,7 +54,7 @@ fn check_amplified(record: &Record) -> Option<Diagnosis> {
             format_bytes(asked)
         ),
     };
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         warning_if(worst.share >= SHARE_WARNING),
         format!(
             "The disk moved more than requested in {}: in {} it {did} {}, {asked}. {cause}",

@@ -10,13 +10,6 @@ pub(super) const VERIFICATION: &[Rule] = &[BAD, UNVERIFIED];
 
 const BAD: Rule = Rule {
     code: "bad-blocks",
-    title: "Blocks read back wrong",
-    meaning: "Blocks that the disk had acknowledged contained other data when they were read back, \
-              or do not contain the data of an earlier run.",
-    taints: Some(Taint {
-        from: Severity::Note,
-        why: "blocks read back wrong in",
-    }),
     check: Check::Workloads(check),
     #[cfg(test)]
     examples: Examples {
@@ -27,10 +20,6 @@ const BAD: Rule = Rule {
 
 const UNVERIFIED: Rule = Rule {
     code: "unverified-blocks",
-    title: "Blocks without a signature to verify",
-    meaning: "Blocks that --verify read were never written with --verify, or in blocks of another \
-              size. Whether they changed is unknown.",
-    taints: None,
     check: Check::Workloads(check_unverified),
     #[cfg(test)]
     examples: Examples {
@@ -45,8 +34,6 @@ const WRONG: &str = "Move the data off this disk, because the disk, its cable, t
 const NOT_AS_WRITTEN: &str = "If nothing else has written to these blocks, move the data off this \
                               disk, because it loses or changes data. Read the blocks again, then \
                               run memtest and smartctl -a.";
-const NOT_SIGNED: &str = "Verify with the block size and the span of the run that wrote the \
-                          blocks, or write them first: diskproof run TARGET --rw write --verify.";
 
 /// Bad blocks named in the claim; the record names up to a hundred.
 const NAMED: usize = 3;
@@ -81,7 +68,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         named => format!(": {}", named.join("; ")),
     };
     let claim = format!("{bad} of {blocks} {is} {what} in {scope}{named}{rest}.");
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         Severity::Failure,
         claim,
         hits.iter().map(|(index, v)| {
@@ -130,16 +117,11 @@ fn check_unverified(record: &Record) -> Option<Diagnosis> {
         format!("{claim}{sizes}."),
         hits.iter()
             .map(|(index, v)| evidence(*index, "verify/bad_blocks", v.bad_blocks as f64, 0.0, "1")),
-        NOT_SIGNED,
     ))
 }
 
 pub(super) const UNWRITTEN_BLOCKS: Rule = Rule {
     code: "unwritten-blocks",
-    title: "Unwritten blocks were read",
-    meaning: "The reads included blocks without content: holes, discarded or never written. Such \
-              reads do not reach the medium and look too fast.",
-    taints: None,
     check: Check::Workloads(check_unwritten_blocks),
     #[cfg(test)]
     examples: Examples {
@@ -159,22 +141,14 @@ const SAMPLED_ALIKE_MIN: u64 = 5;
 /// Share of the blocks that may contain only zeros: databases keep some empty pages.
 const ZERO_MAX: f64 = 0.1;
 
-struct EmptyReads {
-    index: usize,
-    severity: Severity,
-    words: String,
-    evidence: Evidence,
-}
-
 fn check_unwritten_blocks(record: &Record) -> Option<Diagnosis> {
-    let hits: Vec<EmptyReads> = real(record)
+    let hits: Vec<(usize, Diagnosis)> = real(record)
         .filter(|(_, m)| m.workload.streams.makes(OpKind::Read))
-        .filter_map(empty_reads)
+        .filter_map(|(index, m)| Some((index, empty_reads(index, m)?)))
         .collect();
-    let worst = hits
-        .iter()
-        .reduce(|a, b| if b.severity > a.severity { b } else { a })?;
-    let target = record.measurements[worst.index].target;
+    let worst = hits.iter();
+    let (index, worst) = worst.reduce(|a, b| if b.1.severity > a.1.severity { b } else { a })?;
+    let target = record.measurements[*index].target;
     let target = record.targets.get(target);
     let remedy = if target.is_some_and(|target| target.kind == TargetKind::BlockDevice) {
         "Measure a device whose span has been written completely, or a part that contains \
@@ -183,65 +157,53 @@ fn check_unwritten_blocks(record: &Record) -> Option<Diagnosis> {
         "Measure a directory, in which diskproof fills its own file, or a file with content \
          instead of holes."
     };
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         worst.severity,
         format!(
             "Empty blocks were read in {}: {} Such reads need not reach the medium.",
-            scope(record, hits.iter().map(|h| h.index)),
-            worst.words
+            scope(record, hits.iter().map(|hit| hit.0)),
+            worst.claim
         ),
-        hits.iter().map(|h| h.evidence.clone()),
+        hits.iter().flat_map(|(_, hit)| hit.evidence.clone()),
         remedy,
     ))
 }
 
-fn empty_reads((index, m): Measured) -> Option<EmptyReads> {
+/// What the reads of a workload say of its blocks.
+fn empty_reads(index: usize, m: &MeasurementRecord) -> Option<Diagnosis> {
     let unwritten = m.unwritten_bytes.unwrap_or(0);
     let (span, zero) = (m.workload.span_bytes, m.zero_blocks);
     let (unwritten_max, zero_max) = (UNWRITTEN_MAX * span as f64, ZERO_MAX * zero.sampled as f64);
     if unwritten as f64 > unwritten_max {
         let share = unwritten as f64 / span.max(1) as f64;
-        return Some(EmptyReads {
-            index,
-            severity: failure_if(share >= UNWRITTEN_FAILURE),
-            words: format!(
-                "{} of {} ({}) were never written.",
-                format_bytes(unwritten),
-                format_bytes(span),
-                format_percent(share)
-            ),
-            evidence: evidence(
-                index,
-                "unwritten_bytes",
-                unwritten as f64,
-                unwritten_max,
-                "B",
-            ),
-        });
+        let words = format!(
+            "{} of {} ({}) were never written.",
+            format_bytes(unwritten),
+            format_bytes(span),
+            format_percent(share)
+        );
+        let unwritten = unwritten as f64;
+        let evidence = evidence(index, "unwritten_bytes", unwritten, unwritten_max, "B");
+        let severity = failure_if(share >= UNWRITTEN_FAILURE);
+        return Some(Diagnosis::new(severity, words, [evidence]));
     }
     let enough = if zero.zero == zero.sampled {
         SAMPLED_ALIKE_MIN
     } else {
         SAMPLED_MIN
     };
-    (zero.sampled >= enough && zero.zero as f64 >= zero_max).then(|| EmptyReads {
-        index,
-        severity: Severity::Warning,
-        words: format!(
-            "{} of {} sampled blocks contain only zeros: never written, discarded, or actually \
-             zero.",
-            zero.zero, zero.sampled
-        ),
-        evidence: evidence(index, "zero_blocks/zero", zero.zero as f64, zero_max, "1"),
-    })
+    let words = format!(
+        "{} of {} sampled blocks contain only zeros: never written, discarded, or actually zero.",
+        zero.zero, zero.sampled
+    );
+    let found = zero.zero as f64;
+    let evidence = evidence(index, "zero_blocks/zero", found, zero_max, "1");
+    (zero.sampled >= enough && found >= zero_max)
+        .then(|| Diagnosis::new(Severity::Warning, words, [evidence]))
 }
 
 pub(super) const INEFFECTIVE_TRIMS: Rule = Rule {
     code: "ineffective-trims",
-    title: "Some trims freed nothing",
-    meaning: "Trims were smaller than the device's discard granularity, did not reach the device, \
-              or met blocks that were trimmed before. Such trims cost little and look too fast.",
-    taints: None,
     check: Check::Workloads(check_ineffective_trims),
     #[cfg(test)]
     examples: Examples {
@@ -272,8 +234,6 @@ fn check_ineffective_trims(record: &Record) -> Option<Diagnosis> {
             scope(record, hits.iter().map(|hit| hit.0)),
         ),
         hits.iter().map(|(.., evidence)| evidence.clone()),
-        "Write the span first, trim each block once, and use blocks of at least the \
-         discard granularity (--rw write, then --rw trim --bs 1M).",
     ))
 }
 

@@ -15,10 +15,6 @@ use diskproof_model::series::TimeSeries;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "burst-exhausted",
-        title: "The burst credit of the disk ran out",
-        meaning: "The rate fell during a workload and stayed low, because a volume with burst \
-                  credit has used it up. The figures are those of the lower rate.",
-        taints: None,
         check: Check::Workloads(burst_exhausted),
         #[cfg(test)]
         examples: Examples {
@@ -28,10 +24,6 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         code: "cache-cliff",
-        title: "A write cache filled up",
-        meaning: "Writes were fast at first and became permanently slower, because a cache in \
-                  front of the medium was full. The figures are those of the lower rate.",
-        taints: None,
         check: Check::Workloads(cache_cliff),
         #[cfg(test)]
         examples: Examples {
@@ -99,9 +91,7 @@ fn burst_exhausted(record: &Record) -> Option<Diagnosis> {
             format_duration(refill_ns.min(1e18) as u64),
         ),
         evidence: hits.iter().map(rate_evidence).collect(),
-        remedy: "Plan with the lower rate, or provision more IOPS. Bursts help only loads that \
-                 pause often enough to refill the credit."
-            .to_owned(),
+        remedy: String::new(),
         reproduce: Some(first.m.reproduce.clone()),
     })
 }
@@ -140,10 +130,7 @@ fn cache_cliff(record: &Record) -> Option<Diagnosis> {
             }
         ),
         evidence: hits.iter().map(rate_evidence).collect(),
-        remedy:
-            "Plan bulk loads and restores with the lower rate. To measure the recovery, repeat \
-             the run after some minutes without load."
-                .to_owned(),
+        remedy: String::new(),
         reproduce: Some(first.m.reproduce.clone()),
     })
 }

@@ -13,13 +13,6 @@ use diskproof_model::measurement::{ByteCount, DeviceUse};
 
 pub(super) const SERVED_FROM_CACHE: Rule = Rule {
     code: "served-from-cache",
-    title: "A cache answered instead of the disk",
-    meaning: "The disks moved fewer bytes than requested, so a cache above them answered. The \
-              figure is not the disk's.",
-    taints: Some(Taint {
-        from: Severity::Note,
-        why: "a cache answered instead of the disk in",
-    }),
     check: Check::Run(check_served_from_cache),
     #[cfg(test)]
     examples: Examples {
@@ -48,11 +41,10 @@ struct CountedBytes<'a> {
     /// Share of the bytes read that was never written, and so is answered without the disk.
     unwritten: f64,
     reproduce: &'a str,
-    /// What shows that a cache answered: the share that the disks moved, in words, and where.
-    share: f64,
-    words: String,
-    evidence: Vec<Evidence>,
 }
+
+/// What shows that a cache answered: the share that the disks moved, in words, and where.
+type Missing = (f64, String, Vec<Evidence>);
 
 /// Whether the disks' counters show that a cache answered.
 pub(super) fn is_served_from_cache(record: &Record) -> bool {
@@ -61,34 +53,35 @@ pub(super) fn is_served_from_cache(record: &Record) -> bool {
 
 fn check_served_from_cache(record: &Record) -> Option<Diagnosis> {
     let measured = real(record).map(|(index, m)| of_workload(record, index, m));
-    let hits: Vec<CountedBytes> = measured
+    let hits: Vec<(CountedBytes, Missing)> = measured
         .chain(record.surface.as_ref().map(of_survey))
-        .filter_map(|mut counted| {
-            if find_missing_bytes(&mut counted).is_none() {
-                counted.evidence = vec![buffered_loop(record, &counted)?];
-            }
-            Some(counted)
+        .filter_map(|counted| {
+            let missing = missing_bytes(&counted).or_else(|| buffered_loop(record, &counted))?;
+            Some((counted, missing))
         })
         .collect();
-    let worst = smallest_by(&hits, |hit| hit.share)?;
+    let (worst, (share, words, _)) = smallest_by(&hits, |(_, (share, ..))| *share)?;
     let (cause, remedy) = which_cache(record, &hits);
-    let scope = places(record, hits.iter().map(|h| h.index));
-    let claim = if worst.words.is_empty() {
+    let scope = places(record, hits.iter().map(|(counted, _)| counted.index));
+    let claim = if words.is_empty() {
         format!(
             "The page cache answered in {scope}. {cause} No counter below it shows the disk's part."
         )
     } else {
         format!(
             "A cache answered in {scope}: the disks {} ({} in {}). {cause}",
-            worst.words,
-            format_percent(worst.share),
+            words,
+            format_percent(*share),
             worst.name,
         )
     };
     Some(Diagnosis {
-        severity: failure_if(worst.share < SHARE_FAILURE),
+        severity: failure_if(*share < SHARE_FAILURE),
         claim,
-        evidence: hits.iter().flat_map(|h| h.evidence.clone()).collect(),
+        evidence: hits
+            .iter()
+            .flat_map(|(_, (.., seen))| seen.clone())
+            .collect(),
         remedy,
         reproduce: Some(worst.reproduce.to_owned()).filter(|command| !command.is_empty()),
     })
@@ -116,9 +109,6 @@ fn of_workload<'a>(record: &'a Record, index: usize, m: &'a MeasurementRecord) -
         // finding.
         unwritten: shares.fold(0.0, f64::max),
         reproduce: &m.reproduce,
-        share: 1.0,
-        words: String::new(),
-        evidence: Vec::new(),
     }
 }
 
@@ -138,15 +128,12 @@ fn of_survey(s: &SurfaceRecord) -> CountedBytes<'_> {
         device: &s.device,
         unwritten: 0.0,
         reproduce: &s.reproduce,
-        share: 1.0,
-        words: String::new(),
-        evidence: Vec::new(),
     }
 }
 
 /// The setting of a loop device that goes through the page cache, where the counters say nothing
 /// because they are its own, or there are none.
-fn buffered_loop(record: &Record, counted: &CountedBytes<'_>) -> Option<Evidence> {
+fn buffered_loop(record: &Record, counted: &CountedBytes<'_>) -> Option<Missing> {
     let device = counted.device;
     if counted.cache == CachePolicy::Cached || counted.asked.total() == 0 {
         return None;
@@ -155,17 +142,17 @@ fn buffered_loop(record: &Record, counted: &CountedBytes<'_>) -> Option<Evidence
     let layer = layers.iter().position(is_buffered_loop)?;
     let is_blind = device.unresolved.is_some() || device.disks.contains(&layers[layer].name);
     let path = format!("/targets/{}/layers/{layer}/backing_direct", counted.target);
-    is_blind.then(|| evidence_at(path, 0.0, 1.0, "direct I/O"))
+    let evidence = evidence_at(path, 0.0, 1.0, "direct I/O");
+    is_blind.then(|| (1.0, String::new(), vec![evidence]))
 }
 
 fn is_buffered_loop(layer: &Layer) -> bool {
     layer.kind == LayerKind::Loop && layer.backing_direct == Some(false)
 }
 
-/// Notes where the disks moved fewer bytes than requested; `None` where they did not. Reads and
-/// writes count separately: writes of other processes must not hide that our reads did not reach
-/// the disk.
-fn find_missing_bytes(counted: &mut CountedBytes<'_>) -> Option<()> {
+/// Where the disks moved fewer bytes than requested; `None` where they did not. Reads and writes
+/// count separately: writes of other processes must not hide that our reads did not reach the disk.
+fn missing_bytes(counted: &CountedBytes<'_>) -> Option<Missing> {
     let (asked, device) = (counted.asked, counted.device);
     let is_counted = device.unresolved.is_none() && device.accounted.is_some();
     if counted.cache == CachePolicy::Cached || !is_counted {
@@ -173,15 +160,10 @@ fn find_missing_bytes(counted: &mut CountedBytes<'_>) -> Option<()> {
     }
     let (reads, writes) = (asked.read_bytes, asked.write_bytes);
     let read_min = SHARE_MIN - counted.unwritten;
+    let (read, written) = (device.read_bytes, device.write_bytes);
     let directions = [
-        ("read", "read_bytes", reads, device.read_bytes, read_min),
-        (
-            "wrote",
-            "write_bytes",
-            writes,
-            device.write_bytes,
-            SHARE_MIN,
-        ),
+        ("read", "read_bytes", reads, read, read_min),
+        ("wrote", "write_bytes", writes, written, SHARE_MIN),
     ];
     let share = |asked: u64, did: u64| did as f64 / asked as f64;
     let missed = directions.into_iter().filter(|(.., asked, did, least)| {
@@ -194,17 +176,16 @@ fn find_missing_bytes(counted: &mut CountedBytes<'_>) -> Option<()> {
         let path = format!("{}/device/{place}", part_path(counted.index));
         evidence_at(path, *did as f64, least * *asked as f64, "B")
     });
-    counted.evidence = evidence.collect();
-    counted.share = share(asked, did);
+    let share = share(asked, did);
     let (did, asked) = (format_bytes(did), format_bytes(asked));
-    counted.words = format!("{verb} only {did} of the {asked} requested");
-    Some(())
+    let words = format!("{verb} only {did} of the {asked} requested");
+    Some((share, words, evidence.collect()))
 }
 
 /// Which cache answered, as far as the layers show, and what to do about it.
-fn which_cache(record: &Record, hits: &[CountedBytes<'_>]) -> (String, String) {
+fn which_cache(record: &Record, hits: &[(CountedBytes<'_>, Missing)]) -> (String, String) {
     let all = record.targets.iter().enumerate();
-    let targets = all.filter(|(i, _)| hits.iter().any(|hit| hit.target == *i));
+    let targets = all.filter(|(i, _)| hits.iter().any(|(hit, _)| hit.target == *i));
     let mut layers = targets.flat_map(|(_, target)| &target.layers);
     if let Some(layer) = layers.find(|layer| is_buffered_loop(layer)) {
         let name = &layer.name;
@@ -216,7 +197,10 @@ fn which_cache(record: &Record, hits: &[CountedBytes<'_>]) -> (String, String) {
             format!("Bypass it with losetup --direct-io=on /dev/{name}, and measure again."),
         );
     }
-    let (cause, remedy) = if hits.iter().any(|hit| hit.cache == CachePolicy::Buffered) {
+    let (cause, remedy) = if hits
+        .iter()
+        .any(|(hit, _)| hit.cache == CachePolicy::Buffered)
+    {
         (
             "These workloads went through the kernel's page cache.",
             "Measure a filesystem or a device that supports O_DIRECT, or use a --size of several \
@@ -235,13 +219,6 @@ fn which_cache(record: &Record, hits: &[CountedBytes<'_>]) -> (String, String) {
 
 pub(super) const CACHE_ANSWERED: Rule = Rule {
     code: "cache-answered",
-    title: "The survey measured a cache",
-    meaning: "The survey measured rates above the bandwidth of the link, or random accesses faster \
-              than the rotation. A cache answered.",
-    taints: Some(Taint {
-        from: Severity::Note,
-        why: "a cache answered instead of the disk in",
-    }),
     check: Check::Survey(check_cache_answered),
     #[cfg(test)]
     examples: Examples {
@@ -273,9 +250,6 @@ fn check_cache_answered(record: &Record) -> Option<Diagnosis> {
         Severity::Warning,
         format!("A cache answered, not the disk: {}.", words.join("; ")),
         evidence,
-        "Find the cache: the host's page cache behind a virtual disk, the memory of a RAID \
-         controller or enclosure, or a cache device. Measure below it, switch it off for \
-         the measurement, or survey a span several times as large.",
     ))
 }
 
@@ -291,17 +265,12 @@ fn above_the_link(record: &Record, surface: &SurfaceRecord) -> Vec<(String, Evid
     });
     let names = names.collect::<Vec<_>>().join(", ");
     let most = LINK_SHARE * link;
+    let top = surface.rate.as_ref().map(|r| r.max);
+    let burst = surface.burst.as_ref().map(|b| b.throughput.value);
+    let burst_path = "/surface/burst/throughput/value";
     let rates = [
-        (
-            "the highest rate of the curve",
-            "/surface/rate/max",
-            surface.rate.as_ref().map(|r| r.max),
-        ),
-        (
-            "reading the same bytes again",
-            "/surface/burst/throughput/value",
-            surface.burst.as_ref().map(|b| b.throughput.value),
-        ),
+        ("the highest rate of the curve", "/surface/rate/max", top),
+        ("reading the same bytes again", burst_path, burst),
     ];
     let above = rates.into_iter().filter_map(|(what, path, rate)| {
         let rate = rate.filter(|rate| *rate > most)?;
@@ -344,10 +313,6 @@ fn faster_than_the_platter(record: &Record, surface: &SurfaceRecord) -> Option<(
 
 pub(super) const NOT_DIRECT: Rule = Rule {
     code: "not-direct",
-    title: "The page cache was not bypassed",
-    meaning: "The filesystem refused direct I/O, so the kernel's page cache was between diskproof \
-              and the disk.",
-    taints: None,
     check: Check::Run(check_not_direct),
     #[cfg(test)]
     examples: Examples {
@@ -392,18 +357,11 @@ fn check_not_direct(record: &Record) -> Option<Diagnosis> {
             places(record, indices())
         ),
         evidence,
-        "Measure a directory on a filesystem that supports O_DIRECT (ext4, xfs, btrfs on a \
-         disk), or the block device itself.",
     ))
 }
 
 pub(super) const UNPROVEN: Rule = Rule {
     code: "unproven",
-    title: "No disk counter confirms the figures",
-    meaning: "No counter of a disk shows whether requests and syncs reached one: a network or FUSE \
-              filesystem, or a disk that the kernel does not count. A cache may have answered, so \
-              the figures are not graded.",
-    taints: None,
     check: Check::Run(check_unproven),
     #[cfg(test)]
     examples: Examples {
@@ -432,8 +390,6 @@ fn check_unproven(record: &Record) -> Option<Diagnosis> {
             places(record, hits.iter().map(|(index, _)| *index)),
         ),
         hits.iter().map(evidence),
-        "Measure where the disk is attached. For commits, run a power-cut test (diskproof \
-         powercut).",
     ))
 }
 

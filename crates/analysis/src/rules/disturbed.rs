@@ -3,17 +3,11 @@
 use super::rule::*;
 use super::traffic::Traffic;
 use diskproof_model::digits::rounded;
+use diskproof_model::measurement::OtherProcess;
 use std::collections::BTreeMap;
 
 pub(super) const DISTURBED: Rule = Rule {
     code: "disturbed",
-    title: "Other programs used the disk",
-    meaning: "Other processes used the disk during the measurement, so the figures show less than \
-              the disk can do.",
-    taints: Some(Taint {
-        from: Severity::Note,
-        why: "other programs used the disk during",
-    }),
     check: Check::Run(check_disturbed),
     #[cfg(test)]
     examples: Examples {
@@ -65,8 +59,6 @@ fn check_disturbed(record: &Record) -> Option<Diagnosis> {
             culprits(record, &hits)
         ),
         hits.iter().map(|h| h.evidence.clone()),
-        "Stop the other processes, or measure when they are idle. The figures show what \
-         they left of the disk's performance.",
     ))
 }
 
@@ -110,7 +102,7 @@ fn hit(counted: Traffic<'_>) -> Option<Disturbance<'_>> {
 
 /// The processes that caused it, as far as the kernel shows.
 fn culprits(record: &Record, hits: &[Disturbance<'_>]) -> String {
-    let mut processes: BTreeMap<(u32, &str), Culprit> = BTreeMap::new();
+    let mut processes: BTreeMap<(u32, &str), OtherProcess> = BTreeMap::new();
     // Workloads that ran together were counted once, for all of them.
     let same = |a: &Disturbance<'_>, b: &Disturbance<'_>| {
         a.counted.target == b.counted.target && a.counted.device == b.counted.device
@@ -121,25 +113,24 @@ fn culprits(record: &Record, hits: &[Disturbance<'_>]) -> String {
         .filter(|(index, hit)| !hits[..*index].iter().any(|before| same(before, hit)));
     let hits: Vec<&Disturbance<'_>> = hits.map(|(_, hit)| hit).collect();
     for other in hits.iter().flat_map(|h| &h.counted.device.others) {
-        let culprit = processes.entry((other.pid, &other.name)).or_default();
-        culprit.read_bytes += other.read_bytes;
-        culprit.write_bytes += other.write_bytes;
-        culprit.ended |= other.ended;
+        let known = processes.entry((other.pid, &other.name));
+        known
+            .and_modify(|sum| {
+                sum.read_bytes += other.read_bytes;
+                sum.write_bytes += other.write_bytes;
+                sum.ended |= other.ended;
+            })
+            .or_insert_with(|| other.clone());
     }
-    let mut processes: Vec<_> = processes
-        .into_iter()
-        .filter(|(_, culprit)| culprit.bytes() >= EXCESS_BYTES_MIN)
-        .collect();
-    processes.sort_by_key(|(_, culprit)| std::cmp::Reverse(culprit.bytes()));
-    let names: Vec<String> = processes
-        .iter()
-        .take(NAMED_MAX)
-        .map(|((pid, name), culprit)| describe(*pid, name, culprit))
-        .collect();
+    let bytes = |process: &OtherProcess| process.read_bytes + process.write_bytes;
+    let mut processes: Vec<OtherProcess> = processes.into_values().collect();
+    processes.retain(|process| bytes(process) >= EXCESS_BYTES_MIN);
+    processes.sort_by_key(|process| std::cmp::Reverse(bytes(process)));
+    let names: Vec<String> = processes.iter().take(NAMED_MAX).map(describe).collect();
     let hidden = hits.iter().map(|h| h.counted.device.others_hidden).max();
     // Even root cannot look into a few processes of a container's host.
     let hidden = hidden.filter(|_| record.host.uid != 0).unwrap_or(0);
-    let named: u64 = processes.iter().map(|(_, culprit)| culprit.bytes()).sum();
+    let named: u64 = processes.iter().map(bytes).sum();
     let elsewhere: Option<u64> = hits.iter().map(|h| h.counted.device.elsewhere_bytes).sum();
     let scope = match elsewhere {
         Some(bytes) if bytes as f64 <= ELSEWHERE_SHARE_MAX * named as f64 => "on this disk",
@@ -162,28 +153,15 @@ fn culprits(record: &Record, hits: &[Disturbance<'_>]) -> String {
 }
 
 /// What a process moved while the disk was disturbed.
-#[derive(Default)]
-struct Culprit {
-    read_bytes: u64,
-    write_bytes: u64,
-    ended: bool,
-}
-
-impl Culprit {
-    fn bytes(&self) -> u64 {
-        self.read_bytes + self.write_bytes
-    }
-}
-
-fn describe(pid: u32, name: &str, culprit: &Culprit) -> String {
-    let mut parts = vec![("read", culprit.read_bytes), ("wrote", culprit.write_bytes)];
+fn describe(process: &OtherProcess) -> String {
+    let mut parts = vec![("read", process.read_bytes), ("wrote", process.write_bytes)];
     parts.retain(|(_, bytes)| *bytes > 0);
     let parts = parts
         .iter()
         .map(|(verb, bytes)| format!("{verb} {}", format_bytes(*bytes)));
     let parts = parts.collect::<Vec<_>>().join(" and ");
-    let ended = if culprit.ended { ", ended" } else { "" };
-    format!("{name} (pid {pid}{ended}) {parts}")
+    let ended = if process.ended { ", ended" } else { "" };
+    format!("{} (pid {}{ended}) {parts}", process.name, process.pid)
 }
 
 #[cfg(test)]

@@ -10,10 +10,6 @@ use diskproof_model::measurement::{Fallback, FallbackCause};
 
 pub(super) const ENGINE_FALLBACK: Rule = Rule {
     code: "engine-fallback",
-    title: "A slower I/O engine was used",
-    meaning: "The best I/O engine was refused, missing, exhausted or slower on this target, so \
-              another one was used.",
-    taints: None,
     check: Check::Workloads(check_engine_fallback),
     #[cfg(test)]
     examples: Examples {
@@ -64,7 +60,12 @@ fn check_engine_fallback(record: &Record) -> Option<Diagnosis> {
         let count = m.engine.fallbacks.len() as f64;
         evidence(*index, "engine/fallbacks", count, 0.0, "1")
     });
-    Some(Diagnosis::new(Severity::Note, claim, evidence, remedy))
+    Some(Diagnosis::with_remedy(
+        Severity::Note,
+        claim,
+        evidence,
+        remedy,
+    ))
 }
 
 fn what_it_did(cause: FallbackCause) -> &'static str {
@@ -110,10 +111,6 @@ fn remedy(fallback: &Fallback) -> &'static str {
 
 pub(super) const IO_PUNTED: Rule = Rule {
     code: "io-punted",
-    title: "io_uring needed kernel worker threads",
-    meaning: "io_uring could not submit without blocking on this target, so kernel threads \
-              submitted the I/O at a higher cost per operation.",
-    taints: None,
     check: Check::Workloads(check_io_punted),
     #[cfg(test)]
     examples: Examples {
@@ -136,16 +133,11 @@ fn check_io_punted(record: &Record) -> Option<Diagnosis> {
         ),
         hits.iter()
             .map(|(index, _)| evidence(*index, "punted", 1.0, 0.0, "punted")),
-        "Compare with --engine aio, which submits directly.",
     ))
 }
 
 pub(super) const DEPTH_NOT_HELD: Rule = Rule {
     code: "depth-not-held",
-    title: "The queue depth was not reached",
-    meaning: "Fewer requests were in flight than the queue depth allows, so the figure is that of \
-              a smaller depth.",
-    taints: None,
     check: Check::Workloads(check_depth_not_held),
     #[cfg(test)]
     examples: Examples {
@@ -183,7 +175,7 @@ fn check_depth_not_held(record: &Record) -> Option<Diagnosis> {
         })
         .collect();
     let (_, worst, depth, _) = smallest_by(&hits, |(_, m, seen, _)| seen / wanted_depth(m))?;
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         Severity::Note,
         format!(
             "Fewer requests were in flight than requested in {}: {:.1} instead of {:.0} in {}. Its \
@@ -402,7 +394,7 @@ mod io_punted_tests {
 
     #[test]
     fn only_what_io_uring_carried_is_reported() {
-        let finding = check_io_punted(&fires()).unwrap();
+        let finding = IO_PUNTED.find(&fires()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Note, 6)

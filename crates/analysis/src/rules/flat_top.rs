@@ -16,10 +16,6 @@ use crate::shape::{Level, Reach, Shape};
 
 pub(super) const FLAT_TOP: Rule = Rule {
     code: "flat-top",
-    title: "Something other than the disk limits throughput",
-    meaning: "The outer zones of a rotating disk all have the same rate. Something other than the \
-              disk limits them: link, cable, port, controller or CPU.",
-    taints: None,
     check: Check::Survey(check_flat_top),
     #[cfg(test)]
     examples: Examples {
@@ -107,7 +103,7 @@ fn check_flat_top(record: &Record) -> Option<Diagnosis> {
         )
     });
     let (cause, remedy) = limit(record, surface, plateau.rate);
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         Severity::Warning,
         format!(
             "{extent}. Up to there, something other than the disk is the limit.{would} {cause}"
@@ -229,39 +225,36 @@ fn limit(record: &Record, surface: &SurfaceRecord, rate: f64) -> (String, String
         format!("{layer} ({bus}{speed})")
     });
     let names = names.collect::<Vec<_>>().join(", ");
-    match link_bytes_per_second(record, surface.target) {
-        Some(link) if carries(link).contains(&(rate / link)) => (
-            format!(
-                "The link explains it: {names} carries {} after encoding, minus protocol overhead.",
-                format_throughput(link)
-            ),
-            "Connect the disk to a faster link: another port, cable, enclosure or controller."
-                .to_owned(),
-        ),
-        Some(link) if rate > link => (
-            format!(
-                "The link does not explain it: {names} carries only {}, so a cache in the path \
-                 answered.",
-                format_throughput(link)
-            ),
-            format!("Look for a cache, then for {OTHERS}."),
-        ),
-        Some(link) => (
-            format!(
-                "The link does not explain it: {names} carries {}.",
-                format_throughput(link)
-            ),
+    let Some(link) = link_bytes_per_second(record, surface.target) else {
+        let remedy = format!(
+            "Check how the disk is connected, and replace or bypass these one by one until the top \
+             of the curve rises: {OTHERS}."
+        );
+        let cause = "The system does not report the speed of the link.";
+        return (cause.to_owned(), remedy);
+    };
+    let carried = format_throughput(link);
+    if carries(link).contains(&(rate / link)) {
+        let remedy =
+            "Connect the disk to a faster link: another port, cable, enclosure or controller.";
+        let cause = format!(
+            "The link explains it: {names} carries {carried} after encoding, minus protocol \
+             overhead."
+        );
+        (cause, remedy.to_owned())
+    } else if rate > link {
+        let cause = format!(
+            "The link does not explain it: {names} carries only {carried}, so a cache in the path \
+             answered."
+        );
+        (cause, format!("Look for a cache, then for {OTHERS}."))
+    } else {
+        (
+            format!("The link does not explain it: {names} carries {carried}."),
             format!(
                 "Replace or bypass these one by one until the top of the curve rises: {OTHERS}."
             ),
-        ),
-        None => (
-            "The system does not report the speed of the link.".to_owned(),
-            format!(
-                "Check how the disk is connected, and replace or bypass these one by one until the \
-                 top of the curve rises: {OTHERS}."
-            ),
-        ),
+        )
     }
 }
 

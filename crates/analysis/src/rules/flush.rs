@@ -10,11 +10,6 @@ use diskproof_model::record::positive_interval;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "flush-not-sent",
-        title: "Syncs did not reach the disk",
-        meaning: "The disk has a volatile write cache, but received fewer flushes than there were \
-                  commits. A power cut loses acknowledged transactions and may damage the \
-                  database.",
-        taints: None,
         check: Check::Workloads(flush_not_sent),
         #[cfg(test)]
         examples: Examples {
@@ -24,10 +19,6 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         code: "implausible-flush",
-        title: "Commits are faster than the disk turns",
-        meaning: "A rotating disk can write the next log page once per revolution. If there are \
-                  more commits than that, a cache acknowledges them.",
-        taints: None,
         check: Check::Workloads(implausible_flush),
         #[cfg(test)]
         examples: Examples {
@@ -37,10 +28,6 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         code: "sync-method-differs",
-        title: "Equivalent commit methods differ widely",
-        meaning: "Two methods give the same guarantee, but one is many times as fast. The fast one \
-                  may return before the data is durable.",
-        taints: None,
         check: Check::Workloads(sync_method_differs),
         #[cfg(test)]
         examples: Examples {
@@ -50,10 +37,6 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         code: "slow-flush",
-        title: "Flushes of this flash disk are slow",
-        meaning: "Flash without power-loss protection must write its cache to the medium at each \
-                  flush. With protection, a flush takes microseconds.",
-        taints: None,
         check: Check::Workloads(slow_flush),
         #[cfg(test)]
         examples: Examples {
@@ -113,32 +96,26 @@ fn names(disks: &[&Layer]) -> String {
 
 /// Only where a sync was called: a write with O_DSYNC may carry the request itself (FUA).
 fn flush_not_sent(record: &Record) -> Option<Diagnosis> {
-    let mut hits: Vec<(usize, u64, u64)> = Vec::new();
-    let mut on = String::new();
-    for ((index, m), commits) in single_commits(record) {
-        let disks = disks(record, m);
-        let Some(flushes) = m.device.flush_ops else {
-            continue;
-        };
+    let hits = single_commits(record).filter_map(|((index, m), commits)| {
+        let (disks, flushes) = (disks(record, m), m.device.flush_ops?);
         let is_counted =
             |disk: &Layer| flushes > 0 || COUNTED.iter().any(|kind| disk.name.starts_with(kind));
-        let is_volatile = !disks.is_empty()
-            && disks
-                .iter()
-                .all(|disk| disk.write_cache == Some(WriteCache::WriteBack) && is_counted(disk));
+        let is_volatile =
+            |disk: &&Layer| disk.write_cache == Some(WriteCache::WriteBack) && is_counted(disk);
         let is_synced = matches!(
             m.workload.sync,
             SyncPolicy::Every { .. } | SyncPolicy::OtherDescriptor { .. }
         );
-        if !is_volatile || !is_synced || is_switched_off(m) {
-            continue;
-        }
-        if (flushes as f64) < commits.count as f64 * SENT_MIN {
-            on = names(&disks);
-            hits.push((index, flushes, commits.count));
-        }
-    }
-    let &(first, flushes, commits) = hits.first()?;
+        let is_hit = !disks.is_empty()
+            && disks.iter().all(is_volatile)
+            && is_synced
+            && !is_switched_off(m)
+            && (flushes as f64) < commits.count as f64 * SENT_MIN;
+        is_hit.then(|| (index, flushes, commits.count, names(&disks)))
+    });
+    let hits: Vec<(usize, u64, u64, String)> = hits.collect();
+    let (first, flushes, commits, _) = hits.first()?;
+    let on = hits.last().map_or("", |(.., on)| on);
     Some(Diagnosis::new(
         Severity::Failure,
         format!(
@@ -148,15 +125,13 @@ fn flush_not_sent(record: &Record) -> Option<Diagnosis> {
                 1 => "1 flush".to_owned(),
                 n => format!("{n} flushes"),
             },
-            counted(commits, "commit"),
-            record.measurements[first].workload.name,
+            counted(*commits, "commit"),
+            record.measurements[*first].workload.name,
         ),
-        hits.iter().map(|&(index, flushes, commits)| {
-            let least = commits as f64 * SENT_MIN;
-            evidence(index, "device/flush_ops", flushes as f64, least, "flushes")
+        hits.iter().map(|(index, flushes, commits, _)| {
+            let (seen, least) = (*flushes as f64, *commits as f64 * SENT_MIN);
+            evidence(*index, "device/flush_ops", seen, least, "flushes")
         }),
-        "Look for mount options that disable flushes (nobarrier, barrier=0), and for a \
-         layer or hypervisor setting that ignores them (cache=unsafe).",
     ))
 }
 
@@ -200,8 +175,6 @@ fn implausible_flush(record: &Record) -> Option<Diagnosis> {
             let limit = most * REVOLUTIONS_MAX;
             evidence(index, "ops/commit/iops/value", rate, limit, "1/s")
         }),
-        "Find out whether the cache survives a power cut (a controller with a battery). If it \
-         does not, switch it off: hdparm -W0.",
     ))
 }
 
@@ -280,8 +253,6 @@ fn sync_method_differs(record: &Record) -> Option<Diagnosis> {
             let rate = commits(pair.fast).value;
             evidence(pair.fast, "ops/commit/iops/value", rate, threshold, "1/s")
         }),
-        "Use the slower method until a power-cut test (diskproof powercut) has shown that \
-         the faster one is durable.",
     ))
 }
 
@@ -290,28 +261,24 @@ fn slow_flush(record: &Record) -> Option<Diagnosis> {
     if record.host.hypervisor.is_some() {
         return None;
     }
-    let mut hits: Vec<(usize, f64)> = Vec::new();
-    let mut on = String::new();
-    for ((index, m), commits) in single_commits(record) {
+    let hits = single_commits(record).filter_map(|((index, m), commits)| {
         let disks = disks(record, m);
-        let is_flash = !disks.is_empty()
-            && disks.iter().all(|disk| {
-                disk.rotational == Some(false) && disk.write_cache == Some(WriteCache::WriteBack)
-            });
-        let is_known = commits
-            .iops
-            .relative_half_width()
-            .is_some_and(|width| width <= HALF_WIDTH_MAX);
-        let is_shown = is_flash && is_known && !is_switched_off(m);
-        let Some(sync) = m.ops.get(&OpKind::Sync).filter(|_| is_shown) else {
-            continue;
+        let is_flash = |disk: &&Layer| {
+            disk.rotational == Some(false) && disk.write_cache == Some(WriteCache::WriteBack)
         };
-        if sync.latency.mean >= SLOW_FLUSH_NS {
-            on = names(&disks);
-            hits.push((index, sync.latency.mean));
-        }
-    }
-    let &(first, mean_ns) = hits.first()?;
+        let width = commits.iops.relative_half_width();
+        let is_known = width.is_some_and(|width| width <= HALF_WIDTH_MAX);
+        let mean_ns = m.ops.get(&OpKind::Sync)?.latency.mean;
+        let is_hit = !disks.is_empty()
+            && disks.iter().all(is_flash)
+            && is_known
+            && !is_switched_off(m)
+            && mean_ns >= SLOW_FLUSH_NS;
+        is_hit.then(|| (index, mean_ns, names(&disks)))
+    });
+    let hits: Vec<(usize, f64, String)> = hits.collect();
+    let &(first, mean_ns, _) = hits.first()?;
+    let on = hits.last().map_or("", |(.., on)| on);
     Some(Diagnosis::new(
         Severity::Note,
         format!(
@@ -321,11 +288,9 @@ fn slow_flush(record: &Record) -> Option<Diagnosis> {
             record.measurements[first].workload.name,
             1e9 / mean_ns,
         ),
-        hits.iter()
-            .map(|&(index, ns)| evidence(index, "ops/sync/latency/mean", ns, SLOW_FLUSH_NS, "ns")),
-        "Put the WAL on a disk with power-loss protection, let sessions commit together \
-         (commit_delay), or use synchronous_commit = off if losing the latest transactions \
-         is acceptable.",
+        hits.iter().map(|&(index, ns, _)| {
+            evidence(index, "ops/sync/latency/mean", ns, SLOW_FLUSH_NS, "ns")
+        }),
     ))
 }
 

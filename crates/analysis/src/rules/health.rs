@@ -8,16 +8,7 @@ use diskproof_model::health::DiskHealth;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "health-failing",
-        title: "The disk reports that it is failing",
-        meaning: "The disk reports that it is failing, or that a component that protects its data \
-                  has failed.",
-        taints: None,
-        check: Check::Health {
-            issue_of: failing,
-            consequence: "It may lose data at any time.",
-            remedy: "Save the data now, before any other load, and replace the disk. Do not \
-                          rely on its figures.",
-        },
+        check: Check::Health(failing),
         #[cfg(test)]
         examples: Examples {
             fires: tests::failing_disk,
@@ -26,15 +17,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         code: "self-test-failed",
-        title: "The disk failed its self-test",
-        meaning: "The disk's own self-test found an unreadable sector or a defective component.",
-        taints: None,
-        check: Check::Health {
-            issue_of: self_test_failed,
-            consequence: "Some of the data may be lost.",
-            remedy: "Save the data and replace the disk. If only one sector was unreadable, \
-                          overwrite it; smartctl -t long must then pass.",
-        },
+        check: Check::Health(self_test_failed),
         #[cfg(test)]
         examples: Examples {
             fires: || tests::faulty(tests::failed_self_test),
@@ -43,16 +26,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         code: "sectors-pending",
-        title: "The disk has unreadable sectors",
-        meaning: "The disk has sectors that it could not read. Their content is lost unless a \
-                  later attempt succeeds, and each attempt stalls for seconds.",
-        taints: None,
-        check: Check::Health {
-            issue_of: sectors_pending,
-            consequence: "A query that reads them stalls for seconds or fails.",
-            remedy: "Save the data, then run the disk's self-test (smartctl -t long). Replace \
-                          the disk unless the count falls.",
-        },
+        check: Check::Health(sectors_pending),
         #[cfg(test)]
         examples: Examples {
             fires: tests::disk_with_pending_sectors,
@@ -61,15 +35,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         code: "worn-out",
-        title: "The flash nears its rated endurance",
-        meaning: "The flash has used most or all of its rated writes or spare blocks.",
-        taints: None,
-        check: Check::Health {
-            issue_of: worn_out,
-            consequence: "A worn disk slows down, turns read-only or loses data without power.",
-            remedy: "Plan the replacement, and do it now if the endurance is used up. Find \
-                          out what writes so much: WAL, temporary files, checkpoints.",
-        },
+        check: Check::Health(worn_out),
         #[cfg(test)]
         examples: Examples {
             fires: || tests::faulty(|disk| disk.wear_percent = Some(85)),
@@ -83,16 +49,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         code: "media-errors",
-        title: "The disk has returned uncorrectable errors",
-        meaning: "The disk has returned errors for data that its error correction could not \
-                  recover.",
-        taints: None,
-        check: Check::Health {
-            issue_of: media_errors,
-            consequence: "Pages of the database may be damaged.",
-            remedy: "Verify the backup, then read all data (pg_checksums --check). Replace \
-                          the disk if the count grows.",
-        },
+        check: Check::Health(media_errors),
         #[cfg(test)]
         examples: Examples {
             fires: || tests::faulty(|disk| disk.media_errors = Some(7)),
@@ -101,16 +58,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         code: "sectors-reallocated",
-        title: "The disk has reallocated sectors",
-        meaning: "A rotating disk has replaced sectors with spare ones elsewhere. Its surface is \
-                  wearing out, and sequential reads need seeks.",
-        taints: None,
-        check: Check::Health {
-            issue_of: sectors_reallocated,
-            consequence: "More sectors may follow, and sequential reads need seeks there.",
-            remedy: "Verify the backup. Note the count and compare it in a few days \
-                          (diskproof info); replace the disk if it grows.",
-        },
+        check: Check::Health(sectors_reallocated),
         #[cfg(test)]
         examples: Examples {
             fires: || tests::faulty_rotating(|disk| disk.reallocated_sectors = Some(304)),
@@ -119,16 +67,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         code: "link-errors",
-        title: "The link damages transfers",
-        meaning: "Many transfers between disk and host were damaged and repeated, which costs \
-                  time. The usual cause is the cable or the backplane.",
-        taints: None,
-        check: Check::Health {
-            issue_of: link_errors,
-            consequence: "Each one is repeated, so no data is lost but requests take longer.",
-            remedy: "Compare the count after some load (diskproof info). If it grows, reseat \
-                          or replace the cable, or change the slot.",
-        },
+        check: Check::Health(link_errors),
         #[cfg(test)]
         examples: Examples {
             fires: || tests::faulty_rotating(|disk| disk.link_errors = Some(3_118_119)),
@@ -137,15 +76,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         code: "too-hot",
-        title: "The disk is near its temperature limit",
-        meaning: "The disk was near or above its temperature limit when the measurement began. A \
-                  disk slows down there to cool.",
-        taints: None,
-        check: Check::Health {
-            issue_of: too_hot,
-            consequence: "A hot disk slows down to cool.",
-            remedy: "Improve the airflow (fans, dust, a heat sink) and measure again.",
-        },
+        check: Check::Health(too_hot),
         #[cfg(test)]
         examples: Examples {
             fires: || tests::faulty(|disk| disk.temperature_celsius = Some(71)),
@@ -154,16 +85,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         code: "self-test-running",
-        title: "A self-test ran during the measurement",
-        meaning: "The disk was running a self-test when the measurement began. The self-test slows \
-                  the measured operations.",
-        taints: None,
-        check: Check::Health {
-            issue_of: self_test_running,
-            consequence: "The self-test slows the measured operations.",
-            remedy: "Measure again when the self-test has ended. smartctl -a shows its \
-                          progress.",
-        },
+        check: Check::Health(self_test_running),
         #[cfg(test)]
         examples: Examples {
             fires: || tests::faulty(tests::running_self_test),
@@ -221,7 +143,7 @@ fn is_flash(disk: &DiskHealth) -> bool {
     disk.rotation_rpm == Some(0)
 }
 
-fn failing(disk: &DiskHealth) -> Option<Issue> {
+fn failing(disk: &DiskHealth) -> Option<Diagnosis> {
     let failed = disk.passed == Some(false);
     if !failed && disk.alarms.is_empty() {
         return None;
@@ -233,27 +155,27 @@ fn failing(disk: &DiskHealth) -> Option<Issue> {
         false => format!("raises an alarm: {alarms}"),
     };
     let place = if failed { "passed" } else { "alarms" };
-    Some(Issue {
-        severity: Severity::Failure,
+    Some(Diagnosis::new(
+        Severity::Failure,
         predicate,
-        evidence: vec![seen_at(place, 0.0, 1.0, "1")],
-    })
+        [seen_at(place, 0.0, 1.0, "1")],
+    ))
 }
 
-fn self_test_failed(disk: &DiskHealth) -> Option<Issue> {
+fn self_test_failed(disk: &DiskHealth) -> Option<Diagnosis> {
     let test = disk.self_test.as_ref();
     let test = test.filter(|test| test.passed == Some(false))?;
     let hours = disk.power_on_hours.zip(test.hours);
     let age = hours.and_then(|(now, then)| now.checked_sub(then));
     let ago = age.map_or_else(String::new, |hours| format!(", {hours} power-on hours ago"));
-    Some(Issue {
-        severity: Severity::Failure,
-        predicate: format!("failed its last self-test ({}{ago})", test.status),
-        evidence: vec![seen_at("self_test/passed", 0.0, 1.0, "1")],
-    })
+    Some(Diagnosis::new(
+        Severity::Failure,
+        format!("failed its last self-test ({}{ago})", test.status),
+        [seen_at("self_test/passed", 0.0, 1.0, "1")],
+    ))
 }
 
-fn sectors_pending(disk: &DiskHealth) -> Option<Issue> {
+fn sectors_pending(disk: &DiskHealth) -> Option<Diagnosis> {
     let (mut parts, mut evidence) = (Vec::new(), Vec::new());
     let (pending, uncorrectable) = (disk.pending_sectors, disk.uncorrectable_sectors);
     for (place, count, what) in [
@@ -270,14 +192,16 @@ fn sectors_pending(disk: &DiskHealth) -> Option<Issue> {
         }
     }
     // Flash rewrites a page that was hard to read; some firmware counts it here for a moment.
-    (!evidence.is_empty()).then(|| Issue {
-        severity: failure_if(!is_flash(disk)),
-        predicate: format!("has {}", parts.join(" and ")),
-        evidence,
+    (!evidence.is_empty()).then(|| {
+        Diagnosis::new(
+            failure_if(!is_flash(disk)),
+            format!("has {}", parts.join(" and ")),
+            evidence,
+        )
     })
 }
 
-fn worn_out(disk: &DiskHealth) -> Option<Issue> {
+fn worn_out(disk: &DiskHealth) -> Option<Diagnosis> {
     let mut parts = Vec::new();
     let mut evidence = Vec::new();
     let mut severity = Severity::Warning;
@@ -302,54 +226,52 @@ fn worn_out(disk: &DiskHealth) -> Option<Issue> {
         ));
         evidence.push(seen_at("spare_percent", left, alarm, "%"));
     }
-    (!evidence.is_empty()).then(|| Issue {
-        severity,
-        predicate: parts.join(" and "),
-        evidence,
-    })
+    (!evidence.is_empty()).then(|| Diagnosis::new(severity, parts.join(" and "), evidence))
 }
 
-fn media_errors(disk: &DiskHealth) -> Option<Issue> {
+fn media_errors(disk: &DiskHealth) -> Option<Diagnosis> {
     let count = over(disk.media_errors, MEDIA_ERRORS_MAX)?;
-    Some(Issue {
-        severity: Severity::Warning,
-        predicate: format!(
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!(
             "has reported {} that it could not correct",
             counted(count, "error")
         ),
-        evidence: vec![counted_at("media_errors", count, MEDIA_ERRORS_MAX)],
-    })
+        [counted_at("media_errors", count, MEDIA_ERRORS_MAX)],
+    ))
 }
 
 /// Flash retires blocks all its life (30 to 80 % of disks within four years; Schroeder, Lagisetty,
 /// Merchant: Flash Reliability in Production, FAST '16). `worn-out` examines its spare blocks.
-fn sectors_reallocated(disk: &DiskHealth) -> Option<Issue> {
+fn sectors_reallocated(disk: &DiskHealth) -> Option<Diagnosis> {
     let count = over(disk.reallocated_sectors, SECTORS_MAX)?;
-    (!is_flash(disk)).then(|| Issue {
-        severity: Severity::Warning,
-        predicate: format!("has replaced {}", counted(count, "sector")),
-        evidence: vec![counted_at("reallocated_sectors", count, SECTORS_MAX)],
+    (!is_flash(disk)).then(|| {
+        Diagnosis::new(
+            Severity::Warning,
+            format!("has replaced {}", counted(count, "sector")),
+            [counted_at("reallocated_sectors", count, SECTORS_MAX)],
+        )
     })
 }
 
-fn link_errors(disk: &DiskHealth) -> Option<Issue> {
+fn link_errors(disk: &DiskHealth) -> Option<Diagnosis> {
     let count = disk.link_errors.filter(|count| *count >= LINK_ERRORS_MIN)?;
-    Some(Issue {
-        severity: Severity::Warning,
-        predicate: format!("has counted {count} damaged transfers on its link"),
-        evidence: vec![counted_at("link_errors", count, LINK_ERRORS_MIN)],
-    })
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!("has counted {count} damaged transfers on its link"),
+        [counted_at("link_errors", count, LINK_ERRORS_MIN)],
+    ))
 }
 
-fn too_hot(disk: &DiskHealth) -> Option<Issue> {
+fn too_hot(disk: &DiskHealth) -> Option<Diagnosis> {
     if disk.temperature_alarm == Some(true) {
         let degrees = disk.temperature_celsius;
         let at = degrees.map_or_else(String::new, |degrees| format!(" at {degrees} °C"));
-        return Some(Issue {
-            severity: Severity::Warning,
-            predicate: format!("reports that it is too hot{at}"),
-            evidence: vec![seen_at("temperature_alarm", 1.0, 0.0, "1")],
-        });
+        return Some(Diagnosis::new(
+            Severity::Warning,
+            format!("reports that it is too hot{at}"),
+            [seen_at("temperature_alarm", 1.0, 0.0, "1")],
+        ));
     }
     let (degrees, limit) = (disk.temperature_celsius?, temperature_limit(disk)?);
     if degrees < limit - MARGIN_CELSIUS {
@@ -360,16 +282,16 @@ fn too_hot(disk: &DiskHealth) -> Option<Issue> {
     } else {
         (Severity::Note, "near")
     };
-    Some(Issue {
+    Some(Diagnosis::new(
         severity,
-        predicate: format!("has {degrees} °C, {place} its limit of {limit} °C"),
-        evidence: vec![seen_at(
+        format!("has {degrees} °C, {place} its limit of {limit} °C"),
+        [seen_at(
             "temperature_celsius",
             degrees,
             limit - MARGIN_CELSIUS,
             "°C",
         )],
-    })
+    ))
 }
 
 /// The disk's own, or else the usual one. NVMe has no usual limit (70 to 85 °C) but raises its own
@@ -383,13 +305,13 @@ fn temperature_limit(disk: &DiskHealth) -> Option<i32> {
     disk.temperature_limit_celsius.or(usual)
 }
 
-fn self_test_running(disk: &DiskHealth) -> Option<Issue> {
+fn self_test_running(disk: &DiskHealth) -> Option<Diagnosis> {
     let remaining = disk.self_test.as_ref()?.remaining_percent?;
-    Some(Issue {
-        severity: Severity::Warning,
-        predicate: format!("runs a self-test; {remaining} % are left"),
-        evidence: vec![seen_at("self_test/remaining_percent", remaining, 0.0, "%")],
-    })
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!("runs a self-test; {remaining} % are left"),
+        [seen_at("self_test/remaining_percent", remaining, 0.0, "%")],
+    ))
 }
 
 #[cfg(test)]

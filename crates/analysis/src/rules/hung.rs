@@ -11,10 +11,6 @@ use diskproof_model::series::TimeSeries;
 
 pub(super) const HUNG: Rule = Rule {
     code: "hung",
-    title: "The disk stopped answering",
-    meaning: "The disk, or the path to it, stopped answering. Earlier figures are valid; rates \
-              include the time without an answer.",
-    taints: None,
     check: Check::Run(check_hung),
     #[cfg(test)]
     examples: Examples {
@@ -56,10 +52,6 @@ fn check_hung(record: &Record) -> Option<Diagnosis> {
         Severity::Failure,
         format!("{}.", claims.join("; ")),
         seen,
-        "Look for timeouts and resets in the kernel log (dmesg), and check the path to the \
-         disk: cable and power, or the network and storage system (iscsiadm -m session, \
-         multipath -ll). Measure again when the disk answers; the rates of this run \
-         include the time without an answer.",
     ))
 }
 
@@ -89,11 +81,6 @@ fn tell(record: &Record, m: &MeasurementRecord, hang: Hang) -> String {
 
 pub(super) const LATE: Rule = Rule {
     code: "late",
-    title: "Requests took longer than the run",
-    meaning: "The disk is too slow for the time of the run, or it hangs. The run ended on \
-                  time, with requests in flight. The figures cover the requests that completed, \
-                  so the longest latencies are missing.",
-    taints: None,
     check: Check::Run(check_late),
     #[cfg(test)]
     examples: Examples {
@@ -147,15 +134,7 @@ fn check_late(record: &Record) -> Option<Diagnosis> {
         claim = [claim, access].join(" ").trim().to_owned();
         seen.push(evidence);
     }
-    (!seen.is_empty()).then(|| {
-        Diagnosis::new(
-            Severity::Warning,
-            claim,
-            seen,
-            "Measure longer (--time), with smaller blocks (--bs) or at a lower depth (--depth). \
-             If no request ever completes, look for timeouts in the kernel log (dmesg).",
-        )
-    })
+    (!seen.is_empty()).then(|| Diagnosis::new(Severity::Warning, claim, seen))
 }
 
 /// The access time of a disk that was too slow for the curve of the plan.
@@ -171,10 +150,6 @@ fn no_time_for_curve(record: &Record) -> Option<(String, Evidence)> {
 
 pub(super) const STALLED: Rule = Rule {
     code: "stalled",
-    title: "The disk paused for a while",
-    meaning: "For a while no request completed, then the disk continued. Transactions wait that \
-              long, however good the average is.",
-    taints: None,
     check: Check::Run(check_stalled),
     #[cfg(test)]
     examples: Examples {
@@ -229,9 +204,6 @@ fn check_stalled(record: &Record) -> Option<Diagnosis> {
             named.join("; ")
         ),
         pauses.into_iter().map(|pause| pause.evidence),
-        "Look for timeouts, resets and retries in the kernel log (dmesg). For a virtual \
-         disk ask the provider; for a physical disk check smartctl -a. Measure longer \
-         (--time) to see whether it pauses again.",
     ))
 }
 
@@ -264,9 +236,9 @@ fn of_workload(record: &Record, (index, m): Measured) -> Option<Pause> {
         })
         .max_by_key(|(_, _, cell)| cell.latency_max_ns)?;
     let all = headline_series(m)?;
-    let gap = longest_gap(&all)?;
+    let (gap_ns, end_ns) = longest_gap(&all)?;
     // The cells around the gap may hold completions: no request waited for longer than the slowest.
-    let length_ns = cell.latency_max_ns.min(gap.length_ns + 2 * all.interval_ns);
+    let length_ns = cell.latency_max_ns.min(gap_ns + 2 * all.interval_ns);
     let usual_ns = usual_latency_ns(&ops);
     if length_ns < LENGTH_NS_MIN || (length_ns as f64) < LATENCIES_MIN * usual_ns {
         return None;
@@ -282,7 +254,7 @@ fn of_workload(record: &Record, (index, m): Measured) -> Option<Pause> {
     let (slowest_ns, threshold) = (cell.latency_max_ns as f64, LENGTH_NS_MIN as f64);
     Some(Pause {
         place: workload_name(record, m),
-        at_ns: gap.end_ns.saturating_sub(length_ns),
+        at_ns: end_ns.saturating_sub(length_ns),
         length_ns,
         // Several pauses of one length would add up.
         requests: match waited {
@@ -293,29 +265,22 @@ fn of_workload(record: &Record, (index, m): Measured) -> Option<Pause> {
     })
 }
 
-/// Cells in which nothing completed, and the one after them.
-struct EmptyCells {
-    length_ns: u64,
-    /// End of the first cell with a completion.
-    end_ns: u64,
-}
-
-fn longest_gap(series: &TimeSeries) -> Option<EmptyCells> {
-    let (mut longest, mut from) = (None::<EmptyCells>, 0);
+/// The length of the longest stretch of cells in which nothing completed, and the end of the cell
+/// after it.
+fn longest_gap(series: &TimeSeries) -> Option<(u64, u64)> {
+    let (mut longest, mut from) = ((0, 0), 0);
     for (index, cell) in series.cells.iter().enumerate() {
         if cell.ops == 0 && cell.errors == 0 {
             continue;
         }
         let length_ns = (index - from) as u64 * series.interval_ns;
-        if longest.as_ref().is_none_or(|gap| length_ns > gap.length_ns) {
-            longest = Some(EmptyCells {
-                length_ns,
-                end_ns: series.start_ns + (index as u64 + 1) * series.interval_ns,
-            });
+        if length_ns > longest.0 {
+            let end_ns = series.start_ns + (index as u64 + 1) * series.interval_ns;
+            longest = (length_ns, end_ns);
         }
         from = index + 1;
     }
-    longest.filter(|gap| gap.length_ns > 0)
+    Some(longest).filter(|(length_ns, _)| *length_ns > 0)
 }
 
 /// Median latency of the slowest kind of operation; its mean where too few know a median.
@@ -373,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_target_that_hung_is_reported_with_its_time() {
-        let finding = check_hung(&fires()).unwrap();
+        let finding = HUNG.find(&fires()).unwrap();
         assert_eq!(finding.severity, Severity::Failure);
         assert!(
             finding

@@ -14,10 +14,6 @@ use diskproof_model::surface::CurvePoint;
 
 pub(super) const IMPRECISE: Rule = Rule {
     code: "imprecise",
-    title: "Some rates are only approximate",
-    meaning: "The rate varied or drifted so much, or was measured so briefly, that the figure is \
-              only approximate. A choice between disks or settings may be wrong.",
-    taints: None,
     check: Check::Run(check_imprecise),
     #[cfg(test)]
     examples: Examples {
@@ -50,7 +46,7 @@ struct ImpreciseWorkload {
 fn check_imprecise(record: &Record) -> Option<Diagnosis> {
     let (workloads, curve) = (check_workloads(record), check_curve(record));
     match (workloads, curve) {
-        (Some(workloads), Some(curve)) => Some(Diagnosis::new(
+        (Some(workloads), Some(curve)) => Some(Diagnosis::with_remedy(
             workloads.severity.max(curve.severity),
             format!("{} {}", workloads.claim, curve.claim),
             [workloads.evidence, curve.evidence].concat(),
@@ -79,7 +75,7 @@ fn check_curve(record: &Record) -> Option<Diagnosis> {
         )
     });
     let path = "/surface/rate/average/half_width_95";
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         warning_if(width > HALF_WIDTH_MAX),
         format!(
             "The average of the curve is known only to ±{}.{worst}",
@@ -136,7 +132,7 @@ fn check_steps(record: &Record) -> Option<Diagnosis> {
         Some(width) => format!("to ±{} in {name}", format_percent(width)),
         None => format!("too short for an interval in {name}"),
     };
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         Severity::Warning,
         format!(
             "The rate is only approximate in {scope}: {how_rough}. A choice between filesystems or \
@@ -184,21 +180,31 @@ fn check_workloads(record: &Record) -> Option<Diagnosis> {
             .filter(|index| are(&record.measurements[*index]))
             .collect()
     };
-    let unsettled = those(|m| m.settled == Some(false));
-    let mut claims = empty_claims(record, &those(is_unanswered), &those(is_used_up));
+    let sentence = |indices: &[usize], say: &dyn Fn(String) -> String| {
+        let scope = || scope(record, indices.iter().copied());
+        (!indices.is_empty()).then(|| say(scope()))
+    };
     let rough: Vec<&ImpreciseWorkload> = hits
         .iter()
         .filter(|hit| hit.width > WIDTH_NOTE && !is_empty(&record.measurements[hit.index]))
         .collect();
-    claims.extend(rough_claim(record, &rough));
-    if !unsettled.is_empty() {
-        let scope = scope(record, unsettled.iter().copied());
-        claims.push(format!(
-            "The rate was still changing at the end of {scope}."
-        ));
-    }
-    claims.push(consequence(worst));
-    Some(Diagnosis::new(
+    let (unanswered, unsettled) = (those(is_unanswered), those(|m| m.settled == Some(false)));
+    let claims = [
+        sentence(&unanswered, &|scope| {
+            let time = format_duration(record.measurements[unanswered[0]].wall_ns);
+            format!("No operation completed within the measured time of {time} in {scope}.")
+        }),
+        sentence(&those(is_used_up), &|scope| {
+            format!("Nothing was left to measure after the warm-up in {scope}.")
+        }),
+        rough_claim(record, &rough),
+        sentence(&unsettled, &|scope| {
+            format!("The rate was still changing at the end of {scope}.")
+        }),
+        Some(consequence(worst)),
+    ];
+    let claims: Vec<String> = claims.into_iter().flatten().collect();
+    Some(Diagnosis::with_remedy(
         hits.iter().map(|hit| hit.severity).max()?,
         claims.join(" "),
         hits.iter().map(|hit| hit.evidence.clone()),
@@ -211,25 +217,6 @@ fn is_result(record: &Record, index: usize) -> bool {
     let search = record.latency_search.as_ref();
     let found = search.and_then(LatencySearch::found);
     found.is_none_or(|found| found.workload == record.measurements[index].workload.name)
-}
-
-/// Workloads of which nothing was measured.
-fn empty_claims(record: &Record, unanswered: &[usize], used_up: &[usize]) -> Vec<String> {
-    let mut claims = Vec::new();
-    if let Some(first) = unanswered.first() {
-        claims.push(format!(
-            "No operation completed within the measured time of {} in {}.",
-            format_duration(record.measurements[*first].wall_ns),
-            scope(record, unanswered.iter().copied())
-        ));
-    }
-    if !used_up.is_empty() {
-        claims.push(format!(
-            "Nothing was left to measure after the warm-up in {}.",
-            scope(record, used_up.iter().copied())
-        ));
-    }
-    claims
 }
 
 /// Workloads whose rate is known only roughly, with the least known one.

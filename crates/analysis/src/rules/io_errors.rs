@@ -7,13 +7,6 @@ use std::collections::BTreeMap;
 
 pub(super) const IO_ERRORS: Rule = Rule {
     code: "io-errors",
-    title: "Operations failed",
-    meaning: "The disk, something on the path to it, or a quota failed operations during the \
-              measurement.",
-    taints: Some(Taint {
-        from: Severity::Note,
-        why: "operations failed in",
-    }),
     check: Check::Run(check_io_errors),
     #[cfg(test)]
     examples: Examples {
@@ -52,7 +45,7 @@ fn check_io_errors(record: &Record) -> Option<Diagnosis> {
         1 => "An operation",
         _ => "Operations",
     };
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         Severity::Failure,
         format!(
             "{failed} failed in {}: {}.",

@@ -10,10 +10,6 @@ use std::collections::BTreeSet;
 
 pub(super) const LINK_DEGRADED: Rule = Rule {
     code: "link-degraded",
-    title: "The link runs below its full speed",
-    meaning: "A disk's link runs at a lower speed, or with fewer lanes, than the disk supports. \
-              The cable, port, slot or controller limits it.",
-    taints: None,
     check: Check::Run(check_link_degraded),
     #[cfg(test)]
     examples: Examples {
@@ -58,9 +54,6 @@ fn check_link_degraded(record: &Record) -> Option<Diagnosis> {
         claim.trim_end().to_owned(),
         hits.into_iter()
             .map(|(path, _, loss)| evidence_at(path, loss.now, loss.could, "B/s")),
-        "Check what the port or slot supports. If it supports more, replace the cable, \
-         clean the contacts, or use another port; dmesg names links that were slowed down \
-         after errors.",
     ))
 }
 
@@ -108,10 +101,6 @@ fn fastest(record: &Record) -> Option<f64> {
 
 pub(super) const VIRTUAL_DISK: Rule = Rule {
     code: "virtual-disk",
-    title: "The disk is virtual",
-    meaning: "The disk is virtual. A cache of the host may answer for it, and the host decides \
-              whether a flush reaches a medium.",
-    taints: None,
     check: Check::Run(check_virtual_disk),
     #[cfg(test)]
     examples: Examples {
@@ -172,8 +161,6 @@ fn check_virtual_disk(record: &Record) -> Option<Diagnosis> {
         ),
         hits.into_iter()
             .map(|(path, _)| evidence_at(path, 1.0, 0.0, "virtual")),
-        "Ask the provider for the disk's cache mode and limits. Do not rely on a commit rate \
-         before a power-cut test of the host.",
     ))
 }
 
@@ -197,11 +184,6 @@ fn is_named(text: Option<&str>, names: &[&str]) -> bool {
 
 pub(super) const VOLATILE_WRITE_CACHE: Rule = Rule {
     code: "volatile-write-cache",
-    title: "The disk has a volatile write cache",
-    meaning: "The disk acknowledges writes before they are on the medium. A power failure loses \
-              writes without a subsequent flush. A mount option that disables flushes makes every \
-              commit unsafe.",
-    taints: None,
     check: Check::Workloads(check_volatile_write_cache),
     #[cfg(test)]
     examples: Examples {
@@ -213,14 +195,9 @@ pub(super) const VOLATILE_WRITE_CACHE: Rule = Rule {
 /// Mount options that switch flushes off: ext4(5), xfs(5) before Linux 4.19, btrfs(5).
 const WITHOUT_FLUSHES: [&str; 2] = ["nobarrier", "barrier=0"];
 
-/// A disk whose cache is volatile.
-struct VolatileCache<'a> {
-    target: usize,
-    layer: usize,
-    disk: &'a Layer,
-    /// The mount option that switches flushes off.
-    option: Option<&'a String>,
-}
+/// Where a disk with a volatile cache stands in the record, and the mount option that switches
+/// flushes off.
+type VolatileCache<'a> = (String, &'a Layer, Option<&'a String>);
 
 /// Only records with commits: other loads promise no durability.
 fn check_volatile_write_cache(record: &Record) -> Option<Diagnosis> {
@@ -232,24 +209,23 @@ fn check_volatile_write_cache(record: &Record) -> Option<Diagnosis> {
         .filter(|(index, _)| has_commits(*index))
         .flat_map(|(index, target)| volatile_disks(index, target))
         .collect();
-    let worst = hits.iter().find(|hit| hit.option.is_some());
-    let worst = worst.or(hits.first())?;
-    let name = &worst.disk.name;
-    let has_no_flushes =
-        |hit: &&VolatileCache<'_>| hit.disk.write_cache == Some(WriteCache::WriteThrough);
-    let unflushed = hits.iter().find(has_no_flushes);
-    let (severity, claim, remedy) = match (unflushed, worst.option) {
-        (Some(hit), _) => (
+    let worst = hits.iter().find(|(.., option)| option.is_some());
+    let (_, disk, option) = worst.or(hits.first())?;
+    let name = &disk.name;
+    let mut disks = hits.iter().map(|(_, disk, _)| disk);
+    let unflushed = disks.find(|disk| disk.write_cache == Some(WriteCache::WriteThrough));
+    let (severity, claim, remedy) = match (unflushed, option) {
+        (Some(unflushed), _) => (
             Severity::Warning,
             format!(
                 "{0} reports that its volatile write cache is on, but the kernel treats it as \
                  write-through and sends no flushes. A power cut loses acknowledged commits.",
-                hit.disk.name
+                unflushed.name
             ),
             format!(
                 "Make the kernel send flushes (echo 'write back' > \
                  /sys/block/{}/queue/write_cache), or switch the cache off.",
-                hit.disk.name
+                unflushed.name
             ),
         ),
         (None, Some(option)) => (
@@ -272,10 +248,11 @@ fn check_volatile_write_cache(record: &Record) -> Option<Diagnosis> {
                 .to_owned(),
         ),
     };
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         severity,
         claim,
-        hits.iter().map(cache_evidence),
+        hits.into_iter()
+            .map(|(path, ..)| evidence_at(path, 1.0, 0.0, "write back")),
         remedy,
     ))
 }
@@ -289,18 +266,11 @@ fn volatile_disks(index: usize, target: &TargetIdentity) -> Vec<VolatileCache<'_
             let cache = layer.reported_write_cache.or(layer.write_cache);
             layer.kind == LayerKind::Disk && cache == Some(WriteCache::WriteBack)
         })
-        .map(|(layer, disk)| VolatileCache {
-            target: index,
-            layer,
-            disk,
-            option,
+        .map(|(layer, disk)| {
+            let path = format!("/targets/{index}/layers/{layer}/write_cache");
+            (path, disk, option)
         })
         .collect()
-}
-
-fn cache_evidence(hit: &VolatileCache<'_>) -> Evidence {
-    let path = format!("/targets/{}/layers/{}/write_cache", hit.target, hit.layer);
-    evidence_at(path, 1.0, 0.0, "write back")
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ mod surface;
 mod traffic;
 mod varies_between_runs;
 
-pub use rule::{Check, Rule, Taint};
+pub use rule::{Check, Rule};
 
 // Among findings of equal severity this is the order in which they are reported.
 static RULES: &[&[Rule]] = &[
@@ -138,12 +138,39 @@ mod tests {
                 "{code}"
             );
             assert!(
-                rule.title.split(' ').count() <= 8 && !rule.title.ends_with('.'),
+                rule.text("title").split(' ').count() <= 8 && !rule.text("title").ends_with('.'),
                 "{code}"
             );
             assert!(
-                rule.meaning.len() > 30 && rule.meaning.ends_with('.'),
+                rule.text("meaning").len() > 30 && rule.text("meaning").ends_with('.'),
                 "{code}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_text_is_of_a_rule_and_by_a_known_word() {
+        let words = ["title", "meaning", "remedy", "consequence", "taints"];
+        let (texts, codes): (Vec<&str>, Vec<&str>) = include_str!("../findings.txt")
+            .lines()
+            .partition(|line| line.starts_with("  "));
+        assert!(codes.into_iter().eq(rules().map(|rule| rule.code)));
+        for text in texts {
+            let (word, text) = text.trim_start().split_once(": ").unwrap();
+            assert!(words.contains(&word) && !text.is_empty(), "{word}");
+            let severity = text.split_once(", ").map(|(severity, _)| severity);
+            assert!(
+                word != "taints" || matches!(severity, Some("note" | "warning")),
+                "{text}"
+            );
+        }
+        for rule in rules() {
+            let is_health = matches!(rule.check, Check::Health(_));
+            assert_eq!(
+                !rule.text("consequence").is_empty(),
+                is_health,
+                "{}",
+                rule.code
             );
         }
     }

@@ -14,12 +14,6 @@ use diskproof_model::measurement::{Interruption, InterruptionKind};
 
 pub(super) const CPU_LIMITED: Rule = Rule {
     code: "cpu-limited",
-    title: "The CPU limited the rate",
-    meaning: "The CPU, not the disk, was the limit. The disk can do more than the figures show.",
-    taints: Some(Taint {
-        from: Severity::Warning,
-        why: "the CPU, not the disk, limited the rate in",
-    }),
     check: Check::Workloads(check_cpu_limited),
     #[cfg(test)]
     examples: Examples {
@@ -60,7 +54,7 @@ fn check_cpu_limited(record: &Record) -> Option<Diagnosis> {
              This machine has no CPU time left for the disk.",
         ),
     };
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         Severity::Warning,
         format!(
             "The CPU was the limit in {}: {}{beside} used {} of one CPU, {all}. The disk may be \
@@ -124,10 +118,6 @@ fn threads(record: &Record, m: &MeasurementRecord) -> f64 {
 
 pub(super) const STARVED: Rule = Rule {
     code: "starved",
-    title: "diskproof waited for a processor",
-    meaning: "The machine had no free processor for diskproof when the disk answered. Latencies \
-              and surveys include that waiting time.",
-    taints: None,
     check: Check::Run(check_starved),
     #[cfg(test)]
     examples: Examples {
@@ -230,19 +220,12 @@ fn check_starved(record: &Record) -> Option<Diagnosis> {
                 claims.join(" ")
             ),
             proofs,
-            "Measure when the machine is quieter, or raise the program's priority: chrt -f 10 \
-             diskproof … (as root).",
         )
     })
 }
 
 pub(super) const CPU_STOLEN: Rule = Rule {
     code: "cpu-stolen",
-    title: "The hypervisor took processors away",
-    meaning: "The hypervisor ran other virtual machines on this machine's processors. Requests \
-              were sent late and answers noticed late, so rates are lower and latencies longer \
-              than the disk's own.",
-    taints: None,
     check: Check::Run(check_cpu_stolen),
     #[cfg(test)]
     examples: Examples {
@@ -279,20 +262,11 @@ fn check_cpu_stolen(record: &Record) -> Option<Diagnosis> {
             STOLEN_SHARE_MIN,
             "of the CPU time",
         )],
-        "Measure again when column st of 'vmstat 1' is near 0. If it stays high, ask the \
-         provider for dedicated CPUs.",
     ))
 }
 
 pub(super) const ENGINE_LIMITED: Rule = Rule {
     code: "engine-limited",
-    title: "The load generator limited the rate",
-    meaning: "The load generator was close to its own limit, which was measured without I/O. The \
-              disk may be faster than the figure.",
-    taints: Some(Taint {
-        from: Severity::Warning,
-        why: "the load generator, not the disk, limited the rate in",
-    }),
     check: Check::Workloads(check_engine_limited),
     #[cfg(test)]
     examples: Examples {
@@ -325,17 +299,11 @@ fn check_engine_limited(record: &Record) -> Option<Diagnosis> {
         hits.iter().map(|(index, seen, ceiling)| {
             evidence(*index, "ceiling_iops", *ceiling, seen / SHARE_MAX, "1/s")
         }),
-        "Use more workers (--jobs) on more CPUs, or larger blocks. The figure is a lower \
-         bound.",
     ))
 }
 
 pub(super) const MISSED_SCHEDULE: Rule = Rule {
     code: "missed-schedule",
-    title: "The offered load was not reached",
-    meaning: "Operations could not start on schedule, so the figures show a smaller load than \
-              requested.",
-    taints: None,
     check: Check::Workloads(check_missed_schedule),
     #[cfg(test)]
     examples: Examples {
@@ -382,17 +350,11 @@ fn check_missed_schedule(record: &Record) -> Option<Diagnosis> {
             let threshold = MISSED_MAX * wanted(m);
             evidence(*index, "missed_starts", missed(m), threshold, "1")
         }),
-        "Allow more requests in flight (--depth, --jobs), reduce --rate, or stop other \
-         work on the machine. The latency from the intended start is valid.",
     ))
 }
 
 pub(super) const INTERRUPTED: Rule = Rule {
     code: "interrupted",
-    title: "diskproof did not run for a while",
-    meaning: "diskproof did not run for a while, because it was stopped (Ctrl-Z) or the machine \
-              was suspended. The figures exclude that time and the requests in flight.",
-    taints: None,
     check: Check::Run(check_interrupted),
     #[cfg(test)]
     examples: Examples {
@@ -440,8 +402,6 @@ fn check_interrupted(record: &Record) -> Option<Diagnosis> {
             counted(requests, "request")
         ),
         seen.into_iter().map(|(_, _, evidence)| evidence),
-        "Measure again if the disk must not rest, because caches and burst credits recover \
-         during a pause.",
     ))
 }
 

@@ -9,10 +9,6 @@ use diskproof_model::digits::figure_text;
 
 pub(super) const RATE_LIMITED: Rule = Rule {
     code: "rate-limited",
-    title: "A limiter sets the rate",
-    meaning: "A limiter, not the medium, sets the rate: the io.max of a control group, the type of \
-              a cloud volume, or a hypervisor's throttling. The medium may be faster.",
-    taints: None,
     check: Check::Run(check_rate_limited),
     #[cfg(test)]
     examples: Examples {

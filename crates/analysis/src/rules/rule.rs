@@ -22,17 +22,18 @@ pub(super) use diskproof_model::units::{
     format_throughput,
 };
 
-/// A rule and everything that is known about its finding.
+/// What is always said of each finding, below its code: the title in at most eight words; what it
+/// means, for the reference, in one or two sentences; what to do, where that is always the same; of
+/// the health of disks what it means for a database. `taints` has the severity from which on
+/// `compare` refuses the figures that the finding concerns, and the reason, before the name of the
+/// run: `operations failed in`.
+const TEXTS: &str = include_str!("../findings.txt");
+
+/// A rule: the code of its finding, and how it is found.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     /// Stable code of its finding.
     pub code: &'static str,
-    /// What it finds, in at most eight words.
-    pub title: &'static str,
-    /// What the finding means, for the reference: one or two sentences.
-    pub meaning: &'static str,
-    /// Whether `compare` refuses a figure that the finding concerns.
-    pub taints: Option<Taint>,
     /// The rule itself, and what it examines.
     pub check: Check,
     /// The cases that its test uses.
@@ -49,15 +50,10 @@ pub enum Check {
     Survey(fn(&Record) -> Option<Diagnosis>),
     /// Workloads and survey.
     Run(fn(&Record) -> Option<Diagnosis>),
-    /// What the disks report about themselves, with or without a measurement.
-    Health {
-        /// What it finds in the report of one disk.
-        issue_of: fn(&DiskHealth) -> Option<Issue>,
-        /// What it means for a database, in a sentence.
-        consequence: &'static str,
-        /// What to do.
-        remedy: &'static str,
-    },
+    /// What the disks report about themselves, with or without a measurement: what it finds in the
+    /// report of one disk. The claim is what follows the disk's name (`has 8 pending sectors`), and
+    /// the paths of the evidence begin at the disk.
+    Health(fn(&DiskHealth) -> Option<Diagnosis>),
 }
 
 impl Check {
@@ -67,32 +63,12 @@ impl Check {
             Self::Workloads(_) => "workloads",
             Self::Survey(_) => "survey",
             Self::Run(_) => "workloads, survey",
-            Self::Health { .. } => "disk health",
+            Self::Health(_) => "disk health",
         }
     }
 }
 
-/// Why the figures that a finding concerns are not compared.
-#[derive(Debug, Clone, Copy)]
-pub struct Taint {
-    /// From this severity on.
-    pub from: Severity,
-    /// The reason, before the name of the run: `operations failed in`.
-    pub why: &'static str,
-}
-
-/// What a rule reports about the health of one disk.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Issue {
-    /// Its weight.
-    pub severity: Severity,
-    /// What follows the disk's name: `has 8 pending sectors`.
-    pub predicate: String,
-    /// What was observed; the paths begin at the disk.
-    pub evidence: Vec<Evidence>,
-}
-
-/// What a rule found; the registry adds code and title.
+/// What a rule found; the registry adds code and texts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diagnosis {
     /// Its weight.
@@ -101,26 +77,38 @@ pub struct Diagnosis {
     pub claim: String,
     /// What was observed; never empty.
     pub evidence: Vec<Evidence>,
-    /// What to do, in the imperative.
+    /// What to do, in the imperative; empty where it is what the texts say.
     pub remedy: String,
     /// A command that shows the same thing, where there is one.
     pub reproduce: Option<String>,
 }
 
 impl Diagnosis {
-    /// Without a command that shows the same thing.
+    /// With the remedy that the finding always has, and without a command that shows the same thing.
     pub fn new(
+        severity: Severity,
+        claim: String,
+        evidence: impl IntoIterator<Item = Evidence>,
+    ) -> Self {
+        Self {
+            severity,
+            claim,
+            evidence: evidence.into_iter().collect(),
+            remedy: String::new(),
+            reproduce: None,
+        }
+    }
+
+    /// With a remedy that depends on what was found.
+    pub fn with_remedy(
         severity: Severity,
         claim: String,
         evidence: impl IntoIterator<Item = Evidence>,
         remedy: impl Into<String>,
     ) -> Self {
         Self {
-            severity,
-            claim,
-            evidence: evidence.into_iter().collect(),
             remedy: remedy.into(),
-            reproduce: None,
+            ..Self::new(severity, claim, evidence)
         }
     }
 }
@@ -140,46 +128,65 @@ impl Rule {
             Check::Workloads(check) | Check::Survey(check) | Check::Run(check) => {
                 check(record).map(|diagnosis| self.finding(diagnosis))
             }
-            Check::Health { .. } => self.find_in_health(&record.health),
+            Check::Health(_) => self.find_in_health(&record.health),
         }
     }
 
     /// The finding on the health of disks, for all of them that have the issue; `None` from a rule
     /// that examines anything else.
     pub fn find_in_health(&self, health: &[DiskHealth]) -> Option<Finding> {
-        let Check::Health {
-            issue_of,
-            consequence,
-            remedy,
-        } = self.check
-        else {
+        let Check::Health(issue_of) = self.check else {
             return None;
         };
         let (mut severity, mut claims, mut evidence) = (None, Vec::new(), Vec::new());
         for (index, disk) in health.iter().enumerate() {
             if let Some(issue) = issue_of(disk) {
                 severity = severity.max(Some(issue.severity));
-                claims.push(format!("{} {}", disk_label(disk), issue.predicate));
+                claims.push(format!("{} {}", disk_label(disk), issue.claim));
                 evidence.extend(issue.evidence.into_iter().map(|one| Evidence {
                     path: format!("/health/{index}/{}", one.path),
                     ..one
                 }));
             }
         }
-        let claim = format!("{}. {consequence}", claims.join("; "));
-        Some(self.finding(Diagnosis::new(severity?, claim, evidence, remedy)))
+        let claim = format!("{}. {}", claims.join("; "), self.text("consequence"));
+        Some(self.finding(Diagnosis::new(severity?, claim, evidence)))
     }
 
     fn finding(&self, diagnosis: Diagnosis) -> Finding {
+        let remedy = match diagnosis.remedy {
+            remedy if remedy.is_empty() => self.text("remedy").to_owned(),
+            remedy => remedy,
+        };
         Finding {
             code: self.code.to_owned(),
-            title: Some(self.title.to_owned()),
+            title: Some(self.text("title").to_owned()),
             severity: diagnosis.severity,
             claim: diagnosis.claim,
             evidence: diagnosis.evidence,
-            remedy: diagnosis.remedy,
+            remedy,
             reproduce: diagnosis.reproduce,
         }
+    }
+
+    /// What is always said of the finding by this word: `title`, `meaning`, `remedy`; empty where
+    /// nothing is.
+    pub fn text(&self, word: &str) -> &'static str {
+        let lines = TEXTS.lines().skip_while(|line| *line != self.code);
+        let mut own = lines.skip(1).take_while(|line| line.starts_with(' '));
+        let text = own.find_map(|line| line.trim_start().strip_prefix(word)?.strip_prefix(": "));
+        text.unwrap_or_default()
+    }
+
+    /// From which severity on `compare` refuses the figures that the finding concerns, and why,
+    /// before the name of the run.
+    pub fn taints(&self) -> Option<(Severity, &'static str)> {
+        let (severity, why) = self.text("taints").split_once(", ")?;
+        let severity = match severity {
+            "note" => Severity::Note,
+            _ => Severity::Warning,
+        };
+        Some((severity, why))
     }
 }
 

@@ -6,10 +6,6 @@ use diskproof_model::surface::UnreadableRange;
 
 pub(super) const UNREADABLE_BLOCKS: Rule = Rule {
     code: "unreadable-blocks",
-    title: "The scan found unreadable sectors",
-    meaning: "The scan found sectors that the disk cannot read. Their content is lost unless a \
-              copy exists.",
-    taints: None,
     check: Check::Survey(check_unreadable_blocks),
     #[cfg(test)]
     examples: Examples {
@@ -50,10 +46,6 @@ fn check_unreadable_blocks(record: &Record) -> Option<Diagnosis> {
             places.join("; ")
         ),
         evidence,
-        "Copy the readable data to another disk first (ddrescue), restore the rest from a \
-         backup, then replace the disk. If dmesg names the link instead of the medium, \
-         check the cable and the controller. smartctl -a counts pending sectors, which a \
-         write replaces; if the count grows again, the disk is failing.",
     ))
 }
 
@@ -69,10 +61,6 @@ fn tell(range: &UnreadableRange) -> String {
 
 pub(super) const SLOW_BLOCKS: Rule = Rule {
     code: "slow-blocks",
-    title: "Some blocks read slowly every time",
-    meaning: "The scan found blocks that took far longer than others, also on a second read. The \
-              disk retries them.",
-    taints: None,
     check: Check::Survey(check_slow_blocks),
     #[cfg(test)]
     examples: Examples {
@@ -124,9 +112,6 @@ fn check_slow_blocks(record: &Record) -> Option<Diagnosis> {
             format_latency(scan.latency_p50_ns)
         ),
         evidence,
-        "Check smartctl -a (pending, reallocated), scan again in a few days, and replace \
-         the disk if there are more. The disk reads such blocks several times before it \
-         succeeds; rewriting a block, as a restore does, often repairs it.",
     ))
 }
 

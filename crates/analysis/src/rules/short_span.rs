@@ -6,10 +6,6 @@ use crate::mechanics::is_said_to_rotate;
 
 pub(super) const SHORT_SPAN: Rule = Rule {
     code: "short-span",
-    title: "Random figures cover part of the disk",
-    meaning: "Random accesses covered only a small part of a rotating disk. A database that is \
-              spread over the whole disk has longer seeks.",
-    taints: None,
     check: Check::Workloads(check_short_span),
     #[cfg(test)]
     examples: Examples {
@@ -41,9 +37,6 @@ fn check_short_span(record: &Record) -> Option<Diagnosis> {
             let span_bytes = span_bytes as f64;
             evidence(index, "workload/span_bytes", span_bytes, threshold, "B")
         }),
-        "Apply the figures only to a database of that size. To measure the gain of shorter \
-         spans, run diskproof curve --short-stroke on the block device as root, which only \
-         reads.",
     ))
 }
 

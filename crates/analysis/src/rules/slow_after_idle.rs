@@ -6,10 +6,6 @@ use diskproof_model::ping::{IdlePoint, PingRecord};
 
 pub(super) const SLOW_AFTER_IDLE: Rule = Rule {
     code: "slow-after-idle",
-    title: "The disk is slow to wake up",
-    meaning: "The first request after an idle time takes far longer than others, because the disk, \
-              its link or its controller saves power and has to wake up.",
-    taints: None,
     check: Check::Workloads(check_slow_after_idle),
     #[cfg(test)]
     examples: Examples {
@@ -73,7 +69,7 @@ fn check_slow_after_idle(record: &Record) -> Option<Diagnosis> {
     let worst = found.iter().max_by_key(|slow_waker| slow_waker.cost_ns())?;
     let first = worst.first();
     let path = target_path(record, record.measurements[worst.index].target);
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         warning_if(worst.cost_ns() >= COST_NS_WARNING),
         format!(
             "After an idle time of {} or more, the first request to {path} takes {}, compared with \

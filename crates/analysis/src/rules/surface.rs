@@ -23,10 +23,6 @@ use crate::surface::{SecondReading, second_reading};
 
 pub(super) const RAGGED: Rule = Rule {
     code: "ragged",
-    title: "Throughput varies between neighbouring places",
-    meaning: "Neighbouring places of the disk differ in rate by far more than a healthy surface \
-              and a quiet machine allow.",
-    taints: None,
     check: Check::Survey(check_ragged),
     #[cfg(test)]
     examples: Examples {
@@ -84,7 +80,7 @@ fn check_ragged(record: &Record) -> Option<Diagnosis> {
     let far = strays.iter().filter(|s| s.distance() >= STRAY).count();
     let worst = strays.first()?;
     let at = |index: usize| &record.curve[shape.points[index].index];
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         warning_if(shape.scatter >= SCATTER_ROTATING || is_uneven(&shape)),
         format!(
             "The curve is ragged: the rate changes from one point to the next by {} (standard \
@@ -147,10 +143,6 @@ pub(super) fn is_uneven(shape: &Shape) -> bool {
 
 pub(super) const SLOW_ZONE: Rule = Rule {
     code: "slow-zone",
-    title: "One zone of the disk is slow",
-    meaning: "A stretch of the disk transfers more slowly than the places on both sides of it, \
-              also at a second reading.",
-    taints: None,
     check: Check::Survey(check_slow_zone),
     #[cfg(test)]
     examples: Examples {
@@ -206,7 +198,7 @@ fn check_slow_zone(record: &Record) -> Option<Diagnosis> {
     } else {
         "The survey could not read it a second time, so another program may be the cause."
     };
-    Some(Diagnosis::new(
+    Some(Diagnosis::with_remedy(
         warning_if(is_confirmed),
         format!("{headline}: {}{more}. {consequence}", claims.join("; ")),
         named().flat_map(|zone| zone_evidence(record, &shape, zone.dip)),
@@ -289,10 +281,6 @@ fn zone_evidence(record: &Record, shape: &Shape, dip: &Dip) -> Vec<Evidence> {
 
 pub(super) const NOT_ZONED: Rule = Rule {
     code: "not-zoned",
-    title: "Speed does not depend on position",
-    meaning: "Neither the transfer rate nor the access time depends on the position, as on an SSD, \
-              an array or a virtual disk. A short stroke gains nothing.",
-    taints: None,
     check: Check::Survey(check_not_zoned),
     #[cfg(test)]
     examples: Examples {
@@ -342,7 +330,6 @@ fn check_not_zoned(record: &Record) -> Option<Diagnosis> {
             format_throughput(inner)
         ),
         evidence,
-        "Use the whole disk: partitions at the start are not faster than others.",
     ))
 }
 

@@ -134,18 +134,17 @@ impl<'a> Traffic<'a> {
         let tables = self.initialiser_bytes();
         let beside_tables = unexplained.saturating_sub(tables.min(TABLE_BYTES_MAX));
         let unexplained_reads = reads.saturating_sub(self.bitmap_bytes());
+        let shown_reads = shown(unexplained_reads, others.reads);
+        let shown_writes = shown(beside_tables, others.writes);
+        let of_others = unexplained.saturating_sub(tables);
+        let is_foreign = self.writes_only_what_is_asked();
         let foreign = Excess {
             reads: if is_asked {
                 unexplained_reads
             } else {
-                shown(unexplained_reads, others.reads)
+                shown_reads
             },
-            writes: if self.writes_only_what_is_asked() {
-                unexplained.saturating_sub(tables)
-            } else {
-                0
-            }
-            .max(shown(beside_tables, others.writes)),
+            writes: if is_foreign { of_others } else { 0 }.max(shown_writes),
         };
         let own = Excess {
             reads: if is_asked { 0 } else { reads - foreign.reads },
@@ -158,19 +157,17 @@ impl<'a> Traffic<'a> {
     /// these account for half of it: a process counts what it writes earlier than a disk.
     fn others_here(&self) -> Excess {
         let sum = |bytes: fn(&OtherProcess) -> u64| self.device.others.iter().map(bytes).sum();
-        let all = Excess {
-            reads: sum(|p| p.read_bytes),
-            writes: sum(|p| p.write_bytes),
-        };
-        let here = (all.reads + all.writes)
-            .saturating_sub(self.device.elsewhere_bytes.unwrap_or_default());
-        if here >= (all.reads + all.writes).div_ceil(2) {
-            Excess {
-                reads: all.reads.min(here),
-                writes: all.writes.min(here),
-            }
+        let (reads, writes): (u64, u64) = (sum(|p| p.read_bytes), sum(|p| p.write_bytes));
+        let elsewhere = self.device.elsewhere_bytes.unwrap_or_default();
+        let here = (reads + writes).saturating_sub(elsewhere);
+        let here = if here >= (reads + writes).div_ceil(2) {
+            here
         } else {
-            Excess::default()
+            0
+        };
+        Excess {
+            reads: reads.min(here),
+            writes: writes.min(here),
         }
     }
 

@@ -7,10 +7,6 @@ use diskproof_model::trend::RunToRun;
 
 pub(super) const VARIES_BETWEEN_RUNS: Rule = Rule {
     code: "varies-between-runs",
-    title: "The rate differs from run to run",
-    meaning: "Earlier runs of the same plan on this target differ by more than a single run shows, \
-              which misses changes from one hour to the next. The intervals include them.",
-    taints: None,
     check: Check::Workloads(check_varies_between_runs),
     #[cfg(test)]
     examples: Examples {
@@ -84,8 +80,6 @@ fn check_varies_between_runs(record: &Record) -> Option<Diagnosis> {
             ]
             .map(|(place, rate)| evidence(*index, place, rate, m.total_iops(), "/s"))
         }),
-        "Decide from several runs per side: 'diskproof compare' uses the runs in the \
-         history, and 'diskproof compare DIR1 DIR2' measures both in alternation.",
     ))
 }
 

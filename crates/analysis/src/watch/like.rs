@@ -68,8 +68,8 @@ pub fn like_workloads(
     }
     let mut workloads = Vec::new();
     for (kind, op) in &observed.ops {
-        for (access, part) in parts(op) {
-            let rate = op.count as f64 * 1e9 / observed.wall_ns.max(1) as f64 * part.share;
+        for (access, share, sizes) in parts(op) {
+            let rate = op.count as f64 * 1e9 / observed.wall_ns.max(1) as f64 * share;
             if rate * target.time_ns as f64 / 1e9 < 1.0 {
                 continue;
             }
@@ -89,7 +89,7 @@ pub fn like_workloads(
                 },
                 rate: Some(rate),
                 sync: sync_policy(*kind, op, observed.flush_ops),
-                ..sized(Workload::named(&name), &part.sizes, target.unit_bytes)
+                ..sized(Workload::named(&name), &sizes, target.unit_bytes)
             });
         }
     }
@@ -103,16 +103,12 @@ pub fn like_workloads(
     }
 }
 
-/// Random or sequential requests of one direction.
-struct LikePart {
-    /// Of all requests of the direction.
-    share: f64,
-    /// Bytes and number of requests.
-    sizes: Vec<(u32, u64)>,
-}
+/// Random or sequential requests of one direction: their share of all of it; their sizes in bytes,
+/// and how many have them.
+type LikePart = (Access, f64, Vec<(u32, u64)>);
 
 /// The random and the sequential part; one alone where the other is too small to matter.
-fn parts(op: &ObservedOps) -> Vec<(Access, LikePart)> {
+fn parts(op: &ObservedOps) -> Vec<LikePart> {
     let random = Access::Random {
         distribution: Distribution::Uniform,
     };
@@ -120,26 +116,19 @@ fn parts(op: &ObservedOps) -> Vec<(Access, LikePart)> {
         let sizes = op.sizes.iter().map(|size| (size.block_bytes, count(size)));
         sizes.filter(|(_, count)| *count > 0).collect()
     };
-    let sequential = 1.0 - op.seek_share;
-    let both = [
-        (random, op.seek_share, sizes(|size| size.random)),
-        (
-            Access::Sequential,
-            sequential,
-            sizes(|size| size.sequential),
-        ),
+    let (seeks, sequential) = (op.seek_share, sizes(|size| size.sequential));
+    let mut parts = vec![
+        (random, seeks, sizes(|size| size.random)),
+        (Access::Sequential, 1.0 - seeks, sequential),
     ];
-    let counting = both.into_iter().filter(|(_, share, _)| *share >= SHARE_MIN);
-    let mut parts: Vec<(Access, LikePart)> = counting
-        .map(|(access, share, sizes)| (access, LikePart { share, sizes }))
-        .collect();
-    let sum: f64 = parts.iter().map(|(_, part)| part.share).sum();
+    parts.retain(|(_, share, _)| *share >= SHARE_MIN);
+    let sum: f64 = parts.iter().map(|(_, share, _)| share).sum();
     let mean = u32::try_from(op.bytes / op.count.max(1)).unwrap_or(u32::MAX);
-    for (_, part) in &mut parts {
-        part.share /= sum;
+    for (_, share, sizes) in &mut parts {
+        *share /= sum;
         // Too few requests were traced for their own sizes.
-        if part.sizes.is_empty() {
-            part.sizes = vec![(mean.max(1), 1)];
+        if sizes.is_empty() {
+            *sizes = vec![(mean.max(1), 1)];
         }
     }
     parts

@@ -36,14 +36,7 @@ pub(super) struct DeviceProfile {
     depth_max: f64,
     load_ns: Option<f64>,
     method: Option<SeekMethod>,
-    threads: HashMap<(u32, String), ThreadLoad>,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct ThreadLoad {
-    requests: u64,
-    read_bytes: u64,
-    write_bytes: u64,
+    threads: HashMap<(u32, String), ObservedProcess>,
 }
 
 #[derive(Debug, Clone)]
@@ -53,12 +46,12 @@ struct DirectionProfile {
     merges: u64,
     latency_ns: f64,
     seeks: f64,
-    /// Random and sequential requests by size.
-    sizes: BTreeMap<u32, (u64, u64)>,
+    /// Requests by size.
+    sizes: BTreeMap<u32, TracedCounts>,
     series: TimeSeries,
 }
 
-/// What tracing shows of a step.
+/// Requests by where they lie.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TracedCounts {
     pub random: u64,
@@ -115,16 +108,23 @@ impl DeviceProfile {
             Write => &mut self.write,
         };
         let block_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let size = direction.sizes.entry(block_bytes).or_default();
-        match placement {
-            Placement::Random => size.0 += 1,
-            Placement::Sequential => size.1 += 1,
-        }
+        direction
+            .sizes
+            .entry(block_bytes)
+            .or_default()
+            .add(placement);
         let key = (request.pid, request.name.clone());
         if self.threads.len() >= THREADS_MAX && !self.threads.contains_key(&key) {
             return;
         }
-        let thread = self.threads.entry(key).or_default();
+        let thread = self.threads.entry(key);
+        let thread = thread.or_insert_with_key(|(pid, name)| ObservedProcess {
+            pid: *pid,
+            name: name.clone(),
+            requests: 0,
+            read_bytes: 0,
+            write_bytes: 0,
+        });
         thread.requests += 1;
         match request.direction {
             Read => thread.read_bytes += bytes,
@@ -189,19 +189,10 @@ impl DeviceProfile {
     }
 
     fn busiest(&self) -> Vec<ObservedProcess> {
-        let mut threads: Vec<_> = self.threads.iter().collect();
-        threads.sort_by_key(|((pid, _), load)| (std::cmp::Reverse(load.requests), *pid));
+        let mut threads: Vec<&ObservedProcess> = self.threads.values().collect();
+        threads.sort_by_key(|thread| (std::cmp::Reverse(thread.requests), thread.pid));
         threads.truncate(PROCESSES_MAX);
-        let busiest = threads
-            .into_iter()
-            .map(|((pid, name), load)| ObservedProcess {
-                pid: *pid,
-                name: name.clone(),
-                requests: load.requests,
-                read_bytes: load.read_bytes,
-                write_bytes: load.write_bytes,
-            });
-        busiest.collect()
+        threads.into_iter().cloned().collect()
     }
 }
 
@@ -223,8 +214,8 @@ impl DirectionProfile {
             let bytes = u32::try_from(mean.max(SECTOR_BYTES)).unwrap_or(u32::MAX);
             let random = (share * step.ops as f64).round() as u64;
             let size = self.sizes.entry(bytes).or_default();
-            size.0 += random.min(step.ops);
-            size.1 += step.ops - random.min(step.ops);
+            size.random += random.min(step.ops);
+            size.sequential += step.ops - random.min(step.ops);
         }
     }
 
@@ -232,10 +223,10 @@ impl DirectionProfile {
         let rate = rate_after(&self.series, wall_ns, Settling::WHOLE);
         let sizes = self.sizes.iter();
         let mut sizes: Vec<ObservedSize> = sizes
-            .map(|(bytes, (random, sequential))| ObservedSize {
+            .map(|(bytes, counts)| ObservedSize {
                 block_bytes: *bytes,
-                random: *random,
-                sequential: *sequential,
+                random: counts.random,
+                sequential: counts.sequential,
             })
             .collect();
         sizes.sort_by_key(|size| std::cmp::Reverse(size.random + size.sequential));
