@@ -3,9 +3,7 @@
 
 use super::flags::{CompareFlags, LiveFlags};
 use crate::failure::{Exit, Failure};
-use crate::flags::{
-    MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_MIN, SCRATCH_BYTES_UNIT, SECOND,
-};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND, scratch_file_bytes};
 use crate::provenance::{run_id, tool};
 use crate::saved::{self, HistoryOptions, SaveNote, names_run, print_notes};
 use crate::session::{
@@ -25,7 +23,6 @@ use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::{Plan, Skipped, Workload};
 use diskproof_model::record::Record;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::format_bytes;
 use diskproof_report::terminal::Detail;
 use std::fs::File;
 use std::io::Read as _;
@@ -258,27 +255,14 @@ fn scratch_size(flags: &LiveFlags, identities: &[TargetIdentity]) -> Result<Opti
             )),
         };
     }
-    let size = match flags.size {
-        Some(size) if size < SCRATCH_BYTES_MIN => {
-            let (size, least) = (format_bytes(size), format_bytes(SCRATCH_BYTES_MIN));
-            return Err(Failure::Usage(format!(
-                "--size {size}: too small to measure anything; use at least {least}"
-            )));
-        }
-        Some(size) => size,
-        None => {
-            // Several directories may share one filesystem.
-            let room = identities.iter().map(scratch_bytes_max).min().unwrap_or(0);
-            let most = if flags.reopen {
-                SCRATCH_BYTES_REOPENED
-            } else {
-                SCRATCH_BYTES
-            };
-            most.min(room / identities.len() as u64)
-                .max(SCRATCH_BYTES_LEAST)
-        }
+    // Several directories may share one filesystem.
+    let room = identities.iter().map(scratch_bytes_max).min().unwrap_or(0);
+    let wanted = if flags.reopen {
+        SCRATCH_BYTES_REOPENED
+    } else {
+        SCRATCH_BYTES
     };
-    Ok(Some(size / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT))
+    scratch_file_bytes(flags.size, wanted, room / identities.len() as u64).map(Some)
 }
 
 /// The workloads to compare, and why others are skipped.
