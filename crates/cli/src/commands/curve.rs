@@ -1,7 +1,7 @@
 //! `diskproof curve`: transfer rate and access time by position, short strokes, and a scan of every
 //! block.
 
-use crate::data_sheet::SheetValue;
+use crate::data_sheet::parse_data_sheet;
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND};
 use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
@@ -10,7 +10,7 @@ use crate::workload::{SpanBounds, part_of};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, Plan, Span, Stop, Workload};
 use diskproof_model::surface::{
-    AccessPlan, BurstPlan, Coverage, CurvePlan, POINT_NS_MAX, ScanPlan, Survey,
+    AccessPlan, BurstPlan, Coverage, CurvePlan, DataSheet, POINT_NS_MAX, ScanPlan, Survey,
 };
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration, parse_size};
@@ -108,8 +108,8 @@ pub struct CurveFlags {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "scan")]
     pub time: Option<u64>,
     /// Data sheet figures to check, such as rpm=7200,seek=11ms,rate=92MB/s
-    #[arg(long, value_name = "FIGURES")]
-    pub spec: Option<SheetValue>,
+    #[arg(long, value_name = "FIGURES", value_parser = parse_data_sheet)]
+    pub spec: Option<DataSheet>,
     /// Skip the access times
     #[arg(long)]
     pub no_access: bool,
@@ -192,7 +192,7 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         workloads: strokes.collect(),
         survey: Some(survey),
         time_limit_ns: curve.time,
-        data_sheet: curve.spec.map(|sheet| sheet.0),
+        data_sheet: curve.spec,
         ..measuring.plan("curve", std::slice::from_ref(identity))
     })
 }
