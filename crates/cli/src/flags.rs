@@ -165,8 +165,9 @@ impl MeasuringFlags {
     }
 }
 
-/// The size of a scratch file, in whole MiB: that of `--size`, else as much as is wanted, if there is
-/// room. With hardly any room, the gate judges the least useful size; with --size, the user's own.
+/// The size of a scratch file, in whole MiB: that of `--size`, else as much as is wanted, if there
+/// is room. With hardly any room, the gate judges the least useful size; with --size, the user's
+/// own.
 pub(crate) fn scratch_file_bytes(
     asked: Option<u64>,
     wanted: u64,

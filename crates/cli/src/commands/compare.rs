@@ -7,11 +7,10 @@ mod live;
 use crate::failure::{Exit, Failure};
 use crate::flags::{files, is_stdout};
 use crate::output_files::{check_documents, save_file};
-use crate::provenance::tool;
 use crate::saved::{HistoryFileFlag, earlier_runs, load_all, short};
 use crate::stdio::{ColorWhen, comparison_page, ignore_closed_pipe, to_stdout, write_page};
 use anyhow::Context as _;
-use diskproof_analysis::compare::{Limit, Question, Run, RunGroup, compare as compare_runs};
+use diskproof_analysis::compare::RunGroup;
 use diskproof_history::StoredRun;
 use diskproof_model::comparison::{Comparison, ConditionOutcome};
 use diskproof_model::record::Record;
@@ -21,6 +20,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use flags::CompareFlags;
+pub(crate) use live::{compared, group};
 
 /// All runs that `reference` names, each with its name. Splits at commas only when the whole
 /// reference names nothing: a label or a file name may hold a comma.
@@ -49,49 +49,17 @@ fn find_runs(
     }
 }
 
-/// Runs that have one label.
-pub(crate) fn group<'a>(
-    label: &str,
-    runs: impl IntoIterator<Item = (&'a str, &'a Record)>,
-) -> RunGroup<'a> {
-    let runs = runs.into_iter().map(|(name, record)| Run {
-        name: name.to_owned(),
-        record,
-    });
-    RunGroup {
-        label: label.to_owned(),
-        runs: runs.collect(),
-    }
-}
-
 /// Earlier runs as groups, one for each label.
 fn earlier_groups(earlier: &[StoredRun]) -> Vec<RunGroup<'_>> {
     let mut groups: BTreeMap<&str, Vec<(&str, &Record)>> = BTreeMap::new();
     for StoredRun { label, record, .. } in earlier {
-        let runs = groups.entry(label.as_deref().unwrap_or_default()).or_default();
+        let runs = groups
+            .entry(label.as_deref().unwrap_or_default())
+            .or_default();
         runs.push((short(&record.run_id), record));
     }
     let groups = groups.into_iter();
     groups.map(|(label, runs)| group(label, runs)).collect()
-}
-
-/// The comparison of a baseline with these candidates.
-pub(crate) fn compared<'a>(
-    margin: f64,
-    baseline: RunGroup<'a>,
-    candidates: Vec<RunGroup<'a>>,
-    history: Vec<RunGroup<'a>>,
-    limits: &[Limit],
-) -> Result<Comparison, Failure> {
-    let question = Question {
-        tool: tool(),
-        margin,
-        baseline,
-        candidates,
-        history,
-        limits: limits.to_vec(),
-    };
-    compare_runs(&question).map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// Runs the verb.
@@ -123,7 +91,13 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
         return Err(Failure::Usage(TOO_FEW.to_owned()).into());
     };
     let (candidates, history) = (groups.collect(), earlier_groups(&earlier));
-    let comparison = compared(compare.margin, baseline, candidates, history, &compare.limits)?;
+    let comparison = compared(
+        compare.margin,
+        baseline,
+        candidates,
+        history,
+        &compare.limits,
+    )?;
     present(compare, &comparison)
 }
 

@@ -4,6 +4,7 @@
 use crate::data_sheet::parse_data_sheet;
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND};
+use crate::output_files::refuse_output;
 use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
 use crate::session::{MeasuringJob, measure};
 use crate::workload::{SpanBounds, part_of};
@@ -16,7 +17,7 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration, parse_size};
 use diskproof_report::format::Requires;
 use diskproof_report::formats::format_of;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Enough to show each zone of a disk, and as many as a wide terminal has columns.
 const POINTS: u32 = 200;
@@ -144,17 +145,13 @@ pub fn run(curve: &CurveFlags) -> anyhow::Result<Exit> {
 
 /// A survey may take hours: an output file that would stay empty is refused before it.
 fn refuse_empty_fio_json(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure> {
-    let needs_workloads = |path: &&PathBuf| {
-        format_of(path).is_some_and(|format| format.requires == Requires::Workloads)
+    let is_empty = |path: &Path| {
+        let format = format_of(path).filter(|_| plan.workloads.is_empty());
+        format.is_some_and(|format| format.requires == Requires::Workloads)
     };
-    match outputs.iter().find(needs_workloads) {
-        Some(path) if plan.workloads.is_empty() => Err(Failure::Usage(format!(
-            "-o {}: fio's JSON contains only workloads, but this run has none; add --short-stroke, \
-             or use a .json or .csv file",
-            path.display()
-        ))),
-        _ => Ok(()),
-    }
+    let why = "fio's JSON contains only workloads, but this run has none; add --short-stroke, or \
+               use a .json or .csv file";
+    refuse_output(outputs, is_empty, why)
 }
 
 /// The plan of `curve` for this target.

@@ -11,7 +11,6 @@ use diskproof_model::units::{format_bytes, parse_duration, parse_size};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-
 /// bonnie++'s default, `-n 16`.
 const COUNT: u64 = 16 << 10;
 /// States and numbers of more files would take hundreds of megabytes of memory.

@@ -90,7 +90,11 @@ pub struct RunFlags {
     #[command(flatten)]
     pub fio: FioFlags,
     /// Only this section of the job file (repeatable) [default: all]
-    #[arg(long = "section", value_name = "NAME", help_heading = "Job file of fio")]
+    #[arg(
+        long = "section",
+        value_name = "NAME",
+        help_heading = "Job file of fio"
+    )]
     pub sections: Vec<String>,
     /// Flags of every measuring verb.
     #[command(flatten)]

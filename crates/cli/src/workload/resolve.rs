@@ -228,8 +228,8 @@ impl Resolution<'_> {
     fn stride(&self, stride_bytes: u64, block_bytes: u32) -> Resolved<Access> {
         if stride_bytes == 0 || !stride_bytes.is_multiple_of(u64::from(block_bytes)) {
             return Err(format!(
-                "<stride> {stride_bytes} is not a multiple of the block, {block_bytes} bytes; use a \
-                 multiple of it"
+                "<stride> {stride_bytes} is not a multiple of the block, {block_bytes} bytes; use \
+                 a multiple of it"
             ));
         }
         let (_, length) = self.extent(block_bytes)?;

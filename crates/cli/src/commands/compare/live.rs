@@ -4,6 +4,7 @@
 use super::flags::{CompareFlags, LiveFlags};
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND, scratch_file_bytes};
+use crate::interrupt;
 use crate::provenance::{run_id, tool};
 use crate::saved::{self, HistoryOptions, SaveNote, names_run, print_notes};
 use crate::session::{
@@ -316,7 +317,7 @@ fn conclude(
 ) -> anyhow::Result<(Option<Comparison>, Option<Exit>)> {
     let verbosity = measuring.verbosity();
     let records = records(&compare.live.prepare, labels.len(), plan, run);
-    run.interrupt.end_at_once();
+    interrupt::end_at_once();
     if !run.hung.is_empty() {
         verbosity.note(&process_may_stay(&run.hung, plan));
     }
@@ -330,28 +331,52 @@ fn conclude(
         let notes = save(record, measuring.history.clone());
         print_notes(&format!("{letter}: "), &notes, verbosity);
     }
-    let group = |index: usize| RunGroup {
-        label: labels[index].clone(),
-        runs: vec![Run {
-            name: saved::short(&records[index].run_id).to_owned(),
-            record: &records[index],
-        }],
+    let side = |index: usize| {
+        let record: &Record = &records[index];
+        group(&labels[index], [(saved::short(&record.run_id), record)])
     };
-    let question = Question {
-        tool: tool(),
-        margin: compare.margin,
-        baseline: group(0),
-        candidates: (1..records.len()).map(group).collect(),
-        history: Vec::new(),
-        limits: compare.limits.clone(),
-    };
-    let comparison = compare_runs(&question).map_err(|error| Failure::Usage(error.to_string()))?;
+    let others = (1..records.len()).map(side).collect();
+    let comparison = compared(compare.margin, side(0), others, Vec::new(), &compare.limits)?;
     let failed = records.iter().any(|record| has_errors(record));
     let exit = match early {
         None if failed || !run.hung.is_empty() => Some(Exit::Failed),
         early => early,
     };
     Ok((Some(comparison), exit))
+}
+
+/// Runs that have one label.
+pub(crate) fn group<'a>(
+    label: &str,
+    runs: impl IntoIterator<Item = (&'a str, &'a Record)>,
+) -> RunGroup<'a> {
+    let runs = runs.into_iter().map(|(name, record)| Run {
+        name: name.to_owned(),
+        record,
+    });
+    RunGroup {
+        label: label.to_owned(),
+        runs: runs.collect(),
+    }
+}
+
+/// The comparison of a baseline with these candidates.
+pub(crate) fn compared<'a>(
+    margin: f64,
+    baseline: RunGroup<'a>,
+    candidates: Vec<RunGroup<'a>>,
+    history: Vec<RunGroup<'a>>,
+    limits: &[Limit],
+) -> Result<Comparison, Failure> {
+    let question = Question {
+        tool: tool(),
+        margin,
+        baseline,
+        candidates,
+        history,
+        limits: limits.to_vec(),
+    };
+    compare_runs(&question).map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// One record for each side.
@@ -406,7 +431,7 @@ fn save(record: &Arc<Record>, options: HistoryOptions) -> Vec<SaveNote> {
 /// How a comparison that did not come to its end exits; `None` of one that did.
 fn ended_early(run: &EndedRun) -> Option<Exit> {
     let why = run.ended.as_ref().err()?;
-    if let (EarlyEnd::Reason(why), Some(signal)) = (why, run.interrupt.signal()) {
+    if let (EarlyEnd::Reason(why), Some(signal)) = (why, interrupt::signal()) {
         eprint_line(why);
         return Some(Exit::Signal(signal));
     }

@@ -8,6 +8,7 @@ use crate::saved::{load, load_file};
 use crate::session::{MeasuringJob, measure};
 use crate::stdio::{ignore_closed_pipe, to_stdout};
 use crate::workload::{WorkloadAxes, WorkloadFlags};
+use anyhow::Result;
 use diskproof_analysis::compare::MARGIN;
 use diskproof_analysis::watch::{LikeTarget, like_plan, like_workloads};
 use diskproof_model::observed::{LikePlan, ObservedDevice};
@@ -121,11 +122,7 @@ pub(super) fn is_record(path: &Path) -> bool {
 }
 
 /// Repeats the plan of the record on the targets, or on those of the record, and compares.
-pub(super) fn repeat(
-    source: &Path,
-    targets: &[PathBuf],
-    flags: &MeasuringFlags,
-) -> anyhow::Result<Exit> {
+pub(super) fn repeat(source: &Path, targets: &[PathBuf], flags: &MeasuringFlags) -> Result<Exit> {
     let shown = source.display().to_string();
     let record = load_file(&shown)?;
     let named: Vec<PathBuf> = match targets {
@@ -207,14 +204,17 @@ fn show_changes(
     (name, before): (&str, &Record),
     again: &Record,
     color: crate::stdio::ColorWhen,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     let label = again.plan.targets.join(", ");
     let label = if label == before.plan.targets.join(", ") {
         "now".to_owned()
     } else {
         label
     };
-    let (before, again) = (group(name, [(name, before)]), group(&label, [(&*label, again)]));
+    let (before, again) = (
+        group(name, [(name, before)]),
+        group(&label, [(&*label, again)]),
+    );
     let comparison = compared(MARGIN, before, vec![again], Vec::new(), &[])?;
     ignore_closed_pipe(to_stdout(|out| writeln!(out)))?;
     compare::print(&comparison, false, MetricDetail::Independent, color)
