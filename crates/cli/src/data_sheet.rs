@@ -3,11 +3,6 @@
 use diskproof_analysis::expect::scaled_number as parse_number;
 use diskproof_model::surface::DataSheet;
 use diskproof_model::units::{parse_duration, parse_size};
-use std::str::FromStr;
-
-/// A data sheet as given with `--spec`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SheetValue(pub DataSheet);
 
 /// The slowest disk ever built had 1200 rpm, the fastest has 15,000; the range leaves room for
 /// others.
@@ -20,62 +15,59 @@ const SEEK_FORM: &str = "a seek time; write it with ms or us, such as 11ms";
 const RATE_FORM: &str = "a transfer rate; write it per second, such as 92MB/s";
 const IOPS_FORM: &str = "a number of operations per second, such as 90000 or 90k";
 
-impl FromStr for SheetValue {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut sheet = DataSheet::default();
-        for part in text.split(',').map(str::trim) {
-            let (key, value) = part.split_once('=').ok_or_else(|| {
-                format!(
-                    "'{part}' is not key=value; use one or more of rpm=7200,seek=11ms,rate=92MB/s"
-                )
-            })?;
-            let (key, value) = (key.trim(), value.trim());
-            let wrong = |what| format!("'{value}' is not {what}");
-            let rate = || rate(value).ok_or_else(|| wrong(RATE_FORM));
-            let iops = || {
-                let iops = parse_number(value).filter(|iops| *iops > 0.0);
-                iops.ok_or_else(|| wrong(IOPS_FORM))
-            };
-            let is_set = match key {
-                "rpm" => {
-                    let rpm = value.parse().ok().filter(|rpm| RPM.contains(rpm));
-                    sheet
-                        .rpm
-                        .replace(rpm.ok_or_else(|| wrong(RPM_FORM))?)
-                        .is_some()
-                }
-                "seek" => {
-                    // A number without a unit would mean seconds.
-                    let with_unit = Some(value).filter(|v| v.ends_with(char::is_alphabetic));
-                    let ns = with_unit.and_then(|v| parse_duration(v).ok());
-                    let ns = ns.filter(|ns| SEEK_NS.contains(ns));
-                    let ns = ns.ok_or_else(|| wrong(SEEK_FORM))?;
-                    sheet.seek_ns.replace(ns).is_some()
-                }
-                "rate" => sheet.bytes_per_second.replace(rate()?).is_some(),
-                "write-rate" => sheet.write_bytes_per_second.replace(rate()?).is_some(),
-                "iops" => sheet.read_iops.replace(iops()?).is_some(),
-                "write-iops" => sheet.write_iops.replace(iops()?).is_some(),
-                other => {
-                    return Err(format!(
-                        "unknown figure '{other}'; use rpm, seek (average), rate (highest \
-                         sustained), write-rate, iops (random reads) and write-iops"
-                    ));
-                }
-            };
-            if is_set {
-                return Err(format!("'{key}' appears twice; write it once"));
+/// Reads the value of `--spec`.
+pub(crate) fn parse_data_sheet(text: &str) -> Result<DataSheet, String> {
+    let mut sheet = DataSheet::default();
+    for part in text.split(',').map(str::trim) {
+        let (key, value) = part.split_once('=').ok_or_else(|| {
+            format!("'{part}' is not key=value; use one or more of rpm=7200,seek=11ms,rate=92MB/s")
+        })?;
+        let (key, value) = (key.trim(), value.trim());
+        let wrong = |form| format!("'{value}' is not {form}");
+        let rate = || rate(value).ok_or_else(|| wrong(RATE_FORM));
+        let iops = || iops(value).ok_or_else(|| wrong(IOPS_FORM));
+        let is_set = match key {
+            "rpm" => {
+                let rpm = value.parse().ok().filter(|rpm| RPM.contains(rpm));
+                let rpm = rpm.ok_or_else(|| wrong(RPM_FORM))?;
+                sheet.rpm.replace(rpm).is_some()
             }
+            "seek" => {
+                let seek_ns = seek_ns(value).ok_or_else(|| wrong(SEEK_FORM))?;
+                sheet.seek_ns.replace(seek_ns).is_some()
+            }
+            "rate" => sheet.bytes_per_second.replace(rate()?).is_some(),
+            "write-rate" => sheet.write_bytes_per_second.replace(rate()?).is_some(),
+            "iops" => sheet.read_iops.replace(iops()?).is_some(),
+            "write-iops" => sheet.write_iops.replace(iops()?).is_some(),
+            other => {
+                return Err(format!(
+                    "unknown figure '{other}'; use rpm, seek (average), rate (highest sustained), \
+                     write-rate, iops (random reads) and write-iops"
+                ));
+            }
+        };
+        if is_set {
+            return Err(format!("'{key}' appears twice; write it once"));
         }
-        if sheet.seek_ns.is_some() && sheet.rpm.is_none() {
-            let why = "seek needs rpm, because an access takes a seek and half a turn; write \
-                       rpm=7200,seek=11ms";
-            return Err(why.to_owned());
-        }
-        Ok(Self(sheet))
     }
+    if sheet.seek_ns.is_some() && sheet.rpm.is_none() {
+        let why = "seek needs rpm, because an access takes a seek and half a turn; write \
+                   rpm=7200,seek=11ms";
+        return Err(why.to_owned());
+    }
+    Ok(sheet)
+}
+
+fn seek_ns(value: &str) -> Option<u64> {
+    // A number without a unit would mean seconds.
+    let with_unit = Some(value).filter(|value| value.ends_with(char::is_alphabetic));
+    let ns = with_unit.and_then(|value| parse_duration(value).ok());
+    ns.filter(|ns| SEEK_NS.contains(ns))
+}
+
+fn iops(value: &str) -> Option<f64> {
+    parse_number(value).filter(|iops| *iops > 0.0)
 }
 
 fn rate(value: &str) -> Option<f64> {
@@ -90,7 +82,7 @@ mod tests {
 
     #[test]
     fn data_sheet_is_parsed() {
-        let sheet = |text: &str| text.parse::<SheetValue>().map(|sheet| sheet.0);
+        let sheet = |text: &str| parse_data_sheet(text);
         let all = DataSheet {
             rpm: Some(7200),
             seek_ns: Some(11_000_000),
@@ -114,7 +106,7 @@ mod tests {
 
     #[test]
     fn data_sheet_error_names_the_right_form() {
-        let error = |text: &str| text.parse::<SheetValue>().unwrap_err().to_string();
+        let error = |text: &str| parse_data_sheet(text).unwrap_err();
         for (text, part) in [
             ("", "rpm=7200,seek=11ms"),
             ("7200", "use one or more of rpm=7200"),

@@ -3,8 +3,7 @@
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_UNIT};
-use crate::plan_file::PlanFile;
-use crate::plan_file::{groups, resolve_planned, sector_bytes};
+use crate::plan_file::{PlanFile, groups, resolve_planned, sector_bytes};
 use crate::session::{MeasuringJob, measure};
 use crate::workload::{Bytes, Content, Memory, ResolveContext, Time};
 use diskproof_model::plan::{Order, Plan};

@@ -142,9 +142,7 @@ impl MeasuringFlags {
         }
     }
 
-    /// The size of the scratch file of a directory, in whole MiB; other targets have none. Without
-    /// `--size` as large as `wanted`, if there is room. With hardly any room, the gate judges the
-    /// least useful size; with --size, the user's own.
+    /// The size of the scratch file of a directory; other targets have none.
     pub(crate) fn scratch_bytes(
         &self,
         identity: &TargetIdentity,
@@ -153,18 +151,7 @@ impl MeasuringFlags {
         if !self.needs_scratch(identity, "omit it")? {
             return Ok(None);
         }
-        let room = scratch_bytes_max(identity);
-        let size = self
-            .size
-            .unwrap_or(wanted.min(room).max(SCRATCH_BYTES_LEAST));
-        if size < SCRATCH_BYTES_MIN {
-            return Err(Failure::Usage(format!(
-                "--size {}: too small to measure anything; use at least {}",
-                format_bytes(size),
-                format_bytes(SCRATCH_BYTES_MIN)
-            )));
-        }
-        Ok(Some(size / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT))
+        scratch_file_bytes(self.size, wanted, scratch_bytes_max(identity)).map(Some)
     }
 
     /// Whether the record goes to stdout instead of the page.
@@ -176,6 +163,25 @@ impl MeasuringFlags {
     pub fn files(&self) -> Vec<PathBuf> {
         files(&[&self.outputs, &self.html])
     }
+}
+
+/// The size of a scratch file, in whole MiB: that of `--size`, else as much as is wanted, if there
+/// is room. With hardly any room, the gate judges the least useful size; with --size, the user's
+/// own.
+pub(crate) fn scratch_file_bytes(
+    asked: Option<u64>,
+    wanted: u64,
+    room: u64,
+) -> Result<u64, Failure> {
+    let size = asked.unwrap_or(wanted.min(room).max(SCRATCH_BYTES_LEAST));
+    if size < SCRATCH_BYTES_MIN {
+        return Err(Failure::Usage(format!(
+            "--size {}: too small to measure anything; use at least {}",
+            format_bytes(size),
+            format_bytes(SCRATCH_BYTES_MIN)
+        )));
+    }
+    Ok(size / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT)
 }
 
 /// Whether an output is stdout, as in `-o -`.

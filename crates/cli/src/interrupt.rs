@@ -31,66 +31,57 @@ pub(crate) fn catch_harmless() {
     }
 }
 
-/// The one of this process, whose handlers stay.
-static LISTENING: Mutex<Option<Interrupt>> = Mutex::new(None);
+/// The first signal that came; 0 before it. Signals are sent to the process, so it has one.
+static SIGNAL: AtomicU8 = AtomicU8::new(0);
 
-/// The signals that end the program.
-#[derive(Debug, Clone)]
-pub(crate) struct Interrupt {
-    /// 0 before the first.
-    signal: Arc<AtomicU8>,
-    ends_at_once: Arc<AtomicBool>,
-}
+/// Whether the next signal ends the program.
+static ENDS_AT_ONCE: AtomicBool = AtomicBool::new(true);
 
-impl Interrupt {
-    /// Catches the signals; each still ends the program at once, with the exit code of a shell.
-    pub(crate) fn listen() -> anyhow::Result<Self> {
-        let mut listening = LISTENING.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(interrupt) = &*listening {
-            return Ok(interrupt.clone());
-        }
-        let interrupt = Self {
-            signal: Arc::default(),
-            ends_at_once: Arc::new(AtomicBool::new(true)),
-        };
+/// Whether the handlers are there, which stay.
+static LISTENS: Mutex<bool> = Mutex::new(false);
+
+/// Catches the signals; each still ends the program at once, with the exit code of a shell.
+pub(crate) fn listen() -> anyhow::Result<()> {
+    let mut listens = LISTENS.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*listens {
         let mut signals = Signals::new(STOPS).context("cannot catch signals")?;
-        let own = interrupt.clone();
         std::thread::Builder::new()
             .name("diskproof-signals".to_owned())
-            .spawn(move || own.follow(&mut signals))
+            .spawn(move || follow(&mut signals))
             .map_err(|error| Failure::Run(RunError::Thread(error)))?;
-        Ok(listening.insert(interrupt).clone())
+        *listens = true;
     }
+    Ok(())
+}
 
-    fn follow(&self, signals: &mut Signals) {
-        let mut first = None;
-        for number in signals.forever() {
-            let now = Instant::now();
-            if ends_at_once(first, now, self.ends_at_once.load(Ordering::SeqCst)) {
-                diskproof_device::kill_programs();
-                signal_hook::low_level::exit(128 + number);
-            }
-            first.get_or_insert_with(|| {
-                self.signal.store(number as u8, Ordering::SeqCst);
-                now
-            });
+fn follow(signals: &mut Signals) {
+    let mut first = None;
+    for number in signals.forever() {
+        let now = Instant::now();
+        if ends_at_once(first, now, ENDS_AT_ONCE.load(Ordering::SeqCst)) {
+            diskproof_device::kill_programs();
+            signal_hook::low_level::exit(128 + number);
         }
+        first.get_or_insert_with(|| {
+            SIGNAL.store(number as u8, Ordering::SeqCst);
+            now
+        });
     }
+}
 
-    /// From now on the first signal asks for a clean end.
-    pub(crate) fn end_cleanly(&self) {
-        self.ends_at_once.store(false, Ordering::SeqCst);
-    }
+/// From now on the first signal asks for a clean end.
+pub(crate) fn end_cleanly() {
+    ENDS_AT_ONCE.store(false, Ordering::SeqCst);
+}
 
-    /// From now on the next signal ends the program.
-    pub(crate) fn end_at_once(&self) {
-        self.ends_at_once.store(true, Ordering::SeqCst);
-    }
+/// From now on the next signal ends the program.
+pub(crate) fn end_at_once() {
+    ENDS_AT_ONCE.store(true, Ordering::SeqCst);
+}
 
-    /// The signal that came, if one did.
-    pub(crate) fn signal(&self) -> Option<u8> {
-        Some(self.signal.load(Ordering::SeqCst)).filter(|number| *number > 0)
-    }
+/// The signal that came, if one did.
+pub(crate) fn signal() -> Option<u8> {
+    Some(SIGNAL.load(Ordering::SeqCst)).filter(|number| *number > 0)
 }
 
 /// Whether a signal that comes now ends the program, after the `first` one.

@@ -2,7 +2,7 @@
 //! workload elsewhere, nothing with --quiet. Also passes Ctrl-C on to the engine, and ends a
 //! workload when its rate is known well enough.
 
-use crate::interrupt::Interrupt;
+use crate::interrupt;
 use crate::stdio::{ProgressLine, Verbosity, eprint_line, stderr_columns};
 use crate::tool_lines::ToolLines;
 use diskproof_analysis::estimate;
@@ -56,7 +56,6 @@ pub(crate) fn lock_deadline(deadline: &SharedDeadline) -> MutexGuard<'_, Option<
 /// Watches a run.
 pub(crate) struct Live {
     plan: Plan,
-    interrupt: Interrupt,
     verbosity: Verbosity,
     line: ProgressLine,
     /// The current workloads, as indexes into the plan.
@@ -99,11 +98,7 @@ pub(crate) struct Live {
 
 impl Live {
     /// Nothing is shown before [`Live::begin`].
-    pub(crate) fn new(
-        (plan, targets): (&Plan, &[TargetIdentity]),
-        verbosity: Verbosity,
-        interrupt: Interrupt,
-    ) -> Self {
+    pub(crate) fn new((plan, targets): (&Plan, &[TargetIdentity]), verbosity: Verbosity) -> Self {
         crate::inspection::end();
         let now = Instant::now();
         let late_ns = late_ns(plan.groups().count() as u64);
@@ -111,7 +106,6 @@ impl Live {
         let end = end.map(|ns| now + Duration::from_nanos(ns + late_ns));
         Self {
             plan: plan.clone(),
-            interrupt,
             verbosity,
             line: ProgressLine::of(verbosity),
             current: 0..0,
@@ -164,7 +158,7 @@ impl Live {
     /// Whether the user or the end of the announced time has ended the run before it began.
     pub(crate) fn is_over(&self) -> bool {
         let is_late = self.announced_end.is_some_and(|end| Instant::now() >= end);
-        is_late || self.interrupt.signal().is_some()
+        is_late || interrupt::signal().is_some()
     }
 
     /// When the run ends; moves while it runs.
@@ -174,7 +168,7 @@ impl Live {
 
     /// Whether the run was ended because its announced time is over.
     pub(crate) fn is_late(&self) -> bool {
-        self.is_late && self.interrupt.signal().is_none()
+        self.is_late && interrupt::signal().is_none()
     }
 
     /// Ends the run at Ctrl-C, and after its announced time.
@@ -195,7 +189,7 @@ impl Live {
         }
         let end = *lock_deadline(&self.deadline);
         self.is_late |= end.is_some_and(|end| self.looked >= end);
-        if self.is_late || self.interrupt.signal().is_some() {
+        if self.is_late || interrupt::signal().is_some() {
             Control::Interrupt
         } else {
             Control::Continue

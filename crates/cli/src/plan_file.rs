@@ -10,6 +10,7 @@ use diskproof_analysis::expect::Expected;
 use diskproof_model::plan::{Skipped, Workload};
 use diskproof_model::target::TargetIdentity;
 use serde::Deserialize;
+use std::fmt::Display;
 use std::path::PathBuf;
 use toml::Spanned;
 
@@ -58,14 +59,9 @@ pub struct PlannedWorkload {
     pub flags: WorkloadFlags,
 }
 
-/// Why a plan file cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {text}")]
-pub struct PlanFileError {
-    /// Line, from 1.
-    pub line: usize,
-    /// What is wrong, with the key, and what to do.
-    pub text: String,
+/// Why a plan file cannot be used, and what to do; the line counts from 1.
+fn at_line(line: usize, text: impl Display) -> String {
+    format!("line {line}: {text}")
 }
 
 /// The file as written.
@@ -97,7 +93,7 @@ struct LimitKeys {
 
 impl PlanFile {
     /// Reads the text of a plan file.
-    pub fn parse(text: &str) -> Result<Self, PlanFileError> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let document: Document =
             toml::from_str(text).map_err(|error| syntax_error(text, &error))?;
         let line = |spanned: &Spanned<WorkloadFlags>| line_of(text, spanned.span().start);
@@ -105,14 +101,14 @@ impl PlanFile {
             let (line, count) = (line(first_too_many), document.workload.len());
             let text =
                 format!("the file has {count} workloads; a plan has at most {WORKLOADS_MAX}");
-            return Err(PlanFileError { line, text });
+            return Err(at_line(line, text));
         }
         let defaults = document.defaults.map(|all| read_defaults(text, all));
         let defaults = defaults.transpose()?.unwrap_or_default();
         let mut workloads: Vec<PlannedWorkload> = Vec::new();
         for workload in document.workload {
             let line = line(&workload);
-            let wrong = |text: String| Err(PlanFileError { line, text });
+            let wrong = |text: String| Err(at_line(line, text));
             let flags = workload.into_inner();
             let Some(name) = flags.name.as_ref().map(|name| name.0.clone()) else {
                 let text = "this [[workload]] has no name; add one such as name = \"random-reads\"";
@@ -136,12 +132,11 @@ impl PlanFile {
             });
         }
         if workloads.is_empty() {
-            return Err(PlanFileError {
-                line: 1,
-                text: "the file has no workload; add a [[workload]] with a name, and keys such as \
-                       rw = \"randread\""
-                    .to_owned(),
-            });
+            return Err(at_line(
+                1,
+                "the file has no workload; add a [[workload]] with a name, and keys such as rw = \
+                 \"randread\"",
+            ));
         }
         Ok(Self {
             note: document.note,
@@ -159,17 +154,17 @@ fn read_limits(
     text: &str,
     limits: Vec<Spanned<LimitKeys>>,
     workloads: &[PlannedWorkload],
-) -> Result<Vec<FitnessLimit>, PlanFileError> {
+) -> Result<Vec<FitnessLimit>, String> {
     let mut read = Vec::new();
     for limit in limits {
         let keys = limit.into_inner();
         let line = line_of(text, keys.expect.span().start);
-        let wrong = |text: String| PlanFileError { line, text };
-        let expected = keys.expect.into_inner().parse();
-        let expected: Expected = expected.map_err(|error| wrong(format!("expect: {error}")))?;
+        let wrong = |why: String| at_line(line, format!("expect: {why}"));
+        let expected: Result<Expected, _> = keys.expect.into_inner().parse();
+        let expected = expected.map_err(|error| wrong(error.to_string()))?;
         if !workloads.iter().any(|one| one.name == expected.workload) {
             let name = &expected.workload;
-            return Err(wrong(format!("expect: the file has no workload '{name}'")));
+            return Err(wrong(format!("the file has no workload '{name}'")));
         }
         read.push(FitnessLimit {
             name: keys.name,
@@ -181,10 +176,7 @@ fn read_limits(
 }
 
 /// The section [defaults], without the keys that belong to one workload.
-fn read_defaults(
-    text: &str,
-    defaults: Spanned<WorkloadFlags>,
-) -> Result<WorkloadFlags, PlanFileError> {
+fn read_defaults(text: &str, defaults: Spanned<WorkloadFlags>) -> Result<WorkloadFlags, String> {
     let line = line_of(text, defaults.span().start);
     let flags = defaults.into_inner();
     let misplaced = if flags.name.is_some() {
@@ -195,14 +187,11 @@ fn read_defaults(
     } else {
         return Ok(flags);
     };
-    Err(PlanFileError {
-        line,
-        text: misplaced.to_owned(),
-    })
+    Err(at_line(line, misplaced))
 }
 
 /// The message of the TOML parser with the line that it is about, and a hint for keys of fio.
-fn syntax_error(text: &str, error: &toml::de::Error) -> PlanFileError {
+fn syntax_error(text: &str, error: &toml::de::Error) -> String {
     let start = error.span().map_or(0, |span| span.start);
     let line = line_of(text, start);
     let source = text.lines().nth(line - 1).unwrap_or_default().trim();
@@ -214,11 +203,10 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> PlanFileError {
         Some((key, answer)) => format!("fio's '{key}' {answer}"),
         None => message,
     };
-    let text = match quoted(source).as_str() {
-        "" => message,
-        quoted => format!("{quoted}: {message}"),
-    };
-    PlanFileError { line, text }
+    match quoted(source).as_str() {
+        "" => at_line(line, message),
+        quoted => at_line(line, format!("{quoted}: {message}")),
+    }
 }
 
 /// Text of a file for an error message, shortened where it is long.
@@ -289,7 +277,7 @@ mod tests {
     use super::*;
 
     fn error(text: &str) -> String {
-        PlanFile::parse(text).expect_err(text).to_string()
+        PlanFile::parse(text).expect_err(text)
     }
 
     #[test]

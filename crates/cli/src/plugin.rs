@@ -13,7 +13,7 @@ use diskproof_model::saved::SavedRun;
 use diskproof_model::units::{format_duration, format_latency, parse_duration};
 use jiff::Timestamp;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::channel;
 
 /// The name of the link.
 const NAME: &str = "check_diskproof";
@@ -107,12 +107,8 @@ pub(crate) fn run_as_link() -> Option<Exit> {
             return Some(print(&unknown(line.trim_start_matches("error: "))));
         }
     };
-    let answer = if flags.newest {
-        newest(&flags)
-    } else {
-        measured(&flags)
-    };
-    let answer = answer.unwrap_or_else(|error| unknown(format!("{error:#}")));
+    let judge = if flags.newest { newest } else { measured };
+    let answer = judge(&flags).unwrap_or_else(|error| unknown(format!("{error:#}")));
     Some(print(&answer))
 }
 
@@ -132,17 +128,13 @@ fn measured(flags: &PluginFlags) -> anyhow::Result<Answer> {
     let Verb::Run(run) = Args::try_parse_from(words)?.verb else {
         unreachable!("the words are those of run");
     };
-    let seen: Arc<Mutex<Option<Record>>> = Arc::default();
-    let kept = Arc::clone(&seen);
-    let ended = crate::commands::run::run_quietly(&run, move |record| {
-        *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(record.clone());
-        Ok(())
-    });
-    let record = seen.lock().unwrap_or_else(PoisonError::into_inner).take();
-    match (record, ended) {
-        (Some(record), _) => Ok(judged(&record, flags.warning, flags.critical)),
-        (None, Err(error)) => Err(error),
-        (None, Ok(_)) => Ok(unknown("nothing was measured")),
+    let (sender, measured) = channel();
+    let ended =
+        crate::commands::run::run_quietly(&run, move |record| Ok(sender.send(record.clone())?));
+    match (measured.try_recv(), ended) {
+        (Ok(record), _) => Ok(judged(&record, flags.warning, flags.critical)),
+        (Err(_), Err(error)) => Err(error),
+        (Err(_), Ok(_)) => Ok(unknown("nothing was measured")),
     }
 }
 
@@ -152,20 +144,15 @@ fn judged(record: &Record, warning: u64, critical: u64) -> Answer {
     let Some(op) = measured.find_map(|m| m.ops.get(&OpKind::Read)) else {
         return unknown(format!("{path}: nothing was measured"));
     };
-    let data = |name: &str, ns: u64, limits: bool| {
-        let ms = |ns: u64| ns as f64 / 1e6;
-        if limits {
-            format!(" {name}={}ms;{};{};0;", ms(ns), ms(warning), ms(critical))
-        } else {
-            format!(" {name}={}ms;;;0;", ms(ns))
-        }
-    };
+    let ms = |ns: u64| ns as f64 / 1e6;
+    let data = |name: &str, ns, limits: &str| format!(" {name}={}ms;{limits};0;", ms(ns));
+    let limits = format!("{};{}", ms(warning), ms(critical));
     let errors: u64 = op.errors.values().sum();
     let latency = &op.latency;
     let mut values = " |".to_owned();
-    values.extend(latency.p90.map(|ns| data("p90", ns, true)));
-    values.extend(latency.p50.map(|ns| data("median", ns, false)));
-    values.push_str(&data("max", latency.max, false));
+    values.extend(latency.p90.map(|ns| data("p90", ns, &limits)));
+    values.extend(latency.p50.map(|ns| data("median", ns, ";")));
+    values.push_str(&data("max", latency.max, ";"));
     values.push_str(&format!(" errors={errors};;0;0;"));
     let (state, text) = if errors > 0 {
         let all = op.count + errors;

@@ -1,6 +1,7 @@
 //! What the program writes: the result on stdout, with its width, its colours and the characters
 //! that the locale knows; messages on stderr, with the progress line of a terminal.
 
+use anyhow::Result;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::record::Record;
 use diskproof_report::style::{Color, Style};
@@ -59,9 +60,7 @@ pub(crate) fn style(color: ColorWhen) -> Style {
 }
 
 /// Writes to stdout through one buffer, and returns what failed.
-pub(crate) fn to_stdout(
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> anyhow::Result<()> {
+pub(crate) fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     write(&mut out)
         .and_then(|()| out.flush())
@@ -69,7 +68,7 @@ pub(crate) fn to_stdout(
 }
 
 /// Prints text as it is. A reader that closes the pipe has what it wanted.
-pub(crate) fn print_text(text: &str) -> anyhow::Result<()> {
+pub(crate) fn print_text(text: &str) -> Result<()> {
     ignore_closed_pipe(to_stdout(|out| out.write_all(text.as_bytes())))
 }
 
@@ -79,7 +78,7 @@ pub(crate) fn print_document(
     as_json: bool,
     json: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     page: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     ignore_closed_pipe(to_stdout(|out| {
         if as_json {
             json(out)
@@ -184,7 +183,7 @@ pub(crate) fn write_record_page(
 
 /// A reader that closes the pipe, such as `head`, has what it wanted: the exit code then tells how
 /// the run went.
-pub(crate) fn ignore_closed_pipe(printed: anyhow::Result<()>) -> anyhow::Result<()> {
+pub(crate) fn ignore_closed_pipe(printed: Result<()>) -> Result<()> {
     match printed {
         Err(error) if is_closed_stdout(&error) => Ok(()),
         other => other,

@@ -2,7 +2,7 @@
 //! thread of its own, so that a terminal shows them in order, and a reader that is slow or gone
 //! delays no request. Also the text of another tool, while a run goes on and at its end.
 
-use crate::interrupt::Interrupt;
+use crate::interrupt;
 use crate::stdio::{ProgressLine, Verbosity, eprint_text};
 use diskproof_compat::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_engine::watchdog::{Deferred, Heartbeat, Waited};
@@ -76,12 +76,12 @@ impl RequestPrinter {
 
     /// Waits until everything is printed. After Ctrl-C, the rest is skipped if its reader stopped
     /// reading.
-    pub(crate) fn finish(self, interrupt: &Interrupt, heartbeat: &Heartbeat, verbosity: Verbosity) {
+    pub(crate) fn finish(self, heartbeat: &Heartbeat, verbosity: Verbosity) {
         drop(self.sender);
         let mut interrupted: Option<Instant> = None;
         while let Waited::TimedOut(_) = self.thread.poll(POLL) {
             heartbeat.beat();
-            if interrupt.signal().is_some()
+            if interrupt::signal().is_some()
                 && interrupted.get_or_insert_with(Instant::now).elapsed() >= AFTER_INTERRUPT
             {
                 break;
@@ -318,7 +318,7 @@ impl ToolLines {
     }
 
     /// Waits until everything is printed.
-    pub(crate) fn finish(self, interrupt: &Interrupt, heartbeat: &Heartbeat) {
-        self.lines.finish(interrupt, heartbeat, Verbosity::Quiet);
+    pub(crate) fn finish(self, heartbeat: &Heartbeat) {
+        self.lines.finish(heartbeat, Verbosity::Quiet);
     }
 }

@@ -10,7 +10,7 @@ use crate::session::{MeasuringJob, measure};
 use crate::stdio::{Verbosity, eprint_line, eprint_text, print_text};
 use crate::targets::{identify, refuse_duplicates};
 use crate::tool_lines::SharedPrinter;
-use anyhow::Context as _;
+use anyhow::{Context as _, Result};
 use diskproof_compat::{
     DropIn, DropInError, DropInLoad, JobAction, JobRequest, JobSource, LoadTarget, NextPrinter,
     PlanContext, PrimeRequest, Started, ToolText, drop_in_named, drop_ins,
@@ -67,7 +67,7 @@ fn after_help() -> String {
 }
 
 /// Runs the tool, or creates the links.
-pub fn run(flags: &AsFlags) -> anyhow::Result<Exit> {
+pub fn run(flags: &AsFlags) -> Result<Exit> {
     if let Some(directory) = &flags.link {
         return link(directory);
     }
@@ -97,7 +97,7 @@ fn names() -> String {
 }
 
 /// One link per tool; a name that exists stays as it is.
-fn link(directory: &Path) -> anyhow::Result<Exit> {
+fn link(directory: &Path) -> Result<Exit> {
     let program = std::env::current_exe().context("cannot find the program's own path")?;
     for tool in drop_ins() {
         let path = directory.join(tool.name);
@@ -139,11 +139,7 @@ fn carry_out(tool: &'static DropIn, arguments: &[OsString], flags: &MeasuringFla
     Exit::Tool(code)
 }
 
-fn start(
-    tool: &'static DropIn,
-    arguments: &[OsString],
-    flags: &MeasuringFlags,
-) -> anyhow::Result<Exit> {
+fn start(tool: &'static DropIn, arguments: &[OsString], flags: &MeasuringFlags) -> Result<Exit> {
     if flags.size.is_some() {
         let text = format!("--size: {} sets the size by its own options", tool.name);
         return Err(Failure::Usage(text).into());
@@ -166,7 +162,7 @@ fn start(
 }
 
 /// Prints the tool's error.
-fn failed(tool: &DropIn, error: &DropInError) -> anyhow::Result<Exit> {
+fn failed(tool: &DropIn, error: &DropInError) -> Result<Exit> {
     print(&error.printed())?;
     Ok(Exit::Tool(match error {
         DropInError::Usage(_) | DropInError::Printed(_) => tool.exits.usage,
@@ -200,7 +196,7 @@ fn run_loads(
     words: &[String],
     load: Box<dyn DropInLoad>,
     flags: &MeasuringFlags,
-) -> anyhow::Result<Exit> {
+) -> Result<Exit> {
     if load.next().is_some() && (flags.prints_json() || !flags.files().is_empty()) {
         let text = format!(
             "{}: this command line makes several records, but --json and -o accept only one. \
@@ -231,7 +227,7 @@ fn run_loads(
     }
 }
 
-fn print(text: &ToolText) -> anyhow::Result<()> {
+fn print(text: &ToolText) -> Result<()> {
     crate::stdio::print_text(&text.stdout)?;
     eprint_text(&text.stderr);
     Ok(())
@@ -244,7 +240,7 @@ fn run_load(
     load: &dyn DropInLoad,
     flags: &MeasuringFlags,
     kept: &mut Option<SharedPrinter>,
-) -> anyhow::Result<Exit> {
+) -> Result<Exit> {
     let head = load.head();
     let target = &head.target;
     let (identity, new_name) = find_target(target, flags.verbosity())?;
@@ -293,7 +289,7 @@ fn run_jobs(
     words: &[String],
     request: &JobRequest,
     flags: &MeasuringFlags,
-) -> anyhow::Result<Exit> {
+) -> Result<Exit> {
     // The jobs name files.
     crate::inspection::begin(Path::new(tool.name), flags.verbosity());
     let translated = translate(request)?;
@@ -401,11 +397,7 @@ fn read_all(pipe: impl Read) -> Result<String, String> {
 }
 
 /// Runs it, and prints its lines as they come.
-fn run_primes(
-    tool: &DropIn,
-    request: &PrimeRequest,
-    flags: &MeasuringFlags,
-) -> anyhow::Result<Exit> {
+fn run_primes(tool: &DropIn, request: &PrimeRequest, flags: &MeasuringFlags) -> Result<Exit> {
     if flags.prints_json() || flags.dry_run || !flags.outputs.is_empty() {
         let text = "--json, --dry-run and --output do not apply: this test uses no disk".to_owned();
         return Err(Failure::Usage(text).into());
@@ -430,7 +422,7 @@ fn measure_work(
     words: &[String],
     job: MeasuringJob<'_>,
     writes: bool,
-) -> anyhow::Result<Exit> {
+) -> Result<Exit> {
     let flags = job.flags;
     // stderr is the tool's.
     let mut own = MeasuringFlags {

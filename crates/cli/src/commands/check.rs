@@ -3,18 +3,17 @@
 
 mod layers;
 
-use crate::data_sheet::SheetValue;
+use crate::data_sheet::parse_data_sheet;
 use crate::failure::{Exit, Failure};
 use crate::fitness::measure_fitness;
-use crate::flags::SelectionFlags;
-use crate::flags::{MeasuringFlags, SECOND};
+use crate::flags::{MeasuringFlags, SECOND, SelectionFlags};
 use crate::postgres::postgres_version;
 use crate::saved::disk_access;
 use crate::session::{MeasuringJob, measure};
 use crate::standard_workloads::standard_workloads;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, Order, Plan, Skipped, Span};
-use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, Survey};
+use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, DataSheet, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::path::PathBuf;
 
@@ -144,8 +143,8 @@ pub struct CheckFlags {
     pub selection: SelectionFlags,
     /// Data sheet figures to check, such as rpm=7200,seek=11ms,rate=92MB/s or
     /// rate=3GB/s,write-rate=2GB/s,iops=90k,write-iops=80k
-    #[arg(long, value_name = "FIGURES")]
-    pub spec: Option<SheetValue>,
+    #[arg(long, value_name = "FIGURES", value_parser = parse_data_sheet)]
+    pub spec: Option<DataSheet>,
     /// Major version of PostgreSQL for the recommended settings [default: that of the data
     /// directory on the target, or of the only installed server]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=99))]
@@ -239,7 +238,7 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         workloads,
         order: ORDER,
         survey,
-        data_sheet: check.spec.map(|sheet| sheet.0),
+        data_sheet: check.spec,
         postgres_version: postgres_version(check.pg_version, &check.target),
         skipped,
         ..measuring.plan("check", std::slice::from_ref(identity))

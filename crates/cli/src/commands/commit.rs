@@ -2,8 +2,7 @@
 //! platform has, with one and several sessions, alone and alongside other load.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::SelectionFlags;
-use crate::flags::{MeasuringFlags, SECOND};
+use crate::flags::{MeasuringFlags, SECOND, SelectionFlags};
 use crate::postgres::postgres_version;
 use crate::postgres::{Breadth, ServerFlags, insert_names, postgres_plan};
 use crate::session::{MeasuringJob, measure};

@@ -7,11 +7,10 @@ mod live;
 use crate::failure::{Exit, Failure};
 use crate::flags::{files, is_stdout};
 use crate::output_files::{check_documents, save_file};
-use crate::provenance::tool;
 use crate::saved::{HistoryFileFlag, earlier_runs, load_all, short};
 use crate::stdio::{ColorWhen, comparison_page, ignore_closed_pipe, to_stdout, write_page};
 use anyhow::Context as _;
-use diskproof_analysis::compare::{Question, Run, RunGroup, compare as compare_runs};
+use diskproof_analysis::compare::RunGroup;
 use diskproof_history::StoredRun;
 use diskproof_model::comparison::{Comparison, ConditionOutcome};
 use diskproof_model::record::Record;
@@ -21,6 +20,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use flags::CompareFlags;
+pub(crate) use live::{compared, group};
 
 /// All runs that `reference` names, each with its name. Splits at commas only when the whole
 /// reference names nothing: a label or a file name may hold a comma.
@@ -51,19 +51,15 @@ fn find_runs(
 
 /// Earlier runs as groups, one for each label.
 fn earlier_groups(earlier: &[StoredRun]) -> Vec<RunGroup<'_>> {
-    let mut groups: BTreeMap<&str, Vec<Run<'_>>> = BTreeMap::new();
+    let mut groups: BTreeMap<&str, Vec<(&str, &Record)>> = BTreeMap::new();
     for StoredRun { label, record, .. } in earlier {
-        let label = label.as_deref().unwrap_or_default();
-        groups.entry(label).or_default().push(Run {
-            name: short(&record.run_id).to_owned(),
-            record,
-        });
+        let runs = groups
+            .entry(label.as_deref().unwrap_or_default())
+            .or_default();
+        runs.push((short(&record.run_id), record));
     }
-    let group = |(label, runs): (&str, _)| RunGroup {
-        label: label.to_owned(),
-        runs,
-    };
-    groups.into_iter().map(group).collect()
+    let groups = groups.into_iter();
+    groups.map(|(label, runs)| group(label, runs)).collect()
 }
 
 /// Runs the verb.
@@ -87,28 +83,21 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
         .collect::<Result<Vec<_>, _>>()?;
     let records: Vec<&Record> = sides.iter().flatten().map(|(_, record)| record).collect();
     let earlier = earlier_runs(&records, compare.history_file.file());
-    let mut groups = references.iter().zip(&sides).map(|(label, runs)| RunGroup {
-        label: label.clone(),
-        runs: runs
-            .iter()
-            .map(|(name, record)| Run {
-                name: name.clone(),
-                record,
-            })
-            .collect(),
+    let mut groups = references.iter().zip(&sides).map(|(label, runs)| {
+        let runs = runs.iter();
+        group(label, runs.map(|(name, record)| (name.as_str(), record)))
     });
     let Some(baseline) = groups.next() else {
         return Err(Failure::Usage(TOO_FEW.to_owned()).into());
     };
-    let question = Question {
-        tool: tool(),
-        margin: compare.margin,
+    let (candidates, history) = (groups.collect(), earlier_groups(&earlier));
+    let comparison = compared(
+        compare.margin,
         baseline,
-        candidates: groups.collect(),
-        history: earlier_groups(&earlier),
-        limits: compare.limits.clone(),
-    };
-    let comparison = compare_runs(&question).map_err(|error| Failure::Usage(error.to_string()))?;
+        candidates,
+        history,
+        &compare.limits,
+    )?;
     present(compare, &comparison)
 }
 

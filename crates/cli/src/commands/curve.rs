@@ -1,22 +1,23 @@
 //! `diskproof curve`: transfer rate and access time by position, short strokes, and a scan of every
 //! block.
 
-use crate::data_sheet::SheetValue;
+use crate::data_sheet::parse_data_sheet;
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND};
+use crate::output_files::refuse_output;
 use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
 use crate::session::{MeasuringJob, measure};
 use crate::workload::{SpanBounds, part_of};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, Plan, Span, Stop, Workload};
 use diskproof_model::surface::{
-    AccessPlan, BurstPlan, Coverage, CurvePlan, POINT_NS_MAX, ScanPlan, Survey,
+    AccessPlan, BurstPlan, Coverage, CurvePlan, DataSheet, POINT_NS_MAX, ScanPlan, Survey,
 };
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration, parse_size};
 use diskproof_report::format::Requires;
 use diskproof_report::formats::format_of;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Enough to show each zone of a disk, and as many as a wide terminal has columns.
 const POINTS: u32 = 200;
@@ -108,8 +109,8 @@ pub struct CurveFlags {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "scan")]
     pub time: Option<u64>,
     /// Data sheet figures to check, such as rpm=7200,seek=11ms,rate=92MB/s
-    #[arg(long, value_name = "FIGURES")]
-    pub spec: Option<SheetValue>,
+    #[arg(long, value_name = "FIGURES", value_parser = parse_data_sheet)]
+    pub spec: Option<DataSheet>,
     /// Skip the access times
     #[arg(long)]
     pub no_access: bool,
@@ -144,17 +145,13 @@ pub fn run(curve: &CurveFlags) -> anyhow::Result<Exit> {
 
 /// A survey may take hours: an output file that would stay empty is refused before it.
 fn refuse_empty_fio_json(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure> {
-    let needs_workloads = |path: &&PathBuf| {
-        format_of(path).is_some_and(|format| format.requires == Requires::Workloads)
+    let is_empty = |path: &Path| {
+        let format = format_of(path).filter(|_| plan.workloads.is_empty());
+        format.is_some_and(|format| format.requires == Requires::Workloads)
     };
-    match outputs.iter().find(needs_workloads) {
-        Some(path) if plan.workloads.is_empty() => Err(Failure::Usage(format!(
-            "-o {}: fio's JSON contains only workloads, but this run has none; add --short-stroke, \
-             or use a .json or .csv file",
-            path.display()
-        ))),
-        _ => Ok(()),
-    }
+    let why = "fio's JSON contains only workloads, but this run has none; add --short-stroke, or \
+               use a .json or .csv file";
+    refuse_output(outputs, is_empty, why)
 }
 
 /// The plan of `curve` for this target.
@@ -192,7 +189,7 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         workloads: strokes.collect(),
         survey: Some(survey),
         time_limit_ns: curve.time,
-        data_sheet: curve.spec.map(|sheet| sheet.0),
+        data_sheet: curve.spec,
         ..measuring.plan("curve", std::slice::from_ref(identity))
     })
 }

@@ -8,18 +8,15 @@ use diskproof_model::files::{FileCaches, FileOrder, FileSync, FilesPlan};
 use diskproof_model::plan::Plan;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_bytes, parse_duration, parse_size};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 /// bonnie++'s default, `-n 16`.
 const COUNT: u64 = 16 << 10;
 /// States and numbers of more files would take hundreds of megabytes of memory.
 const COUNT_MAX: u64 = 10_000_000;
 /// A page.
-const FILE_BYTES: FileSizes = FileSizes {
-    min: 4096,
-    max: 4096,
-};
+const FILE_BYTES: RangeInclusive<u64> = 4096..=4096;
 /// Larger files measure the disk, as `check` and `run` do.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Each takes a descriptor.
@@ -70,8 +67,8 @@ pub struct FilesFlags {
         value_parser = clap::value_parser!(u64).range(1..=COUNT_MAX))]
     pub count: u64,
     /// Size of each file, or a range such as 1k-64k [default: 4k]
-    #[arg(long, value_name = "BYTES")]
-    pub file_size: Option<FileSizes>,
+    #[arg(long, value_name = "BYTES", value_parser = parse_file_sizes)]
+    pub file_size: Option<RangeInclusive<u64>>,
     /// Directories over which the files are spread
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=DIRECTORIES_MAX))]
@@ -101,37 +98,27 @@ pub struct FilesFlags {
     pub measuring: MeasuringFlags,
 }
 
-/// Sizes of files in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileSizes {
-    min: u64,
-    max: u64,
-}
-
-impl FromStr for FileSizes {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let size = |text: &str| match text.trim() {
-            // A size of zero needs no unit.
-            "0" => Ok(0),
-            text => parse_size(text).map_err(|error| error.to_string()),
-        };
-        let (min, max) = match text.split_once('-') {
-            Some((min, max)) => (size(min)?, size(max)?),
-            None => (size(text)?, size(text)?),
-        };
-        if min > max {
-            return Err(format!("the range {text} ends before it starts"));
-        }
-        if max > FILE_BYTES_MAX {
-            return Err(format!(
-                "a file has at most {}; 'diskproof check' and 'diskproof run' measure larger ones",
-                format_bytes(FILE_BYTES_MAX)
-            ));
-        }
-        Ok(Self { min, max })
+/// Reads the smallest and the largest size of the files, in bytes.
+fn parse_file_sizes(text: &str) -> Result<RangeInclusive<u64>, String> {
+    let size = |text: &str| match text.trim() {
+        // A size of zero needs no unit.
+        "0" => Ok(0),
+        text => parse_size(text).map_err(|error| error.to_string()),
+    };
+    let (min, max) = match text.split_once('-') {
+        Some((min, max)) => (size(min)?, size(max)?),
+        None => (size(text)?, size(text)?),
+    };
+    if min > max {
+        return Err(format!("the range {text} ends before it starts"));
     }
+    if max > FILE_BYTES_MAX {
+        return Err(format!(
+            "a file has at most {}; 'diskproof check' and 'diskproof run' measure larger ones",
+            format_bytes(FILE_BYTES_MAX)
+        ));
+    }
+    Ok(min..=max)
 }
 
 /// Which orders are measured.
@@ -175,12 +162,12 @@ pub fn plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     if let Some(wrong) = wrong {
         return Err(Failure::Usage(wrong.to_owned()));
     }
-    let sizes = files.file_size.unwrap_or(FILE_BYTES);
+    let sizes = files.file_size.clone().unwrap_or(FILE_BYTES);
     Ok(Plan {
         files: Some(FilesPlan {
             count: files.count,
-            file_bytes_min: sizes.min,
-            file_bytes_max: sizes.max,
+            file_bytes_min: *sizes.start(),
+            file_bytes_max: *sizes.end(),
             directories: files.directories,
             threads: files.threads,
             sync: files.fsync,
@@ -203,8 +190,8 @@ mod tests {
 
     #[test]
     fn sizes_of_files_are_a_size_or_a_range() {
-        let read = |text: &str| text.parse::<FileSizes>();
-        let sizes = |min, max| Ok(FileSizes { min, max });
+        let read = parse_file_sizes;
+        let sizes = |min, max| Ok(min..=max);
         assert_eq!(read("0"), sizes(0, 0));
         assert_eq!(read("4k"), sizes(4096, 4096));
         assert_eq!(read("0-64k"), sizes(0, 65536));

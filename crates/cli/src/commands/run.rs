@@ -5,9 +5,8 @@ mod recorded;
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
-use crate::job_file::{CliOverrides, JobFile, JobFileFlags, System, read_text};
-use crate::plan_file::PlanFile;
-use crate::plan_file::{resolve_planned, sector_bytes};
+use crate::job_file::{CliOverrides, JobFile, System, read_text};
+use crate::plan_file::{PlanFile, resolve_planned, sector_bytes};
 use crate::provenance::{command_line, random_seed};
 use crate::session::{MeasuringJob, measure};
 use crate::workload::{
@@ -90,9 +89,13 @@ pub struct RunFlags {
     /// Options of fio without effect.
     #[command(flatten)]
     pub fio: FioFlags,
-    /// Which part of a job file.
-    #[command(flatten)]
-    pub job_file: JobFileFlags,
+    /// Only this section of the job file (repeatable) [default: all]
+    #[arg(
+        long = "section",
+        value_name = "NAME",
+        help_heading = "Job file of fio"
+    )]
+    pub sections: Vec<String>,
     /// Flags of every measuring verb.
     #[command(flatten)]
     pub measuring: MeasuringFlags,
@@ -187,7 +190,7 @@ fn refuse_misplaced_job_file(
             job.display()
         )));
     }
-    match run.job_file.sections.first() {
+    match run.sections.first() {
         Some(section) if !planned.is_some_and(|path| is_job_file(path)) => {
             Err(Failure::Usage(format!(
                 "--section {section}: only fio job files have sections. Name one first, as in: run \
@@ -235,7 +238,7 @@ impl RunRequest {
         let named = named_targets(run, &run.operands[usize::from(planned.is_some())..])?;
         refuse_misplaced_job_file(run, planned, &named)?;
         let overrides = CliOverrides {
-            sections: &run.job_file.sections,
+            sections: &run.sections,
             targets: &named,
             size: measuring.size,
             ..CliOverrides::default()

@@ -268,22 +268,21 @@ fn axes(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<SweepPlan, Fail
     if !can_write {
         operations.retain(|operation| !operation.writes());
     }
-    if !sweep.bs.is_empty() {
-        block_bytes = sweep.bs.iter().map(|BlockSize(bytes)| *bytes).collect();
-        refuse_repeated("bs", &block_bytes, |bytes| format_bytes(u64::from(*bytes)))
-            .map_err(Failure::Usage)?;
-        block_bytes.sort_unstable();
-    }
-    if !sweep.depth.is_empty() {
-        depths.clone_from(&sweep.depth);
-        refuse_repeated("depth", &depths, ToString::to_string).map_err(Failure::Usage)?;
-        depths.sort_unstable();
-    }
-    if !sweep.rw.is_empty() {
-        operations.clone_from(&sweep.rw);
-        refuse_repeated("rw", &operations, |one| one.as_str().to_owned())
-            .map_err(Failure::Usage)?;
-    }
+    let sizes = sweep.bs.iter().map(|BlockSize(bytes)| *bytes).collect();
+    replace("bs", &mut block_bytes, sizes, |bytes| {
+        format_bytes(u64::from(*bytes))
+    })?;
+    replace(
+        "depth",
+        &mut depths,
+        sweep.depth.clone(),
+        ToString::to_string,
+    )?;
+    replace("rw", &mut operations, sweep.rw.clone(), |one| {
+        one.as_str().to_owned()
+    })?;
+    block_bytes.sort_unstable();
+    depths.sort_unstable();
     if let Some(small) = block_bytes.iter().find(|bytes| **bytes < 512) {
         return Err(Failure::Usage(format!(
             "--bs {small}: no disk has smaller sectors than 512 bytes; use at least 512"
@@ -296,6 +295,19 @@ fn axes(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<SweepPlan, Fail
         span_bytes: Vec::new(),
         view: sweep.view,
     })
+}
+
+/// Replaces the values of an axis by those of its flag, if it has any.
+fn replace<T: PartialEq>(
+    key: &str,
+    values: &mut Vec<T>,
+    given: Vec<T>,
+    word: impl Fn(&T) -> String,
+) -> Result<(), Failure> {
+    if !given.is_empty() {
+        *values = given;
+    }
+    refuse_repeated(key, values, word).map_err(Failure::Usage)
 }
 
 fn spans(sweep: &SweepFlags, target_bytes: u64) -> Result<Vec<u64>, Failure> {

@@ -7,7 +7,7 @@ mod view;
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{SECOND, is_stdout, parse_page_name};
-use crate::interrupt::Interrupt;
+use crate::interrupt;
 use crate::output_files::{Trial, check_outputs, save_records};
 use crate::saved::{HistoryOptions, keep, print_notes, refuse_foreign_history};
 use crate::stdio::{ColorWhen, Verbosity, ignore_closed_pipe, record_page, to_stdout, write_page};
@@ -159,8 +159,8 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
     let chosen = named_devices(&watch.devices, watch.verbosity())?;
     let outputs = crate::flags::files(&[&watch.outputs, &watch.html]);
     check_outputs(&outputs, Trial::Create)?;
-    let interrupt = Interrupt::listen()?;
-    interrupt.end_cleanly();
+    interrupt::listen()?;
+    interrupt::end_cleanly();
     crate::inspection::end();
     let mut session = WatchSession::start(
         chosen,
@@ -169,20 +169,16 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
         watch.history.history.clone(),
         watch.verbosity(),
     )?;
-    let exit = follow(watch, &mut session, &interrupt)?;
-    interrupt.end_at_once();
+    let exit = follow(watch, &mut session)?;
+    interrupt::end_at_once();
     if watch.keeps() || watch.prints_json() || !outputs.is_empty() {
         conclude(watch, session.finish(), &outputs)?;
     }
-    Ok(interrupt.signal().map_or(exit, Exit::Signal))
+    Ok(interrupt::signal().map_or(exit, Exit::Signal))
 }
 
 /// Shows step after step, until the end or until no device is left.
-fn follow(
-    watch: &WatchFlags,
-    session: &mut WatchSession,
-    interrupt: &Interrupt,
-) -> anyhow::Result<Exit> {
+fn follow(watch: &WatchFlags, session: &mut WatchSession) -> anyhow::Result<Exit> {
     let mut view = LiveView::start(watch.prints_json(), watch.plain, watch.color)?;
     let mut steps = 0;
     loop {
@@ -191,7 +187,7 @@ fn follow(
             break;
         }
         let due = session.due(next_end);
-        if !view.wait_until(due, interrupt, || session.collect()) {
+        if !view.wait_until(due, || session.collect()) {
             break;
         }
         steps += 1;

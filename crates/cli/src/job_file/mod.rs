@@ -44,15 +44,6 @@ pub struct JobFile {
     pub kept_name: Option<String>,
 }
 
-/// Flags that belong to a job file.
-#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
-#[command(next_help_heading = "Job file of fio")]
-pub struct JobFileFlags {
-    /// Only this section of the job file (repeatable) [default: all]
-    #[arg(long = "section", value_name = "NAME")]
-    pub sections: Vec<String>,
-}
-
 impl JobFile {
     /// Translates `text`, the content of the job file at `path`.
     pub fn translate(
@@ -83,7 +74,7 @@ impl JobFile {
         }
         let jobs = sections.iter();
         let jobs = jobs.map(|section| reading::read_job(section, &translation));
-        let mut jobs = jobs.collect::<Result<Vec<_>, _>>()?;
+        let mut jobs = jobs.collect::<Translated<Vec<_>>>()?;
         check_copies(&jobs)?;
         make_only(&mut jobs)?;
         if overrides.only_options {
@@ -93,22 +84,27 @@ impl JobFile {
                 ..Self::default()
             });
         }
-        let spread = spread::spread(&jobs, &translation)?;
-        let placements = placement::place(&spread.jobs, &translation)?;
-        let (plan, of_parts) = workloads::plan(&spread.jobs, &placements, &translation)?;
-        let mut of_jobs = vec![Vec::new(); jobs.len()];
-        for (origin, workloads) in spread.origins.iter().zip(of_parts) {
-            of_jobs[*origin].extend(workloads);
-        }
-        if jobs[0].only_creates {
-            // The read that a plan needs is none of the job.
-            of_jobs.iter_mut().for_each(Vec::clear);
-        }
+        let parts = jobs.iter().map(|job| spread::spread(job, &translation));
+        let parts = parts.collect::<Translated<Vec<_>>>()?;
+        // How many existing files each job visits in turn.
+        let files = jobs.iter().zip(&parts);
+        let files = files.map(|(job, parts)| job.filename.as_ref().map_or(1, |_| parts.len()));
+        let files: Vec<usize> = files.collect();
+        let all = parts.concat();
+        let placements = placement::place(&all, &translation)?;
+        let (plan, of_parts) = workloads::plan(&all, &placements, &translation)?;
+        let mut of_parts = of_parts.into_iter();
+        // The read that a plan needs is none of a job that only makes its files.
+        let of_job = |parts: &Vec<_>| match jobs[0].only_creates {
+            true => Vec::new(),
+            false => of_parts.by_ref().take(parts.len()).flatten().collect(),
+        };
+        let of_jobs = parts.iter().map(of_job).collect();
         Ok(Self {
             kept_name: placements.kept_name.filter(|_| plan.targets.len() == 1),
             plan,
             notes: translation.into_notes(jobs.len()),
-            jobs: describe(&jobs, &spread.files, &sections, &global, of_jobs),
+            jobs: describe(&jobs, &files, &sections, &global, of_jobs),
         })
     }
 }

@@ -158,68 +158,62 @@ impl Placements {
         let mut paths: Vec<&PathBuf> = members.iter().flat_map(|one| one.paths).collect();
         paths.sort();
         paths.dedup();
+        // A device and a directory have different sizes: no span covers both.
+        let is_known = root.path.is_some() || root.bytes.is_some() || root.is_scratch;
+        self.total_bytes.push(if is_known { total } else { 0 });
+        self.targets.extend(root.path.clone());
         match &root.path {
-            None => {
-                // A device and a directory have different sizes: no span covers both.
-                let is_known = root.bytes.is_some() || root.is_scratch;
-                self.total_bytes.push(if is_known { total } else { 0 });
-                self.scratch_bytes = Some(total);
-                if paths.len() > 1 {
-                    translation.note_line(format!(
-                        "the {} files of the jobs become adjacent parts of the target",
-                        paths.len()
-                    ));
-                }
-            }
-            Some(directory) if root.is_scratch => {
+            Some(_) if !root.is_scratch => return Ok(()),
+            None if paths.len() > 1 => translation.note_line(format!(
+                "the {} files of the jobs become adjacent parts of the target",
+                paths.len()
+            )),
+            None => {}
+            Some(directory) => {
                 self.kept_name = kept_name(members, &paths, root.grows, translation);
                 if self.scratch_bytes.is_some_and(|other| other != total) {
                     return Err(members[0].job.error(DIFFERENT_WORKLOADS));
                 }
-                let place = format!(
-                    "{} in {}",
-                    format_bytes(total),
-                    translation.shown(directory)
-                );
-                let what = match paths.as_slice() {
-                    [path] => {
-                        let state = match translation.found(path) {
-                            PathKind::Nothing => "does not exist",
-                            _ => "stays unchanged",
-                        };
-                        let path = translation.shown(path);
-                        format!("{path} {state}: a scratch file of {place} replaces it")
-                    }
-                    several => {
-                        let files = several.len();
-                        format!(
-                            "the {files} files of the jobs become parts of one scratch file of \
-                             {place}"
-                        )
-                    }
-                };
-                translation.note_line(match &self.kept_name {
-                    Some(_) if translation.is_as_fio() => {
+                let kept = self.kept_name.as_ref().filter(|_| translation.is_as_fio());
+                let directory = translation.shown(directory);
+                translation.note_line(match (paths.as_slice(), kept) {
+                    ([path], Some(_)) => {
                         let what = if root.grows { "grows" } else { "is filled" };
-                        let path = translation.shown(paths[0]);
+                        let path = translation.shown(path);
                         format!("{path} {what} before its first use, and stays")
                     }
-                    _ => format!(
-                        "{what}. The scratch file is filled before its first use and vanishes at \
-                         the end"
-                    ),
+                    (paths, _) => replaced_text(paths, total, &directory, translation),
                 });
-                self.targets.push(directory.clone());
-                self.total_bytes.push(total);
-                self.scratch_bytes = Some(total);
-            }
-            Some(path) => {
-                self.targets.push(path.clone());
-                self.total_bytes.push(total);
             }
         }
+        self.scratch_bytes = Some(total);
         Ok(())
     }
+}
+
+/// That a scratch file of so many bytes in a directory replaces files.
+fn replaced_text(
+    paths: &[&PathBuf],
+    bytes: u64,
+    directory: &str,
+    translation: &Translation<'_>,
+) -> String {
+    let place = format!("{} in {directory}", format_bytes(bytes));
+    let what = match paths {
+        [path] => {
+            let state = match translation.found(path) {
+                PathKind::Nothing => "does not exist",
+                _ => "stays unchanged",
+            };
+            let path = translation.shown(path);
+            format!("{path} {state}: a scratch file of {place} replaces it")
+        }
+        several => {
+            let files = several.len();
+            format!("the {files} files of the jobs become parts of one scratch file of {place}")
+        }
+    };
+    format!("{what}. The scratch file is filled before its first use and vanishes at the end")
 }
 
 /// Notes that jobs trim files.

@@ -63,31 +63,31 @@ impl SourceLine {
 
     /// An error about a section of the job file itself.
     pub(crate) fn named_error(&self, section: &str, text: &'static str) -> JobFileError {
-        JobFileError {
-            text: format!("[{section}]: {text}"),
-            ..self.plain_error("")
-        }
+        self.located(format!("[{section}]: {text}"))
     }
 
     /// An error at this line that does not quote it.
     fn plain_error(&self, text: &'static str) -> JobFileError {
-        JobFileError {
-            file: self.file.to_string(),
-            line: self.line,
-            text: text.to_owned(),
-        }
+        self.located(text.to_owned())
     }
 
     /// An error at this line. Most texts quote the line, so an included line has its own text.
     pub(crate) fn error(&self, text: impl Into<String>) -> JobFileError {
         match self.origin {
-            TextOrigin::JobFile => JobFileError {
-                text: text.into(),
-                ..self.plain_error("")
-            },
+            TextOrigin::JobFile => self.located(text.into()),
             TextOrigin::Include => self.plain_error(INCLUDED),
             TextOrigin::SectionWithInclude => self.plain_error(INCLUDED_OPTIONS),
         }
+    }
+
+    /// The same, about this text of the line.
+    fn quoting(&self, line: &str, why: impl Display) -> JobFileError {
+        self.error(format!("{}: {why}", quoted(line)))
+    }
+
+    fn located(&self, text: String) -> JobFileError {
+        let (file, line) = (self.file.to_string(), self.line);
+        JobFileError { file, line, text }
     }
 
     /// A setting on this line.
@@ -115,11 +115,10 @@ impl Setting {
     /// An error about this setting, which it quotes.
     pub(crate) fn error(&self, text: impl Display) -> JobFileError {
         let JobOption { key, value } = &self.option;
-        let shown = match value {
-            Some(value) => quoted(&format!("{key}={value}")),
-            None => quoted(key),
-        };
-        self.source.error(format!("{shown}: {text}"))
+        match value {
+            Some(value) => self.source.quoting(&format!("{key}={value}"), text),
+            None => self.source.quoting(key, text),
+        }
     }
 }
 
@@ -185,7 +184,7 @@ pub(crate) fn read_sections(
         environment,
         keywords: None,
         done: ReadSections::default(),
-        open: Open::Nothing,
+        open: None,
         bytes: 0,
         includes: 0,
         glued: None,
@@ -198,7 +197,7 @@ pub(crate) fn read_sections(
                 // What an unset variable stands for may be the cause of another error.
                 let read = reader.read(text, path, 0);
                 read.map_err(|error| reader.done.unset.take().unwrap_or(error))?;
-                reader.close();
+                reader.open = None;
             }
             JobText::Options { global, jobs } => reader.add_jobs(global, jobs)?,
         }
@@ -216,19 +215,12 @@ pub(crate) fn read_sections(
     }
 }
 
-/// The section that lines belong to.
-#[derive(Debug)]
-enum Open {
-    Nothing,
-    Global,
-    FioJob(Section),
-}
-
 struct Reader<'a> {
     environment: &'a dyn Environment,
     keywords: Option<Keywords>,
     done: ReadSections,
-    open: Open,
+    /// What lines belong to: a global section, or the last one.
+    open: Option<Scope>,
     bytes: usize,
     includes: usize,
     /// The error of the first section that begins behind an option.
@@ -277,10 +269,9 @@ impl Reader<'_> {
                 origin,
             };
             if line.len() > LINE_BYTES_MAX {
-                return Err(source.error(format!(
-                    "{}: this line has more than {LINE_BYTES_MAX} bytes; is this a job file?",
-                    quoted(line)
-                )));
+                let why = "bytes; is this a job file?";
+                let why = format!("this line has more than {LINE_BYTES_MAX} {why}");
+                return Err(source.quoting(line, why));
             }
             let line = without_comment(line);
             if line.is_empty() {
@@ -313,17 +304,13 @@ impl Reader<'_> {
     }
 
     fn begin(&mut self, line: &str, source: SourceLine) -> Translated<()> {
-        self.close();
         let name = line[1..].strip_suffix(']').map(str::trim);
         let Some(name) = name.filter(|name| !name.is_empty()) else {
-            return Err(source.error(format!(
-                "{}: a section is a name in brackets, such as [reads]",
-                quoted(line)
-            )));
+            return Err(source.quoting(line, "a section is a name in brackets, such as [reads]"));
         };
         // As in fio, every name that begins with "global".
-        self.open = if name.starts_with("global") {
-            Open::Global
+        if name.starts_with("global") {
+            self.open = Some(Scope::Global);
         } else if self.done.sections.len() == WORKLOADS_MAX {
             return Err(source.error(format!(
                 "the file has more than {WORKLOADS_MAX} jobs, the limit of a plan"
@@ -335,19 +322,14 @@ impl Reader<'_> {
             } else {
                 TextOrigin::JobFile
             };
-            Open::FioJob(Section {
+            self.open = Some(Scope::Own);
+            self.done.sections.push(Section {
                 source: SourceLine { origin, ..source },
                 name: name.to_owned(),
                 settings: self.done.global.clone(),
-            })
-        };
-        Ok(())
-    }
-
-    fn close(&mut self) {
-        if let Open::FioJob(section) = std::mem::replace(&mut self.open, Open::Nothing) {
-            self.done.sections.push(section);
+            });
         }
+        Ok(())
     }
 
     fn include(
@@ -363,7 +345,7 @@ impl Reader<'_> {
                 "includes are circular, more than 8 levels deep, or more than 256 in number",
             ));
         }
-        if matches!(self.open, Open::Nothing) {
+        if self.open.is_none() {
             return Err(source.error("include before the first section; move it into [global]"));
         }
         // As in fio: first relative to the current directory, then to the including file.
@@ -384,34 +366,30 @@ impl Reader<'_> {
             None => (line.as_str(), None),
         };
         if let Some((before, name)) = line.rsplit_once('[').filter(|_| line.ends_with(']')) {
-            let text = format!(
-                "{}: a section begins on a line of its own; write [{} below {before}",
-                quoted(&line),
-                quoted(name)
-            );
-            self.glued.get_or_insert_with(|| source.error(text));
+            let name = quoted(name);
+            let why = "a section begins on a line of its own; write";
+            let error = source.quoting(&line, format!("{why} [{name} below {before}"));
+            self.glued.get_or_insert(error);
         }
         let key = key.to_owned();
         let option = JobOption { key, value };
-        let settings = match &mut self.open {
-            Open::Nothing => {
-                return Err(source.error(format!(
-                    "{}: an option before the first section; put [global] above it",
-                    quoted(&line)
-                )));
-            }
-            Open::Global => {
-                self.done.global.push(source.setting(option, Scope::Global));
-                &self.done.global
-            }
-            Open::FioJob(section) => {
+        let Some(scope) = self.open else {
+            let why = "an option before the first section; put [global] above it";
+            return Err(source.quoting(&line, why));
+        };
+        let ReadSections {
+            sections, global, ..
+        } = &mut self.done;
+        let settings = match sections.last_mut().filter(|_| scope == Scope::Own) {
+            Some(section) => {
                 if source.origin == TextOrigin::Include {
                     section.source.origin = TextOrigin::SectionWithInclude;
                 }
-                section.settings.push(source.setting(option, Scope::Own));
-                &section.settings
+                &mut section.settings
             }
+            None => global,
         };
+        settings.push(source.setting(option, scope));
         if settings.len() > SETTINGS_MAX {
             return Err(source.error(format!(
                 "the job has more than {SETTINGS_MAX} options; is this a job file?"
@@ -425,27 +403,22 @@ impl Reader<'_> {
     fn without_variables(&mut self, line: &str, source: &SourceLine) -> Translated<String> {
         let (mut done, mut rest) = (String::new(), line);
         while let Some((before, name, behind)) = first_variable(rest) {
+            rest = behind;
             let Some(value) = self.environment.variable(name) else {
-                let error = source.error(format!(
-                    "{}: the environment variable {} is not set; set it before the command",
-                    quoted(line),
-                    quoted(name)
-                ));
+                done.push_str(&format!("{before}${{{name}}}"));
+                let what = format!("the environment variable {} is not set", quoted(name));
+                let error = source.quoting(line, format!("{what}; set it before the command"));
                 self.done.unset.get_or_insert(error);
-                let length = rest.len() - behind.len();
-                done.push_str(&rest[..length]);
-                rest = behind;
                 continue;
             };
             done.push_str(before);
             done.push_str(&value);
             if done.len() > LINE_BYTES_MAX {
-                return Err(source.error(format!(
-                    "{}: with its variables this line has more than {LINE_BYTES_MAX} bytes",
-                    quoted(line)
-                )));
+                let most = format!("more than {LINE_BYTES_MAX} bytes");
+                return Err(
+                    source.quoting(line, format!("with its variables this line has {most}"))
+                );
             }
-            rest = behind;
         }
         self.count(done.len(), source)?;
         done.push_str(rest);
@@ -465,8 +438,8 @@ impl Reader<'_> {
         }
         match plain.split_once('=') {
             Some((key, sum)) if plain != line && sum.contains(['+', '-', '*', '/']) => {
-                let value = arithmetic(sum.trim())
-                    .map_err(|why| source.error(format!("{}: {why}", quoted(&line))))?;
+                let value = arithmetic(sum.trim());
+                let value = value.map_err(|why| source.quoting(&line, why))?;
                 Ok(format!("{key}={value}"))
             }
             _ => Ok(plain),

@@ -18,36 +18,17 @@ use std::path::{Path, PathBuf};
 /// The cause of most names that lead nowhere.
 const COLON_SEPARATES: &str = "A colon separates names; write \\: for one in a name";
 
-/// Jobs with one file or directory each.
-#[derive(Default)]
-pub(crate) struct SpreadJobs {
-    /// The jobs.
-    pub jobs: Vec<FioJob>,
-    /// For each of them, the index of the job that it is a part of.
-    pub origins: Vec<usize>,
-    /// For each original job, the existing files that it visits in turn; 1 for all others.
-    pub files: Vec<usize>,
-}
-
-/// Divides the jobs.
-pub(crate) fn spread(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<SpreadJobs> {
-    let mut all = SpreadJobs::default();
-    for (origin, job) in jobs.iter().enumerate() {
-        let parts = match &job.filename {
-            // The targets of the command line replace them.
-            _ if !translation.overrides.targets.is_empty() => vec![job.clone()],
-            Some(file) if file.0.len() > 1 => over_files(job, file, translation)?,
-            // As in fio, a job with file names takes the first directory.
-            Some(_) => vec![job.clone()],
-            None if job.directories.len() > 1 => over_directories(job)?,
-            None => over_places(job, translation)?,
-        };
-        all.files
-            .push(job.filename.as_ref().map_or(1, |_| parts.len()));
-        all.origins.extend(parts.iter().map(|_| origin));
-        all.jobs.extend(parts);
+/// Divides a job into parts with one file or directory each.
+pub(crate) fn spread(job: &FioJob, translation: &Translation<'_>) -> Translated<Vec<FioJob>> {
+    match &job.filename {
+        // The targets of the command line replace them.
+        _ if !translation.overrides.targets.is_empty() => Ok(vec![job.clone()]),
+        Some(file) if file.0.len() > 1 => over_files(job, file, translation),
+        // As in fio, a job with file names takes the first directory.
+        Some(_) => Ok(vec![job.clone()]),
+        None if job.directories.len() > 1 => over_directories(job),
+        None => over_places(job, translation),
     }
-    Ok(all)
 }
 
 /// The path of a file of the job.

@@ -25,7 +25,7 @@ pub(crate) fn plan(
     placements: &Placements,
     translation: &Translation<'_>,
 ) -> Translated<(PlanFile, Vec<Vec<JobWorkload>>)> {
-    let mut names = UniqueNames::default();
+    let mut names = BTreeSet::new();
     let mut of_jobs: Vec<Vec<JobWorkload>> = vec![Vec::new(); jobs.len()];
     let mut workloads: Vec<PlannedWorkload> = Vec::new();
     let groups = groups(jobs)?;
@@ -59,7 +59,7 @@ pub(crate) fn plan(
             } else {
                 &job.name
             };
-            let name = names.next(label, job.word(), *copy);
+            let name = unique_name(&mut names, label, job.word(), *copy);
             flags.name = Some(parsed(job, &name)?);
             for (target, carried) in carried.iter().enumerate() {
                 let name = name.clone();
@@ -467,22 +467,17 @@ fn parsed<T: FromStr<Err: Display>>(job: &FioJob, text: &str) -> Translated<T> {
     text.parse().map_err(|error: T::Err| job.error(error))
 }
 
-/// Unique names of workloads.
-#[derive(Debug, Default)]
-struct UniqueNames(BTreeSet<String>);
-
-impl UniqueNames {
-    fn next(&mut self, label: &str, word: &str, copy: Option<u64>) -> String {
-        let is_plain = |c: char| c.is_alphanumeric() || "-_.+".contains(c);
-        let base = label.replace(|c: char| !is_plain(c), "-");
-        let base = base.trim_matches('-').chars().take(NAME_CHARS_MAX);
-        let base = Some(base.collect::<String>()).filter(|base| !base.is_empty());
-        let base = base.unwrap_or(word.to_owned());
-        let wanted = copy.map_or_else(|| base.clone(), |copy| format!("{base}-{copy}"));
-        let others = (2..).map(|number| format!("{wanted}-{number}"));
-        let mut names = std::iter::once(wanted.clone()).chain(others);
-        let free = names.find(|name| !self.0.contains(name)).unwrap_or(wanted);
-        self.0.insert(free.clone());
-        free
-    }
+/// A name of a workload that none before it has.
+fn unique_name(taken: &mut BTreeSet<String>, label: &str, word: &str, copy: Option<u64>) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_.+".contains(c);
+    let base = label.replace(|c: char| !is_plain(c), "-");
+    let base = base.trim_matches('-').chars().take(NAME_CHARS_MAX);
+    let base = Some(base.collect::<String>()).filter(|base| !base.is_empty());
+    let base = base.unwrap_or(word.to_owned());
+    let wanted = copy.map_or_else(|| base.clone(), |copy| format!("{base}-{copy}"));
+    let others = (2..).map(|number| format!("{wanted}-{number}"));
+    let mut names = std::iter::once(wanted.clone()).chain(others);
+    let free = names.find(|name| !taken.contains(name)).unwrap_or(wanted);
+    taken.insert(free.clone());
+    free
 }

@@ -7,7 +7,7 @@ use super::run::{EarlyEnd, TargetRun};
 use super::slices::Sliced;
 use super::watchdog::EndedRun;
 use crate::failure::Failure;
-use crate::interrupt::Interrupt;
+use crate::interrupt;
 use crate::live::Live;
 use crate::stdio::{Verbosity, eprint_line};
 use diskproof_analysis::campaign::{Campaign, CampaignCell, MeasuredCell};
@@ -50,12 +50,12 @@ pub(crate) fn measure_campaign(
 ) -> anyhow::Result<EndedRun> {
     refuse_targets_as_outputs(&job.flags.files(), &job.identities)?;
     let ready = prepare(&job)?;
-    let (interrupt, verbosity) = (ready.interrupt.clone(), ready.work.verbosity);
+    let verbosity = ready.work.verbosity;
     let sides = (settings.to_vec(), reopens);
     let engine_key = |workload: &Workload| workload.name.clone();
     let ended = supervise(ready, sides, engine_key, Box::new(campaign));
     if let Some(command) = cleanup {
-        clean_up(command, &interrupt, verbosity);
+        clean_up(command, verbosity);
     }
     Ok(ended?)
 }
@@ -80,7 +80,7 @@ fn supervise(
     engine_key: fn(&Workload) -> String,
     mut campaign: Box<dyn Campaign>,
 ) -> Result<EndedRun, Failure> {
-    let (interrupt, consent) = (ready.interrupt.clone(), ready.consent.clone());
+    let consent = ready.consent.clone();
     ready.run(move |run, live| {
         let mut cells = PreparedCells {
             run,
@@ -89,7 +89,6 @@ fn supervise(
             engine_key,
             consent: &consent,
             live,
-            interrupt: &interrupt,
             span_bytes: None,
             spans: Vec::new(),
             engines: BTreeMap::new(),
@@ -107,9 +106,9 @@ fn supervise(
 
 /// Runs the command after the last cell, however the run ended: it restores a setting. Only a
 /// signal that comes meanwhile ends it.
-fn clean_up(command: &str, interrupt: &Interrupt, verbosity: Verbosity) {
-    let interrupt = interrupt.signal().is_none().then_some(interrupt);
-    match prepare_command::run("--cleanup", command, interrupt, &Heartbeat::default()) {
+fn clean_up(command: &str, verbosity: Verbosity) {
+    let heeds_signal = interrupt::signal().is_none();
+    match prepare_command::run("--cleanup", command, heeds_signal, &Heartbeat::default()) {
         CommandEnd::Done => verbosity.note(&format!("ran --cleanup '{command}'")),
         CommandEnd::Failed(why) => eprint_line(&format!("warning: {why}")),
         CommandEnd::Interrupted => eprint_line(&format!(
@@ -129,7 +128,6 @@ struct PreparedCells<'a> {
     engine_key: fn(&Workload) -> String,
     consent: &'a Consent,
     live: &'a mut Live,
-    interrupt: &'a Interrupt,
     /// The span of all workloads, where the targets differ in what was laid out.
     span_bytes: Option<u64>,
     /// The span of each side, where the sides are layers of one target.
@@ -188,9 +186,9 @@ impl PreparedCells<'_> {
         if reopens {
             self.run.targets.clear();
         }
-        let (interrupt, heartbeat) = (Some(self.interrupt), self.live.heartbeat());
+        let heartbeat = self.live.heartbeat();
         let begin = Instant::now();
-        let end = prepare_command::run("--prepare", command, interrupt, &heartbeat);
+        let end = prepare_command::run("--prepare", command, true, &heartbeat);
         self.live.put_off(begin.elapsed());
         match end {
             CommandEnd::Done => {}

@@ -5,7 +5,7 @@ use super::run::EarlyEnd;
 use super::watchdog::EndedRun;
 use crate::failure::{Exit, Failure};
 use crate::flags::UndecidedMeans;
-use crate::interrupt::Interrupt;
+use crate::interrupt;
 use crate::output_files::{is_pipe, save_record, temporary_path};
 use crate::saved::{self, HistoryOptions, RunKey, SaveNote};
 use crate::stdio::{
@@ -13,6 +13,7 @@ use crate::stdio::{
     is_closed_stdout, record_page, to_stdout, write_record_page,
 };
 use crate::tool_lines::SharedPrinter;
+use anyhow::Result;
 use diskproof_analysis::judge::{RunFacts, RunVariation, judge};
 use diskproof_analysis::rules::{Check, Rule, rule};
 use diskproof_compat::ToolText;
@@ -39,16 +40,11 @@ const SAVE_POLL: Duration = Duration::from_millis(50);
 const SAVE_AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 
 /// Judges, saves and prints what was measured, and returns how the run ended.
-pub(super) fn conclude(
-    end: EndedRun,
-    outputs: &[PathBuf],
-    job: &MeasuringJob<'_>,
-) -> anyhow::Result<Exit> {
+pub(super) fn conclude(end: EndedRun, outputs: &[PathBuf], job: &MeasuringJob<'_>) -> Result<Exit> {
     let flags = job.flags;
-    let (mut facts, interrupt) = (end.facts(), &end.interrupt);
+    let mut facts = end.facts();
     let wait = SaveWait {
         limit: end.stall_timeout,
-        interrupt,
         interrupted: Cell::new(None),
     };
     if !facts.partial && !flags.history.no_history {
@@ -90,7 +86,7 @@ pub(super) fn conclude(
 /// What a tool prints at the end of its run.
 fn text_of_tool(tool: &SharedPrinter, record: &Record, end: &EndedRun) -> ToolText {
     let data = &end.results.data;
-    let is_interrupted = end.interrupt.signal().is_some();
+    let is_interrupted = interrupt::signal().is_some();
     let failed = failed_request(record);
     let error = match &end.ended {
         Err(EarlyEnd::Error(error)) => error.errno(),
@@ -158,7 +154,7 @@ fn note_unanswered(data: &RunData, verbosity: Verbosity) {
 }
 
 /// Earlier runs of the same plan; none from a history that does not answer, which saving reports.
-fn runs_before(facts: &RunFacts, options: &HistoryOptions, wait: &SaveWait<'_>) -> Vec<Record> {
+fn runs_before(facts: &RunFacts, options: &HistoryOptions, wait: &SaveWait) -> Vec<Record> {
     let host = &facts.host.name;
     let key = RunKey::new(&facts.plan, METHOD_VERSION, host, &facts.targets);
     let history = options.history.clone();
@@ -168,14 +164,13 @@ fn runs_before(facts: &RunFacts, options: &HistoryOptions, wait: &SaveWait<'_>) 
 }
 
 /// How long saving may take: up to the limit, and only a moment after Ctrl-C.
-struct SaveWait<'a> {
+struct SaveWait {
     limit: Duration,
-    interrupt: &'a Interrupt,
     /// When Ctrl-C was noticed.
     interrupted: Cell<Option<Instant>>,
 }
 
-impl SaveWait<'_> {
+impl SaveWait {
     /// The result; `None` where it does not come in time.
     fn wait<T: Send + 'static>(&self, save: &Deferred<T>) -> Option<T> {
         loop {
@@ -184,7 +179,7 @@ impl SaveWait<'_> {
                 Waited::Lost => return None,
                 Waited::TimedOut(age) => age,
             };
-            if self.interrupt.signal().is_some() && self.interrupted.get().is_none() {
+            if interrupt::signal().is_some() && self.interrupted.get().is_none() {
                 self.interrupted.set(Some(Instant::now()));
             }
             let is_over = |since: Instant| since.elapsed() >= SAVE_AFTER_INTERRUPT;
@@ -196,7 +191,7 @@ impl SaveWait<'_> {
 
     /// The signal that ended the wait.
     fn interrupted_by(&self) -> Option<u8> {
-        self.interrupted.get().and(self.interrupt.signal())
+        self.interrupted.get().and(interrupt::signal())
     }
 
     /// Why a save was not done, as a clause.
@@ -219,8 +214,8 @@ fn save_and_print(
     outputs: &[PathBuf],
     job: &MeasuringJob<'_>,
     tool: Option<ToolText>,
-    wait: &SaveWait<'_>,
-) -> (anyhow::Result<()>, Vec<String>, bool) {
+    wait: &SaveWait,
+) -> (Result<()>, Vec<String>, bool) {
     let (flags, verbosity) = (job.flags, job.flags.verbosity());
     let detail = if flags.verbose {
         Detail::Whole
@@ -266,7 +261,7 @@ fn save_and_print(
     });
     is_saved |= notes.iter().any(|note| matches!(note, SaveNote::Saved(_)));
     // A reader of stdout that stopped reading holds this up, and the record is saved by now.
-    wait.interrupt.end_at_once();
+    interrupt::end_at_once();
     let printed = to_stdout(|out| match (flags.prints_json(), &tool) {
         (true, _) => json::write_record(record, out),
         (false, Some(text)) => out.write_all(text.stdout.as_bytes()),
@@ -287,7 +282,7 @@ fn save_and_print(
 }
 
 /// The reader of `--json` closed the pipe before it had the record.
-fn closed_before_json(is_saved: bool) -> anyhow::Result<()> {
+fn closed_before_json(is_saved: bool) -> Result<()> {
     anyhow::ensure!(
         is_saved,
         "stdout was closed before the record was written, and the record was not saved, so the \
@@ -297,7 +292,7 @@ fn closed_before_json(is_saved: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn save_timed_out(path: &Path, wait: &SaveWait<'_>) -> anyhow::Error {
+fn save_timed_out(path: &Path, wait: &SaveWait) -> anyhow::Error {
     let name = path.display();
     if is_pipe(path) {
         let reason = wait.reason("its reader");
@@ -332,8 +327,8 @@ pub(crate) fn process_may_stay(hung: &[String], plan: &Plan) -> String {
 }
 
 /// The exit code of a run that has been printed.
-fn exit_of(record: &Record, end: EndedRun, undecided: UndecidedMeans) -> anyhow::Result<Exit> {
-    let signal = end.interrupt.signal();
+fn exit_of(record: &Record, end: EndedRun, undecided: UndecidedMeans) -> Result<Exit> {
+    let signal = interrupt::signal();
     match (end.ended, signal) {
         (Ok(()) | Err(EarlyEnd::Reason(_)), _) => {}
         // The user ended the wait.

@@ -6,7 +6,7 @@ use super::run::{EarlyEnd, TargetRun};
 use super::trials::{self, ServerBench, Trials};
 use super::watchdog::EndedRun;
 use crate::failure::Failure;
-use crate::interrupt::Interrupt;
+use crate::interrupt;
 use crate::live::Live;
 use crate::stdio::{ProgressLine, eprint_line};
 use diskproof_device::{Intent, OpenError, admit};
@@ -58,7 +58,7 @@ pub(super) fn carry_out(ready: ReadyRun, programs: Programs) -> Result<EndedRun,
     };
     let end = ready.live.announced_end;
     let job = ServerJob {
-        stop: stop_check(&ready.interrupt, end),
+        stop: stop_check(end),
         end: end.map(|end| end + REMOVAL_AFTER_END),
         target,
         plan,
@@ -205,10 +205,9 @@ fn too_slow(work: &mut TargetRun, live: &mut Live) -> Result<Option<String>, Run
 }
 
 /// Stops at Ctrl-C, and once the announced time is clearly over.
-fn stop_check(interrupt: &Interrupt, end: Option<Instant>) -> StopCheck {
-    let interrupt = interrupt.clone();
+fn stop_check(end: Option<Instant>) -> StopCheck {
     let is_over = move || end.is_some_and(|end| Instant::now() >= end);
-    Arc::new(move || interrupt.signal().is_some() || is_over())
+    Arc::new(move || interrupt::signal().is_some() || is_over())
 }
 
 /// The INSERTs of a plan while they are measured.

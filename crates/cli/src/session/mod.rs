@@ -22,7 +22,7 @@ pub(crate) use run::EarlyEnd;
 pub(crate) use watchdog::EndedRun;
 
 use crate::failure::{Exit, Failure};
-use crate::output_files::{Trial, check_outputs};
+use crate::output_files::{Trial, check_outputs, refuse_output};
 use crate::stdio::{print_document, style};
 use crate::tool_lines::{RequestPrinter, ToolLines};
 use campaign::supervise_on_targets;
@@ -34,7 +34,7 @@ use diskproof_model::plan::Plan;
 use diskproof_report::formats::format_of;
 use diskproof_report::{json, terminal};
 use prepare::{ReadyRun, prepare, rehearse};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Prepares, measures and concludes; or only shows the plan.
 pub(crate) fn measure(mut job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
@@ -81,15 +81,12 @@ pub(crate) fn dry_run(job: &MeasuringJob<'_>) -> anyhow::Result<Exit> {
 
 /// Refuses an output that would stay empty: only a sweep fills it.
 fn refuse_format_of_sweep(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure> {
-    let is_of_sweep =
-        |path: &&PathBuf| format_of(path).is_some_and(|format| format.requires.is_of_sweep());
-    match outputs.iter().find(is_of_sweep) {
-        Some(path) if plan.sweep.is_none() => Err(Failure::Usage(format!(
-            "-o {}: this format needs the figures of 'diskproof sweep'",
-            path.display()
-        ))),
-        _ => Ok(()),
-    }
+    let is_empty = |path: &Path| {
+        let format = format_of(path).filter(|_| plan.sweep.is_none());
+        format.is_some_and(|format| format.requires.is_of_sweep())
+    };
+    let why = "this format needs the figures of 'diskproof sweep'";
+    refuse_output(outputs, is_empty, why)
 }
 
 /// Carries out a job on its targets. What the plan contains decides how: single requests, many
@@ -107,12 +104,11 @@ fn carry_out(mut ready: ReadyRun, job: &mut MeasuringJob<'_>) -> Result<EndedRun
     if let Some(campaign) = job.campaign.take() {
         return supervise_on_targets(ready, campaign);
     }
-    let interrupt = ready.interrupt.clone();
     if let Some(search) = LatencySearchCampaign::of(&ready.work.plan) {
         let heartbeat = ready.live.heartbeat();
         let end = supervise_on_targets(ready, Box::new(search));
         if let Some(tool) = tool {
-            tool.finish(&interrupt, &heartbeat);
+            tool.finish(&heartbeat);
         }
         return end;
     }
@@ -122,7 +118,7 @@ fn carry_out(mut ready: ReadyRun, job: &mut MeasuringJob<'_>) -> Result<EndedRun
             Some(tool) => (Some(tool.printer), tool.lines),
             None => (None, RequestPrinter::start().map_err(failed)?),
         };
-        return ready.run(move |run, live| run.ping(live, (lines, tool), printer, &interrupt));
+        return ready.run(move |run, live| run.ping(live, (lines, tool), printer));
     }
     let files = job.plan.files.as_ref();
     let files = files.map(|plan| ready.work.start_files(plan, &ready.live));
@@ -138,7 +134,7 @@ fn carry_out(mut ready: ReadyRun, job: &mut MeasuringJob<'_>) -> Result<EndedRun
             }
         };
         if let Some(tool) = live.tool.take() {
-            tool.finish(&interrupt, &live.heartbeat());
+            tool.finish(&live.heartbeat());
         }
         ended
     })

@@ -3,7 +3,6 @@
 //! reader of the lines has gone.
 
 use super::run::{EarlyEnd, TargetRun};
-use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::stdio::{Verbosity, eprint_line};
 use crate::tool_lines::{RequestPrinter, SharedPrinter};
@@ -26,7 +25,6 @@ impl TargetRun {
         live: &mut Live,
         (lines, tool): (Option<RequestLines>, Option<SharedPrinter>),
         printer: RequestPrinter,
-        interrupt: &Interrupt,
     ) -> Result<(), EarlyEnd> {
         let plan = Arc::clone(&self.plan);
         let Some((workload, ping)) = plan.workloads.first().zip(plan.ping.as_ref()) else {
@@ -51,7 +49,7 @@ impl TargetRun {
         let what = (workload, ping);
         let measured = self.session.ping(what, &mut self.targets, &mut watch);
         let printer = watch.printer;
-        printer.finish(interrupt, &heartbeat, self.verbosity);
+        printer.finish(&heartbeat, self.verbosity);
         if let Some(text) = watch.too_slow {
             eprint_line(&text);
         }

@@ -4,8 +4,9 @@ use super::run::{Filling, TargetRun};
 use crate::failure::Failure;
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST};
 use crate::inspection::stall_timeout;
-use crate::interrupt::Interrupt;
+use crate::interrupt;
 use crate::live::Live;
+use crate::output_files::refuse_output;
 use crate::provenance::{run_id, timestamp, tool};
 use crate::saved::refuse_foreign_history;
 use crate::targets::{read_health, warn_of_failing};
@@ -30,6 +31,7 @@ use diskproof_report::terminal::{RequestLines, budget_line};
 use rustix::fs::{Access, AtFlags, CWD, accessat, major, minor};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -113,8 +115,6 @@ pub(crate) struct ReadyRun {
     pub own_files: Vec<OpenTarget>,
     /// The longest silence of a target.
     pub stall_timeout: Duration,
-    /// Ctrl-C.
-    pub interrupt: Interrupt,
     /// What the user released.
     pub consent: Consent,
     /// The machine's CPU time so far.
@@ -125,7 +125,8 @@ pub(crate) struct ReadyRun {
 /// name stays in its directory.
 pub(crate) fn prepare(job: &MeasuringJob<'_>) -> anyhow::Result<ReadyRun> {
     let consent = job.flags.destructive.consent(&job.identities)?;
-    let (interrupt, stall_timeout) = (Interrupt::listen()?, stall_timeout()?);
+    interrupt::listen()?;
+    let stall_timeout = stall_timeout()?;
     let kept_name = job.tool.as_ref().and_then(|tool| tool.kept_name.as_deref());
     let (flags, verbosity) = (job.flags, job.flags.verbosity());
     // A load that follows another one has been identified before it.
@@ -174,14 +175,13 @@ pub(crate) fn prepare(job: &MeasuringJob<'_>) -> anyhow::Result<ReadyRun> {
         health,
         ..facts_now(job.plan.clone(), job.identities.clone())
     };
-    interrupt.end_cleanly();
+    interrupt::end_cleanly();
     Ok(ReadyRun {
         work,
-        live: Live::new((&facts.plan, &facts.targets), verbosity, interrupt.clone()),
+        live: Live::new((&facts.plan, &facts.targets), verbosity),
         facts,
         own_files,
         stall_timeout,
-        interrupt,
         consent,
         start: MachineCpuTime::now(),
     })
@@ -237,22 +237,15 @@ pub(crate) fn refuse_targets_as_outputs(
     outputs: &[PathBuf],
     identities: &[TargetIdentity],
 ) -> Result<(), Failure> {
-    for output in outputs {
-        let Ok(found) = std::fs::metadata(output) else {
-            continue;
-        };
-        let (major, minor) = (major(found.dev()), minor(found.dev()));
-        let file = (TargetKind::File, found.ino(), format!("{major}:{minor}"));
-        let is_target =
-            |one: &TargetIdentity| (one.kind, one.inode, &one.device) == (file.0, file.1, &file.2);
-        if identities.iter().any(is_target) {
-            return Err(Failure::Usage(format!(
-                "-o {}: this is the target itself, which would be overwritten; name another file",
-                output.display()
-            )));
-        }
-    }
-    Ok(())
+    let is_target = |found: Metadata| {
+        let device = format!("{}:{}", major(found.dev()), minor(found.dev()));
+        let file = (TargetKind::File, found.ino(), &device);
+        let mut all = identities.iter();
+        all.any(|one| (one.kind, one.inode, &one.device) == file)
+    };
+    let is_wrong = |output: &Path| std::fs::metadata(output).is_ok_and(is_target);
+    let why = "this is the target itself, which would be overwritten; name another file";
+    refuse_output(outputs, is_wrong, why)
 }
 
 /// Checks what can be checked before a run: thresholds that the plan cannot answer, targets that

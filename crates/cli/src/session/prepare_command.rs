@@ -1,6 +1,6 @@
 //! Commands of the user that change a setting between two slices. Does not know what they do.
 
-use crate::interrupt::Interrupt;
+use crate::interrupt;
 use diskproof_device::ProgramGroup;
 use diskproof_engine::watchdog::Heartbeat;
 use rustix::fs::MemfdFlags;
@@ -30,15 +30,15 @@ pub(super) enum CommandEnd {
 }
 
 /// Runs `command` in a shell to its end; `flag` names it in errors. Its output is discarded but for
-/// what an error quotes. There is no interrupt where Ctrl-C has ended the run before; the heartbeat
+/// what an error quotes. It heeds no signal where Ctrl-C has ended the run before; the heartbeat
 /// beats while the command runs.
 pub(super) fn run(
     flag: &str,
     command: &str,
-    interrupt: Option<&Interrupt>,
+    heeds_signal: bool,
     heartbeat: &Heartbeat,
 ) -> CommandEnd {
-    match carry_out(command, interrupt, heartbeat) {
+    match carry_out(command, heeds_signal, heartbeat) {
         Ok((None, _)) => CommandEnd::Interrupted,
         Ok((Some(status), _)) if status.success() => CommandEnd::Done,
         Ok((Some(status), said)) => {
@@ -53,7 +53,7 @@ pub(super) fn run(
 /// The status, `None` after Ctrl-C, and what it printed on stderr.
 fn carry_out(
     command: &str,
-    interrupt: Option<&Interrupt>,
+    heeds_signal: bool,
     heartbeat: &Heartbeat,
 ) -> io::Result<(Option<ExitStatus>, String)> {
     // Not a pipe: a process that stays behind would hold it open.
@@ -64,7 +64,7 @@ fn carry_out(
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::from(stderr.try_clone()?));
-    let status = wait_for(ProgramGroup::start(&mut shell)?, interrupt, heartbeat)?;
+    let status = wait_for(ProgramGroup::start(&mut shell)?, heeds_signal, heartbeat)?;
     stderr.rewind()?;
     let mut text = Vec::new();
     stderr.take(STDERR_BYTES_MAX).read_to_end(&mut text)?;
@@ -74,13 +74,13 @@ fn carry_out(
 /// Waits for its end. After Ctrl-C and an error nothing that it started is left.
 fn wait_for(
     mut program: ProgramGroup,
-    interrupt: Option<&Interrupt>,
+    heeds_signal: bool,
     heartbeat: &Heartbeat,
 ) -> io::Result<Option<ExitStatus>> {
     let mut pause = POLL.0;
     loop {
         heartbeat.beat();
-        if interrupt.is_some_and(|one| one.signal().is_some()) {
+        if heeds_signal && interrupt::signal().is_some() {
             program.end(AFTER_INTERRUPT);
             return Ok(None);
         }
@@ -114,7 +114,7 @@ mod tests {
     use std::time::Instant;
 
     fn end_of(command: &str) -> CommandEnd {
-        run("--prepare", command, None, &Heartbeat::default())
+        run("--prepare", command, false, &Heartbeat::default())
     }
 
     #[test]

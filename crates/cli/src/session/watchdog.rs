@@ -5,7 +5,6 @@
 use super::prepare::ReadyRun;
 use super::run::{EarlyEnd, INTERRUPTED, LATE, PartialResults, SharedResults, TargetRun};
 use crate::failure::Failure;
-use crate::interrupt::Interrupt;
 use crate::live::{Live, SharedDeadline, lock_deadline};
 use crate::stdio::Verbosity;
 use diskproof_analysis::judge::RunFacts;
@@ -42,8 +41,6 @@ pub(crate) struct EndedRun {
     pub hung: Vec<String>,
     /// The longest silence of a target.
     pub stall_timeout: Duration,
-    /// The signals.
-    pub interrupt: Interrupt,
 }
 
 impl EndedRun {
@@ -119,7 +116,6 @@ impl ReadyRun {
             ended,
             hung,
             stall_timeout: self.stall_timeout,
-            interrupt: self.interrupt,
         })
     }
 }

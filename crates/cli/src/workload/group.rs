@@ -100,7 +100,7 @@ pub(crate) fn empty_schedule(workloads: &[Workload], wording: Wording) -> Option
     workloads
         .iter()
         .enumerate()
-        .find_map(|(index, workload)| Some((index, starts_nothing(workload, group, wording)?)))
+        .find_map(|(index, one)| Some((index, wording.of(&starts_nothing(one, group)?))))
 }
 
 /// A note for each workload whose time ends before its limit in operations or bytes is reached.
@@ -119,18 +119,16 @@ fn starts_before(until_ns: u64, rate: f64) -> u64 {
 }
 
 /// The error for a workload without a start in the measured time.
-fn starts_nothing(workload: &Workload, group: Group<'_>, wording: Wording) -> Option<String> {
+fn starts_nothing(workload: &Workload, group: Group<'_>) -> Option<String> {
     let (rate, time_ns, warmup_ns) = (workload.rate?, group.time_ns()?, group.warmup_ns());
     if starts_before(warmup_ns.saturating_add(time_ns), rate) > starts_before(warmup_ns, rate) {
         return None;
     }
     let interval = format_duration((1e9 / rate) as u64);
     let (time, warmup) = (format_duration(time_ns), format_duration(warmup_ns));
-    let key = wording.name("rate");
     Some(format!(
-        "{key} {rate} starts an operation every {interval}, so none starts within the measured \
-         time of {time} after {warmup} of warm-up; use a longer {} or a higher {key}",
-        wording.name("time")
+        "<rate> {rate} starts an operation every {interval}, so none starts within the measured \
+         time of {time} after {warmup} of warm-up; use a longer <time> or a higher <rate>"
     ))
 }
 

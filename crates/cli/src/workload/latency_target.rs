@@ -2,7 +2,7 @@
 //! workloads of the depths that it may measure.
 
 use super::flags::WorkloadFlags;
-use super::limits::{Resolved, Wording};
+use super::limits::Resolved;
 use diskproof_analysis::campaign::search_depths;
 use diskproof_model::plan::{Stop, Workload};
 use diskproof_model::shape::LatencyTarget;
@@ -14,45 +14,37 @@ const WINDOW_NS_DEFAULT: u64 = 5_000_000_000;
 const WINDOW_NS_MIN: u64 = 100_000_000;
 
 /// What the flags of a workload ask for.
-pub(super) fn latency_target(
-    flags: &WorkloadFlags,
-    wording: Wording,
-) -> Resolved<Option<LatencyTarget>> {
-    let name = |key: &str| wording.name(key);
-    let own = name("latency-target");
+pub(super) fn latency_target(flags: &WorkloadFlags) -> Resolved<Option<LatencyTarget>> {
     let Some(target) = flags.latency_target else {
         let lonely = [
             ("latency-percentile", flags.latency_percentile.is_some()),
             ("latency-window", flags.latency_window.is_some()),
         ];
         return match lonely.iter().find(|(_, is_set)| *is_set) {
-            Some((key, _)) => Err(format!("{} needs {own}", name(key))),
+            Some((key, _)) => Err(format!("<{key}> needs <latency-target>")),
             None => Ok(None),
         };
     };
-    refuse_excluded(flags, wording)?;
+    refuse_excluded(flags)?;
     let window = flags.latency_window;
     let window_ns = window.map_or(WINDOW_NS_DEFAULT, |time| time.0);
     if target.0 == 0 {
-        return Err(format!(
-            "{own} 0: every request takes longer; use a latency such as 5ms"
-        ));
+        let why = "<latency-target> 0: every request takes longer; use a latency such as 5ms";
+        return Err(why.to_owned());
     }
     if window_ns < WINDOW_NS_MIN {
         return Err(format!(
-            "{} {} is too short; use at least {}",
-            name("latency-window"),
+            "<latency-window> {} is too short; use at least {}",
             format_duration(window_ns),
             format_duration(WINDOW_NS_MIN)
         ));
     }
     if let Some(time) = flags.time.filter(|time| time.0 < window_ns) {
         return Err(format!(
-            "{} {} is over before the first window of {}; use a longer time, or a shorter {}",
-            name("time"),
+            "<time> {} is over before the first window of {}; use a longer time, or a shorter \
+             <latency-window>",
             format_duration(time.0),
             format_duration(window_ns),
-            name("latency-window"),
         ));
     }
     let percent = flags.latency_percentile;
@@ -64,7 +56,7 @@ pub(super) fn latency_target(
 }
 
 /// Options that say otherwise how long a depth is measured, or what the depth is.
-fn refuse_excluded(flags: &WorkloadFlags, wording: Wording) -> Resolved<()> {
+fn refuse_excluded(flags: &WorkloadFlags) -> Resolved<()> {
     let excluded = [
         ("precision", flags.precision.is_some()),
         ("bytes", flags.bytes.is_some()),
@@ -80,9 +72,7 @@ fn refuse_excluded(flags: &WorkloadFlags, wording: Wording) -> Resolved<()> {
         _ => "the search decides the depth and the time of each measurement",
     };
     Err(format!(
-        "{} excludes {}: {why}; remove one of them",
-        wording.name("latency-target"),
-        wording.name(key)
+        "<latency-target> excludes <{key}>: {why}; remove one of them"
     ))
 }
 

@@ -60,7 +60,8 @@ pub(crate) enum Content {
     Data,
 }
 
-/// Whether the user wrote flags or keys; errors name them in the same form.
+/// Whether the user wrote flags or keys. Errors have their names in angle brackets, until
+/// [`Wording::of`] replaces them by the form that the user wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wording {
     /// `--depth`
@@ -70,12 +71,13 @@ pub(crate) enum Wording {
 }
 
 impl Wording {
-    /// A key as the user writes it.
-    pub(crate) fn name(self, key: &str) -> String {
-        match self {
-            Self::Flags => format!("--{key}"),
-            Self::Keys => key.to_owned(),
-        }
+    /// A text with the names of flags or keys as the user writes them.
+    pub(super) fn of(self, text: &str) -> String {
+        let dashes = match self {
+            Self::Flags => "--",
+            Self::Keys => "",
+        };
+        text.replace('<', dashes).replace('>', "")
     }
 }
 
@@ -105,33 +107,29 @@ pub(super) fn resolve_span(
     span: Option<SpanBounds>,
     block_bytes: u32,
     context: &ResolveContext,
-    wording: Wording,
 ) -> Resolved<(u64, u64)> {
     let sizes = &context.target_bytes;
     let smallest = sizes.iter().copied().min().unwrap_or(0);
     let Some(span) = span else {
         return Ok((0, smallest));
     };
-    let key = wording.name("span");
     let is_percent = |position| matches!(position, Position::Percent(_));
     if (is_percent(span.start) || is_percent(span.end)) && sizes.iter().any(|&s| s != smallest) {
-        return Err(format!(
-            "{key} in percent differs between the targets, because their sizes differ; use bytes"
-        ));
+        let why = "<span> in percent differs between the targets, because their sizes differ; use \
+                   bytes";
+        return Err(why.to_owned());
     }
     let start = position_bytes(span.start, smallest, block_bytes);
     let end = position_bytes(span.end, smallest, block_bytes);
     if end > smallest {
         let (end, size) = (format_bytes(end), format_bytes(smallest));
         return Err(format!(
-            "{key} ends at {end}, but the target has only {size}; use a smaller span, or a larger \
+            "<span> ends at {end}, but the target has only {size}; use a smaller span, or a larger \
              --size in a directory"
         ));
     }
     if end <= start {
-        return Err(format!(
-            "{key} is smaller than one block; use a larger part"
-        ));
+        return Err("<span> is smaller than one block; use a larger part".to_owned());
     }
     Ok((start, end - start))
 }
@@ -165,28 +163,23 @@ pub(crate) fn part_of(
 }
 
 /// Checks that the buffers of a single workload fit into the memory.
-pub(super) fn check_memory(
-    workload: &Workload,
-    context: &ResolveContext,
-    wording: Wording,
-) -> Resolved<()> {
+pub(super) fn check_memory(workload: &Workload, context: &ResolveContext) -> Resolved<()> {
     let Some(excess) = memory_excess([workload], context) else {
         return Ok(());
     };
-    let name = |key| wording.name(key);
-    let product = format!("{} × {} × {}", name("jobs"), name("depth"), name("bs"));
-    Err(match workload.verify {
-        Verify::Off => format!("{product} {excess}; reduce one of them"),
-        Verify::Checksum | Verify::SignOnly => {
-            let (verify, span) = (name("verify"), name("span"));
-            format!("{product} and {verify} {excess}; reduce one of them or the {span}")
-        }
-    })
+    let (others, span) = match workload.verify {
+        Verify::Off => ("", ""),
+        Verify::Checksum | Verify::SignOnly => (" and <verify>", " or the <span>"),
+    };
+    let product = "<jobs> × <depth> × <bs>";
+    Err(format!(
+        "{product}{others} {excess}; reduce one of them{span}"
+    ))
 }
 
 /// Checks that a span of `length` bytes has a block for every part of a sequential workload, and
 /// for every zone of a random one.
-pub(super) fn check_room(workload: &Workload, length: u64, wording: Wording) -> Resolved<()> {
+pub(super) fn check_room(workload: &Workload, length: u64) -> Resolved<()> {
     let block = u64::from(workload.block_bytes);
     let parts = match workload.access {
         Access::Sequential => u64::from(workload.workers),
@@ -197,18 +190,15 @@ pub(super) fn check_room(workload: &Workload, length: u64, wording: Wording) -> 
         Access::Random { .. } | Access::Zoned { .. } => 1,
     };
     if length / block < parts {
-        let key = wording.name("span");
         let (length, block) = (format_bytes(length), format_bytes(block));
         return Err(match parts {
             1 => format!(
-                "the target or its {key} has {length}, less than one block of {block}; use a \
+                "the target or its <span> has {length}, less than one block of {block}; use a \
                  smaller block or a larger span"
             ),
             _ => format!(
-                "the target or its {key} has {length}, less than {parts} blocks of {block}; use a \
-                 larger span, or reduce {} or {}",
-                wording.name("jobs"),
-                wording.name("depth")
+                "the target or its <span> has {length}, less than {parts} blocks of {block}; use a \
+                 larger span, or reduce <jobs> or <depth>"
             ),
         });
     }

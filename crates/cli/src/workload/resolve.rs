@@ -40,19 +40,14 @@ pub(crate) fn resolve(
     context: &ResolveContext,
     wording: Wording,
 ) -> Resolved<Workload> {
-    Resolution {
-        flags,
-        context,
-        wording,
-        rw: flags.rw.unwrap_or(Rw::RANDREAD),
-    }
-    .workload()
+    let rw = flags.rw.unwrap_or(Rw::RANDREAD);
+    let resolution = Resolution { flags, context, rw };
+    resolution.workload().map_err(|why| wording.of(&why))
 }
 
 struct Resolution<'a> {
     flags: &'a WorkloadFlags,
     context: &'a ResolveContext,
-    wording: Wording,
     rw: Rw,
 }
 
@@ -67,60 +62,45 @@ impl Resolution<'_> {
         let depth = self.count("depth", flags.depth, DEPTH_MAX)?;
         let workers = self.count("jobs", flags.jobs, JOBS_MAX)?;
         let engine = self.context.engine.or(flags.engine);
-        let engine = engine.unwrap_or(EngineChoice::Auto);
         let name = flags.name.as_ref();
-        let cache = self.cache(block_bytes, &block_mix, engine)?;
-        let (start_bytes, length) = self.extent(block_bytes)?;
-        let span = Span {
-            start_bytes,
-            length_bytes: flags.span.is_some().then_some(length),
-        };
-        let verify = self.verify(block_bytes, &block_mix, engine)?;
-        let only_drops = self.rw.leaves_no_content();
-        let checks = verify == Verify::Checksum && !flags.writes();
-        let once = (checks || only_drops).then_some(length);
-        let (sync, stop) = (self.sync()?, self.stop(block_bytes, once)?);
         let mut workload = Workload {
-            name: name.map_or(self.rw.as_str(), |name| &name.0).to_owned(),
-            start: if is_set(flags.together) {
-                Start::WithPrevious
-            } else {
-                Start::AfterPrevious
-            },
-            streams: self.streams()?,
-            access: self.access(block_bytes)?,
             block_bytes,
             block_mix,
             depth,
             workers,
-            span,
-            stop,
-            warmup_ns: 0,
+            engine: engine.unwrap_or(EngineChoice::Auto),
             rate: flags.rate.map(|rate| rate.0),
-            sync,
-            cache,
-            engine,
-            layout: Layout::Needed,
-            verify,
             ends_alone: is_set(flags.ends_alone),
-            drops_cache_first: is_set(flags.drops_cache_first) && cache == CachePolicy::Cached,
-            shape: LoadShape {
-                latency_target: latency_target(flags, self.wording)?,
-                ..self.shape()
-            },
-            write_cache: None,
+            ..Workload::named(name.map_or(self.rw.as_str(), |name| &name.0))
         };
+        if is_set(flags.together) {
+            workload.start = Start::WithPrevious;
+        }
+        workload.cache = self.cache(&workload)?;
+        let is_cached = workload.cache == CachePolicy::Cached;
+        workload.drops_cache_first = is_set(flags.drops_cache_first) && is_cached;
+        let (start_bytes, length) = self.extent(block_bytes)?;
+        workload.span = Span {
+            start_bytes,
+            length_bytes: flags.span.is_some().then_some(length),
+        };
+        workload.verify = self.verify(&workload)?;
+        let only_drops = self.rw.leaves_no_content();
+        let checks = workload.verify == Verify::Checksum && !flags.writes();
+        let once = (checks || only_drops).then_some(length);
+        workload.sync = self.sync()?;
+        workload.stop = self.stop(block_bytes, once)?;
+        workload.streams = self.streams()?;
+        workload.access = self.access(block_bytes)?;
+        workload.shape = self.shape();
+        workload.shape.latency_target = latency_target(flags)?;
         if self.context.content == Content::Nothing && lays_out(&workload) {
             workload.layout = Layout::Provides;
         }
         workload.warmup_ns = self.warmup_ns(&workload);
-        check_memory(&workload, self.context, self.wording)?;
-        check_room(&workload, length, self.wording)?;
+        check_memory(&workload, self.context)?;
+        check_room(&workload, length)?;
         Ok(workload)
-    }
-
-    fn name(&self, key: &str) -> String {
-        self.wording.name(key)
     }
 
     /// A block has content for one trim only, so random trims visit each block once, unless the
@@ -139,11 +119,7 @@ impl Resolution<'_> {
     fn streams(&self) -> Resolved<Streams> {
         let share = self.flags.rwmixread.map(|share| share.0);
         if share.is_some() && !self.rw.is_mix() {
-            return Err(format!(
-                "{} needs reads and writes; use {} rw or randrw",
-                self.name("rwmixread"),
-                self.name("rw")
-            ));
+            return Err("<rwmixread> needs reads and writes; use <rw> rw or randrw".to_owned());
         }
         let share = share.unwrap_or(READ_PERMILLE_DEFAULT);
         Ok(self.rw.streams(share, &self.flags.other_sizes))
@@ -181,9 +157,7 @@ impl Resolution<'_> {
         let mut given = keys.iter().filter(|(_, is_given)| *is_given);
         match (given.next(), given.next()) {
             (Some((one, _)), Some((other, _))) => Err(format!(
-                "{} and {} exclude each other; use one of them",
-                self.name(one),
-                self.name(other)
+                "<{one}> and <{other}> exclude each other; use one of them"
             )),
             (given, _) => Ok(given.map(|(key, _)| *key)),
         }
@@ -195,10 +169,8 @@ impl Resolution<'_> {
             Ok(())
         } else {
             Err(format!(
-                "{} makes writes durable, but this workload writes no data; use {} write, rw, \
-             randwrite or randrw",
-                self.name(key),
-                self.name("rw")
+                "<{key}> makes writes durable, but this workload writes no data; use <rw> write, \
+                 rw, randwrite or randrw"
             ))
         }
     }
@@ -209,7 +181,7 @@ impl Resolution<'_> {
             count if count > max => format!("{count} is too large"),
             count => return Ok(count as u32),
         };
-        Err(format!("{} {wrong}; use 1 to {max}", self.name(key)))
+        Err(format!("<{key}> {wrong}; use 1 to {max}"))
     }
 
     fn access(&self, block_bytes: u32) -> Resolved<Access> {
@@ -221,11 +193,10 @@ impl Resolution<'_> {
             ("stride", flags.stride.is_some()),
         ];
         let needs = |key: &str, order: &str, values: &str| {
-            let (key, rw) = (self.name(key), self.name("rw"));
+            let rw = self.rw.as_str();
             Err(format!(
-                "{key} needs {order} operations, and {rw} is {}; use {rw} {values}, or remove \
-                 {key}",
-                self.rw.as_str()
+                "<{key}> needs {order} operations, and <rw> is {rw}; use <rw> {values}, or remove \
+                 <{key}>"
             ))
         };
         match (self.rw.order, self.only_one(&given)?) {
@@ -235,12 +206,9 @@ impl Resolution<'_> {
             (Order::Sequential, Some(key @ ("zones" | "distribution"))) => {
                 needs(key, "random", "randread, randwrite or randrw")
             }
-            (Order::Sequential, Some(key)) if flags.bssplit.is_some() => {
-                let (key, bs, split) = (self.name(key), self.name("bs"), self.name("bssplit"));
-                Err(format!(
-                    "{key} needs a single block size; use {bs} instead of {split}"
-                ))
-            }
+            (Order::Sequential, Some(key)) if flags.bssplit.is_some() => Err(format!(
+                "<{key}> needs a single block size; use <bs> instead of <bssplit>"
+            )),
             (Order::Sequential, Some("backward")) => Ok(Access::Backward),
             (Order::Sequential, _) => match flags.stride {
                 Some(Bytes(stride_bytes)) => self.stride(stride_bytes, block_bytes),
@@ -258,17 +226,16 @@ impl Resolution<'_> {
     }
 
     fn stride(&self, stride_bytes: u64, block_bytes: u32) -> Resolved<Access> {
-        let (key, block) = (self.name("stride"), u64::from(block_bytes));
-        if stride_bytes == 0 || !stride_bytes.is_multiple_of(block) {
+        if stride_bytes == 0 || !stride_bytes.is_multiple_of(u64::from(block_bytes)) {
             return Err(format!(
-                "{key} {stride_bytes} is not a multiple of the block, {block_bytes} bytes; use a \
-                 multiple of it"
+                "<stride> {stride_bytes} is not a multiple of the block, {block_bytes} bytes; use \
+                 a multiple of it"
             ));
         }
         let (_, length) = self.extent(block_bytes)?;
         if stride_bytes > length {
             return Err(format!(
-                "{key} {} is larger than the span of {}; use a smaller step or a larger span",
+                "<stride> {} is larger than the span of {}; use a smaller step or a larger span",
                 format_bytes(stride_bytes),
                 format_bytes(length)
             ));
@@ -289,8 +256,7 @@ impl Resolution<'_> {
         };
         let every = |call, count: Count| match u32::try_from(count.0) {
             Ok(0) | Err(_) => Err(format!(
-                "{} counts writes; use 1 to sync after each write",
-                self.name(key)
+                "<{key}> counts writes; use 1 to sync after each write"
             )),
             Ok(writes) => Ok(SyncPolicy::Every { writes, call }),
         };
@@ -304,29 +270,23 @@ impl Resolution<'_> {
         Ok(policy)
     }
 
-    fn cache(
-        &self,
-        block_bytes: u32,
-        mix: &[BlockShare],
-        engine: EngineChoice,
-    ) -> Resolved<CachePolicy> {
+    fn cache(&self, workload: &Workload) -> Resolved<CachePolicy> {
         let (buffered, cached) = (is_set(self.flags.buffered), is_set(self.flags.cached));
         self.only_one(&[("buffered", buffered), ("cached", cached)])?;
         // A memory mapping always uses the page cache.
-        if buffered || (!cached && engine == EngineChoice::Fixed(EngineKind::Mmap)) {
+        if buffered || (!cached && workload.engine == EngineChoice::Fixed(EngineKind::Mmap)) {
             return Ok(CachePolicy::Buffered);
         }
         if cached {
             return Ok(CachePolicy::Cached);
         }
-        let shares = mix.iter().chain(&self.flags.other_sizes);
+        let shares = workload.block_mix.iter().chain(&self.flags.other_sizes);
         let sizes = shares.map(|share| share.block_bytes);
-        let mut blocks = sizes.chain([block_bytes]);
+        let mut blocks = sizes.chain([workload.block_bytes]);
         match blocks.find(|bytes| u64::from(*bytes) % SECTOR_BYTES != 0) {
             Some(odd) => Err(format!(
                 "a block of {odd} bytes is not a multiple of {SECTOR_BYTES}, which direct I/O \
-                 needs; use a multiple, or {}",
-                self.name("buffered")
+                 needs; use a multiple, or <buffered>"
             )),
             None => Ok(CachePolicy::Direct),
         }
@@ -367,7 +327,7 @@ impl Resolution<'_> {
             }
             _ => return Ok(stop),
         };
-        Err(format!("{} {wrong}", self.name(key)))
+        Err(format!("<{key}> {wrong}"))
     }
 
     /// The first pass over a new file has no warm-up: its figure covers all writes of the file.
@@ -385,47 +345,42 @@ impl Resolution<'_> {
         }
     }
 
-    fn verify(
-        &self,
-        block_bytes: u32,
-        block_mix: &[BlockShare],
-        engine: EngineChoice,
-    ) -> Resolved<Verify> {
-        let (key, rw) = (self.name("verify"), self.name("rw"));
+    fn verify(&self, workload: &Workload) -> Resolved<Verify> {
+        let block_bytes = workload.block_bytes;
         let (verifies, writes) = (is_set(self.flags.verify), self.flags.writes());
         match verifies || self.flags.signs_only {
             false => Ok(Verify::Off),
-            true if self.rw.leaves_no_content() => Err(format!(
-                "{key} checks what was written, and trims leave no content; remove it, or use {rw} \
-                 trimwrite or randtrimwrite"
-            )),
-            true if !writes && self.context.content == Content::Nothing => Err(format!(
-                "{key} without writes checks the blocks of an earlier run, but a scratch file is \
-                 new; name the file or device that was written with {key}, or use {rw} write, rw, \
-                 randwrite or randrw"
-            )),
-            true if !writes && engine == EngineChoice::Fixed(EngineKind::Mmap) => Err(format!(
-                "{key} checks the data of reads, but a memory mapping makes no reads; use \
-                     another engine"
-            )),
-            true if !block_mix.is_empty()
+            true if self.rw.leaves_no_content() => Err(
+                "<verify> checks what was written, and trims leave no content; remove it, or \
+                     use <rw> trimwrite or randtrimwrite",
+            ),
+            true if !writes && self.context.content == Content::Nothing => Err(
+                "<verify> without writes checks the blocks of an earlier run, but a scratch \
+                     file is new; name the file or device that was written with <verify>, or use \
+                     <rw> write, rw, randwrite or randrw",
+            ),
+            true if !writes && workload.engine == EngineChoice::Fixed(EngineKind::Mmap) => Err(
+                "<verify> checks the data of reads, but a memory mapping makes no reads; use \
+                     another engine",
+            ),
+            true if !workload.block_mix.is_empty()
                 || block_bytes < SIGNED_BYTES_MIN
                 || !block_bytes.is_multiple_of(SIGNED_BYTES_UNIT) =>
             {
-                Err(format!(
-                    "{key} signs every block and needs a single block size of at least 64 bytes, a \
-                     multiple of 8; use a size such as {} 4k",
-                    self.name("bs")
-                ))
+                Err(
+                    "<verify> signs every block and needs a single block size of at least 64 \
+                     bytes, a multiple of 8; use a size such as <bs> 4k",
+                )
             }
             true if verifies => Ok(Verify::Checksum),
             true => Ok(Verify::SignOnly),
         }
+        .map_err(str::to_owned)
     }
 
     /// First byte and length of the span.
     fn extent(&self, block_bytes: u32) -> Resolved<(u64, u64)> {
-        resolve_span(self.flags.span, block_bytes, self.context, self.wording)
+        resolve_span(self.flags.span, block_bytes, self.context)
     }
 }
 

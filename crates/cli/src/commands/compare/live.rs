@@ -3,9 +3,8 @@
 
 use super::flags::{CompareFlags, LiveFlags};
 use crate::failure::{Exit, Failure};
-use crate::flags::{
-    MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_MIN, SCRATCH_BYTES_UNIT, SECOND,
-};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND, scratch_file_bytes};
+use crate::interrupt;
 use crate::provenance::{run_id, tool};
 use crate::saved::{self, HistoryOptions, SaveNote, names_run, print_notes};
 use crate::session::{
@@ -25,7 +24,6 @@ use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::{Plan, Skipped, Workload};
 use diskproof_model::record::Record;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::format_bytes;
 use diskproof_report::terminal::Detail;
 use std::fs::File;
 use std::io::Read as _;
@@ -258,27 +256,14 @@ fn scratch_size(flags: &LiveFlags, identities: &[TargetIdentity]) -> Result<Opti
             )),
         };
     }
-    let size = match flags.size {
-        Some(size) if size < SCRATCH_BYTES_MIN => {
-            let (size, least) = (format_bytes(size), format_bytes(SCRATCH_BYTES_MIN));
-            return Err(Failure::Usage(format!(
-                "--size {size}: too small to measure anything; use at least {least}"
-            )));
-        }
-        Some(size) => size,
-        None => {
-            // Several directories may share one filesystem.
-            let room = identities.iter().map(scratch_bytes_max).min().unwrap_or(0);
-            let most = if flags.reopen {
-                SCRATCH_BYTES_REOPENED
-            } else {
-                SCRATCH_BYTES
-            };
-            most.min(room / identities.len() as u64)
-                .max(SCRATCH_BYTES_LEAST)
-        }
+    // Several directories may share one filesystem.
+    let room = identities.iter().map(scratch_bytes_max).min().unwrap_or(0);
+    let wanted = if flags.reopen {
+        SCRATCH_BYTES_REOPENED
+    } else {
+        SCRATCH_BYTES
     };
-    Ok(Some(size / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT))
+    scratch_file_bytes(flags.size, wanted, room / identities.len() as u64).map(Some)
 }
 
 /// The workloads to compare, and why others are skipped.
@@ -332,7 +317,7 @@ fn conclude(
 ) -> anyhow::Result<(Option<Comparison>, Option<Exit>)> {
     let verbosity = measuring.verbosity();
     let records = records(&compare.live.prepare, labels.len(), plan, run);
-    run.interrupt.end_at_once();
+    interrupt::end_at_once();
     if !run.hung.is_empty() {
         verbosity.note(&process_may_stay(&run.hung, plan));
     }
@@ -346,28 +331,52 @@ fn conclude(
         let notes = save(record, measuring.history.clone());
         print_notes(&format!("{letter}: "), &notes, verbosity);
     }
-    let group = |index: usize| RunGroup {
-        label: labels[index].clone(),
-        runs: vec![Run {
-            name: saved::short(&records[index].run_id).to_owned(),
-            record: &records[index],
-        }],
+    let side = |index: usize| {
+        let record: &Record = &records[index];
+        group(&labels[index], [(saved::short(&record.run_id), record)])
     };
-    let question = Question {
-        tool: tool(),
-        margin: compare.margin,
-        baseline: group(0),
-        candidates: (1..records.len()).map(group).collect(),
-        history: Vec::new(),
-        limits: compare.limits.clone(),
-    };
-    let comparison = compare_runs(&question).map_err(|error| Failure::Usage(error.to_string()))?;
+    let others = (1..records.len()).map(side).collect();
+    let comparison = compared(compare.margin, side(0), others, Vec::new(), &compare.limits)?;
     let failed = records.iter().any(|record| has_errors(record));
     let exit = match early {
         None if failed || !run.hung.is_empty() => Some(Exit::Failed),
         early => early,
     };
     Ok((Some(comparison), exit))
+}
+
+/// Runs that have one label.
+pub(crate) fn group<'a>(
+    label: &str,
+    runs: impl IntoIterator<Item = (&'a str, &'a Record)>,
+) -> RunGroup<'a> {
+    let runs = runs.into_iter().map(|(name, record)| Run {
+        name: name.to_owned(),
+        record,
+    });
+    RunGroup {
+        label: label.to_owned(),
+        runs: runs.collect(),
+    }
+}
+
+/// The comparison of a baseline with these candidates.
+pub(crate) fn compared<'a>(
+    margin: f64,
+    baseline: RunGroup<'a>,
+    candidates: Vec<RunGroup<'a>>,
+    history: Vec<RunGroup<'a>>,
+    limits: &[Limit],
+) -> Result<Comparison, Failure> {
+    let question = Question {
+        tool: tool(),
+        margin,
+        baseline,
+        candidates,
+        history,
+        limits: limits.to_vec(),
+    };
+    compare_runs(&question).map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// One record for each side.
@@ -422,7 +431,7 @@ fn save(record: &Arc<Record>, options: HistoryOptions) -> Vec<SaveNote> {
 /// How a comparison that did not come to its end exits; `None` of one that did.
 fn ended_early(run: &EndedRun) -> Option<Exit> {
     let why = run.ended.as_ref().err()?;
-    if let (EarlyEnd::Reason(why), Some(signal)) = (why, run.interrupt.signal()) {
+    if let (EarlyEnd::Reason(why), Some(signal)) = (why, interrupt::signal()) {
         eprint_line(why);
         return Some(Exit::Signal(signal));
     }

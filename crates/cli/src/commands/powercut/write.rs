@@ -3,7 +3,7 @@
 use super::log::ConnectionFlags;
 use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, DestructiveFlags, choices, one_of};
-use crate::interrupt::Interrupt;
+use crate::interrupt;
 use crate::stdio::{ProgressLine, Verbosity, eprint_line};
 use crate::targets::probe_target;
 
@@ -84,8 +84,8 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
     }
     // Before anything is written: without a log the writes would prove nothing.
     let mut log = flags.connection.connect()?;
-    let interrupt = Interrupt::listen()?;
-    interrupt.end_cleanly();
+    interrupt::listen()?;
+    interrupt::end_cleanly();
     crate::inspection::end();
     let run = if identity.kind == TargetKind::Directory {
         let name = description.directory_name();
@@ -113,7 +113,7 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
             is_instructed = true;
         }
         screen.show(progress);
-        if interrupt.signal().is_some() || screen.is_over() {
+        if interrupt::signal().is_some() || screen.is_over() {
             NextStep::Stop
         } else {
             NextStep::Continue
@@ -128,7 +128,7 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
         "stopped without a power cut after {} acknowledged writes; nothing is proven",
         screen.acknowledged(&written.progress)
     ));
-    Ok(interrupt.signal().map_or(Exit::Done, Exit::Signal))
+    Ok(interrupt::signal().map_or(Exit::Done, Exit::Signal))
 }
 
 fn describe(flags: &CutWriteFlags, identity: &TargetIdentity) -> RunDescription {

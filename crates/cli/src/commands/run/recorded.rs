@@ -1,13 +1,15 @@
 //! What was recorded, again: `run --like`, the workloads that repeat an observed load, and `run
 //! RECORD`, the plan of a saved run and what changed since.
 
+use crate::commands::compare::{self, compared, group};
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::saved::{load, load_file};
 use crate::session::{MeasuringJob, measure};
 use crate::stdio::{ignore_closed_pipe, to_stdout};
 use crate::workload::{WorkloadAxes, WorkloadFlags};
-use diskproof_analysis::compare::{MARGIN, Question, Run, RunGroup, compare};
+use anyhow::Result;
+use diskproof_analysis::compare::MARGIN;
 use diskproof_analysis::watch::{LikeTarget, like_plan, like_workloads};
 use diskproof_model::observed::{LikePlan, ObservedDevice};
 use diskproof_model::plan::{Order, Origin, Plan, Workload};
@@ -120,11 +122,7 @@ pub(super) fn is_record(path: &Path) -> bool {
 }
 
 /// Repeats the plan of the record on the targets, or on those of the record, and compares.
-pub(super) fn repeat(
-    source: &Path,
-    targets: &[PathBuf],
-    flags: &MeasuringFlags,
-) -> anyhow::Result<Exit> {
+pub(super) fn repeat(source: &Path, targets: &[PathBuf], flags: &MeasuringFlags) -> Result<Exit> {
     let shown = source.display().to_string();
     let record = load_file(&shown)?;
     let named: Vec<PathBuf> = match targets {
@@ -202,29 +200,18 @@ fn show_changes(
     (name, before): (&str, &Record),
     again: &Record,
     color: crate::stdio::ColorWhen,
-) -> anyhow::Result<()> {
-    let group = |label: &str, record| RunGroup {
-        label: label.to_owned(),
-        runs: vec![Run {
-            name: label.to_owned(),
-            record,
-        }],
-    };
+) -> Result<()> {
     let label = again.plan.targets.join(", ");
     let label = if label == before.plan.targets.join(", ") {
         "now".to_owned()
     } else {
         label
     };
-    let question = Question {
-        tool: again.tool.clone(),
-        margin: MARGIN,
-        baseline: group(name, before),
-        candidates: vec![group(&label, again)],
-        history: Vec::new(),
-        limits: Vec::new(),
-    };
-    let comparison = compare(&question).map_err(|error| Failure::Usage(error.to_string()))?;
+    let (before, again) = (
+        group(name, [(name, before)]),
+        group(&label, [(&*label, again)]),
+    );
+    let comparison = compared(MARGIN, before, vec![again], Vec::new(), &[])?;
     ignore_closed_pipe(to_stdout(|out| writeln!(out)))?;
-    crate::commands::compare::print(&comparison, false, MetricDetail::Independent, color)
+    compare::print(&comparison, false, MetricDetail::Independent, color)
 }

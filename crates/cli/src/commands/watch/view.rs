@@ -2,7 +2,7 @@
 //! view in place: no widgets, and so no library for them. The terminal is restored however the
 //! program ends, except by SIGKILL.
 
-use crate::interrupt::Interrupt;
+use crate::interrupt;
 use crate::stdio::{ColorWhen, page_in_locale, style, to_stdout, write_in_locale};
 use diskproof_model::watch::WatchStep;
 use diskproof_report::style::Style;
@@ -49,13 +49,8 @@ impl LiveView {
     }
 
     /// Waits, and meanwhile calls `work` repeatedly; false where the user ends the view.
-    pub(super) fn wait_until(
-        &mut self,
-        due: Instant,
-        interrupt: &Interrupt,
-        mut work: impl FnMut(),
-    ) -> bool {
-        while interrupt.signal().is_none() {
+    pub(super) fn wait_until(&mut self, due: Instant, mut work: impl FnMut()) -> bool {
+        while interrupt::signal().is_none() {
             work();
             let left = due.saturating_duration_since(Instant::now());
             if left.is_zero() {
