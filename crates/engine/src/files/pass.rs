@@ -391,9 +391,7 @@ impl Supervisor<'_> {
                 Ok(tally) => ended.push(tally),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(RunError::Lost {
-                        workload: self.name.to_owned(),
-                    });
+                    return Err(RunError::lost(self.name));
                 }
             }
             let now_ns = self.clock.now();
@@ -423,20 +421,17 @@ impl Supervisor<'_> {
                 .limit_ns
                 .map_or(0.0, |limit_ns| elapsed_ns as f64 / limit_ns.max(1) as f64);
             let by_count = done as f64 / self.pass.total().max(1) as f64;
+            let phase = match self.pass.task {
+                Task::Measure(_) => Phase::Measure,
+                _ => Phase::Layout,
+            };
             let control = watch.tick(&Progress {
-                name: self.name,
-                phase: match self.pass.task {
-                    Task::Measure(_) => Phase::Measure,
-                    _ => Phase::Layout,
-                },
-                elapsed_ns,
                 done: Some(by_count.max(by_time).min(1.0)),
-                series: &series,
                 silence: Some(Silence {
                     target: 0,
                     length_ns: silent_ns,
                 }),
-                resume_bytes: None,
+                ..Progress::new(self.name, phase, elapsed_ns, &series)
             });
             if control == Control::Interrupt && self.pass.task != Task::Remove {
                 is_interrupted = true;
@@ -459,14 +454,10 @@ impl Supervisor<'_> {
         }
         self.pass.signals.stop.store(true, Ordering::Relaxed);
         if stall.is_late(silent_ns) {
-            return Err(RunError::Interrupted {
-                workload: self.name.to_owned(),
-            });
+            return Err(RunError::interrupted(self.name));
         }
-        Err(RunError::Stalled {
-            path: self.pass.tree.path().display().to_string(),
-            workload: self.name.to_owned(),
-            seconds: silent_ns / 1_000_000_000,
-        })
+        let path = self.pass.tree.path().display().to_string();
+        let silence = Duration::from_nanos(silent_ns);
+        Err(RunError::stalled(&path, self.name, silence))
     }
 }

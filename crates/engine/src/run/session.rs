@@ -24,6 +24,7 @@ use diskproof_model::plan::{Access, CachePolicy, Layout, Span, Stop, SyncPolicy,
 use diskproof_model::progress::{Control, Phase, Watch};
 use diskproof_model::stream::Streams;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Block size with which the scratch file gets its content.
 const LAYOUT_BLOCK_BYTES: u32 = 1 << 20;
@@ -170,11 +171,8 @@ impl Session {
         let measured = measured.remove(0);
         let path = target.identity().path.clone();
         if let Some(hang) = measured.hang.filter(|hang| !hang.late) {
-            return Err(RunError::Stalled {
-                path,
-                workload: workload.name,
-                seconds: hang.lasted_ns / 1_000_000_000,
-            });
+            let silence = Duration::from_nanos(hang.lasted_ns);
+            return Err(RunError::stalled(&path, &workload.name, silence));
         }
         mark_laid_out(target, &measured);
         let ops = measured.ops.values();
@@ -267,8 +265,7 @@ impl Session {
         }
         let (control, _) = self.lay_out(target, end, None, watch)?;
         if control == Control::Interrupt || target.usable_bytes() < end {
-            let workload = workload.name.clone();
-            return Err(RunError::Interrupted { workload });
+            return Err(RunError::interrupted(&workload.name));
         }
         Ok(())
     }

@@ -321,15 +321,9 @@ impl OffsetWalk {
         let before = std::mem::replace(seen, front);
         Some(if before.lap == front.lap {
             let from = before.at.max(start);
-            Extent {
-                start: from,
-                length: front.at.saturating_sub(from),
-            }
+            Extent::new(from, front.at.saturating_sub(from))
         } else {
-            Extent {
-                start,
-                length: end - start,
-            }
+            Extent::new(start, end - start)
         })
     }
 }

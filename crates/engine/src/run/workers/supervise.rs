@@ -278,13 +278,9 @@ impl WorkerGroup<'_> {
             .reduce(f64::max)
             .map(|share| share.min(1.0));
         watch.tick(&Progress {
-            name: &workload.name,
-            phase,
-            elapsed_ns,
             done,
-            series: &series,
             silence,
-            resume_bytes: None,
+            ..Progress::new(&workload.name, phase, elapsed_ns, &series)
         })
     }
 
