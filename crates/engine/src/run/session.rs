@@ -308,10 +308,7 @@ impl Session {
         let control = workers.follow(phase, schedule, &clock, &mut counter_log, watch)?;
         counter_log.read(clock.now());
         let schedule = workers.decided(schedule, clock.now());
-        let total = ProcessTotal {
-            cpu: usage::process_since(cpu_before),
-            ns: clock.now().saturating_sub(schedule.start_ns).max(1),
-        };
+        let total = ProcessTotal::since(cpu_before, schedule.start_ns, clock.now());
         let of_threads: Vec<CpuTime> = workers.states.iter().map(|state| state.cpu).collect();
         let mut measurements =
             self.assemble_all(&assignments, workers, schedule, control, watch)?;
