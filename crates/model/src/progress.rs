@@ -24,6 +24,21 @@ pub struct Progress<'a> {
     pub resume_bytes: Option<u64>,
 }
 
+impl<'a> Progress<'a> {
+    /// Without a limit, a silence and a border.
+    pub fn new(name: &'a str, phase: Phase, elapsed_ns: u64, series: &'a TimeSeries) -> Self {
+        Self {
+            name,
+            phase,
+            elapsed_ns,
+            done: None,
+            series,
+            silence: None,
+            resume_bytes: None,
+        }
+    }
+}
+
 /// Nothing was completed on a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Silence {

@@ -90,7 +90,7 @@ impl PostgresClient {
         let own_socket = Some(stream.try_clone()?);
         let mut config = Config::new();
         config.user(user).dbname("postgres");
-        let stream = (ServerStream::Unix(stream), stop);
+        let stream = (ServerStream::from(stream), stop);
         let session = Self::log_in(stream, None, &config, NoTls)?;
         Ok(Self {
             own_socket,
@@ -114,7 +114,7 @@ impl PostgresClient {
             stop,
             deadline,
         };
-        let secret = if stream.is_private() {
+        let secret = if stream.is_private {
             None
         } else {
             config.get_password().map(password_message)
@@ -227,7 +227,7 @@ mod tests {
         let mut config = Config::new();
         config.user("ann").password("secret");
         let stop: StopCheck = Arc::new(|| false);
-        let stream = (ServerStream::Unix(ours), stop);
+        let stream = (ServerStream::from(ours), stop);
         let mut client = PostgresClient::log_in(stream, None, &config, NoTls)?;
         client.query("SELECT 1")
     }
@@ -259,7 +259,7 @@ mod tests {
             let (ours, mut theirs) = UnixStream::pair().unwrap();
             let turn = Arc::default();
             let is_secret = secret.is_some();
-            let mut socket = TurnSocket::new(ServerStream::Unix(ours), &turn, secret).unwrap();
+            let mut socket = TurnSocket::new(ServerStream::from(ours), &turn, secret).unwrap();
             let mut context = Context::from_waker(Waker::noop());
             let sent =
                 tokio::io::AsyncWrite::poll_write(Pin::new(&mut socket), &mut context, &message);
@@ -275,7 +275,7 @@ mod tests {
         theirs.shutdown(std::net::Shutdown::Write).unwrap();
         let mut config = Config::new();
         config.user("ann").password("secret");
-        let stream = (ServerStream::Unix(ours), Arc::new(|| false) as StopCheck);
+        let stream = (ServerStream::from(ours), Arc::new(|| false) as StopCheck);
         assert!(PostgresClient::log_in(stream, None, &config, NoTls).is_err());
         let mut read = Vec::new();
         theirs.read_to_end(&mut read).unwrap();

@@ -55,10 +55,7 @@ impl Cluster {
         let target = PathBuf::from(&admission.identity().path);
         let mut guard = guard::command(&programs.folder, user, &target)
             .spawn()
-            .map_err(|error| PostgresError::Program {
-                program: "diskproof postgres-guard".to_owned(),
-                why: error.to_string(),
-            })?;
+            .map_err(|error| PostgresError::program("diskproof postgres-guard", error))?;
         let lines = reported_lines(&mut guard)?;
         let lifeline = guard.stdin.take();
         let data = make_directory(admission, user)?;

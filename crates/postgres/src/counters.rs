@@ -122,7 +122,7 @@ impl StatSession {
         (stop, deadline): (&StopCheck, Instant),
     ) -> Result<Self, PostgresError> {
         let stream = ServerStream::open(host, deadline)?;
-        let is_local = stream.is_local();
+        let is_local = stream.is_local;
         let config = info.config(host, mode);
         let name = host.place.name();
         let tls = MakeRustlsConnect::new(info.tls.config.clone());

@@ -4,6 +4,7 @@ use crate::cluster_files::CLUSTER_NAME;
 use diskproof_device::OpenError;
 use rustls::CertificateError;
 use std::error::Error as _;
+use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
@@ -117,6 +118,14 @@ fn unreachable_text(error: &io::Error) -> String {
 }
 
 impl PostgresError {
+    /// A program that does not run.
+    pub(crate) fn program(program: impl Display, why: impl Display) -> Self {
+        Self::Program {
+            program: program.to_string(),
+            why: why.to_string(),
+        }
+    }
+
     /// A disk holds the server, or the process that makes its directory in this one.
     pub fn removed_later(target: &Path) -> Self {
         let path = target.join(CLUSTER_NAME).display().to_string();

@@ -180,10 +180,8 @@ fn run_sessions(
                     Err(PostgresError::Stopped)
                 }
             });
-            threads.push(thread.map_err(|error| PostgresError::Program {
-                program: "a thread for each session".to_owned(),
-                why: error.to_string(),
-            })?);
+            let failed = |error| PostgresError::program("a thread for each session", error);
+            threads.push(thread.map_err(failed)?);
         }
         *starting = true;
         drop(starting);
@@ -272,10 +270,7 @@ fn run_pgbench(
     progress: &mut dyn FnMut(u64),
 ) -> Result<(u64, f64), PostgresError> {
     let path = cluster.programs().path("pgbench");
-    let failed = |why: String| PostgresError::Program {
-        program: path.display().to_string(),
-        why,
-    };
+    let failed = |why: String| PostgresError::program(path.display(), why);
     let (out, log) = (ProgramLog::new()?, ProgramLog::new()?);
     let (clients, threads) = (load.clients.to_string(), load.clients.min(THREADS_MAX));
     let synchronous = if load.synchronous { "on" } else { "off" };

@@ -44,10 +44,7 @@ impl Programs {
 
     fn of(folder: &Path, limit: Duration) -> Result<Self, PostgresError> {
         let program = folder.join("postgres");
-        let failed = |why: String| PostgresError::Program {
-            program: program.display().to_string(),
-            why,
-        };
+        let failed = |why: String| PostgresError::program(program.display(), why);
         let mut command = Command::new(&program);
         command.arg("--version").current_dir("/");
         if let Some(user) = ServerUser::needed() {

@@ -3,9 +3,14 @@
 
 use crate::conninfo::{ServerHost, ServerPlace};
 use crate::error::PostgresError;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
+use rustix::io::{Errno, read};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, send, socket_with,
+};
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::pin::Pin;
@@ -32,9 +37,22 @@ pub type StopCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// A connected socket.
 #[derive(Debug)]
-pub(crate) enum ServerStream {
-    Unix(UnixStream),
-    Tcp(TcpStream),
+pub(crate) struct ServerStream {
+    socket: OwnedFd,
+    /// Whether the server runs on this machine, as far as the socket shows.
+    pub is_local: bool,
+    /// Whether only this machine can read what is sent.
+    pub is_private: bool,
+}
+
+impl From<UnixStream> for ServerStream {
+    fn from(stream: UnixStream) -> Self {
+        Self {
+            socket: stream.into(),
+            is_local: true,
+            is_private: true,
+        }
+    }
 }
 
 impl ServerStream {
@@ -42,64 +60,28 @@ impl ServerStream {
         match &host.place {
             ServerPlace::Socket { directory, .. } => {
                 let path = directory.join(format!(".s.PGSQL.{}", host.port));
-                Ok(Self::Unix(connect_unix(&path, deadline)?))
+                Ok(connect_unix(&path, deadline)?.into())
             }
             ServerPlace::Address {
                 host: name,
                 numeric,
             } => {
                 let name = numeric.as_ref().unwrap_or(name);
-                Ok(Self::Tcp(connect_tcp(name, host.port, deadline)?))
+                Ok(Self::of_tcp(connect_tcp(name, host.port, deadline)?)?)
             }
         }
     }
 
-    /// Whether the server runs on this machine, as far as the socket shows.
-    pub(crate) fn is_local(&self) -> bool {
-        match self {
-            Self::Unix(_) => true,
-            Self::Tcp(stream) => match (stream.peer_addr(), stream.local_addr()) {
-                (Ok(peer), Ok(own)) => peer.ip().is_loopback() || peer.ip() == own.ip(),
-                _ => false,
-            },
-        }
-    }
-
-    /// Whether only this machine can read what is sent.
-    pub(crate) fn is_private(&self) -> bool {
-        match self {
-            Self::Unix(_) => true,
-            Self::Tcp(stream) => stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback()),
-        }
-    }
-
-    fn set_timeouts(&self, time: Duration) -> io::Result<()> {
-        let time = Some(time);
-        match self {
-            Self::Unix(stream) => {
-                stream.set_read_timeout(time)?;
-                stream.set_write_timeout(time)
-            }
-            Self::Tcp(stream) => {
-                stream.set_nodelay(true)?;
-                stream.set_read_timeout(time)?;
-                stream.set_write_timeout(time)
-            }
-        }
-    }
-
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Unix(stream) => stream.read(buffer),
-            Self::Tcp(stream) => stream.read(buffer),
-        }
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Unix(stream) => stream.write(bytes),
-            Self::Tcp(stream) => stream.write(bytes),
-        }
+    fn of_tcp(stream: TcpStream) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        let ip = |address: io::Result<SocketAddr>| Some(address.ok()?.ip());
+        let (peer, own) = (ip(stream.peer_addr()), ip(stream.local_addr()));
+        let is_same = |(peer, own): (IpAddr, IpAddr)| peer.is_loopback() || peer == own;
+        Ok(Self {
+            is_local: peer.zip(own).is_some_and(is_same),
+            is_private: peer.is_some_and(|peer| peer.is_loopback()),
+            socket: stream.into(),
+        })
     }
 }
 
@@ -148,7 +130,8 @@ impl TurnSocket {
         turn: &Arc<Turn>,
         secret: Option<Vec<u8>>,
     ) -> io::Result<Self> {
-        stream.set_timeouts(LOOK_EVERY)?;
+        set_socket_timeout(&stream.socket, Timeout::Recv, Some(LOOK_EVERY))?;
+        set_socket_timeout(&stream.socket, Timeout::Send, Some(LOOK_EVERY))?;
         Ok(Self {
             stream,
             turn: Arc::clone(turn),
@@ -157,21 +140,20 @@ impl TurnSocket {
     }
 
     /// A result of the socket, as the client takes it.
-    fn polled<T>(&self, result: io::Result<T>) -> Poll<io::Result<T>> {
-        use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    fn polled<T>(&self, result: rustix::io::Result<T>) -> Poll<io::Result<T>> {
         match result {
-            Err(error) if matches!(error.kind(), WouldBlock | TimedOut | Interrupted) => {
+            Err(Errno::AGAIN | Errno::TIMEDOUT | Errno::INTR) => {
                 self.turn.has_waited.store(true, Relaxed);
                 Poll::Pending
             }
-            other => Poll::Ready(other),
+            other => Poll::Ready(other.map_err(io::Error::from)),
         }
     }
 }
 
 impl AsyncRead for TurnSocket {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         _: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
@@ -180,7 +162,7 @@ impl AsyncRead for TurnSocket {
         }
         self.turn.may_wait.store(false, Relaxed);
         let room = buffer.remaining().min(READ_BYTES_MAX);
-        let result = self.stream.read(buffer.initialize_unfilled_to(room));
+        let result = read(&self.stream.socket, buffer.initialize_unfilled_to(room));
         let Poll::Ready(count) = self.polled(result)? else {
             return Poll::Pending;
         };
@@ -200,7 +182,7 @@ impl AsyncRead for TurnSocket {
 
 impl AsyncWrite for TurnSocket {
     fn poll_write(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         _: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
@@ -208,8 +190,7 @@ impl AsyncWrite for TurnSocket {
         if secret.is_some_and(|secret| bytes.starts_with(secret)) {
             return Poll::Ready(Err(io::Error::other(PostgresError::in_clear_text())));
         }
-        let result = self.stream.write(bytes);
-        self.polled(result)
+        self.polled(send(&self.stream.socket, bytes, SendFlags::NOSIGNAL))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -234,10 +215,10 @@ fn connect_unix(path: &Path, deadline: Instant) -> Result<UnixStream, PostgresEr
                 stream.set_nonblocking(false)?;
                 return Ok(stream);
             }
-            Err(rustix::io::Errno::AGAIN) if Instant::now() < deadline => {
+            Err(Errno::AGAIN) if Instant::now() < deadline => {
                 std::thread::sleep(RETRY_EVERY);
             }
-            Err(rustix::io::Errno::AGAIN) => return Err(PostgresError::TimedOut),
+            Err(Errno::AGAIN) => return Err(PostgresError::TimedOut),
             Err(error) => return Err(PostgresError::Unreachable(error.into())),
         }
     }

@@ -5,7 +5,6 @@ mod pass;
 mod set;
 
 use crate::load::pattern::Permutation;
-use crate::measure::usage;
 use crate::random::Random;
 use crate::run::error::RunError;
 use crate::run::session::Session;
@@ -282,12 +281,11 @@ impl FilesRun<'_> {
         known.op.merge(result.op, known.wall_ns);
         known.wall_ns += result.wall_ns;
         known.sync += result.sync;
-        known.cpu = usage::each(|of| of(&known.cpu) + of(&result.cpu));
+        known.cpu += result.cpu;
         known.rounds.push(round);
-        known.disk = known.disk.zip(disk).map(|(one, other)| ByteCount {
-            read_bytes: one.read_bytes + other.read_bytes,
-            write_bytes: one.write_bytes + other.write_bytes,
-            ..ByteCount::default()
+        known.disk = known.disk.zip(disk).map(|(mut sum, more)| {
+            sum += more;
+            sum
         });
         known.stopped = result.stopped;
     }

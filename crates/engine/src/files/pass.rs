@@ -80,7 +80,7 @@ struct WorkerTools {
     clock: ActiveClock,
     /// Receives what is read.
     buffer: Vec<u8>,
-    tally: WorkerTally,
+    done: PassResult,
 }
 
 impl WorkerTools {
@@ -92,15 +92,7 @@ impl WorkerTools {
     }
 }
 
-/// What a worker reports at its end.
-struct WorkerTally {
-    op: OpMeasurement,
-    sync: FileSyncTime,
-    end_ns: u64,
-    stopped: StopReason,
-}
-
-/// What a pass came to.
+/// What a pass came to, or the part of one worker, whose CPU time is not known.
 pub(crate) struct PassResult {
     pub(crate) op: OpMeasurement,
     pub(crate) sync: FileSyncTime,
@@ -108,6 +100,23 @@ pub(crate) struct PassResult {
     pub(crate) wall_ns: u64,
     pub(crate) cpu: CpuTime,
     pub(crate) stopped: StopReason,
+}
+
+impl PassResult {
+    /// Nothing is done yet.
+    fn new(begin_ns: u64, cpu: CpuTime, stopped: StopReason) -> Self {
+        Self {
+            op: OpMeasurement {
+                series: TimeSeries::new(CELL_NS),
+                ..OpMeasurement::default()
+            },
+            sync: FileSyncTime::default(),
+            begin_ns,
+            wall_ns: 0,
+            cpu,
+            stopped,
+        }
+    }
 }
 
 impl Pass {
@@ -173,7 +182,7 @@ impl Pass {
                 written += rustix::io::write(&file, part)? as u64;
             }
             if self.sync.syncs_files() {
-                worker.tally.sync.file_sync_ns += worker.time(|| rustix::fs::fsync(&file))?;
+                worker.done.sync.file_sync_ns += worker.time(|| rustix::fs::fsync(&file))?;
             }
             drop(file);
             self.sync_folder(name, worker)
@@ -198,7 +207,7 @@ impl Pass {
 
     fn sync_folder(&self, name: FileName, worker: &mut WorkerTools) -> Result<(), Errno> {
         if self.sync.syncs_directories() {
-            worker.tally.sync.directory_sync_ns += worker.time(|| self.tree.sync_folder(name))?;
+            worker.done.sync.directory_sync_ns += worker.time(|| self.tree.sync_folder(name))?;
         }
         Ok(())
     }
@@ -213,16 +222,11 @@ impl Pass {
     }
 
     /// The loop of a worker.
-    fn work(&self) -> WorkerTally {
+    fn work(&self) -> PassResult {
         let mut tools = WorkerTools {
             clock: ActiveClock::new(),
             buffer: vec![0; TRANSFER_BYTES],
-            tally: WorkerTally {
-                op: no_operation(),
-                sync: FileSyncTime::default(),
-                end_ns: 0,
-                stopped: StopReason::Ops,
-            },
+            done: PassResult::new(0, CpuTime::default(), StopReason::Ops),
         };
         let begin_ns = *self.signals.begin_ns.wait();
         while tools.clock.now() < begin_ns {
@@ -240,8 +244,8 @@ impl Pass {
             let start_ns = tools.clock.now();
             let result = self.perform(index, &mut tools);
             let end_ns = tools.clock.now();
-            let tally = &mut tools.tally;
-            tally.end_ns = end_ns;
+            let tally = &mut tools.done;
+            tally.wall_ns = end_ns.saturating_sub(begin_ns);
             let mut cell = Cell::default();
             match result {
                 Ok(bytes) => {
@@ -261,15 +265,15 @@ impl Pass {
                     }
                 }
             }
-            let at_ns = end_ns.saturating_sub(begin_ns);
-            tally.op.series.add(at_ns, &cell, SERIES_CELLS_MAX);
+            let series = &mut tally.op.series;
+            series.add(tally.wall_ns, &cell, SERIES_CELLS_MAX);
             self.signals.done.fetch_add(1, Ordering::Relaxed);
             if end_ns >= deadline_ns {
                 tally.stopped = StopReason::Time;
                 self.signals.stop.store(true, Ordering::Relaxed);
             }
         }
-        tools.tally
+        tools.done
     }
 
     /// Carries the pass out with so many threads. An interruption by the watcher ends it, unless it
@@ -328,12 +332,10 @@ impl Pass {
 
     fn result(
         &self,
-        tallies: Vec<WorkerTally>,
+        tallies: Vec<PassResult>,
         (begin_ns, cpu): (u64, CpuTime),
         is_interrupted: bool,
     ) -> PassResult {
-        let mut op = no_operation();
-        let mut sync = FileSyncTime::default();
         let ends = |why| tallies.iter().any(|tally| tally.stopped == why);
         let is_whole = self.signals.done.load(Ordering::Relaxed) >= self.total();
         let stopped = match () {
@@ -342,27 +344,13 @@ impl Pass {
             () if is_interrupted => StopReason::Interrupted,
             () => StopReason::Time,
         };
-        let end_ns = tallies.iter().map(|tally| tally.end_ns).max().unwrap_or(0);
+        let mut sum = PassResult::new(begin_ns, cpu, stopped);
         for tally in tallies {
-            op.merge(tally.op, 0);
-            sync += tally.sync;
+            sum.op.merge(tally.op, 0);
+            sum.sync += tally.sync;
+            sum.wall_ns = sum.wall_ns.max(tally.wall_ns);
         }
-        PassResult {
-            op,
-            sync,
-            begin_ns,
-            wall_ns: end_ns.saturating_sub(begin_ns),
-            cpu,
-            stopped,
-        }
-    }
-}
-
-/// A measurement without operations.
-fn no_operation() -> OpMeasurement {
-    OpMeasurement {
-        series: TimeSeries::new(CELL_NS),
-        ..OpMeasurement::default()
+        sum
     }
 }
 
@@ -378,9 +366,9 @@ impl Supervisor<'_> {
     /// Waits for all workers. Returns their tallies, and whether the watcher ended the pass.
     fn wait(
         &self,
-        (threads, tallies): (u64, &Receiver<WorkerTally>),
+        (threads, tallies): (u64, &Receiver<PassResult>),
         watch: &mut dyn Watch,
-    ) -> Result<(Vec<WorkerTally>, bool), RunError> {
+    ) -> Result<(Vec<PassResult>, bool), RunError> {
         let signals = &self.pass.signals;
         let (mut ended, mut is_interrupted) = (Vec::new(), false);
         let mut series = TimeSeries::new(CHECK_EVERY.as_nanos() as u64);
@@ -391,9 +379,7 @@ impl Supervisor<'_> {
                 Ok(tally) => ended.push(tally),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(RunError::Lost {
-                        workload: self.name.to_owned(),
-                    });
+                    return Err(RunError::lost(self.name));
                 }
             }
             let now_ns = self.clock.now();
@@ -423,20 +409,17 @@ impl Supervisor<'_> {
                 .limit_ns
                 .map_or(0.0, |limit_ns| elapsed_ns as f64 / limit_ns.max(1) as f64);
             let by_count = done as f64 / self.pass.total().max(1) as f64;
+            let phase = match self.pass.task {
+                Task::Measure(_) => Phase::Measure,
+                _ => Phase::Layout,
+            };
             let control = watch.tick(&Progress {
-                name: self.name,
-                phase: match self.pass.task {
-                    Task::Measure(_) => Phase::Measure,
-                    _ => Phase::Layout,
-                },
-                elapsed_ns,
                 done: Some(by_count.max(by_time).min(1.0)),
-                series: &series,
                 silence: Some(Silence {
                     target: 0,
                     length_ns: silent_ns,
                 }),
-                resume_bytes: None,
+                ..Progress::new(self.name, phase, elapsed_ns, &series)
             });
             if control == Control::Interrupt && self.pass.task != Task::Remove {
                 is_interrupted = true;
@@ -459,14 +442,10 @@ impl Supervisor<'_> {
         }
         self.pass.signals.stop.store(true, Ordering::Relaxed);
         if stall.is_late(silent_ns) {
-            return Err(RunError::Interrupted {
-                workload: self.name.to_owned(),
-            });
+            return Err(RunError::interrupted(self.name));
         }
-        Err(RunError::Stalled {
-            path: self.pass.tree.path().display().to_string(),
-            workload: self.name.to_owned(),
-            seconds: silent_ns / 1_000_000_000,
-        })
+        let path = self.pass.tree.path().display().to_string();
+        let silence = Duration::from_nanos(silent_ns);
+        Err(RunError::stalled(&path, self.name, silence))
     }
 }

@@ -33,6 +33,11 @@ pub struct Extent {
 }
 
 impl Extent {
+    /// `length` bytes from `start` on.
+    pub fn new(start: u64, length: u64) -> Self {
+        Self { start, length }
+    }
+
     /// The first byte behind it.
     pub fn end(self) -> u64 {
         self.start + self.length

@@ -19,9 +19,9 @@ pub(crate) struct LoadLimits {
     floors: Vec<RateFloor>,
     start_ns: u64,
     /// Reads, and writes.
-    done: [WorkDone; 2],
+    done: [Cell; 2],
     /// The same when each floor was last checked, and when that was.
-    checked: Vec<(u64, WorkDone)>,
+    checked: Vec<(u64, Cell)>,
     steady: Option<SteadyWatch>,
 }
 
@@ -36,8 +36,8 @@ impl LoadLimits {
                 latency_ns: shape.latency_limit_ns,
                 floors: shape.rate_floors.clone(),
                 start_ns,
-                done: [WorkDone::default(); 2],
-                checked: vec![(start_ns, WorkDone::default()); shape.rate_floors.len()],
+                done: [Cell::default(); 2],
+                checked: vec![(start_ns, Cell::default()); shape.rate_floors.len()],
                 steady: shape.steady.map(|end| SteadyWatch::new(end, start_ns)),
             })
         })
@@ -52,12 +52,12 @@ impl LoadLimits {
         let others = OpKind::REQUESTS.into_iter().filter(is_other);
         let mut changes = [OpKind::Write, OpKind::Commit].into_iter().chain(others);
         let before = self.done.map(|done| done.ops);
-        let mut count = |done: &mut WorkDone, kinds: &mut dyn Iterator<Item = OpKind>| {
+        let mut count = |done: &mut Cell, kinds: &mut dyn Iterator<Item = OpKind>| {
             let counted = kinds
                 .map(&cell)
                 .inspect(|cell| longest_ns = longest_ns.max(cell.latency_max_ns))
                 .reduce(|one, next| if one.ops > 0 { one } else { next });
-            done.add(&counted.unwrap_or_default());
+            done.merge(&counted.unwrap_or_default());
         };
         let [reads, writes] = &mut self.done;
         count(reads, &mut [OpKind::Read].into_iter());
@@ -65,8 +65,8 @@ impl LoadLimits {
         if self.latency_ns.is_some_and(|most_ns| longest_ns > most_ns) {
             return Some(EndReason::TooSlow);
         }
-        let [reads, writes] = self.done;
-        let all = reads.with(writes);
+        let [mut all, writes] = self.done;
+        all.merge(&writes);
         if self
             .steady
             .as_mut()
@@ -116,52 +116,24 @@ pub(crate) struct SteadyWatch {
     /// No rate is taken before.
     settled_ns: u64,
     /// The last sample: when, and what was done until then.
-    last: (u64, WorkDone),
+    last: (u64, Cell),
     /// Rates and mean latencies, the oldest first.
-    samples: VecDeque<WorkDone>,
+    samples: VecDeque<Cell>,
     criterion: Option<f64>,
     is_attained: bool,
 }
 
-/// What a worker has done so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct WorkDone {
-    /// Reads and writes.
-    pub ops: u64,
-    /// That they moved.
-    pub bytes: u64,
-    /// Their latencies, summed, in nanoseconds.
-    pub latency_ns: u64,
-}
-
-impl WorkDone {
-    /// Adds a cell.
-    pub(crate) fn add(&mut self, cell: &Cell) {
-        self.ops += cell.ops;
-        self.bytes += cell.bytes;
-        self.latency_ns = self.latency_ns.saturating_add(cell.latency_sum_ns);
-    }
-
-    /// Both together.
-    pub(crate) fn with(self, other: Self) -> Self {
-        Self {
-            ops: self.ops + other.ops,
-            bytes: self.bytes + other.bytes,
-            latency_ns: self.latency_ns.saturating_add(other.latency_ns),
-        }
-    }
-}
-
-/// The rates of a part of the time, and its mean latency.
-fn rates(before: WorkDone, done: WorkDone, elapsed_ns: u64) -> WorkDone {
+/// The rates of a part of the time, and as its sum of latencies their mean.
+fn rates(before: Cell, done: Cell, elapsed_ns: u64) -> Cell {
     let rate = |from: u64, to: u64| {
         (u128::from(to - from) * 1_000_000_000 / u128::from(elapsed_ns)) as u64
     };
-    let latency_ns = done.latency_ns - before.latency_ns;
-    WorkDone {
+    let latency_ns = done.latency_sum_ns - before.latency_sum_ns;
+    Cell {
         ops: rate(before.ops, done.ops),
         bytes: rate(before.bytes, done.bytes),
-        latency_ns: latency_ns.checked_div(done.ops - before.ops).unwrap_or(0),
+        latency_sum_ns: latency_ns.checked_div(done.ops - before.ops).unwrap_or(0),
+        ..Cell::default()
     }
 }
 
@@ -171,7 +143,7 @@ impl SteadyWatch {
         Self {
             end,
             settled_ns: start_ns.saturating_add(end.settle_ns),
-            last: (start_ns, WorkDone::default()),
+            last: (start_ns, Cell::default()),
             samples: VecDeque::new(),
             criterion: None,
             is_attained: false,
@@ -179,7 +151,7 @@ impl SteadyWatch {
     }
 
     /// Whether the rate is steady at `now`, after so much was done.
-    pub(crate) fn check(&mut self, done: WorkDone, now: u64) -> bool {
+    pub(crate) fn check(&mut self, done: Cell, now: u64) -> bool {
         let (at_ns, before) = self.last;
         let elapsed_ns = now.saturating_sub(at_ns);
         if now < self.settled_ns {
@@ -205,10 +177,10 @@ impl SteadyWatch {
     }
 
     fn judge(&self) -> Option<f64> {
-        let value = |sample: &WorkDone| match self.end.figure {
+        let value = |sample: &Cell| match self.end.figure {
             SteadyFigure::Ops => sample.ops as f64,
             SteadyFigure::Bytes => sample.bytes as f64,
-            SteadyFigure::Latency => sample.latency_ns as f64,
+            SteadyFigure::Latency => sample.latency_sum_ns as f64,
         };
         let values: Vec<f64> = self.samples.iter().map(value).collect();
         let count = values.len() as f64;
@@ -237,16 +209,13 @@ impl SteadyWatch {
 
     /// What was found last.
     pub(crate) fn outcome(&self) -> SteadyOutcome {
+        let each = |of: fn(&Cell) -> u64| self.samples.iter().map(of).collect();
         SteadyOutcome {
             is_attained: self.is_attained,
             criterion: self.criterion,
-            iops_samples: self.samples.iter().map(|sample| sample.ops).collect(),
-            rate_samples: self.samples.iter().map(|sample| sample.bytes).collect(),
-            latency_samples: self
-                .samples
-                .iter()
-                .map(|sample| sample.latency_ns)
-                .collect(),
+            iops_samples: each(|sample| sample.ops),
+            rate_samples: each(|sample| sample.bytes),
+            latency_samples: each(|sample| sample.latency_sum_ns),
         }
     }
 }
@@ -357,11 +326,12 @@ mod tests {
             for cell in 1..=100 {
                 ops += rate / 100;
                 let now = second as u64 * SECOND + cell * SECOND / 100;
-                let done = WorkDone {
+                let done = Cell {
                     ops,
                     bytes: ops * 4096,
                     // A fixed depth of one.
-                    latency_ns: now,
+                    latency_sum_ns: now,
+                    ..Cell::default()
                 };
                 if watch.check(done, now) {
                     return (Some(second + 1), watch.outcome().criterion);

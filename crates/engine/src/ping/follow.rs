@@ -110,9 +110,7 @@ impl Follower<'_> {
                     return Err(worker_error(self.workload, open, source));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(RunError::Lost {
-                        workload: self.workload.name.clone(),
-                    });
+                    return Err(RunError::lost(&self.workload.name));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -155,13 +153,9 @@ impl Follower<'_> {
         let limit_ns = self.workload.stop.time_ns;
         let series = TimeSeries::new(1);
         let control = watch.tick(&Progress {
-            name: &self.workload.name,
-            phase: Phase::Measure,
-            elapsed_ns,
             done: limit_ns.map(|limit_ns| elapsed_ns as f64 / limit_ns.max(1) as f64),
-            series: &series,
             silence,
-            resume_bytes: None,
+            ..Progress::new(&self.workload.name, Phase::Measure, elapsed_ns, &series)
         });
         let why = match control {
             Control::Interrupt => Some(StopReason::Interrupted),

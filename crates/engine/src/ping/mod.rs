@@ -79,10 +79,7 @@ impl Session {
             stall_timeout: self.stall_timeout,
         };
         let mut measurements = follower.follow(&events, &clock, watch)?;
-        let total = ProcessTotal {
-            cpu: usage::process_since(cpu_before),
-            ns: clock.now().saturating_sub(start_ns).max(1),
-        };
+        let total = ProcessTotal::since(cpu_before, start_ns, clock.now());
         let own = vec![CpuTime::default(); measurements.len()];
         share_out(&mut measurements, &own, total);
         let opens: Vec<&OpenTarget> = targets.iter().collect();

@@ -245,10 +245,8 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
         let (kind, step) = self.step(next.number);
         let cache = self.orders.known.cache.used;
         if cache == CachePolicy::Buffered {
-            self.sampler.drop_cache_of(Extent {
-                start: step.offset,
-                length: u64::from(step.len),
-            });
+            self.sampler
+                .drop_cache_of(Extent::new(step.offset, u64::from(step.len)));
         }
         let now = self.sampler.resync_clock();
         signals.begin(now);

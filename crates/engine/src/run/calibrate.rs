@@ -84,10 +84,7 @@ pub(crate) fn max_iops(measurement: &Measurement) -> Option<f64> {
     if each < MAX_IOPS_WORTH_KNOWING || measurement.engine.used == EngineKind::Null {
         return None;
     }
-    let extent = Extent {
-        start: measurement.span_start_bytes,
-        length: measurement.span_bytes,
-    };
+    let extent = Extent::new(measurement.span_start_bytes, measurement.span_bytes);
     let cpus = std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64);
     let round = |_| {
         let buffers = Buffers::new(workload.depth as usize, workload.block_bytes as usize).ok()?;

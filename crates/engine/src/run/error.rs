@@ -4,6 +4,7 @@ use diskproof_device::{OpenError, OpenTarget};
 use diskproof_model::group::Clash;
 use diskproof_model::plan::{EngineKind, Workload};
 use std::io;
+use std::time::Duration;
 
 /// Why a workload could not run. I/O errors of the target are counted in the measurement instead.
 #[derive(Debug, thiserror::Error)]
@@ -113,6 +114,27 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// The watcher ended the run before this workload began.
+    pub(crate) fn interrupted(workload: &str) -> Self {
+        let workload = workload.to_owned();
+        Self::Interrupted { workload }
+    }
+
+    /// The target at `path` was silent for so long during this workload.
+    pub(crate) fn stalled(path: &str, workload: &str, silence: Duration) -> Self {
+        Self::Stalled {
+            path: path.to_owned(),
+            workload: workload.to_owned(),
+            seconds: silence.as_secs(),
+        }
+    }
+
+    /// A worker of this workload ended without a report.
+    pub(crate) fn lost(workload: &str) -> Self {
+        let workload = workload.to_owned();
+        Self::Lost { workload }
+    }
+
     /// The name of the error that the system returned, such as `EDQUOT`, where it returned one.
     pub fn errno(&self) -> Option<String> {
         match self {

@@ -11,14 +11,14 @@ use crate::run::assemble::FinalSync;
 use crate::run::error::{RunError, worker_error};
 use crate::run::hang::join;
 use crate::run::session::Session;
-use crate::run::watchdog::{Sign, call_with_timeout};
+use crate::run::watchdog::WatchedCall;
 use crate::run::workers::{Assignment, leave_open};
 use diskproof_device::Pulse;
 use diskproof_model::measurement::{
-    BadBlock, Interruption, Measurement, ReadBack, SERIES_INTERVAL_NS, StopReason, VerifyResult,
+    BadBlock, Interruption, Measurement, ReadBack, StopReason, VerifyResult,
 };
 use diskproof_model::plan::{CachePolicy, EngineKind, SyncCall, Verify};
-use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
+use diskproof_model::progress::{Phase, Watch};
 use diskproof_model::series::{Cell, TimeSeries};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -35,31 +35,9 @@ impl Session {
     ) -> Result<FinalSync, RunError> {
         let assignment = &assignments[index];
         let mut pulse = Pulse::of(assignment.open.identity());
-        let (mut waited_ns, mut before_ns) = (0, 0);
         let limit_ns = self.stall_timeout.with_active_disk_ns();
-        let look = |silent_ns: u64| {
-            waited_ns += silent_ns.saturating_sub(before_ns);
-            let beats = pulse.beats() && waited_ns < limit_ns;
-            before_ns = if beats { 0 } else { silent_ns };
-            // The next workload obeys what the watcher answers here: a sync ends by itself.
-            let control = watch.tick(&Progress {
-                name: &assignment.workload.name,
-                phase: Phase::Measure,
-                elapsed_ns: waited_ns,
-                done: Some(1.0),
-                series: &TimeSeries::new(SERIES_INTERVAL_NS),
-                silence: Some(Silence {
-                    target: assignment.target,
-                    length_ns: silent_ns,
-                }),
-                resume_bytes: None,
-            });
-            match control {
-                Control::Interrupt => Sign::Unwanted,
-                _ if beats => Sign::Progress,
-                _ => Sign::Silence,
-            }
-        };
+        // The next workload obeys what the watcher answers here: a sync ends by itself.
+        let look = |_: &mut TimeSeries, waited_ns, _| (pulse.beats() && waited_ns < limit_ns, 1.0);
         let work = |fd: std::os::fd::OwnedFd| {
             let mut clock = WorkerClock::new();
             let start_ns = clock.now();
@@ -72,17 +50,16 @@ impl Session {
                 interruption.map(|one| Interruption { requests: 1, ..one }),
             )
         };
-        let failed = |source| worker_error(assignment.workload, assignment.open, source);
-        let waited = call_with_timeout(assignment.open.fd(), self.stall_timeout.ns(), look, work)
-            .map_err(failed)?;
-        Ok(match waited {
+        let stop = AtomicBool::new(false);
+        let call = self.call_on(assignment, Phase::Measure, &stop);
+        Ok(match call.run(watch, look, work)? {
             Ok((ns, errno, interruption)) => FinalSync {
                 ns,
                 errno,
                 hang: None,
                 interruption,
             },
-            Err(lasted) => {
+            Err((lasted, _)) => {
                 leave_open(assignments, assignment.target);
                 let (ns, now) = (lasted.as_nanos() as u64, MonotonicClock.now());
                 FinalSync {
@@ -123,9 +100,10 @@ impl Session {
             });
             return Ok(());
         }
-        let (result, control, silent_ns) =
-            verify(assignment, journal, self.stall_timeout.ns(), watch)
-                .map_err(|source| worker_error(workload, open, source))?;
+        let checked = Arc::new(VerifyProgress::default());
+        let call = self.call_on(assignment, Phase::Verify, &checked.stop);
+        let silent_ns = verify(&call, prepared.known.cache.used, journal, &checked, watch)?;
+        let result = lock(&checked.result).clone();
         measurement.verify = Some(result);
         if let Some(silent_ns) = silent_ns {
             leave_open(assignments, assignment.target);
@@ -137,10 +115,27 @@ impl Session {
                 measurement.stopped = StopReason::Hung;
             }
         }
-        if control == Control::Interrupt {
+        if checked.stop.load(Ordering::Relaxed) {
             measurement.stopped = StopReason::Interrupted;
         }
         Ok(())
+    }
+
+    /// A call on the target of an assignment, once its workers have ended.
+    fn call_on<'a>(
+        &self,
+        assignment: &Assignment<'a>,
+        phase: Phase,
+        stop: &'a AtomicBool,
+    ) -> WatchedCall<'a> {
+        WatchedCall {
+            workload: assignment.workload,
+            open: assignment.open,
+            target: Some(assignment.target),
+            phase,
+            stall_ns: self.stall_timeout.ns(),
+            stop,
+        }
     }
 }
 
@@ -149,7 +144,6 @@ const READ_BYTES: usize = 1 << 20;
 /// At most this many bad blocks are named; all are counted.
 const NAMED_MAX: usize = 100;
 /// Cells of the series for the watcher.
-const CELL_NS: u64 = 50_000_000;
 const CELLS_MAX: usize = 1024;
 
 /// Shared by the reading thread and the supervisor.
@@ -160,30 +154,29 @@ struct VerifyProgress {
 }
 
 /// Verifies every block in the journal of a workload. Ends early, with what was checked so far,
-/// when the watcher interrupts, or when the target has not answered for `stall_ns`; then it returns
+/// when the watcher interrupts, or when the target has not answered for too long; then it returns
 /// the length of that silence, in nanoseconds.
 fn verify(
-    assignment: &Assignment<'_>,
+    call: &WatchedCall<'_>,
+    cache: CachePolicy,
     journal: &Arc<WriteJournal>,
-    stall_ns: u64,
+    checked: &Arc<VerifyProgress>,
     watch: &mut dyn Watch,
-) -> io::Result<(VerifyResult, Control, Option<u64>)> {
-    let (workload, cache) = (assignment.workload, assignment.prepared.known.cache.used);
-    let block_bytes = workload.block_bytes as usize;
+) -> Result<Option<u64>, RunError> {
+    let block_bytes = call.workload.block_bytes as usize;
     // A tool whose output shows the reads reads block by block.
-    let read_bytes = if workload.shape.ordinary_pages {
+    let read_bytes = if call.workload.shape.ordinary_pages {
         block_bytes
     } else {
         READ_BYTES
     };
     let written = journal.written().count() as u64;
-    let checked = Arc::new(VerifyProgress::default());
     *lock(&checked.result) = VerifyResult {
         blocks_written: Some(written),
         read_back: Some(ReadBack::default()),
         ..VerifyResult::default()
     };
-    let (mine, journal) = (Arc::clone(&checked), Arc::clone(journal));
+    let (mine, journal) = (Arc::clone(checked), Arc::clone(journal));
     let work = move |fd: OwnedFd| {
         if cache != CachePolicy::Direct {
             sync(fd.as_raw_fd(), SyncCall::Fdatasync);
@@ -191,55 +184,23 @@ fn verify(
         }
         check_all(&fd, &journal, (block_bytes, read_bytes), &mine)
     };
-    let (mut control, mut series) = (Control::Continue, TimeSeries::new(CELL_NS));
-    // The blocks and the length of the silence at the last look.
-    let (mut elapsed_ns, mut before) = (0, (0, 0));
-    let look = |silence_ns: u64| {
+    let mut before = 0;
+    let look = |series: &mut TimeSeries, elapsed_ns, _| {
         let blocks = lock(&checked.result).blocks;
-        elapsed_ns += silence_ns.saturating_sub(before.1);
         let cell = Cell {
-            ops: blocks - before.0,
-            bytes: (blocks - before.0) * block_bytes as u64,
+            ops: blocks - before,
+            bytes: (blocks - before) * block_bytes as u64,
             ..Cell::default()
         };
         series.add(elapsed_ns, &cell, CELLS_MAX);
-        let silence = Some(Silence {
-            target: assignment.target,
-            length_ns: silence_ns,
-        });
-        let done = Some(blocks as f64 / written.max(1) as f64);
-        let progress = Progress {
-            name: &workload.name,
-            phase: Phase::Verify,
-            elapsed_ns,
-            done,
-            series: &series,
-            silence,
-            resume_bytes: None,
-        };
-        if watch.tick(&progress) == Control::Interrupt {
-            control = Control::Interrupt;
-            checked.stop.store(true, Ordering::Relaxed);
-        }
-        let sign = match control {
-            Control::Interrupt => Sign::Unwanted,
-            _ if blocks > before.0 => Sign::Progress,
-            _ => Sign::Silence,
-        };
-        let silent_ns = if sign == Sign::Progress {
-            0
-        } else {
-            silence_ns
-        };
-        before = (blocks, silent_ns);
-        sign
+        let has_moved = blocks > std::mem::replace(&mut before, blocks);
+        (has_moved, blocks as f64 / written.max(1) as f64)
     };
-    let hung = match call_with_timeout(assignment.open.fd(), stall_ns, look, work)? {
-        Ok(done) => done.map(|()| None)?,
-        Err(_) => Some(before.1),
-    };
-    let result = lock(&checked.result).clone();
-    Ok((result, control, hung))
+    match call.run(watch, look, work)? {
+        Ok(Ok(())) => Ok(None),
+        Ok(Err(source)) => Err(worker_error(call.workload, call.open, source)),
+        Err((_, silent_ns)) => Ok(Some(silent_ns)),
+    }
 }
 
 fn check_all(

@@ -5,13 +5,13 @@ use crate::io::Extent;
 use crate::io::buffers::{ALIGNMENT_BYTES, Buffers};
 use crate::io::clock::{Clock as _, MonotonicClock};
 use crate::random::Random;
-use crate::run::error::{RunError, worker_error};
+use crate::run::error::RunError;
 use crate::run::limits::{extent_of, largest_block};
-use crate::run::watchdog::{Sign, StallTimeout, call_with_timeout};
+use crate::run::watchdog::{StallTimeout, WatchedCall};
 use diskproof_device::OpenTarget;
-use diskproof_model::measurement::{OpKind, SERIES_INTERVAL_NS};
+use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, EngineKind, Layout, Workload};
-use diskproof_model::progress::{Control, Phase, Progress, Watch};
+use diskproof_model::progress::{Phase, Watch};
 use diskproof_model::series::TimeSeries;
 use rustix::io::{pread, pwrite};
 use std::os::fd::OwnedFd;
@@ -54,44 +54,25 @@ pub(crate) fn find_slow(
     }) else {
         return Ok(None);
     };
-    let begin_ns = MonotonicClock.now();
-    let answered = Arc::new(AtomicBool::new(false));
+    let (answered, stop) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
     let answer = Arc::clone(&answered);
-    let work = move |fd: OwnedFd| first.time(&fd, &answer);
-    let mut is_unwanted = false;
-    let look = |_| {
-        let progress = Progress {
-            name: &workload.name,
-            // As the layout, it belongs to no measured time.
-            phase: Phase::Layout,
-            elapsed_ns: MonotonicClock.now() - begin_ns,
-            done: Some(0.0),
-            series: &TimeSeries::new(SERIES_INTERVAL_NS),
-            silence: None,
-            resume_bytes: None,
-        };
-        match watch.tick(&progress) {
-            Control::Interrupt => {
-                is_unwanted = true;
-                Sign::Unwanted
-            }
-            _ if answered.swap(false, Ordering::Relaxed) => Sign::Progress,
-            _ => Sign::Silence,
-        }
+    let call = WatchedCall {
+        workload,
+        open: target,
+        target: None,
+        // As the layout, it belongs to no measured time.
+        phase: Phase::Layout,
+        stall_ns: stall_timeout.ns(),
+        stop: &stop,
     };
-    let waited = call_with_timeout(target.fd(), stall_timeout.ns(), look, work);
-    let waited = waited.map_err(|source| worker_error(workload, target, source))?;
-    let timed = waited.map_err(|lasted| {
+    let look = |_: &mut TimeSeries, _, _| (answered.swap(false, Ordering::Relaxed), 0.0);
+    let waited = call.run(watch, look, move |fd| first.time(&fd, &answer))?;
+    let timed = waited.map_err(|(lasted, _)| {
         target.leave_open();
-        let (path, workload) = (target.identity().path.clone(), workload.name.clone());
-        if !is_unwanted {
-            RunError::Stalled {
-                path,
-                workload,
-                seconds: lasted.as_secs(),
-            }
+        if stop.load(Ordering::Relaxed) {
+            RunError::interrupted(&workload.name)
         } else {
-            RunError::Interrupted { workload }
+            RunError::stalled(&target.identity().path, &workload.name, lasted)
         }
     })?;
     Ok(timed.filter(|slow| slow.limits(workload)))
@@ -161,10 +142,10 @@ impl FirstRequest {
         let mut extent = extent_of(workload.span, target.usable_bytes());
         if extent.length < u64::from(bytes) {
             // The layout writes this place again.
-            extent = Extent {
-                start: target.usable_bytes() / ALIGNMENT_BYTES as u64 * ALIGNMENT_BYTES as u64,
-                length: 0,
-            };
+            extent = Extent::new(
+                target.usable_bytes() / ALIGNMENT_BYTES as u64 * ALIGNMENT_BYTES as u64,
+                0,
+            );
         }
         let writes = workload.makes(OpKind::Write) && target.is_writable();
         let is_asked = |large: &u32| *large > bytes && extent.length >= u64::from(*large);

@@ -338,10 +338,7 @@ fn best_of_each(
 /// milliseconds of random reads. Returns the reason where AIO wins.
 fn aio_is_faster(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -> Option<String> {
     let (block, depth) = (workload.block_bytes, workload.depth);
-    let extent = Extent {
-        start: 0,
-        length: target.usable_bytes(),
-    };
+    let extent = Extent::new(0, target.usable_bytes());
     let reads = random_reads(workload);
     let buffers = || Buffers::new(depth as usize, block as usize);
     let fd = || target.fd().try_clone_to_owned();

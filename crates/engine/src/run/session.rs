@@ -24,6 +24,7 @@ use diskproof_model::plan::{Access, CachePolicy, Layout, Span, Stop, SyncPolicy,
 use diskproof_model::progress::{Control, Phase, Watch};
 use diskproof_model::stream::Streams;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Block size with which the scratch file gets its content.
 const LAYOUT_BLOCK_BYTES: u32 = 1 << 20;
@@ -170,11 +171,8 @@ impl Session {
         let measured = measured.remove(0);
         let path = target.identity().path.clone();
         if let Some(hang) = measured.hang.filter(|hang| !hang.late) {
-            return Err(RunError::Stalled {
-                path,
-                workload: workload.name,
-                seconds: hang.lasted_ns / 1_000_000_000,
-            });
+            let silence = Duration::from_nanos(hang.lasted_ns);
+            return Err(RunError::stalled(&path, &workload.name, silence));
         }
         mark_laid_out(target, &measured);
         let ops = measured.ops.values();
@@ -267,8 +265,7 @@ impl Session {
         }
         let (control, _) = self.lay_out(target, end, None, watch)?;
         if control == Control::Interrupt || target.usable_bytes() < end {
-            let workload = workload.name.clone();
-            return Err(RunError::Interrupted { workload });
+            return Err(RunError::interrupted(&workload.name));
         }
         Ok(())
     }
@@ -311,10 +308,7 @@ impl Session {
         let control = workers.follow(phase, schedule, &clock, &mut counter_log, watch)?;
         counter_log.read(clock.now());
         let schedule = workers.decided(schedule, clock.now());
-        let total = ProcessTotal {
-            cpu: usage::process_since(cpu_before),
-            ns: clock.now().saturating_sub(schedule.start_ns).max(1),
-        };
+        let total = ProcessTotal::since(cpu_before, schedule.start_ns, clock.now());
         let of_threads: Vec<CpuTime> = workers.states.iter().map(|state| state.cpu).collect();
         let mut measurements =
             self.assemble_all(&assignments, workers, schedule, control, watch)?;

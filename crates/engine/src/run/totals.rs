@@ -71,10 +71,7 @@ impl<'a> CounterLog<'a> {
     /// What the process used from the first reading to `now`; `None` before any reading.
     pub(crate) fn process_so_far(&self, now: u64) -> Option<ProcessTotal> {
         let first = self.readings.first()?;
-        Some(ProcessTotal {
-            cpu: usage::process_since(first.cpu),
-            ns: now.saturating_sub(first.at_ns).max(1),
-        })
+        Some(ProcessTotal::since(first.cpu, first.at_ns, now))
     }
 
     /// Gives every window of the measurements its part of the counters. `measure_ns` is the start
@@ -130,6 +127,16 @@ pub(crate) struct ProcessTotal {
     pub cpu: CpuTime,
     /// Wall-clock time.
     pub ns: u64,
+}
+
+impl ProcessTotal {
+    /// From `start_ns`, with the CPU time until then, to `now`.
+    pub(crate) fn since(cpu: CpuTime, start_ns: u64, now: u64) -> Self {
+        Self {
+            cpu: usage::process_since(cpu),
+            ns: now.saturating_sub(start_ns).max(1),
+        }
+    }
 }
 
 /// Divides the CPU time of the run: each measurement gets that of its own threads (`own`), and a

@@ -5,14 +5,18 @@
 use crate::io::clock::ActiveClock;
 use crate::io::interruptions::read;
 use crate::lock::lock;
+use crate::run::error::{RunError, worker_error};
 use crate::run::thread::own_descriptors;
-use diskproof_device::Pulse;
+use diskproof_device::{OpenTarget, Pulse};
 use diskproof_model::measurement::Hang;
+use diskproof_model::plan::Workload;
+use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
+use diskproof_model::series::TimeSeries;
 use diskproof_model::target::TargetIdentity;
 use rustix::time::ClockId;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -134,35 +138,24 @@ impl<T: Send + 'static> Deferred<T> {
     /// Starts `work` in a new thread of this name.
     pub fn start(thread_name: &str, work: impl FnOnce() -> T + Send + 'static) -> io::Result<Self> {
         let (sender, result) = channel();
-        std::thread::Builder::new()
-            .name(thread_name.to_owned())
-            // The receiver is gone when the caller has stopped waiting.
-            .spawn(move || drop(sender.send(work())))?;
+        // The receiver is gone when the caller has stopped waiting.
+        spawn(thread_name, move || drop(sender.send(work())))?;
         Ok(Self::new(result))
     }
 
     /// Starts `work` in a new thread; runs it at once, in this thread, where no thread can be
     /// started.
-    pub fn start_or_run<F>(thread_name: &str, work: F) -> Self
-    where
-        F: FnOnce() -> T + Send + 'static,
-    {
+    pub fn start_or_run(thread_name: &str, work: impl FnOnce() -> T + Send + 'static) -> Self {
         let (sender, result) = channel();
         let slot = Arc::new(Mutex::new(Some(work)));
-        let take = |slot: &Mutex<Option<F>>| lock(slot).take();
-        let (theirs, their_sender) = (Arc::clone(&slot), sender.clone());
         let run = move || {
-            if let Some(work) = take(&theirs) {
-                drop(their_sender.send(work()));
+            let taken = lock(&slot).take();
+            if let Some(work) = taken {
+                drop(sender.send(work()));
             }
         };
-        let started = std::thread::Builder::new()
-            .name(thread_name.to_owned())
-            .spawn(run);
-        if started.is_err()
-            && let Some(work) = take(&slot)
-        {
-            drop(sender.send(work()));
+        if spawn(thread_name, run.clone()).is_err() {
+            run();
         }
         Self::new(result)
     }
@@ -206,10 +199,20 @@ impl<T: Send + 'static> Deferred<T> {
         &self,
         every: Duration,
         stall: Duration,
+        look: impl FnMut(Duration) -> Sign,
+    ) -> Waited<T> {
+        let ended = stall.min(Duration::from_nanos(ENDED_NS));
+        self.supervise_for(every, (stall, ended), look)
+    }
+
+    /// The same, but waits for an unwanted call as long as `ended`.
+    pub(crate) fn supervise_for(
+        &self,
+        every: Duration,
+        (stall, ended): (Duration, Duration),
         mut look: impl FnMut(Duration) -> Sign,
     ) -> Waited<T> {
         let (mut seen, mut unwanted) = (self.clock.uptime(), None);
-        let ended = stall.min(Duration::from_nanos(ENDED_NS));
         loop {
             match self.poll(every) {
                 Waited::TimedOut(_) => {}
@@ -226,6 +229,12 @@ impl<T: Send + 'static> Deferred<T> {
             }
         }
     }
+}
+
+/// Starts a thread that nobody joins.
+pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    thread.spawn(work).map(drop)
 }
 
 /// Calls `work` in a separate thread, with its own descriptor for the file behind `fd`, which stays
@@ -258,6 +267,62 @@ pub(crate) fn call_with_timeout<T: Send + 'static>(
         Waited::Done(done) => done.map(Ok),
         Waited::TimedOut(lasted) => Ok(Err(lasted)),
         Waited::Lost => Err(lost()),
+    }
+}
+
+/// A call on a target that the watcher sees, in words of a workload.
+pub(crate) struct WatchedCall<'a> {
+    /// The workload.
+    pub workload: &'a Workload,
+    /// The target.
+    pub open: &'a OpenTarget,
+    /// Index of the target, where its silence is shown.
+    pub target: Option<usize>,
+    /// Which part of the work it is.
+    pub phase: Phase,
+    /// The longest silence, in nanoseconds.
+    pub stall_ns: u64,
+    /// Set when the watcher interrupts.
+    pub stop: &'a AtomicBool,
+}
+
+impl WatchedCall<'_> {
+    /// As [`call_with_timeout`], whose inner error comes with the last silence, in nanoseconds.
+    /// `look` gets the time so far and the silence, may add to the series that the watcher sees,
+    /// and returns whether there was progress, and the share that is done.
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        watch: &mut dyn Watch,
+        mut look: impl FnMut(&mut TimeSeries, u64, u64) -> (bool, f64),
+        work: impl FnOnce(OwnedFd) -> T + Send + 'static,
+    ) -> Result<Result<T, (Duration, u64)>, RunError> {
+        let mut series = TimeSeries::new(CHECK_EVERY.as_nanos() as u64);
+        let (mut elapsed_ns, mut before_ns) = (0, 0);
+        let look = |silent_ns: u64| {
+            elapsed_ns += silent_ns.saturating_sub(before_ns);
+            let (has_moved, done) = look(&mut series, elapsed_ns, silent_ns);
+            let control = watch.tick(&Progress {
+                done: Some(done),
+                silence: self.target.map(|target| Silence {
+                    target,
+                    length_ns: silent_ns,
+                }),
+                ..Progress::new(&self.workload.name, self.phase, elapsed_ns, &series)
+            });
+            if control == Control::Interrupt {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+            let sign = match has_moved {
+                _ if self.stop.load(Ordering::Relaxed) => Sign::Unwanted,
+                true => Sign::Progress,
+                false => Sign::Silence,
+            };
+            before_ns = if sign == Sign::Progress { 0 } else { silent_ns };
+            sign
+        };
+        let waited = call_with_timeout(self.open.fd(), self.stall_ns, look, work)
+            .map_err(|source| worker_error(self.workload, self.open, source))?;
+        Ok(waited.map_err(|lasted| (lasted, before_ns)))
     }
 }
 

@@ -287,9 +287,7 @@ impl<'a> WorkerGroup<'a> {
             .iter()
             .position(|state| state.working > 0)
             .unwrap_or(0);
-        RunError::Lost {
-            workload: self.assignments[assignment].workload.name.clone(),
-        }
+        RunError::lost(&self.assignments[assignment].workload.name)
     }
 
     fn error(&self, number: usize, source: io::Error) -> RunError {

@@ -115,10 +115,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         let starts = places(self.target.extent, sizing, sample_bytes);
         let mut read = Vec::with_capacity(starts.len());
         for start in &starts {
-            let extent = Extent {
-                start: *start,
-                length: sample_bytes,
-            };
+            let extent = Extent::new(*start, sample_bytes);
             let point = match self.sample(sizing, extent)? {
                 Sample::Done(point) => point,
                 // Its bytes may be in the disk's cache now: the curve has one point less.
@@ -189,10 +186,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         let lead_end = align(start + sizing.lead_bytes.min(length / 2));
         let end = align(start + length);
         let tail_start = align(end - sizing.tail_bytes.min(length / 4));
-        let timed = Extent {
-            start: lead_end,
-            length: tail_start - lead_end,
-        };
+        let timed = Extent::new(lead_end, tail_start - lead_end);
         let cells = cells(target.extent, sizing.points, timed);
         let (mut at, mut cell) = (align(start), 0);
         let next = || {
@@ -349,10 +343,7 @@ fn cells(span: Extent, points: u64, timed: Extent) -> Vec<Extent> {
             edge(index + 1).min(timed.end()),
         );
         if from < until {
-            cells.push(Extent {
-                start: from,
-                length: until - from,
-            });
+            cells.push(Extent::new(from, until - from));
         }
     }
     cells

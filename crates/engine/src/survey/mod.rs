@@ -25,7 +25,7 @@ use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::{check_span, check_writable, set_cache};
 use crate::run::select::{refuse_mapping, select};
 use crate::run::session::Session;
-use crate::run::watchdog::{CHECK_EVERY, Deferred, StallTimeout, Waited};
+use crate::run::watchdog::{CHECK_EVERY, Deferred, Sign, StallTimeout, Waited};
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{ByteCount, CacheUse, Hang, OpKind};
@@ -43,6 +43,7 @@ use sample::{STREAM_DEPTH, STREAM_REQUEST_MAX};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Session {
     /// Surveys one target, number `index` of the plan. Returns what was measured before the watcher
@@ -117,8 +118,7 @@ impl Session {
         if target.is_scratch() {
             let (control, _) = self.lay_out(target, target.capacity_bytes(), None, watch)?;
             if control == Control::Interrupt {
-                let workload = SURVEY.to_owned();
-                return Err(RunError::Interrupted { workload });
+                return Err(RunError::interrupted(SURVEY));
             }
         }
         let streaming = Workload {
@@ -184,10 +184,7 @@ fn survey_target(
         .max(u64::from(lba_bytes))
         .max(u64::from(physical_bytes).min(UNIT_BYTES));
     SurveyTarget {
-        extent: Extent {
-            start,
-            length: end.saturating_sub(start),
-        },
+        extent: Extent::new(start, end.saturating_sub(start)),
         // The kernel splits one large pread into requests that are in flight together: as good as a
         // queue.
         depth: if stream == EngineKind::Sync {
@@ -216,42 +213,41 @@ fn follow(
     watch: &mut dyn Watch,
 ) -> Result<(Control, Option<Hang>), RunError> {
     let (mut control, mut progress) = (Control::Continue, SurveyProgress::new(index));
-    let (begin_ns, mut stopped_ns) = (progress.answered_ns, None);
-    loop {
-        match working.poll(CHECK_EVERY) {
-            Waited::Done(done) => {
-                done.map_err(|source| worker_error(&Workload::named(SURVEY), target, source))?;
-                return Ok((control, None));
-            }
-            Waited::Lost => {
-                return Err(RunError::Lost {
-                    workload: SURVEY.to_owned(),
-                });
-            }
-            Waited::TimedOut(_) => {}
-        }
+    let begin_ns = progress.answered_ns;
+    let look = |_| {
+        let ops_before = progress.ops;
         // Also after the stop: the user should see what the end waits for.
         let wanted = progress.tick(log, watch);
-        if control == Control::Continue && wanted != Control::Continue {
+        if control == Control::Continue {
             control = wanted;
-            stopped_ns = Some(progress.clock.now());
+        }
+        let taken_ns = progress.clock.now() - begin_ns;
+        if control != Control::Continue || limit_ns.is_some_and(|limit_ns| taken_ns > limit_ns) {
             log.stop();
         }
-        let now = progress.clock.now();
-        if limit_ns.is_some_and(|limit_ns| now - begin_ns > limit_ns) {
-            log.stop();
+        match control {
+            Control::Interrupt | Control::Enough => Sign::Unwanted,
+            Control::Continue if progress.ops > ops_before => Sign::Progress,
+            Control::Continue => Sign::Silence,
         }
-        let lasted_ns = now.saturating_sub(progress.answered_ns);
-        let is_over = match stopped_ns {
-            None => lasted_ns > stall_timeout.without_deadline_ns(),
-            Some(stopped_ns) => now - stopped_ns > stall_timeout.ended().ns(),
-        };
-        if is_over {
+    };
+    let limits = [
+        stall_timeout.without_deadline_ns(),
+        stall_timeout.ended().ns(),
+    ];
+    let limits = limits.map(Duration::from_nanos).into();
+    match working.supervise_for(CHECK_EVERY, limits, look) {
+        Waited::Done(done) => done
+            .map(|()| (control, None))
+            .map_err(|source| worker_error(&Workload::named(SURVEY), target, source)),
+        Waited::Lost => Err(RunError::lost(SURVEY)),
+        Waited::TimedOut(_) => {
             // The log holds what was measured before.
             log.stop();
             target.leave_open();
-            let hang = stall_timeout.hang(progress.answered_ns, lasted_ns);
-            return Ok((control, Some(hang)));
+            let since_ns = progress.answered_ns;
+            let lasted_ns = progress.clock.now().saturating_sub(since_ns);
+            Ok((control, Some(stall_timeout.hang(since_ns, lasted_ns))))
         }
     }
 }
@@ -321,16 +317,13 @@ impl SurveyProgress {
             .unzip();
         found.iter().flatten().for_each(|place| watch.found(place));
         watch.tick(&Progress {
-            name: step,
-            phase: Phase::Survey,
-            elapsed_ns: now - self.step_ns,
             done: Some(log.share_done()),
-            series: &self.series,
             silence: Some(Silence {
                 target: self.target,
                 length_ns: now.saturating_sub(self.answered_ns),
             }),
             resume_bytes: judged_to,
+            ..Progress::new(step, Phase::Survey, now - self.step_ns, &self.series)
         })
     }
 }

@@ -12,7 +12,6 @@ use crate::measure::sampler::SampleRequest;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::surface::CurvePoint;
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::io;
 
 /// Requests in flight: enough for the channels of an SSD and the members of an array, and to keep
@@ -63,15 +62,10 @@ pub(crate) struct MeasuredCurve {
 /// What was timed at a point so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SampleSum {
-    bytes: u64,
-    busy_ns: u64,
-    latency_max_ns: u64,
-    errors: u64,
-    late_ns: u64,
+    /// As a point of the curve; place, rate and error follow at the end.
+    so_far: CurvePoint,
     /// The process did not run meanwhile: the figures tell nothing.
     pub interrupted: bool,
-    /// Failed requests by errno.
-    errnos: BTreeMap<i32, u64>,
     /// Bytes of a part, and what is timed of the part under way.
     part_bytes: u64,
     part: (u64, u64),
@@ -94,27 +88,26 @@ impl SampleSum {
     /// A failed request counts in neither bytes nor time: a disk may retry for seconds.
     pub(crate) fn add(&mut self, completion: &BlockCompletion) {
         self.interrupted |= completion.interrupted;
-        if completion.errno == 0 {
-            self.bytes += u64::from(completion.request.len);
-            self.busy_ns += completion.share_ns;
-            self.part = (
-                self.part.0 + u64::from(completion.request.len),
-                self.part.1 + completion.share_ns,
-            );
-            if self.part.0 >= self.part_bytes {
-                let ns_per_byte = self.part.1 as f64 / self.part.0 as f64;
-                self.parts = (
-                    self.parts.0 + 1,
-                    self.parts.1 + ns_per_byte,
-                    self.parts.2 + ns_per_byte * ns_per_byte,
-                );
-                self.part = (0, 0);
-            }
-        } else {
-            self.errors += 1;
-            *self.errnos.entry(completion.errno).or_default() += 1;
+        let (so_far, bytes) = (&mut self.so_far, u64::from(completion.request.len));
+        so_far.latency_max_ns = so_far.latency_max_ns.max(completion.latency_ns);
+        if completion.errno != 0 {
+            so_far.errors += 1;
+            let errno = errno_name(completion.errno);
+            *so_far.errnos.entry(errno).or_default() += 1;
+            return;
         }
-        self.latency_max_ns = self.latency_max_ns.max(completion.latency_ns);
+        so_far.bytes += bytes;
+        so_far.busy_ns += completion.share_ns;
+        self.part = (self.part.0 + bytes, self.part.1 + completion.share_ns);
+        if self.part.0 >= self.part_bytes {
+            let ns_per_byte = self.part.1 as f64 / self.part.0 as f64;
+            self.parts = (
+                self.parts.0 + 1,
+                self.parts.1 + ns_per_byte,
+                self.parts.2 + ns_per_byte * ns_per_byte,
+            );
+            self.part = (0, 0);
+        }
     }
 
     /// Standard error of the mean time per byte, as a share; to first order that of the rate.
@@ -130,37 +123,15 @@ impl SampleSum {
     /// The finished point.
     pub(crate) fn point(self, offset_bytes: u64) -> CurvePoint {
         let standard_error = self.standard_error();
-        let Self {
-            bytes,
-            busy_ns,
-            latency_max_ns,
-            errors,
-            late_ns,
-            errnos,
-            ..
-        } = self;
+        let CurvePoint { bytes, busy_ns, .. } = self.so_far;
+        let timed = CurvePoint::read_once(offset_bytes, bytes, busy_ns);
         CurvePoint {
-            latency_max_ns,
-            errors,
-            errnos: errnos
-                .into_iter()
-                .map(|(errno, count)| (errno_name(errno), count))
-                .collect(),
+            offset_bytes,
+            bytes_per_second: timed.bytes_per_second,
             standard_error,
-            late_ns,
-            ..CurvePoint::read_once(offset_bytes, bytes, busy_ns)
+            ..self.so_far
         }
     }
-}
-
-/// A part of the target; its second part is timed.
-#[derive(Debug, Clone, Copy)]
-struct StreamRange {
-    from: u64,
-    timed_from: u64,
-    until: u64,
-    /// End of the untimed requests behind.
-    tail_until: u64,
 }
 
 /// How a sample ended.
@@ -179,41 +150,21 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         let (target, log) = (self.target, self.log);
         self.drop_if_buffered();
         let (mut sum, starved_ns) = (SampleSum::new(sizing), self.sampler.starved_ns());
-        let (from, start, until) = (
-            place
-                .start
-                .saturating_sub(sizing.lead_bytes)
-                .max(target.extent.start),
-            place.start,
-            place.end(),
-        );
-        let range = StreamRange {
-            from,
-            timed_from: start,
-            until,
-            tail_until: (until + sizing.tail_bytes).min(target.extent.end()),
-        };
+        let (start, until) = (place.start, place.end());
+        let lead = start.saturating_sub(sizing.lead_bytes);
+        let from = lead.max(target.extent.start);
         if target.operation == OpKind::Write {
             // From one flushed state to the next. Otherwise this would measure the disk's write
             // cache.
-            let lead = StreamRange {
-                until: start,
-                tail_until: start,
-                ..range
-            };
-            self.stream(sizing, lead, &mut sum)?;
+            self.stream(sizing, (from, start), Extent::new(start, 0), &mut sum)?;
             self.flush()?;
-            let timed = StreamRange {
-                from: start,
-                tail_until: until,
-                ..range
-            };
-            self.stream(sizing, timed, &mut sum)?;
-            sum.busy_ns += self.flush()?;
+            self.stream(sizing, (start, until), place, &mut sum)?;
+            sum.so_far.busy_ns += self.flush()?;
         } else {
-            self.stream(sizing, range, &mut sum)?;
+            let tail_until = (until + sizing.tail_bytes).min(target.extent.end());
+            self.stream(sizing, (from, tail_until), place, &mut sum)?;
         }
-        sum.late_ns = self.sampler.starved_ns().saturating_sub(starved_ns);
+        sum.so_far.late_ns = self.sampler.starved_ns().saturating_sub(starved_ns);
         Ok(if log.is_stopped() {
             Sample::Stopped
         } else if sum.interrupted {
@@ -223,22 +174,19 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         })
     }
 
+    /// Moves everything from `from` to `tail_until`, and times `timed`, which lies in between.
     fn stream(
         &mut self,
         sizing: CurveSizing,
-        range: StreamRange,
+        (from, tail_until): (u64, u64),
+        timed: Extent,
         sum: &mut SampleSum,
     ) -> io::Result<()> {
         let log = self.log;
-        let StreamRange {
-            from,
-            timed_from,
-            until,
-            tail_until,
-        } = range;
+        let (timed_from, until) = (timed.start, timed.end());
         let mut at = from;
         // Once all timed requests have completed, the tail has done its work.
-        let left_bytes = Cell::new(until - timed_from);
+        let left_bytes = Cell::new(timed.length);
         let next = || {
             let wanted = at < until || (at < tail_until && left_bytes.get() > 0);
             (wanted && !log.is_stopped()).then(|| {

@@ -83,25 +83,18 @@ fn visit_map(workload: &Workload, extent: Extent) -> Option<Box<VisitMap>> {
 
 /// The blocks of a uniformly random walk, each once per lap.
 fn each_once(walk: &OffsetWalk, next: &Arc<AtomicU64>, seed: u64) -> Option<OffsetWalk> {
-    let (start, blocks, align) = match walk {
+    let all = match walk {
         OffsetWalk::Runs(runs) => {
             let mut runs = runs.clone();
             runs.walk = each_once(&runs.walk, next, seed)?;
             return Some(OffsetWalk::Runs(runs));
         }
-        OffsetWalk::Uniform(all) => (all.start, all.blocks, all.align),
-        OffsetWalk::EachOnce {
-            start,
-            align,
-            order,
-            ..
-        } => (*start, order.n, *align),
+        OffsetWalk::Uniform(all) | OffsetWalk::EachOnce { all, .. } => *all,
         _ => return None,
     };
     Some(OffsetWalk::EachOnce {
-        start,
-        align,
-        order: Permutation::new(blocks, seed),
+        all,
+        order: Permutation::new(all.blocks, seed),
         next: Arc::clone(next),
     })
 }
@@ -300,12 +293,13 @@ impl Pattern {
         if len > 0 && self.streams.iter().all(is_shared) {
             let len = u64::from(len);
             for (stream, next) in self.streams.iter_mut().zip(&cursors.0) {
-                stream.walk = OffsetWalk::Shared {
+                let all = UniformBlocks {
                     start: extent.start,
                     blocks: extent.length / len,
-                    len,
-                    next: cursor(next, &stream.walk, extent, len),
+                    align: len,
                 };
+                let next = cursor(next, &stream.walk, extent, len);
+                stream.walk = OffsetWalk::Shared { all, next };
             }
         }
         self

@@ -18,6 +18,27 @@ pub(crate) struct OrderedWalk {
     lap: u64,
 }
 
+impl OrderedWalk {
+    fn new(extent: Extent) -> Self {
+        Self {
+            start: extent.start,
+            end: extent.end(),
+            at: extent.start,
+            lap: 0,
+        }
+    }
+
+    /// The next offset, ascending.
+    #[inline(always)]
+    fn next(&mut self, len: u64) -> u64 {
+        if self.at + len > self.end {
+            (self.at, self.lap) = (self.start, self.lap + 1);
+        }
+        self.at += len;
+        self.at - len
+    }
+}
+
 /// Uniformly random, aligned offsets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UniformBlocks {
@@ -33,7 +54,13 @@ impl UniformBlocks {
     /// The next offset.
     #[inline(always)]
     pub(crate) fn draw(&self, random: &mut Random) -> u64 {
-        self.start + random.below(self.blocks) * self.align
+        self.at(random.below(self.blocks))
+    }
+
+    /// The offset of this block.
+    #[inline(always)]
+    fn at(&self, block: u64) -> u64 {
+        self.start + block * self.align
     }
 }
 
@@ -44,9 +71,7 @@ pub(crate) enum OffsetWalk {
     Sequential(OrderedWalk),
     /// Ascending, shared with other threads; wraps.
     Shared {
-        start: u64,
-        blocks: u64,
-        len: u64,
+        all: UniformBlocks,
         next: Arc<AtomicU64>,
     },
     /// Ascending through parts of the extent; wraps.
@@ -63,49 +88,33 @@ pub(crate) enum OffsetWalk {
     Uniform(UniformBlocks),
     /// Random, shared with other threads; each block once per lap.
     EachOnce {
-        start: u64,
-        align: u64,
+        all: UniformBlocks,
         order: Permutation,
         next: Arc<AtomicU64>,
     },
-    /// A random zone by its share, then a random block in it.
-    Zones { zones: Vec<ZoneBlocks>, align: u64 },
+    /// A random zone by its share, then a random block in it. Of each zone the upper end of the
+    /// shares so far, as a fraction of 2⁶⁴.
+    Zones(Vec<(u64, UniformBlocks)>),
     /// A random popularity rank, scattered over the extent.
     Skewed {
-        start: u64,
-        align: u64,
+        all: UniformBlocks,
         law: SkewedBlocks,
     },
     /// Several operations for each offset of another walk.
     Runs(Box<RandomRuns>),
 }
 
-/// A zone in blocks.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ZoneBlocks {
-    /// Upper end of the shares so far, as a fraction of 2⁶⁴.
-    below: u64,
-    start: u64,
-    blocks: u64,
-}
-
 impl OffsetWalk {
     /// The order of `access`. Offsets are aligned to the smallest block; the largest fits
     /// everywhere.
     pub(crate) fn new(access: &Access, extent: Extent, smallest: u32, largest: u32) -> Self {
-        let (start, end) = (extent.start, extent.end());
         let (align, largest) = (u64::from(smallest), u64::from(largest));
         let blocks = blocks_in(extent.length, align, largest);
-        let walk = OrderedWalk {
-            start,
-            end,
-            at: start,
-            lap: 0,
-        };
+        let walk = OrderedWalk::new(extent);
         match access {
             Access::Sequential => Self::Sequential(walk),
             Access::Backward => {
-                let end = end - extent.length % align;
+                let end = extent.end() - extent.length % align;
                 Self::Backward(OrderedWalk {
                     end,
                     at: end,
@@ -127,9 +136,10 @@ impl OffsetWalk {
                         size_percent,
                     },
             } => {
+                let (access_percent, size_percent) = (*access_percent, *size_percent);
                 let hot = Zone {
-                    access_percent: *access_percent,
-                    size_percent: *size_percent,
+                    access_percent,
+                    size_percent,
                 };
                 let cold = Zone {
                     access_percent: 100.0 - access_percent,
@@ -137,14 +147,17 @@ impl OffsetWalk {
                 };
                 Self::zones(&[hot, cold], extent, align, largest)
             }
-            Access::Random { distribution } => match SkewedBlocks::new(*distribution, blocks) {
-                Some(law) => Self::Skewed { start, align, law },
-                None => Self::Uniform(UniformBlocks {
-                    start,
+            Access::Random { distribution } => {
+                let all = UniformBlocks {
+                    start: extent.start,
                     blocks,
                     align,
-                }),
-            },
+                };
+                match SkewedBlocks::new(*distribution, blocks) {
+                    Some(law) => Self::Skewed { all, law },
+                    None => Self::Uniform(all),
+                }
+            }
             Access::Zoned { zones } => Self::zones(zones, extent, align, largest),
         }
     }
@@ -160,16 +173,15 @@ impl OffsetWalk {
     /// A number that changes with the first offset of each lap but the first; constant where a
     /// walk has no laps.
     pub(crate) fn lap(&self) -> u64 {
-        let of_draws = |next: &AtomicU64, blocks: u64| {
-            next.load(Ordering::Relaxed).saturating_sub(1) / blocks.max(1)
-        };
         match self {
             Self::Sequential(walk) | Self::Backward(walk) | Self::Stride { walk, .. } => walk.lap,
-            Self::Shared { blocks, next, .. } => of_draws(next, *blocks),
-            Self::EachOnce { order, next, .. } => of_draws(next, order.n),
-            Self::ZonesInTurn(walk) => walk.lap,
+            Self::Shared { all, next } | Self::EachOnce { all, next, .. } => {
+                let taken = next.load(Ordering::Relaxed);
+                taken.saturating_sub(1) / all.blocks.max(1)
+            }
+            Self::ZonesInTurn(zones) => zones.walk.lap,
             Self::Runs(runs) => runs.lap(),
-            Self::Uniform(_) | Self::Zones { .. } | Self::Skewed { .. } => 0,
+            Self::Uniform(_) | Self::Zones(_) | Self::Skewed { .. } => 0,
         }
     }
 
@@ -191,28 +203,25 @@ impl OffsetWalk {
         };
         // A zone that is too small for a block, or at the very end, begins where a block fits.
         let last_start = extent.length.saturating_sub(largest) / align * align;
-        let mut built: Vec<ZoneBlocks> = zones
+        let mut built: Vec<(u64, UniformBlocks)> = zones
             .iter()
             .map(|zone| {
                 let first = edge(size).min(last_start);
                 access += zone.access_percent;
                 size += zone.size_percent;
                 let length = edge(size).max(first) - first;
-                let below = (access / total_access * u64::MAX as f64) as u64;
-                ZoneBlocks {
-                    below,
+                let blocks = UniformBlocks {
                     start: extent.start + first,
                     blocks: blocks_in(length, align, largest),
-                }
+                    align,
+                };
+                ((access / total_access * u64::MAX as f64) as u64, blocks)
             })
             .collect();
-        if let Some(last) = built.last_mut() {
-            last.below = u64::MAX;
+        if let Some((below, _)) = built.last_mut() {
+            *below = u64::MAX;
         }
-        Self::Zones {
-            zones: built,
-            align,
-        }
+        Self::Zones(built)
     }
 
     /// The next offset for an operation of `len` bytes.
@@ -220,26 +229,12 @@ impl OffsetWalk {
     pub(crate) fn next(&mut self, len: u32, random: &mut Random) -> u64 {
         let len = u64::from(len);
         match self {
-            Self::Sequential(walk) => {
-                if walk.at + len > walk.end {
-                    (walk.at, walk.lap) = (walk.start, walk.lap + 1);
-                }
-                walk.at += len;
-                walk.at - len
-            }
+            Self::Sequential(walk) => walk.next(len),
             Self::Uniform(blocks) => blocks.draw(random),
-            Self::Shared {
-                start,
-                blocks,
-                len,
-                next,
-            } => *start + next.fetch_add(1, Ordering::Relaxed) % *blocks * *len,
-            Self::EachOnce {
-                start,
-                align,
-                order,
-                next,
-            } => *start + order.at(next.fetch_add(1, Ordering::Relaxed)) * *align,
+            Self::Shared { all, next } => all.at(next.fetch_add(1, Ordering::Relaxed) % all.blocks),
+            Self::EachOnce { all, order, next } => {
+                all.at(order.at(next.fetch_add(1, Ordering::Relaxed)))
+            }
             Self::Backward(walk) => {
                 let is_over = walk.at < walk.start + len;
                 walk.lap += u64::from(is_over);
@@ -264,11 +259,8 @@ impl OffsetWalk {
                 walk.at += *stride;
                 offset
             }
-            Self::Zones { zones, align } => {
-                let zone = zone_at(zones, random.bits());
-                zone.start + random.below(zone.blocks) * *align
-            }
-            Self::Skewed { start, align, law } => *start + law.block(random) * *align,
+            Self::Zones(zones) => zone_at(zones, random.bits()).draw(random),
+            Self::Skewed { all, law } => all.at(law.block(random)),
             Self::ZonesInTurn(walk) => walk.next(len),
             Self::Runs(runs) => runs.next(len, random),
         }
@@ -277,9 +269,9 @@ impl OffsetWalk {
 
 /// The zone whose share of the fractions of 2⁶⁴ holds this one.
 #[inline(always)]
-fn zone_at(zones: &[ZoneBlocks], drawn: u64) -> ZoneBlocks {
-    let zone = zones.iter().find(|zone| drawn <= zone.below);
-    zone.copied().unwrap_or(zones[0])
+fn zone_at(zones: &[(u64, UniformBlocks)], drawn: u64) -> UniformBlocks {
+    let zone = zones.iter().find(|(below, _)| drawn <= *below);
+    zone.unwrap_or(&zones[0]).1
 }
 
 /// The position of an ascending walk.
@@ -293,43 +285,30 @@ impl OffsetWalk {
     /// The extent passed since `seen`, which is updated; the whole extent when a lap is over.
     /// `None` where the walk does not ascend block by block.
     pub(crate) fn take_passed(&self, seen: &mut WalkPosition) -> Option<Extent> {
-        let (start, end, front) = match self {
-            Self::Sequential(OrderedWalk {
-                start,
-                end,
-                at,
-                lap,
-            }) => (*start, *end, WalkPosition { lap: *lap, at: *at }),
-            Self::Shared {
-                start,
-                blocks,
-                len,
-                next,
-            } => {
+        let OrderedWalk {
+            start,
+            end,
+            at,
+            lap,
+        } = match self {
+            Self::Sequential(walk) => *walk,
+            Self::Shared { all, next } => {
                 let next = next.load(Ordering::Relaxed);
-                (
-                    *start,
-                    *start + *blocks * *len,
-                    WalkPosition {
-                        lap: next / *blocks,
-                        at: *start + next % *blocks * *len,
-                    },
-                )
+                OrderedWalk {
+                    start: all.start,
+                    end: all.at(all.blocks),
+                    at: all.at(next % all.blocks),
+                    lap: next / all.blocks,
+                }
             }
             _ => return None,
         };
-        let before = std::mem::replace(seen, front);
-        Some(if before.lap == front.lap {
+        let before = std::mem::replace(seen, WalkPosition { lap, at });
+        Some(if before.lap == lap {
             let from = before.at.max(start);
-            Extent {
-                start: from,
-                length: front.at.saturating_sub(from),
-            }
+            Extent::new(from, at.saturating_sub(from))
         } else {
-            Extent {
-                start,
-                length: end - start,
-            }
+            Extent::new(start, end - start)
         })
     }
 }
@@ -341,8 +320,7 @@ pub(crate) struct RandomRuns {
     /// Draws the offsets.
     pub walk: OffsetWalk,
     run: RandomRun,
-    start: u64,
-    end: u64,
+    extent: Extent,
     /// Where the last operation of this direction began and ended.
     last: (u64, u64),
     /// Operations of both directions so far.
@@ -360,8 +338,7 @@ impl RandomRuns {
         Self {
             walk,
             run,
-            start: extent.start,
-            end: extent.end(),
+            extent,
             last: (extent.start, extent.start),
             done,
         }
@@ -370,7 +347,7 @@ impl RandomRuns {
     /// As in fio, a lap ends when as many bytes have moved as the extent has.
     fn lap(&self) -> u64 {
         let len = self.last.1 - self.last.0;
-        let operations = ((self.end - self.start) / len.max(1)).max(1);
+        let operations = (self.extent.length / len.max(1)).max(1);
         self.done.load(Ordering::Relaxed).saturating_sub(1) / operations
     }
 
@@ -384,10 +361,10 @@ impl RandomRuns {
             (false, RunFollow::Sequential) => self.last.1,
         };
         // Behind the end there is nothing to go on with.
-        let offset = if offset + len > self.end {
+        let offset = if offset + len > self.extent.end() {
             self.walk.next(len as u32, random)
         } else {
-            offset.max(self.start)
+            offset.max(self.extent.start)
         };
         self.last = (offset, offset + len);
         offset
@@ -402,11 +379,7 @@ fn blocks_in(length: u64, align: u64, largest: u64) -> u64 {
 /// Ascends through parts of an extent, and skips what is between them.
 #[derive(Debug, Clone)]
 pub(crate) struct ZoneWalk {
-    start: u64,
-    end: u64,
-    at: u64,
-    /// Laps that have begun after the first.
-    pub lap: u64,
+    walk: OrderedWalk,
     /// Where the current part begins.
     zone: u64,
     stride: ZoneStride,
@@ -416,10 +389,7 @@ impl ZoneWalk {
     /// From the start of `extent` on.
     pub(crate) fn new(extent: Extent, stride: ZoneStride) -> Self {
         Self {
-            start: extent.start,
-            end: extent.end(),
-            at: extent.start,
-            lap: 0,
+            walk: OrderedWalk::new(extent),
             zone: extent.start,
             stride,
         }
@@ -428,14 +398,13 @@ impl ZoneWalk {
     /// The next offset. Not inlined: the other walks share the loop that calls it.
     #[inline(never)]
     pub(crate) fn next(&mut self, len: u64) -> u64 {
-        if self.at >= self.zone + self.stride.zone_bytes {
+        if self.walk.at >= self.zone + self.stride.zone_bytes {
             self.zone += self.stride.zone_bytes + self.stride.skip_bytes;
-            self.at = self.zone;
+            self.walk.at = self.zone;
         }
-        if self.at + len > self.end {
-            (self.at, self.zone, self.lap) = (self.start, self.start, self.lap + 1);
+        if self.walk.at + len > self.walk.end {
+            self.zone = self.walk.start;
         }
-        self.at += len;
-        self.at - len
+        self.walk.next(len)
     }
 }

@@ -6,7 +6,6 @@ use super::{Assignment, WorkerGroup, WorkerHandle, leave_open};
 use crate::io::clock::ActiveClock;
 use crate::lock::lock;
 use crate::measure::result::{EndReason, StuckWorker, WorkerResult};
-use crate::measure::usage;
 use crate::measure::worker::WorkerSchedule;
 use crate::run::assemble::{RunContext, assemble};
 use crate::run::error::RunError;
@@ -105,7 +104,7 @@ impl WorkerGroup<'_> {
         let assignment = self.mark_finished(number);
         let state = &mut self.states[assignment];
         state.results.push(done);
-        state.cpu = usage::each(|of| of(&state.cpu) + of(&cpu));
+        state.cpu += cpu;
         let is_early = |y: &WorkerResult| !matches!(y.ending, EndReason::Time | EndReason::Stopped);
         let is_over = state.working == 0 && state.results.iter().all(is_early);
         let ends_alone = self.assignments[assignment].workload.ends_alone;
@@ -278,13 +277,9 @@ impl WorkerGroup<'_> {
             .reduce(f64::max)
             .map(|share| share.min(1.0));
         watch.tick(&Progress {
-            name: &workload.name,
-            phase,
-            elapsed_ns,
             done,
-            series: &series,
             silence,
-            resume_bytes: None,
+            ..Progress::new(&workload.name, phase, elapsed_ns, &series)
         })
     }
 
