@@ -19,10 +19,7 @@ pub(super) const RULES: &[Rule] = &[
                           rely on its figures.",
         },
         #[cfg(test)]
-        examples: Examples {
-            fires: tests::failing_disk,
-            silent: tests::quiet_disks,
-        },
+        examples: Examples::of(tests::failing_disk, tests::quiet_disks),
     },
     Rule {
         code: "self-test-failed",
@@ -36,10 +33,10 @@ pub(super) const RULES: &[Rule] = &[
                           overwrite it; smartctl -t long must then pass.",
         },
         #[cfg(test)]
-        examples: Examples {
-            fires: || tests::faulty(tests::failed_self_test),
-            silent: || tests::faulty(tests::passed_self_test),
-        },
+        examples: Examples::of(
+            || tests::faulty(tests::failed_self_test),
+            || tests::faulty(tests::passed_self_test),
+        ),
     },
     Rule {
         code: "sectors-pending",
@@ -54,10 +51,7 @@ pub(super) const RULES: &[Rule] = &[
                           the disk unless the count falls.",
         },
         #[cfg(test)]
-        examples: Examples {
-            fires: tests::disk_with_pending_sectors,
-            silent: tests::quiet_disks,
-        },
+        examples: Examples::of(tests::disk_with_pending_sectors, tests::quiet_disks),
     },
     Rule {
         code: "worn-out",
@@ -71,15 +65,15 @@ pub(super) const RULES: &[Rule] = &[
                           out what writes so much: WAL, temporary files, checkpoints.",
         },
         #[cfg(test)]
-        examples: Examples {
-            fires: || tests::faulty(|disk| disk.wear_percent = Some(85)),
-            silent: || {
+        examples: Examples::of(
+            || tests::faulty(|disk| disk.wear_percent = Some(85)),
+            || {
                 tests::faulty(|disk| {
                     disk.wear_percent = Some(79);
                     disk.spare_percent = Some(11);
                 })
             },
-        },
+        ),
     },
     Rule {
         code: "media-errors",
@@ -94,10 +88,10 @@ pub(super) const RULES: &[Rule] = &[
                           the disk if the count grows.",
         },
         #[cfg(test)]
-        examples: Examples {
-            fires: || tests::faulty(|disk| disk.media_errors = Some(7)),
-            silent: tests::quiet_disks,
-        },
+        examples: Examples::of(
+            || tests::faulty(|disk| disk.media_errors = Some(7)),
+            tests::quiet_disks,
+        ),
     },
     Rule {
         code: "sectors-reallocated",
@@ -112,10 +106,10 @@ pub(super) const RULES: &[Rule] = &[
                           (diskproof info); replace the disk if it grows.",
         },
         #[cfg(test)]
-        examples: Examples {
-            fires: || tests::faulty_rotating(|disk| disk.reallocated_sectors = Some(304)),
-            silent: || tests::faulty(|disk| disk.reallocated_sectors = Some(4)),
-        },
+        examples: Examples::of(
+            || tests::faulty_rotating(|disk| disk.reallocated_sectors = Some(304)),
+            || tests::faulty(|disk| disk.reallocated_sectors = Some(4)),
+        ),
     },
     Rule {
         code: "link-errors",
@@ -130,10 +124,10 @@ pub(super) const RULES: &[Rule] = &[
                           or replace the cable, or change the slot.",
         },
         #[cfg(test)]
-        examples: Examples {
-            fires: || tests::faulty_rotating(|disk| disk.link_errors = Some(3_118_119)),
-            silent: || tests::faulty_rotating(|disk| disk.link_errors = Some(24)),
-        },
+        examples: Examples::of(
+            || tests::faulty_rotating(|disk| disk.link_errors = Some(3_118_119)),
+            || tests::faulty_rotating(|disk| disk.link_errors = Some(24)),
+        ),
     },
     Rule {
         code: "too-hot",
@@ -147,10 +141,10 @@ pub(super) const RULES: &[Rule] = &[
             remedy: "Improve the airflow (fans, dust, a heat sink) and measure again.",
         },
         #[cfg(test)]
-        examples: Examples {
-            fires: || tests::faulty(|disk| disk.temperature_celsius = Some(71)),
-            silent: || tests::faulty(|disk| disk.temperature_celsius = Some(64)),
-        },
+        examples: Examples::of(
+            || tests::faulty(|disk| disk.temperature_celsius = Some(71)),
+            || tests::faulty(|disk| disk.temperature_celsius = Some(64)),
+        ),
     },
     Rule {
         code: "self-test-running",
@@ -165,10 +159,10 @@ pub(super) const RULES: &[Rule] = &[
                           progress.",
         },
         #[cfg(test)]
-        examples: Examples {
-            fires: || tests::faulty(tests::running_self_test),
-            silent: || tests::faulty(tests::passed_self_test),
-        },
+        examples: Examples::of(
+            || tests::faulty(tests::running_self_test),
+            || tests::faulty(tests::passed_self_test),
+        ),
     },
 ];
 
