@@ -111,7 +111,7 @@ mod tests {
     use crate::fixture;
     use crate::fixture::files::{file_step, files_plan, files_record};
     use crate::fixture::ping::ping_run;
-    use crate::fixture::surveyed::SurveyedDisk;
+
     use crate::fixture::test_rng::TestRng;
     use diskproof_model::files::FileOperation;
 
@@ -158,9 +158,7 @@ mod tests {
 
     #[test]
     fn a_record_keeps_the_method_by_which_it_was_measured() {
-        let mut run = fixture::run();
-        run.0.plan.method -= 1;
-        let old = fixture::judge(run);
+        let old = fixture::changed(|run| run.0.plan.method -= 1);
         assert_eq!(old.method, fixture::record().method - 1);
         assert_eq!(judged_again(old.clone()), (old, Rejudged::Same));
     }
@@ -214,14 +212,11 @@ mod tests {
     #[test]
     fn damaged_data_is_refused_or_judged() {
         let mut rng = TestRng(7);
+        let steps = vec![file_step(FileOperation::Create, &[5, 9])];
         let records = [
             fixture::record(),
-            SurveyedDisk::rotating().record(1),
-            files_record(
-                "f",
-                files_plan(),
-                vec![file_step(FileOperation::Create, &[5, 9])],
-            ),
+            fixture::surveyed::record(),
+            files_record("f", files_plan(), steps),
             fixture::judge(ping_run(&[(0, 9), (7, 8), (5, 6)])),
         ];
         let rounds = std::env::var("DAMAGES").map_or(100, |n| n.parse().unwrap());

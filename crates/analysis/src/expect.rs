@@ -537,7 +537,7 @@ pub(super) fn quantile_at_least(histogram: &LatencyHistogram, quantile: f64) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use crate::fixture::{self, measured, states};
     use diskproof_model::surface::SeekPattern;
 
     fn expected(text: &str) -> Expected {
@@ -586,11 +586,7 @@ mod tests {
     #[test]
     fn percentile_of_few_operations_is_missed_or_names_the_time_that_decides() {
         let mut record = fixture::record();
-        let commits = record
-            .measurements
-            .iter_mut()
-            .find(|m| m.workload.name == "commit-fdatasync")
-            .unwrap();
+        let commits = measured(&mut record, "commit-fdatasync");
         commits.wall_ns = 1_000_000_000;
         let sync = commits.ops.get_mut(&OpKind::Sync).unwrap();
         let mut few = LatencyHistogram::new();
@@ -626,27 +622,12 @@ mod tests {
         let access = Part::Access(SeekPattern::Random);
         let (curve, burst) = (Part::Curve, Part::Burst);
         assert_eq!(parts, [curve, curve, access, access, burst]);
-        assert_eq!(
-            (
-                expected("curve.min>1MB/s").threshold,
-                expected("access.mean<=15ms").threshold
-            ),
-            (1e6, 15e6)
-        );
+        assert_eq!(expected("curve.min>1MB/s").threshold, 1e6);
+        assert_eq!(expected("access.mean<=15ms").threshold, 15e6);
         assert_eq!(expected("random-read-d1.max<1s").part, Part::Workload);
-        assert!(
-            "curve.average>=80"
-                .parse::<Expected>()
-                .unwrap_err()
-                .to_string()
-                .contains("200MB/s")
-        );
+        // A record without a survey.
         let outcome = expected("curve.average>=80MB/s").evaluate(&fixture::record());
-        assert_eq!(
-            (outcome.observed, outcome.met),
-            (None, false),
-            "a record without a survey"
-        );
+        assert_eq!((outcome.observed, outcome.met), (None, false));
     }
 
     fn outcome(text: &str, record: &Record) -> ExpectationOutcome {
@@ -656,24 +637,14 @@ mod tests {
     #[test]
     fn the_interval_decides_between_met_missed_and_undecided() {
         use ExpectationOutcome::{Met, Missed, Undecided};
-        let mut record = fixture::record();
-        let read = |record: &mut Record| {
-            let m = record.measurements.iter_mut();
-            let mut found = m.filter(|m| m.workload.name == "random-read-d32");
-            found.next().unwrap().ops.remove(&OpKind::Read).unwrap()
-        };
-        let mut op = read(&mut record);
-        (op.iops.value, op.iops.half_width_95) = (10_000.0, Some(500.0));
-        let with = |op: &OpRecord| {
-            let mut record = record.clone();
-            for m in &mut record.measurements {
-                if m.workload.name == "random-read-d32" {
-                    m.ops.insert(OpKind::Read, op.clone());
-                }
-            }
+        let with = |half_width: Option<f64>| {
+            let mut record = fixture::record();
+            let reads = measured(&mut record, "random-read-d32");
+            let iops = &mut reads.ops.get_mut(&OpKind::Read).unwrap().iops;
+            (iops.value, iops.half_width_95) = (10_000.0, half_width);
             record
         };
-        let known = with(&op);
+        let mut known = with(Some(500.0));
         for (text, expected) in [
             ("random-read-d32.iops>=9500", Met),
             ("random-read-d32.iops>9500", Undecided),
@@ -690,10 +661,8 @@ mod tests {
         assert_eq!(seen.interval, Some([9500.0, 10_500.0]));
         assert!(seen.undecided && !seen.met);
         // By hand: 1.43 × 500 / 200 = 3.575, and 3.575² = 12.78 times the measured time.
-        let mut m = known.measurements.iter();
-        let wall_ns = m.find(|m| m.workload.name == "random-read-d32");
-        let wall_ns = wall_ns.unwrap().wall_ns as f64;
-        let times = seen.decided_by_ns.unwrap() as f64 / wall_ns;
+        let wall_ns = measured(&mut known, "random-read-d32").wall_ns;
+        let times = seen.decided_by_ns.unwrap() as f64 / wall_ns as f64;
         assert!((times - 12.78).abs() < 0.01, "{times}");
         for (text, why) in [
             ("random-read-d32.iops>=9500", "met"),
@@ -703,8 +672,7 @@ mod tests {
             let decided = expected(text).evaluate(&known).decided_by_ns;
             assert_eq!(decided, None, "{why}");
         }
-        op.iops.half_width_95 = None;
-        let unknown = with(&op);
+        let unknown = with(None);
         for (text, expected) in [
             ("random-read-d32.iops>=5000", Met),
             ("random-read-d32.iops>=5001", Undecided),
@@ -745,15 +713,7 @@ mod tests {
     #[test]
     fn findings_counts_warnings_and_failures() {
         let mut record = fixture::record();
-        let finding = |severity| Finding {
-            code: "example".to_owned(),
-            title: None,
-            severity,
-            claim: String::new(),
-            evidence: Vec::new(),
-            remedy: String::new(),
-            reproduce: None,
-        };
+        let finding = |severity| fixture::finding("example", severity, "");
         record.findings = vec![finding(Severity::Note)];
         assert_eq!(outcome("findings=0", &record), ExpectationOutcome::Met);
         record.findings.push(finding(Severity::Warning));
@@ -764,33 +724,39 @@ mod tests {
 
     #[test]
     fn the_worst_of_several_targets_counts() {
-        let mut run = fixture::run();
-        let mut slow = run.1[3].clone();
-        slow.target = 1;
-        slow.ops
-            .values_mut()
-            .for_each(|op| op.series.cells.iter_mut().for_each(|c| c.ops /= 2));
-        run.1.push(slow);
-        run.0.targets.push(fixture::target());
-        let outcome = expected("random-read-d32.iops>=9000").evaluate(&fixture::judge(run));
+        let record = fixture::changed(|run| {
+            let mut slow = run.1[3].clone();
+            slow.target = 1;
+            for cell in slow.ops.values_mut().flat_map(|op| &mut op.series.cells) {
+                cell.ops /= 2;
+            }
+            run.1.push(slow);
+            run.0.targets.push(fixture::target());
+        });
+        let outcome = expected("random-read-d32.iops>=9000").evaluate(&record);
         assert_eq!((outcome.observed, outcome.met), (Some(5000.0), false));
     }
 
     #[test]
     fn errors_say_what_is_possible() {
-        let error = |text: &str| text.parse::<Expected>().unwrap_err().to_string();
-        assert!(error("random-read-d32.iops=5000").contains(">=, <=, > or <"));
-        assert!(error("random-read-d32.speed>5").contains("p99.99"));
-        assert!(error("iops>5").contains("WORKLOAD.METRIC"));
-        assert!(error("a.iops>=8kB").contains("such as 5000"));
-        for text in ["findings", "findings=1", "findings>=0", "findings<=few"] {
-            assert!(error(text).contains("findings=0"), "{text}");
+        for (text, part) in [
+            ("random-read-d32.iops=5000", ">=, <=, > or <"),
+            ("random-read-d32.speed>5", "p99.99"),
+            ("iops>5", "WORKLOAD.METRIC"),
+            ("a.iops>=8kB", "5000"),
+            ("findings", "findings=0"),
+            ("findings=1", "findings=0"),
+            ("findings>=0", "findings=0"),
+            ("findings<=few", "findings=0"),
+            ("a.throughput>=200", "200MB/s"),
+            ("curve.average>=80", "200MB/s"),
+            ("a.p99<=5", "5ms"),
+            ("a.read.cpu<=5%", "workload"),
+            ("a.cpu<=5", "50%"),
+            ("a.iops>=NaN", "5000"),
+        ] {
+            states(&text.parse::<Expected>().unwrap_err().to_string(), &[part]);
         }
-        assert!(error("a.throughput>=200").contains("200MB/s"));
-        assert!(error("a.p99<=5").contains("5ms"));
-        assert!(error("a.read.cpu<=5%").contains("whole workload"));
-        assert!(error("a.cpu<=5").contains("50%"));
-        assert!(error("a.iops>=NaN").contains("such as 5000"));
     }
 }
 

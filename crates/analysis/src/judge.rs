@@ -311,25 +311,18 @@ mod tests {
 
     #[test]
     fn a_healthy_run_has_figures_and_no_findings() {
-        let record = fixture::record();
+        let mut record = fixture::record();
         assert_eq!(record.findings, []);
-        let m = record
-            .measurements
-            .iter()
-            .find(|m| m.workload.name == "random-read-d32")
-            .unwrap();
+        let m = fixture::measured(&mut record, "random-read-d32");
         let read = &m.ops[&OpKind::Read];
         assert!(
-            (read.iops.value - 10_000.0).abs() < 100.0 && m.settled == Some(true),
+            (read.iops.value - 10_000.0).abs() < 100.0,
             "{:?}",
             read.iops
         );
+        assert_eq!(m.settled, Some(true));
         assert!((read.throughput.value / read.iops.value - 8192.0).abs() < 1.0);
-        assert!(
-            read.latency
-                .p50
-                .is_some_and(|ns| (3_200_000..3_205_000).contains(&ns))
-        );
+        assert!((3_200_000..3_205_000).contains(&read.latency.p50.unwrap()));
         assert!(m.reproduce.starts_with("fio "));
     }
 
@@ -379,50 +372,34 @@ mod tests {
 
     #[test]
     fn series_are_thinned_for_the_record() {
-        let mut run = fixture::run();
-        let op = run.1[0].ops.values_mut().next().unwrap();
-        op.series.cells = vec![
-            Cell {
+        let record = fixture::faulty("sequential-write", |m| {
+            let cell = Cell {
                 ops: 1,
                 ..Cell::default()
             };
-            8192
-        ];
-        let record = fixture::judge(run);
+            m.ops.values_mut().next().unwrap().series.cells = vec![cell; 8192];
+        });
         let series = &record.measurements[0].ops.values().next().unwrap().series;
-        assert_eq!(
-            (series.interval_ns, series.cells.len(), series.total().ops),
-            (100_000_000, 820, 8192)
-        );
+        assert_eq!((series.interval_ns, series.cells.len()), (100_000_000, 820));
+        assert_eq!(series.total().ops, 8192);
     }
 
     #[test]
     fn reads_and_writes_of_a_mix_share_the_settling_time() {
-        let mut run = fixture::run();
-        let index = run
-            .1
-            .iter()
-            .position(|m| m.workload.name == "mixed-random")
-            .unwrap();
-        for op in run.1[index].ops.values_mut() {
-            op.series.cells[..40].iter_mut().for_each(|c| {
-                *c = Cell {
-                    ops: c.ops / 10,
-                    bytes: c.bytes / 10,
-                    ..*c
-                }
-            });
-        }
-        let m = &fixture::judge(run).measurements[index];
+        let mut record = fixture::faulty("mixed-random", |m| {
+            for cell in m.ops.values_mut().flat_map(|op| &mut op.series.cells[..40]) {
+                cell.ops /= 10;
+                cell.bytes /= 10;
+            }
+        });
+        let m = fixture::measured(&mut record, "mixed-random");
         assert!(
             (400_000_000..=700_000_000).contains(&m.settling_ns),
             "{}",
             m.settling_ns
         );
-        assert!(
-            m.ops
-                .values()
-                .all(|op| (op.iops.value - 5000.0).abs() < 100.0)
-        );
+        for op in m.ops.values() {
+            assert!((op.iops.value - 5000.0).abs() < 100.0, "{:?}", op.iops);
+        }
     }
 }

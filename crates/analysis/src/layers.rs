@@ -217,20 +217,13 @@ mod tests {
 
     /// The disk drifts from 100 to 130 µs; the layer above always adds 9 to 11 µs.
     fn costs_of(layers: &[PlannedLayer; 2], places: &[LayerPlace; 2]) -> Vec<LayerCost> {
-        let (file, disk) = (
-            measured(0, &[110.0, 121.0, 129.0, 140.0]),
-            measured(1, &[100.0, 110.0, 120.0, 130.0]),
-        );
-        let layers: Vec<MeasuredLayer<'_>> = layers
-            .iter()
-            .zip(places)
-            .enumerate()
-            .map(|(target, (planned, place))| MeasuredLayer {
-                planned,
-                target,
-                place: Some(place),
-            })
-            .collect();
+        let file = measured(0, &[110.0, 121.0, 129.0, 140.0]);
+        let disk = measured(1, &[100.0, 110.0, 120.0, 130.0]);
+        let layers = [0, 1].map(|target| MeasuredLayer {
+            planned: &layers[target],
+            target,
+            place: Some(&places[target]),
+        });
         costs(&[&file, &disk], &layers)
     }
 

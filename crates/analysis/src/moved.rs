@@ -190,17 +190,13 @@ mod tests {
         record
             .measurements
             .retain(|m| names.contains(&m.workload.name.as_str()));
-        record
-            .plan
-            .workloads
-            .iter_mut()
-            .for_each(|w| w.warmup_ns = SECOND / 2);
+        for workload in &mut record.plan.workloads {
+            workload.warmup_ns = SECOND / 2;
+        }
         record.measurements[0].slices = [10, 20, 30, 40, 50].map(slice).to_vec();
         // Another workload between the first and the second slice.
-        (
-            record.measurements[1].start_ns,
-            record.measurements[1].wall_ns,
-        ) = (12 * SECOND, 5 * SECOND);
+        let other = &mut record.measurements[1];
+        (other.start_ns, other.wall_ns) = (12 * SECOND, 5 * SECOND);
         let moved = before(&record, 0, 3 * SECOND / 2, false);
         // With the warm-ups: 15,000 and 5000 × (1 + 2/9), and 55,000 of the other workload.
         assert!((moved.requests - 76_111.0).abs() < 1.0, "{moved:?}");

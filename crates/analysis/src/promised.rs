@@ -189,7 +189,7 @@ fn promise(name: &str, promised: f64, passes: f64, unit: &str) -> Promise {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::fixture::surveyed::{self, SurveyedDisk};
+    use crate::fixture::surveyed::{self, SurveyedDisk, rotating};
     use diskproof_model::record::ExpectationOutcome::{self, Met, Missed, Undecided};
     use diskproof_model::surface::DataSheet;
 
@@ -240,10 +240,7 @@ mod tests {
 
     #[test]
     fn a_part_of_the_surface_neither_keeps_an_access_time_nor_breaks_a_rate() {
-        let part = SurveyedDisk {
-            span: 0.5..0.6,
-            ..SurveyedDisk::rotating()
-        };
+        let part = rotating(|disk| disk.span = 0.5..0.6);
         let sheet = DataSheet {
             rpm: Some(part.rpm),
             seek_ns: Some(part.seek_ns as u64),
@@ -264,29 +261,20 @@ mod tests {
             ..DataSheet::default()
         });
         let rows = judge_promises(&record);
-        let seen: Vec<(&str, ExpectationOutcome)> = rows
+        let seen = rows
             .iter()
-            .map(|row| (row.expression.as_str(), row.outcome()))
-            .collect();
-        assert_eq!(
-            seen,
-            [
-                ("sequential-read.throughput>=475MB/s", Missed),
-                ("random-read-d32.iops>=9500", Met),
-                ("random-write-d32.iops>=9500", Missed),
-            ]
-        );
+            .map(|row| (row.expression.as_str(), row.outcome()));
+        let expected = [
+            ("sequential-read.throughput>=475MB/s", Missed),
+            ("random-read-d32.iops>=9500", Met),
+            ("random-write-d32.iops>=9500", Missed),
+        ];
+        assert_eq!(seen.collect::<Vec<_>>(), expected);
         let promise = rows[1].promise.clone().unwrap();
         assert_eq!((promise.promised, promise.passes), (10_000.0, 9500.0));
         for row in rows {
-            assert_eq!(
-                row.expression
-                    .parse::<Expected>()
-                    .unwrap()
-                    .evaluate(&record)
-                    .met,
-                row.met
-            );
+            let expected: Expected = row.expression.parse().unwrap();
+            assert_eq!(expected.evaluate(&record).met, row.met);
         }
     }
 }

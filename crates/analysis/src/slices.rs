@@ -341,14 +341,12 @@ mod tests {
         for op in m.ops.values_mut() {
             let cells = wall_ns / op.series.interval_ns;
             let ops = rate / 100;
-            op.series.cells = vec![
-                Cell {
-                    ops,
-                    bytes: ops * 8192,
-                    ..Cell::default()
-                };
-                cells as usize
-            ];
+            let cell = Cell {
+                ops,
+                bytes: ops * 8192,
+                ..Cell::default()
+            };
+            op.series.cells = vec![cell; cells as usize];
             (op.count, op.bytes) = (ops * cells, ops * cells * 8192);
         }
         m
@@ -365,10 +363,8 @@ mod tests {
 
     #[test]
     fn slices_join_to_one_measurement() {
-        let (one, all) = (
-            slice(10_000, 0, 1_000_000_000),
-            joined(&[10_000, 12_000, 11_000]),
-        );
+        let one = slice(10_000, 0, 1_000_000_000);
+        let all = joined(&[10_000, 12_000, 11_000]);
         assert_eq!((all.wall_ns, all.slices.len()), (3_000_000_000, 3));
         assert_eq!(all.cpu.user_ns, 3 * one.cpu.user_ns);
         assert_eq!(all.device.read_bytes, 3 * one.device.read_bytes);
@@ -456,20 +452,13 @@ mod shared_fall_tests {
 
     /// Workloads in turns: one slice of a second each a round, with these rates.
     fn slices(rates: &[&[f64]]) -> Vec<Vec<TimeSlice>> {
-        let slice = |index: usize, round: usize, iops: f64| TimeSlice {
-            start_ns: (round * rates.len() + index) as u64 * SECOND,
-            wall_ns: SECOND,
-            ops: BTreeMap::from([(
-                OpKind::Read,
-                SliceOp {
-                    count: iops as u64,
-                    bytes: 8192 * iops as u64,
-                    iops,
-                    bytes_per_second: 8192.0 * iops,
-                    latency: None,
-                    late: None,
-                },
-            )]),
+        let slice = |index: usize, round: usize, iops: f64| {
+            let op = SliceOp::of(iops as u64, 8192 * iops as u64, SECOND);
+            TimeSlice {
+                start_ns: (round * rates.len() + index) as u64 * SECOND,
+                wall_ns: SECOND,
+                ops: BTreeMap::from([(OpKind::Read, op)]),
+            }
         };
         let of_one = |(index, own): (usize, &&[f64])| {
             let own = own.iter().enumerate();
@@ -551,12 +540,7 @@ mod shared_fall_tests {
     #[test]
     fn each_target_has_a_limiter_of_its_own() {
         let slices = slices(&[FAST, SLOW]);
-        let of_one = |(target, own)| saturating_reads(target, own);
-        let all: Vec<WorkloadSlices<'_>> = slices
-            .iter()
-            .enumerate()
-            .map(|(target, own)| of_one((target, own.as_slice())))
-            .collect();
+        let all = [0, 1].map(|target| saturating_reads(target, &slices[target]));
         assert_eq!(shared_fall(&all), [None, None]);
     }
 }

@@ -393,9 +393,8 @@ mod tests {
     }
 
     fn judged(change: impl Fn(&mut Measurement)) -> MeasurementRecord {
-        let record = fixture::faulty("random-read-d32", change);
-        let mut all = record.measurements.into_iter();
-        all.find(|m| m.workload.name == "random-read-d32").unwrap()
+        let mut record = fixture::faulty("random-read-d32", change);
+        fixture::measured(&mut record, "random-read-d32").clone()
     }
 
     #[test]

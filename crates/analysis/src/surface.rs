@@ -337,7 +337,7 @@ pub(crate) fn second_reading(curve: &[CurvePoint], shape: &Shape, dip: &Dip) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::surveyed::SurveyedDisk;
+    use crate::fixture::surveyed::{SurveyedDisk, rotating};
     use crate::fixture::test_rng::TestRng;
 
     fn point(offset_bytes: u64, bytes_per_second: f64) -> CurvePoint {
@@ -360,43 +360,33 @@ mod tests {
     fn the_average_is_over_bytes_not_over_points() {
         // 30 of 90 bytes lie nearest to the point at 10, 60 to the one at 50.
         let summary = rate_summary(&[point(10, 100.0), point(50, 50.0)], 0..90).unwrap();
+        let average = 90.0 / (30.0 / 100.0 + 60.0 / 50.0);
         assert!(
-            (summary.average.value - 90.0 / (30.0 / 100.0 + 60.0 / 50.0)).abs() < 1e-9,
+            (summary.average.value - average).abs() < 1e-9,
             "{summary:?}"
         );
-        assert_eq!(
-            (summary.min, summary.max, summary.average.half_width_95),
-            (50.0, 100.0, None)
-        );
+        assert_eq!((summary.min, summary.max), (50.0, 100.0));
+        assert_eq!(summary.average.half_width_95, None);
     }
 
     #[test]
     fn neighbours_stand_in_for_points_that_failed() {
-        let disk = SurveyedDisk {
-            noise: 0.0,
-            ..SurveyedDisk::rotating()
-        };
+        let disk = rotating(|disk| disk.noise = 0.0);
         let mut survey = disk.survey(1);
-        survey
-            .curve
-            .iter_mut()
-            .skip(100)
-            .take(20)
-            .for_each(|p| (p.bytes_per_second, p.bytes, p.errors) = (0.0, 0, 3));
+        for point in &mut survey.curve[100..120] {
+            (point.bytes_per_second, point.bytes, point.errors) = (0.0, 0, 3);
+        }
         let average = rate_summary(&survey.curve, span(&survey)).unwrap().average;
         assert!(
-            (average.value / truth(&disk) - 1.0).abs() < 0.005 && average.n == 180,
+            (average.value / truth(&disk) - 1.0).abs() < 0.005,
             "{average:?}"
         );
+        assert_eq!(average.n, 180);
     }
 
     #[test]
     fn an_interrupted_curve_has_the_average_of_what_was_seen() {
-        let disk = SurveyedDisk {
-            noise: 0.0,
-            zones: 2,
-            ..SurveyedDisk::rotating()
-        };
+        let disk = rotating(|disk| (disk.noise, disk.zones) = (0.0, 2));
         let mut survey = disk.survey(1);
         survey.curve.truncate(20);
         let average = rate_summary(&survey.curve, span(&survey)).unwrap().average;
@@ -413,14 +403,21 @@ mod tests {
         for seed in 0..100 {
             let ragged = (rng.share() < 0.3)
                 .then(|| (rng.whole(1, 200) * 10_000_000, rng.between(0.0, 0.4)));
-            let disk = SurveyedDisk {
-                zones: rng.whole(2, 40) as u32,
-                points: rng.whole(20, 300) as u32,
-                noise: rng.between(0.0, 0.05),
-                ragged,
-                accesses: 0,
-                ..SurveyedDisk::rotating()
-            };
+            let disk = rotating(|disk| {
+                (
+                    disk.zones,
+                    disk.points,
+                    disk.noise,
+                    disk.ragged,
+                    disk.accesses,
+                ) = (
+                    rng.whole(2, 40) as u32,
+                    rng.whole(20, 300) as u32,
+                    rng.between(0.0, 0.05),
+                    ragged,
+                    0,
+                )
+            });
             let survey = disk.survey(seed);
             let average = rate_summary(&survey.curve, span(&survey)).unwrap().average;
             inside +=
@@ -435,67 +432,48 @@ mod tests {
 
     #[test]
     fn nothing_and_nonsense_have_no_figures() {
-        assert_eq!(rate_summary(&[], 0..100), None);
+        let average = |points: &[(u64, f64)], span: std::ops::Range<u64>| {
+            let points = points.iter().map(|(at, rate)| point(*at, *rate));
+            let summary = rate_summary(&points.collect::<Vec<_>>(), span)?;
+            Some((summary.average.value, summary.average.half_width_95))
+        };
+        assert_eq!(average(&[], 0..100), None);
         assert_eq!(
-            rate_summary(
-                &[point(0, 0.0), point(1, f64::NAN), point(2, f64::INFINITY)],
-                0..100
-            ),
+            average(&[(0, 0.0), (1, f64::NAN), (2, f64::INFINITY)], 0..100),
             None
         );
-        let one = rate_summary(&[point(5, 70.0)], 0..0).unwrap();
-        assert_eq!((one.average.value, one.average.half_width_95), (70.0, None));
-        let same = rate_summary(&[point(5, 70.0), point(5, 70.0), point(5, 70.0)], 0..10)
-            .unwrap()
-            .average;
+        assert_eq!(average(&[(5, 70.0)], 0..0), Some((70.0, None)));
+        let (same, half_width) = average(&[(5, 70.0); 3], 0..10).unwrap();
         assert!(
-            (same.value - 70.0).abs() < 1e-9 && same.half_width_95 == Some(0.0),
-            "{same:?}"
+            (same - 70.0).abs() < 1e-9 && half_width == Some(0.0),
+            "{same}"
         );
-        let beside = rate_summary(&[point(500, 70.0), point(510, 70.0)], 0..10)
-            .unwrap()
-            .average;
-        assert!((beside.value - 70.0).abs() < 1e-9, "{beside:?}");
+        let (beside, _) = average(&[(500, 70.0), (510, 70.0)], 0..10).unwrap();
+        assert!((beside - 70.0).abs() < 1e-9, "{beside}");
         let mut survey = SurveyedDisk::rotating().survey(1);
-        survey
-            .curve
-            .iter_mut()
-            .for_each(|p| (p.bytes_per_second, p.bytes, p.busy_ns, p.errors) = (0.0, 0, 0, 1));
+        for p in &mut survey.curve {
+            (p.bytes_per_second, p.bytes, p.busy_ns, p.errors) = (0.0, 0, 0, 1);
+        }
         survey.access.clear();
         (survey.span_bytes, survey.curve_ns) = (0, 0);
         let record = surface_record(&survey, &[]);
-        assert_eq!(
-            (
-                record.rate,
-                record.seeks.len(),
-                record.curve_share,
-                record.curve_cpu_share
-            ),
-            (None, 0, 0.0, 0.0)
-        );
+        assert_eq!((record.rate, record.seeks.len()), (None, 0));
+        assert_eq!((record.curve_share, record.curve_cpu_share), (0.0, 0.0));
     }
 
     #[test]
     fn access_times_are_reported_by_pattern() {
-        let survey = SurveyedDisk {
-            accesses: 1000,
-            ..SurveyedDisk::rotating()
-        }
-        .survey(3);
+        let survey = rotating(|disk| disk.accesses = 1000).survey(3);
         let seeks = surface_record(&survey, &[]).seeks;
-        let (random, near) = (
-            &seeks[&SeekPattern::Random],
-            &seeks[&SeekPattern::TrackToTrack],
-        );
+        let random = &seeks[&SeekPattern::Random];
+        let near = &seeks[&SeekPattern::TrackToTrack];
         assert_eq!((random.n, near.n), (1000, 250));
         assert!(
             (random.mean.value / 14.9e6 - 1.0).abs() < 0.03,
             "{random:?}"
         );
-        assert!(
-            (random.iops - 1e9 / random.mean.value).abs() < 1e-9
-                && near.mean.value < random.mean.value / 2.0
-        );
+        assert!((random.iops - 1e9 / random.mean.value).abs() < 1e-9);
+        assert!(near.mean.value < random.mean.value / 2.0);
         assert!(random.min_ns <= random.p50_ns && random.p50_ns <= random.max_ns);
     }
 }

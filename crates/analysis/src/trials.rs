@@ -217,12 +217,11 @@ mod tests {
     #[test]
     fn time_of_an_insert_is_the_disk_and_the_server() {
         // Own commits take 1/500 s in the fixture.
-        let mut own = fixture::record().measurements;
-        let index = own
-            .iter()
-            .position(|m| m.workload.name == "commit-fdatasync")
-            .unwrap();
-        own[index].workload.name = "fdatasync".to_owned();
+        let mut record = fixture::record();
+        fixture::measured(&mut record, "commit-fdatasync")
+            .workload
+            .name = "fdatasync".to_owned();
+        let own = record.measurements;
         let measured = PostgresMeasurement {
             version: "15.8".to_owned(),
             loads: vec![
@@ -338,10 +337,11 @@ mod trials_tests {
             latency: LatencyHistogram::new(),
         };
         let loads = [
-            load("fdatasync", 500.0),
-            load("fsync", 300.0),
-            load("open_datasync", 900.0),
+            ("fdatasync", 500.0),
+            ("fsync", 300.0),
+            ("open_datasync", 900.0),
         ];
+        let loads = loads.map(|(method, rate)| load(method, rate));
         let of = |setting| candidate(&trial(setting, None, TrialLoad::Inserts), &loads);
         assert_eq!(of("wal_sync_method").unwrap(), "open_datasync");
         assert_eq!(of("commit_delay").unwrap(), "1000");

@@ -143,18 +143,12 @@ mod tests {
         assert_eq!(of(128.0 * MIB, "B/s").unwrap(), "EBS gp2");
         assert_eq!(of(1300.0, "1/s"), None);
         let azure = volume("Virtual Disk", "Msft", 128);
-        assert!(
-            documented(&azure, 500.0, "1/s")
-                .unwrap()
-                .contains("P4 to P80")
-        );
+        let premium = documented(&azure, 500.0, "1/s").unwrap();
+        assert!(premium.contains("P4 to P80"), "{premium}");
         assert!(documented(&azure, 100.1e6, "B/s").is_some());
         let google = volume("PersistentDisk", "Google", 100);
-        assert!(
-            documented(&google, 3600.0, "1/s")
-                .unwrap()
-                .contains("balanced")
-        );
+        let balanced = documented(&google, 3600.0, "1/s").unwrap();
+        assert!(balanced.contains("balanced"), "{balanced}");
         let own = volume("SAMSUNG MZ7LH960", "ATA", 100);
         assert_eq!(documented(&own, 3000.0, "1/s"), None);
     }

@@ -64,12 +64,7 @@ mod tests {
     #[test]
     fn rates_scale_by_the_access_times() {
         // 0.5 ms within the file, 2 ms across the disk.
-        let record = fixture::on_rotating_disk(true);
-        let index = record
-            .measurements
-            .iter()
-            .position(|m| m.workload.name == "random-read-d1");
-        let index = index.unwrap();
+        let (record, index) = (fixture::on_rotating_disk(true), 2);
         let whole = whole_disk(&record, index).unwrap();
         let (known, slowdown) = whole.known.unwrap();
         assert!((slowdown - 4.0).abs() < 0.01, "{slowdown}");
@@ -82,12 +77,8 @@ mod tests {
             whole_disk(&record, 1).is_none(),
             "sequential reads do not seek"
         );
-        assert!(
-            whole_disk(&fixture::on_rotating_disk(false), index)
-                .unwrap()
-                .known
-                .is_none()
-        );
+        let unknown = fixture::on_rotating_disk(false);
+        assert!(whole_disk(&unknown, index).unwrap().known.is_none());
         assert!(whole_disk(&fixture::record(), index).is_none());
     }
 }

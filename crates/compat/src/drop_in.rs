@@ -282,25 +282,26 @@ mod tests {
 
     #[test]
     fn faults_name_their_line() {
-        for (rest, fault) in [
-            ("exits: usage 1, target 2\n\n[options]\n", "run is missing"),
-            ("exits: usage 1\n", "[options]"),
+        for (exits, options, fault) in [
+            ("usage 1, target 2", "\n[options]\n", "run is missing"),
+            ("usage 1", "", "[options]"),
             (
-                "exits: usage 1, target 2, run 3\n\n[options]\n-c | count\n",
+                "usage 1, target 2, run 3",
+                "\n[options]\n-c | count\n",
                 "-c | count",
             ),
             (
-                "exits: usage 1, target 2, run 3\n\n[options]\n-c | kept | x\n",
+                "usage 1, target 2, run 3",
+                "\n[options]\n-c | kept | x\n",
                 "'kept'",
             ),
             (
-                "exits: usage 1, target 2, run 3\n\n[options]\n-k | help | x\n-c\n",
+                "usage 1, target 2, run 3",
+                "\n[options]\n-k | help | x\n-c\n",
                 "-c: not",
             ),
         ] {
-            let Err(why) = tool(rest) else {
-                panic!("{rest}: no fault");
-            };
+            let why = tool(&format!("exits: {exits}\n{options}")).unwrap_err();
             assert!(why.contains(fault), "{why}");
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::drop_in::{DropIn, Started};
 use crate::load::{DropInLoad, PlanContext};
+use crate::printer::ToolResult;
 use diskproof_model::measurement::{
     ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Measurement, OpKind, OpMeasurement,
     StopReason,
@@ -137,21 +138,26 @@ pub(crate) fn measurement(
     }
 }
 
+/// A finished run with these measurements.
+pub(crate) fn result(measurements: &[Measurement]) -> ToolResult<'_> {
+    ToolResult {
+        measurements,
+        surface: None,
+        interrupted: false,
+        error: None,
+        unix_ns: 0,
+        host_name: "vm",
+    }
+}
+
 /// A survey of blocks of 512 MiB with these rates in bytes per second.
 pub(crate) fn surface(survey: &Survey, rates: &[f64]) -> SurfaceMeasurement {
     let bytes = 512u64 << 20;
     let point = |(at, rate): (usize, &f64)| CurvePoint {
-        offset_bytes: at as u64 * bytes,
         bytes_per_second: *rate,
-        bytes,
-        busy_ns: (bytes as f64 / rate * 1e9) as u64,
         latency_max_ns: 0,
-        errors: 0,
-        errnos: BTreeMap::new(),
-        standard_error: None,
-        late_ns: 0,
         readings: Vec::new(),
-        later_bytes_per_second: None,
+        ..CurvePoint::read_once(at as u64 * bytes, bytes, (bytes as f64 / rate * 1e9) as u64)
     };
     SurfaceMeasurement {
         target: 0,

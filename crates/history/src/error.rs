@@ -263,37 +263,21 @@ mod tests {
 
     #[test]
     fn only_corruption_codes_count_as_damage() {
-        for code in [
-            ffi::SQLITE_CORRUPT,
-            ffi::SQLITE_NOTADB,
-            ffi::SQLITE_CORRUPT_INDEX,
-        ] {
-            assert!(
-                matches!(classified(code), HistoryError::Damaged { .. }),
-                "{code}"
-            );
+        use ffi::*;
+        let is_damage = |code| matches!(classified(code), HistoryError::Damaged { .. });
+        for code in [SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_CORRUPT_INDEX] {
+            assert!(is_damage(code), "{code}");
         }
-        let others = [
-            ffi::SQLITE_BUSY,
-            ffi::SQLITE_BUSY_SNAPSHOT,
-            ffi::SQLITE_LOCKED,
-            ffi::SQLITE_FULL,
-            ffi::SQLITE_IOERR,
-            ffi::SQLITE_IOERR_READ,
-            ffi::SQLITE_IOERR_SHORT_READ,
-            ffi::SQLITE_IOERR_LOCK,
-            ffi::SQLITE_CANTOPEN,
-            ffi::SQLITE_READONLY,
-            ffi::SQLITE_PERM,
-            ffi::SQLITE_NOMEM,
-            ffi::SQLITE_PROTOCOL,
-            ffi::SQLITE_ERROR,
-        ];
-        for code in others {
-            assert!(
-                !matches!(classified(code), HistoryError::Damaged { .. }),
-                "{code}"
-            );
+        for code in [
+            [SQLITE_BUSY, SQLITE_BUSY_SNAPSHOT, SQLITE_LOCKED],
+            [SQLITE_FULL, SQLITE_IOERR, SQLITE_IOERR_READ],
+            [SQLITE_IOERR_SHORT_READ, SQLITE_IOERR_LOCK, SQLITE_CANTOPEN],
+            [SQLITE_READONLY, SQLITE_PERM, SQLITE_NOMEM],
+            [SQLITE_PROTOCOL, SQLITE_ERROR, SQLITE_MISUSE],
+        ]
+        .concat()
+        {
+            assert!(!is_damage(code), "{code}");
         }
     }
 }

@@ -101,35 +101,29 @@ mod tests {
     #[test]
     fn later_migration_keeps_saved_runs() {
         let mut connection = old();
-        migrate_by(
-            &[MIGRATIONS, &[NEXT]].concat(),
-            &mut connection,
-            Path::new("h"),
-        )
-        .unwrap();
+        let path = Path::new("h");
+        migrate_by(&[MIGRATIONS, &[NEXT]].concat(), &mut connection, path).unwrap();
         assert_eq!(
             text(&connection, "SELECT host || color FROM runs"),
             "db1!blue"
         );
-        assert_eq!(
-            version(&connection, Path::new("h"), SCHEMA_VERSION + 1).unwrap(),
-            SCHEMA_VERSION + 1
-        );
-        let refused = migrate(&mut connection, Path::new("h")).unwrap_err();
-        let versions = match refused {
-            HistoryError::Newer { found, known, .. } => (found, known),
-            other => panic!("{other}"),
+        let next = SCHEMA_VERSION + 1;
+        assert_eq!(version(&connection, path, next).unwrap(), next);
+        let refused = migrate(&mut connection, path).unwrap_err();
+        let HistoryError::Newer { found, known, .. } = refused else {
+            panic!("{refused}");
         };
-        assert_eq!(versions, (SCHEMA_VERSION + 1, SCHEMA_VERSION));
+        assert_eq!((found, known), (next, SCHEMA_VERSION));
     }
 
     #[test]
     fn failed_migration_changes_nothing() {
         let mut connection = old();
+        let path = Path::new("h");
         let failed = migrate_by(
             &[MIGRATIONS, &[NEXT, BROKEN]].concat(),
             &mut connection,
-            Path::new("h"),
+            path,
         );
         assert!(
             matches!(failed, Err(HistoryError::Other { .. })),
@@ -137,7 +131,7 @@ mod tests {
         );
         assert_eq!(text(&connection, "SELECT host FROM runs"), "db1");
         assert_eq!(
-            version(&connection, Path::new("h"), SCHEMA_VERSION).unwrap(),
+            version(&connection, path, SCHEMA_VERSION).unwrap(),
             SCHEMA_VERSION
         );
     }
@@ -165,11 +159,9 @@ mod tests {
         ] {
             let mut connection = Connection::open_in_memory().unwrap();
             connection.execute_batch(made).unwrap();
+            let refused = migrate(&mut connection, Path::new("h"));
             assert!(
-                matches!(
-                    migrate(&mut connection, Path::new("h")),
-                    Err(HistoryError::Foreign { .. })
-                ),
+                matches!(refused, Err(HistoryError::Foreign { .. })),
                 "{made}"
             );
         }

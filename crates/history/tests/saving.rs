@@ -4,15 +4,17 @@
 mod runs;
 
 use diskproof_history::{
-    Filter, Folders, History, HistoryError, HistoryPlace, NewRun, SCHEMA_VERSION, SaveOutcome, save,
+    Filter, Folders, History, HistoryError, HistoryPlace, SCHEMA_VERSION, SaveOutcome,
 };
+use diskproof_model::record::Record;
+use diskproof_model::saved::SavedRun;
 use diskproof_simdisk::testbed::can_run;
 use diskproof_simdisk::{DirectAccess, SimDirectory};
-use runs::{ids, integrity, open, place, record, save_run};
+use runs::{
+    PAGE, at, ids, integrity, open, place, pragma, record, save_at_once, save_record, save_run,
+};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-
-const PAGE: &str = "\u{1b}[1mdiskproof\u{1b}[0m · 3 µs\n";
 
 fn mode(path: &Path) -> u32 {
     path.metadata().unwrap().permissions().mode() & 0o777
@@ -27,24 +29,13 @@ fn a_run_comes_back_as_it_was() {
         "looking makes no file"
     );
     let record = record("abcd", "2026-11-20T10:00:00Z");
-    let saved = save(
-        &place,
-        &NewRun {
-            record: &record,
-            page: Some(PAGE),
-            label: Some("first"),
-        },
-    )
-    .unwrap();
+    let saved = save_record(&place, &record, Some("first")).unwrap();
     assert_eq!((saved.outcome, saved.moved), (SaveOutcome::Added, None));
     let stored = open(&place).get("abcd").unwrap().unwrap();
+    assert_eq!(stored.record, record);
     assert_eq!(
-        (
-            stored.record,
-            stored.page.as_deref(),
-            stored.label.as_deref()
-        ),
-        (record, Some(PAGE), Some("first"))
+        (stored.page.as_deref(), stored.label.as_deref()),
+        (Some(PAGE), Some("first"))
     );
     assert_eq!(open(&place).get("abc").unwrap(), None);
     assert_eq!(mode(&place.path), 0o600);
@@ -53,9 +44,10 @@ fn a_run_comes_back_as_it_was() {
         save_run(&place, "abcd").unwrap().outcome,
         SaveOutcome::Known
     );
+    let stored = open(&place).get("abcd").unwrap().unwrap();
     assert_eq!(
-        open(&place).get("abcd").unwrap().unwrap().page.as_deref(),
-        Some(PAGE)
+        (stored.page.as_deref(), stored.label.as_deref()),
+        (Some(PAGE), Some("first"))
     );
     assert_eq!(integrity(&place), "ok");
 }
@@ -64,14 +56,8 @@ fn a_run_comes_back_as_it_was() {
 fn missing_folders_are_made_for_the_owner_only_where_that_is_wanted() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join(".local/state/diskproof/history.db");
-    let expected = HistoryPlace {
-        path: path.clone(),
-        folders: Folders::Expected,
-    };
-    assert!(matches!(
-        save_run(&expected, "a"),
-        Err(HistoryError::Unreachable { .. })
-    ));
+    let refused = save_run(&at(&path), "a");
+    assert!(matches!(refused, Err(HistoryError::Unreachable { .. })));
     assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
     let made = HistoryPlace {
         path: path.clone(),
@@ -81,59 +67,49 @@ fn missing_folders_are_made_for_the_owner_only_where_that_is_wanted() {
     assert_eq!((mode(path.parent().unwrap()), mode(&path)), (0o700, 0o600));
 }
 
-/// Saves four runs: on two machines, with two targets and two disks.
 fn save_four(place: &HistoryPlace) {
-    let add = |run_id: &str,
-               started: &str,
-               label: Option<&str>,
-               change: &dyn Fn(&mut diskproof_model::record::Record)| {
+    let add = |(run_id, started): (&str, &str), label, change: fn(&mut Record)| {
         let mut record = record(run_id, started);
         change(&mut record);
-        save(
-            place,
-            &NewRun {
-                record: &record,
-                page: None,
-                label,
-            },
-        )
-        .unwrap();
+        save_record(place, &record, label).unwrap();
     };
-    add("aa11", "2026-11-20T10:00:00Z", None, &|_| {});
+    add(("aa11", "2026-11-20T10:00:00Z"), None, |_| {});
     add(
-        "aa22",
-        "2026-11-20T12:00:00+01:00",
+        ("aa22", "2026-11-20T12:00:00+01:00"),
         Some("odd"),
-        &|record| record.targets[0].path = "/srv/[1]".to_owned(),
+        |record| {
+            record.targets[0].path = "/srv/[1]".to_owned();
+        },
     );
-    add("bb33", "2026-11-20T11:00:00Z", Some("odd"), &|record| {
-        record.host.name = "db2".to_owned()
+    add(("bb33", "2026-11-20T11:00:00Z"), Some("odd"), |record| {
+        record.host.name = "db2".to_owned();
     });
-    add("cc44", "2026-11-19T23:00:00Z", None, &|record| {
+    add(("cc44", "2026-11-19T23:00:00Z"), None, |record| {
         record.host.name = "db2".to_owned();
         record.targets[0].path = "/mnt/old".to_owned();
-        record.targets[0]
-            .layers
-            .iter_mut()
-            .for_each(|layer| layer.serial = Some("OTHER".to_owned()));
+        for layer in &mut record.targets[0].layers {
+            layer.serial = Some("OTHER".to_owned());
+        }
     });
 }
 
-/// The ids of the runs that the history lists, in order.
-fn list(history: &History, filter: &Filter) -> String {
-    history
-        .list(filter)
-        .unwrap()
-        .runs
-        .into_iter()
-        .map(|run| run.run_id)
-        .collect::<Vec<_>>()
-        .join(" ")
+fn list(history: &History, change: impl FnOnce(&mut Filter)) -> String {
+    let mut filter = Filter::default();
+    change(&mut filter);
+    joined(history.list(&filter).unwrap().runs)
+}
+
+fn joined(runs: Vec<SavedRun>) -> String {
+    let ids: Vec<String> = runs.into_iter().map(|run| run.run_id).collect();
+    ids.join(" ")
 }
 
 fn some(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
+
+/// A filter, and what it lists.
+type Case = (fn(&mut Filter), &'static str);
 
 #[test]
 fn list_is_newest_first_and_filters_combine() {
@@ -141,108 +117,31 @@ fn list_is_newest_first_and_filters_combine() {
     let place = place(folder.path());
     save_four(&place);
     let history = open(&place);
-    assert_eq!(list(&history, &Filter::default()), "bb33 aa22 aa11 cc44");
-    assert_eq!(
-        list(
-            &history,
-            &Filter {
-                limit: Some(2),
-                ..Filter::default()
-            }
+    let cases: [Case; 10] = [
+        (|_| (), "bb33 aa22 aa11 cc44"),
+        (|filter| filter.limit = Some(2), "bb33 aa22"),
+        // The same disk, whatever the machine.
+        (|filter| filter.serial = some("S64FNE0R"), "bb33 aa22 aa11"),
+        (
+            |filter| (filter.serial, filter.host) = (some("S64FNE0R"), some("db1")),
+            "aa22 aa11",
         ),
-        "bb33 aa22"
-    );
-    // The same disk, whatever the machine.
-    assert_eq!(
-        list(
-            &history,
-            &Filter {
-                serial: some("S64FNE0R"),
-                ..Filter::default()
-            }
+        (|filter| filter.target = some("/srv/*"), "bb33 aa22 aa11"),
+        (|filter| filter.target = some("/srv/[1]"), "aa22"),
+        (
+            |filter| (filter.label, filter.verb) = (some("odd"), some("run")),
+            "bb33 aa22",
         ),
-        "bb33 aa22 aa11"
-    );
-    assert_eq!(
-        list(
-            &history,
-            &Filter {
-                serial: some("S64FNE0R"),
-                host: some("db1"),
-                ..Filter::default()
-            }
+        (|filter| filter.verb = some("check"), ""),
+        (
+            |filter| filter.since = Some(1_795_132_800),
+            "bb33 aa22 aa11",
         ),
-        "aa22 aa11"
-    );
-    assert_eq!(
-        list(
-            &history,
-            &Filter {
-                target: some("/srv/*"),
-                ..Filter::default()
-            }
-        ),
-        "bb33 aa22 aa11"
-    );
-    assert_eq!(
-        list(
-            &history,
-            &Filter {
-                target: some("/srv/[1]"),
-                ..Filter::default()
-            }
-        ),
-        "aa22"
-    );
-}
-
-#[test]
-fn list_filters_by_label_verb_and_time() {
-    let folder = tempfile::tempdir().unwrap();
-    let place = place(folder.path());
-    save_four(&place);
-    let history = open(&place);
-    assert_eq!(
-        list(
-            &history,
-            &Filter {
-                label: some("odd"),
-                verb: some("run"),
-                ..Filter::default()
-            }
-        ),
-        "bb33 aa22"
-    );
-    assert_eq!(
-        list(
-            &history,
-            &Filter {
-                verb: some("check"),
-                ..Filter::default()
-            }
-        ),
-        ""
-    );
-    assert_eq!(
-        list(
-            &history,
-            &Filter {
-                since: Some(1_795_132_800),
-                ..Filter::default()
-            }
-        ),
-        "bb33 aa22 aa11"
-    );
-    assert_eq!(
-        list(
-            &history,
-            &Filter {
-                host: some("' OR 1=1 --"),
-                ..Filter::default()
-            }
-        ),
-        ""
-    );
+        (|filter| filter.host = some("' OR 1=1 --"), ""),
+    ];
+    for (row, (change, ids)) in cases.into_iter().enumerate() {
+        assert_eq!(list(&history, change), ids, "{row}");
+    }
 }
 
 #[test]
@@ -256,21 +155,9 @@ fn runs_are_found_by_id_label_and_age() {
     assert_eq!(history.labelled("odd").unwrap(), ["bb33", "aa22"]);
     assert_eq!(history.nth_newest(1).unwrap().as_deref(), Some("aa22"));
     assert_eq!(history.nth_newest(4).unwrap(), None);
-    let run = &history
-        .list(&Filter {
-            limit: Some(1),
-            ..Filter::default()
-        })
-        .unwrap()
-        .runs[0];
-    assert_eq!(
-        (
-            run.verb.as_str(),
-            run.host.as_str(),
-            run.disks[0].best_name()
-        ),
-        ("run", "db2", "S64FNE0R")
-    );
+    let run = &history.list(&Filter::default()).unwrap().runs[0];
+    assert_eq!((run.verb.as_str(), run.host.as_str()), ("run", "db2"));
+    assert_eq!(run.disks[0].best_name(), "S64FNE0R");
     assert_eq!(
         (run.figures[0].unit.as_str(), run.figures.len()),
         ("1/s", 1)
@@ -281,49 +168,21 @@ fn runs_are_found_by_id_label_and_age() {
 fn labels_change_and_keep_runs_from_being_pruned() {
     let folder = tempfile::tempdir().unwrap();
     let place = place(folder.path());
-    for (run_id, started) in [
-        ("a", "2026-01-01T00:00:00Z"),
-        ("b", "2026-02-01T00:00:00Z"),
-        ("c", "2026-03-01T00:00:00Z"),
-        ("d", "2026-04-01T00:00:00Z"),
-    ] {
-        save(
-            &place,
-            &NewRun {
-                record: &record(run_id, started),
-                page: Some(PAGE),
-                label: None,
-            },
-        )
-        .unwrap();
+    for (run_id, month) in [("a", 1), ("b", 2), ("c", 3), ("d", 4)] {
+        let record = record(run_id, &format!("2026-{month:02}-01T00:00:00Z"));
+        save_record(&place, &record, None).unwrap();
     }
     let mut history = open(&place);
     history.label("a", Some("baseline")).unwrap();
-    let prunable = |history: &History, before, keep| {
-        history
-            .prunable(before, keep)
-            .unwrap()
-            .into_iter()
-            .map(|run| run.run_id)
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
+    let prunable =
+        |history: &History, before, keep| joined(history.prunable(before, keep).unwrap());
     assert_eq!(prunable(&history, None, Some(1)), "c b");
     assert_eq!(prunable(&history, Some(1_772_323_200), None), "b"); // 2026-03-01
     history.label("a", None).unwrap();
     assert_eq!(prunable(&history, Some(1_772_323_200), None), "b a");
     let large = place.path.metadata().unwrap().len();
-    assert_eq!(
-        history
-            .delete(&[
-                "a".to_owned(),
-                "b".to_owned(),
-                "c".to_owned(),
-                "nosuch".to_owned()
-            ])
-            .unwrap(),
-        3
-    );
+    let unwanted = ["a", "b", "c", "nosuch"].map(str::to_owned);
+    assert_eq!(history.delete(&unwanted).unwrap(), 3);
     drop(history);
     assert_eq!(ids(&place), ["d"]);
     assert!(
@@ -331,13 +190,8 @@ fn labels_change_and_keep_runs_from_being_pruned() {
         "the room is given back"
     );
     let connection = rusqlite::Connection::open(&place.path).unwrap();
-    let rest: i64 = connection
-        .query_row(
-            "SELECT (SELECT count(*) FROM run_targets) + (SELECT count(*) FROM run_disks)",
-            [],
-            |row| row.get(0),
-        )
-        .unwrap();
+    let query = "SELECT (SELECT count(*) FROM run_targets) + (SELECT count(*) FROM run_disks)";
+    let rest: i64 = connection.query_row(query, [], |row| row.get(0)).unwrap();
     assert_eq!(rest, 2, "nothing of a removed run stays");
 }
 
@@ -345,24 +199,9 @@ fn labels_change_and_keep_runs_from_being_pruned() {
 fn a_record_without_a_time_is_refused_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let place = place(folder.path());
-    let error = save(
-        &place,
-        &NewRun {
-            record: &record("a", "yesterday"),
-            page: None,
-            label: None,
-        },
-    )
-    .unwrap_err();
+    let error = save_record(&place, &record("a", "yesterday"), None).unwrap_err();
     assert!(matches!(error, HistoryError::Record { .. }), "{error}");
     save_run(&place, "b").unwrap();
-}
-
-fn journal(place: &HistoryPlace) -> String {
-    rusqlite::Connection::open(&place.path)
-        .unwrap()
-        .query_row("PRAGMA journal_mode", [], |row| row.get(0))
-        .unwrap()
 }
 
 #[test]
@@ -370,7 +209,7 @@ fn the_journal_suits_the_filesystem() {
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let local = place(folder.path());
     save_run(&local, "a").unwrap();
-    assert_eq!(journal(&local), "wal");
+    assert_eq!(pragma(&local, "journal_mode"), "wal");
     if !can_run("the_journal_suits_the_filesystem", &["fusermount3"]) {
         return;
     }
@@ -381,25 +220,13 @@ fn the_journal_suits_the_filesystem() {
     // rollback journal.
     std::fs::write(&remote.path, std::fs::read(&local.path).unwrap()).unwrap();
     assert_eq!(ids(&remote), ["a"]);
-    assert_eq!(journal(&remote), "delete");
-    std::thread::scope(|scope| {
-        for name in ["b", "c", "d", "e"] {
-            let remote = &remote;
-            scope.spawn(move || {
-                (0..5).for_each(|n| {
-                    assert_eq!(
-                        save_run(remote, &format!("{name}{n}")).unwrap().outcome,
-                        SaveOutcome::Added
-                    )
-                })
-            });
-        }
-    });
+    assert_eq!(pragma(&remote, "journal_mode"), "delete");
+    save_at_once(&remote, 4, 5);
     assert_eq!(
         (ids(&remote).len(), integrity(&remote).as_str()),
         (21, "ok")
     );
-    assert_eq!(journal(&remote), "delete");
+    assert_eq!(pragma(&remote, "journal_mode"), "delete");
 }
 
 /// Made by `UPDATE_FIXTURES=1 cargo test -p diskproof-history --test saving`, once for each version
@@ -412,15 +239,7 @@ fn histories_of_all_versions_can_be_read_and_added_to() {
     let folder = tempfile::tempdir().unwrap();
     if std::env::var_os("UPDATE_FIXTURES").is_some() {
         let place = place(folder.path());
-        save(
-            &place,
-            &NewRun {
-                record: &record("f00d", "2026-11-20T10:00:00Z"),
-                page: Some(PAGE),
-                label: Some("old"),
-            },
-        )
-        .unwrap();
+        save_record(&place, &record("f00d", "2026-11-20T10:00:00Z"), Some("old")).unwrap();
         assert!(
             !fixture(SCHEMA_VERSION).exists(),
             "the fixture of a version is made once; a change of the format is a new version"
@@ -428,32 +247,17 @@ fn histories_of_all_versions_can_be_read_and_added_to() {
         std::fs::copy(&place.path, fixture(SCHEMA_VERSION)).unwrap();
     }
     for version in 1..=SCHEMA_VERSION {
-        let place = HistoryPlace {
-            path: folder.path().join(format!("v{version}.db")),
-            folders: Folders::Expected,
-        };
+        let place = at(folder.path().join(format!("v{version}.db")));
         std::fs::copy(fixture(version), &place.path).unwrap();
         let stored = open(&place).get("f00d").unwrap().unwrap();
-        assert_eq!(
-            stored.record,
-            record("f00d", "2026-11-20T10:00:00Z"),
-            "version {version}"
-        );
-        assert_eq!(
-            (stored.page.as_deref(), stored.label.as_deref()),
-            (Some(PAGE), Some("old")),
-            "version {version}"
-        );
-        assert_eq!(
-            open(&place).list(&Filter::default()).unwrap().runs[0].targets,
-            ["/srv/data"],
-            "version {version}"
-        );
+        let saved = record("f00d", "2026-11-20T10:00:00Z");
+        assert_eq!(stored.record, saved, "version {version}");
+        let texts = (stored.page.as_deref(), stored.label.as_deref());
+        assert_eq!(texts, (Some(PAGE), Some("old")), "version {version}");
+        let listed = open(&place).list(&Filter::default()).unwrap().runs;
+        assert_eq!(listed[0].targets, ["/srv/data"], "version {version}");
         save_run(&place, "new").unwrap();
-        assert_eq!(
-            (ids(&place), integrity(&place)),
-            (vec!["f00d".to_owned(), "new".to_owned()], "ok".to_owned()),
-            "version {version}"
-        );
+        assert_eq!(ids(&place), ["f00d", "new"], "version {version}");
+        assert_eq!(integrity(&place), "ok", "version {version}");
     }
 }

@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn request_row_says_whether_it_counts_and_idle_row_after_which_time() {
-        let mut record = crate::html::tests::record();
+        let mut record = crate::fixture::record();
         let mean = r#"{"n": 6, "value": 150e3, "half_width_95": 5e3, "unit": "ns"}"#;
         let ping = format!(
             r#"{{"latency": {{}}, "requests": [
@@ -156,9 +156,7 @@ mod tests {
         record.measurements[0].start_ns = 500_000_000;
         record.measurements[0].workload.name = "ping".to_owned();
         record.measurements[0].ping = Some(serde_json::from_str(&ping).unwrap());
-        let mut out = Vec::new();
-        write_record(&record, &mut out).unwrap();
-        let text = String::from_utf8(out).unwrap();
+        let text = crate::fixture::written(|out| write_record(&record, out));
         for row in [
             ",ping,read,request_latency,96300,,,ns,8192,,2,",
             ",ping,read,request_ignored,1,",

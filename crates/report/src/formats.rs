@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn svg_is_one_sheet_or_a_file_per_chart() {
-        let record = crate::html::tests::record();
+        let record = crate::fixture::record();
         let paths = |name: &str| -> Vec<PathBuf> {
             let svg = format_of(Path::new(name)).unwrap();
             let files = svg.files(&record, Path::new(name));
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn format_without_its_data_writes_no_file() {
-        let mut record = crate::html::tests::record();
+        let mut record = crate::fixture::record();
         let files = |record: &_, format: &Format| format.files(record, Path::new("x")).len();
         let is_general = |format: &&&Format| !format.requires.is_of_sweep();
         let mut general = FORMATS.iter().filter(is_general);

@@ -288,16 +288,10 @@ mod tests {
 
     #[test]
     fn block_mix_names_every_size() {
-        let mix = [
-            BlockShare {
-                block_bytes: 4096,
-                weight: 3,
-            },
-            BlockShare {
-                block_bytes: 65536,
-                weight: 1,
-            },
-        ];
+        let mix = [(4096, 3), (65536, 1)].map(|(block_bytes, weight)| BlockShare {
+            block_bytes,
+            weight,
+        });
         assert_eq!(
             block(65536, &mix).replace('\u{a0}', " "),
             "75 % 4 KiB, 25 % 64 KiB"

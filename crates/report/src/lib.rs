@@ -8,6 +8,8 @@ pub mod chart;
 pub mod csv;
 mod describe;
 pub mod fio_json;
+#[cfg(test)]
+mod fixture;
 pub mod format;
 pub mod formats;
 pub mod gnuplot;

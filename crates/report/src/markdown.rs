@@ -107,6 +107,8 @@ mod tests {
     use super::*;
     use crate::formats::format_of;
     use std::path::Path;
+    use crate::describe::figures::shown_ops;
+    use crate::fixture::{self, written};
 
     #[test]
     fn cells_contain_no_markup() {
@@ -120,29 +122,20 @@ mod tests {
 
     #[test]
     fn record_has_its_verdict_and_a_row_for_each_operation() {
-        let record = crate::html::tests::record();
-        let mut out = Vec::new();
-        write_record(&record, &mut out).unwrap();
-        let page = String::from_utf8(out).unwrap();
-        let rows: usize = record
-            .measurements
-            .iter()
-            .map(|m| crate::describe::figures::shown_ops(m).len())
-            .sum();
+        let record = fixture::record();
+        let page = written(|out| write_record(&record, out));
+        let rows = record.measurements.iter().map(|m| shown_ops(m).len());
+        let rows: usize = rows.sum();
         let lines = page.lines().filter(|line| line.starts_with("| ")).count();
         assert_eq!(lines, rows + 1, "{page}");
     }
 
     #[test]
     fn comparisons_are_written_as_markdown_csv_and_svg() {
-        let text = include_str!("../../../tests/fixtures/comparison.json");
-        let comparison: Comparison = serde_json::from_str(text).unwrap();
-        let written = |name: &str| {
-            let mut out = Vec::new();
-            let format = format_of(Path::new(name)).unwrap();
+        let comparison = fixture::comparison();
+        let written = |format: &Format| {
             let write = format.comparison.expect("comparisons");
-            write(&comparison, &mut out).unwrap();
-            String::from_utf8(out).unwrap()
+            written(|out| write(&comparison, out))
         };
         let metrics: usize = comparison.candidates.iter().map(|c| c.metrics.len()).sum();
         let csv = written("x.csv");

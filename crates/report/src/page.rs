@@ -159,18 +159,17 @@ impl<'a> Page<'a> {
 mod tests {
     use super::*;
 
-    fn page(color: Color, write: impl Fn(&mut Page<'_>)) -> String {
-        let mut out = Vec::new();
-        write(&mut Page::new(&Style { width: 1, color }, &mut out));
-        String::from_utf8(out).unwrap()
+    fn entry(color: Color, label: StyledText<'_>, width: usize, text: &str) -> String {
+        let style = Style { width: 1, color };
+        crate::fixture::written(|out| {
+            Page::new(&style, out).entry(label, width, TextStyle::Plain.of(text))
+        })
     }
 
     #[test]
     fn entry_hangs_text_beside_its_label() {
         let long = "word ".repeat(12);
-        let text = page(Color::Plain, |p| {
-            p.entry(TextStyle::Bold.of("disk"), 8, TextStyle::Plain.of(&long))
-        });
+        let text = entry(Color::Plain, TextStyle::Bold.of("disk"), 8, &long);
         let line = ["word"; 6].join(" ");
         assert_eq!(text, format!("disk    {line}\n        {line}\n"));
     }
@@ -178,24 +177,14 @@ mod tests {
     #[test]
     fn entry_breaks_a_label_wider_than_the_page() {
         let label = "n".repeat(60);
-        let text = page(Color::Plain, |p| {
-            p.entry(TextStyle::Bold.of(&label), 8, TextStyle::Plain.of("text"))
-        });
-        assert_eq!(
-            text,
-            format!("{}\n{}\n        text\n", "n".repeat(40), "n".repeat(20))
-        );
+        let text = entry(Color::Plain, TextStyle::Bold.of(&label), 8, "text");
+        let (first, second) = label.split_at(40);
+        assert_eq!(text, format!("{first}\n{second}\n        text\n"));
     }
 
     #[test]
     fn colours_enclose_words_only() {
-        let text = page(Color::Ansi, |p| {
-            p.entry(
-                TextStyle::Error.of("failure"),
-                9,
-                TextStyle::Plain.of("\u{1b}[2J"),
-            )
-        });
+        let text = entry(Color::Ansi, TextStyle::Error.of("failure"), 9, "\u{1b}[2J");
         assert_eq!(text, "\u{1b}[1m\u{1b}[31mfailure\u{1b}[0m  \\u{1b}[2J\n");
     }
 }

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     fn settings(version: Option<u32>, advice: &[(&str, &str, Option<&str>)]) -> Vec<String> {
-        let mut record = crate::html::tests::record();
+        let mut record = crate::fixture::record();
         record.plan.postgres_version = version;
         let advice = advice.iter().map(|(setting, value, default)| Advice {
             setting: (*setting).to_owned(),
@@ -161,11 +161,9 @@ mod tests {
             condition: None,
         });
         record.advice = advice.collect();
-        let mut out = Vec::new();
-        write_record(&record, &mut out).unwrap();
-        let text = String::from_utf8(out).unwrap();
+        let text = crate::fixture::written(|out| write_record(&record, out));
         assert!(
-            text.is_ascii() && text.contains("Leave these settings alone"),
+            text.is_ascii() && text.contains("#   fsync, synchronous_commit: "),
             "{text}"
         );
         let is_setting = |line: &&str| !line.is_empty() && !line.starts_with("# ");
@@ -181,23 +179,14 @@ mod tests {
             ("io_workers", "8", Some("3")),
         ];
         let of = |version| settings(version, &advice);
-        let rest = [
-            "random_page_cost = 2.6",
-            "#commit_delay = 0    # the default",
-        ];
-        assert_eq!(of(Some(18))[..2], rest);
-        assert_eq!(
-            of(Some(18))[2..],
-            ["maintenance_io_concurrency = 64", "io_workers = 8"]
-        );
-        assert_eq!(of(Some(19))[3], "#io_workers = 8    # PostgreSQL 18 only");
-        assert_eq!(
-            of(None)[2..],
-            [
-                "#maintenance_io_concurrency = 64    # PostgreSQL 13 or newer",
-                "#io_workers = 8    # PostgreSQL 18 only"
-            ]
-        );
+        let cost = "random_page_cost = 2.6";
+        let delay = "#commit_delay = 0    # the default";
+        let (reads, workers) = ("maintenance_io_concurrency = 64", "io_workers = 8");
+        assert_eq!(of(Some(18)), [cost, delay, reads, workers]);
+        let no_workers = format!("#{workers}    # PostgreSQL 18 only");
+        assert_eq!(of(Some(19))[3], no_workers);
+        let no_reads = format!("#{reads}    # PostgreSQL 13 or newer");
+        assert_eq!(of(None)[2..], [no_reads, no_workers]);
     }
 
     #[test]

@@ -108,14 +108,12 @@ mod tests {
     use crate::text::columns;
 
     fn shared(record: &Record) -> String {
-        let mut out = Vec::new();
-        write_record(record, &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        crate::fixture::written(|out| write_record(record, out))
     }
 
     #[test]
     fn ten_lines_without_the_names_of_the_machine() {
-        let mut record = crate::html::tests::record();
+        let mut record = crate::fixture::record();
         record.host.name = "secret-host".to_owned();
         record.targets[0].path = "/srv/secret-path".to_owned();
         record.targets[0].layers[0].serial = Some("SECRET-SERIAL".to_owned());
@@ -148,7 +146,7 @@ mod tests {
     }
     #[test]
     fn wide_characters_do_not_widen_a_line() {
-        let mut record = crate::html::tests::record();
+        let mut record = crate::fixture::record();
         for layer in &mut record.targets[0].layers {
             layer.model = Some("硬盘".repeat(40));
         }

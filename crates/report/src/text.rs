@@ -168,10 +168,8 @@ mod tests {
 
     #[test]
     fn hostile_text_is_spelled_out() {
-        assert_eq!(
-            clean("a\u{1b}]0;owned\u{7}\r\nb\u{9b}2J\u{202e}"),
-            "a\\u{1b}]0;owned\\u{7}\\r\\nb\\u{9b}2J\\u{202e}"
-        );
+        let spelled = clean("a\u{1b}]0;owned\u{7}\r\nb\u{9b}2J\u{202e}");
+        assert_eq!(spelled, "a\\u{1b}]0;owned\\u{7}\\r\\nb\\u{9b}2J\\u{202e}");
         assert_eq!(clean("WD–Blue ±µ≤× 硬盘"), "WD–Blue ±µ≤× 硬盘");
     }
 
@@ -183,10 +181,8 @@ mod tests {
             wrap("/a/very/long/path", 6, 6),
             ["/a/ver", "y/long", "/path"]
         );
-        assert_eq!(
-            wrap(&format!("holds {} now", glue("4 GiB")), 9, 9),
-            ["holds", "4 GiB now"]
-        );
+        let glued = format!("holds {} now", glue("4 GiB"));
+        assert_eq!(wrap(&glued, 9, 9), ["holds", "4 GiB now"]);
         assert_eq!(wrap("硬盘硬盘", 5, 5), ["硬盘", "硬盘"]);
         assert_eq!(wrap("", 5, 5), [""]);
     }
@@ -210,15 +206,13 @@ mod tests {
     #[test]
     fn wrap_keeps_numbers_and_units_together() {
         let text = glue_units("the disk moved 4.5 GiB more (1948 %), in 91 s a day");
-        assert_eq!(
-            wrap(&text, 17, 17),
-            [
-                "the disk moved",
-                "4.5 GiB more",
-                "(1948 %), in 91 s",
-                "a day"
-            ]
-        );
+        let lines = [
+            "the disk moved",
+            "4.5 GiB more",
+            "(1948 %), in 91 s",
+            "a day",
+        ];
+        assert_eq!(wrap(&text, 17, 17), lines);
     }
 
     #[test]

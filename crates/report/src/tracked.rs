@@ -78,14 +78,14 @@ pub(crate) fn write_bencher(record: &Record, out: &mut dyn Write) -> io::Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::written;
 
     #[test]
     fn every_figure_stands_in_one_of_the_two_lists() {
-        let record = crate::html::tests::record();
+        let record = crate::fixture::record();
         let units = |better| {
-            let mut out = Vec::new();
-            write_better(&record, better, &mut out).unwrap();
-            let list: Vec<Value> = serde_json::from_slice(&out).unwrap();
+            let text = written(|out| write_better(&record, better, out));
+            let list: Vec<Value> = serde_json::from_str(&text).unwrap();
             let unit = |of: &Value| of["unit"].as_str().unwrap().to_owned();
             list.iter().map(unit).collect::<Vec<_>>()
         };
@@ -99,10 +99,9 @@ mod tests {
 
     #[test]
     fn interval_surrounds_the_value_and_is_absent_where_unknown() {
-        let record = crate::html::tests::record();
-        let mut out = Vec::new();
-        write_bencher(&record, &mut out).unwrap();
-        let json: Value = serde_json::from_slice(&out).unwrap();
+        let record = crate::fixture::record();
+        let json: Value =
+            serde_json::from_str(&written(|out| write_bencher(&record, out))).unwrap();
         let rate = &record.measurements[0].ops.values().next().unwrap().iops;
         let benchmarks = json.as_object().unwrap();
         let measures = benchmarks.values().flat_map(|of| of.as_object().unwrap());

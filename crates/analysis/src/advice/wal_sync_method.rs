@@ -159,22 +159,16 @@ fn has_usual_write_cache(record: &Record, m: &MeasurementRecord) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
-    use diskproof_model::record::MeasurementRecord;
+    use crate::fixture::{self, states};
 
     /// A record with commits at these rates, each known to 1 %.
     fn record(rates: &[(&str, SyncPolicy, u32, f64)]) -> Record {
         let mut record = fixture::record();
-        let commits = record
-            .measurements
-            .iter()
-            .find(|m| m.workload.name == "commit-fdatasync")
-            .cloned()
-            .unwrap();
+        let commits = fixture::measured(&mut record, "commit-fdatasync").clone();
         record.measurements = rates
             .iter()
             .map(|(name, sync, pages, rate)| {
-                let mut m: MeasurementRecord = commits.clone();
+                let mut m = commits.clone();
                 m.workload.name = (*name).to_owned();
                 m.workload.sync = *sync;
                 m.workload.block_bytes = pages * PAGE_BYTES;
@@ -189,8 +183,12 @@ mod tests {
         record
     }
 
-    fn found(record: &Record) -> Option<Advice> {
-        wal_sync_method(record)
+    /// One page by fdatasync at 1000/s and by open_datasync at this rate.
+    fn pair(rate: f64) -> Record {
+        record(&[
+            ("fdatasync", FDATASYNC, 1, 1000.0),
+            ("open_datasync", OPEN_DATASYNC, 1, rate),
+        ])
     }
 
     const FDATASYNC: SyncPolicy = SyncPolicy::Every {
@@ -203,75 +201,58 @@ mod tests {
 
     #[test]
     fn faster_method_is_advised_where_large_commits_do_not_lose() {
-        let one_page = [
-            ("fdatasync", FDATASYNC, 1, 1000.0),
-            ("open_datasync", OPEN_DATASYNC, 1, 1500.0),
-        ];
-        let advice = found(&record(&one_page)).unwrap();
+        let advice = wal_sync_method(&pair(1500.0)).unwrap();
         assert_eq!(advice.value.as_deref(), Some("open_datasync"));
-        assert!(
-            advice.why.contains("open_datasync makes 1.50 times"),
-            "{}",
-            advice.why
-        );
-        let large = |rate| {
-            let mut rates = one_page.to_vec();
-            rates.push(("fdatasync-x8", FDATASYNC, 8, 800.0));
-            rates.push(("open_datasync-x8", OPEN_DATASYNC, 8, rate));
-            found(&record(&rates)).unwrap().value
-        };
-        assert_eq!(large(790.0).as_deref(), Some("open_datasync"));
-        assert_eq!(large(500.0).as_deref(), Some("fdatasync"));
+        states(&advice.why, &["open_datasync makes 1.50 times"]);
+        for (rate, value) in [(790.0, "open_datasync"), (500.0, "fdatasync")] {
+            let advice = wal_sync_method(&record(&[
+                ("fdatasync", FDATASYNC, 1, 1000.0),
+                ("open_datasync", OPEN_DATASYNC, 1, 1500.0),
+                ("fdatasync-x8", FDATASYNC, 8, 800.0),
+                ("open_datasync-x8", OPEN_DATASYNC, 8, rate),
+            ]));
+            assert_eq!(advice.unwrap().value.as_deref(), Some(value), "{rate}");
+        }
     }
 
     #[test]
     fn small_gain_changes_nothing() {
-        let rates = |open_datasync| {
-            record(&[
-                ("fdatasync", FDATASYNC, 1, 1000.0),
-                ("open_datasync", OPEN_DATASYNC, 1, open_datasync),
-            ])
-        };
-        let advice = found(&rates(1090.0)).unwrap();
-        assert_eq!(advice.value.as_deref(), Some("fdatasync"));
-        assert!(advice.why.contains("less than the 10 %"), "{}", advice.why);
-        // The interval of the ratio reaches below the margin.
-        assert_eq!(
-            found(&rates(1110.0)).unwrap().value.as_deref(),
-            Some("fdatasync")
-        );
-        assert_eq!(
-            found(&rates(1200.0)).unwrap().value.as_deref(),
-            Some("open_datasync")
-        );
+        for (rate, value) in [
+            (1090.0, "fdatasync"),
+            // The interval of the ratio reaches below the margin.
+            (1110.0, "fdatasync"),
+            (1200.0, "open_datasync"),
+        ] {
+            let advice = wal_sync_method(&pair(rate)).unwrap();
+            assert_eq!(
+                advice.value.as_deref(),
+                Some(value),
+                "{rate}: {}",
+                advice.why
+            );
+        }
+        states(&wal_sync_method(&pair(1090.0)).unwrap().why, &["10 %"]);
     }
 
     #[test]
     fn nothing_is_advised_from_one_method_or_an_uncertain_rate() {
         let alone = record(&[("fdatasync", FDATASYNC, 1, 1000.0)]);
-        assert!(found(&alone).is_none());
-        let mut uncertain = record(&[
-            ("fdatasync", FDATASYNC, 1, 1000.0),
-            ("open_datasync", OPEN_DATASYNC, 1, 2000.0),
-        ]);
+        assert!(wal_sync_method(&alone).is_none());
+        let mut uncertain = pair(2000.0);
         let op = uncertain.measurements[1].ops.get_mut(&OpKind::Commit);
         op.unwrap().iops.half_width_95 = Some(800.0);
-        let advice = found(&uncertain).unwrap();
+        let advice = wal_sync_method(&uncertain).unwrap();
         assert_eq!(advice.value, None);
-        assert!(advice.why.contains("known only to ±40 %"), "{}", advice.why);
+        states(&advice.why, &["±40 %"]);
     }
 
     #[test]
     fn other_shapes_are_no_log() {
         let of = |change: fn(&mut WorkloadRecord)| {
-            let mut record = record(&[
-                ("fdatasync", FDATASYNC, 1, 1000.0),
-                ("open_datasync", OPEN_DATASYNC, 1, 2000.0),
-            ]);
+            let mut record = pair(2000.0);
             change(&mut record.measurements[1].workload);
-            found(&record)
+            wal_sync_method(&record)
         };
-        assert!(of(|_| ()).is_some());
         let changes: [fn(&mut WorkloadRecord); 5] = [
             |w| w.depth = 4,
             |w| w.cache = CachePolicy::Direct,

@@ -198,8 +198,11 @@ mod tests {
         assert_eq!(found.earlier_runs, 3);
         assert!(close(found.lowest_iops, 0.8 * rate) && close(found.highest_iops, 1.25 * rate));
         assert!(
-            close(found.next_high_iops, 1.91223 * rate)
-                && close(found.next_low_iops, rate / 1.91223),
+            close(found.next_high_iops, 1.91223 * rate),
+            "{found:?} {rate}"
+        );
+        assert!(
+            close(found.next_low_iops, rate / 1.91223),
             "{found:?} {rate}"
         );
     }

@@ -727,15 +727,8 @@ mod tests {
         let verdict = |joined: &Joined, p: f64, margin: f64, better: Direction| {
             judge(joined, p, margin, better, 2).0
         };
-        let (once, known) = (
-            pair(),
-            Joined::of(
-                &several([98.0, 100.0, 103.0], 0.001),
-                &several([108.0, 112.0, 111.0], 0.001),
-                &[],
-            )
-            .unwrap(),
-        );
+        let sides = [[98.0, 100.0, 103.0], [108.0, 112.0, 111.0]].map(|runs| several(runs, 0.001));
+        let (once, known) = (pair(), Joined::of(&sides[0], &sides[1], &[]).unwrap());
         use Direction::{Higher, Lower};
         assert_eq!(verdict(&once, 0.0499, 0.02, Higher), Verdict::FasterOnce);
         assert_eq!(verdict(&once, 0.0499, 0.02, Lower), Verdict::SlowerOnce);
@@ -821,19 +814,15 @@ mod spread_tests {
     #[test]
     fn sides_that_vary_differently_are_not_pooled() {
         let a = [1.0, 2.0, 3.0];
-        assert_eq!(
-            pooled(runs(&a, 0.0), runs(&[10.0, 20.0, 32.0], 0.0), &[]),
-            None
-        );
-        assert_eq!(
-            pooled(runs(&[10.0, 20.0, 32.0], 0.0), runs(&a, 0.0), &[]),
-            None
-        );
-        assert!(pooled(runs(&a, 0.0), runs(&[10.0, 15.0, 21.0], 0.0), &[]).is_some());
-        assert_eq!(
-            pooled(runs(&a, 0.0), runs(&[5.0, 5.0, 5.0], 0.0), &[]),
-            None
-        );
-        assert!(pooled(runs(&[5.0; 3], 0.0), runs(&[6.0; 3], 0.0), &[]).is_some());
+        for (a, b, are_pooled) in [
+            (a, [10.0, 20.0, 32.0], false),
+            ([10.0, 20.0, 32.0], a, false),
+            (a, [10.0, 15.0, 21.0], true),
+            (a, [5.0; 3], false),
+            ([5.0; 3], [6.0; 3], true),
+        ] {
+            let spread = pooled(runs(&a, 0.0), runs(&b, 0.0), &[]);
+            assert_eq!(spread.is_some(), are_pooled, "{a:?} {b:?}");
+        }
     }
 }

@@ -1,20 +1,18 @@
 //! What all tests of comparisons share: records with known truth, and questions about them.
 
 use super::*;
-use crate::fixture;
 use crate::fixture::test_rng::TestRng;
-use diskproof_model::comparison::{Basis, ConditionOutcome, Figure, Unmatched, Verdict};
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use crate::fixture::{self, states};
+use diskproof_model::comparison::{ConditionOutcome, Figure};
+use diskproof_model::finding::Severity;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
     CacheUse, Measurement, OpKind, OpMeasurement, SERIES_INTERVAL_NS, StopReason, ZeroSample,
 };
-use diskproof_model::plan::{Access, CachePolicy, EngineChoice, EngineKind, SyncPolicy};
+use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy};
 use diskproof_model::record::Record;
 use diskproof_model::series::{Cell, TimeSeries};
-use diskproof_model::surface::{
-    AccessPoint, BurstPlan, CurvePoint, SeekPattern, SurfaceMeasurement, Survey,
-};
+use diskproof_model::surface::{AccessPoint, CurvePoint, SeekPattern, SurfaceMeasurement};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -120,12 +118,34 @@ fn metric<'a>(candidate: &'a Candidate, name: &str) -> &'a MetricComparison {
         .unwrap_or_else(|| panic!("{name} is not among {:?}", names(candidate)))
 }
 
+/// The rate of random reads, which is all that most of these records measure.
+fn rate(candidate: &Candidate) -> &MetricComparison {
+    metric(candidate, "random-read-d1.iops")
+}
+
 fn names(candidate: &Candidate) -> Vec<&str> {
     candidate
         .metrics
         .iter()
         .map(|m| m.metric.as_str())
         .collect()
+}
+
+/// The codes of what keeps a metric from being compared.
+fn reasons(metric: &MetricComparison) -> Vec<&str> {
+    metric
+        .reasons
+        .iter()
+        .map(|reason| reason.code.as_str())
+        .collect()
+}
+
+/// Every metric has this verdict.
+#[track_caller]
+fn assert_all(candidate: &Candidate, verdict: Verdict) {
+    for m in &candidate.metrics {
+        assert_eq!(m.verdict, verdict, "{m:#?}");
+    }
 }
 
 fn reverse(verdict: Verdict) -> Verdict {
@@ -140,8 +160,8 @@ fn reverse(verdict: Verdict) -> Verdict {
 
 /// The healthy run, changed before the judgement.
 fn changed(change: impl Fn(&mut fixture::RunParts)) -> Record {
-    let mut run = fixture::run();
-    run.0.run_id = "changed".to_owned();
-    change(&mut run);
-    fixture::judge(run)
+    fixture::changed(|run| {
+        run.0.run_id = "changed".to_owned();
+        change(run);
+    })
 }

@@ -1,25 +1,19 @@
 //! The lines as text, and as fio itself reads and runs them.
 
 use super::*;
-use crate::fixture;
+use crate::fixture::{self, states};
 use diskproof_model::plan::BlockShare;
 use diskproof_model::plan::SyncCall;
 use diskproof_model::record::Record;
 use diskproof_model::stream::Streams;
-use std::process::{Command, Output};
+use std::process::Command;
 
 fn case(name: &str) -> (WorkloadRecord, TargetIdentity, Workload) {
-    let record = fixture::record();
-    let index = record
-        .measurements
-        .iter()
-        .position(|m| m.workload.name == name)
-        .unwrap();
-    (
-        record.measurements[index].workload.clone(),
-        record.targets[0].clone(),
-        record.plan.workloads[index].clone(),
-    )
+    let mut record = fixture::record();
+    let ran = fixture::measured(&mut record, name).workload.clone();
+    let mut asked = record.plan.workloads.into_iter();
+    let asked = asked.find(|workload| workload.name == name).unwrap();
+    (ran, record.targets.swap_remove(0), asked)
 }
 
 fn line(
@@ -60,12 +54,9 @@ fn huge_pages_that_raised_the_figure_are_in_the_line() {
         command(&[member], &target, Group::alone(&asked))
     };
     let line = with(&["fixed-files", "huge-pages"]);
-    assert!(
-        !line.split('#').next().unwrap().contains("mmaphuge")
-            && line.contains(" # huge pages raise this figure: sysctl vm.nr_hugepages=10, ")
-            && line.contains("--mem=mmaphuge"),
-        "{line}"
-    );
+    let (command, comment) = line.split_once('#').unwrap();
+    assert!(!command.contains("mmaphuge"), "{line}");
+    states(comment, &["sysctl vm.nr_hugepages=10", "--mem=mmaphuge"]);
     assert!(!with(&["fixed-files"]).contains("huge"));
 }
 
@@ -78,12 +69,17 @@ fn fio_is_missing(test: &str) -> bool {
 }
 
 /// Runs a line as a user would paste it.
-fn paste(line: &str) -> Output {
-    Command::new("sh")
+fn paste(line: &str) {
+    let output = Command::new("sh")
         .arg("-c")
         .arg(line)
         .output()
-        .expect("sh runs")
+        .expect("sh runs");
+    assert!(
+        output.status.success(),
+        "{line}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 #[test]
@@ -106,15 +102,14 @@ fn the_lines_of_check_read_as_a_person_would_write_them() {
 #[test]
 fn devices_are_read_only_unless_the_workload_wrote() {
     let device = |_: &mut WorkloadRecord, target: &mut TargetIdentity, _: &mut Workload| {
-        target.kind = TargetKind::BlockDevice;
-        target.path = "/dev/disk/by-path/pci-0000:00:1f.2".to_owned();
+        (target.kind, target.path) = (
+            TargetKind::BlockDevice,
+            "/dev/disk/by-path/pci-0000:00:1f.2".to_owned(),
+        );
     };
     let read = line("random-read-d1", device);
-    assert!(read.starts_with("fio --readonly "), "{read}");
-    assert!(
-        read.contains(r"'--filename=/dev/disk/by-path/pci-0000\:00\:1f.2' --rw"),
-        "{read}"
-    );
+    let name = r"'--filename=/dev/disk/by-path/pci-0000\:00\:1f.2' --rw";
+    states(&read, &["fio --readonly ", name]);
     let write = line("random-write-d32", device);
     assert!(
         !write.contains("--readonly") && write.ends_with(DESTROYS),
@@ -124,63 +119,59 @@ fn devices_are_read_only_unless_the_workload_wrote() {
 
 #[test]
 fn patterns_speak_the_modifiers_of_fio() {
-    let access = |access: Access| line("sequential-read", |w, _, _| w.access = access.clone());
-    assert!(access(Access::Backward).contains("--rw=read:-2097152 "));
-    assert!(
-        access(Access::Stride {
-            stride_bytes: 4 << 20
-        })
-        .contains("--rw=read:3145728 ")
-    );
-    assert!(
-        access(Access::Stride {
-            stride_bytes: 1 << 20
-        })
-        .contains("--rw=read ")
-    );
+    let stride = |mib: u64| Access::Stride {
+        stride_bytes: mib << 20,
+    };
+    let random = |distribution| Access::Random { distribution };
     let hot = Distribution::HotCold {
         access_percent: 90.0,
         size_percent: 10.0,
     };
-    assert!(
-        access(Access::Random { distribution: hot })
-            .contains("--random_distribution=zoned:90/10:10/90 ")
-    );
-    let zipf = Distribution::Zipf { theta: 1.1 };
-    assert!(
-        access(Access::Random { distribution: zipf }).contains("--random_distribution=zipf:1.1 ")
-    );
-    let thirds = vec![
-        Zone {
-            access_percent: 100.0 / 3.0,
-            size_percent: 100.0 / 3.0
-        };
-        3
-    ];
+    let third = Zone {
+        access_percent: 100.0 / 3.0,
+        size_percent: 100.0 / 3.0,
+    };
+    for (access, option) in [
+        (Access::Backward, "--rw=read:-2097152 "),
+        (stride(4), "--rw=read:3145728 "),
+        (stride(1), "--rw=read "),
+        (random(hot), "--random_distribution=zoned:90/10:10/90 "),
+        (
+            random(Distribution::Zipf { theta: 1.1 }),
+            "--random_distribution=zipf:1.1 ",
+        ),
+        (
+            Access::Zoned {
+                zones: vec![third; 3],
+            },
+            "zoned:33/33:34/34:33/33 ",
+        ),
+    ] {
+        states(
+            &line("sequential-read", |w, _, _| w.access = access.clone()),
+            &[option],
+        );
+    }
     assert_eq!(percents(&[0.2, 59.8, 40.0]), [1, 59, 40]);
-    assert!(access(Access::Zoned { zones: thirds }).contains("zoned:33/33:34/34:33/33 "));
 }
 
 #[test]
 fn buffered_writes_are_written_back_as_they_go() {
-    let text = |sync| {
-        line("random-write-d32", |w, _, _| {
-            (w.cache, w.sync) = (CachePolicy::Buffered, sync);
-        })
+    let every = SyncPolicy::Every {
+        writes: 1,
+        call: SyncCall::Fsync,
     };
-    let back = " --sync_file_range=wait_before,write,wait_after:1 ";
-    assert!(
-        text(SyncPolicy::None).contains(back) && text(SyncPolicy::AtEnd).contains(back),
-        "{}",
-        text(SyncPolicy::None)
-    );
-    assert!(
-        !text(SyncPolicy::Every {
-            writes: 1,
-            call: SyncCall::Fsync
-        })
-        .contains("sync_file_range")
-    );
+    for (sync, expected) in [
+        (SyncPolicy::None, true),
+        (SyncPolicy::AtEnd, true),
+        (every, false),
+    ] {
+        let text = line("random-write-d32", |w, _, _| {
+            (w.cache, w.sync) = (CachePolicy::Buffered, sync);
+        });
+        let back = " --sync_file_range=wait_before,write,wait_after:1 ";
+        assert_eq!(text.contains(back), expected, "{text}");
+    }
 }
 
 #[test]
@@ -189,10 +180,10 @@ fn laps_and_the_page_cache_are_those_of_fio() {
         (w.cache, asked.drops_cache_first) = (CachePolicy::Cached, true);
         w.shape.each_block_once = true;
     });
-    assert!(text.contains(" --direct=0 --invalidate=1 "), "{text}");
+    states(&text, &[" --direct=0 --invalidate=1 "]);
     assert!(!text.contains("--norandommap"), "{text}");
     let text = line("random-read-d32", |w, _, _| w.cache = CachePolicy::Cached);
-    assert!(text.contains(" --direct=0 --invalidate=0 "), "{text}");
+    states(&text, &[" --direct=0 --invalidate=0 "]);
 }
 
 #[test]
@@ -201,16 +192,15 @@ fn limits_and_rates_are_shared_among_jobs() {
         (w.workers, w.rate) = (4, Some(1000.0));
         asked.stop.bytes = Some(8 << 20);
     });
-    assert!(
-        text.contains(
-            " --rate_iops=125,125 --rate_process=linear --io_size=2097152 --runtime=8s \
-             --ramp_time=500ms "
-        ),
-        "{text}"
-    );
-    assert!(
-        text.contains("--filename=diskproof-fio.tmp") && text.contains("--numjobs=4 --thread"),
-        "{text}"
+    let limits = " --rate_iops=125,125 --rate_process=linear --io_size=2097152 --runtime=8s \
+                  --ramp_time=500ms ";
+    states(
+        &text,
+        &[
+            limits,
+            "--filename=diskproof-fio.tmp",
+            "--numjobs=4 --thread",
+        ],
     );
 }
 
@@ -311,12 +301,7 @@ fn fio_understands_every_line() {
             asked.stop.bytes = (i % 3 == 0).then_some(1 << 20);
             asked.stop.ops = (i % 3 == 1).then_some(1000);
         });
-        let output = paste(&text.replacen("fio ", "fio --parse-only ", 1));
-        assert!(
-            output.status.success(),
-            "{text}\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        paste(&text.replacen("fio ", "fio --parse-only ", 1));
     }
 }
 
@@ -337,12 +322,7 @@ fn fio_does_what_the_line_means() {
             (asked.stop.time_ns, asked.stop.ops, asked.warmup_ns) = (None, Some(5), 0);
         });
         let _ = std::fs::remove_file(&log);
-        let output = paste(&format!("{text} --write_iolog={}", log.display()));
-        assert!(
-            output.status.success(),
-            "{text}\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        paste(&format!("{text} --write_iolog={}", log.display()));
         let log = std::fs::read_to_string(&log).unwrap();
         let reads = log.lines().filter(|l| l.contains(" read "));
         reads
@@ -390,10 +370,7 @@ fn writes_to_a_device_are_marked_and_what_ioping_cannot_do_has_no_line() {
         (run.0.targets[0].kind, run.0.targets[0].path) =
             (TargetKind::BlockDevice, "/dev/sdz".to_owned());
     });
-    assert!(
-        writes.contains(" -D -G -WWW /dev/sdz # overwrites"),
-        "{writes}"
-    );
+    states(&writes, &[" -D -G -WWW /dev/sdz # overwrites"]);
     let fsync = ioping_of(|run| {
         let workload = &mut run.1[0].workload;
         (workload.streams, workload.sync) = (Streams::with_reads(0), synced(SyncCall::Fsync));

@@ -13,10 +13,7 @@ pub(super) const ACCESS_TIME_OFF: Rule = Rule {
     code: "access-time-off",
     check: Check::Survey(check_access_time_off),
     #[cfg(test)]
-    examples: Examples {
-        fires: tests::fires,
-        silent: tests::silent,
-    },
+    examples: tests::EXAMPLES,
 };
 
 /// An access may take this many times as long as computed: sheets omit the electronics and round in
@@ -179,18 +176,36 @@ fn top_rate(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::surveyed::{self, SurveyedDisk};
+    use crate::fixture::states;
+    use crate::fixture::surveyed::{self, SurveyedDisk, rotating};
     use diskproof_model::health::DiskHealth;
     use diskproof_model::surface::DataSheet;
 
+    pub(super) const EXAMPLES: Examples = Examples::of(
+        || {
+            let slow = |disk: &mut SurveyedDisk| {
+                (disk.rpm, disk.seek_ns, disk.outer) = (5400, 16e6, 70e6);
+            };
+            record(&rotating(slow), SHEET)
+        },
+        surveyed::record,
+    );
+
     const SHEET: DataSheet = DataSheet {
-        rpm: Some(7200),
-        seek_ns: Some(11_000_000),
         bytes_per_second: Some(92e6),
-        write_bytes_per_second: None,
-        read_iops: None,
-        write_iops: None,
+        ..sheet(Some(7200), Some(11_000_000))
     };
+
+    const fn sheet(rpm: Option<u32>, seek_ns: Option<u64>) -> DataSheet {
+        DataSheet {
+            rpm,
+            seek_ns,
+            bytes_per_second: None,
+            write_bytes_per_second: None,
+            read_iops: None,
+            write_iops: None,
+        }
+    }
 
     fn record(disk: &SurveyedDisk, sheet: DataSheet) -> Record {
         let mut run = disk.run(7);
@@ -198,106 +213,46 @@ mod tests {
         surveyed::judge(run)
     }
 
-    pub(super) fn fires() -> Record {
-        record(
-            &SurveyedDisk {
-                rpm: 5400,
-                seek_ns: 16e6,
-                outer: 70e6,
-                ..SurveyedDisk::rotating()
-            },
-            SHEET,
-        )
-    }
-
-    pub(super) fn silent() -> Record {
-        SurveyedDisk::rotating().record(1)
-    }
-
     #[test]
     fn slower_than_the_sheet_in_both() {
-        let finding = check_access_time_off(&fires()).unwrap();
+        let finding = check_access_time_off(&(EXAMPLES.fires)()).unwrap();
         assert_eq!(finding.evidence.len(), 2);
-        assert!(
-            finding.claim.contains(
-                "clearly slower than expected; 7200 rpm and the data sheet give 15.2 ms (65.9 IOPS)"
-            ),
-            "{}",
-            finding.claim
+        states(
+            &finding.claim,
+            &["slower", "7200 rpm", "15.2 ms (65.9 IOPS)", "69."],
         );
-        assert!(
-            finding.claim.contains("The fastest place transfers 69.")
-                && finding.remedy.contains("hdparm -M"),
-            "{finding:?}"
-        );
+        states(&finding.remedy, &["hdparm -M"]);
     }
 
     #[test]
     fn impossibly_fast_is_another_disk_or_a_cache() {
         let finding = check_access_time_off(&record(&SurveyedDisk::solid(), SHEET)).unwrap();
-        assert!(
-            finding.claim.contains("clearly faster than expected")
-                && finding.remedy.contains("an SSD"),
-            "{finding:?}"
-        );
+        states(&finding.claim, &["faster"]);
+        states(&finding.remedy, &["an SSD"]);
         assert_eq!(finding.evidence.len(), 2);
-        let rpm_only = DataSheet {
-            rpm: Some(7200),
-            ..DataSheet::default()
-        };
-        assert!(
-            check_access_time_off(&record(&SurveyedDisk::solid(), rpm_only))
-                .unwrap()
-                .claim
-                .contains("half a turn at 7200 rpm takes 4.17 ms")
-        );
+        let rpm_only = record(&SurveyedDisk::solid(), sheet(Some(7200), None));
+        let finding = check_access_time_off(&rpm_only).unwrap();
+        states(&finding.claim, &["7200 rpm", "4.17 ms"]);
     }
 
     #[test]
     fn an_honest_disk_its_parts_and_the_unknown_are_no_finding() {
-        let honest = SurveyedDisk::rotating();
+        let honest = SurveyedDisk::rotating;
         for (disk, sheet) in [
-            (honest.clone(), SHEET),
+            (honest(), SHEET),
+            (honest(), sheet(Some(7200), None)),
+            (rotating(|disk| disk.span = 0.0..0.1), SHEET),
+            (rotating(|disk| disk.span = 0.5..1.0), SHEET),
             (
-                honest.clone(),
-                DataSheet {
-                    rpm: Some(7200),
-                    ..DataSheet::default()
-                },
-            ),
-            (
-                SurveyedDisk {
-                    span: 0.0..0.1,
-                    ..honest.clone()
-                },
-                SHEET,
-            ),
-            (
-                SurveyedDisk {
-                    span: 0.5..1.0,
-                    ..honest.clone()
-                },
-                SHEET,
-            ),
-            (
-                SurveyedDisk {
-                    rpm: 15_000,
-                    seek_ns: 3.5e6,
-                    ..honest.clone()
-                },
-                DataSheet {
-                    rpm: Some(15_000),
-                    seek_ns: Some(3_400_000),
-                    ..DataSheet::default()
-                },
+                rotating(|disk| (disk.rpm, disk.seek_ns) = (15_000, 3.5e6)),
+                sheet(Some(15_000), Some(3_400_000)),
             ),
             (SurveyedDisk::solid(), DataSheet::default()),
+            // This is what flat-top finds.
+            (rotating(|disk| disk.cap = Some(70e6)), SHEET),
         ] {
-            assert_eq!(
-                check_access_time_off(&record(&disk, sheet)),
-                None,
-                "{disk:?} {sheet:?}"
-            );
+            let found = check_access_time_off(&record(&disk, sheet));
+            assert_eq!(found, None, "{disk:?} {sheet:?}");
         }
         assert_eq!(
             check_access_time_off(&SurveyedDisk::solid().record(1)),
@@ -306,34 +261,9 @@ mod tests {
     }
 
     #[test]
-    fn findings_of_flat_top_and_cache_answered_are_not_repeated() {
-        assert_eq!(
-            check_access_time_off(&record(
-                &SurveyedDisk {
-                    cap: Some(70e6),
-                    ..SurveyedDisk::rotating()
-                },
-                SHEET
-            )),
-            None
-        );
-        let mut run = SurveyedDisk::solid().run(1);
-        run.0.health = vec![DiskHealth {
-            disk: "sda".to_owned(),
-            rotation_rpm: Some(7200),
-            ..DiskHealth::default()
-        }];
-        assert_eq!(check_access_time_off(&surveyed::judge(run)), None);
-    }
-
-    #[test]
     fn a_reported_speed_alone_shows_only_what_no_disk_does() {
-        let report = |seek_ns| {
-            let mut run = SurveyedDisk {
-                seek_ns,
-                ..SurveyedDisk::rotating()
-            }
-            .run(1);
+        let report = |disk: SurveyedDisk| {
+            let mut run = disk.run(1);
             run.0.health = vec![DiskHealth {
                 disk: "sda".to_owned(),
                 rotation_rpm: Some(7200),
@@ -341,12 +271,13 @@ mod tests {
             }];
             check_access_time_off(&surveyed::judge(run))
         };
-        assert_eq!(report(14e6), None);
-        assert!(
-            report(30e6)
-                .unwrap()
-                .claim
-                .contains("no such disk seeks longer than 20.0 ms")
+        assert_eq!(
+            report(SurveyedDisk::solid()),
+            None,
+            "cache-answered tells it"
         );
+        assert_eq!(report(rotating(|disk| disk.seek_ns = 14e6)), None);
+        let slow = report(rotating(|disk| disk.seek_ns = 30e6)).unwrap();
+        states(&slow.claim, &["20.0 ms"]);
     }
 }

@@ -8,10 +8,7 @@ pub(super) const AMPLIFIED: Rule = Rule {
     code: "amplified",
     check: Check::Workloads(check_amplified),
     #[cfg(test)]
-    examples: Examples {
-        fires: tests::fires,
-        silent: tests::silent,
-    },
+    examples: tests::EXAMPLES,
 };
 
 /// Least excess as a share of the bytes requested: journals, allocation and the last window of
@@ -180,39 +177,26 @@ fn unknown(record: &Record, hit: &AmplifiedWorkload<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
-    use crate::fixture::test_rng::TestRng;
-    use diskproof_model::finding::Severity;
-    use diskproof_model::measurement::{Measurement, OtherProcess};
-    use diskproof_model::plan::SyncPolicy;
+    use crate::fixture::{self, process, states, surveyed::codes, test_rng::TestRng};
+    use diskproof_model::measurement::Measurement;
 
-    pub(super) fn fires() -> Record {
-        fixture::faulty("random-write-d32", |m| {
-            (m.workload.block_bytes, m.cache.used) = (512, CachePolicy::Buffered);
-            m.device.write_bytes = m.asked.write_bytes * 8;
-        })
-    }
-
-    pub(super) fn silent() -> Record {
-        fixture::all_faulty(|m| m.device.write_bytes += 3 << 20)
-    }
+    pub(super) const EXAMPLES: Examples = Examples::of(
+        || {
+            fixture::faulty("random-write-d32", |m| {
+                (m.workload.block_bytes, m.cache.used) = (512, CachePolicy::Buffered);
+                m.device.write_bytes = m.asked.write_bytes * 8;
+            })
+        },
+        || fixture::all_faulty(|m| m.device.write_bytes += 3 << 20),
+    );
 
     #[test]
     fn small_buffered_writes_are_reported_with_their_pages() {
-        let finding = check_amplified(&fires()).unwrap();
+        let finding = check_amplified(&(EXAMPLES.fires)()).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
-        assert!(
-            finding
-                .claim
-                .contains("in 1 of 8 workloads (random-write-d32): in random-write-d32 it wrote"),
-            "{}",
-            finding.claim
-        );
-        assert!(
-            finding.claim.contains("8.0 times the")
-                && finding.claim.contains("whole pages of 4 KiB"),
-            "{}",
-            finding.claim
+        states(
+            &finding.claim,
+            &["1 of 8 workloads (random-write-d32)", "8.0 times", "4 KiB"],
         );
         assert_eq!(
             finding.evidence[0].path,
@@ -229,106 +213,78 @@ mod tests {
             }))
         };
         let finding = ahead(3).unwrap();
-        assert!(
-            finding.claim.contains("3.0 times") && finding.remedy.contains("blockdev --setra"),
-            "{finding:?}"
-        );
+        states(&finding.claim, &["3.0 times"]);
+        states(&finding.remedy, &["blockdev --setra"]);
         assert_eq!(ahead(1), None);
         let before_writing = fixture::faulty("random-write-d32", |m| {
             m.workload.block_bytes = 6144;
             (m.cache.used, m.device.read_bytes) = (CachePolicy::Buffered, m.asked.write_bytes);
         });
-        let claim = check_amplified(&before_writing).unwrap().claim;
-        assert!(
-            claim.contains(
-                "although no such operation was requested. If a block does not fill a whole page"
-            ),
-            "{claim}"
-        );
+        let evidence = check_amplified(&before_writing).unwrap().evidence;
+        assert_eq!(evidence[0].path, "/measurements/4/device/read_bytes");
     }
 
     #[test]
     fn other_processes_are_reported_by_disturbed_alone() {
-        let both = |change: fn(&mut Measurement)| {
-            let record = fixture::faulty("random-write-d32", change);
-            record
-                .findings
-                .iter()
-                .map(|finding| finding.code.clone())
-                .collect::<Vec<_>>()
-        };
-        let by_another_process = |m: &mut Measurement| {
-            m.device.write_bytes *= 4;
-            m.device.others = vec![OtherProcess {
-                pid: 812,
-                name: "pg_dump".to_owned(),
-                read_bytes: 0,
-                write_bytes: m.asked.write_bytes * 3,
-                ended: false,
-            }];
-        };
-        assert_eq!(both(by_another_process), ["disturbed"]);
-        assert_eq!(both(|m| m.device.write_bytes *= 4), ["amplified"]);
-        // Reads past the page cache are either ours or another process's.
-        assert_eq!(
-            both(|m| m.device.read_bytes += m.asked.write_bytes * 3),
-            ["disturbed"]
-        );
+        type Case = (fn(&mut Measurement), &'static str);
+        let changes: [Case; 3] = [
+            (
+                |m| {
+                    m.device.write_bytes *= 4;
+                    m.device.others = vec![process("pg_dump", 0, m.asked.write_bytes * 3)];
+                },
+                "disturbed",
+            ),
+            (|m| m.device.write_bytes *= 4, "amplified"),
+            // Reads past the page cache are either ours or another process's.
+            (
+                |m| m.device.read_bytes += m.asked.write_bytes * 3,
+                "disturbed",
+            ),
+        ];
+        for (change, code) in changes {
+            assert_eq!(codes(&fixture::faulty("random-write-d32", change)), [code]);
+        }
     }
 
     #[test]
     fn journals_mirrors_read_ahead_left_over_and_small_counts_are_no_amplification() {
-        let spared: [fn(&mut Measurement); 3] = [
-            |m| m.device.write_bytes += 3 << 20,
+        let spared: [fn(&mut Measurement); 2] = [
             |m| m.device.write_bytes += m.asked.write_bytes * 2 / 5,
             |m| {
-                (
-                    m.device.read_bytes,
-                    m.device.write_bytes,
-                    m.device.unresolved,
-                ) = (1 << 40, 1 << 40, Some("nfs".to_owned()))
+                (m.device.read_bytes, m.device.write_bytes) = (1 << 40, 1 << 40);
+                m.device.unresolved = Some("nfs".to_owned());
             },
         ];
         for (i, spare) in spared.into_iter().enumerate() {
             assert_eq!(check_amplified(&fixture::all_faulty(spare)), None, "{i}");
         }
         // Each commit with its block of the journal, however small it is.
-        assert_eq!(
-            check_amplified(&fixture::faulty("commit-fdatasync", |m| m
-                .device
-                .write_bytes =
-                m.asked.write_bytes * 24)),
-            None
-        );
-        let mut mirror = fixture::run();
-        mirror.0.targets[0]
-            .layers
-            .push(fixture::layer("md0", LayerKind::Md, &["sda1"]));
-        mirror
-            .1
-            .iter_mut()
-            .for_each(|m| m.device.write_bytes = m.asked.write_bytes * 2);
-        assert_eq!(check_amplified(&fixture::judge(mirror)), None);
-        let mut slow = fixture::run();
-        slow.0.targets[0]
-            .layers
-            .iter_mut()
-            .for_each(|layer| layer.read_ahead_bytes = Some(4 << 20));
-        let scan = slow
-            .1
-            .iter_mut()
-            .find(|m| m.workload.name == "sequential-read")
-            .unwrap();
-        (
-            scan.cache.used,
-            scan.asked.read_bytes,
-            scan.device.read_bytes,
-        ) = (CachePolicy::Buffered, 4 << 20, 16 << 20);
-        assert_eq!(
-            check_amplified(&fixture::judge(slow)),
-            None,
-            "the last windows"
-        );
+        let journal = fixture::faulty("commit-fdatasync", |m| {
+            m.device.write_bytes = m.asked.write_bytes * 24;
+        });
+        let mirror = fixture::changed(|run| {
+            let mirror = fixture::layer("md0", LayerKind::Md, &["sda1"]);
+            run.0.targets[0].layers.push(mirror);
+            run.1
+                .iter_mut()
+                .for_each(|m| m.device.write_bytes = m.asked.write_bytes * 2);
+        });
+        let last_windows = fixture::changed(|run| {
+            for layer in &mut run.0.targets[0].layers {
+                layer.read_ahead_bytes = Some(4 << 20);
+            }
+            let scan = run
+                .1
+                .iter_mut()
+                .find(|m| m.workload.name == "sequential-read")
+                .unwrap();
+            (scan.asked.read_bytes, scan.device.read_bytes) = (4 << 20, 16 << 20);
+            scan.cache.used = CachePolicy::Buffered;
+        });
+        for (i, record) in [journal, mirror, last_windows].iter().enumerate() {
+            assert_eq!(check_amplified(record), None, "{i}");
+        }
     }
 
     /// Healthy disks, with every variation that is no fault.

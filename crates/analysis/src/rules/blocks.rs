@@ -12,20 +12,14 @@ const BAD: Rule = Rule {
     code: "bad-blocks",
     check: Check::Workloads(check),
     #[cfg(test)]
-    examples: Examples {
-        fires: tests::fires,
-        silent: tests::silent,
-    },
+    examples: tests::BAD_BLOCKS,
 };
 
 const UNVERIFIED: Rule = Rule {
     code: "unverified-blocks",
     check: Check::Workloads(check_unverified),
     #[cfg(test)]
-    examples: Examples {
-        fires: tests::unsigned,
-        silent: tests::silent,
-    },
+    examples: tests::UNVERIFIED_BLOCKS,
 };
 
 const WRONG: &str = "Move the data off this disk, because the disk, its cable, the controller or \
@@ -124,10 +118,7 @@ pub(super) const UNWRITTEN_BLOCKS: Rule = Rule {
     code: "unwritten-blocks",
     check: Check::Workloads(check_unwritten_blocks),
     #[cfg(test)]
-    examples: Examples {
-        fires: unwritten_blocks_tests::fires,
-        silent: unwritten_blocks_tests::silent,
-    },
+    examples: tests::UNWRITTEN_BLOCKS,
 };
 
 /// Share of the span that may be holes: the metadata of a sparse image, not more.
@@ -206,10 +197,7 @@ pub(super) const INEFFECTIVE_TRIMS: Rule = Rule {
     code: "ineffective-trims",
     check: Check::Workloads(check_ineffective_trims),
     #[cfg(test)]
-    examples: Examples {
-        fires: ineffective_trims_tests::fires,
-        silent: ineffective_trims_tests::silent,
-    },
+    examples: tests::INEFFECTIVE_TRIMS,
 };
 
 /// A device that discards less than this share of the requested bytes ignores trims. The counters
@@ -290,209 +278,123 @@ fn ineffective_trims(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
-    use diskproof_model::measurement::BadBlock;
+    use crate::fixture::{self, SPAN_BYTES, states};
+    use diskproof_model::measurement::{BadBlock, Measurement, ZeroSample};
+    use diskproof_model::stream::Streams;
 
-    pub(super) fn fires() -> Record {
-        let bad = vec![BadBlock {
-            offset_bytes: 8192,
-            why: "wrong checksum: torn or corrupted".to_owned(),
-        }];
-        fixture::faulty("random-write-d32", |m| {
-            m.verify = Some(VerifyResult {
-                blocks: 1000,
-                bad_blocks: 1,
-                bad: bad.clone(),
-                ..VerifyResult::default()
+    pub(super) const BAD_BLOCKS: Examples = Examples::of(
+        || {
+            verified(|result| {
+                result.bad_blocks = 1;
+                result.bad = vec![BadBlock {
+                    offset_bytes: 8192,
+                    why: "wrong checksum: torn or corrupted".to_owned(),
+                }];
             })
+        },
+        || verified(|_| ()),
+    );
+    pub(super) const UNVERIFIED_BLOCKS: Examples =
+        Examples::of(|| earlier(900, 900, 0, 1), || verified(|_| ()));
+    pub(super) const UNWRITTEN_BLOCKS: Examples = Examples::of(
+        || {
+            fixture::changed(|run| {
+                run.1[3].unwritten_bytes = Some(SPAN_BYTES / 20);
+                run.1[2].zero_blocks = zeros(100, 90);
+            })
+        },
+        || fixture::all_faulty(|m| m.zero_blocks = zeros(1000, 99)),
+    );
+    pub(super) const INEFFECTIVE_TRIMS: Examples = Examples::of(
+        || trimmed(|m| m.span_bytes = m.ops[&OpKind::Trim].bytes / 2),
+        || trimmed(|_| {}),
+    );
+
+    /// 1000 blocks read back.
+    fn verified(change: impl Fn(&mut VerifyResult)) -> Record {
+        fixture::faulty("random-write-d32", |m| {
+            let mut result = VerifyResult {
+                blocks: 1000,
+                ..VerifyResult::default()
+            };
+            change(&mut result);
+            m.verify = Some(result);
         })
     }
 
-    pub(super) fn silent() -> Record {
-        fixture::all_faulty(|m| {
-            m.verify = Some(VerifyResult {
-                blocks: 1000,
-                ..VerifyResult::default()
-            })
+    /// Blocks of earlier runs.
+    fn earlier(bad_blocks: u64, unsigned: u64, other_size: u64, runs: u64) -> Record {
+        verified(|result| {
+            result.bad_blocks = bad_blocks;
+            result.unsigned_blocks = Some(unsigned);
+            result.other_size_blocks = Some(other_size);
+            result.other_size_bytes = (other_size > 0).then_some(65_536);
+            result.runs = Some(runs);
         })
     }
 
     #[test]
     fn a_bad_block_is_a_failure_with_its_offset() {
-        let finding = check(&fires()).unwrap();
+        let finding = check(&(BAD_BLOCKS.fires)()).unwrap();
         assert_eq!(finding.severity, Severity::Failure);
-        assert!(
-            finding.claim.contains("1 of 1000 blocks")
-                && finding.claim.contains("offset 8192: wrong checksum"),
-            "{}",
-            finding.claim
-        );
+        states(&finding.claim, &["1 of 1000", "8192", "wrong checksum"]);
+        assert_eq!(check(&fixture::record()), None);
     }
 
     #[test]
     fn check_that_was_cut_reports_how_much_it_skipped() {
-        let cut = fixture::faulty("random-write-d32", |m| {
-            m.verify = Some(VerifyResult {
-                blocks: 1000,
-                blocks_written: Some(5000),
-                bad_blocks: 2,
-                ..VerifyResult::default()
-            });
-        });
-        let claim = check(&cut).unwrap().claim;
-        assert!(
-            claim.contains("2 of 1000 blocks")
-                && claim.contains("4000 more were written but not read back"),
-            "{claim}"
-        );
-    }
-
-    /// Of 1000 blocks.
-    fn earlier(bad_blocks: u64, unsigned: u64, other_size: u64, runs: u64) -> Record {
-        fixture::faulty("random-write-d32", |m| {
-            m.verify = Some(VerifyResult {
-                blocks: 1000,
-                bad_blocks,
-                unsigned_blocks: Some(unsigned),
-                other_size_blocks: Some(other_size),
-                other_size_bytes: (other_size > 0).then_some(65_536),
-                runs: Some(runs),
-                ..VerifyResult::default()
-            });
-        })
-    }
-
-    pub(super) fn unsigned() -> Record {
-        earlier(900, 900, 0, 1)
+        let cut = verified(|result| (result.blocks_written, result.bad_blocks) = (Some(5000), 2));
+        states(&check(&cut).unwrap().claim, &["2 of 1000", "4000"]);
     }
 
     #[test]
     fn blocks_that_were_never_written_are_no_failure() {
         // Some written, none written, all in another size.
         for (record, severity, part) in [
-            (unsigned(), Severity::Note, "900 of 1000 blocks"),
-            (
-                earlier(1000, 1000, 0, 0),
-                Severity::Warning,
-                "None of 1000 blocks",
-            ),
+            (earlier(900, 900, 0, 1), Severity::Note, "900 of 1000"),
+            (earlier(1000, 1000, 0, 0), Severity::Warning, "None of 1000"),
             (earlier(1000, 900, 100, 0), Severity::Warning, "64 KiB"),
         ] {
             assert_eq!(check(&record), None);
             let found = check_unverified(&record).unwrap();
             assert_eq!(found.severity, severity);
-            assert!(found.claim.contains(part), "{}", found.claim);
+            states(&found.claim, &[part]);
         }
         let found = check(&earlier(907, 900, 0, 1)).unwrap();
         assert_eq!(found.severity, Severity::Failure);
-        assert!(
-            found.claim.contains("7 of 1000 blocks are not"),
-            "{}",
-            found.claim
-        );
-        assert!(found.remedy.contains("nothing else has written"));
+        states(&found.claim, &["7 of 1000"]);
     }
 
-    #[test]
-    fn what_came_back_whole_is_no_finding() {
-        let whole = fixture::all_faulty(|m| {
-            m.verify = Some(VerifyResult {
-                blocks: 1000,
-                ..VerifyResult::default()
-            })
-        });
-        assert_eq!(check(&whole), None);
-        assert_eq!(check(&fixture::record()), None);
-    }
-}
-
-#[cfg(test)]
-mod unwritten_blocks_tests {
-    use super::*;
-    use crate::fixture;
-    use diskproof_model::measurement::ZeroSample;
-
-    pub(super) fn fires() -> Record {
-        let mut run = fixture::run();
-        run.1[3].unwritten_bytes = Some(fixture::SPAN_BYTES / 20);
-        run.1[2].zero_blocks = ZeroSample {
-            sampled: 100,
-            zero: 90,
-        };
-        fixture::judge(run)
-    }
-
-    pub(super) fn silent() -> Record {
-        fixture::all_faulty(|m| {
-            m.zero_blocks = ZeroSample {
-                sampled: 1000,
-                zero: 99,
-            }
-        })
+    fn zeros(sampled: u64, zero: u64) -> ZeroSample {
+        ZeroSample { sampled, zero }
     }
 
     #[test]
     fn holes_and_zeros_are_reported() {
-        let finding = check_unwritten_blocks(&fires()).unwrap();
+        let finding = check_unwritten_blocks(&(UNWRITTEN_BLOCKS.fires)()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Warning, 2)
         );
-        assert!(
-            finding.claim.contains("90 of 100 sampled blocks"),
-            "{}",
-            finding.claim
-        );
-        let holes = fixture::faulty("random-read-d1", |m| {
-            m.unwritten_bytes = Some(fixture::SPAN_BYTES)
-        });
+        states(&finding.claim, &["90 of 100"]);
+        let holes = fixture::faulty("random-read-d1", |m| m.unwritten_bytes = Some(SPAN_BYTES));
         let finding = check_unwritten_blocks(&holes).unwrap();
         assert_eq!(finding.severity, Severity::Failure);
-        assert!(
-            finding
-                .claim
-                .contains("4 GiB of 4 GiB (100 %) were never written"),
-            "{}",
-            finding.claim
-        );
+        states(&finding.claim, &["4 GiB of 4 GiB (100 %)"]);
     }
 
     #[test]
     fn silent_on_writers_few_samples_and_a_few_zeros() {
-        let write = fixture::faulty("sequential-write", |m| {
-            m.unwritten_bytes = Some(fixture::SPAN_BYTES)
-        });
+        let write = fixture::faulty("sequential-write", |m| m.unwritten_bytes = Some(SPAN_BYTES));
         assert_eq!(check_unwritten_blocks(&write), None);
-        for zeros in [
-            ZeroSample {
-                sampled: 19,
-                zero: 18,
-            },
-            ZeroSample {
-                sampled: 4,
-                zero: 4,
-            },
-            ZeroSample {
-                sampled: 1000,
-                zero: 99,
-            },
-        ] {
-            assert_eq!(
-                check_unwritten_blocks(&fixture::all_faulty(|m| m.zero_blocks = zeros)),
-                None
-            );
+        for sample in [zeros(19, 18), zeros(4, 4)] {
+            let record = fixture::all_faulty(|m| m.zero_blocks = sample);
+            assert_eq!(check_unwritten_blocks(&record), None, "{sample:?}");
         }
     }
-}
-
-#[cfg(test)]
-mod ineffective_trims_tests {
-    use super::*;
-    use crate::fixture;
-    use diskproof_model::stream::Streams;
 
     /// Trims in place of all writes, once over their span, which the device discarded.
-    fn trimmed(change: impl Fn(&mut diskproof_model::measurement::Measurement)) -> Record {
+    fn trimmed(change: impl Fn(&mut Measurement)) -> Record {
         fixture::all_faulty(|m| {
             if let Some(op) = m.ops.remove(&OpKind::Write) {
                 let op_bytes = op.bytes;
@@ -508,37 +410,22 @@ mod ineffective_trims_tests {
         })
     }
 
-    pub(super) fn fires() -> Record {
-        trimmed(|m| m.span_bytes = m.ops[&OpKind::Trim].bytes / 2)
-    }
-
-    pub(super) fn silent() -> Record {
-        trimmed(|_| {})
-    }
-
     #[test]
     fn trims_that_do_not_reach_the_device_are_reported() {
         let record = trimmed(|m| m.device.trim_bytes = m.device.trim_bytes.map(|bytes| bytes / 4));
-        let finding = check_ineffective_trims(&record).unwrap();
-        assert!(
-            finding.claim.contains("discarded 25 %"),
-            "{}",
-            finding.claim
-        );
+        states(&check_ineffective_trims(&record).unwrap().claim, &["25 %"]);
     }
 
     #[test]
     fn trims_below_the_granularity_are_reported() {
-        let mut record = silent();
+        let mut record = trimmed(|_| {});
         let target = &mut record.targets[0];
-        target.kind = diskproof_model::target::TargetKind::BlockDevice;
+        target.kind = TargetKind::BlockDevice;
         target.layers[0].discard = Some(true);
         target.layers[0].discard_granularity_bytes = Some(64 << 20);
-        let finding = check_ineffective_trims(&record).unwrap();
-        assert!(
-            finding.claim.contains("less than 64 MiB"),
-            "{}",
-            finding.claim
+        states(
+            &check_ineffective_trims(&record).unwrap().claim,
+            &["64 MiB"],
         );
     }
 
@@ -548,6 +435,6 @@ mod ineffective_trims_tests {
             m.span_bytes /= 2;
             m.workload.streams = Streams::doing(&[OpKind::Trim, OpKind::Write]);
         });
-        assert!(check_ineffective_trims(&record).is_none());
+        assert_eq!(check_ineffective_trims(&record), None);
     }
 }

@@ -17,19 +17,13 @@ pub(super) const RULES: &[Rule] = &[
         code: "burst-exhausted",
         check: Check::Workloads(burst_exhausted),
         #[cfg(test)]
-        examples: Examples {
-            fires: tests::burst,
-            silent: tests::cliff,
-        },
+        examples: Examples::of(tests::burst, tests::cliff),
     },
     Rule {
         code: "cache-cliff",
         check: Check::Workloads(cache_cliff),
         #[cfg(test)]
-        examples: Examples {
-            fires: tests::cliff,
-            silent: tests::burst,
-        },
+        examples: Examples::of(tests::cliff, tests::burst),
     },
 ];
 
@@ -275,7 +269,7 @@ fn grouped(count: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use crate::fixture::{self, states};
     use diskproof_model::measurement::{Measurement, SERIES_INTERVAL_NS};
 
     /// So many times as fast until the given time.
@@ -298,60 +292,44 @@ mod tests {
         fixture::faulty("sequential-write", |m| fast_until(m, 2_500_000_000, 4))
     }
 
-    fn found(record: &Record, code: &str) -> Option<String> {
-        let mut findings = record.findings.iter();
-        let finding = findings.find(|finding| finding.code == code);
-        finding.map(|finding| finding.claim.clone())
-    }
-
     #[test]
     fn credit_is_fitted_from_both_rates() {
         // 60,000/s for 2.5 s and a warm-up of 0.5 s, refilled at 10,000/s: 150,000 I/Os.
-        let claim = found(&burst(), "burst-exhausted").unwrap();
-        for part in [
-            "60,000/s until 180,000 requests",
-            "had completed in 3.0 s",
-            "150,000 requests",
-            "in 15 s",
-        ] {
-            assert!(claim.contains(part), "{part}: {claim}");
+        let claim = burst_exhausted(&burst()).unwrap().claim;
+        states(&claim, &["60,000/s", "180,000", "3.0 s", "150,000", "15 s"]);
+        // 800 writes/s of 1 MiB for 3 s.
+        let claim = cache_cliff(&cliff()).unwrap().claim;
+        states(&claim, &["839 MB/s", "2.5 GB", "210 MB/s"]);
+    }
+
+    /// No more of either finding in these changed records of both.
+    fn assert_spared(change: impl Fn(&mut Record)) {
+        for mut record in [burst(), cliff()] {
+            change(&mut record);
+            assert_eq!(
+                (burst_exhausted(&record), cache_cliff(&record)),
+                (None, None)
+            );
         }
     }
 
     #[test]
-    fn cliff_says_how_much_fitted_into_the_cache() {
-        // 800 writes/s of 1 MiB for 3 s.
-        let claim = found(&cliff(), "cache-cliff").unwrap();
-        assert!(
-            claim.contains("wrote at 839 MB/s until the run had written 2.5 GB, then at 210 MB/s"),
-            "{claim}"
-        );
-    }
-
-    #[test]
     fn fall_of_a_disturbed_or_starved_workload_is_no_burst() {
-        assert!(burst_exhausted(&burst()).is_some() && cache_cliff(&cliff()).is_some());
         let changes: [fn(&mut MeasurementRecord); 2] = [
             |m| m.device.read_bytes += m.asked.total(),
             |m| (m.starved.share, m.starved.mean_wait_ns) = (0.3, 1e9),
         ];
         for change in changes {
-            for mut record in [burst(), cliff()] {
-                record.measurements.iter_mut().for_each(change);
-                assert_eq!(burst_exhausted(&record), None);
-                assert_eq!(cache_cliff(&record), None);
-            }
+            assert_spared(|record| record.measurements.iter_mut().for_each(change));
         }
     }
 
     #[test]
     fn late_fall_is_found_and_a_short_one_is_not() {
-        let fall_at = |at_ns| {
+        for (at_ns, expected) in [(3_900_000_000, true), (4_700_000_000, false)] {
             let record = fixture::faulty("random-read-d1", |m| fast_until(m, at_ns, 5));
-            found(&record, "burst-exhausted").is_some()
-        };
-        assert!(fall_at(3_900_000_000));
-        assert!(!fall_at(4_700_000_000));
+            assert_eq!(burst_exhausted(&record).is_some(), expected, "{at_ns}");
+        }
     }
 
     #[test]
@@ -366,58 +344,44 @@ mod tests {
             m.workload.rate = Some(1e6);
         });
         for record in [slow, paced] {
-            assert_eq!(found(&record, "burst-exhausted"), None);
-            assert_eq!(found(&record, "cache-cliff"), None);
+            assert_eq!(
+                (burst_exhausted(&record), cache_cliff(&record)),
+                (None, None)
+            );
         }
     }
 
     #[test]
     fn page_cache_that_fills_up_or_is_used_up_is_no_burst() {
-        type Change = fn(&mut Record);
-        let changes: [Change; 2] = [
-            |record| record.targets[0].layers[0].backing_direct = Some(false),
-            |record| {
-                for m in &mut record.measurements {
-                    m.cache.used = CachePolicy::Cached;
-                }
-            },
-        ];
-        for change in changes {
-            for mut record in [burst(), cliff()] {
-                change(&mut record);
-                assert_eq!(burst_exhausted(&record), None);
-                assert_eq!(cache_cliff(&record), None);
+        assert_spared(|record| record.targets[0].layers[0].backing_direct = Some(false));
+        assert_spared(|record| {
+            for m in &mut record.measurements {
+                m.cache.used = CachePolicy::Cached;
             }
-        }
+        });
     }
 
     #[test]
     fn uncertain_rate_and_few_bytes_accuse_no_disk() {
         let mut uncertain = burst();
-        for m in &mut uncertain.measurements {
-            for op in m.ops.values_mut() {
-                op.iops.half_width_95 = Some(op.iops.value * 0.4);
+        for op in uncertain
+            .measurements
+            .iter_mut()
+            .flat_map(|m| m.ops.values_mut())
+        {
+            op.iops.half_width_95 = Some(op.iops.value * 0.4);
+        }
+        assert_eq!(burst_exhausted(&uncertain), None);
+        let mut small = cliff();
+        for m in &mut small.measurements {
+            m.workload.block_bytes = 1 << 10;
+            for cell in m.ops.values_mut().flat_map(|op| &mut op.series.cells) {
+                cell.bytes /= 1000;
+            }
+            for op in m.phases.iter_mut().flat_map(|phase| phase.ops.values_mut()) {
+                op.throughput.value /= 1000.0;
             }
         }
-        assert!(burst_exhausted(&burst()).is_some());
-        assert_eq!(burst_exhausted(&uncertain), None);
-        let small = |bytes: u32| {
-            let mut record = cliff();
-            for m in &mut record.measurements {
-                m.workload.block_bytes = bytes;
-                for op in m.ops.values_mut() {
-                    op.series
-                        .cells
-                        .iter_mut()
-                        .for_each(|cell| cell.bytes /= 1000);
-                }
-                for op in m.phases.iter_mut().flat_map(|phase| phase.ops.values_mut()) {
-                    op.throughput.value /= 1000.0;
-                }
-            }
-            cache_cliff(&record)
-        };
-        assert!(cache_cliff(&cliff()).is_some());
-        assert_eq!(small(1 << 10), None);
+        assert_eq!(cache_cliff(&small), None);
     }
 }

@@ -15,10 +15,7 @@ pub(super) const SERVED_FROM_CACHE: Rule = Rule {
     code: "served-from-cache",
     check: Check::Run(check_served_from_cache),
     #[cfg(test)]
-    examples: Examples {
-        fires: tests::fires,
-        silent: tests::silent,
-    },
+    examples: tests::SERVED_FROM_CACHE,
 };
 
 /// Smallest share of the requested bytes that the disks must have moved. Their counters are exact,
@@ -221,10 +218,7 @@ pub(super) const CACHE_ANSWERED: Rule = Rule {
     code: "cache-answered",
     check: Check::Survey(check_cache_answered),
     #[cfg(test)]
-    examples: Examples {
-        fires: cache_answered_tests::fires,
-        silent: cache_answered_tests::silent,
-    },
+    examples: tests::CACHE_ANSWERED,
 };
 
 /// A rate counts as above the link from this share on: the link's rate is exact, a sample's time is
@@ -315,10 +309,7 @@ pub(super) const NOT_DIRECT: Rule = Rule {
     code: "not-direct",
     check: Check::Run(check_not_direct),
     #[cfg(test)]
-    examples: Examples {
-        fires: not_direct_tests::fires,
-        silent: not_direct_tests::silent,
-    },
+    examples: tests::NOT_DIRECT,
 };
 
 fn check_not_direct(record: &Record) -> Option<Diagnosis> {
@@ -364,10 +355,7 @@ pub(super) const UNPROVEN: Rule = Rule {
     code: "unproven",
     check: Check::Run(check_unproven),
     #[cfg(test)]
-    examples: Examples {
-        fires: unproven_tests::fires,
-        silent: unproven_tests::silent,
-    },
+    examples: tests::UNPROVEN,
 };
 
 fn check_unproven(record: &Record) -> Option<Diagnosis> {
@@ -396,367 +384,244 @@ fn check_unproven(record: &Record) -> Option<Diagnosis> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use crate::fixture::surveyed::{self, SurveyedDisk, rotating};
+    use crate::fixture::{self, states};
+    use crate::judge::RunFacts;
+    use diskproof_model::health::DiskHealth;
+    use diskproof_model::measurement::{CacheUse, Measurement};
+    use diskproof_model::surface::{DataSheet, SurfaceMeasurement};
+    use diskproof_model::verdict::{Grade, TrustLevel};
 
-    pub(super) fn fires() -> Record {
+    pub(super) const SERVED_FROM_CACHE: Examples = Examples::of(
+        || {
+            fixture::all_faulty(|m| {
+                m.device.read_bytes = m.asked.read_bytes / 10;
+                m.device.write_bytes = m.asked.write_bytes * 9 / 10;
+            })
+        },
+        || unmoved(|m| m.cache.used = CachePolicy::Cached),
+    );
+    pub(super) const CACHE_ANSWERED: Examples =
+        Examples::of(|| on_link(92e6, 700e6), || on_link(140e6, 149e6));
+    pub(super) const NOT_DIRECT: Examples = Examples::of(
+        || fixture::all_faulty(|m| refuse(&mut m.cache)),
+        || {
+            fixture::all_faulty(|m| {
+                (m.cache.asked, m.cache.used) = (CachePolicy::Buffered, CachePolicy::Buffered)
+            })
+        },
+    );
+    pub(super) const UNPROVEN: Examples = Examples::of(
+        || {
+            fixture::all_faulty(|m| {
+                m.device.unresolved = Some("fuse has no block device".to_owned());
+                m.device.accounted = None;
+            })
+        },
+        fixture::record,
+    );
+
+    /// The disks moved nothing.
+    fn unmoved(change: impl Fn(&mut Measurement)) -> Record {
         fixture::all_faulty(|m| {
-            (m.device.read_bytes, m.device.write_bytes) =
-                (m.asked.read_bytes / 10, m.asked.write_bytes * 9 / 10)
+            (m.device.read_bytes, m.device.write_bytes) = (0, 0);
+            change(m);
         })
     }
 
-    pub(super) fn silent() -> Record {
-        fixture::all_faulty(|m| {
-            (m.device.read_bytes, m.device.write_bytes) = (0, 0);
-            m.cache.used = CachePolicy::Cached;
-        })
+    fn refuse(cache: &mut CacheUse) {
+        (cache.used, cache.why) = (CachePolicy::Buffered, Some("open: EINVAL".to_owned()));
     }
 
     #[test]
     fn page_cache_of_one_companion_spares_all() {
-        let (reads, scan) = ("random-read-d1", "sequential-read");
-        let record = |cache: CachePolicy| {
-            let mut run = fixture::together(&[reads, scan]);
-            for m in run
-                .1
-                .iter_mut()
-                .filter(|m| [reads, scan].contains(&m.workload.name.as_str()))
-            {
-                m.device.read_bytes = m.asked.read_bytes / 3;
-                m.device.accounted = Some(0.3);
+        let names = ["random-read-d1", "sequential-read"];
+        let found = |cache: CachePolicy| {
+            let mut run = fixture::together(&names);
+            for m in &mut run.1 {
+                if names.contains(&m.workload.name.as_str()) {
+                    m.device.read_bytes = m.asked.read_bytes / 3;
+                    m.device.accounted = Some(0.3);
+                }
+                if m.workload.name == names[1] {
+                    m.cache.used = cache;
+                }
             }
-            run.1
-                .iter_mut()
-                .filter(|m| m.workload.name == scan)
-                .for_each(|m| m.cache.used = cache);
             check_served_from_cache(&fixture::judge(run))
         };
-        assert_eq!(record(CachePolicy::Cached), None);
-        assert!(
-            record(CachePolicy::Direct)
-                .unwrap()
-                .claim
-                .contains("2 of 8 workloads")
+        assert_eq!(found(CachePolicy::Cached), None);
+        states(
+            &found(CachePolicy::Direct).unwrap().claim,
+            &["2 of 8 workloads"],
         );
     }
 
     #[test]
     fn fires_once_for_all_workloads() {
-        let finding = check_served_from_cache(&fires()).unwrap();
+        let finding = check_served_from_cache(&(SERVED_FROM_CACHE.fires)()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Failure, 10)
         );
-        assert!(
-            finding
-                .claim
-                .starts_with("A cache answered in all 8 workloads: the disks read only"),
-            "{}",
-            finding.claim
-        );
+        states(&finding.claim, &["all 8 workloads"]);
     }
 
     #[test]
     fn buffered_loop_device_is_named() {
-        let mut run = fixture::run();
-        let mut layer = fixture::layer("loop3", LayerKind::Loop, &["sda1"]);
-        layer.backing_direct = Some(false);
-        run.0.targets[0].layers.insert(0, layer);
-        run.1[3].device.read_bytes /= 2;
-        run.1[3].device.read_bytes += 100;
-        let finding = check_served_from_cache(&fixture::judge(run)).unwrap();
+        let record = fixture::changed(|run| {
+            let mut layer = fixture::layer("loop3", LayerKind::Loop, &["sda1"]);
+            layer.backing_direct = Some(false);
+            run.0.targets[0].layers.insert(0, layer);
+            run.1[3].device.read_bytes /= 2;
+            run.1[3].device.read_bytes += 100;
+        });
+        let finding = check_served_from_cache(&record).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
-        assert!(
-            finding.claim.contains("loop3")
-                && finding.remedy.contains("losetup --direct-io=on /dev/loop3"),
-            "{finding:?}"
-        );
+        states(&finding.claim, &["loop3"]);
+        states(&finding.remedy, &["losetup --direct-io=on /dev/loop3"]);
     }
 
     #[test]
     fn buffered_loop_device_without_counters_below_is_enough() {
-        let record = |direct: bool, counted: &str| {
-            let mut run = fixture::run();
-            // On a network filesystem or FUSE nothing lies below the loop device.
-            let mut layer = fixture::layer("loop3", LayerKind::Loop, &[]);
-            layer.backing_direct = Some(direct);
-            run.0.targets[0].layers = vec![layer];
-            for m in &mut run.1 {
-                m.device.disks = vec![counted.to_owned()];
-            }
-            fixture::judge(run)
+        let found = |direct: bool, counted: &str| {
+            check_served_from_cache(&fixture::changed(|run| {
+                // On a network filesystem or FUSE nothing lies below the loop device.
+                let mut layer = fixture::layer("loop3", LayerKind::Loop, &[]);
+                layer.backing_direct = Some(direct);
+                run.0.targets[0].layers = vec![layer];
+                for m in &mut run.1 {
+                    m.device.disks = vec![counted.to_owned()];
+                }
+            }))
         };
-        let finding = check_served_from_cache(&record(false, "loop3")).unwrap();
+        let finding = found(false, "loop3").unwrap();
         assert_eq!(finding.severity, Severity::Warning);
-        assert!(
-            finding.claim.starts_with(
-                "The page cache answered in all 8 workloads. loop3 passes its I/O through the \
-                 page cache"
-            ) && finding.remedy.contains("losetup --direct-io=on /dev/loop3"),
-            "{finding:?}"
-        );
+        states(&finding.claim, &["all 8 workloads", "loop3"]);
+        states(&finding.remedy, &["losetup --direct-io=on /dev/loop3"]);
         assert_eq!(
             finding.evidence[0].path,
             "/targets/0/layers/0/backing_direct"
         );
-        assert_eq!(check_served_from_cache(&record(true, "loop3")), None);
-        assert_eq!(
-            check_served_from_cache(&record(false, "sda")),
-            None,
-            "counters of the disk"
-        );
+        assert_eq!(found(true, "loop3"), None);
+        assert_eq!(found(false, "sda"), None, "counters of the disk");
     }
 
     #[test]
     fn survey_is_compared_with_the_counters() {
-        let mut run = crate::fixture::surveyed::SurveyedDisk::rotating().run(1);
-        assert_eq!(
-            check_served_from_cache(&crate::fixture::surveyed::judge(run.clone())),
-            None
-        );
-        run.1.device.read_bytes /= 3;
-        let finding = check_served_from_cache(&crate::fixture::surveyed::judge(run)).unwrap();
-        assert!(
-            finding
-                .claim
-                .starts_with("A cache answered in the survey: the disks read only"),
-            "{}",
-            finding.claim
-        );
-        assert_eq!(
-            (finding.evidence.len(), finding.evidence[0].path.as_str()),
-            (1, "/surface/device/read_bytes")
-        );
+        assert_eq!(check_served_from_cache(&surveyed::record()), None);
+        let less = surveyed::faulty(|survey| survey.device.read_bytes /= 3);
+        let finding = check_served_from_cache(&less).unwrap();
+        assert_eq!(finding.evidence.len(), 1);
+        assert_eq!(finding.evidence[0].path, "/surface/device/read_bytes");
     }
 
     #[test]
     fn silent_where_it_must_not_judge() {
         assert_eq!(check_served_from_cache(&fixture::record()), None);
-        let nothing = |m: &mut diskproof_model::measurement::Measurement| {
-            (m.device.read_bytes, m.device.write_bytes) = (0, 0)
-        };
-        let spared: [fn(&mut diskproof_model::measurement::Measurement); 4] = [
-            |m| m.cache.used = CachePolicy::Cached,
+        let spared: [fn(&mut Measurement); 3] = [
             |m| m.device.unresolved = Some("overlayfs".to_owned()),
-            |m| m.engine.used = diskproof_model::plan::EngineKind::Null,
+            |m| m.engine.used = EngineKind::Null,
             |m| (m.asked.read_bytes, m.asked.write_bytes) = (1 << 19, 1 << 19),
         ];
-        for spare in spared {
-            let record = fixture::all_faulty(|m| {
-                nothing(m);
-                spare(m);
-            });
-            assert_eq!(check_served_from_cache(&record), None);
+        for (row, spare) in spared.into_iter().enumerate() {
+            assert_eq!(check_served_from_cache(&unmoved(spare)), None, "{row}");
         }
-    }
-
-    #[test]
-    fn holes_have_their_own_finding() {
-        let record = fixture::faulty("random-read-d32", |m| {
-            m.unwritten_bytes = Some(fixture::SPAN_BYTES);
+        let holes = fixture::faulty("random-read-d32", |m| {
             m.device.read_bytes = 0;
+            m.unwritten_bytes = Some(fixture::SPAN_BYTES);
         });
-        assert_eq!(check_served_from_cache(&record), None);
+        assert_eq!(
+            check_served_from_cache(&holes),
+            None,
+            "they have their own finding"
+        );
     }
-}
-
-#[cfg(test)]
-mod cache_answered_tests {
-    use super::*;
-    use crate::fixture::surveyed::{self, SurveyedDisk};
-    use diskproof_model::health::DiskHealth;
-    use diskproof_model::surface::DataSheet;
 
     /// A disk on SATA 1.5 Gbps, which carries 150 MB/s.
-    fn record(rate: f64, burst: f64) -> Record {
-        let mut run = SurveyedDisk {
-            outer: rate,
-            inner: rate / 2.0,
-            ..SurveyedDisk::rotating()
-        }
-        .run(1);
+    fn on_link(rate: f64, burst: f64) -> Record {
+        let mut run = rotating(|disk| (disk.outer, disk.inner) = (rate, rate / 2.0)).run(1);
         let link = run.0.targets[0].layers[0].link.as_mut().unwrap();
         (link.speed, link.bytes_per_second_max) = (Some("1.5 Gbps".to_owned()), Some(150_000_000));
         run.1.burst = Some(surveyed::burst(burst));
         surveyed::judge(run)
     }
 
-    /// A disk that says that it turns, half of whose random accesses a cache answers.
-    fn cached(
-        rpm: Option<u32>,
-        share: usize,
-    ) -> (
-        crate::judge::RunFacts,
-        diskproof_model::surface::SurfaceMeasurement,
-    ) {
+    /// A disk that says that it turns, of whose random accesses a cache answers these percent.
+    fn cached(rpm: Option<u32>, percent: usize) -> (RunFacts, SurfaceMeasurement) {
         let mut run = SurveyedDisk::rotating().run(1);
         run.0.health = vec![DiskHealth {
             disk: "sda".to_owned(),
             rotation_rpm: rpm,
             ..DiskHealth::default()
         }];
-        run.1
+        for (_, access) in run
+            .1
             .access
             .iter_mut()
             .enumerate()
-            .filter(|(i, _)| i % 100 < share)
-            .for_each(|(_, a)| a.latency_ns = 40_000);
+            .filter(|(i, _)| i % 100 < percent)
+        {
+            access.latency_ns = 40_000;
+        }
         run
-    }
-
-    pub(super) fn fires() -> Record {
-        record(92e6, 700e6)
-    }
-
-    pub(super) fn silent() -> Record {
-        record(140e6, 149e6)
     }
 
     #[test]
     fn more_than_the_link_carries_is_a_cache() {
-        let finding = check_cache_answered(&fires()).unwrap();
-        assert!(
-            finding.claim.contains(
-                "reading the same bytes again ran at 700 MB/s, but the link (SATA 1.5 Gbps) \
-                 carries only 150 MB/s"
-            ),
-            "{finding:?}"
-        );
-        assert_eq!(
-            check_cache_answered(&record(400e6, 700e6))
-                .unwrap()
-                .evidence
-                .len(),
-            2
-        );
+        let finding = check_cache_answered(&(CACHE_ANSWERED.fires)()).unwrap();
+        states(&finding.claim, &["700 MB/s", "SATA 1.5 Gbps", "150 MB/s"]);
+        let both = check_cache_answered(&on_link(400e6, 700e6)).unwrap();
+        assert_eq!(both.evidence.len(), 2);
     }
 
     #[test]
     fn faster_than_the_platter_is_a_cache() {
         let finding = check_cache_answered(&surveyed::judge(cached(Some(7200), 50))).unwrap();
-        assert!(
-            finding.claim.contains(
-                "50 % of 400 random accesses took less than 417 µs, but at 7200 rpm half a turn"
-            ),
-            "{}",
-            finding.claim
-        );
+        states(&finding.claim, &["50 % of 400", "417 µs", "7200 rpm"]);
     }
 
     #[test]
     fn what_a_disk_and_its_link_can_do_is_no_finding() {
-        assert_eq!(check_cache_answered(&record(140e6, 149e6)), None);
-        assert_eq!(
-            check_cache_answered(&SurveyedDisk::rotating().record(1)),
-            None
-        );
-        for (rpm, share) in [(Some(7200), 5), (Some(0), 100), (None, 100)] {
-            assert_eq!(
-                check_cache_answered(&surveyed::judge(cached(rpm, share))),
-                None,
-                "{rpm:?} {share}"
-            );
+        assert_eq!(check_cache_answered(&surveyed::record()), None);
+        for (rpm, percent) in [(Some(7200), 5), (Some(0), 100), (None, 100)] {
+            let record = surveyed::judge(cached(rpm, percent));
+            assert_eq!(check_cache_answered(&record), None, "{rpm:?} {percent}");
         }
         let mut told = cached(Some(7200), 100);
         told.0.plan.data_sheet = Some(DataSheet {
             rpm: Some(7200),
             ..DataSheet::default()
         });
-        assert_eq!(
-            check_cache_answered(&surveyed::judge(told)),
-            None,
-            "access-time-off tells it"
-        );
         let mut counted = cached(Some(7200), 100);
         counted.1.device.read_bytes = 0;
-        assert_eq!(
-            check_cache_answered(&surveyed::judge(counted)),
-            None,
-            "served-from-cache tells it"
-        );
-    }
-}
-
-#[cfg(test)]
-mod not_direct_tests {
-    use super::*;
-    use crate::fixture;
-
-    pub(super) fn fires() -> Record {
-        fixture::all_faulty(|m| {
-            (m.cache.used, m.cache.why) = (CachePolicy::Buffered, Some("open: EINVAL".to_owned()))
-        })
-    }
-
-    pub(super) fn silent() -> Record {
-        fixture::all_faulty(|m| {
-            (m.cache.asked, m.cache.used) = (CachePolicy::Buffered, CachePolicy::Buffered)
-        })
+        for (run, by) in [(told, "access-time-off"), (counted, "served-from-cache")] {
+            assert_eq!(
+                check_cache_answered(&surveyed::judge(run)),
+                None,
+                "{by} tells it"
+            );
+        }
     }
 
     #[test]
     fn a_refusal_is_reported_with_its_reason() {
-        let finding = check_not_direct(&fires()).unwrap();
-        assert!(
-            finding
-                .claim
-                .starts_with("ext4 refused direct I/O (open: EINVAL), so all 8 workloads"),
-            "{}",
-            finding.claim
-        );
+        let finding = check_not_direct(&(NOT_DIRECT.fires)()).unwrap();
+        states(&finding.claim, &["ext4", "open: EINVAL", "all 8 workloads"]);
         assert_eq!(finding.evidence.len(), 8);
-    }
-
-    #[test]
-    fn a_survey_through_the_page_cache_is_reported() {
-        let mut run = crate::fixture::surveyed::SurveyedDisk::rotating().run(1);
-        (run.1.cache.used, run.1.cache.why) =
-            (CachePolicy::Buffered, Some("open: EINVAL".to_owned()));
-        let finding = check_not_direct(&crate::fixture::surveyed::judge(run)).unwrap();
-        assert!(
-            finding
-                .claim
-                .contains("refused direct I/O (open: EINVAL), so the survey went through"),
-            "{}",
-            finding.claim
-        );
+        let survey = surveyed::faulty(|survey| refuse(&mut survey.cache));
+        let finding = check_not_direct(&survey).unwrap();
+        states(&finding.claim, &["open: EINVAL", "the survey"]);
         assert_eq!(finding.evidence[0].path, "/surface/cache");
     }
 
     #[test]
-    fn buffered_by_wish_is_no_finding() {
-        let wished = fixture::all_faulty(|m| {
-            (m.cache.asked, m.cache.used) = (CachePolicy::Buffered, CachePolicy::Buffered)
-        });
-        assert_eq!(check_not_direct(&wished), None);
-    }
-}
-
-#[cfg(test)]
-mod unproven_tests {
-    use super::*;
-    use crate::fixture;
-    use diskproof_model::verdict::{Grade, TrustLevel};
-
-    pub(super) fn fires() -> Record {
-        fixture::all_faulty(|m| {
-            m.device.unresolved = Some("fuse has no block device".to_owned());
-            m.device.accounted = None;
-        })
-    }
-
-    pub(super) fn silent() -> Record {
-        fixture::record()
-    }
-
-    #[test]
     fn unproven_figures_are_never_good_and_named_in_the_trust_line() {
-        let verdict = fires().verdict.unwrap();
+        let verdict = (UNPROVEN.fires)().verdict.unwrap();
         let grades: Vec<Option<Grade>> = verdict.grades.iter().map(|use_| use_.grade).collect();
         assert_eq!(grades, [None; 4]);
         assert_eq!(verdict.trust.level, TrustLevel::Doubtful);
         assert_eq!(verdict.worst.unwrap().code, "unproven");
-        let proven = silent().verdict.unwrap();
+        let proven = fixture::record().verdict.unwrap();
         assert!(proven.grades.iter().all(|use_| use_.grade.is_some()));
     }
 }

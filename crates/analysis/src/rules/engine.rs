@@ -12,10 +12,7 @@ pub(super) const ENGINE_FALLBACK: Rule = Rule {
     code: "engine-fallback",
     check: Check::Workloads(check_engine_fallback),
     #[cfg(test)]
-    examples: Examples {
-        fires: tests::fires,
-        silent: tests::silent,
-    },
+    examples: tests::ENGINE_FALLBACK,
 };
 
 fn check_engine_fallback(record: &Record) -> Option<Diagnosis> {
@@ -113,10 +110,7 @@ pub(super) const IO_PUNTED: Rule = Rule {
     code: "io-punted",
     check: Check::Workloads(check_io_punted),
     #[cfg(test)]
-    examples: Examples {
-        fires: io_punted_tests::fires,
-        silent: io_punted_tests::silent,
-    },
+    examples: tests::IO_PUNTED,
 };
 
 fn check_io_punted(record: &Record) -> Option<Diagnosis> {
@@ -140,10 +134,7 @@ pub(super) const DEPTH_NOT_HELD: Rule = Rule {
     code: "depth-not-held",
     check: Check::Workloads(check_depth_not_held),
     #[cfg(test)]
-    examples: Examples {
-        fires: depth_not_held_tests::fires,
-        silent: depth_not_held_tests::silent,
-    },
+    examples: tests::DEPTH_NOT_HELD,
 };
 
 /// Smallest share of the requested depth: starting, ending and reaping in batches cost a little of
@@ -272,181 +263,111 @@ fn shallow(index: usize, m: &MeasurementRecord) -> Option<(f64, Evidence)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use crate::fixture::{self, states};
+    use FallbackCause::{Exhausted, Missing, Refused, Slower};
+    use diskproof_model::measurement::{Measurement, Starvation};
 
-    pub(super) fn fires() -> Record {
-        fixture::faulty("random-read-d32", |m| {
-            m.engine.used = EngineKind::Aio;
-            m.engine.fallbacks = vec![Fallback {
-                from: EngineKind::Uring,
-                cause: FallbackCause::Refused,
-                why: "EPERM".to_owned(),
-            }];
+    pub(super) const ENGINE_FALLBACK: Examples = Examples::of(
+        || fallen(EngineKind::Aio, &[(EngineKind::Uring, Refused)]),
+        || fixture::all_faulty(|m| m.engine.used = EngineKind::Aio),
+    )
+    .with(&[
+        || fallen(EngineKind::Aio, &[(EngineKind::Uring, Slower)]),
+        || {
+            fallen(
+                EngineKind::Sync,
+                &[(EngineKind::Uring, Missing), (EngineKind::Aio, Exhausted)],
+            )
+        },
+    ]);
+    pub(super) const IO_PUNTED: Examples = Examples::of(
+        || fixture::all_faulty(|m| m.punted = Some(true)),
+        || fixture::all_faulty(|m| m.punted = None),
+    );
+    pub(super) const DEPTH_NOT_HELD: Examples = Examples::of(
+        || reads(|m| m.achieved_depth = 11.0),
+        || reads(|m| (m.achieved_depth, m.workload.rate) = (11.0, Some(100.0))),
+    );
+
+    fn reads(change: impl Fn(&mut Measurement)) -> Record {
+        fixture::faulty("random-read-d32", change)
+    }
+
+    /// Reads by this engine after others failed.
+    fn fallen(used: EngineKind, fallbacks: &[(EngineKind, FallbackCause)]) -> Record {
+        let fallback = |&(from, cause): &(EngineKind, FallbackCause)| Fallback {
+            from,
+            cause,
+            why: "EPERM".to_owned(),
+        };
+        reads(|m| {
+            m.engine.used = used;
+            m.engine.fallbacks = fallbacks.iter().map(fallback).collect();
         })
     }
 
-    pub(super) fn silent() -> Record {
-        fixture::all_faulty(|m| m.engine.used = EngineKind::Aio)
-    }
-
+    /// Each cause has its words, which the snapshot of all findings holds, and its remedy.
     #[test]
-    fn a_refused_interface_is_reported_with_its_reason() {
-        let finding = check_engine_fallback(&fires()).unwrap();
-        assert_eq!(finding.severity, Severity::Note);
-        assert!(
-            finding.claim.contains(
-                "io_uring was refused by the kernel (EPERM), so Linux AIO was used for 1 of 8 \
-                 workloads (random-read-d32)"
+    fn engines_are_named_with_the_reason_and_what_helps() {
+        use EngineKind::{Aio, Sync, Uring};
+        for (used, fallbacks, claimed, helps) in [
+            (
+                Aio,
+                &[(Uring, Refused)][..],
+                "(EPERM), so Linux AIO",
+                "seccomp",
             ),
-            "{}",
-            finding.claim
-        );
-        assert!(finding.remedy.contains("seccomp"), "{}", finding.remedy);
-    }
-
-    #[test]
-    fn a_slower_interface_is_not_called_refused() {
-        let finding = check_engine_fallback(&fixture::faulty("random-read-d32", |m| {
-            m.engine.used = EngineKind::Aio;
-            let cause = FallbackCause::Slower;
-            m.engine.fallbacks = vec![Fallback {
-                from: EngineKind::Uring,
-                cause,
-                why: "7 reads/s in a trial, 9 by Linux AIO".to_owned(),
-            }];
-        }))
-        .unwrap();
-        assert_eq!(
-            finding.claim,
-            "io_uring is slower than Linux AIO on this target, so the latter was used for 1 of 8 \
-             workloads (random-read-d32): 7 reads/s in a trial, 9 by Linux AIO."
-        );
-        assert!(!finding.remedy.contains("seccomp"), "{}", finding.remedy);
-    }
-
-    #[test]
-    fn each_cause_has_its_words_and_its_remedy() {
-        let told = |fallbacks: &[(EngineKind, FallbackCause)]| {
-            let faulty = fixture::faulty("random-read-d32", |m| {
-                m.engine.used = EngineKind::Sync;
-                m.engine.fallbacks = fallbacks
-                    .iter()
-                    .map(|(from, cause)| Fallback {
-                        from: *from,
-                        cause: *cause,
-                        why: "why".to_owned(),
-                    })
-                    .collect();
-            });
-            let finding = check_engine_fallback(&faulty).unwrap();
-            (finding.claim, finding.remedy)
-        };
-        use FallbackCause::{Exhausted, Missing, Refused, Slower};
-        let (claim, remedy) = told(&[(EngineKind::Uring, Missing), (EngineKind::Aio, Exhausted)]);
-        assert!(
-            claim.starts_with(
-                "io_uring is missing in this kernel (why) and Linux AIO was exhausted (why), so \
-                 threads of pread"
+            (Aio, &[(Uring, Slower)], "Linux AIO", ""),
+            (
+                Sync,
+                &[(Uring, Missing), (Aio, Exhausted)],
+                "threads of pread",
+                "5.1",
             ),
-            "{claim}"
-        );
-        assert!(remedy.contains("since 5.1"), "{remedy}");
-        assert!(
-            told(&[(EngineKind::Aio, Exhausted)])
-                .1
-                .contains("fs.aio-max-nr")
-        );
-        let (claim, remedy) = told(&[(EngineKind::Uring, Refused)]);
-        assert!(
-            claim.starts_with("io_uring was refused by the kernel (why), so ")
-                && remedy.contains("seccomp"),
-            "{claim} {remedy}"
-        );
-        let (claim, remedy) = told(&[(EngineKind::Uring, Slower), (EngineKind::Aio, Exhausted)]);
-        assert!(
-            claim.starts_with("io_uring is slower here (why) and Linux AIO was exhausted"),
-            "{claim}"
-        );
-        assert!(remedy.contains("fs.aio-max-nr"), "{remedy}");
-    }
-
-    #[test]
-    fn another_interface_by_choice_is_no_finding() {
-        assert_eq!(
-            check_engine_fallback(&fixture::all_faulty(|m| m.engine.used = EngineKind::Aio)),
-            None
-        );
-    }
-}
-
-#[cfg(test)]
-mod io_punted_tests {
-    use super::*;
-    use crate::fixture;
-
-    pub(super) fn fires() -> Record {
-        fixture::all_faulty(|m| m.punted = Some(true))
-    }
-
-    pub(super) fn silent() -> Record {
-        fixture::all_faulty(|m| m.punted = None)
+            (Sync, &[(Aio, Exhausted)], "Linux AIO", "fs.aio-max-nr"),
+            (Sync, &[(Uring, Refused)], "io_uring", "seccomp"),
+            (
+                Sync,
+                &[(Uring, Slower), (Aio, Exhausted)],
+                "Linux AIO",
+                "fs.aio-max-nr",
+            ),
+        ] {
+            let finding = check_engine_fallback(&fallen(used, fallbacks)).unwrap();
+            assert_eq!(finding.severity, Severity::Note);
+            states(&finding.claim, &["random-read-d32", "EPERM", claimed]);
+            states(&finding.remedy, &[helps]);
+            let refused = fallbacks.iter().any(|(_, cause)| *cause == Refused);
+            assert_eq!(finding.remedy.contains("seccomp"), refused, "{fallbacks:?}");
+        }
     }
 
     #[test]
     fn only_what_io_uring_carried_is_reported() {
-        let finding = IO_PUNTED.find(&fires()).unwrap();
+        let finding = super::IO_PUNTED.find(&(IO_PUNTED.fires)()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Note, 6)
         );
         assert!(
-            !finding.claim.contains("random-read-d1,") && finding.remedy.contains("--engine aio"),
-            "{finding:?}"
+            !finding.claim.contains("random-read-d1,"),
+            "{}",
+            finding.claim
         );
-    }
-
-    #[test]
-    fn inline_and_unknown_are_no_finding() {
-        assert_eq!(
-            check_io_punted(&fixture::all_faulty(|m| m.punted = None)),
-            None
-        );
+        states(&finding.remedy, &["--engine aio"]);
         assert_eq!(check_io_punted(&fixture::record()), None);
-    }
-}
-
-#[cfg(test)]
-mod depth_not_held_tests {
-    use super::*;
-    use crate::fixture;
-    use diskproof_model::measurement::Measurement;
-
-    pub(super) fn fires() -> Record {
-        fixture::faulty("random-read-d32", |m| m.achieved_depth = 11.0)
-    }
-
-    pub(super) fn silent() -> Record {
-        fixture::faulty("random-read-d32", |m| {
-            (m.achieved_depth, m.workload.rate) = (11.0, Some(100.0))
-        })
     }
 
     #[test]
     fn a_shallow_queue_is_reported() {
-        let finding = check_depth_not_held(&fires()).unwrap();
+        let finding = check_depth_not_held(&(DEPTH_NOT_HELD.fires)()).unwrap();
         assert_eq!(finding.severity, Severity::Note);
-        assert!(
-            finding
-                .claim
-                .contains("11.0 instead of 32 in random-read-d32"),
-            "{}",
-            finding.claim
-        );
+        states(&finding.claim, &["11.0", "32", "random-read-d32"]);
     }
 
     #[test]
     fn depth_that_slow_disk_could_not_answer_is_reported_with_few_operations() {
-        let slow = fixture::faulty("random-read-d32", |m| {
+        let slow = reads(|m| {
             (m.engine.depth, m.achieved_depth) = (Some(1), 1.0);
             m.ops.values_mut().for_each(|op| op.count = 3);
         });
@@ -457,58 +378,35 @@ mod depth_not_held_tests {
 
     #[test]
     fn requests_done_one_by_one_in_the_submission_are_reported_by_the_disks_queue() {
-        let serial = fixture::faulty("random-read-d32", |m| m.device.queue_depth = Some(1.1));
-        let finding = check_depth_not_held(&serial).unwrap();
-        assert!(
-            finding.claim.contains("1.1 instead of 32"),
-            "{}",
-            finding.claim
-        );
+        let with = |name, depth| {
+            let record = fixture::faulty(name, |m| m.device.queue_depth = Some(depth));
+            check_depth_not_held(&record)
+        };
+        let finding = with("random-read-d32", 1.1).unwrap();
+        states(&finding.claim, &["1.1", "32"]);
         assert_eq!(
             finding.evidence[0].path,
             "/measurements/3/device/queue_depth"
         );
-        let merged = fixture::faulty("sequential-read", |m| m.device.queue_depth = Some(1.1));
-        let held = fixture::faulty("random-read-d32", |m| m.device.queue_depth = Some(24.0));
-        assert_eq!(
-            (check_depth_not_held(&merged), check_depth_not_held(&held)),
-            (None, None)
-        );
+        assert_eq!(with("sequential-read", 1.1), None, "merged");
+        assert_eq!(with("random-read-d32", 24.0), None, "held");
     }
 
     #[test]
     fn requests_that_were_done_before_anybody_waited_for_them_went_one_by_one() {
-        let aio = |share: f64, cpu_share: f64| {
-            fixture::faulty("random-read-d32", |m| {
-                (m.engine.used, m.engine.done_before_wait) = (EngineKind::Aio, Some(share));
+        let aio = |done: f64, cpu_share: f64, starved: f64| {
+            check_depth_not_held(&reads(|m| {
+                (m.engine.used, m.engine.done_before_wait) = (EngineKind::Aio, Some(done));
+                m.starved.share = starved;
                 m.cpu.user_ns = (m.wall_ns as f64 * cpu_share) as u64;
-            })
+            }))
         };
-        let finding = check_depth_not_held(&aio(0.99, 0.05)).unwrap();
-        assert!(
-            finding.claim.contains("1.0 instead of 32"),
-            "{}",
-            finding.claim
-        );
-        assert!(
-            finding.remedy.contains("--engine uring"),
-            "{}",
-            finding.remedy
-        );
+        let finding = aio(0.99, 0.05, 0.0).unwrap();
+        states(&finding.claim, &["1.0", "32"]);
+        states(&finding.remedy, &["--engine uring"]);
+        assert_eq!((aio(0.3, 0.05, 0.0), aio(0.99, 0.8, 0.0)), (None, None));
         assert_eq!(
-            (
-                check_depth_not_held(&aio(0.3, 0.05)),
-                check_depth_not_held(&aio(0.99, 0.8))
-            ),
-            (None, None)
-        );
-        let late = fixture::faulty("random-read-d32", |m| {
-            (m.engine.used, m.engine.done_before_wait, m.starved.share) =
-                (EngineKind::Aio, Some(0.99), 0.6);
-            m.cpu.user_ns = m.wall_ns / 20;
-        });
-        assert_eq!(
-            check_depth_not_held(&late),
+            aio(0.99, 0.05, 0.6),
             None,
             "it waited for a processor, not for the disk"
         );
@@ -516,15 +414,15 @@ mod depth_not_held_tests {
 
     #[test]
     fn a_machine_without_a_free_processor_is_no_matter_of_the_interface() {
-        use diskproof_model::measurement::Starvation;
         let starved = |share: f64, mean_wait_ns: f64, change: fn(&mut Measurement)| {
-            check_depth_not_held(&fixture::faulty("random-read-d32", |m| {
+            let found = check_depth_not_held(&reads(|m| {
                 change(m);
                 m.starved = Starvation {
                     share,
                     mean_wait_ns,
                 };
-            }))
+            }));
+            found.is_some()
         };
         let change: [fn(&mut Measurement); 3] = [
             |m| m.achieved_depth = 20.0,
@@ -533,37 +431,30 @@ mod depth_not_held_tests {
         ];
         for change in change {
             // Of 3.2 ms that a request takes.
-            assert_eq!(starved(0.4, 900_000.0, change), None);
+            assert!(!starved(0.4, 900_000.0, change));
             // Waking up, often.
-            let (often, rarely) = (
-                starved(0.4, 8_000.0, change),
-                starved(0.001, 60_000.0, change),
-            );
-            assert!(often.is_some() && rarely.is_some());
+            assert!(starved(0.4, 8_000.0, change) && starved(0.001, 60_000.0, change));
         }
         // Waits too short to find requests done for.
-        assert!(starved(0.4, 60_000.0, change[2]).is_some());
+        assert!(starved(0.4, 60_000.0, change[2]));
         // Far more is missing than the time that was waited.
-        assert!(
-            starved(0.1, 60_000.0, |m| m.achieved_depth = 11.0).is_some()
-                && starved(0.4, 60_000.0, |m| m.device.queue_depth = Some(1.1)).is_some()
-        );
+        assert!(starved(0.1, 60_000.0, |m| m.achieved_depth = 11.0));
+        assert!(starved(0.4, 60_000.0, |m| m.device.queue_depth = Some(1.1)));
     }
 
     #[test]
     fn silent_where_the_depth_is_not_meant_or_explained() {
-        let spared: [fn(&mut Measurement); 4] = [
-            |m| m.workload.rate = Some(100.0),
+        let spared: [fn(&mut Measurement); 3] = [
             |m| m.workload.sync = SyncPolicy::AtEnd,
             |m| m.cpu.user_ns = m.wall_ns,
             |m| m.ops.values_mut().for_each(|op| op.count = 100),
         ];
-        for spare in spared {
-            let record = fixture::faulty("random-read-d32", |m| {
+        for (row, spare) in spared.into_iter().enumerate() {
+            let record = reads(|m| {
                 m.achieved_depth = 11.0;
                 spare(m);
             });
-            assert_eq!(check_depth_not_held(&record), None);
+            assert_eq!(check_depth_not_held(&record), None, "{row}");
         }
     }
 }

@@ -18,10 +18,7 @@ pub(super) const FLAT_TOP: Rule = Rule {
     code: "flat-top",
     check: Check::Survey(check_flat_top),
     #[cfg(test)]
-    examples: Examples {
-        fires: tests::fires,
-        silent: tests::silent,
-    },
+    examples: tests::EXAMPLES,
 };
 
 /// The flat part is at least this many times as long as any later stretch of one rate. In a
@@ -293,137 +290,82 @@ fn evidence(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::surveyed::{self, SurveyedDisk};
-    use diskproof_model::target::TargetKind;
+    use crate::fixture::states;
+    use crate::fixture::surveyed::{self, SurveyedDisk, rotating};
+
+    pub(super) const EXAMPLES: Examples = Examples::of(
+        || capped(78e6, "3.0 Gbps", Some(300_000_000)),
+        surveyed::record,
+    );
 
     fn capped(cap: f64, speed: &str, link: Option<u64>) -> Record {
-        let mut run = SurveyedDisk {
-            cap: Some(cap),
-            ..SurveyedDisk::rotating()
-        }
-        .run(3);
+        let mut run = rotating(|disk| disk.cap = Some(cap)).run(3);
         let at = run.0.targets[0].layers[0].link.as_mut().unwrap();
         (at.speed, at.bytes_per_second_max) = (Some(speed.to_owned()), link);
         surveyed::judge(run)
     }
 
-    pub(super) fn fires() -> Record {
-        capped(78e6, "3.0 Gbps", Some(300_000_000))
-    }
-
-    pub(super) fn silent() -> Record {
-        SurveyedDisk::rotating().record(1)
-    }
-
     #[test]
     fn the_end_and_the_rate_of_the_flat_part_are_reported() {
-        let finding = check_flat_top(&fires()).unwrap();
+        let finding = check_flat_top(&(EXAMPLES.fires)()).unwrap();
         // Eight of 24 zones are faster than 78 MB/s; they hold 40.4 % of the surface.
-        assert!(
-            finding.claim.starts_with(
-                "The curve is flat at 78.0 MB/s up to 130 GB (40 % of the surface) and falls"
-            ),
-            "{}",
-            finding.claim
-        );
-        assert!(
-            finding.claim.contains("would start at about 92.")
-                || finding.claim.contains("would start at about 93."),
-            "{}",
-            finding.claim
-        );
-        assert!(
-            finding
-                .claim
-                .contains("does not explain it: sda (SATA 3.0 Gbps) carries 300 MB/s"),
-            "{}",
-            finding.claim
+        states(
+            &finding.claim,
+            &[
+                "78.0 MB/s up to 130 GB (40 %",
+                "sda (SATA 3.0 Gbps)",
+                "300 MB/s",
+            ],
         );
         assert_eq!(finding.evidence.len(), 4);
     }
 
     #[test]
     fn a_link_that_carries_no_more_is_the_cause() {
-        let finding = check_flat_top(&capped(78e6, "480 Mb/s", Some(60_000_000))).unwrap();
+        let cause = |cap, speed, link| check_flat_top(&capped(cap, speed, link)).unwrap();
+        states(&cause(78e6, "480 Mb/s", Some(60_000_000)).claim, &["cache"]);
+        let slow = cause(70e6, "1.5 Gbps", Some(75_000_000));
+        states(&slow.claim, &["SATA 1.5 Gbps"]);
+        states(&slow.remedy, &["faster link"]);
+        let unknown = cause(78e6, "", None);
         assert!(
-            finding.claim.contains("a cache in the path answered"),
+            !unknown.remedy.contains("faster link"),
             "{}",
-            finding.claim
-        );
-        let finding = check_flat_top(&capped(70e6, "1.5 Gbps", Some(75_000_000))).unwrap();
-        assert!(
-            finding
-                .claim
-                .contains("The link explains it: sda (SATA 1.5 Gbps)")
-                && finding.remedy.contains("faster link"),
-            "{finding:?}"
-        );
-        let finding = check_flat_top(&capped(78e6, "", None)).unwrap();
-        assert!(
-            finding
-                .claim
-                .ends_with("does not report the speed of the link."),
-            "{}",
-            finding.claim
+            unknown.remedy
         );
     }
 
     #[test]
     fn flat_all_over_is_a_limit_where_an_arm_moves() {
-        let disk = SurveyedDisk {
-            cap: Some(40e6),
-            ..SurveyedDisk::rotating()
+        let capped = |change: fn(&mut SurveyedDisk)| {
+            let mut disk = rotating(|disk| disk.cap = Some(40e6));
+            change(&mut disk);
+            check_flat_top(&disk.record(1))
         };
-        let finding = check_flat_top(&disk.record(1)).unwrap();
-        assert!(
-            finding
-                .claim
-                .starts_with("The curve is flat at 40.0 MB/s over the whole surface, although"),
-            "{}",
-            finding.claim
+        states(
+            &capped(|_| ()).unwrap().claim,
+            &["40.0 MB/s", "whole surface"],
         );
-        for other in [
-            SurveyedDisk {
-                accesses: 0,
-                ..disk.clone()
-            },
-            SurveyedDisk {
-                span: 0.0..0.3,
-                ..disk.clone()
-            },
-            SurveyedDisk::solid(),
-        ] {
-            assert_eq!(check_flat_top(&other.record(1)), None, "{other:?}");
-        }
+        assert_eq!(capped(|disk| disk.accesses = 0), None);
+        assert_eq!(capped(|disk| disk.span = 0.0..0.3), None);
+        assert_eq!(capped(|disk| *disk = SurveyedDisk::solid()), None);
     }
 
     #[test]
     fn curve_too_ragged_for_zones_is_not_flat() {
+        let disk = rotating(|disk| (disk.ragged, disk.points) = (Some((40 << 20, 0.85)), 100));
         for seed in 0..5 {
-            let record = SurveyedDisk {
-                ragged: Some((40 << 20, 0.85)),
-                points: 100,
-                ..SurveyedDisk::rotating()
-            }
-            .record(seed);
-            assert_eq!(surveyed::codes(&record), ["ragged"], "{seed}");
+            assert_eq!(surveyed::codes(&disk.record(seed)), ["ragged"], "{seed}");
         }
     }
 
     #[test]
     fn a_busy_cpu_is_named() {
-        let mut run = SurveyedDisk {
-            cap: Some(78e6),
-            ..SurveyedDisk::rotating()
-        }
-        .run(3);
+        let mut run = rotating(|disk| disk.cap = Some(78e6)).run(3);
         run.1.curve_cpu.system_ns = 38_000_000_000;
-        assert!(
-            check_flat_top(&surveyed::judge(run))
-                .unwrap()
-                .claim
-                .contains("used 95 % of a CPU"),
-            "the CPU"
+        states(
+            &check_flat_top(&surveyed::judge(run)).unwrap().claim,
+            &["95 %", "CPU"],
         );
     }
 
@@ -431,23 +373,11 @@ mod tests {
     fn zones_are_no_flat_top_and_a_file_has_none() {
         for zones in [2, 3, 5, 16, 24, 40] {
             for points in [20, 50, 200] {
-                let disk = SurveyedDisk {
-                    zones,
-                    points,
-                    ..SurveyedDisk::rotating()
-                };
-                assert_eq!(
-                    check_flat_top(&disk.record(1)),
-                    None,
-                    "{zones} zones, {points} points"
-                );
+                let disk = rotating(|disk| (disk.zones, disk.points) = (zones, points));
+                assert_eq!(check_flat_top(&disk.record(1)), None, "{zones}, {points}");
             }
         }
-        let mut run = SurveyedDisk {
-            cap: Some(78e6),
-            ..SurveyedDisk::rotating()
-        }
-        .run(3);
+        let mut run = rotating(|disk| disk.cap = Some(78e6)).run(3);
         run.0.targets[0].kind = TargetKind::File;
         assert_eq!(
             check_flat_top(&surveyed::judge(run)),

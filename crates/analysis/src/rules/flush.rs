@@ -12,37 +12,25 @@ pub(super) const RULES: &[Rule] = &[
         code: "flush-not-sent",
         check: Check::Workloads(flush_not_sent),
         #[cfg(test)]
-        examples: Examples {
-            fires: tests::without_flushes,
-            silent: tests::with_flushes,
-        },
+        examples: Examples::of(tests::without_flushes, tests::with_flushes),
     },
     Rule {
         code: "implausible-flush",
         check: Check::Workloads(implausible_flush),
         #[cfg(test)]
-        examples: Examples {
-            fires: tests::turning_slowly,
-            silent: tests::turning_fast_enough,
-        },
+        examples: Examples::of(|| tests::turning(500.0), || tests::turning(119.0)),
     },
     Rule {
         code: "sync-method-differs",
         check: Check::Workloads(sync_method_differs),
         #[cfg(test)]
-        examples: Examples {
-            fires: tests::differing,
-            silent: tests::alike,
-        },
+        examples: Examples::of(|| tests::methods(9000.0), || tests::methods(900.0)),
     },
     Rule {
         code: "slow-flush",
         check: Check::Workloads(slow_flush),
         #[cfg(test)]
-        examples: Examples {
-            fires: tests::slow_flash,
-            silent: tests::fast_flash,
-        },
+        examples: Examples::of(|| tests::flash(1_600_000.0), || tests::flash(90_000.0)),
     },
 ];
 
@@ -297,22 +285,28 @@ fn slow_flush(record: &Record) -> Option<Diagnosis> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use crate::fixture::{self, measured, process, states};
     use diskproof_model::health::DiskHealth;
-    use diskproof_model::measurement::OtherProcess;
-    use diskproof_model::plan::CachePolicy;
 
     /// The record of a run on a disk with a volatile cache, whose commits came with so many
     /// flushes.
     fn volatile(flushes: u64) -> Record {
         let mut record = fixture::record();
-        for layer in record.targets.iter_mut().flat_map(|t| &mut t.layers) {
-            layer.write_cache = Some(WriteCache::WriteBack);
-        }
+        each_layer(&mut record, |layer| {
+            layer.write_cache = Some(WriteCache::WriteBack)
+        });
         for m in &mut record.measurements {
             m.device.flush_ops = Some(flushes);
         }
         record
+    }
+
+    fn each_layer(record: &mut Record, change: impl Fn(&mut Layer)) {
+        record
+            .targets
+            .iter_mut()
+            .flat_map(|target| &mut target.layers)
+            .for_each(change);
     }
 
     pub(super) fn without_flushes() -> Record {
@@ -323,46 +317,28 @@ mod tests {
         volatile(2510)
     }
 
-    fn with_rpm(rpm: u32) -> Record {
+    /// A disk that turns 7200 times a minute, with so many commits per second.
+    pub(super) fn turning(rate: f64) -> Record {
         let mut record = fixture::record();
         record.health = vec![DiskHealth {
             disk: "sda".to_owned(),
-            rotation_rpm: Some(rpm),
+            rotation_rpm: Some(7200),
             ..DiskHealth::default()
         }];
-        record
-    }
-
-    pub(super) fn turning_slowly() -> Record {
-        let mut record = with_rpm(7200);
-        set_rate(&mut record, "commit-fdatasync", 500.0);
-        record
-    }
-
-    pub(super) fn turning_fast_enough() -> Record {
-        let mut record = with_rpm(7200);
-        set_rate(&mut record, "commit-fdatasync", 119.0);
+        set_rate(&mut record, "commit-fdatasync", rate);
         record
     }
 
     fn set_rate(record: &mut Record, name: &str, rate: f64) {
-        let found = record
-            .measurements
-            .iter_mut()
-            .find(|m| m.workload.name == name);
-        let commits = found.unwrap().ops.get_mut(&OpKind::Commit).unwrap();
+        let commits = measured(record, name).ops.get_mut(&OpKind::Commit).unwrap();
         commits.iops.value = rate;
         commits.iops.half_width_95 = Some(rate / 100.0);
     }
 
     /// fdatasync at 300/s, and O_DSYNC at this rate.
-    fn methods(rate: f64) -> Record {
+    pub(super) fn methods(rate: f64) -> Record {
         let mut record = fixture::record();
-        let found = record
-            .measurements
-            .iter()
-            .find(|m| m.workload.name == "commit-fdatasync");
-        let mut other = found.unwrap().clone();
+        let mut other = measured(&mut record, "commit-fdatasync").clone();
         other.workload.name = "open_datasync".to_owned();
         other.workload.sync = SyncPolicy::WithWrite {
             flag: WriteFlag::OpenDsync,
@@ -373,59 +349,32 @@ mod tests {
         record
     }
 
-    pub(super) fn differing() -> Record {
-        methods(9000.0)
-    }
-
-    pub(super) fn alike() -> Record {
-        methods(900.0)
-    }
-
     /// Commits on flash whose flushes take so long.
-    fn flash(flush_ns: f64) -> Record {
+    pub(super) fn flash(flush_ns: f64) -> Record {
         let mut record = with_flushes();
         record.host.hypervisor = None;
-        let found = record
-            .measurements
-            .iter_mut()
-            .find(|m| m.workload.name == "commit-fdatasync");
-        let sync = found.unwrap().ops.get_mut(&OpKind::Sync).unwrap();
-        sync.latency.mean = flush_ns;
+        let commits = measured(&mut record, "commit-fdatasync");
+        commits.ops.get_mut(&OpKind::Sync).unwrap().latency.mean = flush_ns;
         record
-    }
-
-    pub(super) fn slow_flash() -> Record {
-        flash(1_600_000.0)
-    }
-
-    pub(super) fn fast_flash() -> Record {
-        flash(90_000.0)
     }
 
     #[test]
     fn missing_flushes_of_a_volatile_cache_are_a_failure() {
         let finding = flush_not_sent(&without_flushes()).unwrap();
         assert_eq!(finding.severity, Severity::Failure);
-        assert!(
-            finding.claim.contains("10 flushes reached sda") && finding.claim.contains("commits"),
-            "{}",
-            finding.claim
-        );
-        assert_eq!(flush_not_sent(&with_flushes()), None);
+        states(&finding.claim, &["10 flushes", "sda"]);
         // A cache that needs no flush gets none, and an unknown one says nothing.
         let mut protected = without_flushes();
         for cache in [Some(WriteCache::WriteThrough), None] {
-            for layer in protected.targets.iter_mut().flat_map(|t| &mut t.layers) {
-                layer.write_cache = cache;
-            }
+            each_layer(&mut protected, |layer| layer.write_cache = cache);
             assert_eq!(flush_not_sent(&protected), None);
         }
         // The counter of a disk without a request queue counts no flush.
         let mut uncounted = volatile(0);
         assert!(flush_not_sent(&uncounted).is_some());
-        for layer in uncounted.targets.iter_mut().flat_map(|t| &mut t.layers) {
-            layer.name = layer.name.replace("sda", "nvme0n1");
-        }
+        each_layer(&mut uncounted, |layer| {
+            layer.name = layer.name.replace("sda", "nvme0n1")
+        });
         assert_eq!(flush_not_sent(&uncounted), None);
         // A write with O_DSYNC may be a forced unit access, which is no flush.
         let mut written = without_flushes();
@@ -439,17 +388,10 @@ mod tests {
 
     #[test]
     fn no_disk_commits_more_often_than_it_turns() {
-        let finding = implausible_flush(&turning_slowly()).unwrap();
-        assert!(
-            finding.claim.contains("7200 times per minute")
-                && finding.claim.contains("at most 120"),
-            "{}",
-            finding.claim
-        );
-        assert_eq!(implausible_flush(&turning_fast_enough()), None);
-        let mut flash = turning_slowly();
-        flash.health[0].rotation_rpm = Some(0);
-        assert_eq!(implausible_flush(&flash), None);
+        let mut record = turning(500.0);
+        states(&implausible_flush(&record).unwrap().claim, &["7200", "120"]);
+        record.health[0].rotation_rpm = Some(0);
+        assert_eq!(implausible_flush(&record), None, "flash");
     }
 
     #[test]
@@ -458,19 +400,12 @@ mod tests {
             let mut record = fixture::record();
             record.health.clear();
             record.host.hypervisor = hypervisor.map(str::to_owned);
-            for layer in record.targets.iter_mut().flat_map(|t| &mut t.layers) {
-                layer.rotational = rotational;
-            }
+            each_layer(&mut record, |layer| layer.rotational = rotational);
             set_rate(&mut record, "commit-fdatasync", rate);
             implausible_flush(&record)
         };
         let finding = unknown(Some(true), None, 500.0).unwrap();
-        assert!(
-            finding.claim.contains("15000 times per minute")
-                && finding.claim.contains("at most 250"),
-            "{}",
-            finding.claim
-        );
+        states(&finding.claim, &["15000", "250"]);
         // The fastest disk makes as many, flash makes more, and a virtual disk may be anything.
         assert_eq!(unknown(Some(true), None, 300.0), None);
         assert_eq!(unknown(Some(false), None, 500.0), None);
@@ -480,39 +415,22 @@ mod tests {
 
     #[test]
     fn methods_during_which_others_used_the_disk_are_not_compared() {
-        let mut record = differing();
-        let slow = record
-            .measurements
-            .iter_mut()
-            .find(|m| m.workload.name == "commit-fdatasync")
-            .unwrap();
+        let mut record = methods(9000.0);
+        let slow = measured(&mut record, "commit-fdatasync");
         slow.device.read_bytes = slow.asked.read_bytes + (1 << 30);
-        slow.device.others = vec![OtherProcess {
-            pid: 7,
-            name: "pg_dump".to_owned(),
-            read_bytes: 1 << 30,
-            write_bytes: 0,
-            ended: false,
-        }];
+        slow.device.others = vec![process("pg_dump", 1 << 30, 0)];
         assert_eq!(sync_method_differs(&record), None);
     }
 
     #[test]
     fn only_methods_with_the_same_promise_are_compared() {
-        let finding = sync_method_differs(&differing()).unwrap();
-        assert!(
-            finding.claim.contains("open_datasync makes 9000/s")
-                && finding.claim.contains("a factor of 29"),
-            "{}",
-            finding.claim
-        );
-        assert_eq!(sync_method_differs(&alike()), None);
-        let last = |change: fn(&mut MeasurementRecord)| {
-            let mut record = differing();
+        let last = |change: &dyn Fn(&mut MeasurementRecord)| {
+            let mut record = methods(9000.0);
             change(record.measurements.last_mut().unwrap());
             sync_method_differs(&record)
         };
-        assert!(last(|_| ()).is_some());
+        let finding = last(&|_| ()).unwrap();
+        states(&finding.claim, &["open_datasync makes 9000/s", "29"]);
         let changes: [fn(&mut MeasurementRecord); 4] = [
             |m| {
                 m.workload.sync = SyncPolicy::WithWrite {
@@ -523,29 +441,27 @@ mod tests {
             |m| m.workload.cache = CachePolicy::Cached,
             |m| m.workload.depth = 16,
         ];
-        assert!(changes.into_iter().all(|change| last(change).is_none()));
+        for (row, change) in changes.iter().enumerate() {
+            assert_eq!(last(change), None, "{row}");
+        }
         // 9000/s against 300/s ± 1 %: the ends of the intervals decide.
-        let with_width = |half_width: f64| {
-            let mut uncertain = differing();
-            let commits = uncertain.measurements.last_mut().unwrap();
-            let op = commits.ops.get_mut(&OpKind::Commit).unwrap();
-            op.iops.half_width_95 = Some(half_width);
-            sync_method_differs(&uncertain).is_some()
-        };
-        assert!(with_width(4500.0));
-        assert!(!with_width(90_000.0));
+        for (half_width, expected) in [(4500.0, true), (90_000.0, false)] {
+            let found = last(&|m| {
+                let commits = m.ops.get_mut(&OpKind::Commit).unwrap();
+                commits.iops.half_width_95 = Some(half_width);
+            });
+            assert_eq!(found.is_some(), expected, "{half_width}");
+        }
     }
 
     #[test]
     fn slow_flushes_of_physical_flash_are_a_note() {
-        let finding = slow_flush(&slow_flash()).unwrap();
-        assert!(finding.claim.contains("1.60 ms"), "{}", finding.claim);
+        let finding = slow_flush(&flash(1_600_000.0)).unwrap();
+        states(&finding.claim, &["1.60 ms"]);
         assert_eq!(finding.severity, Severity::Note);
-        let mut others = [slow_flash(), slow_flash(), fast_flash()];
+        let mut others = [flash(1_600_000.0), flash(1_600_000.0)];
         others[0].host.hypervisor = Some("kvm".to_owned());
-        for layer in others[1].targets.iter_mut().flat_map(|t| &mut t.layers) {
-            layer.rotational = Some(true);
-        }
+        each_layer(&mut others[1], |layer| layer.rotational = Some(true));
         assert!(others.iter().all(|record| slow_flush(record).is_none()));
     }
 }

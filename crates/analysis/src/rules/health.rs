@@ -10,87 +10,81 @@ pub(super) const RULES: &[Rule] = &[
         code: "health-failing",
         check: Check::Health(failing),
         #[cfg(test)]
-        examples: Examples {
-            fires: tests::failing_disk,
-            silent: tests::quiet_disks,
-        },
+        examples: Examples::of(tests::failing_disk, tests::quiet_disks),
     },
     Rule {
         code: "self-test-failed",
         check: Check::Health(self_test_failed),
         #[cfg(test)]
-        examples: Examples {
-            fires: || tests::faulty(tests::failed_self_test),
-            silent: || tests::faulty(tests::passed_self_test),
-        },
+        examples: Examples::of(
+            || tests::faulty(tests::failed_self_test),
+            || tests::faulty(tests::passed_self_test),
+        ),
     },
     Rule {
         code: "sectors-pending",
         check: Check::Health(sectors_pending),
         #[cfg(test)]
-        examples: Examples {
-            fires: tests::disk_with_pending_sectors,
-            silent: tests::quiet_disks,
-        },
+        examples: Examples::of(tests::disk_with_pending_sectors, tests::quiet_disks),
     },
     Rule {
         code: "worn-out",
         check: Check::Health(worn_out),
         #[cfg(test)]
-        examples: Examples {
-            fires: || tests::faulty(|disk| disk.wear_percent = Some(85)),
-            silent: || {
+        examples: Examples::of(
+            || tests::faulty(|disk| disk.wear_percent = Some(85)),
+            || {
                 tests::faulty(|disk| {
                     disk.wear_percent = Some(79);
                     disk.spare_percent = Some(11);
                 })
             },
-        },
+        ),
     },
     Rule {
         code: "media-errors",
         check: Check::Health(media_errors),
         #[cfg(test)]
-        examples: Examples {
-            fires: || tests::faulty(|disk| disk.media_errors = Some(7)),
-            silent: tests::quiet_disks,
-        },
+        examples: Examples::of(
+            || tests::faulty(|disk| disk.media_errors = Some(7)),
+            tests::quiet_disks,
+        ),
     },
     Rule {
         code: "sectors-reallocated",
         check: Check::Health(sectors_reallocated),
         #[cfg(test)]
-        examples: Examples {
-            fires: || tests::faulty_rotating(|disk| disk.reallocated_sectors = Some(304)),
-            silent: || tests::faulty(|disk| disk.reallocated_sectors = Some(4)),
-        },
+        examples: Examples::of(
+            || tests::faulty_rotating(|disk| disk.reallocated_sectors = Some(304)),
+            || tests::faulty(|disk| disk.reallocated_sectors = Some(4)),
+        ),
     },
     Rule {
         code: "link-errors",
         check: Check::Health(link_errors),
         #[cfg(test)]
-        examples: Examples {
-            fires: || tests::faulty_rotating(|disk| disk.link_errors = Some(3_118_119)),
-            silent: || tests::faulty_rotating(|disk| disk.link_errors = Some(24)),
-        },
+        examples: Examples::of(
+            || tests::faulty_rotating(|disk| disk.link_errors = Some(3_118_119)),
+            || tests::faulty_rotating(|disk| disk.link_errors = Some(24)),
+        ),
     },
     Rule {
         code: "too-hot",
         check: Check::Health(too_hot),
         #[cfg(test)]
-        examples: Examples {
-            fires: || tests::faulty(|disk| disk.temperature_celsius = Some(71)),
-            silent: || tests::faulty(|disk| disk.temperature_celsius = Some(64)),
-        },
+        examples: Examples::of(
+            || tests::faulty(|disk| disk.temperature_celsius = Some(71)),
+            || tests::faulty(|disk| disk.temperature_celsius = Some(64)),
+        ),
     },
     Rule {
         code: "self-test-running",
         check: Check::Health(self_test_running),
         #[cfg(test)]
-        examples: Examples {
-            fires: || tests::faulty(tests::running_self_test),
-            silent: || tests::faulty(tests::passed_self_test),
-        },
+        examples: Examples::of(
+            || tests::faulty(tests::running_self_test),
+            || tests::faulty(tests::passed_self_test),
+        ),
     },
 ];
 

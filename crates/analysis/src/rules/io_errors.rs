@@ -9,10 +9,7 @@ pub(super) const IO_ERRORS: Rule = Rule {
     code: "io-errors",
     check: Check::Run(check_io_errors),
     #[cfg(test)]
-    examples: Examples {
-        fires: tests::fires,
-        silent: tests::silent,
-    },
+    examples: tests::EXAMPLES,
 };
 
 /// Points of the curve named as evidence.
@@ -101,69 +98,47 @@ fn places<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use crate::fixture::{self, states, surveyed};
 
-    pub(super) fn fires() -> Record {
-        fixture::faulty("random-read-d32", |m| {
-            m.ops.values_mut().for_each(|op| {
-                op.errors
-                    .extend([("EIO".to_owned(), 3), ("ENOSPC".to_owned(), 1)])
-            });
-        })
-    }
+    pub(super) const EXAMPLES: Examples = Examples::of(
+        || failed(&[("EIO", 3), ("ENOSPC", 1)]),
+        || failed(&[("EIO", 0)]),
+    );
 
-    pub(super) fn silent() -> Record {
+    fn failed(errnos: &[(&str, u64)]) -> Record {
         fixture::faulty("random-read-d32", |m| {
             for op in m.ops.values_mut() {
-                op.errors.insert("EIO".to_owned(), 0);
+                let errnos = errnos
+                    .iter()
+                    .map(|(name, count)| ((*name).to_owned(), *count));
+                op.errors.extend(errnos);
             }
         })
     }
 
     #[test]
     fn failed_operations_are_reported_by_errno() {
-        let finding = check_io_errors(&fires()).unwrap();
-        assert_eq!(finding.severity, Severity::Failure);
-        assert!(
-            finding.claim.contains("3 × EIO (the medium")
-                && finding.claim.contains("1 × ENOSPC (no space"),
-            "{}",
-            finding.claim
+        let finding = check_io_errors(&(EXAMPLES.fires)()).unwrap();
+        assert_eq!(
+            (finding.severity, finding.evidence.len()),
+            (Severity::Failure, 2)
         );
-        assert!(
-            finding.remedy.contains("dmesg") && finding.remedy.contains("--size"),
-            "{}",
-            finding.remedy
-        );
-        assert_eq!(finding.evidence.len(), 2);
+        states(&finding.claim, &["3 × EIO", "1 × ENOSPC"]);
+        states(&finding.remedy, &["dmesg", "--size"]);
     }
 
     #[test]
     fn failures_of_a_survey_are_reported_with_their_place_and_errno() {
-        let mut run = crate::fixture::surveyed::SurveyedDisk::rotating().run(1);
-        let errnos = [("EIO".to_owned(), 2), ("ETIMEDOUT".to_owned(), 1)];
-        (run.1.curve[20].errors, run.1.curve[20].errnos) = (3, errnos.into());
-        run.1.access_errors.insert("EIO".to_owned(), 4);
-        let finding = check_io_errors(&crate::fixture::surveyed::judge(run)).unwrap();
-        assert!(
-            finding.claim.starts_with(
-                "Operations failed in 1 of 200 points of the curve (the first at 32.0 GB) and the \
-                 access times: 6 × EIO"
-            ) && finding.claim.contains("1 × ETIMEDOUT ("),
-            "{}",
-            finding.claim
+        let record = surveyed::faulty(|survey| {
+            let errnos = [("EIO".to_owned(), 2), ("ETIMEDOUT".to_owned(), 1)];
+            (survey.curve[20].errors, survey.curve[20].errnos) = (3, errnos.into());
+            survey.access_errors.insert("EIO".to_owned(), 4);
+        });
+        let finding = check_io_errors(&record).unwrap();
+        states(
+            &finding.claim,
+            &["1 of 200 points", "32.0 GB", "6 × EIO", "1 × ETIMEDOUT"],
         );
         assert_eq!(finding.evidence.len(), 2);
-    }
-
-    #[test]
-    fn a_count_of_zero_is_no_failure() {
-        assert_eq!(
-            check_io_errors(&fixture::faulty("random-read-d32", |m| m
-                .ops
-                .values_mut()
-                .for_each(|op| _ = op.errors.insert("EIO".to_owned(), 0)))),
-            None
-        );
     }
 }

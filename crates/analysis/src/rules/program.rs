@@ -16,10 +16,7 @@ pub(super) const CPU_LIMITED: Rule = Rule {
     code: "cpu-limited",
     check: Check::Workloads(check_cpu_limited),
     #[cfg(test)]
-    examples: Examples {
-        fires: tests::fires,
-        silent: tests::silent,
-    },
+    examples: tests::CPU_LIMITED,
 };
 
 /// Share of the CPU time it could have that counts as all of it; the rest is accounting by ticks.
@@ -120,10 +117,7 @@ pub(super) const STARVED: Rule = Rule {
     code: "starved",
     check: Check::Run(check_starved),
     #[cfg(test)]
-    examples: Examples {
-        fires: starved_tests::fires,
-        silent: starved_tests::silent,
-    },
+    examples: tests::STARVED,
 };
 
 /// Share of the survey's time from which on it shows: the queue of eight requests hides less,
@@ -228,10 +222,7 @@ pub(super) const CPU_STOLEN: Rule = Rule {
     code: "cpu-stolen",
     check: Check::Run(check_cpu_stolen),
     #[cfg(test)]
-    examples: Examples {
-        fires: cpu_stolen_tests::fires,
-        silent: cpu_stolen_tests::silent,
-    },
+    examples: tests::CPU_STOLEN,
 };
 
 /// Share of the CPU time from which on it shows in the high percentiles.
@@ -269,10 +260,7 @@ pub(super) const ENGINE_LIMITED: Rule = Rule {
     code: "engine-limited",
     check: Check::Workloads(check_engine_limited),
     #[cfg(test)]
-    examples: Examples {
-        fires: engine_limited_tests::fires,
-        silent: engine_limited_tests::silent,
-    },
+    examples: tests::ENGINE_LIMITED,
 };
 
 /// Above this share of the ceiling the program takes as long for an operation as the kernel and the
@@ -306,10 +294,7 @@ pub(super) const MISSED_SCHEDULE: Rule = Rule {
     code: "missed-schedule",
     check: Check::Workloads(check_missed_schedule),
     #[cfg(test)]
-    examples: Examples {
-        fires: missed_schedule_tests::fires,
-        silent: missed_schedule_tests::silent,
-    },
+    examples: tests::MISSED_SCHEDULE,
 };
 
 /// Share of late starts that a queue may have now and then.
@@ -357,10 +342,7 @@ pub(super) const INTERRUPTED: Rule = Rule {
     code: "interrupted",
     check: Check::Run(check_interrupted),
     #[cfg(test)]
-    examples: Examples {
-        fires: interrupted_tests::fires,
-        silent: interrupted_tests::silent,
-    },
+    examples: tests::INTERRUPTED,
 };
 
 /// Interruptions that are named one by one.
@@ -425,73 +407,92 @@ fn event(one: &Interruption) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use crate::fixture::surveyed::{self, codes, rotating};
+    use crate::fixture::{self, WALL_NS, states};
+    use diskproof_model::measurement::{Measurement, Starvation};
+    use diskproof_model::surface::DataSheet;
 
-    pub(super) fn fires() -> Record {
-        fixture::faulty("random-read-d32", |m| {
-            m.cpu.system_ns = fixture::WALL_NS * 95 / 100
-        })
+    const SECOND: u64 = 1_000_000_000;
+
+    pub(super) const CPU_LIMITED: Examples = Examples::of(
+        || reads(|m| m.cpu.system_ns = WALL_NS * 95 / 100),
+        || reads(|m| (m.engine.used, m.cpu.user_ns) = (EngineKind::Null, WALL_NS)),
+    );
+    pub(super) const STARVED: Examples = Examples::of(
+        || surveyed::faulty(|survey| survey.starved_ns = survey.wall_ns / 8),
+        surveyed::record,
+    );
+    pub(super) const CPU_STOLEN: Examples = Examples::of(|| stolen(0.28), || stolen(0.01));
+    pub(super) const ENGINE_LIMITED: Examples = Examples::of(
+        || reads(|m| m.ceiling_iops = Some(12_000.0)),
+        || reads(|m| m.ceiling_iops = Some(90_000_000.0)),
+    );
+    pub(super) const MISSED_SCHEDULE: Examples = Examples::of(
+        || reads(|m| (m.workload.rate, m.missed_starts) = (Some(12_000.0), Some(10_000))),
+        || reads(|m| (m.workload.rate, m.missed_starts) = (Some(1e4), Some(500))),
+    );
+    pub(super) const INTERRUPTED: Examples = Examples::of(
+        || reads(|m| m.interruptions = vec![interruption(3 * SECOND, InterruptionKind::Stopped)]),
+        fixture::record,
+    );
+
+    fn reads(change: impl Fn(&mut Measurement)) -> Record {
+        fixture::faulty("random-read-d32", change)
     }
 
-    pub(super) fn silent() -> Record {
-        fixture::faulty("random-read-d32", |m| {
-            m.engine.used = EngineKind::Null;
-            m.cpu.user_ns = fixture::WALL_NS;
-        })
+    fn stolen(share: f64) -> Record {
+        fixture::changed(|run| run.0.host.stolen_share = Some(share))
+    }
+
+    fn interruption(start_ns: u64, kind: InterruptionKind) -> Interruption {
+        Interruption {
+            start_ns,
+            length_ns: 2 * SECOND,
+            kind,
+            requests: 32,
+        }
     }
 
     #[test]
     fn a_full_cpu_is_reported() {
-        let finding = check_cpu_limited(&fires()).unwrap();
+        let finding = check_cpu_limited(&(CPU_LIMITED.fires)()).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
-        assert!(
-            finding
-                .claim
-                .contains("random-read-d32 used 96 % of one CPU"),
-            "{}",
-            finding.claim
-        );
+        states(&finding.claim, &["random-read-d32", "96 %"]);
     }
 
     #[test]
     fn threads_per_request_need_more_to_be_full() {
-        let blocking = |cpus: u64| {
-            fixture::faulty("random-read-d32", |m| {
-                m.engine.used = EngineKind::Sync;
-                m.cpu.system_ns = fixture::WALL_NS * cpus;
-            })
+        let blocking = |cpus| {
+            let record =
+                reads(|m| (m.engine.used, m.cpu.system_ns) = (EngineKind::Sync, WALL_NS * cpus));
+            check_cpu_limited(&record)
         };
-        assert_eq!(check_cpu_limited(&blocking(4)), None);
-        assert!(
-            check_cpu_limited(&blocking(8))
-                .unwrap()
-                .claim
-                .contains("all the time of 8 CPUs")
-        );
+        assert_eq!(blocking(4), None);
+        states(&blocking(8).unwrap().claim, &["8 CPUs"]);
     }
 
     #[test]
     fn waiting_for_the_next_start_is_no_limit() {
         let paced = |missed: u64| {
-            fixture::faulty("random-read-d32", |m| {
-                m.cpu.user_ns = fixture::WALL_NS;
+            check_cpu_limited(&reads(|m| {
+                m.cpu.user_ns = WALL_NS;
                 (m.workload.rate, m.missed_starts) = (Some(10_000.0), Some(missed));
-            })
+            }))
         };
-        assert_eq!(check_cpu_limited(&paced(10)), None);
-        assert!(check_cpu_limited(&paced(10_000)).is_some());
+        assert_eq!(paced(10), None);
+        assert!(paced(10_000).is_some());
     }
 
     #[test]
     fn writes_that_stay_in_memory_are_no_figure_of_the_disk() {
         let cached = |sync| {
-            fixture::faulty("random-write-d32", |m| {
-                m.cpu.system_ns = fixture::WALL_NS * 95 / 100;
+            check_cpu_limited(&fixture::faulty("random-write-d32", |m| {
+                m.cpu.system_ns = WALL_NS * 95 / 100;
                 (m.cache.used, m.workload.sync) = (CachePolicy::Cached, sync);
-            })
+            }))
         };
-        assert_eq!(check_cpu_limited(&cached(SyncPolicy::None)), None);
-        assert!(check_cpu_limited(&cached(SyncPolicy::AtEnd)).is_some());
+        assert_eq!(cached(SyncPolicy::None), None);
+        assert!(cached(SyncPolicy::AtEnd).is_some());
     }
 
     #[test]
@@ -500,110 +501,55 @@ mod tests {
         run.0.host.cpus = 1;
         run.1[1..3]
             .iter_mut()
-            .for_each(|m| m.cpu.user_ns = fixture::WALL_NS / 2);
-        let claim = check_cpu_limited(&fixture::judge(run.clone()))
-            .unwrap()
-            .claim;
-        assert!(
-            claim.contains("with the workloads that ran at the same time used")
-                && claim.contains("all the CPU time there is"),
-            "{claim}"
-        );
+            .for_each(|m| m.cpu.user_ns = WALL_NS / 2);
+        assert!(check_cpu_limited(&fixture::judge(run.clone())).is_some());
         run.1[1].cpu.user_ns = 0;
         assert_eq!(check_cpu_limited(&fixture::judge(run)), None);
     }
 
     #[test]
-    fn the_null_engine_is_meant_to_be_cpu_limited() {
-        let record = fixture::faulty("random-read-d32", |m| {
-            m.engine.used = EngineKind::Null;
-            m.cpu.user_ns = fixture::WALL_NS;
-        });
-        assert_eq!(check_cpu_limited(&record), None);
-    }
-}
-
-#[cfg(test)]
-mod starved_tests {
-    use super::*;
-    use crate::fixture;
-    use crate::fixture::surveyed::{self, SurveyedDisk, codes};
-    use diskproof_model::measurement::Starvation;
-
-    pub(super) fn fires() -> Record {
-        let mut run = SurveyedDisk::rotating().run(1);
-        run.1.starved_ns = run.1.wall_ns / 8;
-        surveyed::judge(run)
-    }
-
-    pub(super) fn silent() -> Record {
-        SurveyedDisk::rotating().record(1)
-    }
-
-    #[test]
     fn waiting_for_a_processor_is_reported_with_its_share() {
-        let finding = check_starved(&fires()).unwrap();
-        assert!(
-            finding.claim.contains("For 12 % of the survey")
-                || finding.claim.contains("For 13 % of the survey"),
-            "{}",
-            finding.claim
-        );
-        assert_eq!(codes(&fires()), ["starved"]);
-        assert_eq!(check_starved(&SurveyedDisk::rotating().record(1)), None);
+        let record = (STARVED.fires)();
+        let share = check_starved(&record).unwrap().evidence[0].observed;
+        assert!((share - 0.125).abs() < 0.001, "{share}");
+        assert_eq!(codes(&record), ["starved"]);
     }
 
     #[test]
     fn a_workload_that_waited_for_processors_has_its_latencies_doubted() {
         let late = |share: f64, mean_wait_ns: f64, system_share: u64| {
-            fixture::faulty("random-read-d32", |m| {
+            check_starved(&reads(|m| {
                 m.starved = Starvation {
                     share,
                     mean_wait_ns,
                 };
-                m.cpu.system_ns = fixture::WALL_NS * system_share / 100;
-            })
+                m.cpu.system_ns = WALL_NS * system_share / 100;
+            }))
         };
-        let finding = check_starved(&late(0.07, 60_000.0, 10)).unwrap();
-        assert!(
-            finding
-                .claim
-                .contains("waited for a processor for up to 7 % of the time"),
-            "{}",
-            finding.claim
-        );
-        assert!(
-            finding.evidence[0].path.ends_with("/starved/share"),
-            "{finding:?}"
-        );
-        assert_eq!(check_starved(&late(0.01, 60_000.0, 10)), None);
+        let finding = late(0.07, 60_000.0, 10).unwrap();
+        states(&finding.claim, &["7 %"]);
+        states(&finding.evidence[0].path, &["/starved/share"]);
+        assert_eq!(late(0.01, 60_000.0, 10), None);
         // The requests take 3.2 ms: the queue hides such waits, however many they are.
-        assert_eq!(check_starved(&late(0.2, 28_000.0, 10)), None);
+        assert_eq!(late(0.2, 28_000.0, 10), None);
         // Waking up, often.
-        assert_eq!(check_starved(&late(0.2, 8_000.0, 10)), None);
+        assert_eq!(late(0.2, 8_000.0, 10), None);
         // Its own doing.
-        assert_eq!(check_starved(&late(0.07, 60_000.0, 95)), None);
+        assert_eq!(late(0.07, 60_000.0, 95), None);
     }
 
     #[test]
     fn effects_of_waiting_on_points_and_accesses_are_not_reported_as_the_disks() {
-        let mut run = SurveyedDisk {
-            accesses: 300,
-            ..SurveyedDisk::rotating()
-        }
-        .run(1);
-        run.0.plan.data_sheet = Some(diskproof_model::surface::DataSheet {
+        let mut run = rotating(|disk| disk.accesses = 300).run(1);
+        run.0.plan.data_sheet = Some(DataSheet {
             rpm: Some(7200),
             seek_ns: Some(10_600_000),
-            ..diskproof_model::surface::DataSheet::default()
+            ..DataSheet::default()
         });
         for point in run.1.curve.iter_mut().step_by(7) {
-            let late_ns = point.busy_ns / 2;
-            (point.busy_ns, point.late_ns, point.bytes_per_second) = (
-                point.busy_ns + late_ns,
-                late_ns,
-                point.bytes_per_second / 1.5,
-            );
+            point.late_ns = point.busy_ns / 2;
+            point.busy_ns += point.late_ns;
+            point.bytes_per_second /= 1.5;
         }
         run.1
             .access
@@ -615,185 +561,60 @@ mod starved_tests {
         run.1.curve.iter_mut().for_each(|point| point.late_ns = 0);
         assert!(codes(&surveyed::judge(run)).contains(&"access-time-off"));
     }
-}
-
-#[cfg(test)]
-mod cpu_stolen_tests {
-    use super::*;
-    use crate::fixture;
-    use diskproof_model::finding::Severity;
-
-    fn stolen(share: f64) -> Record {
-        let mut run = fixture::run();
-        run.0.host.stolen_share = Some(share);
-        fixture::judge(run)
-    }
-
-    pub(super) fn fires() -> Record {
-        stolen(0.28)
-    }
-
-    pub(super) fn silent() -> Record {
-        stolen(0.01)
-    }
 
     #[test]
     fn share_decides_how_severe_it_is() {
-        let finding = check_cpu_stolen(&fires()).unwrap();
-        assert_eq!(finding.severity, Severity::Warning);
-        assert!(
-            finding.claim.contains("gave 28 % of this machine's CPU"),
-            "{}",
-            finding.claim
-        );
-        assert_eq!(
-            check_cpu_stolen(&stolen(0.03)).unwrap().severity,
-            Severity::Note
-        );
-        assert_eq!(check_cpu_stolen(&stolen(0.019)), None);
+        for (share, severity) in [
+            (0.28, Some(Severity::Warning)),
+            (0.03, Some(Severity::Note)),
+            (0.019, None),
+        ] {
+            let found = check_cpu_stolen(&stolen(share));
+            assert_eq!(found.map(|finding| finding.severity), severity, "{share}");
+        }
         assert_eq!(check_cpu_stolen(&fixture::record()), None);
-    }
-}
-
-#[cfg(test)]
-mod engine_limited_tests {
-    use super::*;
-    use crate::fixture;
-
-    pub(super) fn fires() -> Record {
-        fixture::faulty("random-read-d32", |m| m.ceiling_iops = Some(12_000.0))
-    }
-
-    pub(super) fn silent() -> Record {
-        fixture::faulty("random-read-d32", |m| m.ceiling_iops = Some(90_000_000.0))
     }
 
     #[test]
     fn a_figure_near_the_ceiling_is_a_lower_bound() {
-        let finding = check_engine_limited(&fires()).unwrap();
-        assert!(
-            finding.claim.contains("random-read-d32") && finding.claim.contains("83 %"),
-            "{}",
-            finding.claim
-        );
+        let finding = check_engine_limited(&(ENGINE_LIMITED.fires)()).unwrap();
+        states(&finding.claim, &["random-read-d32", "83 %"]);
+        assert_eq!(check_engine_limited(&fixture::record()), None, "unknown");
     }
 
     #[test]
-    fn a_ceiling_far_above_or_unknown_is_no_finding() {
-        assert_eq!(
-            check_engine_limited(
-                &fixture::faulty("random-read-d32", |m| m.ceiling_iops = Some(90_000_000.0))
-            ),
-            None
-        );
-        assert_eq!(check_engine_limited(&fixture::record()), None);
-    }
-}
-
-#[cfg(test)]
-mod missed_schedule_tests {
-    use super::*;
-    use crate::fixture;
-
-    pub(super) fn fires() -> Record {
-        fixture::faulty("random-read-d32", |m| {
-            (m.workload.rate, m.missed_starts) = (Some(12_000.0), Some(10_000))
-        })
-    }
-
-    pub(super) fn silent() -> Record {
-        fixture::faulty("random-read-d32", |m| {
-            (m.workload.rate, m.missed_starts) = (Some(1e4), Some(500))
-        })
-    }
-
-    #[test]
-    fn late_starts_are_reported() {
-        let claim = check_missed_schedule(&fires()).unwrap().claim;
-        assert!(
-            claim.contains("at 12000 operations per second, 17 % of the starts of random-read-d32"),
-            "{claim}"
-        );
-    }
-
-    #[test]
-    fn a_few_late_starts_and_closed_loops_are_fine() {
-        assert_eq!(
-            check_missed_schedule(&fixture::faulty("random-read-d32", |m| (
-                m.workload.rate,
-                m.missed_starts
-            ) =
-                (Some(1e4), Some(500)))),
-            None
-        );
-        assert_eq!(
-            check_missed_schedule(
-                &fixture::faulty("random-read-d32", |m| m.missed_starts = Some(10_000))
-            ),
-            None
-        );
-    }
-}
-
-#[cfg(test)]
-mod interrupted_tests {
-    use super::*;
-    use crate::fixture;
-    use crate::fixture::surveyed::{self, SurveyedDisk};
-
-    const SECOND: u64 = 1_000_000_000;
-
-    fn interruption(start_ns: u64, kind: InterruptionKind) -> Interruption {
-        Interruption {
-            start_ns,
-            length_ns: 2 * SECOND,
-            kind,
-            requests: 32,
-        }
-    }
-
-    pub(super) fn fires() -> Record {
-        fixture::faulty("random-read-d32", |m| {
-            m.interruptions = vec![interruption(
-                m.start_ns + 3 * SECOND,
-                InterruptionKind::Stopped,
-            )];
-        })
+    fn late_starts_are_reported_and_a_closed_loop_has_none() {
+        let claim = check_missed_schedule(&(MISSED_SCHEDULE.fires)())
+            .unwrap()
+            .claim;
+        states(&claim, &["12000", "17 %", "random-read-d32"]);
+        let closed = reads(|m| m.missed_starts = Some(10_000));
+        assert_eq!(check_missed_schedule(&closed), None);
     }
 
     #[test]
     fn interrupted_names_time_and_length() {
-        let finding = check_interrupted(&fires()).unwrap();
-        assert_eq!(
-            finding.claim,
-            "A signal stopped diskproof for 2.0 s, 3.0 s into random-read-d32. The figures exclude \
-             that time and 32 requests in flight."
+        let finding = check_interrupted(&(INTERRUPTED.fires)()).unwrap();
+        states(
+            &finding.claim,
+            &["2.0 s, 3.0 s into random-read-d32", "32 requests"],
         );
         assert_eq!(finding.evidence[0].observed, 2e9);
     }
 
     #[test]
     fn interrupted_survey_and_warm_up_are_named() {
-        let mut run = SurveyedDisk::rotating().run(1);
-        let start_ns = run.1.start_ns;
-        run.1.interruptions = vec![interruption(start_ns + SECOND, InterruptionKind::Suspended)];
-        let claim = check_interrupted(&surveyed::judge(run)).unwrap().claim;
-        assert!(
-            claim.starts_with("The machine was suspended for 2.0 s, 1.0 s into the survey."),
-            "{claim}"
-        );
-        let record = fixture::faulty("random-read-d32", |m| {
+        let record = surveyed::faulty(|survey| {
+            let start_ns = survey.start_ns + SECOND;
+            survey.interruptions = vec![interruption(start_ns, InterruptionKind::Suspended)];
+        });
+        let claim = check_interrupted(&record).unwrap().claim;
+        states(&claim, &["2.0 s, 1.0 s into the survey"]);
+        let record = reads(|m| {
             m.start_ns = SECOND;
             m.interruptions = vec![interruption(1, InterruptionKind::Frozen); 5];
         });
         let claim = check_interrupted(&record).unwrap().claim;
-        assert!(
-            claim.contains("during the warm-up of random-read-d32; 2 more. The figures"),
-            "{claim}"
-        );
-    }
-
-    pub(super) fn silent() -> Record {
-        fixture::record()
+        states(&claim, &["warm-up of random-read-d32", "2 more"]);
     }
 }

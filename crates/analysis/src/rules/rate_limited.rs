@@ -11,10 +11,7 @@ pub(super) const RATE_LIMITED: Rule = Rule {
     code: "rate-limited",
     check: Check::Run(check_rate_limited),
     #[cfg(test)]
-    examples: Examples {
-        fires: tests::capped,
-        silent: tests::medium,
-    },
+    examples: tests::EXAMPLES,
 };
 
 /// A medium scatters more from one tenth of a second to the next.
@@ -317,8 +314,7 @@ fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>])
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
-    use crate::fixture::surveyed::{self, SurveyedDisk};
+    use crate::fixture::{self, states, surveyed};
     use diskproof_model::measurement::Measurement;
     use diskproof_model::series::Cell;
     use diskproof_model::target::IoLimit;
@@ -345,121 +341,101 @@ mod tests {
         m.workload.depth > 1 && m.workload.block_bytes < LARGE_BYTES
     }
 
-    /// Reads, writes and mixes at 3000/s.
-    pub(super) fn capped() -> Record {
-        let mut run = fixture::run();
-        run.1
-            .iter_mut()
-            .filter(|m| is_random(m))
-            .for_each(|m| set(m, 3000, |_| 0));
-        fixture::judge(run)
+    /// Reads, writes and mixes at 3000/s, and the fixture: reads at 10,000/s, writes at 8000/s.
+    pub(super) const EXAMPLES: Examples = Examples::of(|| capped(|_| 0), fixture::record);
+
+    fn capped(noise: impl Fn(usize) -> u64) -> Record {
+        fixture::changed(|run| {
+            let random = run.1.iter_mut().filter(|m| is_random(m));
+            random.for_each(|m| set(m, 3000, &noise));
+        })
     }
 
-    /// Reads at 10,000/s, writes at 8000/s.
-    pub(super) fn medium() -> Record {
-        fixture::record()
-    }
-
-    fn found(record: &Record) -> Option<Diagnosis> {
-        check_rate_limited(record)
+    /// With a limit of the control group of the database.
+    fn limited(mut record: Record, limit: IoLimit) -> Option<Diagnosis> {
+        let group = "/system.slice/db.service".to_owned();
+        record.host.io_limits = vec![IoLimit { group, ..limit }];
+        check_rate_limited(&record)
     }
 
     #[test]
     fn reads_and_writes_at_one_even_rate_are_limited() {
-        let finding = found(&capped()).unwrap();
+        let finding = check_rate_limited(&(EXAMPLES.fires)()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Note, 3)
         );
-        assert!(
-            finding.claim.contains("3 of 8 workloads (random-read-d32"),
-            "{}",
-            finding.claim
-        );
-        assert!(
-            finding.claim.contains("ran at 3000/s, constant to"),
-            "{}",
-            finding.claim
-        );
-        assert!(
-            finding.claim.contains("Cloud volumes and QEMU"),
-            "{}",
-            finding.claim
+        states(
+            &finding.claim,
+            &["3 of 8 workloads (random-read-d32", "3000/s"],
         );
     }
 
     #[test]
     fn noise_of_a_medium_is_no_limiter() {
-        let mut run = fixture::run();
         let noise = |index: usize| (index * 7919 % 13) as u64;
-        run.1
-            .iter_mut()
-            .filter(|m| is_random(m))
-            .for_each(|m| set(m, 3000, noise));
-        assert_eq!(found(&fixture::judge(run)), None);
+        assert_eq!(check_rate_limited(&capped(noise)), None);
     }
 
     #[test]
     fn a_single_workload_needs_a_round_figure() {
-        let only = |per_second| {
-            let mut run = fixture::run();
-            run.1.retain(|m| m.workload.name == "random-read-d32");
-            set(&mut run.1[0], per_second, |_| 0);
-            found(&fixture::judge(run)).is_some()
-        };
-        assert!(only(3000) && only(500));
-        assert!(!only(12_300));
+        for (per_second, expected) in [(3000, true), (500, true), (12_300, false)] {
+            let record = fixture::changed(|run| {
+                run.1.retain(|m| m.workload.name == "random-read-d32");
+                set(&mut run.1[0], per_second, |_| 0);
+            });
+            assert_eq!(
+                check_rate_limited(&record).is_some(),
+                expected,
+                "{per_second}"
+            );
+        }
     }
 
     #[test]
     fn documented_figures_of_the_volume_name_it() {
-        let mut record = capped();
+        let mut record = (EXAMPLES.fires)();
         for layer in &mut record.targets[0].layers {
             layer.model = Some("Amazon Elastic Block Store".to_owned());
         }
-        let claim = found(&record).unwrap().claim;
-        assert!(claim.contains("documented limit of EBS gp3"), "{claim}");
+        states(&check_rate_limited(&record).unwrap().claim, &["EBS gp3"]);
     }
 
     #[test]
     fn limit_in_bytes_of_a_group_is_named_with_the_curve() {
-        let mut record = surveyed::judge(SurveyedDisk::rotating().run(1));
+        let record = surveyed::record();
         let rate = record.surface.as_ref().unwrap().rate.as_ref().unwrap();
-        let rate = rate.average.value;
-        record.host.io_limits = vec![IoLimit {
-            group: "/db".to_owned(),
+        let limit = IoLimit {
             device: record.targets[0].layers[0].device.clone(),
-            read_bytes_per_second: Some(rate as u64),
+            read_bytes_per_second: Some(rate.average.value as u64),
             ..IoLimit::default()
-        }];
-        let finding = check_rate_limited(&record).unwrap();
+        };
+        let finding = limited(record, limit).unwrap();
         assert_eq!(finding.evidence[0].path, "/surface/rate/average/value");
-        assert!(
-            finding.claim.starts_with("the survey ran at"),
-            "{}",
-            finding.claim
-        );
+        states(&finding.claim, &["the survey"]);
     }
 
     #[test]
     fn the_limit_of_a_group_is_named_however_uneven() {
-        let mut record = medium();
-        record.host.io_limits = vec![IoLimit {
-            group: "/system.slice/db.service".to_owned(),
-            device: "8:0".to_owned(),
+        let limit = |device: &str| IoLimit {
+            device: device.to_owned(),
             write_iops: Some(8100),
             ..IoLimit::default()
-        }];
-        let finding = found(&record).unwrap();
+        };
+        let finding = limited(fixture::record(), limit("8:0")).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
-        for part in [
-            "(random-write-d32) ran at 8000/s: the control group /system.slice/db.service allows",
-            "on device 8:0",
-        ] {
-            assert!(finding.claim.contains(part), "{}", finding.claim);
-        }
+        let parts = [
+            "(random-write-d32)",
+            "8000/s",
+            "/system.slice/db.service",
+            "8:0",
+        ];
+        states(&finding.claim, &parts);
         assert_eq!(finding.evidence[1].path, "/host/io_limits/0/write_iops");
-        record.host.io_limits[0].device = "8:16".to_owned();
-        assert_eq!(found(&record), None, "the limit of another disk");
+        assert_eq!(
+            limited(fixture::record(), limit("8:16")),
+            None,
+            "of another disk"
+        );
     }
 }

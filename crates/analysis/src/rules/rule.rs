@@ -119,6 +119,24 @@ impl Diagnosis {
 pub(crate) struct Examples {
     pub(crate) fires: fn() -> Record,
     pub(crate) silent: fn() -> Record,
+    /// More on which it fires, in other words.
+    pub(crate) told: &'static [fn() -> Record],
+}
+
+#[cfg(test)]
+impl Examples {
+    pub(crate) const fn of(fires: fn() -> Record, silent: fn() -> Record) -> Self {
+        let told = &[];
+        Self {
+            fires,
+            silent,
+            told,
+        }
+    }
+
+    pub(crate) const fn with(self, told: &'static [fn() -> Record]) -> Self {
+        Self { told, ..self }
+    }
 }
 
 impl Rule {
@@ -382,31 +400,29 @@ pub(crate) fn wanted_depth(m: &MeasurementRecord) -> f64 {
 mod tests {
     use super::*;
     use crate::fixture;
+    use diskproof_model::layers::{LayersPlan, PlannedLayer};
 
     #[test]
     fn scope_names_the_workloads() {
         let record = fixture::record();
         assert_eq!(scope(&record, 0..8), "all 8 workloads");
-        assert_eq!(
-            scope(&record, [2, 2, 3]),
-            "2 of 8 workloads (random-read-d1, random-read-d32)"
-        );
+        let some = "2 of 8 workloads (random-read-d1, random-read-d32)";
+        assert_eq!(scope(&record, [2, 2, 3]), some);
     }
 
     #[test]
     fn scope_tells_layers_and_targets_apart() {
-        use diskproof_model::layers::{LayersPlan, PlannedLayer};
         let mut record = fixture::record();
         let mut second = record.measurements[2].clone();
         second.target = 1;
         record.measurements.push(second);
         let mut target = record.targets[0].clone();
-        (record.targets[0].path, target.path) = ("/data".to_owned(), "/dev/dm-0".to_owned());
+        target.path = "/dev/dm-0".to_owned();
         record.targets.push(target);
+        let names = "random-read-d1 on /data, random-read-d32, random-read-d1 on /dev/dm-0";
         assert_eq!(
             scope(&record, [2, 3, 8]),
-            "3 of 9 workloads (random-read-d1 on /data, random-read-d32, random-read-d1 on \
-             /dev/dm-0)"
+            format!("3 of 9 workloads ({names})")
         );
         let layer = |target: usize, name: &str| PlannedLayer {
             name: name.to_owned(),
@@ -420,10 +436,10 @@ mod tests {
             layers: vec![layer(0, "file on ext4"), layer(1, "dm-0 (crypt data)")],
             unresolved: None,
         });
+        let names = "random-read-d1 on file on ext4, random-read-d1 on dm-0 (crypt data)";
         assert_eq!(
             scope(&record, [2, 8]),
-            "2 of 9 workloads (random-read-d1 on file on ext4, random-read-d1 on dm-0 (crypt \
-             data))"
+            format!("2 of 9 workloads ({names})")
         );
     }
 }

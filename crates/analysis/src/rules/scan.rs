@@ -8,10 +8,7 @@ pub(super) const UNREADABLE_BLOCKS: Rule = Rule {
     code: "unreadable-blocks",
     check: Check::Survey(check_unreadable_blocks),
     #[cfg(test)]
-    examples: Examples {
-        fires: tests::fires,
-        silent: tests::silent,
-    },
+    examples: tests::UNREADABLE_BLOCKS,
 };
 
 /// Ranges named in the claim; the record names up to a thousand.
@@ -63,10 +60,7 @@ pub(super) const SLOW_BLOCKS: Rule = Rule {
     code: "slow-blocks",
     check: Check::Survey(check_slow_blocks),
     #[cfg(test)]
-    examples: Examples {
-        fires: slow_blocks_tests::fires,
-        silent: slow_blocks_tests::silent,
-    },
+    examples: tests::SLOW_BLOCKS,
 };
 
 /// Blocks named in the claim, the slowest; the record names up to a thousand.
@@ -118,106 +112,66 @@ fn check_slow_blocks(record: &Record) -> Option<Diagnosis> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::surveyed::{self, SurveyedDisk};
+    use crate::fixture::{states, surveyed};
+    use diskproof_model::surface::{Scan, SlowBlock};
 
-    pub(super) fn fires() -> Record {
-        let mut run = SurveyedDisk::rotating().run(1);
-        let mut scan = surveyed::scan();
-        let range = |lba: u64| UnreadableRange {
-            offset_bytes: lba * 512,
-            length_bytes: 4096,
-            lba,
-            errno: "EIO".to_owned(),
-        };
-        (scan.unreadable, scan.unreadable_bytes) =
-            ((1..=6).map(|i| range(i * 80_000_000)).collect(), 6 * 4096);
-        run.1.scan = Some(scan);
-        surveyed::judge(run)
-    }
+    pub(super) const UNREADABLE_BLOCKS: Examples = Examples::of(
+        || {
+            scanned(|scan| {
+                let range = |i: u64| UnreadableRange {
+                    offset_bytes: i * 80_000_000 * 512,
+                    length_bytes: 4096,
+                    lba: i * 80_000_000,
+                    errno: "EIO".to_owned(),
+                };
+                scan.unreadable = (1..=6).map(range).collect();
+                scan.unreadable_bytes = 6 * 4096;
+            })
+        },
+        || scanned(|_| ()),
+    );
+    pub(super) const SLOW_BLOCKS: Examples = Examples::of(
+        || {
+            scanned(|scan| {
+                let block = |i: u64| SlowBlock {
+                    offset_bytes: i << 30,
+                    lba: i << 21,
+                    latency_ns: i * 300_000_000,
+                };
+                (scan.slow, scan.slow_blocks) = ((1..=5).map(block).collect(), 5);
+            })
+        },
+        || scanned(|_| ()),
+    );
 
-    pub(super) fn silent() -> Record {
-        let mut run = SurveyedDisk::rotating().run(1);
-        run.1.scan = Some(surveyed::scan());
-        surveyed::judge(run)
+    fn scanned(change: impl FnOnce(&mut Scan)) -> Record {
+        surveyed::faulty(|survey| change(survey.scan.insert(surveyed::scan())))
     }
 
     #[test]
     fn unreadable_ranges_are_reported_by_lba() {
-        let finding = check_unreadable_blocks(&fires()).unwrap();
+        let finding = check_unreadable_blocks(&(UNREADABLE_BLOCKS.fires)()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Failure, 5)
         );
-        assert!(
-            finding
-                .claim
-                .starts_with("24 KiB could not be read: LBA 80000000 (4 KiB at 41.0 GB, EIO); "),
-            "{}",
-            finding.claim
+        states(
+            &finding.claim,
+            &["24 KiB", "LBA 80000000 (4 KiB at 41.0 GB, EIO)", "2 more"],
         );
-        assert!(
-            finding.claim.ends_with("; and 2 more."),
-            "{}",
-            finding.claim
-        );
-    }
-
-    #[test]
-    fn a_clean_scan_and_none_are_no_finding() {
-        let mut run = SurveyedDisk::rotating().run(1);
-        assert_eq!(check_unreadable_blocks(&surveyed::judge(run.clone())), None);
-        run.1.scan = Some(surveyed::scan());
-        assert_eq!(check_unreadable_blocks(&surveyed::judge(run)), None);
-    }
-}
-
-#[cfg(test)]
-mod slow_blocks_tests {
-    use super::*;
-    use crate::fixture::surveyed::{self, SurveyedDisk};
-    use diskproof_model::surface::SlowBlock;
-
-    pub(super) fn fires() -> Record {
-        let mut run = SurveyedDisk::rotating().run(1);
-        let mut scan = surveyed::scan();
-        let block = |i: u64| SlowBlock {
-            offset_bytes: i << 30,
-            lba: i << 21,
-            latency_ns: i * 300_000_000,
-        };
-        (scan.slow, scan.slow_blocks) = ((1..=5).map(block).collect(), 5);
-        run.1.scan = Some(scan);
-        surveyed::judge(run)
-    }
-
-    pub(super) fn silent() -> Record {
-        let mut run = SurveyedDisk::rotating().run(1);
-        run.1.scan = Some(surveyed::scan());
-        surveyed::judge(run)
     }
 
     #[test]
     fn the_slowest_blocks_are_named_first() {
-        let finding = check_slow_blocks(&fires()).unwrap();
+        let finding = check_slow_blocks(&(SLOW_BLOCKS.fires)()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Warning, 5)
         );
         assert_eq!(finding.evidence[1].path, "/surface/scan/slow/4/latency_ns");
-        assert!(
-            finding
-                .claim
-                .contains("The slowest: LBA 10485760 at 5.4 GB took 1.50 s; LBA 8388608"),
-            "{}",
-            finding.claim
+        states(
+            &finding.claim,
+            &["LBA 10485760 at 5.4 GB took 1.50 s; LBA 8388608"],
         );
-    }
-
-    #[test]
-    fn a_clean_scan_and_none_are_no_finding() {
-        let mut run = SurveyedDisk::rotating().run(1);
-        assert_eq!(check_slow_blocks(&surveyed::judge(run.clone())), None);
-        run.1.scan = Some(surveyed::scan());
-        assert_eq!(check_slow_blocks(&surveyed::judge(run)), None);
     }
 }

@@ -8,10 +8,7 @@ pub(super) const SLOW_AFTER_IDLE: Rule = Rule {
     code: "slow-after-idle",
     check: Check::Workloads(check_slow_after_idle),
     #[cfg(test)]
-    examples: Examples {
-        fires: tests::fires,
-        silent: tests::silent,
-    },
+    examples: tests::EXAMPLES,
 };
 
 /// Fewer requests after an idle time prove nothing. That three of three are slower than nine tenths
@@ -144,8 +141,7 @@ fn remedy(record: &Record, index: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
-    use diskproof_model::finding::Severity;
+    use crate::fixture::{self, states};
 
     const MS: u64 = 1_000_000;
     const IDLE_MS: [u64; 5] = [1, 100, 1000, 2000, 5000];
@@ -170,37 +166,26 @@ mod tests {
         }
     }
 
-    pub(super) fn fires() -> Record {
-        record(|_, idle_ms| asleep(idle_ms))
-    }
-
-    pub(super) fn silent() -> Record {
-        record(|_, idle_ms| 100_000 + idle_ms)
-    }
+    pub(super) const EXAMPLES: Examples = Examples::of(
+        || record(|_, idle_ms| asleep(idle_ms)),
+        || record(|_, idle_ms| 100_000 + idle_ms),
+    );
 
     #[test]
     fn shortest_idle_time_and_cost_are_named() {
-        let finding = check_slow_after_idle(&fires()).unwrap();
+        let finding = check_slow_after_idle(&(EXAMPLES.fires)()).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
-        assert!(
-            finding.claim.contains("2.0 s or more")
-                && finding.claim.contains("takes 300 ms, compared with 100 µs")
-                && finding.claim.contains("(4 of 4 after 2.0 s)"),
-            "{}",
-            finding.claim
+        states(
+            &finding.claim,
+            &["2.0 s or more", "300 ms", "100 µs", "4 of 4"],
         );
         let paths: Vec<&str> = finding
             .evidence
             .iter()
             .map(|one| one.path.as_str())
             .collect();
-        assert_eq!(
-            paths,
-            [
-                "/measurements/0/ping/after_idle/4/p50_ns",
-                "/measurements/0/ping/after_idle/5/p50_ns"
-            ]
-        );
+        let after = |step| format!("/measurements/0/ping/after_idle/{step}/p50_ns");
+        assert_eq!(paths, [after(4), after(5)]);
     }
 
     #[test]
@@ -209,8 +194,10 @@ mod tests {
             (1, 2000) => 100_000,
             _ => asleep(idle_ms),
         });
-        let claim = check_slow_after_idle(&woken).unwrap().claim;
-        assert!(claim.contains("(3 of 4 after 2.0 s)"), "{claim}");
+        states(
+            &check_slow_after_idle(&woken).unwrap().claim,
+            &["3 of 4 after 2.0 s"],
+        );
     }
 
     #[test]
@@ -231,10 +218,6 @@ mod tests {
         let small = record(|_, idle_ms| if idle_ms >= 100 { 3 * MS } else { 110_000 });
         let finding = check_slow_after_idle(&small).unwrap();
         assert_eq!(finding.severity, Severity::Note);
-        assert!(
-            finding.claim.contains("100 ms or more"),
-            "{}",
-            finding.claim
-        );
+        states(&finding.claim, &["100 ms or more"]);
     }
 }

@@ -25,10 +25,7 @@ pub(super) const RAGGED: Rule = Rule {
     code: "ragged",
     check: Check::Survey(check_ragged),
     #[cfg(test)]
-    examples: Examples {
-        fires: tests::fires,
-        silent: tests::silent,
-    },
+    examples: tests::RAGGED,
 };
 
 /// Standard deviation that no healthy rotating disk on a quiet machine reaches, as a share of the
@@ -145,10 +142,7 @@ pub(super) const SLOW_ZONE: Rule = Rule {
     code: "slow-zone",
     check: Check::Survey(check_slow_zone),
     #[cfg(test)]
-    examples: Examples {
-        fires: slow_zone_tests::fires,
-        silent: slow_zone_tests::silent,
-    },
+    examples: tests::SLOW_ZONE,
 };
 
 /// Least points of a slow stretch where nothing turns: shorter ones are the disk's own
@@ -283,10 +277,7 @@ pub(super) const NOT_ZONED: Rule = Rule {
     code: "not-zoned",
     check: Check::Survey(check_not_zoned),
     #[cfg(test)]
-    examples: Examples {
-        fires: not_zoned_tests::fires,
-        silent: not_zoned_tests::silent,
-    },
+    examples: tests::NOT_ZONED,
 };
 
 /// A rotating disk's outer half is faster than its inner half by more than this; noise of an SSD
@@ -341,201 +332,115 @@ fn medians(surface: &SurfaceRecord) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::surveyed::{SurveyedDisk, codes};
-    use diskproof_model::finding::Severity;
+    use crate::fixture::states;
+    use crate::fixture::surveyed::{self, SurveyedDisk, codes, rotating, solid};
+    use crate::surface::points_to_confirm;
 
-    pub(super) fn fires() -> Record {
-        SurveyedDisk {
-            ragged: Some((64 << 20, 0.3)),
-            ..SurveyedDisk::rotating()
-        }
-        .record(1)
+    pub(super) const RAGGED: Examples =
+        Examples::of(|| cells(64 << 20, 0.3).record(1), surveyed::record);
+    pub(super) const SLOW_ZONE: Examples =
+        Examples::of(|| slow(0.4..0.45, 0.5).record(1), surveyed::record);
+    pub(super) const NOT_ZONED: Examples =
+        Examples::of(|| SurveyedDisk::solid().record(1), surveyed::record);
+
+    /// Cells of so many bytes lose up to this share of the rate.
+    fn cells(bytes: u64, loss: f64) -> SurveyedDisk {
+        rotating(|disk| disk.ragged = Some((bytes, loss)))
     }
 
-    pub(super) fn silent() -> Record {
-        SurveyedDisk::rotating().record(1)
+    fn slow(range: std::ops::Range<f64>, left: f64) -> SurveyedDisk {
+        rotating(|disk| disk.slow = vec![(range, left)])
     }
 
     #[test]
     fn scatter_is_reported_with_its_size_and_its_worst_place() {
-        let record = fires();
-        let finding = check_ragged(&record).unwrap();
-        assert!(
-            finding.claim.starts_with(
-                "The curve is ragged: the rate changes from one point to the next by 1"
-            ),
-            "{}",
-            finding.claim
-        );
-        assert_eq!(
-            (finding.evidence.len(), codes(&record)),
-            (3, vec!["ragged"])
-        );
+        let record = (RAGGED.fires)();
+        assert_eq!(check_ragged(&record).unwrap().evidence.len(), 3);
+        assert_eq!(codes(&record), ["ragged"]);
     }
 
     #[test]
     fn cells_of_many_points_are_ragged_too() {
         for seed in 0..10 {
-            let record = SurveyedDisk {
-                ragged: Some((5_000_000_000, 0.5)),
-                ..SurveyedDisk::rotating()
-            }
-            .record(seed);
+            let record = cells(5_000_000_000, 0.5).record(seed);
             assert!(check_ragged(&record).is_some(), "{seed}");
         }
     }
 
     #[test]
     fn samples_of_no_time_are_not_judged() {
-        let mut run = SurveyedDisk {
-            ragged: Some((64 << 20, 0.5)),
-            ..SurveyedDisk::rotating()
-        }
-        .run(1);
+        let mut run = cells(64 << 20, 0.5).run(1);
         run.1.curve.iter_mut().for_each(|p| p.busy_ns /= 1000);
-        assert_eq!(check_ragged(&crate::fixture::surveyed::judge(run)), None);
+        assert_eq!(check_ragged(&surveyed::judge(run)), None);
     }
 
     #[test]
     fn small_unevenness_counts_where_the_samples_are_even_in_themselves() {
-        let record = |disk: SurveyedDisk, error: Option<f64>| {
+        let uneven = || cells(64 << 20, 0.1);
+        for (disk, error, severity) in [
+            (uneven(), Some(0.003), Some(Severity::Note)),
+            (uneven(), Some(0.03), None),
+            (uneven(), None, None),
+            (rotating(|disk| disk.noise = 0.01), Some(0.001), None),
+        ] {
             let mut run = disk.run(1);
             run.1
                 .curve
                 .iter_mut()
                 .for_each(|p| p.standard_error = error);
-            check_ragged(&crate::fixture::surveyed::judge(run)).map(|finding| finding.severity)
-        };
-        let uneven = || SurveyedDisk {
-            ragged: Some((64 << 20, 0.1)),
-            ..SurveyedDisk::rotating()
-        };
-        assert_eq!(record(uneven(), Some(0.003)), Some(Severity::Note));
-        assert_eq!(
-            (record(uneven(), Some(0.03)), record(uneven(), None)),
-            (None, None)
-        );
-        assert_eq!(
-            record(
-                SurveyedDisk {
-                    noise: 0.01,
-                    ..SurveyedDisk::rotating()
-                },
-                Some(0.001)
-            ),
-            None
-        );
+            let found = check_ragged(&surveyed::judge(run));
+            assert_eq!(
+                found.map(|finding| finding.severity),
+                severity,
+                "{error:?} {disk:?}"
+            );
+        }
     }
 
     #[test]
     fn zones_noise_and_a_few_slow_places_are_not() {
-        let slow = (0..5)
-            .map(|i| (0.1 + 0.15 * f64::from(i)..0.11 + 0.15 * f64::from(i), 0.5))
-            .collect();
+        let few = (0..5).map(|i| (0.1 + 0.15 * f64::from(i)..0.11 + 0.15 * f64::from(i), 0.5));
         for disk in [
-            SurveyedDisk::rotating(),
-            SurveyedDisk {
-                zones: 2,
-                ..SurveyedDisk::rotating()
-            },
-            SurveyedDisk {
-                noise: 0.03,
-                ..SurveyedDisk::rotating()
-            },
-            SurveyedDisk {
-                slow,
-                ..SurveyedDisk::rotating()
-            },
-            SurveyedDisk {
-                noise: 0.05,
-                ..SurveyedDisk::solid()
-            },
-            SurveyedDisk {
-                points: 5,
-                noise: 0.3,
-                ..SurveyedDisk::rotating()
-            },
+            rotating(|disk| disk.zones = 2),
+            rotating(|disk| disk.noise = 0.03),
+            rotating(|disk| disk.slow = few.collect()),
+            solid(|disk| disk.noise = 0.05),
+            rotating(|disk| (disk.points, disk.noise) = (5, 0.3)),
         ] {
             assert_eq!(check_ragged(&disk.record(1)), None, "{disk:?}");
         }
     }
-}
-
-#[cfg(test)]
-mod slow_zone_tests {
-    use super::*;
-    use crate::fixture::surveyed::{self, SurveyedDisk, codes};
-    use crate::surface::points_to_confirm;
-    use diskproof_model::finding::Severity;
-
-    fn slow(range: std::ops::Range<f64>, left: f64) -> SurveyedDisk {
-        SurveyedDisk {
-            slow: vec![(range, left)],
-            ..SurveyedDisk::rotating()
-        }
-    }
-
-    pub(super) fn fires() -> Record {
-        slow(0.4..0.45, 0.5).record(1)
-    }
-
-    pub(super) fn silent() -> Record {
-        SurveyedDisk::rotating().record(1)
-    }
 
     #[test]
     fn the_stretch_is_reported_with_its_bounds_and_rate() {
-        let record = fires();
+        let record = (SLOW_ZONE.fires)();
         let finding = check_slow_zone(&record).unwrap();
-        assert!(
-            finding
-                .claim
-                .starts_with("A stretch of the disk is slow: from 128 GB to 144 GB it reaches 3"),
-            "{}",
-            finding.claim
-        );
-        assert!(
-            finding.claim.contains("50 % less than the 7"),
-            "{}",
-            finding.claim
-        );
-        assert!(
-            finding
-                .remedy
-                .contains("diskproof curve /dev/sda --span 128000000000-144000000000"),
-            "{}",
-            finding.remedy
+        states(&finding.claim, &["from 128 GB to 144 GB", "50 %"]);
+        states(
+            &finding.remedy,
+            &["diskproof curve /dev/sda --span 128000000000-144000000000"],
         );
         assert_eq!(codes(&record), ["slow-zone"]);
     }
 
     #[test]
     fn stretch_that_was_slow_for_a_while_only_is_silent() {
-        let mut run = SurveyedDisk::rotating().run(1);
+        let truth = SurveyedDisk::rotating();
+        let mut run = truth.run(1);
         // Another program used the disk during these points. Their second reading is fast.
         for point in &mut run.1.curve[80..90] {
-            (point.bytes_per_second, point.busy_ns, point.latency_max_ns) = (
-                point.bytes_per_second / 2.0,
-                point.busy_ns * 2,
-                point.latency_max_ns * 2,
-            );
+            point.bytes_per_second /= 2.0;
+            point.busy_ns *= 2;
+            point.latency_max_ns *= 2;
         }
-        let truth = SurveyedDisk::rotating();
         let again = points_to_confirm(&run.1.curve);
         assert!(again.iter().filter(|i| (80..90).contains(*i)).count() == 3 && again.len() == 7);
-        let mut once = run.clone();
-        once.1
+        run.1
             .curve
             .iter_mut()
             .for_each(|p| p.later_bytes_per_second = None);
-        let finding = check_slow_zone(&surveyed::judge(once)).unwrap();
-        assert!(
-            finding.severity == Severity::Note
-                && finding
-                    .claim
-                    .starts_with("A stretch of the disk was slow once: "),
-            "{finding:?}"
-        );
+        let once = check_slow_zone(&surveyed::judge(run.clone())).unwrap();
+        assert_eq!(once.severity, Severity::Note);
         for index in again {
             let point = &mut run.1.curve[index];
             let place = point.offset_bytes as f64 / truth.size_bytes as f64;
@@ -552,26 +457,17 @@ mod slow_zone_tests {
     #[test]
     fn long_stretch_that_is_a_little_slow_is_found() {
         // 30 of 1000 GB, 12 % slow, with point errors of 0.2 %.
-        for (disk, start) in [
+        for (mut disk, start) in [
             (SurveyedDisk::rotating(), 0.41),
             (SurveyedDisk::rotating(), 0.633),
-            (
-                SurveyedDisk {
-                    noise: 0.002,
-                    ..SurveyedDisk::solid()
-                },
-                0.2,
-            ),
+            (solid(|disk| disk.noise = 0.002), 0.2),
         ] {
+            disk.size_bytes = 1_000_000_000_000;
+            disk.slow = vec![(start..start + 0.03, 0.88)];
             for seed in 0..5 {
-                let record = SurveyedDisk {
-                    size_bytes: 1_000_000_000_000,
-                    slow: vec![(start..start + 0.03, 0.88)],
-                    ..disk.clone()
-                }
-                .record(seed);
-                let finding = check_slow_zone(&record).unwrap_or_else(|| panic!("{disk:?}"));
-                assert_eq!(finding.severity, Severity::Warning, "{}", finding.claim);
+                let found = check_slow_zone(&disk.record(seed));
+                let severity = found.map(|finding| finding.severity);
+                assert_eq!(severity, Some(Severity::Warning), "{seed} {disk:?}");
             }
         }
     }
@@ -588,11 +484,7 @@ mod slow_zone_tests {
     fn normal_decline_is_silent() {
         for zones in [2, 3, 5, 24] {
             for span in [0.0..1.0, 0.0..0.8, 0.3..0.9] {
-                let disk = SurveyedDisk {
-                    zones,
-                    span,
-                    ..SurveyedDisk::rotating()
-                };
+                let disk = rotating(|disk| (disk.zones, disk.span) = (zones, span));
                 assert_eq!(check_slow_zone(&disk.record(1)), None, "{disk:?}");
             }
         }
@@ -600,124 +492,65 @@ mod slow_zone_tests {
 
     #[test]
     fn one_request_that_waited_is_no_zone_and_many_slow_ones_are() {
-        let record = |waited: bool| {
-            let mut run = SurveyedDisk::rotating().run(1);
-            let point = &mut run.1.curve[80];
-            (point.bytes_per_second, point.busy_ns) =
-                (point.bytes_per_second / 2.0, point.busy_ns * 2);
-            point.latency_max_ns = if waited {
-                point.latency_max_ns + point.busy_ns / 2
-            } else {
-                point.latency_max_ns * 2
-            };
-            check_slow_zone(&surveyed::judge(run))
-        };
-        assert_eq!(record(true), None);
-        assert!(record(false).is_some());
+        for waited in [true, false] {
+            let record = surveyed::faulty(|survey| {
+                let point = &mut survey.curve[80];
+                point.bytes_per_second /= 2.0;
+                point.busy_ns *= 2;
+                if waited {
+                    point.latency_max_ns += point.busy_ns / 2;
+                } else {
+                    point.latency_max_ns *= 2;
+                }
+            });
+            assert_eq!(check_slow_zone(&record).is_none(), waited);
+        }
     }
 
     #[test]
     fn short_pause_of_an_ssd_is_silent_and_a_long_stretch_is_not() {
         for seed in 0..10 {
-            assert_eq!(
-                check_slow_zone(
-                    &SurveyedDisk {
-                        hiccups: 0.02,
-                        ..SurveyedDisk::solid()
-                    }
-                    .record(seed)
-                ),
-                None,
-                "{seed}"
-            );
+            let record = solid(|disk| disk.hiccups = 0.02).record(seed);
+            assert_eq!(check_slow_zone(&record), None, "{seed}");
         }
-        let stale = SurveyedDisk {
-            slow: vec![(0.2..0.3, 0.5)],
-            ..SurveyedDisk::solid()
-        };
+        let stale = solid(|disk| disk.slow = vec![(0.2..0.3, 0.5)]);
         assert!(check_slow_zone(&stale.record(1)).is_some());
-    }
-}
-
-#[cfg(test)]
-mod not_zoned_tests {
-    use super::*;
-    use crate::fixture::surveyed::{self, SurveyedDisk};
-
-    pub(super) fn fires() -> Record {
-        SurveyedDisk::solid().record(1)
-    }
-
-    pub(super) fn silent() -> Record {
-        SurveyedDisk::rotating().record(1)
     }
 
     #[test]
     fn an_ssd_is_reported_with_both_halves_and_both_access_times() {
-        let finding = check_not_zoned(&fires()).unwrap();
+        let finding = check_not_zoned(&(NOT_ZONED.fires)()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Note, 2)
-        );
-        assert!(
-            finding.claim.contains("MB/s in the first half, 5")
-                && finding.claim.contains("A random access takes 9"),
-            "{}",
-            finding.claim
         );
     }
 
     #[test]
     fn without_access_times_the_system_may_tell() {
-        let finding = check_not_zoned(
-            &SurveyedDisk {
-                accesses: 0,
-                ..SurveyedDisk::solid()
-            }
-            .record(1),
-        )
-        .unwrap();
-        assert!(
-            finding.claim.contains("reports no rotation") && finding.evidence.len() == 1,
-            "{finding:?}"
-        );
-        let mut virtual_disk = SurveyedDisk {
-            accesses: 0,
-            ..SurveyedDisk::solid()
-        }
-        .run(1);
-        virtual_disk.0.host.hypervisor = Some("kvm".to_owned());
-        assert_eq!(check_not_zoned(&surveyed::judge(virtual_disk)), None);
+        let mut run = solid(|disk| disk.accesses = 0).run(1);
+        let finding = check_not_zoned(&surveyed::judge(run.clone())).unwrap();
+        assert_eq!(finding.evidence.len(), 1);
+        run.0.host.hypervisor = Some("kvm".to_owned());
+        assert_eq!(check_not_zoned(&surveyed::judge(run)), None);
     }
 
     #[test]
     fn disk_with_a_faster_second_half_is_not_the_same_everywhere() {
-        let mut record = fires();
+        let mut record = (NOT_ZONED.fires)();
         let half = record.curve.len() / 2;
-        for point in &mut record.curve[half..] {
-            point.bytes_per_second *= 1.3;
-        }
+        record.curve[half..]
+            .iter_mut()
+            .for_each(|point| point.bytes_per_second *= 1.3);
         assert_eq!(check_not_zoned(&record), None);
     }
 
     #[test]
     fn rotating_disks_are_not_however_flat_they_look() {
         for disk in [
-            SurveyedDisk::rotating(),
-            SurveyedDisk {
-                cap: Some(40e6),
-                ..SurveyedDisk::rotating()
-            },
-            SurveyedDisk {
-                span: 0.0..0.01,
-                ..SurveyedDisk::rotating()
-            },
-            SurveyedDisk {
-                outer: 550e6,
-                inner: 400e6,
-                zones: 24,
-                ..SurveyedDisk::solid()
-            },
+            rotating(|disk| disk.cap = Some(40e6)),
+            rotating(|disk| disk.span = 0.0..0.01),
+            solid(|disk| (disk.inner, disk.zones) = (400e6, 24)),
         ] {
             assert_eq!(check_not_zoned(&disk.record(1)), None, "{disk:?}");
         }

@@ -1,7 +1,7 @@
 //! Shapes of simulated disks with known properties.
 
 use super::*;
-use crate::fixture::surveyed::SurveyedDisk;
+use crate::fixture::surveyed::{SurveyedDisk, rotating};
 use crate::fixture::test_rng::TestRng;
 
 fn shape(disk: &SurveyedDisk) -> Shape {
@@ -15,13 +15,12 @@ fn scatter_of_noise_is_its_standard_deviation_and_that_of_zones_nothing() {
     assert!((scatter(&noise) - 1.0).abs() < 0.01, "{}", scatter(&noise));
     for (zones, points) in [(2, 20), (10, 20), (24, 50), (40, 500)] {
         assert_eq!(
-            shape(&SurveyedDisk {
-                zones,
-                points,
-                noise: 0.0,
-                accesses: 0,
-                ..SurveyedDisk::rotating()
-            })
+            shape(&rotating(|disk| (
+                disk.zones,
+                disk.points,
+                disk.noise,
+                disk.accesses
+            ) = (zones, points, 0.0, 0)))
             .scatter,
             0.0,
             "{zones}"
@@ -31,10 +30,7 @@ fn scatter_of_noise_is_its_standard_deviation_and_that_of_zones_nothing() {
 
 #[test]
 fn levels_are_the_zones() {
-    let shape = shape(&SurveyedDisk {
-        accesses: 0,
-        ..SurveyedDisk::rotating()
-    });
+    let shape = shape(&rotating(|disk| disk.accesses = 0));
     assert_eq!((shape.levels.len(), shape.dips.len()), (24, 0));
     assert!(
         (shape.levels[0].rate() / 92e6 - 1.0).abs() < 0.002
@@ -44,40 +40,25 @@ fn levels_are_the_zones() {
 
 #[test]
 fn a_dip_has_its_bounds_and_the_levels_go_on_behind_it() {
-    let disk = SurveyedDisk {
-        slow: vec![(0.5..0.6, 0.5)],
-        accesses: 0,
-        ..SurveyedDisk::rotating()
-    };
+    let disk = rotating(|disk| (disk.slow, disk.accesses) = (vec![(0.5..0.6, 0.5)], 0));
     let shape = shape(&disk);
+    let [dip] = &shape.dips[..] else {
+        panic!("{:?}", shape.dips)
+    };
+    assert_eq!((dip.first, dip.last), (100, 119));
+    assert!((dip.rate / dip.beside - 0.5).abs() < 0.02, "{dip:?}");
     assert_eq!(
-        (shape.dips.len(), shape.dips[0].first, shape.dips[0].last),
-        (1, 100, 119)
+        (shape.rises(0.0), shape.end_bytes(119, 0)),
+        (0, 192_000_000_000)
     );
-    assert!(
-        (shape.dips[0].rate / shape.dips[0].beside - 0.5).abs() < 0.02,
-        "{:?}",
-        shape.dips
-    );
-    assert_eq!(
-        (
-            shape.rises(0.0),
-            shape.end_bytes(119, 0),
-            shape.end_bytes(199, 7)
-        ),
-        (0, 192_000_000_000, 7)
-    );
+    assert_eq!(shape.end_bytes(199, 7), 7);
 }
 
 #[test]
 fn failed_points_and_nonsense_are_ignored_and_few_points_have_no_shape() {
-    let mut curve = SurveyedDisk {
-        accesses: 0,
-        points: 20,
-        ..SurveyedDisk::rotating()
-    }
-    .survey(1)
-    .curve;
+    let mut curve = rotating(|disk| (disk.accesses, disk.points) = (0, 20))
+        .survey(1)
+        .curve;
     curve[3].errors = 1;
     curve[4].bytes_per_second = 0.0;
     curve[5].bytes_per_second = f64::NAN;
@@ -87,20 +68,13 @@ fn failed_points_and_nonsense_are_ignored_and_few_points_have_no_shape() {
     assert!(shape.points.len() == 16 && shape.points.is_sorted_by_key(|p| p.offset_bytes));
     assert_eq!(curve[shape.points[0].index].offset_bytes, 0);
     curve.truncate(11);
-    assert_eq!(
-        (Shape::of(&curve, Reach::Whole), Shape::of(&[], Reach::Part)),
-        (None, None)
-    );
+    assert_eq!(Shape::of(&curve, Reach::Whole), None);
+    assert_eq!(Shape::of(&[], Reach::Part), None);
 }
 
 #[test]
 fn pauses_of_the_machine_break_no_level_and_are_no_dips() {
-    let disk = SurveyedDisk {
-        cap: Some(78e6),
-        points: 60,
-        accesses: 0,
-        ..SurveyedDisk::rotating()
-    };
+    let disk = rotating(|disk| (disk.cap, disk.points, disk.accesses) = (Some(78e6), 60, 0));
     let mut survey = disk.survey(1);
     for (index, factor) in [
         (2, 0.95),
@@ -116,22 +90,14 @@ fn pauses_of_the_machine_break_no_level_and_are_no_dips() {
         (point.bytes_per_second, point.busy_ns) = (point.bytes_per_second * factor, busy_ns);
     }
     let shape = Shape::of(&survey.curve, Reach::Whole).unwrap();
-    assert_eq!(
-        (shape.dips.len(), shape.rises(0.01)),
-        (0, 0),
-        "{:?}",
-        shape.dips
-    );
+    assert_eq!((shape.dips.len(), shape.rises(0.01)), (0, 0));
     assert!(shape.levels[0].members.len() >= 20, "{:?}", shape.levels[0]);
 }
 
 #[test]
 fn very_many_points_are_judged_in_groups() {
-    let shape = shape(&SurveyedDisk {
-        accesses: 0,
-        points: 10_000,
-        slow: vec![(0.5..0.6, 0.5)],
-        ..SurveyedDisk::rotating()
-    });
+    let shape = shape(&rotating(|disk| {
+        (disk.accesses, disk.points, disk.slow) = (0, 10_000, vec![(0.5..0.6, 0.5)])
+    }));
     assert_eq!((shape.points.len(), shape.dips.len()), (3334, 1));
 }

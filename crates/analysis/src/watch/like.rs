@@ -204,12 +204,12 @@ mod tests {
             throughput: estimate("B/s"),
             latency_mean_ns: None,
             seek_share,
-            sizes: sizes
-                .iter()
+            sizes: Vec::from(sizes)
+                .into_iter()
                 .map(|(block_bytes, random, sequential)| ObservedSize {
-                    block_bytes: *block_bytes,
-                    random: *random,
-                    sequential: *sequential,
+                    block_bytes,
+                    random,
+                    sequential,
                 })
                 .collect(),
             series: TimeSeries::new(1_000_000_000),
@@ -239,30 +239,22 @@ mod tests {
 
     #[test]
     fn load_becomes_workloads_that_run_together() {
-        let load = device(&[
-            (
-                OpKind::Read,
-                ops(
-                    1000,
-                    0.75,
-                    &[(8192, 700, 0), (512, 50, 0), (131_072, 0, 250)],
-                ),
-            ),
-            (OpKind::Write, ops(100, 0.0, &[(8192, 0, 100)])),
-        ]);
-        let workloads = like_workloads(&load, TARGET).unwrap();
-        let shown: Vec<_> = workloads
-            .iter()
-            .map(|w| (w.name.as_str(), w.rate.unwrap(), w.block_bytes, w.depth))
-            .collect();
-        assert_eq!(
-            shown,
-            [
-                ("read-random", 75.0, 8192, 8),
-                ("read-sequential", 25.0, 131_072, 8),
-                ("write-sequential", 10.0, 8192, 8)
-            ]
+        let reads = ops(
+            1000,
+            0.75,
+            &[(8192, 700, 0), (512, 50, 0), (131_072, 0, 250)],
         );
+        let writes = ops(100, 0.0, &[(8192, 0, 100)]);
+        let load = device(&[(OpKind::Read, reads), (OpKind::Write, writes)]);
+        let workloads = like_workloads(&load, TARGET).unwrap();
+        let shown = workloads.iter();
+        let shown = shown.map(|w| (w.name.as_str(), w.rate.unwrap(), w.block_bytes, w.depth));
+        let expected = [
+            ("read-random", 75.0, 8192, 8),
+            ("read-sequential", 25.0, 131_072, 8),
+            ("write-sequential", 10.0, 8192, 8),
+        ];
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
         // 512 bytes become a sector of the target.
         assert_eq!(workloads[0].block_mix.len(), 2);
         assert_eq!(workloads[0].block_mix[1].block_bytes, 4096);
@@ -289,10 +281,8 @@ mod tests {
             time_ns: 1_000_000_000,
             ..TARGET
         };
-        assert!(matches!(
-            like_workloads(&slow, short),
-            Err(LikeError::TooSlow { .. })
-        ));
+        let refused = like_workloads(&slow, short);
+        assert!(matches!(refused, Err(LikeError::TooSlow { .. })));
         assert_eq!(like_workloads(&slow, TARGET).unwrap().len(), 1);
     }
 }

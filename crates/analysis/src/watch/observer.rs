@@ -293,8 +293,8 @@ mod tests {
         assert_eq!((shown.devices[0].read.ops, shown.vanished.len()), (10, 0));
         let shown = observer.step(&input(vec![reading("loop1", 5, 5)], None));
         assert_eq!(
-            (shown.devices.len(), &shown.vanished[..]),
-            (0, &["loop0".to_owned()][..])
+            (shown.devices.len(), shown.vanished),
+            (0, vec!["loop0".to_owned()])
         );
         assert!(!observer.has_devices());
         observer.add(watched("loop1", 1), reading("loop1", 5, 5));

@@ -361,20 +361,13 @@ mod tests {
     #[test]
     fn share_of_the_disk_is_the_server_over_the_device() {
         let mut observer = observer();
-        assert_eq!(
-            observer.add(reading(1, vec![row("client", 5, 0)], 0, 0)),
-            None
-        );
+        let first = observer.add(reading(1, vec![row("client", 5, 0)], 0, 0));
+        assert_eq!(first, None);
         // 10 pages of tables and 2 of WAL; the disk wrote 24 pages of 16 sectors.
         let io = vec![row("client", 5, 4), row("checkpointer", 0, 6)];
         let step = observer.add(reading(6, io, 2 * PAGE, 24 * 16)).unwrap();
-        let names: Vec<&str> = step
-            .counters
-            .io
-            .iter()
-            .map(|io| io.backend.as_str())
-            .collect();
-        assert_eq!(names, ["checkpointer", "client"]);
+        let names = step.counters.io.iter().map(|io| io.backend.as_str());
+        assert_eq!(names.collect::<Vec<_>>(), ["checkpointer", "client"]);
         let explained = step.explained.unwrap();
         assert_eq!(explained.write_bytes, 12 * PAGE);
         assert_eq!(explained.device_write_bytes, 24 * PAGE);
@@ -409,10 +402,8 @@ mod tests {
         let mut observer = observer();
         observer.add(reading(1, vec![row("client", 9, 9)], 9, 0));
         // pg_stat_reset_shared('io'), then a row that is not there any more.
-        assert_eq!(
-            observer.add(reading(2, vec![row("client", 1, 0)], 9, 0)),
-            None
-        );
+        let reset = observer.add(reading(2, vec![row("client", 1, 0)], 9, 0));
+        assert_eq!(reset, None);
         assert_eq!(observer.add(reading(3, Vec::new(), 9, 0)), None);
         assert!(observer.add(reading(4, Vec::new(), 10, 0)).is_some());
         observer.connected(vec!["sda".to_owned()]);
@@ -448,19 +439,8 @@ mod tests {
         assert_eq!(step.explained, None);
         observer.connected(vec!["sdb".to_owned()]);
         observer.add(reading(3, Vec::new(), 8, 8));
-        assert_eq!(
-            observer
-                .add(reading(4, Vec::new(), 8, 8))
-                .unwrap()
-                .explained,
-            None
-        );
-        assert!(
-            observer
-                .observed("", "", Vec::new())
-                .unwrap()
-                .explained
-                .is_none()
-        );
+        let step = observer.add(reading(4, Vec::new(), 8, 8)).unwrap();
+        let observed = observer.observed("", "", Vec::new()).unwrap();
+        assert_eq!((step.explained, observed.explained), (None, None));
     }
 }

@@ -420,14 +420,7 @@ mod tests {
             assert_eq!(short_rate(kib), text, "{kib}");
         }
         let size = |mib| size_text(mib, &["M", "G"]);
-        assert_eq!(
-            (size(1024), size(4018)),
-            ("1G".to_owned(), "4018M".to_owned())
-        );
-        assert_eq!(size(1 << 20), "1024G");
-        assert_eq!(
-            (chunk_text(8192), chunk_text(65536)),
-            (String::new(), "64k".to_owned())
-        );
+        assert_eq!([1024, 4018, 1 << 20].map(size), ["1G", "4018M", "1024G"]);
+        assert_eq!([8192, 65536].map(chunk_text), ["", "64k"]);
     }
 }

@@ -1,62 +1,10 @@
 use super::*;
-use crate::fixture::{directory, load, measurement, plan, text_of, words};
+use crate::fixture::{directory, load, measurement, plan, result, text_of};
 use crate::load::NextPrinter;
-use crate::printer::{DropInError, ToolResult, ToolText};
+use crate::printer::{ToolResult, ToolText};
 use diskproof_model::files::FilesMeasurement;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{CachePolicy, SyncCall, SyncPolicy};
 use std::collections::BTreeSet;
-
-#[test]
-fn published_command_line_runs_four_tests_concurrently() {
-    let plan = plan(load(&DROP_IN, "-f -n 0 -c 4").as_ref(), &directory());
-    let names: Vec<&str> = plan.workloads.iter().map(|one| one.name.as_str()).collect();
-    assert_eq!(names, ["block-write", "rewrite", "block-read", "seeks"]);
-    let workers: Vec<u32> = plan.workloads.iter().map(|one| one.workers).collect();
-    assert_eq!(workers, [4, 4, 4, 20]);
-    assert_eq!(plan.scratch_bytes, Some(1 << 30));
-    assert_eq!(plan.workloads[0].cache, CachePolicy::Cached);
-    assert_eq!(plan.workloads[2].cache, CachePolicy::Buffered);
-    assert_eq!(plan.workloads[3].streams.permille(OpKind::Read), 900);
-}
-
-#[test]
-fn sizes_and_switches_reach_the_plan() {
-    let all = "-d /data -s 2g:16k:1000:3 -r 512 -n 0 -f -b -D -z 9 -u root -m db1 -q";
-    let plan = plan(load(&DROP_IN, all).as_ref(), &directory());
-    let write = &plan.workloads[0];
-    assert_eq!((plan.seed, plan.scratch_bytes), (9, Some(2 << 30)));
-    assert_eq!(
-        (write.block_bytes, write.cache),
-        (16_384, CachePolicy::Direct)
-    );
-    let call = SyncCall::Fsync;
-    assert_eq!(write.sync, SyncPolicy::Every { writes: 1, call });
-    assert_eq!(plan.workloads[3].stop.bytes, Some(1000 * 16_384));
-    assert_eq!(plan.workloads[3].workers, 3);
-    let by_memory = crate::fixture::plan(load(&DROP_IN, "-r 300").as_ref(), &directory());
-    assert_eq!(by_memory.scratch_bytes, Some(600 << 20));
-}
-
-#[test]
-fn what_does_not_run_is_refused() {
-    for (line, text) in [
-        ("-x 101", "use a number from 1 to 100"),
-        ("--csv 1.5", "use 1.03, 1.96 or 1.98"),
-        ("-p 3", "use -c"),
-        ("-s 0 -n 0", "leaves no test"),
-        ("-s 0 -n 0:5", "use up to"),
-        ("-s 0 -n 1:0:0:1:512", "omit it"),
-        ("-s 0 -x 2", "run it again"),
-        ("-c 0", "use a number from 1"),
-        ("extra", "unexpected argument"),
-    ] {
-        match (DROP_IN.start)(&words(line)) {
-            Err(DropInError::Usage(error)) => assert!(error.contains(text), "{error}"),
-            _ => panic!("{line}: no usage error"),
-        }
-    }
-}
 
 fn printed(line: &str) -> ToolText {
     let (load, target) = (load(&DROP_IN, line), directory());
@@ -74,14 +22,7 @@ fn printed(line: &str) -> ToolText {
         }
         measured.push(one);
     }
-    load.printer(&plan, &target).end(&ToolResult {
-        measurements: &measured,
-        surface: None,
-        interrupted: false,
-        error: None,
-        unix_ns: 0,
-        host_name: "vm",
-    })
+    load.printer(&plan, &target).end(&result(&measured))
 }
 
 /// Both parts run, and one printer shows them.
@@ -95,18 +36,11 @@ fn default_command_line_has_a_table_for_each_part() {
     let files = plan(next.load.as_ref(), &target).files.unwrap();
     assert_eq!(files.count, 16 * 1024);
     let plan = plan(first.as_ref(), &target);
-    let measured: Vec<_> = plan
-        .workloads
-        .iter()
-        .map(|workload| measurement(workload, OpKind::Write, 1000, 1_000_000_000))
-        .collect();
+    let writes = |workload| measurement(workload, OpKind::Write, 1000, 1_000_000_000);
+    let measured: Vec<_> = plan.workloads.iter().map(writes).collect();
     let result = |measurements, interrupted| ToolResult {
-        measurements,
-        surface: None,
         interrupted,
-        error: None,
-        unix_ns: 0,
-        host_name: "vm",
+        ..result(measurements)
     };
     let mut printer = first.printer(&plan, &target);
     assert_eq!(printer.end(&result(&measured, false)), ToolText::default());
@@ -162,30 +96,18 @@ fn csv_line_has_fifty_fields() {
     let quiet = printed("-f -n 0 -s 1800 -m host -q -z 5");
     let fields: Vec<&str> = quiet.stdout.trim_end().split(',').collect();
     assert_eq!(fields.len(), 50);
-    assert_eq!(
-        fields[..21],
-        [
-            "1.98", "2.00a", "host", "1", "5", "1800M", "", "8192", "5", "", "", "251836", "17",
-            "344601", "17", "", "", "746905", "17", "6278", "17"
-        ]
-    );
-    assert_eq!(
-        fields[39]
-            .trim_end_matches("us")
-            .parse::<u64>()
-            .map(|us| us / 1000),
-        Ok(40)
-    );
+    let first = "1.98,2.00a,host,1,5,1800M,,8192,5,,,251836,17,344601,17,,,746905,17,6278,17";
+    assert_eq!(fields[..21].join(","), first);
+    let latency_us = fields[39].trim_end_matches("us").parse::<u64>();
+    assert_eq!(latency_us.unwrap() / 1000, 40);
     assert!(quiet.stderr.starts_with("Version 2.00a"));
 }
 
 #[test]
 fn csv_line_has_the_fields_of_its_format() {
     let old = printed("-f -n 0 -s 1800 -m host -q --csv 1.03").stdout;
-    assert_eq!(
-        old.trim_end(),
-        "host,1800M,,,251836,17,344601,17,,,746905,17,6278,17,,,,,,,,,,,,,"
-    );
+    let fields = "host,1800M,,,251836,17,344601,17,,,746905,17,6278,17,,,,,,,,,,,,,";
+    assert_eq!(old.trim_end(), fields);
     let newer = printed("-f -n 0 -s 1800 -m host -q -z 5 --csv 1.96").stdout;
     assert_eq!(newer.trim_end().split(',').count(), 48);
     let head = "1.96,1.96,host,1,5,1800M,,,,251836,17,344601,17,,,746905,17,6278,17,,";

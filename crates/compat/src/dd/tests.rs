@@ -1,49 +1,11 @@
 use super::*;
-use crate::fixture::{device, directory, file, load, measurement, plan, text_of, words};
-use crate::load::LoadTarget;
-use crate::printer::{DropInError, ResultsSoFar, ToolResult};
+use crate::fixture::{directory, file, load, measurement, plan, result, text_of};
+use crate::printer::ResultsSoFar;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{CachePolicy, Layout, SyncPolicy};
+use diskproof_model::plan::CachePolicy;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 const MIB: u64 = 1 << 20;
-
-fn error(line: &str) -> String {
-    match (DROP_IN.start)(&words(line)) {
-        Err(DropInError::Usage(text)) => text,
-        _ => panic!("{line}: no usage error"),
-    }
-}
-
-#[test]
-fn writing_a_new_file_creates_it_with_its_size() {
-    let load = load(
-        &DROP_IN,
-        "if=/dev/zero of=bigfile bs=8k count=1000 conv=fsync",
-    );
-    assert_eq!(
-        load.head().target,
-        LoadTarget::Output(PathBuf::from("bigfile"))
-    );
-    assert!(load.head().writes);
-    let plan = plan(load.as_ref(), &directory());
-    let workload = &plan.workloads[0];
-    assert_eq!(plan.scratch_bytes, Some(8_192_000));
-    assert_eq!(workload.stop.bytes, Some(8_192_000));
-    assert_eq!(
-        (
-            workload.block_bytes,
-            workload.streams.permille(OpKind::Read)
-        ),
-        (8192, 0)
-    );
-    assert_eq!(
-        (workload.sync, workload.cache),
-        (SyncPolicy::AtEnd, CachePolicy::Cached)
-    );
-    assert_eq!(workload.layout, Layout::Provides);
-}
 
 #[test]
 fn reading_goes_to_the_end_in_whole_blocks() {
@@ -57,42 +19,6 @@ fn reading_goes_to_the_end_in_whole_blocks() {
     assert_eq!(workload.stop.bytes, Some(8 * MIB));
     assert_eq!(workload.cache, CachePolicy::Direct);
     assert!(!load.head().writes);
-}
-
-#[test]
-fn an_existing_target_keeps_its_size() {
-    let load = load(&DROP_IN, "if=/dev/zero of=/dev/sdb bs=1M count=20");
-    let disk = device(10 * MIB);
-    let context = crate::load::PlanContext {
-        target: &disk,
-        seed: 1,
-        argv: &[],
-    };
-    let Err(DropInError::Target(text)) = load.plan(&context) else {
-        panic!("no error");
-    };
-    assert!(text.contains("an existing target keeps its size"), "{text}");
-    let whole = plan(
-        crate::fixture::load(&DROP_IN, "if=/dev/zero of=/dev/sdb").as_ref(),
-        &disk,
-    );
-    assert_eq!(whole.workloads[0].stop.bytes, Some(10 * MIB));
-}
-
-#[test]
-fn copies_and_conversions_are_refused() {
-    assert!(error("if=a of=b").contains("copying a to b is not supported"));
-    assert!(error("if=/dev/zero").contains("to standard output"));
-    assert!(error("if=/dev/zero of=a conv=swab").contains("conv=swab is not supported"));
-    assert_eq!(error("nonsense"), "dd: unrecognized operand 'nonsense'\n");
-    assert_eq!(
-        error("if=a of=/dev/null bs=0x"),
-        "dd: invalid number: '0x'\n"
-    );
-    assert_eq!(
-        error("if=a of=/dev/null iflag=fast"),
-        "dd: invalid iflag: 'fast'\n"
-    );
 }
 
 #[test]
@@ -143,23 +69,16 @@ fn transfer_line_is_that_of_the_tool() {
 #[test]
 fn status_goes_to_stderr() {
     let load = load(&DROP_IN, "if=/dev/zero of=bigfile bs=1M count=8");
-    let (target, unix_ns) = (directory(), 0);
+    let target = directory();
     let plan = plan(load.as_ref(), &target);
     let measured = [measurement(&plan.workloads[0], OpKind::Write, 8, 4_000_000)];
     let mut printer = load.printer(&plan, &target);
     let so_far = printer.status(&ResultsSoFar {
         measurements: &measured,
         elapsed_ns: 4_000_000,
-        unix_ns,
+        unix_ns: 0,
     });
-    let end = printer.end(&ToolResult {
-        measurements: &measured,
-        surface: None,
-        interrupted: false,
-        error: None,
-        unix_ns,
-        host_name: "vm",
-    });
+    let end = printer.end(&result(&measured));
     assert!(printer.survives_usr1());
     assert_eq!((end.stdout.as_str(), &so_far), ("", &end));
     assert_eq!(
@@ -216,13 +135,3 @@ const OUR_SPELLINGS: [&str; 6] = [
     "oflag=skip_bytes",
     "oflag=seek_bytes",
 ];
-
-#[test]
-fn only_zeros_are_replaced_by_random_data() {
-    let notes = |input: &str| {
-        let line = format!("if={input} of=out bs=1M count=2 conv=fsync");
-        load(&DROP_IN, &line).head().notes.clone()
-    };
-    assert!(notes("/dev/zero")[0].contains("random data instead of zeros"));
-    assert!(notes("/dev/urandom").is_empty());
-}

@@ -3,7 +3,7 @@ use super::normal::short;
 use super::values::Base;
 use super::*;
 use crate::drop_in::Started;
-use crate::fixture::{measurement, words};
+use crate::fixture::{measurement, result, words};
 use crate::jobs::{
     DescribedJob, DescribedJobs, JobAction, JobOption, JobRequest, JobSource, JobWorkload,
 };
@@ -103,15 +103,17 @@ fn printer(line: &str) -> Box<dyn ToolPrinter> {
             target: 0,
         }],
         copies: 1,
-        options: vec![
-            option("rw", Some("randread")),
-            option("group_reporting", None),
-            option("write_lat_log", Some("x")),
-            option("log_avg_msec", Some("1000")),
-            option("write_hist_log", Some("x")),
-            option("log_hist_msec", Some("2000")),
-            option("log_hist_coarseness", Some("6")),
-        ],
+        options: [
+            ("rw", Some("randread")),
+            ("group_reporting", None),
+            ("write_lat_log", Some("x")),
+            ("log_avg_msec", Some("1000")),
+            ("write_hist_log", Some("x")),
+            ("log_hist_msec", Some("2000")),
+            ("log_hist_coarseness", Some("6")),
+        ]
+        .map(|(key, value)| option(key, value))
+        .to_vec(),
         ..DescribedJob::default()
     };
     let described = DescribedJobs {
@@ -125,12 +127,8 @@ fn printed(line: &str) -> ToolText {
     let mut printer = printer(line);
     let begin = printer.begin();
     let end = printer.end(&ToolResult {
-        measurements: &[reads("a"), reads("b")],
-        surface: None,
-        interrupted: false,
-        error: None,
         unix_ns: 1_700_000_000_000_000_000,
-        host_name: "vm",
+        ..result(&[reads("a"), reads("b")])
     });
     ToolText {
         stdout: begin + &end.stdout,
@@ -144,15 +142,7 @@ fn layout_of_a_new_file_is_a_line_of_the_normal_output() {
     let printed = |more: &str| {
         let mut printer = printer(&format!("--name=a {more}"));
         let (begin, line) = (printer.begin(), printer.laying_out("a", 16 << 20));
-        let end = printer.end(&ToolResult {
-            measurements: &[],
-            surface: None,
-            interrupted: false,
-            error: None,
-            unix_ns: 0,
-            host_name: "vm",
-        });
-        (begin + &line, end.stdout)
+        (begin + &line, printer.end(&result(&[])).stdout)
     };
     assert!(printed("").0.ends_with(line));
     assert_eq!(printed("--output-format=json").0, "");
@@ -188,10 +178,8 @@ fn json_and_terse_have_the_same_figures() {
     let (terse, json) = text.split_once('\n').unwrap();
     let fields: Vec<&str> = terse.split(';').collect();
     assert_eq!(
-        &fields[..9],
-        [
-            "3", "fio-3.33", "a", "0", "0", "16000", "8000", "2000", "2000"
-        ]
+        fields[..9].join(";"),
+        "3;fio-3.33;a;0;0;16000;8000;2000;2000"
     );
     // Without a disk: 5 before the directions, 41 for each, and 34 behind them.
     assert_eq!(fields.len(), 5 + 2 * 41 + 5 + 7 + 22);
@@ -241,14 +229,7 @@ fn output_so_far_comes_first_in_a_file() {
         unix_ns: 0,
     });
     assert_eq!(so_far, "");
-    let end = printer.end(&ToolResult {
-        measurements: &measurements,
-        surface: None,
-        interrupted: false,
-        error: None,
-        unix_ns: 0,
-        host_name: "vm",
-    });
+    let end = printer.end(&result(&measurements));
     let of_line = |line: &str| line.split(';').nth(5).map(str::to_owned);
     let found: Vec<_> = end.stdout.lines().filter_map(of_line).collect();
     assert_eq!(found, ["8000", "16000"]);
@@ -258,12 +239,8 @@ fn output_so_far_comes_first_in_a_file() {
 fn the_error_field_has_the_number_of_what_ended_a_job() {
     let error = |measurements: &[Measurement], error| {
         let end = printer("--output-format=terse --name=a").end(&ToolResult {
-            measurements,
-            surface: None,
-            interrupted: false,
             error,
-            unix_ns: 0,
-            host_name: "vm",
+            ..result(measurements)
         });
         let field = end.stdout.split(';').nth(4).unwrap();
         field.parse::<u32>().unwrap()
@@ -291,15 +268,7 @@ fn disk_stats_have_the_counts_and_the_busy_share() {
             times,
             ..DeviceUse::default()
         };
-        let result = ToolResult {
-            measurements: &[one],
-            surface: None,
-            interrupted: false,
-            error: None,
-            unix_ns: 0,
-            host_name: "vm",
-        };
-        printer(line).end(&result).stdout
+        printer(line).end(&result(&[one])).stdout
     };
     let times = Some(DiskTimes {
         read_merges: 1,
@@ -340,15 +309,14 @@ fn disk_stats_have_every_disk_of_concurrent_jobs() {
     };
     let later_ns = reads("a").wall_ns;
     let all = [
-        one("a", "vda", 0),
-        one("b", "vdb", 0),
-        one("c", "vda", 0),
-        one("d", "vda", later_ns),
+        ("a", "vda", 0),
+        ("b", "vdb", 0),
+        ("c", "vda", 0),
+        ("d", "vda", later_ns),
     ];
-    let used: Vec<(String, u64)> = used_disks(&all)
-        .into_iter()
-        .map(|disk| (disk.name, disk.read_ops))
-        .collect();
+    let all = all.map(|(name, disk, start_ns)| one(name, disk, start_ns));
+    let used = used_disks(&all).into_iter();
+    let used: Vec<(String, u64)> = used.map(|disk| (disk.name, disk.read_ops)).collect();
     let wanted = [("vda".to_owned(), 200), ("vdb".to_owned(), 100)];
     assert_eq!(used, wanted);
 }
@@ -357,26 +325,16 @@ fn disk_stats_have_every_disk_of_concurrent_jobs() {
 fn logs_of_latencies_have_the_columns_of_fio() {
     let mut read = reads("a");
     let op = read.ops[&OpKind::Read].latency.clone();
+    let latency = WindowLatency {
+        latency: LatencyHistogram::new().take_since(&op),
+        ..WindowLatency::default()
+    };
     read.windows.push(Window {
         end_ns: 2_000_000_000,
-        ops: [(
-            OpKind::Read,
-            WindowLatency {
-                latency: LatencyHistogram::new().take_since(&op),
-                ..WindowLatency::default()
-            },
-        )]
-        .into(),
+        ops: [(OpKind::Read, latency)].into(),
         ..Window::default()
     });
-    let files = printer("--name=a").files(&ToolResult {
-        measurements: &[read],
-        surface: None,
-        interrupted: false,
-        error: None,
-        unix_ns: 0,
-        host_name: "vm",
-    });
+    let files = printer("--name=a").files(&result(&[read]));
     let text = |name: &str| {
         let file = files.iter().find(|file| file.path == Path::new(name));
         file.map(|file| file.text.clone()).unwrap_or_default()
@@ -385,11 +343,8 @@ fn logs_of_latencies_have_the_columns_of_fio() {
         assert_eq!(text(name), "1000, 150000, 0, 0, 0\n2000, 150000, 0, 0, 0\n");
     }
     let bins = text("x_clat_hist.1.log");
-    let columns: Vec<u64> = bins
-        .trim_end()
-        .split(", ")
-        .map(|n| n.parse().unwrap())
-        .collect();
+    let columns = bins.trim_end().split(", ").map(|n| n.parse().unwrap());
+    let columns: Vec<u64> = columns.collect();
     assert_eq!(
         (&columns[..3], columns.len()),
         (&[2000, 0, 4096][..], 3 + 29)

@@ -1,6 +1,5 @@
 use super::*;
-use crate::fixture::{device, load, measurement, plan, words};
-use crate::printer::DropInError;
+use crate::fixture::{device, load, measurement, plan};
 use diskproof_model::measurement::OpKind;
 
 fn printed(line: &str, size_bytes: u64, iops: &[u64]) -> String {
@@ -59,22 +58,4 @@ fn a_slow_block_size_is_the_last() {
     assert!(printer.measured(&one(160)).contains(" 16.0 IO/s"));
     assert!(printer.is_complete());
     assert_eq!(printer.measured(&one(0)), "");
-}
-
-#[test]
-fn usage_errors_name_the_option() {
-    for (line, text) in [
-        ("-n 0 /dev/sda", "use a number from 1 to 1024"),
-        ("-p zigzag /dev/sda", "use random or sequential"),
-        (
-            "--override-media-size 5 /dev/sda",
-            "the size always comes from the device",
-        ),
-        ("", "usage:"),
-    ] {
-        match (DROP_IN.start)(&words(line)) {
-            Err(DropInError::Usage(error)) => assert!(error.contains(text), "{error}"),
-            _ => panic!("{line}: no usage error"),
-        }
-    }
 }

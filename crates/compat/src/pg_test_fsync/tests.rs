@@ -1,77 +1,15 @@
 use super::*;
-use crate::drop_in::Started;
-use crate::fixture::{directory, load, measurement, plan, text_of, words};
-use crate::load::LoadTarget;
-use crate::printer::{DropInError, ToolResult};
+use crate::fixture::{directory, load, measurement, plan, result, text_of};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{CachePolicy, SyncPolicy};
-use std::path::PathBuf;
-
-fn error(line: &str) -> String {
-    match (DROP_IN.start)(&words(line)) {
-        Err(DropInError::Usage(text)) => text,
-        _ => panic!("{line}: no usage error"),
-    }
-}
-
-#[test]
-fn arguments_become_sixteen_workloads_without_a_name_for_the_file() {
-    let load = load(&DROP_IN, "-s 2 -f /data/wal/test.out");
-    assert_eq!(
-        load.head().target,
-        LoadTarget::Existing(PathBuf::from("/data/wal"))
-    );
-    let plan = plan(load.as_ref(), &directory());
-    assert_eq!(plan.workloads.len(), 16);
-    assert_eq!(plan.scratch_bytes, Some(16 << 20));
-    let time_ns = plan.workloads.iter().map(|one| one.stop.time_ns);
-    assert!(time_ns.into_iter().all(|ns| ns == Some(2_000_000_000)));
-    let direct = plan
-        .workloads
-        .iter()
-        .filter(|one| one.cache == CachePolicy::Direct);
-    assert!(
-        direct
-            .clone()
-            .all(|one| matches!(one.sync, SyncPolicy::WithWrite { .. }))
-    );
-    assert_eq!(direct.count(), 9);
-}
+use diskproof_model::plan::SyncPolicy;
 
 #[test]
 fn large_sectors_skip_the_small_direct_writes() {
     let mut target = directory();
     target.layers[0].logical_block_bytes = Some(4096);
     let plan = plan(load(&DROP_IN, "").as_ref(), &target);
-    assert!(
-        !plan
-            .workloads
-            .iter()
-            .any(|one| one.name == "open_sync-16x1k")
-    );
-    assert!(
-        plan.workloads
-            .iter()
-            .any(|one| one.name == "open_sync-4x4k")
-    );
-}
-
-#[test]
-fn usage_errors_are_those_of_the_tool() {
-    assert!(error("-s 0").contains("error: --secs-per-test must be in range 1..4294967295"));
-    assert!(error("x").contains("error: too many command-line arguments (first is \"x\")"));
-    assert!(error("-x").contains("pg_test_fsync: invalid option -- 'x'"));
-    assert!(error("--secs-per-test").contains("option '--secs-per-test' requires an argument"));
-    assert!(error("-s x").contains("hint: Try \"pg_test_fsync --help\""));
-}
-
-#[test]
-fn version_names_both_programs() {
-    let Ok(Started::Text(text)) = (DROP_IN.start)(&words("-V")) else {
-        panic!("no text");
-    };
-    assert!(text.stdout.starts_with("pg_test_fsync (PostgreSQL) 15"));
-    assert!(text.stdout.contains("diskproof "));
+    let has = |name: &str| plan.workloads.iter().any(|one| one.name == name);
+    assert!(has("open_sync-4x4k") && !has("open_sync-16x1k"));
 }
 
 #[test]
@@ -92,33 +30,20 @@ fn output_has_the_layout_of_the_tool() {
         text.push_str(&printer.measured(&one));
         measured.push(one);
     }
-    let end = printer.end(&ToolResult {
-        measurements: &measured,
-        surface: None,
-        interrupted: false,
-        error: None,
-        unix_ns: 0,
-        host_name: "vm",
-    });
-    text.push_str(&end.stdout);
-    assert_eq!(
-        without_figures(&text),
-        without_figures(&text_of("pg_test_fsync-15.out"))
-    );
+    text.push_str(&printer.end(&result(&measured)).stdout);
+    let real = text_of("pg_test_fsync-15.out");
+    assert_eq!(without_figures(&text), without_figures(&real));
     let widths = |text: &str| text.lines().map(str::len).collect::<Vec<_>>();
-    assert_eq!(widths(&text), widths(&text_of("pg_test_fsync-15.out")));
+    assert_eq!(widths(&text), widths(&real));
 }
 
 /// The layout: figures and the spaces before them become one character.
 fn without_figures(text: &str) -> String {
     let mut layout = String::new();
     for line in text.lines() {
-        match line.split_once("ops/sec") {
-            Some((label, _)) => layout.push_str(
-                label.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == ' '),
-            ),
-            None => layout.push_str(line),
-        }
+        let is_figure = |c: char| c.is_ascii_digit() || c == '.' || c == ' ';
+        let label = line.split_once("ops/sec");
+        layout += label.map_or(line, |(label, _)| label.trim_end_matches(is_figure));
         layout.push('\n');
     }
     layout

@@ -1,111 +1,25 @@
 use super::*;
 use crate::drop_in::Started;
-use crate::fixture::{directory, load, measurement, plan, text_of, words};
+use crate::fixture::{directory, load, measurement, plan, result, text_of, words};
 use crate::load::PrimeRequest;
-use crate::printer::{ResultsSoFar, ToolResult};
+use crate::printer::ResultsSoFar;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{OpKind, OpMeasurement};
-use diskproof_model::plan::{CachePolicy, Layout, Plan, SyncCall, SyncPolicy};
 use diskproof_model::primes::{PrimeInterval, PrimeResult, PrimeThread};
 use std::collections::BTreeSet;
-
-fn plan_of(line: &str) -> Plan {
-    plan(load(&DROP_IN, line).as_ref(), &directory())
-}
-
-#[test]
-fn published_command_lines_of_both_spellings_are_read() {
-    let old = plan_of(
-        "--test=fileio --num-threads=1 --file-num=4 --file-total-size=4G --file-block-size=8K \
-         --file-test-mode=rndrd --file-fsync-freq=0 --file-fsync-end=no run",
-    );
-    let workload = &old.workloads[0];
-    assert_eq!(old.scratch_bytes, Some(4 << 30));
-    assert_eq!(
-        (
-            workload.block_bytes,
-            workload.streams.permille(OpKind::Read)
-        ),
-        (8192, 1000)
-    );
-    assert_eq!(
-        (workload.sync, workload.cache),
-        (SyncPolicy::None, CachePolicy::Cached)
-    );
-    assert_eq!(workload.stop.time_ns, Some(10_000_000_000));
-    let new = plan_of(
-        "fileio --threads=4 --file-total-size=64M --file-test-mode=rndrw --time=2 \
-         --file-extra-flags=direct run",
-    );
-    let workload = &new.workloads[0];
-    assert_eq!(
-        (workload.workers, workload.streams.permille(OpKind::Read)),
-        (4, 600)
-    );
-    let call = SyncCall::Fsync;
-    assert_eq!(workload.sync, SyncPolicy::Every { writes: 40, call });
-    assert_eq!(workload.cache, CachePolicy::Direct);
-    let commits = plan_of(
-        "fileio --file-num=1 --file-total-size=16384 --file-test-mode=rndwr --file-fsync-all=on \
-         --file-fsync-mode=fdatasync --events=100 --time=0 run",
-    );
-    let call = SyncCall::Fdatasync;
-    assert_eq!(
-        commits.workloads[0].sync,
-        SyncPolicy::Every { writes: 1, call }
-    );
-    assert_eq!(commits.workloads[0].stop.bytes, Some(100 * 16_384));
-    let create = plan_of("fileio --file-total-size=64M --file-test-mode=seqwr run");
-    assert_eq!(create.workloads[0].layout, Layout::Provides);
-}
 
 #[test]
 fn sequential_tests_go_on_until_their_limit() {
     for mode in ["seqrd", "seqwr", "seqrewr"] {
-        let stop = |limits: &str| {
+        for (limits, time_ns, bytes) in [
+            ("--time=2", Some(2_000_000_000), None),
+            // More events than the files have blocks.
+            ("--time=0 --events=1000", None, Some(1000 << 20)),
+        ] {
             let size = "--file-num=1 --file-total-size=64M --file-block-size=1M";
-            let plan = plan_of(&format!(
-                "fileio {size} --file-test-mode={mode} {limits} run"
-            ));
-            plan.workloads[0].stop
-        };
-        let by_time = stop("--time=2");
-        assert_eq!(
-            (by_time.time_ns, by_time.bytes),
-            (Some(2_000_000_000), None),
-            "{mode}"
-        );
-        // More events than the files have blocks.
-        let by_events = stop("--time=0 --events=1000");
-        assert_eq!(
-            (by_events.time_ns, by_events.bytes),
-            (None, Some(1000 << 20)),
-            "{mode}"
-        );
-    }
-}
-
-#[test]
-fn other_tests_and_endless_runs_are_refused() {
-    for (line, text) in [
-        ("memory run", "measures no disk"),
-        ("oltp_read_write run", "measures no disk"),
-        ("fileio run", "--file-test-mode"),
-        ("fileio --file-test-mode=rndrd --time=0 run", "never ends"),
-        ("fileio --file-test-mode=seqrd --time=0 run", "never ends"),
-        (
-            "fileio --validate=on --file-test-mode=rndrd run",
-            "diskproof run --verify",
-        ),
-        (
-            "fileio --file-fsync-end=perhaps --file-test-mode=rndwr run",
-            "invalid option",
-        ),
-        ("fileio", "The 'fileio' test requires a command argument"),
-    ] {
-        match (DROP_IN.start)(&words(line)) {
-            Err(error) => assert!(error.text().contains(text), "{line}: {}", error.text()),
-            _ => panic!("{line}: no usage error"),
+            let line = format!("fileio {size} --file-test-mode={mode} {limits} run");
+            let stop = plan(load(&DROP_IN, &line).as_ref(), &directory()).workloads[0].stop;
+            assert_eq!((stop.time_ns, stop.bytes), (time_ns, bytes), "{line}");
         }
     }
 }
@@ -116,12 +30,8 @@ fn layout(text: &str) -> Vec<String> {
     text.lines()
         .skip(1)
         .filter(|line| !line.starts_with("[ ") && !line.starts_with("Report intermediate"))
-        .map(|line| {
-            line.replace(is_figure, "")
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" ")
-        })
+        .map(|line| line.replace(is_figure, ""))
+        .map(|line| Vec::from_iter(line.split_whitespace()).join(" "))
         .collect()
 }
 
@@ -142,16 +52,7 @@ fn report_has_the_layout_of_the_tool() {
         op.latency.record_many(100_000, op.count);
     }
     let mut printer = load.printer(&plan, &target);
-    let mut text = printer.begin();
-    let end = printer.end(&ToolResult {
-        measurements: &[one],
-        surface: None,
-        interrupted: false,
-        error: None,
-        unix_ns: 0,
-        host_name: "vm",
-    });
-    text.push_str(&end.stdout);
+    let text = printer.begin() + &printer.end(&result(&[one])).stdout;
     let real = text_of("sysbench-1.0.20-rndrw.out");
     assert_eq!(layout(&text), layout(&real));
     for line in [
@@ -201,29 +102,6 @@ fn primes_of(line: &str) -> Box<PrimeRequest> {
     }
 }
 
-#[test]
-fn cpu_is_read_in_both_spellings() {
-    let old = primes_of("--test=cpu --num-threads=2 --max-time=3 --max-requests=7 run").load;
-    assert_eq!((old.threads, old.max_prime), (2, 10_000));
-    assert_eq!((old.time_ns, old.events), (Some(3_000_000_000), Some(7)));
-    let new = primes_of("cpu --cpu-max-prime=20000 --time=0 --events=5 --report-interval=2 run");
-    assert_eq!((new.load.max_prime, new.load.time_ns), (20_000, None));
-    assert_eq!(new.load.interval_ns, Some(2_000_000_000));
-    for (line, text) in [
-        ("cpu", "requires a command"),
-        ("cpu prepare", "does not implement"),
-        ("cpu start", "Unknown command: start"),
-        ("cpu --time=0 run", "never ends"),
-        ("cpu --rate=5 run", "omit it"),
-        ("cpu --file-num=5 run", "invalid option: --file-num"),
-    ] {
-        match (DROP_IN.start)(&words(line)) {
-            Err(error) => assert!(error.text().contains(text), "{line}: {}", error.text()),
-            _ => panic!("{line}: no usage error"),
-        }
-    }
-}
-
 fn latencies(ns: &[(u64, u64)]) -> LatencyHistogram {
     let mut latency = LatencyHistogram::new();
     for (ns, count) in ns {
@@ -247,18 +125,10 @@ fn cpu_report_has_the_layout_of_the_tool() {
         latency: latencies(&[(206_000, 89), (214_000, 2965), (8_277_000, 171)]),
     };
     let printer = &request.printer;
-    let text = [
-        printer.begin(),
-        printer.interval(&interval),
-        printer.end(&result),
-    ]
-    .concat();
-    let wanted = format!(
-        "sysbench 1.0.20 (emulated by diskproof {})\n{}",
-        env!("CARGO_PKG_VERSION"),
-        text_of("sysbench-cpu.out")
-    );
-    assert_eq!(text, wanted);
+    let text = printer.begin() + &printer.interval(&interval) + &printer.end(&result);
+    let (version, wanted) = (env!("CARGO_PKG_VERSION"), text_of("sysbench-cpu.out"));
+    let head = format!("sysbench 1.0.20 (emulated by diskproof {version})\n");
+    assert_eq!(text, head + &wanted);
     let disabled = primes_of("cpu --percentile=0 --threads=1 run");
     let end = disabled.printer.end(&result);
     assert!(
@@ -275,6 +145,7 @@ fn intervals_of_fileio_are_printed_while_it_runs() {
     let plan = plan(load.as_ref(), &target);
     let mut printer = load.printer(&plan, &target);
     assert_eq!(printer.interval_ns(), Some(1_000_000_000));
+    let tail = "MiB/s writes: 0.00 MiB/s fsyncs: 0.00/s latency (ms,95%):";
     let second = 1_000_000_000;
     let reads = |count, ns| {
         let mut one = measurement(&plan.workloads[0], OpKind::Read, count, ns);
@@ -287,42 +158,13 @@ fn intervals_of_fileio_are_printed_while_it_runs() {
         elapsed_ns: second,
         unix_ns: 0,
     });
-    assert_eq!(
-        first,
-        "[ 1s ] reads: 1.56 MiB/s writes: 0.00 MiB/s fsyncs: 0.00/s latency (ms,95%): 0.100\n"
-    );
+    assert_eq!(first, format!("[ 1s ] reads: 1.56 {tail} 0.100\n"));
     let whole = reads(300, 2 * second);
-    assert_eq!(
-        printer.measured(&whole),
-        "[ 2s ] reads: 3.12 MiB/s writes: 0.00 MiB/s fsyncs: 0.00/s latency (ms,95%): 0.900\n"
-    );
+    let second_line = format!("[ 2s ] reads: 3.12 {tail} 0.900\n");
+    assert_eq!(printer.measured(&whole), second_line);
     assert_eq!(printer.measured(&whole), "");
-    let end = printer.end(&ToolResult {
-        measurements: &[whole],
-        surface: None,
-        interrupted: false,
-        error: None,
-        unix_ns: 0,
-        host_name: "vm",
-    });
+    let end = printer.end(&result(&[whole]));
     let wanted = "Latency histogram (values are in milliseconds)\n       value  ------------- \
                   distribution ------------- count\n";
     assert!(end.stdout.starts_with(wanted), "{}", end.stdout);
-}
-
-#[test]
-fn head_shows_rate_and_syncs_as_the_tool_does() {
-    let begin = |line: &str| {
-        let (load, target) = (load(&DROP_IN, line), directory());
-        let plan = plan(load.as_ref(), &target);
-        load.printer(&plan, &target).begin()
-    };
-    let limited = begin("fileio --file-test-mode=rndrd --rate=100 --file-io-mode=mmap run");
-    assert!(
-        limited.contains("Number of threads: 1\nTarget transaction rate: 100/sec\nInit"),
-        "{limited}"
-    );
-    assert!(limited.contains("Using fast mmaped I/O mode"), "{limited}");
-    let synced = begin("fileio --file-test-mode=rndwr --file-fsync-all=on run");
-    assert!(!synced.contains("end of test"), "{synced}");
 }

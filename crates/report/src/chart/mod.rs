@@ -152,13 +152,8 @@ mod tests {
 
     #[test]
     fn undrawable_points_are_removed() {
-        let kept = drawable(chart(vec![
-            (0.0, 1.0),
-            (1.0, 2.0),
-            (2.0, 0.0),
-            (f64::NAN, 1.0),
-        ]))
-        .unwrap();
+        let points = [(0.0, 1.0), (1.0, 2.0), (2.0, 0.0), (f64::NAN, 1.0)];
+        let kept = drawable(chart(points.to_vec())).unwrap();
         assert_eq!(kept.series[0].points, [(0.0, 1.0), (1.0, 2.0)]);
         assert_eq!(kept.series[0].half_widths_95, [0.0, 0.5]);
         assert_eq!(kept.series[0].name, "a\\u{1b}");
@@ -173,13 +168,6 @@ mod tests {
         assert_eq!(slug("数据"), "unnamed");
         assert!(slug(&"ab ".repeat(90)).len() <= SLUG_MAX);
         let mut ids = BTreeMap::new();
-        assert_eq!(
-            [
-                unused(&mut ids, "a"),
-                unused(&mut ids, "a"),
-                unused(&mut ids, "a")
-            ],
-            ["a", "a-2", "a-3"]
-        );
+        assert_eq!([(); 3].map(|()| unused(&mut ids, "a")), ["a", "a-2", "a-3"]);
     }
 }

@@ -290,11 +290,7 @@ fn standings<'c>(comparison: &'c Comparison, names: &[&str]) -> Vec<Standing<'c>
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn comparison() -> Comparison {
-        let text = include_str!("../../../../tests/fixtures/comparison.json");
-        serde_json::from_str(text).unwrap()
-    }
+    use crate::fixture::comparison;
 
     #[test]
     fn sentence_has_the_figure_of_the_firmest_verdict() {

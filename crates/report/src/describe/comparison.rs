@@ -395,12 +395,8 @@ mod tests {
     #[test]
     fn printed_figures_of_a_row_agree_with_its_change() {
         let number = |text: &str| -> f64 {
-            let digits = text
-                .split_whitespace()
-                .next()
-                .unwrap()
-                .replace([',', '/', 's'], "");
-            digits.parse().unwrap()
+            let digits = text.split_whitespace().next().unwrap();
+            digits.replace([',', '/', 's'], "").parse().unwrap()
         };
         let side = |value: f64, width: f64| Estimate {
             n: 10,

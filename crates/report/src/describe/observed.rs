@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn run_that_measured_nothing_has_no_negative_figures() {
-        let mut record = crate::html::tests::record();
+        let mut record = crate::fixture::record();
         record.measurements.clear();
         record.plan.like = Some(LikePlan {
             run_id: "01234567".to_owned(),

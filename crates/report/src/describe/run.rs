@@ -281,10 +281,7 @@ mod tests {
             ..expectation("etcd-wal.sync.p99<=10ms", None)
         };
         assert_eq!(measured_text(&few), "4.30 ms or more");
-        assert_eq!(
-            decision_text(&few).unwrap(),
-            "too few operations: measure it for 6.0 s or more to decide"
-        );
+        assert!(decision_text(&few).unwrap().contains("6.0 s or more"));
     }
 
     #[test]

@@ -313,50 +313,41 @@ fn plain_number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::assert_shows;
 
     #[test]
     fn forest_places_half_and_double_equally_far_from_one() {
-        let drawn = |value| {
-            forest(
-                Ratio {
-                    value,
-                    low_95: value,
-                    high_95: Some(value),
-                },
-                4.0_f64.ln(),
-                0.02,
-            )
-            .into_string()
+        let drawn = |value, low_95, high_95| {
+            let ratio = Ratio {
+                value,
+                low_95,
+                high_95,
+            };
+            forest(ratio, 4.0_f64.ln(), 0.02).into_string()
         };
-        assert!(
-            drawn(0.5).contains("cx=\"42\"") && drawn(2.0).contains("cx=\"118\""),
-            "{}",
-            drawn(2.0)
-        );
-        // A ratio beyond the scale is drawn at its edge; an interval without an end reaches it.
-        assert!(drawn(100.0).contains("cx=\"156\""));
-        let open = forest(
-            Ratio {
-                value: 1.0,
-                low_95: 0.0,
-                high_95: None,
-            },
-            1.0,
-            0.02,
-        )
-        .into_string();
-        assert!(open.contains("x1=\"4\" x2=\"156\""), "{open}");
+        // A ratio beyond the scale is drawn at its edge.
+        for (value, place) in [
+            (0.5, "cx=\"42\""),
+            (2.0, "cx=\"118\""),
+            (100.0, "cx=\"156\""),
+        ] {
+            assert_shows(&drawn(value, value, Some(value)), &[place]);
+        }
+        // An interval without an end reaches it.
+        assert_shows(&drawn(1.0, 0.0, None), &["x1=\"4\" x2=\"156\""]);
     }
 
     #[test]
     fn evidence_is_printed_in_its_unit() {
-        assert_eq!(quantity(0.3712349, "1"), "0.3712");
-        assert_eq!(quantity(8.0, "1"), "8");
-        assert_eq!(quantity(61_320.0, "ns"), "61.3 µs");
-        assert_eq!(quantity(12.0, "blocks"), "12 blocks");
-        assert_eq!(
-            [quantity(0.0, "settled"), quantity(1.0, "virtual")],
-            ["not settled", "virtual"]
-        );
+        for (value, unit, text) in [
+            (0.3712349, "1", "0.3712"),
+            (8.0, "1", "8"),
+            (61_320.0, "ns", "61.3 µs"),
+            (12.0, "blocks", "12 blocks"),
+            (0.0, "settled", "not settled"),
+            (1.0, "virtual", "virtual"),
+        ] {
+            assert_eq!(quantity(value, unit), text);
+        }
     }
 }

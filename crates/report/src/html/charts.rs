@@ -156,14 +156,7 @@ mod tests {
 
     #[test]
     fn numbers_keep_seven_digits() {
-        assert_eq!(
-            [
-                rounded(1.0 / 3.0),
-                rounded(123_456_789.0),
-                rounded(99.99995),
-                rounded(0.0)
-            ],
-            [0.333_333_3, 123_456_800.0, 99.999_95, 0.0]
-        );
+        let values = [1.0 / 3.0, 123_456_789.0, 99.99995, 0.0].map(rounded);
+        assert_eq!(values, [0.333_333_3, 123_456_800.0, 99.999_95, 0.0]);
     }
 }

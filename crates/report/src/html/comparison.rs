@@ -143,15 +143,10 @@ fn overlay(pair: &PercentilePair, index: usize, letter: &str, several: bool) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn comparison() -> Comparison {
-        serde_json::from_str(include_str!("../../../../tests/fixtures/comparison.json")).unwrap()
-    }
+    use crate::fixture::{comparison, written};
 
     fn page(comparison: &Comparison) -> String {
-        let mut out = Vec::new();
-        write_comparison(comparison, &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        written(|out| write_comparison(comparison, out))
     }
 
     #[test]

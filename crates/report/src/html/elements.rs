@@ -86,10 +86,8 @@ mod tests {
     #[test]
     fn command_is_never_cut() {
         let text = format!("fio  --filename=/{}\nnext = 1 # line", "x".repeat(5000));
-        let markup = command(&text, "name")
-            .into_string()
-            .replace("<i>", "")
-            .replace("</i>", "");
+        let markup = command(&text, "name").into_string();
+        let markup = markup.replace("<i>", "").replace("</i>", "");
         assert!(markup.contains(&format!("<code>{text}</code>")), "{markup}");
     }
 }

@@ -195,23 +195,14 @@ fn contents(record: &Record) -> Markup {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
+    use crate::fixture::{assert_shows, record, written};
     use diskproof_model::data::RunData;
     use diskproof_model::layers::{BlockMatch, LayerPlace};
 
-    /// A real record of `check`.
-    pub(crate) fn record() -> Record {
-        serde_json::from_str(include_str!(
-            "../../../../tests/fixtures/check-directory.json"
-        ))
-        .unwrap()
-    }
-
     fn page(record: &Record) -> String {
-        let mut out = Vec::new();
-        write_record(record, &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        written(|out| write_record(record, out))
     }
 
     /// Texts that break pages without escaping.
@@ -231,19 +222,18 @@ pub(crate) mod tests {
         record.plan.targets = vec![text.to_owned()];
         record.targets[0].path = text.to_owned();
         for layer in &mut record.targets[0].layers {
-            (layer.model, layer.serial, layer.firmware) = (
-                Some(text.to_owned()),
-                Some(text.to_owned()),
-                Some(text.to_owned()),
-            );
+            for name in [&mut layer.model, &mut layer.serial, &mut layer.firmware] {
+                *name = Some(text.to_owned());
+            }
         }
         for m in &mut record.measurements {
             m.workload.name = text.to_owned();
             m.reproduce = text.to_owned();
         }
         for finding in &mut record.findings {
-            (finding.code, finding.claim, finding.remedy) =
-                (text.to_owned(), text.to_owned(), text.to_owned());
+            for of in [&mut finding.code, &mut finding.claim, &mut finding.remedy] {
+                *of = text.to_owned();
+            }
         }
         for advice in &mut record.advice {
             (advice.setting, advice.why) = (text.to_owned(), text.to_owned());
@@ -280,18 +270,16 @@ pub(crate) mod tests {
     #[test]
     fn page_requests_nothing_and_stays_small() {
         let page = page(&record());
-        let (_, policy) = page
-            .split_once("Content-Security-Policy\" content=\"")
-            .unwrap();
+        let name = "Content-Security-Policy\" content=\"";
+        let (_, policy) = page.split_once(name).unwrap();
         let (policy, _) = policy.split_once('"').unwrap();
         assert!(
             policy.starts_with("default-src 'none'; script-src 'sha256-"),
             "{policy}"
         );
-        assert!(
-            !policy.contains("unsafe") && !policy.contains('*') && !policy.contains("http"),
-            "{policy}"
-        );
+        for wrong in ["unsafe", "*", "http"] {
+            assert!(!policy.contains(wrong), "{policy}");
+        }
         let (markup, _) = page.split_once("<script type=").unwrap();
         for wrong in [
             " src=",
@@ -323,19 +311,15 @@ pub(crate) mod tests {
     #[test]
     fn page_without_figures_reports_it() {
         let mut record = record();
-        (record.measurements, record.findings, record.advice) =
-            (Vec::new(), Vec::new(), Vec::new());
-        record.partial = true;
-        let page = page(&record);
-        assert!(page.contains("Nothing was measured") && page.contains("Partial run: "));
+        record.measurements.clear();
+        (record.findings, record.advice, record.partial) = (Vec::new(), Vec::new(), true);
+        assert_shows(&page(&record), &["Nothing was measured", "Partial run: "]);
     }
 
     #[test]
     fn foreign_and_cut_pages_are_refused() {
-        assert!(matches!(
-            read_record("<!DOCTYPE html><p>hello"),
-            Err(PageError::NoRecord)
-        ));
+        let foreign = read_record("<!DOCTYPE html><p>hello");
+        assert!(matches!(foreign, Err(PageError::NoRecord)));
         let whole = page(&record());
         let cut = &whole[..whole.find("id=\"record\"").unwrap() + 2000];
         assert!(matches!(read_record(cut), Err(PageError::Unreadable(_))));

@@ -321,17 +321,12 @@ impl Columns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::style::{Color, Style, WIDTH_MIN};
+    use crate::fixture::{plain, written};
+    use crate::style::WIDTH_MIN;
     use diskproof_model::block::Block;
 
     fn grid(table: &Table, width: usize) -> String {
-        let style = Style {
-            width,
-            color: Color::Plain,
-        };
-        let mut bytes = Vec::new();
-        write_grid(&mut Page::new(&style, &mut bytes), table);
-        String::from_utf8(bytes).unwrap()
+        written(|out| write_grid(&mut Page::new(&plain(width), out), table))
     }
 
     fn table(heading: &[&'static str], rows: &[&[&str]]) -> Table {
@@ -357,7 +352,8 @@ mod tests {
         assert!(
             words
                 .join(" ")
-                .ends_with("beside the layer below 4 µs slower")
+                .ends_with(&format!("{} {}", heading[2], rows[1][2])),
+            "{list}"
         );
     }
 
@@ -367,31 +363,26 @@ mod tests {
         let mut wide = table(&["a", "b", "c", "d"], &[&["1", &cell, &cell, &cell]]);
         wide.columns[1].place = Place::Roomy(1);
         wide.columns[2].place = Place::Roomy(2);
-        assert_eq!(
-            grid(&wide, 41).lines().next().unwrap().trim(),
-            "a                   b                   d"
-        );
-        wide.columns
-            .iter_mut()
-            .for_each(|c| *c = Column::new(&c.name, Align::Right));
+        let names = grid(&wide, 41).lines().next().unwrap().trim().to_owned();
+        assert_eq!(names, "a                   b                   d");
+        for column in &mut wide.columns {
+            *column = Column::new(&column.name, Align::Right);
+        }
         wide.narrow = Narrow::Split;
         assert_eq!(grid(&wide, 41).lines().count(), 4, "{}", grid(&wide, 41));
     }
 
     #[test]
     fn columns_align_by_visible_width() {
-        let rows = [
-            vec!["硬盘".to_owned(), "1".to_owned()],
-            vec!["a".to_owned(), "1234".to_owned()],
-        ];
-        let lines = |width| {
-            let table = Columns::fit(&[Align::Left, Align::Right], &rows, width)?;
-            Some([table.line(&rows[0]), table.line(&rows[1])])
-        };
-        let [first, second] = lines(10).unwrap();
-        assert_eq!((&*first, &*second), ("硬盘     1", "a     1234"));
-        let [first, second] = lines(9).unwrap();
-        assert_eq!((&*first, &*second), ("硬盘    1", "a    1234"));
-        assert_eq!(lines(8), None);
+        let rows = [["硬盘", "1"], ["a", "1234"]].map(|row| row.map(str::to_owned).to_vec());
+        for (width, expected) in [
+            (10, Some(["硬盘     1", "a     1234"])),
+            (9, Some(["硬盘    1", "a    1234"])),
+            (8, None),
+        ] {
+            let table = Columns::fit(&[Align::Left, Align::Right], &rows, width);
+            let lines = table.map(|table| [table.line(&rows[0]), table.line(&rows[1])]);
+            assert_eq!(lines, expected.map(|lines| lines.map(str::to_owned)));
+        }
     }
 }

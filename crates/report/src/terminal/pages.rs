@@ -127,7 +127,7 @@ pub fn write_commands(record: &Record, style: &Style, out: &mut dyn Write) -> io
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::style::Color;
+    use crate::fixture::{plain, written};
     use crate::text::columns;
     use diskproof_model::finding::Severity;
     use diskproof_model::saved::Headline;
@@ -169,17 +169,7 @@ mod tests {
     }
 
     fn printed(run: &SavedRun, width: usize) -> String {
-        let mut out = Vec::new();
-        write_runs(
-            std::slice::from_ref(run),
-            &Style {
-                width,
-                color: Color::Plain,
-            },
-            &mut out,
-        )
-        .unwrap();
-        String::from_utf8(out).unwrap()
+        written(|out| write_runs(std::slice::from_ref(run), &plain(width), out))
     }
 
     #[test]
@@ -206,28 +196,19 @@ mod tests {
             model: None,
             serial: None,
         }];
-        let (label, note, verb, host) = (
-            Some("l\u{202e}".to_owned()),
-            Some(long.clone()),
-            long.clone(),
-            long.clone(),
-        );
         let hostile = SavedRun {
             targets: vec![long.clone(), "硬盘".repeat(60)],
             disks,
-            label,
-            note,
-            verb,
-            host,
+            label: Some("l\u{202e}".to_owned()),
+            note: Some(long.clone()),
+            verb: long.clone(),
+            host: long.clone(),
             ..run()
         };
         for width in [40, 80, 400] {
             let page = printed(&hostile, width);
-            assert!(
-                page.chars()
-                    .all(|c| c == '\n' || !crate::text::is_hidden(c)),
-                "{page:?}"
-            );
+            let is_shown = |c| c == '\n' || !crate::text::is_hidden(c);
+            assert!(page.chars().all(is_shown), "{page:?}");
             assert!(
                 page.lines().all(|line| columns(line) <= width),
                 "{width}: {page}"
@@ -239,32 +220,20 @@ mod tests {
 #[cfg(test)]
 mod comparison_tests {
     use super::*;
-    use crate::style::Color;
+    use crate::fixture::{self, plain, written};
     use diskproof_model::comparison::{Tally, Verdict};
 
-    fn page(comparison: &Comparison, detail: MetricDetail) -> String {
-        let style = Style {
-            width: 80,
-            color: Color::Plain,
-        };
-        let mut out = Vec::new();
-        write_comparison(comparison, detail, &style, &mut out).unwrap();
-        String::from_utf8(out).unwrap()
-    }
-
-    fn fixture() -> Comparison {
-        let text = include_str!("../../../../tests/fixtures/comparison.json");
-        serde_json::from_str(text).unwrap()
+    fn page(comparison: &Comparison) -> String {
+        let detail = MetricDetail::Independent;
+        written(|out| write_comparison(comparison, detail, &plain(80), out))
     }
 
     #[test]
     fn two_sides_take_a_screen_and_name_both() {
-        let mut comparison = fixture();
+        let mut comparison = fixture::comparison();
         comparison.candidates.truncate(1);
-        let names = [
-            comparison.baseline.label.clone(),
-            comparison.candidates[0].side.label.clone(),
-        ];
+        let sides = [&comparison.baseline, &comparison.candidates[0].side];
+        let names = sides.map(|side| side.label.clone());
         for verdict in [None, Some(Verdict::Undecided), Some(Verdict::NotComparable)] {
             let candidate = &mut comparison.candidates[0];
             candidate.notes = vec!["a long note ".repeat(12); 9];
@@ -277,7 +246,7 @@ mod comparison_tests {
                     }
                 }
             }
-            let page = page(&comparison, MetricDetail::Independent);
+            let page = page(&comparison);
             assert!(page.lines().count() <= 24, "{page}");
             assert!(
                 page.lines().all(|line| crate::text::columns(line) <= 80),
@@ -289,7 +258,7 @@ mod comparison_tests {
 
     #[test]
     fn fifty_sides_are_a_line_each_and_outliers_are_marked() {
-        let mut comparison = fixture();
+        let mut comparison = fixture::comparison();
         let candidate = comparison.candidates[0].clone();
         let side = |number: usize| {
             let mut candidate = candidate.clone();
@@ -305,12 +274,10 @@ mod comparison_tests {
             candidate
         };
         comparison.candidates = (1..50).map(side).collect();
-        let page = page(&comparison, MetricDetail::Independent);
+        let page = page(&comparison);
         assert!(page.lines().count() <= 60, "{page}");
-        let marked: Vec<&str> = page
-            .lines()
-            .filter(|line| line.ends_with("outlier"))
-            .collect();
+        let marked = page.lines().filter(|line| line.ends_with("outlier"));
+        let marked: Vec<&str> = marked.collect();
         assert_eq!(marked.len(), 1, "{page}");
         assert!(marked[0].starts_with("node7 "), "{page}");
         assert!(page.contains("Outliers: node7"), "{page}");

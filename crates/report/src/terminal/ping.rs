@@ -336,16 +336,14 @@ fn idle_row(point: &IdlePoint) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::style::Color;
+    use crate::fixture::{self, plain, written};
     use diskproof_model::ping::PingLatency;
     use diskproof_model::record::Estimate;
 
     fn target(path: &str) -> TargetIdentity {
-        let text = include_str!("../../../../tests/fixtures/check-directory.json");
-        let record = diskproof_model::record::Record::from_json(text).unwrap();
         TargetIdentity {
             path: path.to_owned(),
-            ..record.targets[0].clone()
+            ..fixture::record().targets.remove(0)
         }
     }
 
@@ -363,11 +361,8 @@ mod tests {
     }
 
     fn line(width: usize, request: &SingleRequest, mean_ns: Option<f64>) -> String {
-        let color = Color::Plain;
-        let lines = RequestLines::new(4096, &[target("/data")], Style { width, color });
-        let mut out = Vec::new();
-        lines.write((0, request), mean_ns, &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        let lines = RequestLines::new(4096, &[target("/data")], plain(width));
+        written(|out| lines.write((0, request), mean_ns, out))
     }
 
     #[test]
@@ -391,21 +386,11 @@ mod tests {
             (80, "/tmp/ffm/0"),
             (132, "/data"),
         ] {
-            let style = Style {
-                width,
-                color: Color::Plain,
-            };
-            let lines = RequestLines::new(4096, &[target(path)], style);
-            let mut out = Vec::new();
-            lines.write_scale(&mut out).unwrap();
-            let scale = String::from_utf8(out).unwrap();
+            let lines = RequestLines::new(4096, &[target(path)], plain(width));
+            let scale = written(|out| lines.write_scale(out));
             let scale = scale.trim_end();
             assert!(columns(scale) <= width, "{width}: {scale}");
-            let mut out = Vec::new();
-            lines
-                .write((0, &request(1, 1_000_000)), None, &mut out)
-                .unwrap();
-            let line = String::from_utf8(out).unwrap();
+            let line = written(|out| lines.write((0, &request(1, 1_000_000)), None, out));
             if let Some((before, bar)) = line.trim_end().split_once('█') {
                 let end = columns(before) + 1 + columns(bar);
                 let label = scale.find("1 ms").unwrap() - "µ".len() + 1;
@@ -427,10 +412,8 @@ mod tests {
             deviation_ns: 12_100.0,
         };
         assert_eq!(mean_text(1, &latency(None)), "mean 154 µs");
-        assert_eq!(
-            mean_text(40, &latency(Some(6_000.0))),
-            "mean 154 µs ±4 %, deviation 12.1 µs"
-        );
+        let many = mean_text(40, &latency(Some(6_000.0)));
+        assert_eq!(many, "mean 154 µs ±4 %, deviation 12.1 µs");
     }
 
     #[test]
@@ -441,10 +424,7 @@ mod tests {
             let place = words.iter().position(|word| *word == "#7").unwrap();
             words[place + 3].to_owned()
         };
-        assert_eq!(
-            (marked(49_000), marked(201_000)),
-            ("fast".to_owned(), "slow".to_owned())
-        );
+        assert_eq!([marked(49_000), marked(201_000)], ["fast", "slow"]);
         assert!(!["fast", "slow"].contains(&marked(100_000).as_str()));
         let failed = SingleRequest {
             error: Some("EIO".to_owned()),

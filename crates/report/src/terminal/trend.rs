@@ -74,6 +74,7 @@ fn row(point: &TrendPoint, unit: &str, largest: f64) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::{plain, written};
     use diskproof_model::trend::TrendChange;
 
     #[test]
@@ -102,13 +103,7 @@ mod tests {
                 point(4, 1000.0, changed(-0.5, Some(true))),
             ],
         };
-        let mut out = Vec::new();
-        let style = Style {
-            width: 80,
-            color: crate::style::Color::Plain,
-        };
-        write_trends(&[trend], &style, &mut out).unwrap();
-        let text = String::from_utf8(out).unwrap();
+        let text = written(|out| write_trends(&[trend], &plain(80), out));
         let runs = text.lines().filter(|line| line.contains("2026-11")).count();
         assert_eq!(runs, 4, "{text}");
         assert!(

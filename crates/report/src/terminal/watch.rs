@@ -274,20 +274,12 @@ fn table_lines(table: &Table, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::style::{Color, Style};
+    use crate::fixture::{assert_shows, plain, written};
+    use crate::style::Style;
     use diskproof_model::postgres::{ExplainedLoad, ServerCounters, ServerIo};
     use diskproof_model::watch::SeekShare;
 
-    const STYLE: Style = Style {
-        width: 80,
-        color: Color::Plain,
-    };
-
-    fn text(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
-        let mut bytes = Vec::new();
-        write(&mut bytes).unwrap();
-        String::from_utf8(bytes).unwrap()
-    }
+    const STYLE: Style = plain(80);
 
     fn busy() -> DeviceStep {
         DeviceStep {
@@ -331,7 +323,7 @@ mod tests {
             }],
             ..WatchStep::default()
         };
-        let page = text(|out| {
+        let page = written(|out| {
             write_watch_heading(&STYLE, out)?;
             write_watch_step(&step, &[], &STYLE, out)
         });
@@ -345,10 +337,7 @@ mod tests {
             ]
         );
         // A file keeps whole lines; the full screen cuts them by itself.
-        assert!(
-            lines[3].contains(&"x".repeat(90)) && lines[3].contains("(77)"),
-            "{page}"
-        );
+        assert_shows(lines[3], &[&"x".repeat(90), "(77)"]);
         assert_eq!(lines.len(), 4);
     }
 
@@ -365,9 +354,9 @@ mod tests {
             vanished: vec!["loop7".to_owned()],
             ..WatchStep::default()
         };
-        let page = text(|out| write_watch_step(&step, &[], &STYLE, out));
+        let page = written(|out| write_watch_step(&step, &[], &STYLE, out));
         assert_eq!(page, "loop7 has vanished\n   1s no requests\n");
-        let page = text(|out| write_watch_step(&step, &["sda".to_owned()], &STYLE, out));
+        let page = written(|out| write_watch_step(&step, &["sda".to_owned()], &STYLE, out));
         assert!(page.contains("1s sda"), "{page}");
     }
 
@@ -379,30 +368,17 @@ mod tests {
             hidden_processes: 12,
             ..WatchFacts::default()
         };
-        let page = text(|out| write_watch_facts(&facts, &STYLE, out));
-        for phrase in [
-            "estimated (~)",
-            "needs root",
-            "sda: no limits",
-            "bytes of 12 processes",
-        ] {
-            assert!(
-                page.replace("\n           ", " ").contains(phrase),
-                "{phrase}: {page}"
-            );
-        }
+        let page = written(|out| write_watch_facts(&facts, &STYLE, out));
+        assert_shows(
+            &page,
+            &["(~)", "needs root", "sda: no limits", "12 processes"],
+        );
     }
 
     const SECOND: u64 = 1_000_000_000;
 
     fn server_text(view: &ServerView, width: usize) -> String {
-        let style = Style {
-            width,
-            color: Color::Plain,
-        };
-        let mut bytes = Vec::new();
-        write_server_step(&mut Page::new(&style, &mut bytes), view);
-        String::from_utf8(bytes).unwrap()
+        written(|out| write_server_step(&mut Page::new(&plain(width), out), view))
     }
 
     fn busy_step() -> ServerStep {
@@ -451,42 +427,34 @@ mod tests {
             page.lines().all(is_narrow) && !page.contains('\u{1b}'),
             "{page}"
         );
-        let page = page.replace('\u{a0}', " ");
-        let first = page.lines().next().unwrap();
-        assert!(
-            first.contains("explains up to 75 % of the reads, up to 33 %"),
-            "{page}"
+        assert_shows(
+            &page,
+            &[
+                "75 % of the reads",
+                "33 % of the writes of nvme0n1p3 (30 s)",
+            ],
         );
-        let words: Vec<&str> = page.split_whitespace().collect();
-        assert!(
-            words
-                .join(" ")
-                .contains("of the writes of nvme0n1p3 (30 s)"),
-            "{page}"
-        );
-        assert!(server_text(&ServerView::Step(busy_step()), 120).contains("client bulkread"));
+        let wide = server_text(&ServerView::Step(busy_step()), 120);
+        assert_shows(&wide, &["client bulkread"]);
     }
 
     #[test]
     fn lost_server_is_named_with_the_reason() {
-        let lost = ServerView::Lost {
-            why: "the server did not answer in time".to_owned(),
-            is_retried: true,
-        };
-        assert_eq!(
-            server_text(&lost, 80),
-            "      PostgreSQL: retrying: the server did not answer in time\n"
-        );
-        assert!(server_text(&ServerView::Waiting, 80).contains("connected"));
-        let ended = ServerView::Lost {
-            why: "PostgreSQL: FATAL: terminating connection due to unexpected postmaster exit"
-                .to_owned(),
-            is_retried: true,
-        };
-        assert_eq!(
-            server_text(&ended, 80),
-            "      PostgreSQL: retrying: FATAL: terminating connection due to unexpected\n      \
-             postmaster exit\n"
-        );
+        for why in [
+            "the server did not answer in time",
+            "FATAL: terminating connection due to unexpected postmaster exit",
+        ] {
+            let lost = ServerView::Lost {
+                why: format!("PostgreSQL: {why}"),
+                is_retried: true,
+            };
+            let text = server_text(&lost, 80);
+            assert_shows(&text, &[&format!("PostgreSQL: retrying: {why}")]);
+            assert!(
+                text.lines().all(|line| line.starts_with("      ")),
+                "{text}"
+            );
+        }
+        assert_shows(&server_text(&ServerView::Waiting, 80), &["connected"]);
     }
 }

@@ -1,30 +1,20 @@
 //! The charts of every fixture: which there are, what they say, and that all of it can be drawn.
 
-use crate::{RECORDS, fixture, is_harmless, written};
+use crate::{RECORDS, fixture, is_harmless, plain, record_page, written};
 use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
 use diskproof_report::chart::{AxisSide, Chart, Scale, SeriesMark, charts};
-use diskproof_report::style::{Color, Style};
-use diskproof_report::{gnuplot, html, svg, terminal};
-use std::fmt::Write as _;
+use diskproof_report::{gnuplot, html, svg};
+use std::collections::BTreeSet;
 
 /// A chart in words, with the ends of every series.
 fn outline(chart: &Chart) -> String {
     let mut text = format!("{}: {}\n", chart.id, chart.title);
-    let axes = [
-        ("x", Some(&chart.x)),
-        ("y", Some(&chart.y)),
-        ("y right", chart.y_right.as_ref()),
-    ];
-    for (name, axis) in axes
-        .into_iter()
-        .filter_map(|(name, axis)| Some((name, axis?)))
-    {
-        writeln!(
-            text,
-            "  {name}: {} [{}] {:?} from {:?} ticks {:?}",
+    let right = chart.y_right.iter().map(|axis| ("y right", axis));
+    for (name, axis) in [("x", &chart.x), ("y", &chart.y)].into_iter().chain(right) {
+        text += &format!(
+            "  {name}: {} [{}] {:?} from {:?} ticks {:?}\n",
             axis.label, axis.unit, axis.scale, axis.min, axis.ticks
-        )
-        .expect("a String takes everything");
+        );
     }
     for series in &chart.series {
         let (first, last) = (series.points[0], series.points[series.points.len() - 1]);
@@ -34,20 +24,16 @@ fn outline(chart: &Chart) -> String {
             ", error bars"
         };
         let points = series.points.len();
-        writeln!(
-            text,
-            "  {:?} {:?} {}: {points} points {first:.3?} to {last:.3?}{bars}",
+        text += &format!(
+            "  {:?} {:?} {}: {points} points {first:.3?} to {last:.3?}{bars}\n",
             series.mark, series.side, series.name
-        )
-        .expect("a String takes everything");
+        );
     }
     for guide in &chart.guides {
-        writeln!(
-            text,
-            "  guide {}: {:?} {:.3}",
+        text += &format!(
+            "  guide {}: {:?} {:.3}\n",
             guide.label, guide.axis, guide.at
-        )
-        .expect("a String takes everything");
+        );
     }
     text
 }
@@ -66,68 +52,52 @@ fn chart_data_are_drawable() {
         let charts = charts(record);
         assert!(!charts.is_empty(), "{name}");
         for chart in &charts {
+            let id = &chart.id;
             assert!(
-                chart
-                    .id
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || c == '-'),
-                "{}",
-                chart.id
+                id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'),
+                "{id}"
             );
+            let names = chart.series.iter().map(|s| &s.name);
+            let labels = chart.guides.iter().map(|g| &g.label);
             let texts = [&chart.title, &chart.caption]
                 .into_iter()
-                .chain(chart.series.iter().map(|s| &s.name))
-                .chain(chart.guides.iter().map(|g| &g.label));
-            assert!(
-                texts
-                    .flat_map(|text| text.chars())
-                    .all(|c| c != '\n' && is_harmless(c)),
-                "{name} {}",
-                chart.id
-            );
+                .chain(names)
+                .chain(labels);
+            let mut chars = texts.flat_map(|text| text.chars());
+            assert!(chars.all(|c| c != '\n' && is_harmless(c)), "{name} {id}");
             assert_drawable(chart);
         }
-        let mut ids: Vec<&str> = charts.iter().map(|chart| chart.id.as_str()).collect();
-        ids.sort_unstable();
-        assert!(
-            ids.windows(2).all(|pair| pair[0] != pair[1]),
-            "{name}: {ids:?}"
-        );
+        let ids: BTreeSet<&str> = charts.iter().map(|chart| chart.id.as_str()).collect();
+        assert_eq!(ids.len(), charts.len(), "{name}: {ids:?}");
     }
 }
 
 fn assert_drawable(chart: &Chart) {
-    assert_eq!(
-        chart.y_right.is_some(),
-        chart.series.iter().any(|s| s.side == AxisSide::Right),
-        "{}",
-        chart.id
-    );
-    assert!(
-        chart
-            .guides
-            .iter()
-            .all(|g| g.at.is_finite() && (g.axis != AxisSide::Right || chart.y_right.is_some()))
-    );
+    let is_right = |side: &AxisSide| *side == AxisSide::Right;
+    let has_right = chart.series.iter().any(|s| is_right(&s.side));
+    assert_eq!(chart.y_right.is_some(), has_right, "{}", chart.id);
+    for guide in &chart.guides {
+        assert!(
+            guide.at.is_finite() && (has_right || !is_right(&guide.axis)),
+            "{}",
+            chart.id
+        );
+    }
     for series in &chart.series {
-        assert!(!series.points.is_empty(), "{} {}", chart.id, series.name);
+        let (place, points) = (format!("{} {}", chart.id, series.name), &series.points);
+        let bars = series.half_widths_95.len();
         assert!(
-            series.half_widths_95.is_empty() || series.half_widths_95.len() == series.points.len()
+            !points.is_empty() && (bars == 0 || bars == points.len()),
+            "{place}"
         );
         assert!(
-            series
-                .points
-                .iter()
-                .all(|(x, y)| x.is_finite() && y.is_finite())
+            points.iter().all(|(x, y)| x.is_finite() && y.is_finite()),
+            "{place}"
         );
-        assert!(chart.x.scale != Scale::Log || series.points.iter().all(|(x, _)| *x > 0.0));
-        assert!(
-            series.mark != SeriesMark::Line
-                || series.points.windows(2).all(|pair| pair[0].0 <= pair[1].0),
-            "{} {}",
-            chart.id,
-            series.name
-        );
+        let is_log = chart.x.scale == Scale::Log;
+        assert!(!is_log || points.iter().all(|(x, _)| *x > 0.0), "{place}");
+        let is_line = series.mark == SeriesMark::Line;
+        assert!(!is_line || points.is_sorted_by_key(|(x, _)| *x), "{place}");
     }
 }
 
@@ -167,17 +137,13 @@ fn knee_is_the_depth_with_the_best_iops_over_latency() {
         .iter()
         .find(|chart| chart.id.starts_with("depth-"))
         .unwrap();
-    assert_eq!(
-        chart
-            .guides
-            .iter()
-            .map(|guide| guide.label.as_str())
-            .collect::<Vec<_>>(),
-        ["knee at 16"]
-    );
-    let Scale::Log = chart.x.scale else {
-        panic!("depths are powers of two")
-    };
+    let labels: Vec<&str> = chart
+        .guides
+        .iter()
+        .map(|guide| guide.label.as_str())
+        .collect();
+    assert_eq!(labels, ["knee at 16"]);
+    assert_eq!(chart.x.scale, Scale::Log, "depths are powers of two");
 }
 
 #[test]
@@ -210,15 +176,11 @@ fn unreadable_positions_are_shown_without_a_rate() {
     let point = &mut record.curve[100];
     (point.bytes, point.bytes_per_second, point.errors) = (0, 0.0, 8);
     let charts = charts(&record);
-    let named = |name: &str| {
-        charts[0]
-            .series
-            .iter()
-            .find(|series| series.name == name)
-            .expect("the chart has it")
+    let points = |name: &str| {
+        let found = charts[0].series.iter().find(|series| series.name == name);
+        found.expect("the chart has it").points.len()
     };
-    assert_eq!(named("transfer rate").points.len(), 199);
-    assert_eq!(named("unreadable").points.len(), 1);
+    assert_eq!((points("transfer rate"), points("unreadable")), (199, 1));
 }
 
 #[test]
@@ -258,12 +220,7 @@ fn page_size_is_bounded_for_extreme_numbers() {
         (cell.offset_bytes, cell.latency_max_ns) = (u64::MAX, u64::MAX);
     }
     for width in [60, 200] {
-        let style = Style {
-            width,
-            color: Color::Plain,
-        };
-        let page =
-            written(|out| terminal::write_record(&record, terminal::Detail::Whole, &style, out));
+        let page = record_page(&record, &plain(width));
         assert!(page.len() < 3 << 20, "{} bytes", page.len());
     }
     assert!(written(|out| html::write_record(&record, out)).len() < 4 << 20);

@@ -39,36 +39,40 @@ pub(crate) fn finding(severity: Severity, code: &str, claim: &str, remedy: &str)
 }
 
 fn advice() -> Vec<Advice> {
+    let advice = |setting: &str, why: &str, from: &[&str]| Advice {
+        setting: setting.to_owned(),
+        value: None,
+        range: None,
+        why: why.to_owned(),
+        from: from.iter().map(|&name| name.to_owned()).collect(),
+        default: None,
+        condition: None,
+    };
+    let cost = "one random 8 kB read costs as much as 34.3 sequential ones; with 90 to 99 % of \
+                the pages found in memory that comes to this range";
+    let reads = "32 reads in flight gave 11.9 times the rate of one";
     vec![
         Advice {
-            setting: "random_page_cost".to_owned(),
-            value: None,
             range: Some([1.4, 3.1]),
-            why: "one random 8 kB read costs as much as 34.3 sequential ones; with 90 to 99 % \
-                  of the pages found in memory that comes to this range"
-                .to_owned(),
-            from: vec!["random-read-d1".to_owned(), "sequential-read".to_owned()],
-            default: None,
-            condition: None,
+            ..advice(
+                "random_page_cost",
+                cost,
+                &["random-read-d1", "sequential-read"],
+            )
         },
         Advice {
-            setting: "effective_io_concurrency".to_owned(),
             value: Some("32".to_owned()),
-            range: None,
-            why: "32 reads in flight gave 11.9 times the rate of one".to_owned(),
-            from: vec!["random-read-d1".to_owned(), "random-read-d32".to_owned()],
-            default: None,
-            condition: None,
+            ..advice(
+                "effective_io_concurrency",
+                reads,
+                &["random-read-d1", "random-read-d32"],
+            )
         },
-        Advice {
-            setting: "full_page_writes".to_owned(),
-            value: None,
-            range: None,
-            why: "no measurement can show that the disk never tears a page".to_owned(),
-            from: Vec::new(),
-            default: None,
-            condition: None,
-        },
+        advice(
+            "full_page_writes",
+            "no measurement can show that the disk never tears a page",
+            &[],
+        ),
     ]
 }
 
@@ -98,10 +102,8 @@ pub(crate) fn healthy() -> Record {
         },
         plan: plan(),
         targets: vec![directory()],
-        measurements: EIGHT
-            .iter()
-            .enumerate()
-            .map(|(index, spec)| measurement(index, spec))
+        measurements: (0..8)
+            .map(|index| measurement(index, &EIGHT[index]))
             .collect(),
         campaign: None,
         sweep: None,
@@ -127,9 +129,8 @@ pub(crate) fn read_only() -> Record {
     record.plan = read_only_plan();
     record.plan.targets = vec!["/dev/nvme1n1".to_owned()];
     record.targets = vec![device()];
-    record
-        .measurements
-        .retain(|m| m.workload.streams.is_only(OpKind::Read));
+    let only_reads = |m: &MeasurementRecord| m.workload.streams.is_only(OpKind::Read);
+    record.measurements.retain(only_reads);
     for measurement in &mut record.measurements {
         measurement.workload.span_bytes = 3_840_755_982_336;
         measurement.device.disks = vec!["nvme1n1".to_owned()];
@@ -173,13 +174,9 @@ pub(crate) fn partial() -> Record {
     let mut short = op(98_120.0, 310_000, 8192);
     short.count = 50;
     short.iops.half_width_95 = None;
-    (
-        short.latency.p50,
-        short.latency.p90,
-        short.latency.p99,
-        short.latency.p99_9,
-        short.latency.p99_99,
-    ) = (Some(310_000), None, None, None, None);
+    let latency = &mut short.latency;
+    (latency.p50, latency.p90, latency.p99) = (Some(310_000), None, None);
+    (latency.p99_9, latency.p99_99) = (None, None);
     cut.ops.insert(OpKind::Read, short);
     record.expectations = expectations();
     record.findings = vec![finding(
@@ -269,12 +266,13 @@ pub(crate) fn two_targets() -> Record {
     second.measurements.iter_mut().for_each(|m| m.target = 1);
     record.measurements.truncate(3);
     record.measurements.append(&mut second.measurements);
-    record.plan.workloads.retain(|w| {
+    let ran = |w: &Workload| {
         record
             .measurements
             .iter()
             .any(|m| m.workload.name == w.name)
-    });
+    };
+    record.plan.workloads.retain(ran);
     record
 }
 

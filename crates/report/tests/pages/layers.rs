@@ -1,6 +1,6 @@
 //! Pages of `check --layers`, and of devices that lie on others.
 
-use crate::{PLAIN_80, examined, fixture, record_page, written};
+use crate::{PLAIN_80, assert_shows, examined, fixture, record_page, written};
 use diskproof_model::layers::{
     BlockMatch, CostMeaning, LayerCost, LayerDifference, LayerPlace, LayersPlan, LayersRecord,
     PlannedLayer,
@@ -103,8 +103,7 @@ fn only_the_lowest_device_has_a_medium() {
     assert!(page.contains("on top of"), "{page}");
     let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(!words.contains("medium rotating"), "{page}");
-    let unknown = "medium unknown: the kernel reports every virtio disk";
-    assert_eq!(words.matches(unknown).count(), 2, "{page}");
+    assert_eq!(words.matches("medium unknown: ").count(), 2, "{page}");
 }
 
 #[test]
@@ -128,10 +127,13 @@ fn layers_without_a_place_share_their_reason() {
     layers.costs[0].own_time.difference = -12_500.0;
     let page = record_page(&record, &PLAIN_80);
     assert!(page.contains("−12.5 µs"), "{page}");
-    let words: Vec<&str> = page.split_whitespace().collect();
-    let text = "caution md0, vdb (1 of 2) were read at other blocks of the same length: the array \
-                spreads its blocks; vdb is one of 2 devices";
-    assert!(words.join(" ").contains(text), "{page}");
+    let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    let parts = [
+        "caution md0, vdb (1 of 2) ",
+        ": the array spreads its blocks; vdb ",
+        "2 devices",
+    ];
+    assert_shows(&words, &parts);
 }
 
 #[test]

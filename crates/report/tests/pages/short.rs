@@ -1,7 +1,7 @@
 //! The page that is printed without `-v`: one screen of a quick run, two of a longer one.
 
 use crate::fixture;
-use crate::{PLAIN_80, record_page, written};
+use crate::{PLAIN_80, assert_shows, record_page, written};
 use diskproof_model::digits::rounded;
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::OpKind;
@@ -49,13 +49,12 @@ fn commit() -> Record {
     ];
     let numbered = (names.len()..39).map(|number| format!("fdatasync-x{number}"));
     let names = names.map(str::to_owned).into_iter().chain(numbered);
-    record.measurements = names
-        .map(|name| {
-            let mut m = like.clone();
-            m.workload.name = name;
-            m
-        })
-        .collect();
+    let named = |name| {
+        let mut m = like.clone();
+        m.workload.name = name;
+        m
+    };
+    record.measurements = names.map(named).collect();
     record.plan.workloads.clear();
     record.verdict.iter_mut().for_each(|of| of.caveats.clear());
     record
@@ -118,13 +117,8 @@ fn with_server(mut record: Record, share: f64) -> Record {
 fn commits_with_a_server_fit_the_screen_of_commits() {
     let page = short(&with_server(alarming(commit()), 0.05));
     assert!(page.lines().count() <= 45, "{page}");
-    for row in ["fdatasync-c1 ", "fdatasync-c4 ", "async-c16 "] {
-        assert!(page.contains(row), "{page}");
-    }
-    assert!(
-        page.contains("32 more rows: -v") && page.contains("8 more rows: -v"),
-        "{page}"
-    );
+    assert_shows(&page, &["fdatasync-c1 ", "fdatasync-c4 ", "async-c16 "]);
+    assert_shows(&page, &["32 more rows: -v", "8 more rows: -v"]);
 }
 
 #[test]
@@ -136,10 +130,12 @@ fn methods_are_not_listed_where_noise_hides_them() {
     assert!(record_page(&noisy, &PLAIN_80).contains("fsync-c4 "));
     // One row of commits compares no methods.
     let mut check = fixture::healthy();
-    for m in &mut check.measurements {
-        m.ops
-            .values_mut()
-            .for_each(|op| op.iops = rate(3000.0, 0.9));
+    for op in check
+        .measurements
+        .iter_mut()
+        .flat_map(|m| m.ops.values_mut())
+    {
+        op.iops = rate(3000.0, 0.9);
     }
     assert!(!short(&check).contains("Too noisy"));
 }
@@ -210,15 +206,9 @@ fn what_limits_the_disk_is_part_of_the_verdict() {
         "random-read-d32 ran at {}/s: the control group /a allows it. The disk may be faster.",
         rounded(1500.0, None)
     );
-    record.findings = vec![
-        fixture::finding(
-            Severity::Warning,
-            "starved",
-            "The machine was busy.",
-            "Wait.",
-        ),
-        fixture::finding(Severity::Note, "rate-limited", &claim, "Raise it."),
-    ];
+    let starved = fixture::finding(Severity::Warning, "starved", "It was busy.", "Wait.");
+    let limited = fixture::finding(Severity::Note, "rate-limited", &claim, "Raise it.");
+    record.findings = vec![starved, limited];
     for page in [short(&record), record_page(&record, &PLAIN_80)] {
         let verdict = page.split("\n\n").nth(1).unwrap();
         let limit = verdict.lines().find(|line| line.starts_with("limit "));

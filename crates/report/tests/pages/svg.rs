@@ -2,31 +2,27 @@
 
 use crate::{RECORDS, fixture, is_harmless, written};
 use diskproof_model::record::Record;
-use diskproof_report::chart::{charts, origin};
+use diskproof_report::chart::{Chart, charts, origin};
 use diskproof_report::svg;
 use roxmltree::{Document, Node};
 
 fn pictures(record: &Record) -> Vec<(String, String)> {
     let origin = origin(record);
-    charts(record)
-        .iter()
-        .map(|chart| {
-            (
-                chart.id.clone(),
-                written(|out| svg::write_sheet(std::slice::from_ref(chart), &origin, out)),
-            )
-        })
-        .collect()
+    let picture = |chart: &Chart| {
+        let charts = std::slice::from_ref(chart);
+        (
+            chart.id.clone(),
+            written(|out| svg::write_sheet(charts, &origin, out)),
+        )
+    };
+    charts(record).iter().map(picture).collect()
 }
 
 #[test]
 fn svg_of_a_survey_snapshot() {
-    for (id, picture) in pictures(&fixture::surveyed())
-        .iter()
-        .filter(|(id, _)| id == "short-strokes")
-    {
-        insta::assert_snapshot!(format!("svg_{id}"), picture);
-    }
+    let pictures = pictures(&fixture::surveyed());
+    let strokes = pictures.iter().find(|(id, _)| id == "short-strokes");
+    insta::assert_snapshot!("svg_short-strokes", strokes.unwrap().1);
 }
 
 #[test]
@@ -36,13 +32,12 @@ fn svg_is_a_self_contained_document() {
             let document =
                 Document::parse(&picture).unwrap_or_else(|error| panic!("{name} {id}: {error}"));
             let root = document.root_element();
-            assert_eq!(
-                (root.tag_name().name(), root.tag_name().namespace()),
-                ("svg", Some("http://www.w3.org/2000/svg"))
+            assert!(
+                root.has_tag_name(("http://www.w3.org/2000/svg", "svg")),
+                "{name} {id}"
             );
-            root.descendants()
-                .filter(Node::is_element)
-                .for_each(|element| assert_quiet(&element));
+            let elements = root.descendants().filter(Node::is_element);
+            elements.for_each(|element| assert_quiet(&element));
             assert!(picture.chars().all(is_harmless), "{name} {id}");
             assert!(
                 !picture.contains("NaN") && !picture.contains("inf\""),
@@ -59,29 +54,27 @@ fn svg_is_a_self_contained_document() {
 
 /// Nothing that runs, loads or points anywhere; and everything within the picture.
 fn assert_quiet(element: &Node<'_, '_>) {
-    let known = [
-        "svg", "g", "title", "desc", "style", "rect", "text", "line", "path",
-    ];
-    assert!(known.contains(&element.tag_name().name()), "{element:?}");
+    let mut known = "svg g title desc style rect text line path".split(' ');
+    assert!(
+        known.any(|name| name == element.tag_name().name()),
+        "{element:?}"
+    );
     for attribute in element.attributes() {
+        let name = attribute.name();
         assert!(
-            !attribute.name().starts_with("on") && !attribute.name().ends_with("href"),
+            !name.starts_with("on") && !name.ends_with("href"),
             "{attribute:?}"
         );
         assert!(!attribute.value().contains("url("), "{attribute:?}");
     }
-    for (name, most) in [
-        ("x", 960.0),
-        ("x1", 960.0),
-        ("x2", 960.0),
-        ("y", 4000.0),
-        ("width", 960.0),
-        ("height", 4000.0),
+    for (names, most) in [
+        (&["x", "x1", "x2", "width"][..], 960.0),
+        (&["y", "height"], 4000.0),
     ] {
-        let value = element
-            .attribute(name)
-            .map_or(0.0, |value| value.parse().unwrap_or(f64::NAN));
-        assert!((0.0..=most).contains(&value), "{name} of {element:?}");
+        for value in names.iter().filter_map(|name| element.attribute(*name)) {
+            let value = value.parse().unwrap_or(f64::NAN);
+            assert!((0.0..=most).contains(&value), "{element:?}");
+        }
     }
 }
 
@@ -94,25 +87,14 @@ fn sheet_contains_every_chart_side_by_side() {
         }
         let sheet = written(|out| svg::write_sheet(&charts, &origin(record), out));
         let document = Document::parse(&sheet).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let panels: Vec<&str> = document
-            .root_element()
-            .children()
-            .filter(|node| node.has_tag_name("g"))
-            .filter_map(|g| g.attribute("transform"))
-            .collect();
-        let mut places = panels.clone();
+        let root = document.root_element();
+        let panels = root.children().filter(|node| node.has_tag_name("g"));
+        let mut places: Vec<&str> = panels.filter_map(|g| g.attribute("transform")).collect();
+        assert_eq!(places.len(), charts.len(), "{name}");
         places.dedup();
-        assert_eq!(
-            (panels.len(), places.len()),
-            (charts.len(), charts.len()),
-            "{name}"
-        );
-        let width = document.root_element().attribute("width");
-        assert_eq!(
-            width,
-            Some(if charts.len() < 3 { "960" } else { "1920" }),
-            "{name}"
-        );
+        assert_eq!(places.len(), charts.len(), "{name}");
+        let width = if charts.len() < 3 { "960" } else { "1920" };
+        assert_eq!(root.attribute("width"), Some(width), "{name}");
     }
 }
 
@@ -124,11 +106,8 @@ fn prom_labels_from_the_disk_are_escaped() {
     record.host.name = evil;
     for (_, picture) in pictures(&record) {
         let document = Document::parse(&picture).unwrap();
-        assert!(
-            document
-                .descendants()
-                .all(|node| !node.has_tag_name(("http://www.w3.org/2000/svg", "script")))
-        );
+        let is_script = |node: Node<'_, '_>| node.tag_name().name() == "script";
+        assert!(!document.descendants().any(is_script));
         let texts: String = document
             .descendants()
             .filter_map(|node| node.text())

@@ -41,27 +41,19 @@ fn csv_of_a_survey_snapshot() {
     let figures: Vec<&str> = text.lines().filter(|line| !line.contains("_at,")).collect();
     insta::assert_snapshot!("csv_surveyed", figures.join("\n"));
     let rows = cells(&text);
-    let count = |workload: &str, metric: &str| {
+    let of = |workload: &str, metric: &str| -> Vec<&Vec<String>> {
         rows.iter()
             .filter(|row| row[6] == workload && row[8] == metric)
-            .count()
+            .collect()
     };
-    assert_eq!(
-        (
-            count("curve", "throughput_at"),
-            count("access-random", "latency_at"),
-            count("scan", "slow_block_at")
-        ),
-        (200, 300, 2)
-    );
-    let place = rows
-        .iter()
-        .find(|row| row[6] == "access-random" && row[8] == "latency_at")
-        .unwrap();
-    assert!(
-        place[13].parse::<u64>().is_ok() && place[14].parse::<u64>().is_ok(),
-        "offset and distance: {place:?}"
-    );
+    assert_eq!(of("curve", "throughput_at").len(), 200);
+    assert_eq!(of("scan", "slow_block_at").len(), 2);
+    let accesses = of("access-random", "latency_at");
+    assert_eq!(accesses.len(), 300);
+    // Offset and distance.
+    for cell in &accesses[0][13..15] {
+        assert!(cell.parse::<u64>().is_ok(), "{:?}", accesses[0]);
+    }
 }
 
 #[test]
@@ -75,21 +67,17 @@ fn csv_rows_are_complete_and_no_formulas() {
                 row[9].parse::<f64>().is_ok_and(f64::is_finite),
                 "{name}: {row:?}"
             );
-            let texts = row[..9].iter().chain([&row[12], &row[16]]);
-            assert!(
-                texts
-                    .clone()
-                    .all(|cell| !cell.starts_with(['=', '+', '-', '@', '\t', '\r'])),
-                "{name}: {row:?}"
-            );
+            let mut texts = row[..9].iter().chain([&row[12], &row[16]]);
+            let is_formula = |cell: &String| cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
+            assert!(!texts.any(is_formula), "{name}: {row:?}");
         }
     }
     let mut record = fixture::depths();
-    record.measurements[0].workload.name = "=cmd|' /C calc'!A0, \"x\"".to_owned();
+    let formula = "=cmd|' /C calc'!A0, \"x\"";
+    record.measurements[0].workload.name = formula.to_owned();
     let rows = cells(&csv_text(&record));
     assert!(
-        rows.iter()
-            .any(|row| row[6] == "'=cmd|' /C calc'!A0, \"x\""),
+        rows.iter().any(|row| row[6] == format!("'{formula}")),
         "{:?}",
         rows[1]
     );
@@ -100,43 +88,28 @@ fn csv_and_prom_name_concurrent_workloads() {
     let mut record = fixture::depths();
     record.measurements[0].workload.together_with =
         vec!["=backup".to_owned(), "commits, \"b\"".to_owned()];
-    let (company, alone) = (
-        record.measurements[0].workload.name.clone(),
-        record.measurements[1].workload.name.clone(),
-    );
+    let [company, alone] = [0, 1].map(|index| record.measurements[index].workload.name.clone());
     let rows = cells(&csv_text(&record));
-    assert_eq!(
-        (rows[0][15].as_str(), rows[0][16].as_str()),
-        ("time_s", "together_with")
-    );
+    assert_eq!(rows[0][15..], ["time_s", "together_with"]);
     let of = |name: &str| {
-        rows.iter()
-            .filter(|row| row[6] == name)
-            .map(|row| row[16].as_str())
-            .collect::<BTreeSet<_>>()
+        let own = rows.iter().filter(|row| row[6] == name);
+        own.map(|row| row[16].as_str()).collect::<BTreeSet<_>>()
     };
-    assert_eq!(
-        (of(&company), of(&alone)),
-        (
-            BTreeSet::from(["'=backup; commits, \"b\""]),
-            BTreeSet::from([""])
-        )
-    );
+    assert_eq!(of(&company), BTreeSet::from(["'=backup; commits, \"b\""]));
+    assert_eq!(of(&alone), BTreeSet::from([""]));
     let metrics = written(|out| openmetrics::write_record(&record, out));
     let label = r#",together_with="=backup; commits, \"b\"""#;
+    let workload = format!("workload=\"{company}\"");
     let named: Vec<&str> = metrics
         .lines()
-        .filter(|line| line.contains(&format!("workload=\"{company}\"")))
+        .filter(|line| line.contains(&workload))
         .collect();
     assert!(
         !named.is_empty() && named.iter().all(|line| line.contains(label)),
         "{named:?}"
     );
-    assert_eq!(
-        metrics.matches("together_with").count(),
-        named.len(),
-        "no label where it ran alone"
-    );
+    // No label where it ran alone.
+    assert_eq!(metrics.matches("together_with").count(), named.len());
 }
 
 #[test]
@@ -144,32 +117,26 @@ fn hlog_is_read_by_its_own_library() {
     for (name, record) in &*RECORDS {
         let log = written(|out| hlog::write_record(record, out));
         assert!(log.chars().all(is_harmless), "{name}");
-        let entries: Vec<LogEntry<'_>> = IntervalLogIterator::new(log.as_bytes())
-            .map(|entry| entry.expect("the log can be read"))
-            .collect();
-        let mut intervals = entries.iter().filter_map(|entry| {
-            if let LogEntry::Interval(interval) = entry {
-                Some(interval)
-            } else {
-                None
-            }
+        let entries = IntervalLogIterator::new(log.as_bytes());
+        let entries: Vec<LogEntry<'_>> = entries.map(|entry| entry.expect("readable")).collect();
+        let mut intervals = entries.iter().filter_map(|entry| match entry {
+            LogEntry::Interval(interval) => Some(interval),
+            _ => None,
         });
         for m in &record.measurements {
             for (kind, op) in &m.ops {
-                let interval = intervals
-                    .next()
-                    .unwrap_or_else(|| panic!("{name}: {} is missing", m.workload.name));
+                let interval = intervals.next();
+                let interval = interval.unwrap_or_else(|| panic!("{name}: {}", m.workload.name));
+                let tag = interval
+                    .tag()
+                    .map_or(String::new(), |tag| tag.as_str().to_owned());
                 assert!(
-                    interval
-                        .tag()
-                        .is_some_and(|tag| tag.as_str().contains(&format!(".{}", kind.as_str()))),
-                    "{name}"
+                    tag.contains(&format!(".{}", kind.as_str())),
+                    "{name}: {tag}"
                 );
                 assert_eq!(interval.encoded_histogram(), op.latency.hdr);
-                assert_eq!(
-                    interval.duration().as_millis(),
-                    u128::from(m.wall_ns / 1_000_000)
-                );
+                let ms = u128::from(m.wall_ns / 1_000_000);
+                assert_eq!(interval.duration().as_millis(), ms);
                 assert!(LatencyHistogram::from_hdr_base64(interval.encoded_histogram()).is_ok());
             }
         }
@@ -194,30 +161,21 @@ fn hlog_starts_with_the_expected_header() {
 
 #[test]
 fn prom_snapshot() {
-    insta::assert_snapshot!(
-        "prom_surveyed",
-        written(|out| openmetrics::write_record(&fixture::surveyed(), out))
-    );
+    let metrics = |record: &Record| written(|out| openmetrics::write_record(record, out));
+    insta::assert_snapshot!("prom_surveyed", metrics(&fixture::surveyed()));
     let mut record = fixture::two_targets();
     record.measurements.truncate(2);
-    insta::assert_snapshot!(
-        "prom_two_targets",
-        written(|out| openmetrics::write_record(&record, out))
-    );
+    insta::assert_snapshot!("prom_two_targets", metrics(&record));
 }
 
 #[test]
 fn prom_has_no_duplicate_series() {
     let mut twice = fixture::depths();
-    twice
-        .measurements
-        .iter_mut()
-        .for_each(|m| m.workload.name = "a \"quoted\" \\ name".to_owned());
-    for (name, record) in RECORDS
-        .iter()
-        .map(|(name, record)| (*name, record))
-        .chain([("twice", &twice)])
-    {
+    for m in &mut twice.measurements {
+        m.workload.name = "a \"quoted\" \\ name".to_owned();
+    }
+    let records = RECORDS.iter().map(|(name, record)| (*name, record));
+    for (name, record) in records.chain([("twice", &twice)]) {
         let text = written(|out| openmetrics::write_record(record, out));
         assert!(
             text.ends_with("\n# EOF\n") && text.chars().all(is_harmless),
@@ -230,10 +188,8 @@ fn prom_has_no_duplicate_series() {
                 value.parse::<f64>().is_ok_and(f64::is_finite),
                 "{name}: {line}"
             );
-            assert!(
-                labelled.starts_with("diskproof_") && series.insert(labelled.to_owned()),
-                "{name}: {line}"
-            );
+            assert!(labelled.starts_with("diskproof_"), "{name}: {line}");
+            assert!(series.insert(labelled.to_owned()), "{name}: {line}");
         }
     }
 }
@@ -260,30 +216,22 @@ fn gnuplot_accepts_the_script() {
             .current_dir(folder.path())
             .output()
             .unwrap();
+        let complaints = String::from_utf8_lossy(&ran.stderr);
         assert!(
-            ran.status.success() && ran.stderr.is_empty(),
-            "{name}: {}",
-            String::from_utf8_lossy(&ran.stderr)
+            ran.status.success() && complaints.is_empty(),
+            "{name}: {complaints}"
         );
-        let mut expected: Vec<String> = charts(record)
-            .iter()
-            .map(|chart| format!("aid-{}.png", chart.id))
-            .collect();
-        expected.push("x.gnuplot".to_owned());
-        expected.sort();
-        let mut found: Vec<String> = std::fs::read_dir(folder.path())
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-            .collect();
-        found.sort();
+        let charts = charts(record);
+        let pictures = charts.iter().map(|chart| format!("aid-{}.png", chart.id));
+        let expected: BTreeSet<String> = pictures.chain(["x.gnuplot".to_owned()]).collect();
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let found: BTreeSet<String> = names.collect();
         assert_eq!(found, expected, "{name}");
         for picture in found.iter().filter(|file| file.ends_with(".png")) {
             let bytes = std::fs::read(folder.path().join(picture)).unwrap();
-            assert!(
-                bytes.starts_with(b"\x89PNG") && bytes.len() > 5_000,
-                "{name}: {picture} has {} bytes",
-                bytes.len()
-            );
+            let is_drawn = bytes.starts_with(b"\x89PNG") && bytes.len() > 5_000;
+            assert!(is_drawn, "{name}: {picture} has {} bytes", bytes.len());
         }
     }
 }

@@ -62,9 +62,8 @@ fn alternation_rests_on_the_ratios_within_blocks() {
         assert_eq!((rate.basis, rate.verdict), (Basis::Blocks, Verdict::Better));
         assert_eq!((rate.a.n, rate.variation), (4, None));
     }
-    let rate = metric(&compared, "random-read-d1.iops");
-    close(rate.a.value, 1_044.008_681_7);
-    close(rate.b.value, 1_142.409_249_3);
+    close(rate(&compared).a.value, 1_044.008_681_7);
+    close(rate(&compared).b.value, 1_142.409_249_3);
     let mean = metric(&compared, "random-read-d1.mean").ratio.unwrap();
     close(mean.value, 1.0 / 1.094_252_633_4);
     // Percentiles are those of all latencies, which are the same here.
@@ -78,20 +77,16 @@ fn alternation_rests_on_the_ratios_within_blocks() {
         metric(&compared, "random-read-d1.p99").basis,
         Basis::WithinRuns
     );
-    assert!(
-        compared.notes.iter().any(|note| note.contains("4 blocks")),
-        "{:?}",
-        compared.notes
-    );
+    states(&compared.notes.join("\n"), &["4 blocks"]);
     let reversed = held(&[&b], &[&a]);
-    let back = metric(&reversed, "random-read-d1.iops");
+    let back = rate(&reversed);
     assert_eq!(back.verdict, Verdict::Worse);
     close(back.ratio.unwrap().low_95, 1.0 / 1.114_207_381_4);
 }
 
 #[test]
 fn alternation_needs_one_campaign_and_three_blocks() {
-    let basis = |a: &Record, b: &Record| metric(&held(&[a], &[b]), "random-read-d1.iops").basis;
+    let basis = |a: &Record, b: &Record| rate(&held(&[a], &[b])).basis;
     let a = side("A", "one", &OF_A);
     assert_eq!(basis(&a, &side("B", "one", &OF_B)), Basis::Blocks);
     assert_eq!(basis(&a, &side("B", "two", &OF_B)), Basis::WithinRuns);
@@ -112,46 +107,24 @@ fn alternation_bears_other_load_and_decides_conditions() {
     let [mut a, mut b] = [side("A", "one", &OF_A), side("B", "one", &OF_B)];
     for record in [&mut a, &mut b] {
         record.host.load_average = Some("40.00".to_owned());
-        record.findings.push(Finding {
-            code: "disturbed".to_owned(),
-            severity: Severity::Warning,
-            claim: String::new(),
-            evidence: vec![Evidence {
-                path: "/measurements/0/device/others".to_owned(),
-                observed: 1.0,
-                threshold: 0.05,
-                unit: String::new(),
-            }],
-            remedy: String::new(),
-            reproduce: None,
-            title: None,
-        });
+        let path = "/measurements/0/device/others";
+        record
+            .findings
+            .push(fixture::finding("disturbed", Severity::Warning, path));
     }
     let limits = ["random-read-d1.iops>5%"];
     let comparison = compare(&ask(&[&a], &[&b], &limits)).unwrap();
     assert_eq!(comparison.conditions[0].outcome, ConditionOutcome::Holds);
     let compared = &comparison.candidates[0];
-    let rate = metric(compared, "random-read-d1.iops");
     assert_eq!(
-        (rate.verdict, &rate.reasons[..]),
+        (rate(compared).verdict, &rate(compared).reasons[..]),
         (Verdict::Better, &[][..])
     );
-    assert!(
-        compared
-            .notes
-            .iter()
-            .any(|note| note.contains("Other programs")),
-        "{:?}",
-        compared.notes
-    );
+    states(&compared.notes.join("\n"), &["Other programs"]);
     // A pair of independent runs does not compare then.
     b.campaign = None;
-    let refused = metric(&held(&[&a], &[&b]), "random-read-d1.iops").clone();
-    let codes: Vec<&str> = refused
-        .reasons
-        .iter()
-        .map(|one| one.code.as_str())
-        .collect();
+    let refused = held(&[&a], &[&b]);
+    let codes = reasons(rate(&refused));
     assert!(
         codes.contains(&"disturbed") && codes.contains(&"busy-machine"),
         "{codes:?}"

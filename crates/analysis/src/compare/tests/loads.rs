@@ -58,18 +58,11 @@ fn loads_have_ratios_and_neither_is_better() {
     let candidate = held(&[&a], &[&b]);
     let reads = metric(&candidate, "sda.read.iops");
     assert!((reads.ratio.unwrap().value - 2.5).abs() < 1e-9);
-    assert!(
-        candidate
-            .metrics
-            .iter()
-            .all(|m| m.verdict == Verdict::Observed)
-    );
+    assert_all(&candidate, Verdict::Observed);
     assert_eq!(candidate.headline.observed_loads, 2);
-    assert_eq!(
-        candidate.summary,
-        "The load of B has 2.5 times as many reads on sda and 0.10 times as many writes on sda as \
-         that of A. Both loads were observed, so they show what programs requested, not what the \
-         disks can do."
+    states(
+        &candidate.summary,
+        &["2.5 times", "reads on sda", "0.10 times", "writes on sda"],
     );
     let differs: Vec<&str> = candidate
         .differences
@@ -77,26 +70,15 @@ fn loads_have_ratios_and_neither_is_better() {
         .map(|d| d.what.as_str())
         .collect();
     assert_eq!(differs, ["reads"]);
-    assert!(
-        !candidate
-            .notes
-            .iter()
-            .any(|note| note.contains("faster-once"))
-    );
+    assert!(!candidate.notes.join("\n").contains("faster-once"));
 }
 
 #[test]
 fn only_device_of_each_side_is_compared_whatever_its_name() {
     let (a, b) = (observed("sda", 100.0, 0.0), observed("nvme0n1", 200.0, 5.0));
     let candidate = held(&[&a], &[&b]);
-    assert_eq!(
-        names(&candidate),
-        [
-            "sda and nvme0n1.read.iops",
-            "sda and nvme0n1.read.throughput",
-            "sda and nvme0n1.read.mean",
-        ]
-    );
+    let expected = ["iops", "throughput", "mean"].map(|one| format!("sda and nvme0n1.read.{one}"));
+    assert_eq!(names(&candidate), expected);
     assert_eq!(candidate.unmatched.len(), 1);
     assert_eq!(candidate.unmatched[0].subject, "writes of sda and nvme0n1");
 }

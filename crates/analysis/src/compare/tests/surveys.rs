@@ -1,7 +1,7 @@
 //! Curves and access times.
 
 use super::*;
-use diskproof_model::data::RunData;
+use crate::fixture::surveyed::{self, SurveyedDisk};
 
 /// A survey whose curve falls from 200 to 100 MB/s, with noise of 1 % at each position.
 fn surveyed_record(speed: f64, seed: u64) -> Record {
@@ -27,52 +27,16 @@ fn surveyed_record(speed: f64, seed: u64) -> Record {
         latency_ns: (8e6 / speed * (0.7 + 0.3 * rng.exponential())) as u64,
     });
     let access = access.collect();
-    let template = fixture::run().1.remove(1);
-    let survey = Survey {
-        operation: OpKind::Read,
-        span: Default::default(),
-        curve: None,
-        burst: None::<BurstPlan>,
-        access: None,
-        scan: None,
-        engine: EngineChoice::Auto,
-    };
-    let surface = SurfaceMeasurement {
-        target: 0,
-        survey,
-        span_start_bytes: 0,
+    let (mut facts, survey) = (fixture::run().0, SurveyedDisk::rotating().survey(1));
+    facts.run_id = format!("{speed} {seed}");
+    let survey = SurfaceMeasurement {
         span_bytes: 1 << 40,
-        start_ns: 0,
-        wall_ns: 1,
-        curve_ns: 1_000_000_000,
-        curve_cpu: template.cpu,
-        engine: EngineKind::Uring,
-        cache: template.cache.clone(),
         curve,
-        burst: None,
         access,
-        access_errors: BTreeMap::new(),
-        scan: None,
-        starved_ns: 0,
-        asked: template.asked,
-        device: template.device.clone(),
-        interrupted: false,
-        hang: None,
-        stalls: Vec::new(),
-        interruptions: Vec::new(),
+        burst: None,
+        ..survey
     };
-    let mut run = fixture::run();
-    run.0.run_id = format!("{speed} {seed}");
-    run.1.clear();
-    crate::judge::judge(
-        run.0,
-        &RunData {
-            measurements: run.1,
-            surface: Some(surface),
-            ..RunData::default()
-        },
-        &[],
-    )
+    surveyed::judge((facts, survey))
 }
 
 #[test]
@@ -86,75 +50,46 @@ fn the_shape_of_a_curve_is_no_error_of_it() {
         "{average:?}"
     );
     let ratio = average.ratio.unwrap();
+    assert!((1.026..1.034).contains(&ratio.value), "{ratio:?}");
+    // The shape is no error.
     assert!(
-        (1.026..1.034).contains(&ratio.value)
-            && ratio.low_95 > 1.022
-            && ratio.high_95.unwrap() < 1.038,
-        "the shape is no error: {ratio:?}"
+        ratio.low_95 > 1.022 && ratio.high_95.unwrap() < 1.038,
+        "{ratio:?}"
     );
+    // One position alone is known to 1 %.
     let slowest = metric(&candidate, "curve.min").ratio.unwrap();
     assert!(
         slowest.high_95.unwrap() - slowest.low_95 > 0.04,
-        "one position alone is known to 1 %: {slowest:?}"
+        "{slowest:?}"
     );
-    assert_eq!(
-        metric(&held(&[&a], &[&surveyed_record(1.0, 3)]), "curve.average").verdict,
-        Verdict::Same
-    );
+    let same = held(&[&a], &[&surveyed_record(1.0, 3)]);
+    assert_eq!(metric(&same, "curve.average").verdict, Verdict::Same);
     let access = metric(&candidate, "access.random");
     assert!(
-        access.headline && access.ratio.is_some_and(|ratio| ratio.value < 1.0),
+        access.headline && access.ratio.unwrap().value < 1.0,
         "{access:?}"
     );
     assert!(names(&candidate).contains(&"access.full-stroke"));
     let mut shorter = surveyed_record(1.0, 4);
     shorter.surface.as_mut().unwrap().span_bytes /= 2;
-    assert!(
-        held(&[&a], &[&shorter])
-            .metrics
-            .iter()
-            .all(|m| m.verdict == Verdict::NotComparable)
-    );
-    assert_eq!(
-        held(&[&a], &[&fixture::record()])
-            .unmatched
-            .iter()
-            .filter(|u| u.only == Holder::A)
-            .count(),
-        2
-    );
+    assert_all(&held(&[&a], &[&shorter]), Verdict::NotComparable);
+    let unmatched = held(&[&a], &[&fixture::record()]).unmatched;
+    assert_eq!(unmatched.iter().filter(|u| u.only == Holder::A).count(), 2);
 }
 
 #[test]
 fn survey_is_tainted_by_findings_on_it() {
     let (a, mut b) = (surveyed_record(1.0, 1), surveyed_record(1.0, 2));
-    b.findings.push(Finding {
-        code: "disturbed".to_owned(),
-        title: None,
-        severity: Severity::Warning,
-        claim: "x".to_owned(),
-        evidence: vec![Evidence {
-            path: "/surface/device/read_bytes".to_owned(),
-            observed: 1.0,
-            threshold: 0.0,
-            unit: "B".to_owned(),
-        }],
-        remedy: "y".to_owned(),
-        reproduce: None,
-    });
-    assert!(
+    let mut found = |path| {
+        b.findings = vec![fixture::finding("disturbed", Severity::Warning, path)];
         held(&[&a], &[&b])
-            .metrics
-            .iter()
-            .all(|m| m.verdict == Verdict::NotComparable)
-    );
-    b.findings[0].evidence[0].path = "/surface/seeks/random/min_ns".to_owned();
-    let candidate = held(&[&a], &[&b]);
-    assert!(
-        candidate
-            .metrics
-            .iter()
-            .all(|m| (m.verdict == Verdict::NotComparable) == (m.subject == "access")),
-        "{candidate:#?}"
-    );
+    };
+    assert_all(&found("/surface/device/read_bytes"), Verdict::NotComparable);
+    for m in found("/surface/seeks/random/min_ns").metrics {
+        assert_eq!(
+            m.verdict == Verdict::NotComparable,
+            m.subject == "access",
+            "{m:?}"
+        );
+    }
 }
