@@ -128,14 +128,8 @@ mod tests {
     /// Sizes on both sides of the limit, growing and shrinking.
     #[test]
     fn blocks_keep_what_is_in_them_and_new_ones_are_zero() {
-        let sizes = [
-            1,
-            4096,
-            MAPPED_BYTES_MIN - 1,
-            MAPPED_BYTES_MIN,
-            MAPPED_BYTES_MIN + 1,
-            1 << 22,
-        ];
+        let limit = MAPPED_BYTES_MIN;
+        let sizes = [1, 4096, limit - 1, limit, limit + 1, 1 << 22];
         for align in [1, 16, 4096, 8192] {
             for from in sizes {
                 for to in sizes {

@@ -1,25 +1,17 @@
 //! Each way of making writes durable, on a simulated disk that counts the flushes it gets.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
+mod support;
+
 use diskproof_device::{Consent, Intent, OpenTarget, Overwriting, admit, probe};
-use diskproof_engine::Session;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{
-    Access, CachePolicy, EngineChoice, EngineKind, Span, Stop, SyncCall, SyncPolicy, Workload,
-    WriteFlag,
+    Access, CachePolicy, EngineKind, SyncCall, SyncPolicy, Workload, WriteFlag,
 };
-use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::stream::Streams;
 use diskproof_simdisk::testbed::{can_run, place};
 use diskproof_simdisk::{SimDisk, Stats, spec};
-
-struct Patient;
-
-impl Watch for Patient {
-    fn tick(&mut self, _: &Progress<'_>) -> Control {
-        Control::Continue
-    }
-}
+use support::{MIB, after_ops, every, run, span, workload};
 
 const COMMITS: u64 = 40;
 const FLUSH_NS: u64 = 2_000_000;
@@ -30,18 +22,11 @@ fn commits(sync: SyncPolicy, depth: u32) -> Workload {
         streams: Streams::with_reads(0),
         access: Access::Sequential,
         depth,
-        span: Span {
-            start_bytes: 0,
-            length_bytes: Some(1 << 20),
-        },
-        stop: Stop {
-            ops: Some(COMMITS),
-            ..Stop::default()
-        },
+        span: span(0, MIB),
+        stop: after_ops(COMMITS),
         sync,
         cache: CachePolicy::Cached,
-        engine: EngineChoice::Fixed(EngineKind::Sync),
-        ..Workload::named("commits")
+        ..workload(EngineKind::Sync)
     }
 }
 
@@ -57,8 +42,7 @@ fn measure(workload: &Workload) -> (Measurement, Stats) {
     let admission = admit(probe(disk.path()).unwrap(), Intent::Overwrite(&consent)).unwrap();
     let mut target = OpenTarget::open(admission).unwrap();
     let before = disk.stats();
-    let targets = std::slice::from_mut(&mut target);
-    let measured = Session::new(7).run(workload, targets, &mut Patient);
+    let measured = run(workload, &mut target);
     let after = disk.stats();
     let stats = Stats {
         writes: after.writes - before.writes,
@@ -67,7 +51,7 @@ fn measure(workload: &Workload) -> (Measurement, Stats) {
         written_bytes: after.written_bytes - before.written_bytes,
         ..after
     };
-    (measured.unwrap().remove(0), stats)
+    (measured, stats)
 }
 
 #[test]
@@ -75,13 +59,12 @@ fn every_method_flushes_each_commit_once() {
     if !can_run("every_method_flushes_each_commit_once", &["fusermount3"]) {
         return;
     }
-    let every = |call| SyncPolicy::Every { writes: 1, call };
     let with_write = |flag| SyncPolicy::WithWrite { flag };
     let elsewhere = |call| SyncPolicy::OtherDescriptor { call };
     // Flushes of data only are what fdatasync and O_DSYNC ask for, and fsync and O_SYNC do not.
     let methods = [
-        (every(SyncCall::Fdatasync), COMMITS),
-        (every(SyncCall::Fsync), 0),
+        (every(1, SyncCall::Fdatasync), COMMITS),
+        (every(1, SyncCall::Fsync), 0),
         (with_write(WriteFlag::OpenDsync), COMMITS),
         (with_write(WriteFlag::OpenSync), 0),
         (with_write(WriteFlag::RwfDsync), COMMITS),
@@ -90,17 +73,13 @@ fn every_method_flushes_each_commit_once() {
     ];
     for (sync, data_flushes) in methods {
         let (seen, stats) = measure(&commits(sync, 1));
-        assert_eq!(
-            (stats.writes, stats.flushes, stats.data_flushes),
-            (COMMITS, COMMITS, data_flushes),
-            "{sync:?}"
-        );
+        assert_eq!(stats.writes, COMMITS);
+        assert_eq!(stats.flushes, COMMITS);
+        assert_eq!(stats.data_flushes, data_flushes, "{sync:?}");
         let [write, commit] = [OpKind::Write, OpKind::Commit].map(|kind| &seen.ops[&kind]);
-        assert_eq!(
-            (write.count, commit.count, commit.bytes),
-            (COMMITS, COMMITS, COMMITS * 8192),
-            "{sync:?}"
-        );
+        assert_eq!(write.count, COMMITS);
+        assert_eq!(commit.count, COMMITS);
+        assert_eq!(commit.bytes, COMMITS * 8192, "{sync:?}");
         assert!(commit.latency.min_ns() >= FLUSH_NS, "{sync:?}");
         let has_syncs = seen.ops.contains_key(&OpKind::Sync);
         assert_eq!(has_syncs, !matches!(sync, SyncPolicy::WithWrite { .. }));
@@ -116,16 +95,13 @@ fn sessions_that_share_syncs_need_fewer() {
         return;
     }
     let call = SyncCall::Fdatasync;
-    let (alone, own) = measure(&commits(SyncPolicy::Every { writes: 1, call }, 8));
+    let (alone, own) = measure(&commits(every(1, call), 8));
     let (together, shared) = measure(&commits(SyncPolicy::Shared { call }, 8));
     // How many share a sync is up to the scheduler; FUSE makes writes wait for it. The unit tests
     // of the engine fix the number.
     assert_eq!(own.flushes, COMMITS);
-    assert!(
-        (COMMITS / 8..COMMITS).contains(&shared.flushes),
-        "{} flushes",
-        shared.flushes
-    );
+    let flushes = shared.flushes;
+    assert!((COMMITS / 8..COMMITS).contains(&flushes), "{flushes}");
     for seen in [alone, together] {
         let commit = &seen.ops[&OpKind::Commit];
         assert_eq!(commit.count, COMMITS);

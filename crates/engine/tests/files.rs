@@ -1,25 +1,19 @@
 //! Many small files while another program works in their directory.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
+mod support;
+
 use diskproof_device::{FileTree, Intent, OpenError, admit, probe};
 use diskproof_engine::{FilesEnding, Session};
 use diskproof_model::files::{
     FileCaches, FileOperation, FileOrder, FileSync, FilesMeasurement, FilesPlan,
 };
-use diskproof_model::progress::{Control, Progress, Watch};
 use std::path::Path;
 use std::sync::Arc;
+use support::Patient;
 
 const COUNT: u64 = 100;
 const FILE_BYTES: u64 = 512;
-
-struct Patient;
-
-impl Watch for Patient {
-    fn tick(&mut self, _: &Progress<'_>) -> Control {
-        Control::Continue
-    }
-}
 
 fn plan() -> FilesPlan {
     FilesPlan {

@@ -3,14 +3,16 @@
 //! use. A relation, not a speed: it holds on any machine.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
-use diskproof_device::{Intent, OpenTarget, admit, probe};
-use diskproof_engine::Session;
+mod support;
+
+use diskproof_device::probe;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{EngineChoice, EngineKind, Stop, Workload};
+use diskproof_model::plan::{EngineKind, Workload};
 use diskproof_model::progress::{Control, Progress, Watch};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use support::{after_ops, run, scratch_in, watched, workload};
 
 /// Notes the threads of this process: another process may read blocks of the same size meanwhile.
 #[derive(Default)]
@@ -55,15 +57,9 @@ impl Trace {
         trace.set("trace_clock", "mono").ok()?;
         trace.set("buffer_size_kb", "8192").ok()?;
         for event in ["block_rq_issue", "block_rq_complete"] {
-            trace
-                .set(
-                    &format!("events/block/{event}/filter"),
-                    &format!("dev == {number}"),
-                )
-                .ok()?;
-            trace
-                .set(&format!("events/block/{event}/enable"), "1")
-                .ok()?;
+            let set = |name, value: &str| trace.set(&format!("events/block/{event}/{name}"), value);
+            set("filter", &format!("dev == {number}")).ok()?;
+            set("enable", "1").ok()?;
         }
         Some(trace)
     }
@@ -146,41 +142,19 @@ fn no_request_seems_faster_than_the_device() {
     let Some(disk) = identity.disks().next().map(|disk| disk.device.clone()) else {
         return skip("a directory on a disk");
     };
-    let mut targets = [OpenTarget::open(
-        admit(
-            identity,
-            Intent::Scratch {
-                size_bytes: 64 << 20,
-            },
-        )
-        .unwrap(),
-    )
-    .unwrap()];
-    let workload = |engine| Workload {
-        stop: Stop {
-            ops: Some(2000),
-            ..Stop::default()
-        },
-        engine: EngineChoice::Fixed(engine),
-        ..Workload::named("truth")
+    let mut target = scratch_in(dir.path(), 64 << 20);
+    let truth = |engine| Workload {
+        depth: 1,
+        stop: after_ops(2000),
+        ..workload(engine)
     };
-    let session = Session::new(1);
-    session
-        .run(
-            &workload(EngineKind::Sync),
-            &mut targets,
-            &mut OwnThreads::default(),
-        )
-        .unwrap();
+    run(&truth(EngineKind::Sync), &mut target);
     for engine in [EngineKind::Sync, EngineKind::Uring, EngineKind::Aio] {
         let Some(trace) = Trace::begin(&disk) else {
             return skip("a tracefs with block events");
         };
         let mut threads = OwnThreads::default();
-        let seen = session
-            .run(&workload(engine), &mut targets, &mut threads)
-            .unwrap()
-            .remove(0);
+        let seen = watched(&truth(engine), &mut target, &mut threads).unwrap();
         let kernel = trace.read_times(8192 / 512, &threads);
         if kernel.len() < 1000 {
             return skip("block_rq events of our own from the disk under the build directory");

@@ -1,29 +1,17 @@
 //! A finished run holds nothing: its filesystem can be unmounted at once, with every I/O engine.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
-use diskproof_device::{Intent, OpenTarget, admit, probe};
-use diskproof_engine::Session;
-use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Layout, Stop, Workload};
-use diskproof_model::progress::{Control, Progress, Watch};
+mod support;
+
+use diskproof_model::plan::{CachePolicy, EngineKind, Layout, Workload};
 use diskproof_model::stream::Streams;
 use diskproof_simdisk::testbed::{Disk, can_run};
-
-struct Patient;
-
-impl Watch for Patient {
-    fn tick(&mut self, _: &Progress<'_>) -> Control {
-        Control::Continue
-    }
-}
-
-const MIB: u64 = 1 << 20;
+use support::{MIB, run, scratch_in, workload};
 
 #[test]
 fn filesystem_unmounts_right_after_run() {
-    if !can_run(
-        "filesystem_unmounts_right_after_run",
-        &["losetup", "mkfs.ext4", "umount"],
-    ) {
+    let needed = ["losetup", "mkfs.ext4", "umount"];
+    if !can_run("filesystem_unmounts_right_after_run", &needed) {
         return;
     }
     for (engine, cache) in [
@@ -34,31 +22,17 @@ fn filesystem_unmounts_right_after_run() {
         (EngineKind::Mmap, CachePolicy::Buffered),
     ] {
         let disk = Disk::new("ext4", 3 << 30, "rw");
-        let admission = admit(
-            probe(disk.path()).unwrap(),
-            Intent::Scratch {
-                size_bytes: 8 * MIB,
-            },
-        )
-        .unwrap();
-        let mut target = OpenTarget::open(admission).unwrap();
-        let workload = Workload {
+        let mut target = scratch_in(disk.path(), 8 * MIB);
+        let brief = Workload {
             streams: Streams::with_reads(500),
             depth: 8,
             workers: 2,
             cache,
-            stop: Stop {
-                ops: Some(500),
-                ..Stop::default()
-            },
-            engine: EngineChoice::Fixed(engine),
             layout: Layout::Needed,
-            ..Workload::named("brief")
+            ..workload(engine)
         };
-        let seen = Session::new(7)
-            .run(&workload, std::slice::from_mut(&mut target), &mut Patient)
-            .unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(seen[0].engine.used, engine);
+        let seen = run(&brief, &mut target);
+        assert_eq!(seen.engine.used, engine);
         drop(target);
         let Disk { mount, .. } = disk;
         assert_eq!(mount.unmount_at_once(), Ok(()), "{engine:?}, {cache:?}");

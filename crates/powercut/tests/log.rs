@@ -79,10 +79,8 @@ fn log_survives_a_restart_of_the_server() {
     let log = connect(&second).fetch(&run(1).run).unwrap();
     assert_eq!((log.description, log.end), (run(1), LogEnd::Silence));
     assert_eq!(log.progress, (1..=20).map(progress).collect::<Vec<_>>());
-    assert_eq!(
-        connect(&second).fetch(&run(2).run).unwrap().end,
-        LogEnd::Stopped
-    );
+    let stopped = connect(&second).fetch(&run(2).run).unwrap();
+    assert_eq!(stopped.end, LogEnd::Stopped);
     assert_eq!(connect(&second).list().unwrap(), [run(2), run(1)]);
     // No run is ever written twice.
     let error = connect(&second).start(&run(1)).unwrap_err();
@@ -94,8 +92,7 @@ fn wrong_token_is_refused_and_loopback_is_the_only_place_without_one() {
     let token = Token::parse("0123456789abcdef").unwrap();
     let server = serve(&token, LogStore::memory());
     for wrong in [Token::default(), Token::parse("0123456789abcdeF").unwrap()] {
-        let error = LogClient::connect(&server, &wrong).unwrap_err();
-        assert!(error.to_string().contains("token"), "{error}");
+        assert!(LogClient::connect(&server, &wrong).is_err());
     }
     assert!(LogClient::connect(&server, &token).is_ok());
     for open in ["0.0.0.0:0", "[::]:0"] {
@@ -107,18 +104,13 @@ fn wrong_token_is_refused_and_loopback_is_the_only_place_without_one() {
 #[test]
 fn report_out_of_order_ends_the_connection_and_keeps_the_log() {
     let server = serve(&Token::default(), LogStore::memory());
-    for (number, bad) in [
-        progress(4),
-        RunProgress {
-            elapsed_ns: 9,
-            counts: vec![9; 5],
-        },
-    ]
-    .into_iter()
-    .enumerate()
-    {
+    let other_streams = RunProgress {
+        elapsed_ns: 9,
+        counts: vec![9; 5],
+    };
+    for (number, bad) in [(0, progress(4)), (1, other_streams)] {
         let mut writer = connect(&server);
-        let run = run(number as u8);
+        let run = run(number);
         writer.start(&run).unwrap();
         writer.report(&progress(5)).unwrap();
         assert!(writer.report(&bad).is_err());
@@ -126,7 +118,7 @@ fn report_out_of_order_ends_the_connection_and_keeps_the_log() {
     }
     assert!(connect(&server).fetch(&"0".repeat(31)).is_err());
     let error = connect(&server).fetch(&"f".repeat(32)).unwrap_err();
-    assert!(error.to_string().contains("no such run"), "{error}");
+    assert!(matches!(error, LogError::Refused(..)), "{error}");
 }
 
 #[test]
@@ -134,29 +126,29 @@ fn idle_connections_keep_no_writer_out() {
     let server = serve(&Token::default(), LogStore::memory());
     let mut writer = connect(&server);
     writer.start(&run(1)).unwrap();
-    let held: Vec<TcpStream> = (0..200)
-        .map(|_| TcpStream::connect(&server).unwrap())
-        .collect();
+    let open = |_| raw(&server);
+    let held: Vec<TcpStream> = (0..200).map(open).collect();
     // The newest connection is served, and a run that is being logged goes on.
     assert_serves(&server, 9);
     writer.report(&progress(7)).unwrap();
     let mut first = held.first().unwrap();
-    first
-        .set_read_timeout(Some(Duration::from_secs(30)))
-        .unwrap();
     // Ended by the server to make room.
     let _ = first.read_to_end(&mut Vec::new());
     drop(held);
     assert_serves(&server, 10);
 }
 
+fn raw(server: &str) -> TcpStream {
+    let stream = TcpStream::connect(server).unwrap();
+    let patience = Some(Duration::from_secs(30));
+    stream.set_read_timeout(patience).unwrap();
+    stream
+}
+
 /// Sends bytes after the handshake that a client without a token would make, closes its side, and
 /// waits for the end of the connection.
 fn send_raw(server: &str, bytes: &[u8]) {
-    let mut stream = TcpStream::connect(server).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(30)))
-        .unwrap();
+    let mut stream = raw(server);
     // The server may have closed before everything is sent.
     let _ = stream.write_all(bytes);
     let _ = stream.shutdown(Shutdown::Write);
@@ -183,23 +175,19 @@ fn garbage_half_frames_and_oversized_lengths_leave_the_server_serving() {
         send_raw(&server, bytes);
     }
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(100));
-    runner
-        .run(&prop::collection::vec(any::<u8>(), 0..300), |bytes| {
-            send_raw(&server, &bytes);
-            Ok(())
-        })
-        .unwrap();
+    let garbage = prop::collection::vec(any::<u8>(), 0..300);
+    let send = |bytes: Vec<u8>| {
+        send_raw(&server, &bytes);
+        Ok(())
+    };
+    runner.run(&garbage, send).unwrap();
     assert_serves(&server, 1);
 }
 
 #[test]
 fn client_of_a_hostile_server_gets_an_error() {
-    for answer in [
-        &b"220 mail ESMTP\r\n"[..],
-        b"",
-        &[0xff; 5000],
-        b"DPPC\x07\x00\x01\x00",
-    ] {
+    let strange: [&[u8]; 4] = [b"220 mail\r\n", b"", &[0xff; 5000], b"DPPC\x07\x00\x01\x00"];
+    for answer in strange {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let served = std::thread::spawn(move || {
@@ -214,7 +202,7 @@ fn client_of_a_hostile_server_gets_an_error() {
 #[test]
 fn slow_sender_loses_its_place() {
     let server = serve(&Token::default(), LogStore::memory());
-    let mut stream = TcpStream::connect(&server).unwrap();
+    let mut stream = raw(&server);
     // The start of a sound frame, one byte now and then.
     let frame = b"DPPC\x01\x00\x02\x00\x20\x00\x00\x00";
     for byte in frame.iter().chain(&[0; 36]) {
@@ -224,9 +212,6 @@ fn slow_sender_loses_its_place() {
         std::thread::sleep(Duration::from_millis(200));
     }
     let mut rest = Vec::new();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(30)))
-        .unwrap();
     // Closed, with the reason or by a reset, long before a minute.
     let _ = stream.read_to_end(&mut rest);
     assert!(stream.write_all(&[0; 64]).is_err() || stream.write_all(&[0; 64]).is_err());

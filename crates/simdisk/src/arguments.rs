@@ -87,15 +87,11 @@ mod tests {
     #[test]
     fn named_model_has_its_own_size() {
         let arguments = parse("--model momentus-7200.4 --mount m").unwrap();
-        assert_eq!(
-            (arguments.size_bytes, arguments.medium),
-            (320_000_000_000, Medium::Memory)
-        );
+        assert_eq!(arguments.size_bytes, 320_000_000_000);
+        assert_eq!(arguments.medium, Medium::Memory);
         let arguments = parse("--model iops=5 --size 4GiB --mount m --backing b").unwrap();
-        assert_eq!(
-            (arguments.size_bytes, arguments.medium),
-            (4 << 30, Medium::File("b".into()))
-        );
+        assert_eq!(arguments.size_bytes, 4 << 30);
+        assert_eq!(arguments.medium, Medium::File("b".into()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 mod root;
 
 use diskproof_simdisk::{DirectAccess, SimDirectory};
-use root::{AlignedBuffer, Scratch, open_direct};
+use root::{AlignedBuffer, Scratch, errno, open, open_direct};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -36,25 +36,15 @@ fn directory_creates_writes_lists_and_unlinks_files() {
     let mut start = [0; 10];
     file.read_exact_at(&mut start, 0).unwrap();
     assert_eq!(start, [7; 10], "an unlinked file lives while it is open");
-    assert_eq!(
-        File::open(&path).unwrap_err().kind(),
-        std::io::ErrorKind::NotFound
-    );
+    assert_eq!(errno(File::open(&path)), Some(libc::ENOENT));
     assert_eq!(directory.refusals(), 0);
     let mut direct = open_direct(&directory.path().join("0")).unwrap();
-    assert_eq!(
-        direct.read(AlignedBuffer::new(4096).bytes_mut()).unwrap(),
-        0,
-        "accepted"
-    );
+    let accepted = direct.read(AlignedBuffer::new(4096).bytes_mut());
+    assert_eq!(accepted.unwrap(), 0);
     drop((file, direct));
     let mount_point = directory.path().to_owned();
     drop(directory);
-    assert_eq!(
-        std::fs::read_dir(mount_point).unwrap().count(),
-        0,
-        "all gone"
-    );
+    assert_eq!(std::fs::read_dir(mount_point).unwrap().count(), 0);
 }
 
 #[test]
@@ -65,21 +55,15 @@ fn directory_refuses_direct_io_at_open() {
     let scratch = Scratch::new();
     let directory = SimDirectory::serve(DirectAccess::RefusedAtOpen, &scratch.path("mnt")).unwrap();
     let path = directory.path().join("file");
-    let error = File::options()
+    let mut creating = File::options();
+    creating
         .write(true)
         .create_new(true)
-        .custom_flags(libc::O_DIRECT)
-        .open(&path)
-        .unwrap_err();
-    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
-    assert!(
-        path.exists(),
-        "made before it was refused, as on other file systems"
-    );
-    assert_eq!(
-        open_direct(&path).unwrap_err().raw_os_error(),
-        Some(libc::EINVAL)
-    );
+        .custom_flags(libc::O_DIRECT);
+    assert_eq!(errno(creating.open(&path)), Some(libc::EINVAL));
+    // Made before it was refused, as on other file systems.
+    assert!(path.exists());
+    assert_eq!(errno(open_direct(&path)), Some(libc::EINVAL));
     assert_eq!(directory.refusals(), 2);
     std::fs::write(&path, b"buffered").unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), b"buffered");
@@ -98,7 +82,7 @@ fn directory_refuses_direct_io_at_transfer() {
         let file = match direct {
             DirectAccess::RefusedAtTransfer => open_direct(&path).unwrap(),
             _ => {
-                let file = File::options().read(true).write(true).open(&path).unwrap();
+                let file = open(&path);
                 // The kernel (6.18) allows this for any FUSE file: its address space has a
                 // direct_IO operation.
                 rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::DIRECT).unwrap();
@@ -106,18 +90,10 @@ fn directory_refuses_direct_io_at_transfer() {
             }
         };
         let mut buffer = AlignedBuffer::new(4096);
-        assert_eq!(
-            file.read_at(buffer.bytes_mut(), 0)
-                .unwrap_err()
-                .raw_os_error(),
-            Some(libc::EINVAL)
-        );
-        assert_eq!(
-            file.write_at(buffer.bytes_mut(), 0)
-                .unwrap_err()
-                .raw_os_error(),
-            Some(libc::EINVAL)
-        );
+        let read = file.read_at(buffer.bytes_mut(), 0);
+        assert_eq!(errno(read), Some(libc::EINVAL));
+        let written = file.write_at(buffer.bytes_mut(), 0);
+        assert_eq!(errno(written), Some(libc::EINVAL));
         assert_eq!(directory.refusals(), 2);
     }
 }

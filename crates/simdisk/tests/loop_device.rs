@@ -5,8 +5,8 @@
 
 mod root;
 
-use diskproof_simdisk::{Direct, LoopDevice, LoopError, Model, SimDisk};
-use root::{AlignedBuffer, Scratch, open_direct};
+use diskproof_simdisk::{Direct, LoopDevice, LoopError, Model};
+use root::{AlignedBuffer, Scratch, open, open_direct, serve};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -23,12 +23,8 @@ fn image(scratch: &Scratch) -> std::path::PathBuf {
 
 fn sysfs(device: &Path, attribute: &str) -> Option<String> {
     let node = device.file_name()?;
-    Some(
-        std::fs::read_to_string(Path::new("/sys/block").join(node).join(attribute))
-            .ok()?
-            .trim()
-            .to_owned(),
-    )
+    let attribute = Path::new("/sys/block").join(node).join(attribute);
+    Some(std::fs::read_to_string(attribute).ok()?.trim().to_owned())
 }
 
 #[test]
@@ -41,19 +37,18 @@ fn loop_device_attaches_with_sector_size_and_detaches_on_drop() {
     for sector_bytes in [512, 4096] {
         let device = LoopDevice::attach(&image, Direct::Off, sector_bytes).unwrap();
         let path = device.path().to_owned();
-        assert_eq!(
-            sysfs(&path, "queue/logical_block_size"),
-            Some(sector_bytes.to_string())
-        );
-        assert_eq!(sysfs(&path, "size"), Some((SIZE / 512).to_string()));
-        assert_eq!(
-            sysfs(&path, "loop/backing_file"),
-            Some(image.display().to_string())
-        );
+        let backing = Some(image.display().to_string());
+        for (attribute, expected) in [
+            ("queue/logical_block_size", Some(sector_bytes.to_string())),
+            ("size", Some((SIZE / 512).to_string())),
+            ("loop/backing_file", backing.clone()),
+        ] {
+            assert_eq!(sysfs(&path, attribute), expected);
+        }
         drop(device);
         // Another test may have got the same number since. The kernel detaches only when the last
         // program, such as one that reads signatures, has closed the device.
-        let is_attached = || sysfs(&path, "loop/backing_file") == Some(image.display().to_string());
+        let is_attached = || sysfs(&path, "loop/backing_file") == backing;
         let deadline = Instant::now() + Duration::from_secs(30);
         while is_attached() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
@@ -78,11 +73,13 @@ fn loop_device_leaves_no_visible_descriptor() {
 
 #[test]
 fn loop_device_passes_transfers_and_flushes() {
-    if root::missing("loop_device_passes_transfers_and_flushes") {
+    let Some((_scratch, disk)) = serve(
+        "loop_device_passes_transfers_and_flushes",
+        Model::default(),
+        SIZE,
+    ) else {
         return;
-    }
-    let scratch = Scratch::new();
-    let disk = SimDisk::serve(Model::default(), SIZE, &scratch.path("disk")).unwrap();
+    };
     let device = LoopDevice::attach(disk.path(), Direct::On, 512).unwrap();
     let before = disk.stats();
     let file = open_direct(device.path()).unwrap();
@@ -92,38 +89,27 @@ fn loop_device_passes_transfers_and_flushes() {
     file.sync_data().unwrap();
     file.read_exact_at(buffer.bytes_mut(), 8192).unwrap();
     let after = disk.stats();
-    assert_eq!(
-        (
-            after.writes - before.writes,
-            after.flushes - before.flushes,
-            after.reads - before.reads
-        ),
-        (1, 1, 1)
-    );
+    assert_eq!(after.writes - before.writes, 1);
+    assert_eq!(after.flushes - before.flushes, 1);
+    assert_eq!(after.reads - before.reads, 1);
     assert!(buffer.bytes_mut().iter().all(|b| *b == 3));
 }
 
 #[test]
 fn loop_device_carries_ext4() {
-    if root::missing("loop_device_carries_ext4") {
+    let Some((scratch, disk)) = serve("loop_device_carries_ext4", Model::default(), SIZE) else {
         return;
-    }
-    let scratch = Scratch::new();
-    let disk = SimDisk::serve(Model::default(), SIZE, &scratch.path("disk")).unwrap();
+    };
     let device = LoopDevice::attach(disk.path(), Direct::On, 512).unwrap();
     let mkfs = Command::new("mkfs.ext4")
         .arg("-q")
         .arg(device.path())
-        .output();
+        .status();
     let Ok(mkfs) = mkfs else {
         eprintln!("SKIPPED: loop_device_carries_ext4: mkfs.ext4");
         return;
     };
-    assert!(
-        mkfs.status.success(),
-        "{}",
-        String::from_utf8_lossy(&mkfs.stderr)
-    );
+    assert!(mkfs.success());
     let mount_point = scratch.path("mnt");
     std::fs::create_dir(&mount_point).unwrap();
     let flags = rustix::mount::MountFlags::empty();
@@ -137,23 +123,19 @@ fn loop_device_carries_ext4() {
 
 #[test]
 fn dropped_disk_under_loop_device_does_not_hang() {
-    if root::missing("dropped_disk_under_loop_device_does_not_hang") {
+    let Some((_scratch, disk)) = serve(
+        "dropped_disk_under_loop_device_does_not_hang",
+        Model::default(),
+        SIZE,
+    ) else {
         return;
-    }
-    let scratch = Scratch::new();
-    let disk = SimDisk::serve(Model::default(), SIZE, &scratch.path("disk")).unwrap();
+    };
     let device = LoopDevice::attach(disk.path(), Direct::On, 512).unwrap();
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .open(device.path())
-        .unwrap();
+    let file = open(device.path());
     file.write_all_at(&[1; 100_000], 0).unwrap();
     drop(disk);
-    assert!(
-        file.sync_all().is_err(),
-        "what was still in the cache is lost, and says so"
-    );
+    // What was still in the cache is lost, and says so.
+    assert!(file.sync_all().is_err());
     drop(file);
     drop(device);
 }
@@ -164,20 +146,12 @@ fn loop_device_error_names_missing_file() {
         return;
     }
     let error = LoopDevice::attach(Path::new("/nonexistent/image"), Direct::On, 512).unwrap_err();
-    assert!(
-        matches!(error, LoopError::File { .. }) && error.to_string().contains("/nonexistent/image"),
-        "{error}"
-    );
+    assert!(matches!(error, LoopError::File { .. }), "{error}");
+    assert!(error.to_string().contains("/nonexistent/image"), "{error}");
     let scratch = Scratch::new();
     let error = LoopDevice::attach(&image(&scratch), Direct::Off, 777).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            LoopError::Configure {
-                sector_bytes: 777,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    let LoopError::Configure { sector_bytes, .. } = error else {
+        panic!("{error}")
+    };
+    assert_eq!(sector_bytes, 777);
 }

@@ -36,10 +36,8 @@ impl ServerProcess {
             .spawn()
             .unwrap();
         let mut running = Self { child, mount_point };
-        let mut line = String::new();
-        BufReader::new(running.child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
+        let (mut line, stdout) = (String::new(), running.child.stdout.take().unwrap());
+        BufReader::new(stdout).read_line(&mut line).unwrap();
         assert!(line.starts_with("ready /"), "{line}");
         running
     }
@@ -66,24 +64,19 @@ fn survivors(model: &str) -> (usize, usize) {
     let disk = ServerProcess::start(&scratch, model);
     let file = open_direct(&disk.mount_point).unwrap();
     let mut buffer = AlignedBuffer::new(4096);
-    for n in 0..BLOCKS {
-        buffer.bytes_mut().fill(1);
+    for n in 0..2 * BLOCKS {
+        if n == BLOCKS {
+            file.sync_data().unwrap();
+        }
+        buffer.bytes_mut().fill(1 + (n / BLOCKS) as u8);
         file.write_all_at(buffer.bytes_mut(), n * 4096).unwrap();
-    }
-    file.sync_data().unwrap();
-    for n in 0..BLOCKS {
-        buffer.bytes_mut().fill(2);
-        file.write_all_at(buffer.bytes_mut(), (BLOCKS + n) * 4096)
-            .unwrap();
     }
     drop(file);
     disk.power_cut();
     let image = std::fs::read(scratch.path("image")).unwrap();
     let count = |value| {
-        image
-            .chunks(512)
-            .filter(|sector| sector.iter().all(|b| *b == value))
-            .count()
+        let is_whole = |sector: &&[u8]| sector.iter().all(|b| *b == value);
+        image.chunks(512).filter(is_whole).count()
     };
     (count(1), count(2))
 }
@@ -118,18 +111,10 @@ fn program_ends_on_signals_and_replaces_dead_mount() {
         assert_eq!(next.mount_point.metadata().unwrap().len(), 8 << 20);
         kill_process(Pid::from_child(&next.child), signal).unwrap();
         assert!(next.child.wait().unwrap().success(), "{signal:?}");
-        let mut statistics = String::new();
-        next.child
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut statistics)
-            .unwrap();
+        let (mut statistics, mut stderr) = (String::new(), next.child.stderr.take().unwrap());
+        stderr.read_to_string(&mut statistics).unwrap();
         assert!(statistics.starts_with("Stats { reads: 0"), "{statistics}");
-        assert_eq!(
-            next.mount_point.metadata().unwrap().len(),
-            0,
-            "unmounted after {signal:?}"
-        );
+        let left = next.mount_point.metadata().unwrap().len();
+        assert_eq!(left, 0, "unmounted after {signal:?}");
     }
 }

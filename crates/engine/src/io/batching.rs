@@ -76,14 +76,12 @@ impl BatchSize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diskproof_model::plan::Distribution;
+    use crate::tests::loads::UNIFORM;
 
     #[test]
     fn batch_is_a_quarter_of_the_queue_within_limits() {
-        assert_eq!(
-            [0, 1, 7, 8, 32, 128, 1024].map(batch_of),
-            [1, 1, 1, 2, 8, 32, 32]
-        );
+        let depths = [0, 1, 7, 8, 32, 128, 1024];
+        assert_eq!(depths.map(batch_of), [1, 1, 1, 2, 8, 32, 32]);
     }
 
     #[test]
@@ -95,22 +93,17 @@ mod tests {
                 batch.size
             })
         };
-        assert_eq!(
-            (sizes(SubmitPolicy::Batched), sizes(SubmitPolicy::OneByOne)),
-            ([32, 32, 8], [1, 1, 1])
-        );
+        assert_eq!(sizes(SubmitPolicy::Batched), [32, 32, 8]);
+        assert_eq!(sizes(SubmitPolicy::OneByOne), [1, 1, 1]);
     }
 
     #[test]
     fn only_ordered_direct_io_is_submitted_one_by_one() {
-        let random = Access::Random {
-            distribution: Distribution::Uniform,
-        };
         let of = |access: &Access| {
             [CachePolicy::Direct, CachePolicy::Buffered]
                 .map(|cache| SubmitPolicy::of(access, cache))
         };
-        assert_eq!(of(&random), [SubmitPolicy::Batched; 2]);
+        assert_eq!(of(&UNIFORM), [SubmitPolicy::Batched; 2]);
         for walk in [
             Access::Sequential,
             Access::Backward,

@@ -245,10 +245,8 @@ mod tests {
     fn buffers_are_aligned_and_separate() {
         let buffers = Buffers::new(3, 5000).unwrap();
         assert_eq!(buffers.slot_bytes, 8192);
-        assert_eq!(
-            buffers.slot(2) as usize - buffers.slot(0) as usize,
-            2 * 8192
-        );
+        let [first, third] = [0, 2].map(|slot| buffers.slot(slot) as usize);
+        assert_eq!(third - first, 2 * 8192);
         assert_eq!(buffers.slot(1) as usize % ALIGNMENT_BYTES, 0);
         assert!(buffers.is_zero(2, 5000));
     }
@@ -264,16 +262,11 @@ mod tests {
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let mut lines = maps.lines();
         let holds = |line: &str| {
-            let bounds = line
-                .split_once(' ')
-                .and_then(|(range, _)| range.split_once('-'));
-            let number = |hex: &str| usize::from_str_radix(hex, 16).ok();
-            bounds.is_some_and(|(from, to)| {
-                number(from).is_some_and(|from| from <= base)
-                    && number(to).is_some_and(|to| base < to)
-            })
+            let (from, to) = line.split_once(' ')?.0.split_once('-')?;
+            let [from, to] = [from, to].map(|hex| usize::from_str_radix(hex, 16));
+            Some((from.ok()?..to.ok()?).contains(&base))
         };
-        assert!(lines.any(holds));
+        assert!(lines.any(|line| holds(line) == Some(true)));
         let flags = lines.find(|line| line.starts_with("VmFlags:")).unwrap();
         assert!(!Buffers::new(512, 4096).unwrap().gains_by_huge_pages());
         let has_huge_pages = std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists();
@@ -302,10 +295,11 @@ mod tests {
             let mut seen = std::collections::BTreeSet::new();
             for unique in 0..4 {
                 buffers.stamp(0, len, unique);
-                buffers
-                    .bytes(0, len)
-                    .chunks(unit)
-                    .for_each(|part| assert!(seen.insert(part.to_vec()), "{len}: repeated data"));
+                let mut parts = buffers.bytes(0, len).chunks(unit);
+                assert!(
+                    parts.all(|part| seen.insert(part.to_vec())),
+                    "{len}: repeated data"
+                );
             }
         }
     }
@@ -317,12 +311,10 @@ mod tests {
             buffers.fill_random(&mut Random::new(1, 1));
             for unique in 0..3 {
                 buffers.stamp(slots - 1, len, unique);
+                let mut sectors = buffers.bytes(slots - 1, len).chunks(STAMP_BYTES);
                 assert!(
-                    buffers
-                        .bytes(slots - 1, len)
-                        .chunks(STAMP_BYTES)
-                        .all(is_marked),
-                    "{slots} slots of {len} bytes, stamp {unique}"
+                    sectors.all(is_marked),
+                    "{slots} of {len} bytes, stamp {unique}"
                 );
             }
         }
@@ -333,14 +325,10 @@ mod tests {
         let mut buffers = Buffers::new(2, 8192).unwrap();
         buffers.fill_random(&mut Random::new(1, 1));
         let mut counts = [0u32; 256];
-        buffers
-            .bytes(0, 8192)
-            .iter()
-            .for_each(|b| counts[*b as usize] += 1);
-        assert!(
-            counts.iter().all(|n| (5..80).contains(n)),
-            "bytes are not spread evenly"
-        );
+        for byte in buffers.bytes(0, 8192) {
+            counts[*byte as usize] += 1;
+        }
+        assert!(counts.iter().all(|n| (5..80).contains(n)), "{counts:?}");
         let before = buffers.bytes(0, 8192).to_vec();
         buffers.stamp(0, 8192, 77);
         let after = buffers.bytes(0, 8192);

@@ -308,18 +308,10 @@ mod tests {
     fn mmap_page_that_vanishes_is_an_error() {
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(&[7; 3 * PAGE as usize], 0).unwrap();
-        let (fd, buffers) = (
-            file.as_fd().try_clone_to_owned().unwrap(),
-            Buffers::new(1, 2 * PAGE as usize).unwrap(),
-        );
-        let mut backend = MmapBackend::new(
-            fd,
-            buffers,
-            3 * PAGE,
-            ProtFlags::READ | ProtFlags::WRITE,
-            Advice::Random,
-        )
-        .unwrap();
+        let fd = file.as_fd().try_clone_to_owned().unwrap();
+        let buffers = Buffers::new(1, 2 * PAGE as usize).unwrap();
+        let both = ProtFlags::READ | ProtFlags::WRITE;
+        let mut backend = MmapBackend::new(fd, buffers, 3 * PAGE, both, Advice::Random).unwrap();
         let request = |op, page: u64, pages: u64| Request {
             slot: 0,
             buffer: 0,
@@ -338,37 +330,19 @@ mod tests {
             } else {
                 (buffer, base)
             };
+            let mapped = base as usize..base as usize + 2 * PAGE as usize;
             // SAFETY: both are two pages long, the mapping is this test's alone, and a backend was
             // made.
-            let copied = unsafe {
-                copy(
-                    from,
-                    to,
-                    2 * PAGE as usize,
-                    base as usize..base as usize + 2 * PAGE as usize,
-                )
-            };
+            let copied = unsafe { copy(from, to, 2 * PAGE as usize, mapped) };
             assert!(!copied, "{op:?}");
             backend.map_again(0, 2 * PAGE as usize);
-            assert_eq!(
-                (
-                    backend.perform(&request(op, 0, 1)),
-                    backend.perform(&request(op, 1, 1))
-                ),
-                (PAGE as i32, -libc::EIO),
-                "{op:?}"
-            );
+            assert_eq!(backend.perform(&request(op, 0, 1)), PAGE as i32);
+            assert_eq!(backend.perform(&request(op, 1, 1)), -libc::EIO, "{op:?}");
             // The file is mapped there again, not the zeros that helped the copy.
             file.write_all_at(&[9; 3 * PAGE as usize], 0).unwrap();
             assert_eq!(backend.perform(&request(Op::Read, 1, 2)), 2 * PAGE as i32);
-            assert!(
-                backend
-                    .buffers
-                    .bytes(0, 2 * PAGE as usize)
-                    .iter()
-                    .all(|byte| *byte == 9),
-                "{op:?}"
-            );
+            let mut bytes = backend.buffers.bytes(0, 2 * PAGE as usize).iter();
+            assert!(bytes.all(|byte| *byte == 9), "{op:?}");
         }
     }
 }

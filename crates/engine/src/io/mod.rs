@@ -246,16 +246,10 @@ mod tests {
     fn errno_names_read_back_as_their_numbers() {
         // 133, EHWPOISON, is the last one of Linux.
         for errno in 1..=133 {
-            assert_eq!(
-                diskproof_model::errno::number(&errno_name(errno)),
-                Some(errno as u32),
-                "{}",
-                errno_name(errno)
-            );
+            let name = errno_name(errno);
+            assert_eq!(errno::number(&name), Some(errno as u32), "{name}");
         }
-        assert_eq!(
-            diskproof_model::errno::number(&errno_name(END_OF_FILE)),
-            Some(libc::EIO as u32)
-        );
+        let end = errno::number(&errno_name(END_OF_FILE));
+        assert_eq!(end, Some(libc::EIO as u32));
     }
 }

@@ -144,12 +144,13 @@ mod tests {
     #[test]
     fn budget_is_exact_and_workers_end_together() {
         for total in [0, 1, 7, 1000, 99_991] {
-            for pace in [
-                &[10, 10][..],
+            let paces: [&[u64]; 4] = [
+                &[10, 10],
                 &[10, 300],
                 &[10, 11, 470],
                 &[1, 1, 1, 1, 1, 1, 1, 40],
-            ] {
+            ];
+            for pace in paces {
                 let budget = shared(total, pace.len() as u64);
                 let done = race(&vec![budget; pace.len()], pace);
                 assert_eq!(done.iter().map(|d| d.0).sum::<u64>(), total, "{pace:?}");
@@ -157,11 +158,8 @@ mod tests {
                 // The slowest may be one step behind. It started its last step before the others
                 // had ended.
                 let slowest = pace.iter().max().unwrap();
-                assert!(
-                    done.iter()
-                        .all(|d| total < 1000 || d.1 + 2 * slowest >= last),
-                    "{total} at {pace:?}: {done:?}"
-                );
+                let is_close = |d: &(u64, u64)| total < 1000 || d.1 + 2 * slowest >= last;
+                assert!(done.iter().all(is_close), "{total} at {pace:?}: {done:?}");
             }
         }
     }
@@ -170,32 +168,25 @@ mod tests {
     fn budget_of_one_worker_is_one_portion_and_no_budget_never_ends() {
         let alone = Budget::of_steps(99_991);
         assert_eq!((alone.take_portion(), alone.take_portion()), (99_991, 0));
-        assert_eq!(
-            (
-                Budget::default().take_portion(),
-                Budget::default().take_portion()
-            ),
-            (u64::MAX, u64::MAX)
-        );
+        assert_eq!(Budget::default().take_portion(), u64::MAX);
+        assert_eq!(Budget::default().take_portion(), u64::MAX);
     }
 
     #[test]
     fn budget_keeps_each_part_with_its_worker() {
         // Two parts of 500 steps; one worker is nine times faster, and the budget is 1000.
-        let of_all = shared(1000, 2);
-        let with_part = |part| Budget {
-            part: Some(SharedBudget::new(part, 1)),
-            ..of_all.clone()
+        let race_for = |total| {
+            let of_all = shared(total, 2);
+            let with_part = |part| Budget {
+                part: Some(SharedBudget::new(part, 1)),
+                ..of_all.clone()
+            };
+            race(&[with_part(500), with_part(500)], &[1, 9])
         };
-        let done = race(&[with_part(500), with_part(500)], &[1, 9]);
+        let done = race_for(1000);
         assert_eq!([done[0].0, done[1].0], [500, 500]);
         // Half of a pass: no worker has to wait.
-        let of_all = shared(500, 2);
-        let with_part = |part| Budget {
-            part: Some(SharedBudget::new(part, 1)),
-            ..of_all.clone()
-        };
-        let done = race(&[with_part(500), with_part(500)], &[1, 9]);
+        let done = race_for(500);
         assert_eq!(done[0].0 + done[1].0, 500);
         assert!((40..60).contains(&done[1].0), "{done:?}");
     }
@@ -204,32 +195,22 @@ mod tests {
     fn budget_is_exact_across_threads() {
         let budget = shared(100_003, 8);
         let bytes = SharedBudget::new(100_003, 8);
-        let taken: (u64, u64) = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..8)
-                .map(|_| {
-                    scope.spawn(|| {
-                        let steps =
-                            std::iter::from_fn(|| Some(budget.take_portion()).filter(|n| *n > 0))
-                                .sum::<u64>();
-                        let mut kept = 0;
-                        while bytes.take(16) {
-                            bytes.give_back(9);
-                            kept += 7;
-                        }
-                        (steps, kept)
-                    })
-                })
-                .collect();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().unwrap())
-                .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+        let take = || {
+            let portions = std::iter::from_fn(|| Some(budget.take_portion()).filter(|n| *n > 0));
+            let steps: u64 = portions.sum();
+            let mut kept = 0;
+            while bytes.take(16) {
+                bytes.give_back(9);
+                kept += 7;
+            }
+            (steps, kept)
+        };
+        let taken = std::thread::scope(|scope| {
+            let threads = [(); 8].map(|()| scope.spawn(take));
+            threads.map(|thread| thread.join().unwrap())
         });
-        assert_eq!(taken.0, 100_003);
-        assert!(
-            taken.1 > 100_003 - 8 * 16 && taken.1 <= 100_003,
-            "{}",
-            taken.1
-        );
+        assert_eq!(taken.iter().map(|one| one.0).sum::<u64>(), 100_003);
+        let kept: u64 = taken.iter().map(|one| one.1).sum();
+        assert!((100_003 - 8 * 16 + 1..=100_003).contains(&kept), "{kept}");
     }
 }

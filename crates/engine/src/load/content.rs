@@ -104,13 +104,12 @@ mod tests {
 
     fn blocks(content: WriteContent) -> Vec<Vec<u8>> {
         let mut writer = ContentWriter::new(content, 7, 1);
-        (0..BLOCKS)
-            .map(|_| {
-                let mut block = vec![0xff; 512];
-                writer.fill(&mut block);
-                block
-            })
-            .collect()
+        let block = |_| {
+            let mut block = vec![0xff; 512];
+            writer.fill(&mut block);
+            block
+        };
+        (0..BLOCKS).map(block).collect()
     }
 
     fn unique(blocks: &[Vec<u8>]) -> f64 {
@@ -127,19 +126,17 @@ mod tests {
         let written = blocks(content);
         assert!(unique(&written) > 0.999);
         for chunk in written.iter().flat_map(|block| block.chunks(128)) {
-            assert!(
-                chunk[51..].iter().all(|byte| *byte == 0),
-                "40 % of 128 bytes are random"
-            );
+            // 40 % of 128 bytes are random.
+            assert!(chunk[51..].iter().all(|byte| *byte == 0));
             assert!(chunk[..51].iter().filter(|byte| **byte == 0).count() < 12);
         }
     }
 
     #[test]
     fn repeated_share_of_blocks_stands_elsewhere_too() {
-        for (repeat_percent, repeated_blocks) in [(30, 0), (30, 50)] {
+        for repeated_blocks in [0, 50] {
             let written = blocks(WriteContent {
-                repeat_percent,
+                repeat_percent: 30,
                 repeated_blocks,
                 chunk_bytes: 512,
                 ..WriteContent::default()
@@ -156,7 +153,7 @@ mod tests {
 
     #[test]
     fn workers_share_repeated_blocks_only_where_the_content_says_so() {
-        for (shares_repeated, common) in [(true, true), (false, false)] {
+        for shares_repeated in [true, false] {
             let content = WriteContent {
                 repeat_percent: 50,
                 repeated_blocks: 4,
@@ -173,7 +170,8 @@ mod tests {
                 };
                 (0..200).map(block).collect()
             };
-            assert_eq!(of(1).intersection(&of(2)).next().is_some(), common);
+            let has_common = of(1).intersection(&of(2)).next().is_some();
+            assert_eq!(has_common, shares_repeated);
         }
     }
 

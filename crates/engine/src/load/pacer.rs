@@ -170,10 +170,8 @@ mod tests {
         let pacer = Pacer::new(5, 1000.0, Arrivals::Poisson, 7);
         let starts: Vec<u64> = (0..100_000).map(|_| pacer.take_next()).collect();
         assert_eq!(starts[0], 5);
-        let distances: Vec<f64> = starts
-            .windows(2)
-            .map(|pair| (pair[1] - pair[0]) as f64)
-            .collect();
+        let distances = starts.windows(2).map(|pair| (pair[1] - pair[0]) as f64);
+        let distances: Vec<f64> = distances.collect();
         let count = distances.len() as f64;
         let mean = distances.iter().sum::<f64>() / count;
         let deviation = (distances.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / count).sqrt();
@@ -184,15 +182,14 @@ mod tests {
         // Workers share it, and it repeats with its seed.
         let again = Pacer::new(5, 1000.0, Arrivals::Poisson, 7);
         let other = again.clone();
+        let mut pacers = [&again, &other].into_iter().cycle();
         let taken: Vec<u64> = (0..10)
-            .map(|n| if n % 2 == 0 { &again } else { &other }.take_next())
+            .map(|_| pacers.next().unwrap().take_next())
             .collect();
         assert_eq!(taken, starts[..10]);
         assert_eq!(again.take_due(starts[10] - 1), None);
-        assert_eq!(
-            (again.next_due_ns(), again.take_due(starts[10])),
-            (starts[10], Some(starts[10]))
-        );
+        assert_eq!(again.next_due_ns(), starts[10]);
+        assert_eq!(again.take_due(starts[10]), Some(starts[10]));
         let waiting = again.waiting(starts[12], starts[14]);
         let waited = [starts[14] - starts[12], starts[14] - starts[13]];
         assert_eq!(waiting, waited.map(|ns| (ns, 1)));
@@ -215,21 +212,14 @@ mod tests {
     #[test]
     fn pacer_reports_starts_no_worker_made() {
         let pacer = even(1_000, 1e9);
-        assert_eq!(
-            [pacer.take_next(), pacer.take_next(), pacer.take_next()],
-            [1_000, 1_001, 1_002]
-        );
+        assert_eq!([(); 3].map(|()| pacer.take_next()), [1_000, 1_001, 1_002]);
         // Starts 0 to 2 are taken, 3 is before the measured time, 8 is not due yet.
-        assert_eq!(
-            pacer.waiting(1_004, 1_008),
-            [(4, 1), (3, 1), (2, 1), (1, 1)]
-        );
+        let waited = [4, 3, 2, 1].map(|ns| (ns, 1));
+        assert_eq!(pacer.waiting(1_004, 1_008), waited);
         assert_eq!(pacer.waiting(0, 1_003).len(), 0);
         let many: Vec<(u64, u64)> = pacer.waiting(0, 3_000_001_000);
-        assert_eq!(
-            many.iter().map(|(_, count)| count).sum::<u64>(),
-            3_000_000_000 - 3
-        );
+        let count: u64 = many.iter().map(|(_, count)| count).sum();
+        assert_eq!(count, 3_000_000_000 - 3);
         assert!(many.len() <= 1_000_000 && many.is_sorted_by(|a, b| a.0 > b.0));
     }
 }

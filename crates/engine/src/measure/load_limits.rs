@@ -246,11 +246,18 @@ mod tests {
         };
         let mut limits = LoadLimits::of(&shape, SECOND).unwrap();
         assert_eq!(limits.check(cell(1, 5000), 2 * SECOND), None);
-        assert_eq!(
-            limits.check(cell(1, 5001), 2 * SECOND),
-            Some(EndReason::TooSlow)
-        );
+        let ending = limits.check(cell(1, 5001), 2 * SECOND);
+        assert_eq!(ending, Some(EndReason::TooSlow));
         assert!(LoadLimits::of(&LoadShape::default(), 0).is_none());
+    }
+
+    fn floor(unit: FloorUnit, floor: f64) -> RateFloor {
+        RateFloor {
+            of_writes: true,
+            floor,
+            unit,
+            over_ns: SECOND,
+        }
     }
 
     /// `rate=1250` and `ratemin=1024` of requests of 4 KiB, as in an example of fio.
@@ -258,12 +265,7 @@ mod tests {
     fn a_rate_of_less_than_a_request_each_time_is_not_too_low() {
         for (pause, ending) in [(3, None), (5, Some(EndReason::BelowFloor))] {
             let shape = LoadShape {
-                rate_floors: vec![RateFloor {
-                    of_writes: true,
-                    floor: 1024.0,
-                    unit: FloorUnit::Bytes,
-                    over_ns: SECOND,
-                }],
+                rate_floors: vec![floor(FloorUnit::Bytes, 1024.0)],
                 ..LoadShape::default()
             };
             let mut limits = LoadLimits::of(&shape, 0).unwrap();
@@ -278,12 +280,6 @@ mod tests {
 
     #[test]
     fn rate_is_checked_over_its_time_after_it_has_settled() {
-        let floor = |unit, floor| RateFloor {
-            of_writes: true,
-            floor,
-            unit,
-            over_ns: SECOND,
-        };
         for (unit, least, over) in [
             (FloorUnit::Ops, 100.0, 101.0),
             (FloorUnit::Bytes, 409_600.0, 409_601.0),
@@ -348,14 +344,9 @@ mod tests {
         let (after, criterion) = steady_after(end(SteadyTest::Deviation, 10.5), &rates);
         assert_eq!(after, Some(6));
         assert!((criterion.unwrap() - 10.0).abs() < 0.5, "{criterion:?}");
-        assert_eq!(
-            steady_after(end(SteadyTest::Deviation, 5.0), &rates).0,
-            None
-        );
-        assert_eq!(
-            steady_after(end(SteadyTest::Deviation, 99.0), &rates[..5]).0,
-            None
-        );
+        let after = |limit, rates| steady_after(end(SteadyTest::Deviation, limit), rates).0;
+        assert_eq!(after(5.0, &rates), None);
+        assert_eq!(after(99.0, &rates[..5]), None);
     }
 
     #[test]

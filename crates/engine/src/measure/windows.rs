@@ -167,16 +167,10 @@ mod tests {
             let windows = worker(until_ns);
             assert!(windows.len() <= WINDOWS_MAX, "{}", windows.len());
             assert_eq!(windows.last().map(|last| last.end_ns), Some(until_ns));
-            assert!(
-                windows
-                    .windows(2)
-                    .all(|pair| pair[0].end_ns == pair[1].start_ns)
-            );
-            assert!(
-                windows
-                    .iter()
-                    .all(|one| (one.depth() - 1.0).abs() < 1e-9 || one.length_ns() == 0)
-            );
+            let mut pairs = windows.windows(2);
+            assert!(pairs.all(|pair| pair[0].end_ns == pair[1].start_ns));
+            let is_full = |one: &Window| (one.depth() - 1.0).abs() < 1e-9 || one.length_ns() == 0;
+            assert!(windows.iter().all(is_full));
         }
     }
 
@@ -187,19 +181,15 @@ mod tests {
         let sum = add_up(vec![early, late], 6_350_000_000);
         assert_eq!(sum.last().map(|last| last.end_ns), Some(6_350_000_000));
         assert_eq!(latencies(&sum), counted);
-        assert!(
-            sum.iter().all(|window| (window.depth() - 2.0).abs() < 1e-9),
-            "{sum:?}"
-        );
+        let is_full = |window: &Window| (window.depth() - 2.0).abs() < 1e-9;
+        assert!(sum.iter().all(is_full), "{sum:?}");
         assert!(sum.iter().all(|window| window.threads == 2));
     }
 
     #[test]
     fn depth_counts_workers_that_ended_as_idle() {
-        let sum = add_up(
-            vec![worker(250_000_000), worker(1_000_000_000)],
-            1_000_000_000,
-        );
+        let workers = vec![worker(250_000_000), worker(1_000_000_000)];
+        let sum = add_up(workers, 1_000_000_000);
         let depths: Vec<f64> = sum.iter().map(Window::depth).collect();
         assert_eq!(depths[..4], [2.0, 2.0, 1.5, 1.0]);
     }

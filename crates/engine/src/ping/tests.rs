@@ -3,21 +3,19 @@
 use super::follow::{FollowedTarget, Follower, PingEvent, PingLog};
 use super::pinger::{PingAnswer, PingOrders, PingSignals, Pinger};
 use crate::io::Extent;
-use crate::io::buffers::Buffers;
 use crate::io::clock::{ActiveClock, Clock as _, MonotonicClock};
 use crate::measure::result::EndReason;
 use crate::measure::sampler::Sampler;
 use crate::run::watchdog::StallTimeout;
+use crate::tests::loads::{after_ns, after_ops, extent};
 use crate::tests::sim_backend::{HOST_NS, SimBackend};
-use crate::tests::simulate::{FakeClock, simulated};
+use crate::tests::simulate::simulated;
 use diskproof_device::{Intent, OpenTarget, admit, probe};
 use diskproof_model::measurement::{Measurement, OpKind, StopReason};
 use diskproof_model::ping::{IgnoredBecause, PingPlan, SingleRequest};
 use diskproof_model::plan::{Stop, SyncCall, SyncPolicy, Workload};
 use diskproof_model::progress::{Control, PingWatch, Progress, Watch};
 use diskproof_model::stream::Streams;
-use diskproof_simdisk::models::DiskMachine;
-use diskproof_simdisk::models::faults::Faults;
 use diskproof_simdisk::spec;
 use std::sync::Arc;
 
@@ -33,13 +31,6 @@ fn reads(stop: Stop) -> Workload {
     }
 }
 
-fn count(ops: u64) -> Stop {
-    Stop {
-        ops: Some(ops),
-        ..Stop::default()
-    }
-}
-
 fn every(interval_ns: u64) -> PingPlan {
     PingPlan {
         interval_ns,
@@ -52,22 +43,9 @@ fn every(interval_ns: u64) -> PingPlan {
 /// All requests of a ping of this disk, and why it ended.
 fn ping(model: &str, workload: Workload, plan: PingPlan) -> (Vec<PingAnswer>, EndReason) {
     let model = spec::parse(model).unwrap();
-    let clock = FakeClock::default();
-    let backend = SimBackend {
-        clock: clock.clone(),
-        machine: Box::new(DiskMachine::start(&model, DISK_BYTES)),
-        faults: Faults::new(model.faults.clone()),
-        buffers: Buffers::new(1, 4096).unwrap(),
-        size_bytes: DISK_BYTES,
-        results: vec![0],
-        done: Vec::new(),
-        host_ns: HOST_NS,
-        pauses: Vec::new(),
-    };
-    let extent = Extent {
-        start: 0,
-        length: DISK_BYTES,
-    };
+    let backend = SimBackend::new(&model, DISK_BYTES, 1, 4096);
+    let clock = backend.clock.clone();
+    let extent = extent(0, DISK_BYTES);
     let orders = PingOrders {
         known: simulated(&workload, extent),
         plan,
@@ -99,11 +77,8 @@ fn requests(answers: &[PingAnswer]) -> Vec<&SingleRequest> {
 
 #[test]
 fn requests_start_at_the_interval_and_never_faster_after_a_slow_one() {
-    let (answers, ending) = ping(
-        "latency=500us,stall=450ms+1700ms",
-        reads(count(20)),
-        every(100 * MS),
-    );
+    let model = "latency=500us,stall=450ms+1700ms";
+    let (answers, ending) = ping(model, reads(after_ops(20)), every(100 * MS));
     assert_eq!((answers.len(), ending), (20, EndReason::Budget));
     for pair in answers.windows(2) {
         let gap_ns = pair[1].request.at_ns - pair[0].request.at_ns;
@@ -118,7 +93,7 @@ fn requests_start_at_the_interval_and_never_faster_after_a_slow_one() {
 
 #[test]
 fn first_requests_do_not_count_and_the_load_is_the_announced_one() {
-    let (answers, _) = ping("latency=1ms", reads(count(11)), every(100 * MS));
+    let (answers, _) = ping("latency=1ms", reads(after_ops(11)), every(100 * MS));
     let measured = measurement(answers, 100 * MS);
     let (reads, wall_ns) = (&measured.ops[&OpKind::Read], measured.wall_ns);
     assert_eq!((reads.count, measured.asked.read_bytes), (10, 11 * 4096));
@@ -129,32 +104,15 @@ fn first_requests_do_not_count_and_the_load_is_the_announced_one() {
 
 #[test]
 fn no_request_starts_after_the_time() {
-    let stop = Stop {
-        time_ns: Some(SECOND),
-        ..Stop::default()
-    };
-    let (answers, ending) = ping("latency=1ms", reads(stop), every(300 * MS));
+    let (answers, ending) = ping("latency=1ms", reads(after_ns(SECOND)), every(300 * MS));
     assert_eq!((answers.len(), ending), (4, EndReason::Time));
     assert!(answers.iter().all(|answer| answer.request.at_ns < SECOND));
 }
 
 #[test]
 fn wake_up_after_two_seconds_of_idle_time_is_seen_and_nothing_else() {
-    let idle_ns = vec![
-        0,
-        SECOND,
-        0,
-        5 * SECOND,
-        0,
-        MS,
-        0,
-        1999 * MS,
-        0,
-        2 * SECOND,
-        0,
-        10 * SECOND,
-        0,
-    ];
+    let idle_ms = [0, 1000, 0, 5000, 0, 1, 0, 1999, 0, 2000, 0, 10_000, 0];
+    let idle_ns = idle_ms.map(|ms| ms * MS).to_vec();
     let plan = PingPlan {
         idle_ns: idle_ns.clone(),
         ..every(0)
@@ -180,7 +138,7 @@ fn reads_and_durable_writes_alternate() {
             writes: 1,
             call: SyncCall::Fdatasync,
         },
-        ..reads(count(6))
+        ..reads(after_ops(6))
     };
     let (answers, _) = ping("latency=100us,flush=4ms", workload, every(10 * MS));
     let kinds: Vec<OpKind> = answers.iter().map(|answer| answer.request.op).collect();
@@ -189,31 +147,22 @@ fn reads_and_durable_writes_alternate() {
     let parts = answers[1].parts.unwrap();
     assert_eq!(parts.write_ns, 100_000 + HOST_NS);
     assert_eq!(parts.sync_ns, 4 * MS + HOST_NS);
-    assert_eq!(
-        answers[1].request.latency_ns,
-        parts.write_ns + parts.sync_ns
-    );
+    let sum_ns = parts.write_ns + parts.sync_ns;
+    assert_eq!(answers[1].request.latency_ns, sum_ns);
     let ops = measurement(answers, 10 * MS).ops;
-    let counts: Vec<(OpKind, u64)> = ops.iter().map(|(kind, op)| (*kind, op.count)).collect();
     // The first read is the warm-up.
-    let expected = [
-        (OpKind::Read, 2),
-        (OpKind::Write, 3),
-        (OpKind::Sync, 3),
-        (OpKind::Commit, 3),
-    ];
-    assert_eq!(counts, expected);
+    let kinds = [OpKind::Read, OpKind::Write, OpKind::Sync, OpKind::Commit];
+    assert_eq!(kinds.map(|kind| ops[&kind].count), [2, 3, 3, 3]);
+    assert_eq!(ops.len(), 4);
 }
 
 #[test]
 fn failed_requests_are_reported_and_end_the_ping_after_a_hundred_in_a_row() {
-    let (answers, ending) = ping("latency=1ms,eio=0-1GiB", reads(count(500)), every(MS));
+    let (answers, ending) = ping("latency=1ms,eio=0-1GiB", reads(after_ops(500)), every(MS));
     assert_eq!((answers.len(), ending), (100, EndReason::Errors(libc::EIO)));
     let first = &answers[1].request;
-    assert_eq!(
-        (first.error.as_deref(), first.counts()),
-        (Some("EIO"), false)
-    );
+    assert_eq!(first.error.as_deref(), Some("EIO"));
+    assert!(!first.counts());
     let ops = measurement(answers, MS).ops;
     assert_eq!(ops[&OpKind::Read].errors["EIO"], 99);
 }
@@ -249,9 +198,8 @@ impl PingWatch for Patient {
 fn report_of_a_target_that_timed_out_is_ignored() {
     let place = tempfile::tempdir_in("/var/tmp").unwrap();
     let open = || {
-        let intent = Intent::Scratch {
-            size_bytes: 1 << 20,
-        };
+        let size_bytes = 1 << 20;
+        let intent = Intent::Scratch { size_bytes };
         OpenTarget::open(admit(probe(place.path()).unwrap(), intent).unwrap()).unwrap()
     };
     let (opens, workload) = ([open(), open()], reads(Stop::default()));

@@ -396,17 +396,12 @@ mod tests {
     /// A worker that did one operation in each of its cells.
     fn done(ending: EndReason, stop_ns: u64) -> WorkerResult {
         let mut op = OpMeasurement::default();
-        (0..stop_ns / CELL).for_each(|index| {
-            op.series.add(
-                index * CELL,
-                &Cell {
-                    ops: 1,
-                    bytes: 512,
-                    ..Cell::default()
-                },
-                SERIES_CELLS_MAX,
-            )
-        });
+        let cell = Cell {
+            ops: 1,
+            bytes: 512,
+            ..Cell::default()
+        };
+        (0..stop_ns / CELL).for_each(|index| op.series.add(index * CELL, &cell, SERIES_CELLS_MAX));
         (op.count, op.bytes) = (op.series.total().ops, op.series.total().bytes);
         let ops = BTreeMap::from([(OpKind::Read, op)]);
         WorkerResult {
@@ -424,13 +419,8 @@ mod tests {
 
     #[test]
     fn processor_wait_is_a_share_of_the_measured_time() {
-        let both = starvation(
-            &[
-                done(EndReason::Time, 10 * CELL),
-                done(EndReason::Time, 10 * CELL),
-            ],
-            0,
-        );
+        let one = || done(EndReason::Time, 10 * CELL);
+        let both = starvation(&[one(), one()], 0);
         assert_eq!((both.share, both.mean_wait_ns), (0.125, CELL as f64 / 8.0));
         assert_eq!(starvation(&[], 0), Starvation::default());
     }
@@ -438,41 +428,23 @@ mod tests {
     #[test]
     fn common_time_ends_with_the_first_worker() {
         use EndReason::{Budget, Errors, Stopped, Time};
-        let of = |results: &[(EndReason, u64)]| {
-            flow(
-                &results
-                    .iter()
-                    .map(|(ending, stop)| done(*ending, *stop))
-                    .collect::<Vec<_>>(),
-                0,
-            )
-        };
-        assert_eq!(
-            of(&[(Time, 90 * CELL), (Time, 90 * CELL)]),
-            (90 * CELL, FlowEnd::Aligned)
-        );
-        // A worker with a slow request notices the stop late, maybe after its time.
-        assert_eq!(
-            of(&[
-                (Stopped, 50 * CELL),
-                (Stopped, 66 * CELL),
-                (Time, 90 * CELL)
-            ]),
-            (50 * CELL, FlowEnd::Ragged)
-        );
-        assert_eq!(
-            of(&[(Errors(5), 3 * CELL), (Time, 90 * CELL)]),
-            (90 * CELL, FlowEnd::Aligned)
-        );
-        assert_eq!(
-            of(&[(Errors(5), 3 * CELL), (Errors(5), 4 * CELL)]),
-            (4 * CELL, FlowEnd::Aligned)
-        );
-        // A budget is done with its last request.
-        assert_eq!(
-            of(&[(Budget, 50 * CELL), (Budget, 66 * CELL)]),
-            (67 * CELL, FlowEnd::Aligned)
-        );
+        // The ends of workers, in cells, and the common one. A worker with a slow request notices
+        // the stop late, maybe after its time; a budget is done with its last request.
+        for (ends, cells, end) in [
+            (vec![(Time, 90), (Time, 90)], 90, FlowEnd::Aligned),
+            (
+                vec![(Stopped, 50), (Stopped, 66), (Time, 90)],
+                50,
+                FlowEnd::Ragged,
+            ),
+            (vec![(Errors(5), 3), (Time, 90)], 90, FlowEnd::Aligned),
+            (vec![(Errors(5), 3), (Errors(5), 4)], 4, FlowEnd::Aligned),
+            (vec![(Budget, 50), (Budget, 66)], 67, FlowEnd::Aligned),
+        ] {
+            let worker = |(ending, cells): &(EndReason, u64)| done(*ending, cells * CELL);
+            let workers: Vec<_> = ends.iter().map(worker).collect();
+            assert_eq!(flow(&workers, 0), (cells * CELL, end), "{ends:?}");
+        }
     }
 
     #[test]
@@ -480,36 +452,19 @@ mod tests {
         use EndReason::{Budget, Stopped};
         let control = [done(Stopped, 50 * CELL)];
         let flow = flow(&control, 0);
-        assert_eq!(within(None, flow, &control), (50 * CELL, FlowEnd::Ragged));
-        assert_eq!(
-            within(Some(40 * CELL), flow, &control),
-            (40 * CELL, FlowEnd::Ragged)
-        );
-        assert_eq!(
-            within(Some(60 * CELL), flow, &control).0,
-            50 * CELL,
-            "it was over first"
-        );
-        assert_eq!(
-            within(Some(CELL / 2), flow, &control).0,
-            50 * CELL,
-            "nothing would be left"
-        );
+        let ragged = |cells| (cells * CELL, FlowEnd::Ragged);
+        assert_eq!(within(None, flow, &control), ragged(50));
+        assert_eq!(within(Some(40 * CELL), flow, &control), ragged(40));
+        // It was over first; nothing would be left; what was asked for was done.
+        assert_eq!(within(Some(60 * CELL), flow, &control).0, 50 * CELL);
+        assert_eq!(within(Some(CELL / 2), flow, &control).0, 50 * CELL);
         let counted = [done(Budget, 50 * CELL)];
-        assert_eq!(
-            within(Some(40 * CELL), super::flow(&counted, 0), &counted).0,
-            51 * CELL,
-            "what was asked for was done"
-        );
+        let flow = super::flow(&counted, 0);
+        assert_eq!(within(Some(40 * CELL), flow, &counted).0, 51 * CELL);
         let workload = Workload::named("w");
-        assert_eq!(
-            stop_reason(&workload, Control::Continue, &control),
-            StopReason::Companion
-        );
-        assert_eq!(
-            stop_reason(&workload, Control::Enough, &control),
-            StopReason::Precision
-        );
+        let reason = |said| stop_reason(&workload, said, &control);
+        assert_eq!(reason(Control::Continue), StopReason::Companion);
+        assert_eq!(reason(Control::Enough), StopReason::Precision);
     }
 
     #[test]
@@ -518,10 +473,9 @@ mod tests {
         sum.ops = done(EndReason::Stopped, 66 * CELL).ops;
         assert_eq!(cut(&mut sum, 50 * CELL + 7), 50 * CELL);
         let read = &sum.ops[&OpKind::Read];
-        assert_eq!(
-            (read.count, read.bytes, read.series.cells.len()),
-            (50, 50 * 512, 50)
-        );
+        assert_eq!(read.count, 50);
+        assert_eq!(read.bytes, 50 * 512);
+        assert_eq!(read.series.cells.len(), 50);
         assert_eq!(cut(&mut sum, CELL - 1), CELL - 1, "too short to cut");
         assert_eq!(sum.ops[&OpKind::Read].count, 50);
     }

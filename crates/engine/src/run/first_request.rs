@@ -217,6 +217,7 @@ impl FirstRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::loads::after_ns;
     use diskproof_device::{Intent, admit, probe};
     use diskproof_model::plan::Stop;
     use diskproof_model::stream::Streams;
@@ -227,10 +228,7 @@ mod tests {
             let workload = Workload {
                 block_bytes,
                 depth: 32,
-                stop: Stop {
-                    time_ns: time_s.map(|time_s| time_s * 1_000_000_000),
-                    ..Stop::default()
-                },
+                stop: time_s.map_or(Stop::default(), |s| after_ns(s * 1_000_000_000)),
                 ..Workload::named("reads")
             };
             let ns = ms * 1_000_000;
@@ -256,10 +254,7 @@ mod tests {
         let workload = Workload {
             block_bytes: 4096,
             depth: 256,
-            stop: Stop {
-                time_ns: Some(5_000_000_000),
-                ..Stop::default()
-            },
+            stop: after_ns(5_000_000_000),
             ..Workload::named("reads")
         };
         let limits = |bytes: u64, ms: u64| {

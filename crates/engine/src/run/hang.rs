@@ -167,13 +167,12 @@ mod tests {
     #[test]
     fn silence_needs_a_request_in_flight() {
         let worker = |rolled_ns, last_ns, since: &[u64]| {
-            let in_flight = since
-                .iter()
-                .map(|since_ns| PendingRequest {
-                    kind: OpKind::Read,
-                    since_ns: *since_ns,
-                })
-                .collect();
+            let kind = OpKind::Read;
+            let pending = |since_ns: &u64| PendingRequest {
+                kind,
+                since_ns: *since_ns,
+            };
+            let in_flight = since.iter().map(pending).collect();
             WorkerSnapshot {
                 rolled_ns,
                 so_far: WorkerResult {
@@ -184,34 +183,22 @@ mod tests {
                 ..WorkerSnapshot::default()
             }
         };
+        let worker =
+            |rolled_s, last_s, since: &[u64]| worker(rolled_s * SECOND, last_s * SECOND, since);
         let silence = |workers: &[WorkerSnapshot]| silence_ns(workers.iter(), SECOND, 10 * SECOND);
         // An open loop between two starts.
-        assert_eq!(silence(&[worker(10 * SECOND - 5, 4 * SECOND, &[])]), None);
+        assert_eq!(silence(&[worker(10, 4, &[])]), None);
         // Its next start, long after the last answer.
-        assert_eq!(
-            silence(&[worker(10 * SECOND - 5, 4 * SECOND, &[10 * SECOND - 7])]),
-            Some(7)
-        );
+        let next = worker(10, 4, &[10 * SECOND - 7]);
+        assert_eq!(silence(&[next]), Some(7));
         // A queue that was never answered, and one that was a second ago.
-        assert_eq!(
-            silence(&[worker(10 * SECOND - 5, 0, &[2 * SECOND, 3 * SECOND])]),
-            Some(8 * SECOND)
-        );
-        assert_eq!(
-            silence(&[worker(
-                10 * SECOND - 5,
-                9 * SECOND,
-                &[2 * SECOND, 3 * SECOND]
-            )]),
-            Some(SECOND)
-        );
+        let queue = [2 * SECOND, 3 * SECOND];
+        assert_eq!(silence(&[worker(10, 0, &queue)]), Some(8 * SECOND));
+        assert_eq!(silence(&[worker(10, 9, &queue)]), Some(SECOND));
         // Within a system call since the last cell; another worker had an answer since.
-        let stuck = || worker(4 * SECOND, 4 * SECOND, &[]);
-        assert_eq!(silence(&[stuck()]), Some(6 * SECOND));
-        assert_eq!(
-            silence(&[stuck(), worker(10 * SECOND, 6 * SECOND, &[])]),
-            Some(4 * SECOND)
-        );
+        assert_eq!(silence(&[worker(4, 4, &[])]), Some(6 * SECOND));
+        let both = [worker(4, 4, &[]), worker(10, 6, &[])];
+        assert_eq!(silence(&both), Some(4 * SECOND));
         // No worker has ended a cell yet.
         assert_eq!(silence(&[worker(0, 0, &[])]), Some(9 * SECOND));
         assert_eq!(silence(&[]), None);

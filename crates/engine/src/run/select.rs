@@ -366,31 +366,18 @@ mod tests {
 
     #[test]
     fn select_maps_each_errno_to_its_cause() {
-        let cause = |from, errno| refused(from, &io::Error::from_raw_os_error(errno)).cause;
-        assert_eq!(
-            cause(EngineKind::Uring, libc::EPERM),
-            FallbackCause::Refused
-        );
-        assert_eq!(
-            cause(EngineKind::Uring, libc::ENOSYS),
-            FallbackCause::Missing
-        );
-        assert_eq!(
-            cause(EngineKind::Uring, libc::ENOMEM),
-            FallbackCause::Exhausted
-        );
-        assert_eq!(
-            cause(EngineKind::Aio, libc::EAGAIN),
-            FallbackCause::Exhausted
-        );
-        assert_eq!(
-            cause(EngineKind::Uring, libc::EAGAIN),
-            FallbackCause::Unusable
-        );
-        assert_eq!(
-            cause(EngineKind::Aio, libc::EINVAL),
-            FallbackCause::Unusable
-        );
+        use EngineKind::{Aio, Uring};
+        for (engine, errno, cause) in [
+            (Uring, libc::EPERM, FallbackCause::Refused),
+            (Uring, libc::ENOSYS, FallbackCause::Missing),
+            (Uring, libc::ENOMEM, FallbackCause::Exhausted),
+            (Aio, libc::EAGAIN, FallbackCause::Exhausted),
+            (Uring, libc::EAGAIN, FallbackCause::Unusable),
+            (Aio, libc::EINVAL, FallbackCause::Unusable),
+        ] {
+            let error = io::Error::from_raw_os_error(errno);
+            assert_eq!(refused(engine, &error).cause, cause, "{engine:?} {errno}");
+        }
     }
 
     #[test]
@@ -406,19 +393,15 @@ mod tests {
     #[test]
     fn select_tries_slow_disk_once_and_fast_disk_in_turn() {
         let mut tried = Vec::new();
-        let slow = best_of_each(
-            || {
-                tried.push('u');
-                Some(150.0)
-            },
-            || unreachable!("the disk is slow"),
-        );
+        let mut uring = || {
+            tried.push('u');
+            Some(150.0)
+        };
+        let slow = best_of_each(&mut uring, || unreachable!("the disk is slow"));
         assert_eq!((slow, tried.len()), (None, 1));
         let (mut uring, mut aio) = ([5e5, 7e5, 6e5].into_iter(), [9e5, 1e5, 8e5].into_iter());
-        assert_eq!(
-            best_of_each(|| uring.next(), || aio.next()),
-            Some((7e5, 9e5))
-        );
+        let best = best_of_each(|| uring.next(), || aio.next());
+        assert_eq!(best, Some((7e5, 9e5)));
         assert_eq!(best_of_each(|| Some(1e6), || None), None);
     }
 }

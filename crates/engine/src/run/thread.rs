@@ -111,12 +111,9 @@ mod tests {
             schedule_thread(&scheduling).unwrap();
             let set = rustix::thread::sched_getaffinity(None).unwrap();
             // SAFETY: both take numbers only.
-            let (priority, nice) = unsafe {
-                (
-                    libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0),
-                    libc::getpriority(libc::PRIO_PROCESS, 0),
-                )
-            };
+            let priority = unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) };
+            // SAFETY: as above.
+            let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
             ((set.count(), set.is_set(usize::from(cpu))), priority, nice)
         });
         assert_eq!((cpus, priority >> IOPRIO_CLASS_SHIFT), ((1, true), 3));

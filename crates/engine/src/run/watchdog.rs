@@ -447,14 +447,10 @@ mod tests {
     #[test]
     fn deferred_returns_the_result_and_times_out_on_a_hang() {
         let minutes = Duration::from_secs(600);
-        assert_eq!(
-            Deferred::start("test", || 7).unwrap().wait(minutes),
-            Waited::Done(7)
-        );
-        assert_eq!(
-            Deferred::start_or_run("test", || 7).wait(minutes),
-            Waited::Done(7)
-        );
+        let waited = Deferred::start("test", || 7).unwrap().wait(minutes);
+        assert_eq!(waited, Waited::Done(7));
+        let waited = Deferred::start_or_run("test", || 7).wait(minutes);
+        assert_eq!(waited, Waited::Done(7));
         let (release, held) = channel::<()>();
         let hung = Deferred::start("test", move || held.recv().is_err()).unwrap();
         let slice = Duration::from_millis(10);
@@ -488,10 +484,7 @@ mod tests {
         let work = move |_| held.recv().is_err();
         let waited = call_with_timeout(null().as_fd(), TIMEOUT_NS, look, work).unwrap();
         let timeout = Duration::from_nanos(TIMEOUT_NS);
-        assert!(
-            matches!(waited, Err(lasted) if lasted >= timeout),
-            "{waited:?}"
-        );
+        assert!(waited.is_err_and(|lasted| lasted >= timeout));
         assert!(!silences.is_empty() && silences.is_sorted(), "{silences:?}");
         drop(release);
     }
@@ -518,10 +511,8 @@ mod tests {
         assert_eq!(overdue_since(&mut stopping, 111, None, timeout), Some(100));
         let mut endless = None;
         assert_eq!(overdue_since(&mut endless, 100, Some(50), timeout), None);
-        assert_eq!(
-            overdue_since(&mut endless, 101, Some(51), timeout),
-            Some(101)
-        );
+        let since = overdue_since(&mut endless, 101, Some(51), timeout);
+        assert_eq!(since, Some(101));
         assert_eq!(endless, Some(101));
     }
 

@@ -297,26 +297,14 @@ mod tests {
 
     #[test]
     fn median_reading_counts_and_of_two_the_slower() {
-        let rate = |rates: &[f64]| {
-            median_reading(&curve(rates))
-                .unwrap()
-                .bytes_per_second
-                .round()
-        };
+        let median = |rates: &[f64]| median_reading(&curve(rates)).unwrap();
+        let rate = |rates: &[f64]| median(rates).bytes_per_second.round();
         assert_eq!((rate(&[10e6, 20e6]), rate(&[20e6, 10e6])), (10e6, 10e6));
-        assert_eq!(
-            (
-                rate(&[10e6, 20e6, 21e6]),
-                rate(&[154e6, 92e6, 91e6]),
-                rate(&[60e6, 61e6, 92e6])
-            ),
-            (20e6, 92e6, 61e6)
-        );
-        let median_reading = median_reading(&curve(&[154e6, 92e6, 91e6])).unwrap();
-        assert!(
-            (median_reading.readings[0] / 154e6 - 1.0).abs() < 1e-6
-                && median_reading.readings.len() == 3
-        );
+        assert_eq!(rate(&[10e6, 20e6, 21e6]), 20e6);
+        assert_eq!(rate(&[154e6, 92e6, 91e6]), 92e6);
+        assert_eq!(rate(&[60e6, 61e6, 92e6]), 61e6);
+        let readings = median(&[154e6, 92e6, 91e6]).readings;
+        assert_eq!((readings.len(), (readings[0] / 1e6).round()), (3, 154.0));
     }
 
     fn candidates(rates: &[f64]) -> Vec<usize> {
@@ -327,25 +315,20 @@ mod tests {
 
     #[test]
     fn outliers_are_detected_and_zone_steps_ignored() {
-        let steps = [
-            90e6, 90e6, 90e6, 90e6, 70e6, 70e6, 70e6, 70e6, 60e6, 60e6, 60e6, 60e6,
-        ];
+        let steps = [[90e6; 4], [70e6; 4], [60e6; 4]].concat();
         assert_eq!(candidates(&steps), [0usize; 0]);
-        let mut faulty = steps;
+        let mut faulty = steps.clone();
         (faulty[1], faulty[6]) = (154e6, 76e6);
         assert_eq!(candidates(&faulty), [1, 6]);
         faulty = steps;
         faulty[0] = 80e6;
         assert_eq!(candidates(&faulty), [0], "a disk that wakes up");
-        let ragged: Vec<f64> = (0..100)
-            .map(|i| 90e6 - 10e6 * f64::from((i * 7) % 5))
-            .collect();
+        let ragged = (0..100).map(|i| 90e6 - 10e6 * f64::from((i * 7) % 5));
+        let ragged: Vec<f64> = ragged.collect();
         assert_eq!(candidates(&ragged), [0usize; 0], "they are the surface");
         let falling: Vec<f64> = (0..8).map(|i| 90e6 - 5e6 * f64::from(i)).collect();
-        assert_eq!(
-            (candidates(&falling), candidates(&[1e6, 9e6, 3e6])),
-            (vec![], vec![])
-        );
+        assert_eq!(candidates(&falling), [0usize; 0]);
+        assert_eq!(candidates(&[1e6, 9e6, 3e6]), [0usize; 0]);
     }
 
     #[test]

@@ -279,25 +279,22 @@ mod tests {
         let mut detector = SlowBlockDetector::default();
         let mut found = Vec::new();
         for index in 0..1000 {
-            let latency_ns = if slow.contains(&index) {
+            let is_slow = slow.contains(&index);
+            let latency_ns = if is_slow {
                 40_000_000
             } else {
                 11_000_000 + index * 5_000
             };
             found.extend(detector.add(block(index, latency_ns)));
-            assert!(
-                detector
-                    .first_waiting()
-                    .is_none_or(|first| first >= (index.saturating_sub(64)) << 20)
-            );
+            let oldest = index.saturating_sub(64) << 20;
+            assert!(detector.first_waiting().is_none_or(|first| first >= oldest));
         }
         found.extend(detector.take_rest());
-        assert_eq!(
+        assert!(
             found
                 .iter()
                 .map(|candidate| candidate.offset >> 20)
-                .collect::<Vec<_>>(),
-            slow
+                .eq(slow)
         );
     }
 

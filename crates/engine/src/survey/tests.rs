@@ -3,24 +3,32 @@
 use super::log::{SurveyLog, SurveyTarget};
 use super::queue::RequestQueue;
 use super::sample::STREAM_DEPTH;
-use crate::io::Extent;
-use crate::io::buffers::Buffers;
 use crate::io::clock::Clock as _;
 use crate::measure::sampler::Sampler;
 use crate::random::Random;
-use crate::tests::sim_backend::{HOST_NS, SimBackend};
+use crate::tests::loads::extent;
+use crate::tests::sim_backend::SimBackend;
 use crate::tests::simulate::FakeClock;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{CachePolicy, EngineKind};
 use diskproof_model::surface::{
-    AccessPlan, AccessPoint, BurstPlan, Coverage, CurvePlan, CurvePoint, ScanPlan, SeekPattern,
+    AccessPlan, AccessPoint, BurstPlan, Coverage, CurvePlan, CurvePoint, Scan, ScanPlan,
+    SeekPattern,
 };
-use diskproof_simdisk::models::faults::Faults;
 use diskproof_simdisk::models::{self, DiskMachine, Mechanism};
 use diskproof_simdisk::{Model, spec};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
+const SECOND: u64 = 1_000_000_000;
+/// The size of the Momentus.
+const DISK: u64 = 320_000_000_000;
+/// A disk of eight zones.
+const ZONED: &str = "rpm=7200,seek=1ms/10ms/22ms,rate=92MB/49MB,zones=8";
+const BURST: BurstPlan = BurstPlan {
+    bytes: 512 << 10,
+    time_ns: SECOND / 2,
+};
 
 struct Bench {
     model: Model,
@@ -33,10 +41,7 @@ struct Bench {
 impl Bench {
     fn new(text: &str, size_bytes: u64) -> Self {
         let target = SurveyTarget {
-            extent: Extent {
-                start: 0,
-                length: size_bytes / 4096 * 4096,
-            },
+            extent: extent(0, size_bytes / 4096 * 4096),
             depth: STREAM_DEPTH,
             stream: EngineKind::Uring,
             read_one: EngineKind::Sync,
@@ -73,54 +78,48 @@ impl Bench {
         request_bytes: u64,
         log: &'a SurveyLog,
     ) -> RequestQueue<'a, SimBackend, FakeClock> {
-        let backend = SimBackend {
-            clock: self.clock.clone(),
-            machine,
-            faults: Faults::new(self.model.faults.clone()),
-            buffers: Buffers::new(depth as usize, request_bytes as usize).unwrap(),
-            size_bytes: self.size_bytes,
-            results: vec![0; depth as usize],
-            done: Vec::new(),
-            host_ns: HOST_NS,
-            pauses: self.pauses.clone(),
-        };
+        let mut backend = SimBackend::new(&self.model, self.size_bytes, depth, request_bytes);
+        backend.clock = self.clock.clone();
+        backend.machine = machine;
+        backend.pauses = self.pauses.clone();
         let sampler = Sampler::new(backend, self.clock.clone(), depth, 1);
         RequestQueue::new(sampler, self.target, log)
     }
 
-    fn curve(&self, points: u32, coverage: Coverage) -> Vec<CurvePoint> {
-        let (log, plan) = (
-            SurveyLog::default(),
-            CurvePlan {
-                points,
-                coverage,
-                time_ns: None,
-            },
-        );
+    /// The curve with a time limit or without.
+    fn curve_in(&self, points: u32, coverage: Coverage, time_ns: Option<u64>) -> Vec<CurvePoint> {
+        let log = SurveyLog::default();
+        let plan = curve_plan(points, coverage, time_ns);
         self.queue(8, MIB, &log).measure_curve(&plan).unwrap();
         std::mem::take(&mut log.seen().curve)
     }
 
-    fn access(&self, random_reads: u32, pattern_reads: u32) -> Vec<AccessPoint> {
+    fn curve(&self, points: u32, coverage: Coverage) -> Vec<CurvePoint> {
+        self.curve_in(points, coverage, None)
+    }
+
+    fn access_in(&self, random_reads: u32, pattern_reads: u32, time_ns: u64, log: &SurveyLog) {
         let plan = AccessPlan {
             random_reads,
             pattern_reads,
             block_bytes: 512,
-            time_ns: 60_000_000_000,
+            time_ns,
         };
+        self.queue(1, 512, log).measure_access(&plan).unwrap();
+    }
+
+    fn access(&self, random_reads: u32, pattern_reads: u32) -> Vec<AccessPoint> {
         let log = SurveyLog::default();
-        self.queue(1, 512, &log).measure_access(&plan).unwrap();
+        self.access_in(random_reads, pattern_reads, 60 * SECOND, &log);
         std::mem::take(&mut log.seen().access)
     }
 
-    fn scan(&self, resume_bytes: u64) -> diskproof_model::surface::Scan {
-        let (log, plan) = (
-            SurveyLog::default(),
-            ScanPlan {
-                block_bytes: MIB as u32,
-                resume_bytes,
-            },
-        );
+    fn scan(&self, resume_bytes: u64) -> Scan {
+        let log = SurveyLog::default();
+        let plan = ScanPlan {
+            block_bytes: MIB as u32,
+            resume_bytes,
+        };
         self.queue(1, MIB, &log).measure_scan(&plan).unwrap();
         log.seen().scan.take().unwrap().scan()
     }
@@ -137,11 +136,24 @@ impl Bench {
 
 const SAMPLED: Coverage = Coverage::Sampled { sample_bytes: None };
 
+#[track_caller]
 fn near(value: f64, truth: f64, share: f64) {
     assert!(
         (value / truth - 1.0).abs() < share,
         "{value} is not {truth} ± {share}"
     );
+}
+
+fn curve_plan(points: u32, coverage: Coverage, time_ns: Option<u64>) -> CurvePlan {
+    CurvePlan {
+        points,
+        coverage,
+        time_ns,
+    }
+}
+
+fn read_again(curve: &[CurvePoint]) -> Vec<&CurvePoint> {
+    curve.iter().filter(|p| !p.readings.is_empty()).collect()
 }
 
 fn average(curve: &[CurvePoint]) -> f64 {
@@ -151,7 +163,7 @@ fn average(curve: &[CurvePoint]) -> f64 {
 #[test]
 fn curve_of_rotating_disk_matches_its_zones() {
     let disks = [
-        ("momentus-7200.4", 320_000_000_000),
+        ("momentus-7200.4", DISK),
         ("laptop-5400", 500_000_000_000),
         (
             "rpm=5900,seek=1200us/13ms/26ms,rate=187MB/81MB,zones=30,queue=32,buffer=64MiB,\
@@ -181,18 +193,14 @@ fn curve_of_rotating_disk_matches_its_zones() {
         let share = curve.iter().map(|p| p.bytes).sum::<u64>() as f64 / size as f64;
         assert!(share < 0.021, "{text}: {share}");
         let fiftieth_s = size as f64 / average(&curve) / 50.0;
-        assert!(
-            (bench.clock.now() as f64) < fiftieth_s * 1e9,
-            "{text}: {} s",
-            bench.clock.now() / 1_000_000_000
-        );
+        let taken_s = bench.clock.now() as f64 / 1e9;
+        assert!(taken_s < fiftieth_s, "{text}: {taken_s} s");
     }
 }
 
 #[test]
 fn sampled_curve_agrees_with_full_curve() {
-    let spec = "rpm=7200,seek=1ms/10ms/22ms,rate=92MB/49MB,zones=8,ragged=16MiB+3ms";
-    let bench = Bench::new(spec, 20_000_000_000);
+    let bench = Bench::new(&format!("{ZONED},ragged=16MiB+3ms"), 20_000_000_000);
     let (whole, sampled) = (bench.curve(200, Coverage::Full), bench.curve(200, SAMPLED));
     assert!(whole.iter().map(|p| p.bytes).sum::<u64>() > 19_990_000_000 && whole.len() == 200);
     near(average(&sampled), average(&whole), 0.02);
@@ -225,51 +233,33 @@ fn curve_ignores_pauses_of_the_host() {
         ),
         (3, "momentus-7200.4-capped"),
     ] {
-        let mut bench = Bench::new(spec, 320_000_000_000);
+        let mut bench = Bench::new(spec, DISK);
         let quiet = bench.curve(200, SAMPLED);
-        assert!(
-            quiet.iter().all(|p| p.readings.is_empty()),
-            "{spec}: nothing stands out on a quiet machine"
-        );
+        assert!(read_again(&quiet).is_empty(), "{spec}: on a quiet machine");
         // Twelve pauses somewhere in the minute that the curve takes.
-        let (mut random, start) = (Random::new(seed, 1), bench.clock.now());
-        let span_ns = start;
-        bench.pauses = (0..12)
-            .map(|_| {
-                (
-                    start + random.below(span_ns),
-                    60_000_000 + random.below(150_000_000),
-                )
-            })
-            .collect();
-        let curve = bench.curve(200, SAMPLED);
-        let taken_ns = bench.clock.now() - start;
-        assert_eq!(curve.len(), 200);
-        let repeated: Vec<_> = curve.iter().filter(|p| !p.readings.is_empty()).collect();
-        assert!(
-            repeated.iter().all(|p| p.readings.len() == 3),
-            "{spec}: {repeated:?}"
-        );
-        let was_off = |p: &CurvePoint, i: usize| {
-            (p.readings[0] / quiet[i].bytes_per_second - 1.0).abs() > 0.1
+        let (mut random, quiet_ns) = (Random::new(seed, 1), bench.clock.now());
+        let mut pause = || {
+            let at_ns = quiet_ns + random.below(quiet_ns);
+            (at_ns, 60_000_000 + random.below(150_000_000))
         };
-        let off = curve
-            .iter()
-            .enumerate()
-            .filter(|(i, p)| !p.readings.is_empty() && was_off(p, *i))
-            .count();
-        assert!(off >= 4, "{spec}: the pauses did something: {off}");
-        for (point, truth) in curve.iter().zip(&quiet) {
-            assert!(
-                (point.bytes_per_second / truth.bytes_per_second - 1.0).abs() < 0.03,
-                "{spec}: {point:?} instead of {truth:?}"
-            );
-        }
+        bench.pauses = (0..12).map(|_| pause()).collect();
+        let curve = bench.curve(200, SAMPLED);
+        let taken_ns = bench.clock.now() - quiet_ns;
+        assert_eq!(curve.len(), 200);
         assert!(
-            taken_ns < span_ns / 3 * 4 + 8_000_000_000,
-            "{spec}: {} s instead of {} s",
-            taken_ns / 1_000_000_000,
-            span_ns / 1_000_000_000
+            read_again(&curve).iter().all(|p| p.readings.len() == 3),
+            "{spec}"
+        );
+        let mut off = 0;
+        for (point, truth) in curve.iter().zip(&quiet) {
+            near(point.bytes_per_second, truth.bytes_per_second, 0.03);
+            let first = point.readings.first().unwrap_or(&truth.bytes_per_second);
+            off += usize::from((first / truth.bytes_per_second - 1.0).abs() > 0.1);
+        }
+        assert!(off >= 4, "{spec}: the pauses did something: {off}");
+        assert!(
+            taken_ns < quiet_ns / 3 * 4 + 8 * SECOND,
+            "{spec}: {taken_ns}"
         );
     }
 }
@@ -278,55 +268,42 @@ fn curve_ignores_pauses_of_the_host() {
 fn resample_keeps_places_that_are_slow_themselves() {
     let bench = Bench::new(
         "momentus-7200.4,slow=100GB-101GB+10ms,slow=200GB-201GB+10ms",
-        320_000_000_000,
+        DISK,
     );
     let curve = bench.curve(320, SAMPLED);
-    let slow: Vec<_> = curve.iter().filter(|p| !p.readings.is_empty()).collect();
+    let slow = read_again(&curve);
     assert_eq!(slow.len(), 2, "{slow:?}");
-    for point in slow {
-        assert!(
-            [100, 200].contains(&(point.offset_bytes / 1_000_000_000))
-                && point.bytes_per_second < 60e6,
-            "{point:?}"
-        );
-        point
-            .readings
-            .iter()
-            .for_each(|rate| near(*rate, point.bytes_per_second, 0.02));
+    for (point, gb) in slow.into_iter().zip([100, 200]) {
+        assert_eq!(point.offset_bytes / 1_000_000_000, gb);
+        assert!(point.bytes_per_second < 60e6, "{point:?}");
+        let readings = point.readings.iter();
+        readings.for_each(|rate| near(*rate, point.bytes_per_second, 0.02));
     }
 }
 
 #[test]
 fn curve_point_has_standard_error() {
     let errors = |spec: &str| {
-        let curve = Bench::new(spec, 320_000_000_000).curve(50, SAMPLED);
+        let curve = Bench::new(spec, DISK).curve(50, SAMPLED);
         let mut errors: Vec<f64> = curve.iter().filter_map(|p| p.standard_error).collect();
         assert_eq!(errors.len(), 50, "{spec}");
         errors.sort_by(f64::total_cmp);
         errors[25]
     };
-    assert!(
-        errors("momentus-7200.4") < 0.004,
-        "{}",
-        errors("momentus-7200.4")
+    let (even, ragged) = (
+        errors("momentus-7200.4"),
+        errors("momentus-7200.4,ragged=1MiB+6ms"),
     );
-    assert!(
-        errors("momentus-7200.4,ragged=1MiB+6ms") > 0.01,
-        "{}",
-        errors("momentus-7200.4,ragged=1MiB+6ms")
-    );
+    assert!(even < 0.004 && ragged > 0.01, "{even} {ragged}");
 }
 
 #[test]
 fn curve_reads_small_disk_in_one_stream() {
-    let bench = Bench::new("rpm=7200,seek=1ms/10ms/22ms,rate=92MB/49MB,zones=8", GIB);
+    let bench = Bench::new(ZONED, GIB);
     let curve = bench.curve(200, SAMPLED);
     assert_eq!(curve.len(), 200);
-    assert!(
-        curve
-            .windows(2)
-            .all(|pair| pair[0].offset_bytes + pair[0].bytes == pair[1].offset_bytes)
-    );
+    let mut pairs = curve.windows(2);
+    assert!(pairs.all(|pair| pair[0].offset_bytes + pair[0].bytes == pair[1].offset_bytes));
     near(curve[0].bytes_per_second, 92e6, 0.02);
     near(curve[199].bytes_per_second, 49e6, 0.02);
 }
@@ -338,18 +315,15 @@ fn curve_is_sane_for_every_target_size() {
             for sample_bytes in [None, Some(1), Some(65_536), Some(10 * MIB)] {
                 let bench = Bench::new("bandwidth=500MB,latency=50us", size);
                 let curve = bench.curve(points, Coverage::Sampled { sample_bytes });
-                assert!(
-                    !curve.is_empty() && curve.len() <= points as usize,
-                    "{size} {points} {sample_bytes:?}"
-                );
-                assert!(curve.iter().all(|p| p.bytes > 0
-                    && p.bytes_per_second.is_finite()
-                    && p.offset_bytes + p.bytes <= size));
-                assert!(
-                    curve
-                        .windows(2)
-                        .all(|pair| pair[0].offset_bytes < pair[1].offset_bytes)
-                );
+                let case = format!("{size} {points} {sample_bytes:?}");
+                assert!((1..=points as usize).contains(&curve.len()), "{case}");
+                let mut behind = None;
+                for p in &curve {
+                    assert!(p.bytes > 0 && p.bytes_per_second.is_finite(), "{case}");
+                    assert!(p.offset_bytes + p.bytes <= size, "{case}");
+                    assert!(behind < Some(p.offset_bytes), "{case}");
+                    behind = Some(p.offset_bytes);
+                }
             }
         }
     }
@@ -357,88 +331,62 @@ fn curve_is_sane_for_every_target_size() {
 
 #[test]
 fn curve_time_limit_shrinks_samples_then_points() {
-    let bench = Bench::new("momentus-7200.4", 320_000_000_000);
-    for (seconds, points) in [(20, 64), (6, 64), (2, 64)] {
-        let start = bench.clock.now();
-        let plan = CurvePlan {
-            points,
-            coverage: SAMPLED,
-            time_ns: Some(seconds * 1_000_000_000),
-        };
-        let log = SurveyLog::default();
-        bench.queue(8, MIB, &log).measure_curve(&plan).unwrap();
-        let taken = (bench.clock.now() - start) / 1_000_000;
-        let found = log.seen().curve.len();
+    let bench = Bench::new("momentus-7200.4", DISK);
+    for seconds in [20, 6, 2] {
+        let start_ns = bench.clock.now();
+        let found = bench.curve_in(64, SAMPLED, Some(seconds * SECOND)).len();
+        let taken_ms = (bench.clock.now() - start_ns) / 1_000_000;
         assert!(
-            taken < seconds * 1000 + 1000 && found >= 8,
-            "{taken} ms for {seconds} s, {found} points"
+            taken_ms < seconds * 1000 + 1000,
+            "{taken_ms} ms for {seconds} s"
         );
+        assert!(found >= 8, "{found} points for {seconds} s");
     }
 }
 
 #[test]
 fn curve_counts_errors_outside_the_rate() {
-    let spec =
-        "rpm=7200,seek=1ms/10ms/22ms,rate=92MB/49MB,zones=8,eio=500MB-502MB,short=0-10MiB/4096";
-    let curve = Bench::new(spec, GIB).curve(100, SAMPLED);
-    let errors: u64 = curve.iter().map(|p| p.errors).sum();
-    assert!(errors > 0 && curve.iter().all(|p| p.bytes_per_second.is_finite()));
-    near(
-        curve
-            .iter()
-            .find(|p| p.errors > 0)
-            .unwrap()
-            .bytes_per_second,
-        72e6,
-        0.2,
-    );
-    let failed = curve.iter().filter(|p| p.errors > 0);
+    let spec = format!("{ZONED},eio=500MB-502MB,short=0-10MiB/4096");
+    let curve = Bench::new(&spec, GIB).curve(100, SAMPLED);
+    assert!(curve.iter().all(|p| p.bytes_per_second.is_finite()));
+    let failed: Vec<_> = curve.iter().filter(|p| p.errors > 0).collect();
+    near(failed[0].bytes_per_second, 72e6, 0.2);
     assert!(
         failed
-            .clone()
+            .iter()
             .all(|p| p.errnos.get("EIO") == Some(&p.errors))
     );
     // Everything fails.
     let dead = Bench::new("bandwidth=100MB,eio=0-4GiB", GIB).curve(10, SAMPLED);
-    assert!(
-        dead.len() == 10
-            && dead
-                .iter()
-                .all(|p| p.bytes == 0 && p.bytes_per_second == 0.0 && p.errors > 0)
-    );
+    assert_eq!(dead.len(), 10);
+    for p in dead {
+        assert_eq!((p.bytes, p.bytes_per_second), (0, 0.0));
+        assert!(p.errors > 0);
+    }
 }
 
 #[test]
 fn access_times_match_arm_and_platter() {
-    let bench = Bench::new("momentus-7200.4", 320_000_000_000);
+    let bench = Bench::new("momentus-7200.4", DISK);
     let access = bench.access(1000, 150);
+    let of = |seek| access.iter().filter(move |p| p.seek == seek);
     let mean = |seek: SeekPattern| {
-        let latencies: Vec<u64> = access
-            .iter()
-            .filter(|p| p.seek == seek)
-            .map(|p| p.latency_ns)
-            .collect();
-        assert_eq!(
-            latencies.len(),
-            if seek == SeekPattern::Random {
-                1000
-            } else {
-                150
-            },
-            "{seek:?}"
-        );
-        latencies.iter().sum::<u64>() as f64 / latencies.len() as f64
+        let count = if seek == SeekPattern::Random {
+            1000
+        } else {
+            150
+        };
+        assert_eq!(of(seek).count(), count, "{seek:?}");
+        of(seek).map(|p| p.latency_ns).sum::<u64>() as f64 / count as f64
     };
     near(mean(SeekPattern::Random), 14.9e6, 0.02);
     // Seek of one track, half a turn of 8.33 ms, electronics.
     near(mean(SeekPattern::TrackToTrack), 5.3e6, 0.1);
     near(mean(SeekPattern::FullStroke), 26.3e6, 0.03);
-    assert!(
-        mean(SeekPattern::ThirdStroke) > 10e6
-            && mean(SeekPattern::Butterfly) > mean(SeekPattern::TrackToTrack)
-    );
-    assert!(bench.clock.now() < 30_000_000_000, "{}", bench.clock.now());
-    for point in access.iter().filter(|p| p.seek == SeekPattern::ThirdStroke) {
+    assert!(mean(SeekPattern::ThirdStroke) > 10e6);
+    assert!(mean(SeekPattern::Butterfly) > mean(SeekPattern::TrackToTrack));
+    assert!(bench.clock.now() < 30 * SECOND, "{}", bench.clock.now());
+    for point in of(SeekPattern::ThirdStroke) {
         near(point.distance_bytes as f64, 320e9 / 3.0, 0.01);
     }
     let mut offsets: Vec<u64> = access.iter().map(|p| p.offset_bytes).collect();
@@ -455,52 +403,34 @@ fn survey_of_slow_or_small_target_ends_in_time() {
     assert_eq!(Bench::new("latency=100us", MIB).access(100, 20).len(), 180);
     let broken = Bench::new("latency=100us,eio=0-1GiB", GIB);
     let log = SurveyLog::default();
-    let plan = AccessPlan {
-        random_reads: 50,
-        pattern_reads: 5,
-        block_bytes: 512,
-        time_ns: 1_000_000_000,
-    };
-    broken.queue(1, 512, &log).measure_access(&plan).unwrap();
+    broken.access_in(50, 5, SECOND, &log);
     let seen = log.seen();
     assert_eq!((seen.access.len(), seen.access_errors["EIO"]), (0, 75));
 }
 
 /// Seconds that a curve and a burst take, and the points.
-fn quick_curve(model: &str, seconds: u64) -> (f64, Vec<CurvePoint>) {
+fn quick_curve(model: &str) -> (f64, Vec<CurvePoint>) {
     let bench = Bench::new(model, 4 * GIB);
     let log = SurveyLog::default();
     let queue = &mut bench.queue(8, MIB, &log);
-    let plan = CurvePlan {
-        points: 24,
-        coverage: SAMPLED,
-        time_ns: Some(seconds * 1_000_000_000),
-    };
+    let plan = curve_plan(24, SAMPLED, Some(6 * SECOND));
     queue.measure_curve(&plan).unwrap();
-    let plan = BurstPlan {
-        bytes: 512 << 10,
-        time_ns: 500_000_000,
-    };
-    queue.measure_burst(&plan).unwrap();
+    queue.measure_burst(&BURST).unwrap();
     let points = std::mem::take(&mut log.seen().curve);
     (bench.clock.now() as f64 / 1e9, points)
 }
 
 #[test]
 fn survey_of_slow_disk_begins_with_few_bytes_in_flight() {
-    let (taken_s, points) = quick_curve("bandwidth=300kB", 6);
-    assert!(
-        taken_s < 10.0 && points.len() >= 5,
-        "{taken_s} s, {points:?}"
-    );
-    near(average(&points), 300e3, 0.01);
-    let (taken_s, points) = quick_curve("bandwidth=2MB", 6);
-    assert!(
-        taken_s < 10.0 && points.len() >= 8,
-        "{taken_s} s, {points:?}"
-    );
-    near(average(&points), 2e6, 0.01);
-    let (taken_s, points) = quick_curve("iops=1", 6);
+    for (model, rate, points_min) in [("bandwidth=300kB", 300e3, 5), ("bandwidth=2MB", 2e6, 8)] {
+        let (taken_s, points) = quick_curve(model);
+        assert!(
+            taken_s < 10.0 && points.len() >= points_min,
+            "{taken_s} s, {points:?}"
+        );
+        near(average(&points), rate, 0.01);
+    }
+    let (taken_s, points) = quick_curve("iops=1");
     assert!(
         taken_s < 5.0 && points.is_empty(),
         "{taken_s} s, {points:?}"
@@ -510,29 +440,15 @@ fn survey_of_slow_disk_begins_with_few_bytes_in_flight() {
 /// As zcav reads it: all of it, however long that takes.
 #[test]
 fn curve_without_limit_moves_as_much_with_each_request_on_a_slow_disk() {
-    let bench = Bench::new("iops=1", 16 * MIB);
-    let log = SurveyLog::default();
-    let queue = &mut bench.queue(8, MIB, &log);
-    let plan = CurvePlan {
-        points: 4,
-        coverage: Coverage::Full,
-        time_ns: None,
-    };
-    queue.measure_curve(&plan).unwrap();
-    near(average(&log.seen().curve), 65_536.0, 0.05);
+    let curve = Bench::new("iops=1", 16 * MIB).curve(4, Coverage::Full);
+    near(average(&curve), 65_536.0, 0.05);
 }
 
 #[test]
 fn burst_reports_link_rate() {
-    let bench = Bench::new("momentus-7200.4", 320_000_000_000);
+    let bench = Bench::new("momentus-7200.4", DISK);
     let log = SurveyLog::default();
-    bench
-        .queue(8, MIB, &log)
-        .measure_burst(&BurstPlan {
-            bytes: 512 << 10,
-            time_ns: 500_000_000,
-        })
-        .unwrap();
+    bench.queue(8, MIB, &log).measure_burst(&BURST).unwrap();
     let burst = log.seen().burst.take().unwrap();
     near(burst.throughput.value, 285e6, 0.03);
     assert!(burst.first_bytes_per_second < 100e6 && burst.throughput.half_width_95.is_some());
@@ -542,70 +458,46 @@ fn burst_reports_link_rate() {
 fn scan_finds_exactly_slow_and_unreadable_blocks() {
     let faults = "slow=100MiB-102MiB+40ms,slow=700000000-700000512+25ms,eio=300MiB-308736KiB,\
                   eio=500000256-500000512,stall=3s+200ms";
-    let spec = format!("rpm=7200,seek=1ms/10ms/22ms,rate=92MB/49MB,zones=8,{faults}");
-    let bench = Bench::new(&spec, GIB);
+    let bench = Bench::new(&format!("{ZONED},{faults}"), GIB);
     let scan = bench.scan(0);
-    assert!(
-        scan.finished && scan.to_bytes == GIB && scan.blocks == 1024,
-        "{scan:?}"
-    );
-    let slow: Vec<u64> = scan
-        .slow
-        .iter()
-        .map(|block| block.offset_bytes / MIB)
-        .collect();
-    assert_eq!(
-        (slow, scan.slow_blocks),
-        (vec![100, 101, 667], 3),
-        "the stall is not the disk's"
-    );
-    let bad: Vec<(u64, u64)> = scan
+    assert!(scan.finished, "{scan:?}");
+    assert_eq!((scan.to_bytes, scan.blocks), (GIB, 1024));
+    // The stall is not the disk's.
+    let slow: Vec<u64> = scan.slow.iter().map(|one| one.offset_bytes / MIB).collect();
+    assert_eq!((slow, scan.slow_blocks), (vec![100, 101, 667], 3));
+    let bad = scan
         .unreadable
         .iter()
-        .map(|bad| (bad.lba, bad.length_bytes))
-        .collect();
-    assert_eq!(
-        bad,
-        [(300 * MIB / 512, 1_572_864), (500_000_256 / 512, 512)]
-    );
+        .map(|bad| (bad.lba, bad.length_bytes));
+    let expected = [(300 * MIB / 512, 1_572_864), (500_000_256 / 512, 512)];
+    assert!(bad.eq(expected), "{:?}", scan.unreadable);
     assert_eq!(scan.unreadable_bytes, 1_572_864 + 512);
     assert!(scan.map.len() > 500 && scan.map.iter().map(|cell| cell.blocks).sum::<u64>() == 1024);
     // It continued behind the first ones.
     let rest = bench.scan(400 * MIB);
-    assert_eq!(
-        (
-            rest.from_bytes,
-            rest.blocks,
-            rest.unreadable.len(),
-            rest.slow.len()
-        ),
-        (400 * MIB, 624, 1, 1)
-    );
+    assert_eq!(rest.from_bytes, 400 * MIB);
+    assert_eq!(rest.blocks, 624);
+    assert_eq!(rest.unreadable.len(), 1);
+    assert_eq!(rest.slow.len(), 1);
 }
 
 #[test]
 fn scan_ends_on_disk_where_everything_fails() {
     let bench = Bench::new("bandwidth=500MB,eio=100MiB-900MiB", GIB);
     let scan = bench.scan(0);
-    assert!(
-        !scan.finished && scan.to_bytes == 356 * MIB,
-        "{}",
-        scan.to_bytes
-    );
-    assert_eq!(
-        (scan.unreadable.len(), scan.unreadable_bytes),
-        (1, 256 * MIB)
-    );
+    assert_eq!((scan.finished, scan.to_bytes), (false, 356 * MIB));
+    assert_eq!(scan.unreadable.len(), 1);
+    assert_eq!(scan.unreadable_bytes, 256 * MIB);
 }
 
 #[test]
 fn written_curve_includes_the_flush() {
-    let mut bench = Bench::new("momentus-7200.4", 320_000_000_000);
+    let mut bench = Bench::new("momentus-7200.4", DISK);
     bench.target.operation = OpKind::Write;
     let (curve, truth) = (bench.curve(20, SAMPLED), bench.truth());
-    curve
-        .iter()
-        .for_each(|p| near(p.bytes_per_second, truth(p.offset_bytes), 0.03));
+    for p in &curve {
+        near(p.bytes_per_second, truth(p.offset_bytes), 0.03);
+    }
 }
 
 /// A link that all requests in flight share evenly, each with work of its own: what a controller
@@ -622,15 +514,11 @@ struct SharedLink {
 impl SharedLink {
     /// When the next request ends, and its place.
     fn next_end(&self) -> Option<(usize, f64)> {
-        let least = self
-            .left
-            .iter()
-            .enumerate()
-            .min_by(|a, b| a.1.1.total_cmp(&b.1.1));
-        least.map(|(index, (_, bytes))| {
-            let share = self.bytes_per_second / self.left.len() as f64;
-            (index, self.now_ns + bytes / share * 1e9)
-        })
+        let shortest = |a: &(usize, f64), b: &(usize, f64)| a.1.total_cmp(&b.1);
+        let left = self.left.iter().map(|(_, bytes)| *bytes).enumerate();
+        let (index, bytes) = left.min_by(shortest)?;
+        let share = self.bytes_per_second / self.left.len() as f64;
+        Some((index, self.now_ns + bytes / share * 1e9))
     }
 
     fn advance(&mut self, to_ns: f64) {
@@ -685,20 +573,18 @@ fn last_point_of_fast_disk_is_as_fast_as_the_others() {
                 done: std::collections::VecDeque::new(),
                 random: Random::new(seed, 1),
             };
-            let plan = CurvePlan {
-                points,
-                coverage: SAMPLED,
-                time_ns: Some(4_000_000_000),
-            };
+            let plan = curve_plan(points, SAMPLED, Some(4 * SECOND));
             let log = SurveyLog::default();
             let queue = &mut bench.queue_on(Box::new(link), 8, MIB, &log);
             queue.measure_curve(&plan).unwrap();
             let curve = std::mem::take(&mut log.seen().curve);
             assert!(curve.len() >= 8, "{}", curve.len());
             let rates: Vec<f64> = curve.iter().map(|p| p.bytes_per_second).collect();
-            lasts += rates[rates.len() - 1] / 40.0;
-            others +=
-                rates[1..rates.len() - 1].iter().sum::<f64>() / (rates.len() - 2) as f64 / 40.0;
+            let [_, middle @ .., last] = &rates[..] else {
+                unreachable!("eight points")
+            };
+            lasts += last / 40.0;
+            others += middle.iter().sum::<f64>() / middle.len() as f64 / 40.0;
         }
     }
     near(others, 2.46e9, 0.01);
@@ -708,26 +594,17 @@ fn last_point_of_fast_disk_is_as_fast_as_the_others() {
 #[test]
 fn long_pause_in_a_sample_is_read_again() {
     // A sample takes 0.2 s; with the pause, longer than any that is read again.
-    let bench = Bench::new("bandwidth=150MB,stall=10s+2600ms", 320_000_000_000);
-    let (log, plan) = (
-        SurveyLog::default(),
-        CurvePlan {
-            points: 200,
-            coverage: SAMPLED,
-            time_ns: None,
-        },
-    );
+    let bench = Bench::new("bandwidth=150MB,stall=10s+2600ms", DISK);
+    let (log, plan) = (SurveyLog::default(), curve_plan(200, SAMPLED, None));
     bench.queue(8, MIB, &log).measure_curve(&plan).unwrap();
     let stalls = std::mem::take(&mut log.seen().stalls);
     assert!(stalls.len() == 1 && stalls[0].requests >= 4, "{stalls:?}");
     near(stalls[0].since_ns as f64, 10e9, 0.01);
     near(stalls[0].lasted_ns as f64, 2.6e9, 0.02);
     let curve = std::mem::take(&mut log.seen().curve);
-    let again: Vec<_> = curve.iter().filter(|p| !p.readings.is_empty()).collect();
-    assert!(
-        again.len() == 1 && again[0].readings.len() == 3 && again[0].readings[0] < 20e6,
-        "{again:?}"
-    );
+    let again = read_again(&curve);
+    assert_eq!((again.len(), again[0].readings.len()), (1, 3), "{again:?}");
+    assert!(again[0].readings[0] < 20e6, "{again:?}");
     for point in &curve {
         near(point.bytes_per_second, 150e6, 0.01);
     }
@@ -735,15 +612,8 @@ fn long_pause_in_a_sample_is_read_again() {
 
 #[test]
 fn second_reading_is_slow_where_the_place_is_and_fast_where_the_host_paused() {
-    let bench = Bench::new("momentus-7200.4,slow=100GB-110GB+3ms", 320_000_000_000);
-    let (log, plan) = (
-        SurveyLog::default(),
-        CurvePlan {
-            points: 200,
-            coverage: SAMPLED,
-            time_ns: None,
-        },
-    );
+    let bench = Bench::new("momentus-7200.4,slow=100GB-110GB+3ms", DISK);
+    let (log, plan) = (SurveyLog::default(), curve_plan(200, SAMPLED, None));
     let queue = &mut bench.queue(8, MIB, &log);
     let mut measured = queue.measure_curve(&plan).unwrap().unwrap();
     // 62 to 68 are the slow ones.

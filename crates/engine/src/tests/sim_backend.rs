@@ -5,6 +5,7 @@ use crate::io::buffers::Buffers;
 use crate::io::clock::Clock as _;
 use crate::io::{Backend, Op, RequestSource, WAIT_MAX_NS, WaitMode};
 use crate::tests::simulate::FakeClock;
+use diskproof_simdisk::Model;
 use diskproof_simdisk::models;
 use diskproof_simdisk::models::faults::Faults;
 use std::io;
@@ -26,6 +27,31 @@ pub(crate) struct SimBackend {
     pub(crate) host_ns: u64,
     /// When the host pauses, and for how long: it sees completions late.
     pub(crate) pauses: Vec<(u64, u64)>,
+}
+
+impl SimBackend {
+    /// A disk of this model, without pauses of the host, on a clock of its own.
+    pub(crate) fn new(model: &Model, size_bytes: u64, depth: u32, request_bytes: u64) -> Self {
+        Self {
+            clock: FakeClock::default(),
+            machine: Box::new(models::DiskMachine::start(model, size_bytes)),
+            faults: Faults::new(model.faults.clone()),
+            buffers: Buffers::new(depth as usize, request_bytes as usize).unwrap(),
+            size_bytes,
+            results: vec![0; depth as usize],
+            done: Vec::new(),
+            host_ns: HOST_NS,
+            pauses: Vec::new(),
+        }
+    }
+
+    /// Whether another request has completed by now.
+    fn take_done(&mut self) -> bool {
+        let done = self.machine.take_done(self.clock.now());
+        let result = |ticket: u64| (ticket as u32, self.results[ticket as usize]);
+        self.done.extend(done.map(|done| result(done.ticket)));
+        done.is_some()
+    }
 }
 
 impl Backend for SimBackend {
@@ -63,16 +89,11 @@ impl Backend for SimBackend {
     fn wait(&mut self, _: WaitMode) -> io::Result<()> {
         let latest = self.clock.now() + WAIT_MAX_NS;
         while self.done.is_empty() && self.clock.now() < latest {
-            match self.machine.take_done(self.clock.now()) {
-                Some(completion) => self.done.push((
-                    completion.ticket as u32,
-                    self.results[completion.ticket as usize],
-                )),
-                None => self.clock.move_to(
-                    self.machine
-                        .next_ns()
-                        .map_or(latest, |next| next.clamp(self.clock.now() + 1, latest)),
-                ),
+            if !self.take_done() {
+                let soonest = self.clock.now() + 1;
+                let next_ns = self.machine.next_ns();
+                let next_ns = next_ns.map_or(latest, |next| next.clamp(soonest, latest));
+                self.clock.move_to(next_ns);
             }
         }
         let now = self.clock.now();
@@ -84,12 +105,7 @@ impl Backend for SimBackend {
             }
             !is_due
         });
-        while let Some(completion) = self.machine.take_done(self.clock.now()) {
-            self.done.push((
-                completion.ticket as u32,
-                self.results[completion.ticket as usize],
-            ));
-        }
+        while self.take_done() {}
         Ok(())
     }
 

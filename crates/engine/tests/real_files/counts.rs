@@ -1,12 +1,22 @@
 //! Counts, bytes and budgets of every I/O engine.
 
-use crate::support::{ENGINES, MIB, SHARED, run, scratch, workload};
+use crate::support::{
+    CALLING, ENGINES, MIB, SHARED, UNIFORM, after_bytes, after_ops, every, run, scratch, span,
+    workload,
+};
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::plan::{
-    Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Stop,
-    SyncCall, SyncPolicy, Verify, Workload,
+    Access, BlockShare, CachePolicy, EngineChoice, EngineKind, Layout, SyncCall, SyncPolicy,
+    Verify, Workload,
 };
 use diskproof_model::stream::Streams;
+
+fn share(block_bytes: u32, weight: u32) -> BlockShare {
+    BlockShare {
+        block_bytes,
+        weight,
+    }
+}
 
 #[test]
 fn every_engine_does_exactly_the_requested_work() {
@@ -28,47 +38,35 @@ fn every_engine_does_exactly_the_requested_work() {
                 assert_eq!(count(OpKind::Read) > 0, read_permille > 0, "{context}");
                 assert_eq!(count(OpKind::Write) > 0, read_permille < 1000, "{context}");
                 for op in seen.ops.values() {
-                    assert!(
-                        op.errors.is_empty() && op.short == 0,
-                        "{context}: {:?}",
-                        op.errors
-                    );
+                    assert_eq!((op.errors.len(), op.short), (0, 0), "{context}");
                     assert_eq!(op.latency.count(), op.count, "{context}");
                     assert_eq!(op.series.total().ops, op.count, "{context}");
                 }
                 assert_eq!(seen.stopped, StopReason::Ops, "{context}");
                 assert_eq!(seen.engine.used, engine);
-                assert!(
-                    seen.zero_blocks.zero == 0 || engine == EngineKind::Null,
-                    "{context}: read zeros from a scratch file of random data"
-                );
+                // A scratch file has random data.
+                let has_data = seen.zero_blocks.zero == 0;
+                assert!(has_data || engine == EngineKind::Null, "{context}");
             }
         }
     }
-    assert_eq!(
-        std::fs::read_dir(dir.path()).unwrap().count(),
-        0,
-        "the scratch file has no name"
-    );
+    // The scratch file has no name.
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
 #[test]
 fn budget_total_is_exact_for_any_number_of_workers() {
     let (_dir, mut target) = scratch(8 * MIB);
     let accesses = [
-        Access::Random {
-            distribution: Distribution::Uniform,
-        },
+        UNIFORM,
         Access::Sequential,
         Access::Backward,
         Access::Stride {
             stride_bytes: 65536,
         },
     ];
-    for (engine, access) in ENGINES
-        .into_iter()
-        .flat_map(|engine| accesses.clone().map(|access| (engine, access)))
-    {
+    let each = |engine| accesses.clone().map(|access| (engine, access));
+    for (engine, access) in ENGINES.into_iter().flat_map(each) {
         for (depth, workers) in SHARED {
             let asked = |stop| Workload {
                 access: access.clone(),
@@ -78,31 +76,13 @@ fn budget_total_is_exact_for_any_number_of_workers() {
                 ..workload(engine)
             };
             let context = format!("{engine:?} {access:?} {depth}x{workers}");
-            let counted = run(
-                &asked(Stop {
-                    ops: Some(1237),
-                    ..Stop::default()
-                }),
-                &mut target,
-            );
-            assert_eq!(
-                (counted.ops[&OpKind::Read].count, counted.stopped),
-                (1237, StopReason::Ops),
-                "{context}"
-            );
+            let counted = run(&asked(after_ops(1237)), &mut target);
+            assert_eq!(counted.ops[&OpKind::Read].count, 1237);
+            assert_eq!(counted.stopped, StopReason::Ops, "{context}");
             // The last 100 bytes are no block.
-            let moved = run(
-                &asked(Stop {
-                    bytes: Some(1237 * 8192 + 100),
-                    ..Stop::default()
-                }),
-                &mut target,
-            );
-            assert_eq!(
-                (moved.ops[&OpKind::Read].bytes, moved.stopped),
-                (1237 * 8192, StopReason::Bytes),
-                "{context}"
-            );
+            let moved = run(&asked(after_bytes(1237 * 8192 + 100)), &mut target);
+            assert_eq!(moved.ops[&OpKind::Read].bytes, 1237 * 8192);
+            assert_eq!(moved.stopped, StopReason::Bytes, "{context}");
         }
     }
 }
@@ -110,35 +90,18 @@ fn budget_total_is_exact_for_any_number_of_workers() {
 #[test]
 fn mixed_block_sizes_use_the_byte_budget_to_less_than_a_block() {
     let (_dir, mut target) = scratch(8 * MIB);
-    let block_mix = vec![
-        BlockShare {
-            block_bytes: 4096,
-            weight: 3,
-        },
-        BlockShare {
-            block_bytes: 65536,
-            weight: 1,
-        },
-    ];
+    let block_mix = vec![share(4096, 3), share(65536, 1)];
     for engine in ENGINES {
         for (depth, workers) in SHARED {
-            let stop = Stop {
-                bytes: Some(10 * MIB),
-                ..Stop::default()
-            };
             let mixed = Workload {
                 block_mix: block_mix.clone(),
                 depth,
                 workers,
-                stop,
+                stop: after_bytes(10 * MIB),
                 ..workload(engine)
             };
-            let seen = run(&mixed, &mut target);
-            let bytes = seen.ops[&OpKind::Read].bytes;
-            assert!(
-                bytes <= 10 * MIB && bytes > 10 * MIB - 65536,
-                "{engine:?} {depth}x{workers}: {bytes}"
-            );
+            let left = 10 * MIB - run(&mixed, &mut target).ops[&OpKind::Read].bytes;
+            assert!(left < 65536, "{engine:?} {depth}x{workers}: {left}");
         }
     }
 }
@@ -146,48 +109,38 @@ fn mixed_block_sizes_use_the_byte_budget_to_less_than_a_block() {
 #[test]
 fn ordered_pass_of_several_jobs_touches_every_block() {
     let (_dir, mut target) = scratch(8 * MIB);
-    for engine in [EngineKind::Uring, EngineKind::Aio, EngineKind::Sync] {
-        for (access, (depth, workers)) in [Access::Sequential, Access::Backward]
+    for engine in CALLING {
+        let each = |access: Access| SHARED.map(|shared| (access.clone(), shared));
+        let ways = [Access::Sequential, Access::Backward]
             .into_iter()
-            .flat_map(|a| SHARED.map(|s| (a.clone(), s)))
-        {
-            let stop = Stop {
-                bytes: Some(8 * MIB),
-                ..Stop::default()
-            };
+            .flat_map(each);
+        for (access, (depth, workers)) in ways {
             let context = format!("{engine:?} {access:?} {depth}x{workers}");
             let pass = Workload {
                 streams: Streams::with_reads(0),
                 access,
                 depth,
                 workers,
-                stop,
+                stop: after_bytes(8 * MIB),
                 verify: Verify::Checksum,
                 ..workload(engine)
             };
             let verified = run(&pass, &mut target).verify.unwrap();
-            assert_eq!(
-                (verified.blocks, verified.bad_blocks),
-                (8 * MIB / 8192, 0),
-                "{context}"
-            );
+            assert_eq!(verified.blocks, 8 * MIB / 8192);
+            assert_eq!(verified.bad_blocks, 0, "{context}");
         }
     }
 }
 
 #[test]
 fn first_pass_leaves_no_holes() {
-    for engine in [EngineKind::Uring, EngineKind::Aio, EngineKind::Sync] {
+    for engine in CALLING {
         let (_dir, mut target) = scratch(16 * MIB);
-        let stop = Stop {
-            bytes: Some(16 * MIB),
-            ..Stop::default()
-        };
         let layout = Workload {
             streams: Streams::with_reads(0),
             access: Access::Sequential,
             block_bytes: MIB as u32,
-            stop,
+            stop: after_bytes(16 * MIB),
             layout: Layout::Provides,
             sync: SyncPolicy::AtEnd,
             ..workload(engine)
@@ -215,53 +168,30 @@ fn commit_is_one_write_and_one_sync() {
         streams: Streams::with_reads(0),
         access: Access::Sequential,
         depth: 1,
-        sync: SyncPolicy::Every {
-            writes: 1,
-            call: SyncCall::Fdatasync,
-        },
-        stop: Stop {
-            ops: Some(20),
-            ..Stop::default()
-        },
+        sync: every(1, SyncCall::Fdatasync),
+        stop: after_ops(20),
         ..workload(EngineKind::Sync)
     };
-    for engine in [EngineKind::Sync, EngineKind::Uring, EngineKind::Aio] {
-        let seen = run(
-            &Workload {
-                engine: EngineChoice::Fixed(engine),
-                ..commits.clone()
-            },
-            &mut target,
-        );
+    for engine in CALLING {
+        let asked = Workload {
+            engine: EngineChoice::Fixed(engine),
+            ..commits.clone()
+        };
+        let seen = run(&asked, &mut target);
         let [write, sync, commit] =
             [OpKind::Write, OpKind::Sync, OpKind::Commit].map(|kind| &seen.ops[&kind]);
-        assert_eq!(
-            [write.count, sync.count, commit.count],
-            [20, 20, 20],
-            "{engine:?}"
-        );
-        assert!(commit.latency.mean_ns() >= sync.latency.mean_ns());
-        assert_eq!(
-            commit.latency.sum_ns(),
-            write.latency.sum_ns() + sync.latency.sum_ns(),
-            "{engine:?}"
-        );
+        let counts = [write, sync, commit].map(|op| op.count);
+        assert_eq!(counts, [20; 3], "{engine:?}");
+        let sum_ns = write.latency.sum_ns() + sync.latency.sum_ns();
+        assert_eq!(commit.latency.sum_ns(), sum_ns, "{engine:?}");
     }
     let every_third = Workload {
-        sync: SyncPolicy::Every {
-            writes: 3,
-            call: SyncCall::Fsync,
-        },
+        sync: every(3, SyncCall::Fsync),
         ..commits
     };
     let seen = run(&every_third, &mut target);
-    assert_eq!(
-        (
-            seen.ops[&OpKind::Write].count,
-            seen.ops[&OpKind::Sync].count
-        ),
-        (20, 6)
-    );
+    assert_eq!(seen.ops[&OpKind::Write].count, 20);
+    assert_eq!(seen.ops[&OpKind::Sync].count, 6);
     assert!(!seen.ops.contains_key(&OpKind::Commit));
 }
 
@@ -269,22 +199,9 @@ fn commit_is_one_write_and_one_sync() {
 fn span_and_mixed_block_sizes_hold() {
     let (_dir, mut target) = scratch(4 * MIB);
     run(&workload(EngineKind::Sync), &mut target);
-    let span = Span {
-        start_bytes: MIB,
-        length_bytes: Some(MIB),
-    };
     let mixed = Workload {
-        span,
-        block_mix: vec![
-            BlockShare {
-                block_bytes: 4096,
-                weight: 1,
-            },
-            BlockShare {
-                block_bytes: 16384,
-                weight: 1,
-            },
-        ],
+        span: span(MIB, MIB),
+        block_mix: vec![share(4096, 1), share(16384, 1)],
         ..workload(EngineKind::Uring)
     };
     let seen = run(&mixed, &mut target);
@@ -308,10 +225,7 @@ fn buffered_io_reaches_the_disk_and_returns_from_it() {
         assert_eq!(seen.cache.used, CachePolicy::Buffered);
         assert_eq!(seen.ops[&OpKind::Write].count, 500);
         if let Some(accounted) = seen.device.accounted {
-            assert!(
-                accounted >= 0.99,
-                "{engine:?}: the disks saw {accounted} of what was written"
-            );
+            assert!(accounted >= 0.99, "{engine:?}: {accounted}");
         }
     }
 }
@@ -322,19 +236,13 @@ fn many_workers_and_deep_queues_work() {
     let wide = Workload {
         workers: 64,
         depth: 8,
-        stop: Stop {
-            ops: Some(6400),
-            ..Stop::default()
-        },
+        stop: after_ops(6400),
         ..workload(EngineKind::Uring)
     };
     assert_eq!(run(&wide, &mut target).ops[&OpKind::Read].count, 6400);
     let deep = Workload {
         depth: 1024,
-        stop: Stop {
-            ops: Some(4096),
-            ..Stop::default()
-        },
+        stop: after_ops(4096),
         ..workload(EngineKind::Uring)
     };
     assert_eq!(run(&deep, &mut target).ops[&OpKind::Read].count, 4096);

@@ -1,10 +1,12 @@
 //! Ends, schedules, refusals, and several targets at once.
 
-use crate::support::{MIB, Patient, run, scratch, workload};
+use crate::support::{
+    CALLING, MIB, Patient, after_ns, after_ops, refused, run, scratch, span, watched, workload,
+};
 use diskproof_device::{Intent, OpenTarget, admit, probe};
-use diskproof_engine::Session;
+use diskproof_engine::{RunError, Session};
 use diskproof_model::measurement::{OpKind, StopReason};
-use diskproof_model::plan::{Access, EngineKind, Span, Stop, Workload};
+use diskproof_model::plan::{Access, EngineKind, Stop, Workload};
 use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::stream::Streams;
 
@@ -33,14 +35,7 @@ fn watcher_ends_a_workload_with_enough_or_interrupt() {
         (Control::Enough, StopReason::Precision),
         (Control::Interrupt, StopReason::Interrupted),
     ] {
-        let seen = Session::new(1)
-            .run(
-                &endless,
-                std::slice::from_mut(&mut target),
-                &mut Impatient(8, control),
-            )
-            .unwrap()
-            .remove(0);
+        let seen = watched(&endless, &mut target, &mut Impatient(8, control)).unwrap();
         assert_eq!(seen.stopped, reason);
         assert!(seen.ops[&OpKind::Read].count > 0);
     }
@@ -49,14 +44,10 @@ fn watcher_ends_a_workload_with_enough_or_interrupt() {
 #[test]
 fn open_loop_keeps_rate_and_counts_from_intended_start() {
     let (_dir, mut target) = scratch(4 * MIB);
-    for engine in [EngineKind::Uring, EngineKind::Sync, EngineKind::Aio] {
-        let stop = Stop {
-            time_ns: Some(400_000_000),
-            ..Stop::default()
-        };
+    for engine in CALLING {
         let paced = Workload {
             rate: Some(500.0),
-            stop,
+            stop: after_ns(400_000_000),
             ..workload(engine)
         };
         let seen = run(&paced, &mut target);
@@ -67,55 +58,49 @@ fn open_loop_keeps_rate_and_counts_from_intended_start() {
         // Where the machine held the worker up to the end, starts that were due and not made count
         // from their time all the same.
         let never_made = intended.count() - read.latency.count();
-        assert!(
-            never_made <= seen.missed_starts.unwrap(),
-            "{engine:?}: {never_made} of {:?}",
-            seen.missed_starts
-        );
+        let missed = seen.missed_starts.unwrap();
+        assert!(never_made <= missed, "{engine:?}: {never_made} of {missed}");
         assert!(intended.sum_ns() >= read.latency.sum_ns(), "{engine:?}");
     }
+}
+
+/// A file of 4 MiB, for reading.
+fn only_read() -> (tempfile::NamedTempFile, OpenTarget) {
+    let file = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    std::fs::write(file.path(), vec![1u8; 4 * MIB as usize]).unwrap();
+    let admission = admit(probe(file.path()).unwrap(), Intent::Read).unwrap();
+    (file, OpenTarget::open(admission).unwrap())
 }
 
 #[test]
 fn early_end_of_file_is_counted() {
     // A file that shrinks under our hands: the span was taken before.
-    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let path = dir.path().join("data");
-    std::fs::write(&path, vec![1u8; 4 * MIB as usize]).unwrap();
-    let mut target = OpenTarget::open(admit(probe(&path).unwrap(), Intent::Read).unwrap()).unwrap();
-    std::fs::OpenOptions::new()
-        .write(true)
-        .open(&path)
-        .unwrap()
-        .set_len(MIB)
-        .unwrap();
+    let (file, mut target) = only_read();
+    file.as_file().set_len(MIB).unwrap();
     let seen = run(&workload(EngineKind::Sync), &mut target);
     let read = &seen.ops[&OpKind::Read];
     assert_eq!(read.count + read.errors["EOF"], 500);
     let mapped = run(&workload(EngineKind::Mmap), &mut target);
-    assert!(
-        mapped.ops[&OpKind::Read].errors["EIO"] > 0,
-        "beyond the end a mapping gives SIGBUS; it must be an error instead"
-    );
+    // Beyond the end a mapping gives SIGBUS; it must be an error instead.
+    assert!(mapped.ops[&OpKind::Read].errors["EIO"] > 0);
 }
 
 #[test]
 fn read_only_target_is_never_written() {
-    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let path = dir.path().join("data");
-    std::fs::write(&path, vec![1u8; 4 * MIB as usize]).unwrap();
-    let mut target = OpenTarget::open(admit(probe(&path).unwrap(), Intent::Read).unwrap()).unwrap();
+    let (_file, mut target) = only_read();
     let writing = Workload {
         streams: Streams::with_reads(500),
         ..workload(EngineKind::Sync)
     };
-    let error = Session::new(1)
-        .run(&writing, std::slice::from_mut(&mut target), &mut Patient)
-        .unwrap_err();
-    assert!(
-        error.to_string().contains("open only for reading"),
-        "{error}"
-    );
+    let error = refused(&writing, &mut target);
+    assert!(why_unsuitable(&error).contains("--overwrite"), "{error}");
+}
+
+fn why_unsuitable(error: &RunError) -> &str {
+    match error {
+        RunError::Unsuitable { why, .. } => why,
+        other => panic!("{other}"),
+    }
 }
 
 #[test]
@@ -125,10 +110,10 @@ fn unaligned_direct_block_is_refused_with_the_unit() {
         block_bytes: 1000,
         ..workload(EngineKind::Sync)
     };
-    let error = Session::new(1)
-        .run(&odd, std::slice::from_mut(&mut target), &mut Patient)
-        .unwrap_err();
-    assert!(error.to_string().contains("not a multiple of"), "{error}");
+    let RunError::Alignment { bytes, unit, .. } = refused(&odd, &mut target) else {
+        panic!("it is not refused for its alignment")
+    };
+    assert_eq!((bytes, unit % 512), (1000, 0));
 }
 
 #[test]
@@ -136,46 +121,28 @@ fn ordered_workload_needs_a_block_for_each_part() {
     let (_dir, mut target) = scratch(4 * MIB);
     run(&workload(EngineKind::Sync), &mut target);
     // Eight blocks.
-    let span = Span {
-        start_bytes: 0,
-        length_bytes: Some(8 * 8192),
-    };
     let stride = Access::Stride {
         stride_bytes: 16384,
     };
-    for (engine, access, too_much, fits) in [
-        (EngineKind::Sync, Access::Backward, (16, 1), (8, 1)),
-        (EngineKind::Mmap, stride, (5, 2), (4, 2)),
-        (EngineKind::Uring, Access::Backward, (16, 9), (16, 8)),
-        (EngineKind::Uring, Access::Sequential, (1, 9), (1, 8)),
+    for (engine, access, too_much, parts, fits) in [
+        (EngineKind::Sync, Access::Backward, (16, 1), 16, (8, 1)),
+        (EngineKind::Mmap, stride, (5, 2), 10, (4, 2)),
+        (EngineKind::Uring, Access::Backward, (16, 9), 9, (16, 8)),
+        (EngineKind::Uring, Access::Sequential, (1, 9), 9, (1, 8)),
     ] {
         let asked = |(depth, workers)| Workload {
-            span,
+            span: span(0, 8 * 8192),
             access: access.clone(),
             depth,
             workers,
             ..workload(engine)
         };
-        let error = Session::new(1)
-            .run(
-                &asked(too_much),
-                std::slice::from_mut(&mut target),
-                &mut Patient,
-            )
-            .unwrap_err();
-        assert!(
-            error.to_string().contains("divides the span into"),
-            "{engine:?}: {error}"
-        );
+        let error = refused(&asked(too_much), &mut target);
+        let parts = format!(" {parts} parts ");
+        assert!(why_unsuitable(&error).contains(&parts), "{error}");
         let seen = run(&asked(fits), &mut target);
-        assert_eq!(
-            (
-                seen.ops[&OpKind::Read].count,
-                seen.ops[&OpKind::Read].errors.len()
-            ),
-            (500, 0),
-            "{engine:?}"
-        );
+        assert_eq!(seen.ops[&OpKind::Read].count, 500);
+        assert_eq!(seen.ops[&OpKind::Read].errors.len(), 0, "{engine:?}");
     }
 }
 
@@ -184,10 +151,7 @@ fn targets_on_one_disk_are_compared_with_its_counters_together() {
     let ((_a, one), (_b, two)) = (scratch(4 * MIB), scratch(4 * MIB));
     let mut targets = [one, two];
     let workload = Workload {
-        stop: Stop {
-            ops: Some(3000),
-            ..Stop::default()
-        },
+        stop: after_ops(3000),
         ..workload(EngineKind::Uring)
     };
     let seen = Session::new(1)
@@ -205,13 +169,9 @@ fn targets_on_one_disk_are_compared_with_its_counters_together() {
 #[test]
 fn every_target_gets_the_whole_rate() {
     let ((_a, one), (_b, two)) = (scratch(4 * MIB), scratch(4 * MIB));
-    let stop = Stop {
-        time_ns: Some(500_000_000),
-        ..Stop::default()
-    };
     let paced = Workload {
         rate: Some(400.0),
-        stop,
+        stop: after_ns(500_000_000),
         ..workload(EngineKind::Uring)
     };
     let seen = Session::new(1)

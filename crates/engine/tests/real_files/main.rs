@@ -4,5 +4,6 @@
 
 mod counts;
 mod limits;
+#[path = "../support/mod.rs"]
 mod support;
 mod verify;

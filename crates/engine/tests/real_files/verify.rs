@@ -1,10 +1,8 @@
 //! Verified workloads: intact blocks, damaged blocks, and what cannot be verified.
 
-use crate::support::{MIB, run, scratch, workload};
-use diskproof_engine::Session;
-use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineKind, Stop, Verify, Workload,
-};
+use crate::support::{CALLING, MIB, UNIFORM, after_ops, run, scratch, watched, workload};
+use diskproof_device::OpenTarget;
+use diskproof_model::plan::{Access, CachePolicy, EngineKind, Verify, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
 use diskproof_model::stream::Streams;
 
@@ -39,57 +37,45 @@ impl Watch for Vandal {
 }
 
 fn verified(engine: EngineKind) -> Workload {
-    let access = Access::Random {
-        distribution: Distribution::Uniform,
-    };
     Workload {
         streams: Streams::with_reads(300),
-        access,
+        access: UNIFORM,
         verify: Verify::Checksum,
-        stop: Stop {
-            ops: Some(2000),
-            ..Stop::default()
-        },
+        stop: after_ops(2000),
         ..workload(engine)
+    }
+}
+
+/// Writes 256 blocks, one after the other.
+fn sequential(verify: Verify) -> Workload {
+    Workload {
+        streams: Streams::with_reads(0),
+        access: Access::Sequential,
+        stop: after_ops(256),
+        verify,
+        ..workload(EngineKind::Uring)
     }
 }
 
 #[test]
 fn verified_writes_are_read_back_intact() {
     let (_dir, mut target) = scratch(2 * MIB);
-    for engine in [
-        EngineKind::Uring,
-        EngineKind::Aio,
-        EngineKind::Sync,
-        EngineKind::Mmap,
-    ] {
+    for engine in CALLING.into_iter().chain([EngineKind::Mmap]) {
         for cache in [CachePolicy::Direct, CachePolicy::Buffered] {
-            let seen = run(
-                &Workload {
-                    depth: 16,
-                    workers: 2,
-                    cache,
-                    ..verified(engine)
-                },
-                &mut target,
-            );
-            let checked = seen.verify.unwrap();
-            assert!(
-                checked.blocks > 200 && checked.bad_blocks == 0,
-                "{engine:?} {cache:?}: {checked:?}"
-            );
+            let asked = Workload {
+                depth: 16,
+                workers: 2,
+                cache,
+                ..verified(engine)
+            };
+            let checked = run(&asked, &mut target).verify.unwrap();
+            assert!(checked.blocks > 200, "{engine:?} {cache:?}: {checked:?}");
+            assert_eq!(checked.bad_blocks, 0, "{engine:?} {cache:?}: {checked:?}");
         }
     }
-    let sequential = Workload {
-        streams: Streams::with_reads(0),
-        access: Access::Sequential,
-        ..verified(EngineKind::Uring)
-    };
-    assert_eq!(
-        run(&sequential, &mut target).verify.unwrap().blocks,
-        256,
-        "every block of the span"
-    );
+    // Every block of the span.
+    let checked = run(&sequential(Verify::Checksum), &mut target).verify;
+    assert_eq!(checked.unwrap().blocks, 256);
 }
 
 #[test]
@@ -97,49 +83,24 @@ fn verify_names_damaged_block() {
     let (_dir, mut target) = scratch(2 * MIB);
     // The first block is written at once, the last after half a second: between the two it is
     // damaged.
-    let stop = Stop {
-        ops: Some(256),
-        ..Stop::default()
-    };
     let slow = Workload {
-        streams: Streams::with_reads(0),
-        access: Access::Sequential,
         rate: Some(500.0),
         depth: 1,
-        stop,
-        ..verified(EngineKind::Uring)
+        ..sequential(Verify::Checksum)
     };
     let mut vandal = Vandal(Some(target.fd().try_clone_to_owned().unwrap()));
-    let seen = Session::new(3)
-        .run(&slow, std::slice::from_mut(&mut target), &mut vandal)
-        .unwrap()
-        .remove(0);
+    let seen = watched(&slow, &mut target, &mut vandal).unwrap();
     let checked = seen.verify.unwrap();
-    assert_eq!(
-        (checked.blocks, checked.bad_blocks, checked.bad.len()),
-        (256, 1, 1),
-        "{checked:?}"
-    );
+    assert_eq!(checked.blocks, 256);
+    assert_eq!(checked.bad_blocks, 1);
+    assert_eq!(checked.bad.len(), 1, "{checked:?}");
     assert_eq!(checked.bad[0].offset_bytes, 0);
-    assert!(
-        checked.bad[0].why.contains("not written by diskproof"),
-        "{checked:?}"
-    );
 }
 
 /// Writes 256 signed blocks and does not read them back.
-fn sign(target: &mut diskproof_device::OpenTarget) {
-    let signed = Workload {
-        streams: Streams::with_reads(0),
-        access: Access::Sequential,
-        verify: Verify::SignOnly,
-        stop: Stop {
-            ops: Some(256),
-            ..Stop::default()
-        },
-        ..workload(EngineKind::Uring)
-    };
-    assert_eq!(run(&signed, target).verify, None, "a later one checks");
+fn sign(target: &mut OpenTarget) {
+    let signed = run(&sequential(Verify::SignOnly), target);
+    assert_eq!(signed.verify, None, "a later one checks");
 }
 
 fn checking(engine: EngineKind) -> Workload {
@@ -147,10 +108,7 @@ fn checking(engine: EngineKind) -> Workload {
         streams: Streams::with_reads(1000),
         depth: 16,
         workers: 2,
-        stop: Stop {
-            ops: Some(256),
-            ..Stop::default()
-        },
+        stop: after_ops(256),
         ..verified(engine)
     }
 }
@@ -158,33 +116,28 @@ fn checking(engine: EngineKind) -> Workload {
 #[test]
 fn reads_check_what_an_earlier_workload_wrote() {
     let (_dir, mut target) = scratch(2 * MIB);
-    let never = run(&checking(EngineKind::Sync), &mut target)
-        .verify
-        .unwrap();
-    assert_eq!(
-        (
-            never.blocks,
-            never.bad_blocks,
-            never.unsigned_blocks,
-            never.runs
-        ),
-        (256, 256, Some(256), Some(0)),
-        "{never:?}"
-    );
+    let check =
+        |workload: &Workload, target: &mut OpenTarget| run(workload, target).verify.unwrap();
+    let never = check(&checking(EngineKind::Sync), &mut target);
+    assert_eq!(never.blocks, 256);
+    assert_eq!(never.bad_blocks, 256);
+    assert_eq!(never.unsigned_blocks, Some(256));
+    assert_eq!(never.runs, Some(0), "{never:?}");
     sign(&mut target);
-    for engine in [EngineKind::Uring, EngineKind::Aio, EngineKind::Sync] {
-        for cache in [
-            CachePolicy::Direct,
-            CachePolicy::Buffered,
-            CachePolicy::Cached,
-        ] {
-            for access in [checking(engine).access, Access::Sequential] {
-                let check = Workload {
+    let caches = [
+        CachePolicy::Direct,
+        CachePolicy::Buffered,
+        CachePolicy::Cached,
+    ];
+    for engine in CALLING {
+        for cache in caches {
+            for access in [UNIFORM, Access::Sequential] {
+                let asked = Workload {
                     cache,
                     access: access.clone(),
                     ..checking(engine)
                 };
-                let found = run(&check, &mut target).verify.unwrap();
+                let found = check(&asked, &mut target);
                 assert_eq!(
                     (found.blocks, found.bad_blocks, found.runs),
                     (256, 0, Some(1)),
@@ -197,12 +150,9 @@ fn reads_check_what_an_earlier_workload_wrote() {
     let vandal = || Vandal(Some(target.fd().try_clone_to_owned().unwrap()));
     vandal().damage();
     vandal().damage_at(8192 + 1024);
-    let found = run(&checking(EngineKind::Uring), &mut target)
-        .verify
-        .unwrap();
-    assert_eq!(
-        (found.blocks, found.bad_blocks, found.wrong_blocks()),
-        (256, 2, 1)
-    );
+    let found = check(&checking(EngineKind::Uring), &mut target);
+    assert_eq!(found.blocks, 256);
+    assert_eq!(found.bad_blocks, 2);
+    assert_eq!(found.wrong_blocks(), 1);
     assert_eq!((found.bad.len(), found.bad[0].offset_bytes), (1, 8192));
 }

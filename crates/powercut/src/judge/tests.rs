@@ -47,15 +47,11 @@ fn judged(log: &RunLog, pages: Vec<SlotState>, control: Vec<SlotState>) -> CutRe
 fn honest_needs_a_control_page_that_vanished() {
     let all = judged(&log(20), kept(20), kept(20));
     let nothing_vanished = Some(NotProvenReason::NothingVanished);
-    assert_eq!(
-        (all.verdict, all.reason),
-        (CutVerdict::NotProven, nothing_vanished)
-    );
+    assert_eq!(all.verdict, CutVerdict::NotProven);
+    assert_eq!(all.reason, nothing_vanished);
     let some = judged(&log(20), kept(20), kept(18));
-    assert_eq!(
-        (some.verdict, some.control_vanished),
-        (CutVerdict::Honest, 2)
-    );
+    assert_eq!(some.verdict, CutVerdict::Honest);
+    assert_eq!(some.control_vanished, 2);
     let mut elsewhere = log(20);
     elsewhere.description.is_control_evidence = false;
     let blind = judged(&elsewhere, kept(20), kept(18));
@@ -88,47 +84,36 @@ fn write_in_flight_may_be_torn_but_brings_nothing_older_back() {
     for slot in [4, 5] {
         let last = SMALL.last_of(slot as u32, 20);
         for (oldest, has_invalid) in [(last, false), (last, true), (last + 8, true), (0, true)] {
-            let report = torn(
-                slot,
-                SlotState::Mixed {
-                    oldest,
-                    has_invalid,
-                },
+            let mixed = SlotState::Mixed {
+                oldest,
+                has_invalid,
+            };
+            assert_eq!(
+                torn(slot, mixed).verdict,
+                CutVerdict::Honest,
+                "{slot} {oldest}"
             );
-            assert_eq!(report.verdict, CutVerdict::Honest, "{slot} {oldest}");
         }
-        assert_eq!(
-            torn(slot, SlotState::Unreadable).verdict,
-            CutVerdict::Honest
-        );
-        assert_eq!(
-            torn(slot, SlotState::Whole(last + 8)).verdict,
-            CutVerdict::Honest
-        );
+        for state in [SlotState::Unreadable, SlotState::Whole(last + 8)] {
+            assert_eq!(torn(slot, state).verdict, CutVerdict::Honest, "{slot}");
+        }
         let older = SlotState::Mixed {
             oldest: last - 8,
             has_invalid: false,
         };
         for state in [older, SlotState::Whole(last - 8), SlotState::Foreign] {
-            assert_eq!(
-                torn(slot, state).verdict,
-                CutVerdict::Lying,
-                "{slot} {state:?}"
-            );
+            let verdict = torn(slot, state).verdict;
+            assert_eq!(verdict, CutVerdict::Lying, "{slot} {state:?}");
         }
     }
-    for state in [
-        SlotState::Unreadable,
-        SlotState::Mixed {
-            oldest: 20,
-            has_invalid: true,
-        },
-    ] {
+    let mixed = SlotState::Mixed {
+        oldest: 20,
+        has_invalid: true,
+    };
+    for state in [SlotState::Unreadable, mixed] {
         let report = torn(3, state);
-        assert_eq!(
-            (report.verdict, report.streams[0].torn),
-            (CutVerdict::Lying, 1)
-        );
+        assert_eq!(report.verdict, CutVerdict::Lying);
+        assert_eq!(report.streams[0].torn, 1);
         assert_eq!(report.lost_seconds, 0.0);
     }
 }
@@ -148,10 +133,8 @@ fn nothing_is_said_of_a_stopped_run_or_an_unknown_target() {
     let report = judge(&log(20), &content, unsure);
     assert_eq!(report.reason, Some(NotProvenReason::NoTrace));
     let report = judge(&log(20), &content, FACTS);
-    assert_eq!(
-        (report.verdict, report.streams[0].lost),
-        (CutVerdict::Lying, 20)
-    );
+    assert_eq!(report.verdict, CutVerdict::Lying);
+    assert_eq!(report.streams[0].lost, 20);
     let report = judge(&log(0), &content, FACTS);
     assert_eq!(report.reason, Some(NotProvenReason::NothingAcknowledged));
 }

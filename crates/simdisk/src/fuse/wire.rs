@@ -278,10 +278,9 @@ mod tests {
     #[test]
     fn attr_reply_places_size_and_mode() {
         let body = Body::default().attr_out(&FILE).0;
-        assert_eq!(
-            (u64_at(&body, 24), u64_at(&body, 32), u32_at(&body, 76)),
-            (1000, 2, 0o100600)
-        );
+        assert_eq!(u64_at(&body, 24), 1000);
+        assert_eq!(u64_at(&body, 32), 2);
+        assert_eq!(u32_at(&body, 76), 0o100600);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 // Each test binary uses a part of it.
 #![allow(dead_code, unsafe_code)]
 
+use diskproof_simdisk::{Model, SimDisk};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -64,4 +65,27 @@ pub(crate) fn open_direct(path: &Path) -> io::Result<File> {
         .write(true)
         .custom_flags(libc::O_DIRECT)
         .open(path)
+}
+
+/// A directory, and a disk of this model in it, where the test can run.
+pub(crate) fn serve(test: &str, model: Model, size_bytes: u64) -> Option<(Scratch, SimDisk)> {
+    if missing(test) {
+        return None;
+    }
+    let scratch = Scratch::new();
+    let disk = SimDisk::serve(model, size_bytes, &scratch.path("disk")).expect("FUSE works");
+    Some((scratch, disk))
+}
+
+/// The number of the error; `None` where there is none.
+pub(crate) fn errno<T>(result: io::Result<T>) -> Option<i32> {
+    result.err()?.raw_os_error()
+}
+
+pub(crate) fn open(path: &Path) -> File {
+    File::options()
+        .read(true)
+        .write(true)
+        .open(path)
+        .expect("it may be opened")
 }

@@ -4,30 +4,40 @@ use super::*;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+/// A ring on this file, where the kernel has rings.
+fn ring(test: &str, fd: OwnedFd, blocks: [usize; 2], depth: u32) -> Option<UringBackend> {
+    let buffers = Buffers::new(blocks[0], blocks[1]).unwrap();
+    let backend = UringBackend::new(
+        fd,
+        buffers,
+        depth,
+        CachePolicy::Direct,
+        SubmitPolicy::Batched,
+    );
+    if backend.is_err() {
+        eprintln!("SKIPPED: {test}: io_uring is blocked");
+    }
+    backend.ok()
+}
+
+const READ: Request = Request {
+    slot: 0,
+    buffer: 0,
+    op: Op::Read,
+    offset: 0,
+    len: 4096,
+    skip: 0,
+};
+
 #[test]
 fn uring_polling_delivers_completions() {
     let file = tempfile::tempfile().unwrap();
     file.set_len(4096).unwrap();
-    let fd = file.as_fd().try_clone_to_owned().unwrap();
-    let Ok(mut backend) = UringBackend::new(
-        fd,
-        Buffers::new(1, 4096).unwrap(),
-        1,
-        CachePolicy::Cached,
-        SubmitPolicy::Batched,
-    ) else {
-        eprintln!("SKIPPED: uring_polling_delivers_completions: io_uring is blocked");
+    let test = "uring_polling_delivers_completions";
+    let Some(mut backend) = ring(test, file.into(), [1, 4096], 1) else {
         return;
     };
-    let mut request = Some(Request {
-        slot: 0,
-        buffer: 0,
-        op: Op::Read,
-        offset: 0,
-        len: 4096,
-        skip: 0,
-    });
-    let (began, mut done) = (Instant::now(), None);
+    let (mut request, began, mut done) = (Some(READ), Instant::now(), None);
     backend.enqueue(&mut |_| request.take()).unwrap();
     // With DEFER_TASKRUN a call without GETEVENTS never delivers completions: an open loop that
     // polled saw them a millisecond late.
@@ -42,56 +52,27 @@ fn uring_polling_delivers_completions() {
 fn uring_registers_only_small_buffers() {
     let file = tempfile::tempfile().unwrap();
     let is_registered = |block: usize| {
-        let backend = UringBackend::new(
-            file.as_fd().try_clone_to_owned().unwrap(),
-            Buffers::new(2, block).unwrap(),
-            2,
-            CachePolicy::Direct,
-            SubmitPolicy::Batched,
-        )
-        .ok()?;
-        Some(
-            backend
-                .features()
-                .iter()
-                .any(|feature| feature == "fixed-buffers"),
-        )
+        let fd = file.as_fd().try_clone_to_owned().unwrap();
+        let backend = ring("uring_registers_only_small_buffers", fd, [2, block], 2)?;
+        let features = backend.features();
+        Some(features.iter().any(|feature| feature == "fixed-buffers"))
     };
     let Some(small) = is_registered(8192) else {
-        eprintln!("SKIPPED: uring_registers_only_small_buffers: io_uring is blocked");
         return;
     };
     // Not without the right to lock memory.
-    assert_eq!(
-        (is_registered(REGISTERED_BYTES_MAX), is_registered(1 << 20)),
-        (Some(small), Some(false))
-    );
+    assert_eq!(is_registered(REGISTERED_BYTES_MAX), Some(small));
+    assert_eq!(is_registered(1 << 20), Some(false));
 }
 
 #[test]
 fn uring_leaks_buffers_while_io_is_in_flight() {
     let (read, _write) = std::io::pipe().unwrap();
-    let Ok(mut backend) = UringBackend::new(
-        read.into(),
-        Buffers::new(1, 4096).unwrap(),
-        1,
-        CachePolicy::Cached,
-        SubmitPolicy::Batched,
-    ) else {
-        eprintln!(
-            "SKIPPED: uring_leaks_buffers_while_io_is_in_flight: \
-             io_uring is blocked"
-        );
+    let test = "uring_leaks_buffers_while_io_is_in_flight";
+    let Some(mut backend) = ring(test, read.into(), [1, 4096], 1) else {
         return;
     };
-    let mut request = Some(Request {
-        slot: 0,
-        buffer: 0,
-        op: Op::Read,
-        offset: 0,
-        len: 4096,
-        skip: 0,
-    });
+    let mut request = Some(READ);
     backend.enqueue(&mut |_| request.take()).unwrap();
     backend.wait(WaitMode::AtMost(1000)).unwrap();
     backend.reap(&mut |_, result| panic!("an empty pipe gave {result}"));
@@ -106,28 +87,15 @@ fn uring_leaks_buffers_while_io_is_in_flight() {
 #[test]
 fn uring_reused_entry_equals_new_one() {
     assert_eq!(size_of::<SubmissionEntry>(), 64);
-    let file = tempfile::tempfile().unwrap();
-    let buffers = Buffers::new(4, 8192).unwrap();
-    let Ok(mut backend) = UringBackend::new(
-        file.as_fd().try_clone_to_owned().unwrap(),
-        buffers,
-        2,
-        CachePolicy::Direct,
-        SubmitPolicy::Batched,
-    ) else {
-        eprintln!(
-            "SKIPPED: uring_reused_entry_equals_new_one: io_uring is \
-             blocked"
-        );
+    let fd = tempfile::tempfile().unwrap().into();
+    let Some(mut backend) = ring("uring_reused_entry_equals_new_one", fd, [4, 8192], 2) else {
         return;
     };
     let plain = Request {
         slot: 1,
         buffer: 1,
-        op: Op::Read,
         offset: 0x1234_5678_9000,
-        len: 4096,
-        skip: 0,
+        ..READ
     };
     let write = Request {
         op: Op::Write,
@@ -157,12 +125,8 @@ fn uring_reused_entry_equals_new_one() {
         elsewhere,
     ] {
         let mut submissions = backend.ring.submissions();
-        backend
-            .writer
-            .write(request, &backend.buffers, submissions.entry(1));
-        assert_eq!(
-            *submissions.entry(1),
-            backend.writer.build(request, &backend.buffers)
-        );
+        let (writer, buffers) = (&mut backend.writer, &backend.buffers);
+        writer.write(request, buffers, submissions.entry(1));
+        assert_eq!(*submissions.entry(1), writer.build(request, buffers));
     }
 }

@@ -1,85 +1,52 @@
 //! Requests of a paced workload, and of a batch of reads.
 
 use super::*;
-use crate::io::Extent;
-use diskproof_model::plan::{Access, Distribution, Workload};
+use crate::tests::loads::{UNIFORM, extent, requests};
+use diskproof_model::plan::Workload;
 use diskproof_model::shape::{Arrivals, ThinkCount, ThinkTime};
 use diskproof_model::stream::Streams;
 
 const BLOCK: u32 = 4096;
 
+fn blocks(depth: u32, read_permille: u16) -> Workload {
+    Workload {
+        streams: Streams::with_reads(read_permille),
+        access: UNIFORM,
+        block_bytes: BLOCK,
+        depth,
+        ..Workload::named("blocks")
+    }
+}
+
 #[test]
 fn paced_start_waits_for_busy_block_and_is_not_dropped() {
-    let access = Access::Random {
-        distribution: Distribution::Uniform,
-    };
-    let workload = Workload {
-        streams: Streams::with_reads(0),
-        access,
-        block_bytes: BLOCK,
-        depth: 4,
-        ..Workload::named("small")
-    };
-    let pattern = Pattern::new(
-        &workload,
-        Extent {
-            start: 0,
-            length: u64::from(BLOCK),
-        },
-        1,
-        0,
-    );
     let pacer = Pacer::new(0, 1000.0, Arrivals::Even, 1);
     let journal = Arc::new(WriteJournal::new(1, 0, u64::from(BLOCK), BLOCK));
-    let mut generator = RequestGenerator::new(pattern, 4, AfterWrite::Nothing, Budget::default())
-        .with_options(GeneratorOptions {
-            pacer: Some(pacer.clone()),
-            journal: Some(journal),
-            ..GeneratorOptions::default()
-        });
+    let one_block = extent(0, u64::from(BLOCK));
+    let options = GeneratorOptions {
+        pacer: Some(pacer.clone()),
+        journal: Some(journal),
+        ..GeneratorOptions::default()
+    };
+    let mut generator = requests(&blocks(4, 0), one_block, Budget::default()).with_options(options);
     let mut buffers = Buffers::new(4, BLOCK as usize).unwrap();
     let first = generator.next(2_500_000, &mut buffers).unwrap();
     // The only block is being written: the start at 1 ms stays reserved, and the one at 2 ms is
     // not taken.
     assert!((0..3).all(|_| generator.next(2_500_000, &mut buffers).is_none()));
-    assert_eq!(
-        (pacer.next_due_ns(), generator.wait_mode(2_500_000)),
-        (2_000_000, WaitMode::Completion)
-    );
+    assert_eq!(pacer.next_due_ns(), 2_000_000);
+    assert_eq!(generator.wait_mode(2_500_000), WaitMode::Completion);
     generator.record_write(first.slot, first.offset, WriteOutcome::Done);
     generator.slots.free(first.slot);
     let second = generator.next(3_000_000, &mut buffers).unwrap();
-    assert_eq!(
-        (
-            generator.slots.timing(second.slot).waited_ns,
-            generator.late()
-        ),
-        (2_000_000, 2)
-    );
+    assert_eq!(generator.slots.timing(second.slot).waited_ns, 2_000_000);
+    assert_eq!(generator.late(), 2);
 }
 
 #[test]
 fn read_batch_equals_single_requests() {
     let feed_of = |read_permille| {
-        let access = Access::Random {
-            distribution: Distribution::Uniform,
-        };
-        let workload = Workload {
-            streams: Streams::with_reads(read_permille),
-            access,
-            block_bytes: BLOCK,
-            depth: 4,
-            ..Workload::named("plain")
-        };
-        let pattern = Pattern::new(
-            &workload,
-            Extent {
-                start: 4096,
-                length: 1 << 30,
-            },
-            7,
-            3,
-        );
+        let pattern = Pattern::new(&blocks(4, read_permille), extent(4096, 1 << 30), 7, 3);
         RequestGenerator::new(pattern, 4, AfterWrite::Nothing, Budget::of_steps(10))
     };
     let (mut one, mut other) = (feed_of(1000), feed_of(1000));
@@ -92,20 +59,13 @@ fn read_batch_equals_single_requests() {
         assert_eq!(together, apart);
         assert_eq!(together.len(), expected);
         for request in together {
-            assert_eq!(
-                (
-                    one.slots.get(request.slot).start_ns,
-                    one.slots.get(request.slot).left
-                ),
-                (now, BLOCK)
-            );
+            assert_eq!(one.slots.get(request.slot).start_ns, now);
+            assert_eq!(one.slots.get(request.slot).left, BLOCK);
             one.slots.free(request.slot);
             other.slots.free(request.slot);
         }
-        assert_eq!(
-            (one.left, one.is_exhausted()),
-            (other.left, other.is_exhausted())
-        );
+        assert_eq!(one.left, other.left);
+        assert_eq!(one.is_exhausted(), other.is_exhausted());
     }
     // Follow-ups come first, and a mix has no batches.
     one.follow_ups.push(Request {
@@ -121,26 +81,18 @@ fn read_batch_equals_single_requests() {
 
 #[test]
 fn generator_pauses_after_each_operation() {
-    let workload = Workload {
-        block_bytes: BLOCK,
-        ..Workload::named("thinking")
-    };
-    let extent = Extent {
-        start: 0,
-        length: 1 << 20,
-    };
     let think = ThinkTime {
         pause_ns: 2_000_000,
         pause_ops: 1,
         counted: ThinkCount::Completed,
         busy_ns: None,
     };
-    let pattern = Pattern::new(&workload, extent, 1, 0);
-    let mut generator = RequestGenerator::new(pattern, 1, AfterWrite::Nothing, Budget::default())
-        .with_options(GeneratorOptions {
-            pauses: Some(Pauses::new(think, 0)),
-            ..GeneratorOptions::default()
-        });
+    let options = GeneratorOptions {
+        pauses: Some(Pauses::new(think, 0)),
+        ..GeneratorOptions::default()
+    };
+    let mut generator =
+        requests(&blocks(1, 1000), extent(0, 1 << 20), Budget::default()).with_options(options);
     let mut buffers = Buffers::new(1, BLOCK as usize).unwrap();
     assert!(generator.read_batch(0).is_none());
     let first = generator.next(10, &mut buffers).unwrap();

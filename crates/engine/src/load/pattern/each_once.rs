@@ -184,10 +184,8 @@ mod tests {
             }
             assert!(n < 64 || laps[0] != laps[1], "{n}");
             let steps = laps[0].windows(2).filter(|pair| pair[0] < pair[1]).count() as f64;
-            assert!(
-                n < 1000 || (steps / n as f64 - 0.5).abs() < 0.05,
-                "{n}: {steps}"
-            );
+            let is_even = (steps / n as f64 - 0.5).abs() < 0.05;
+            assert!(n < 1000 || is_even, "{n}: {steps}");
         }
     }
 
@@ -204,10 +202,8 @@ mod tests {
                     let first = (offset - 8192) / 4096;
                     assert!(len >= 4096 && len.is_multiple_of(4096) && len <= 16384);
                     for unit in first..first + u64::from(len) / 4096 {
-                        assert!(
-                            !std::mem::replace(&mut seen[unit as usize], true),
-                            "{units}"
-                        );
+                        let seen = &mut seen[unit as usize];
+                        assert!(!std::mem::replace(seen, true), "{units}");
                     }
                 }
             }

@@ -190,16 +190,19 @@ mod tests {
 
     const DRAWS: u64 = 200_000;
 
+    #[track_caller]
+    fn near(value: f64, truth: f64, by: f64) {
+        assert!((value - truth).abs() < by, "{value} is not {truth} ± {by}");
+    }
+
     /// The shares of operations, most popular block first.
     fn popularity(distribution: Distribution, n: u64) -> Vec<f64> {
         let law = SkewedBlocks::new(distribution, n).unwrap();
         let (mut counts, mut random) = (vec![0u64; n as usize], Random::new(11, 0));
         (0..DRAWS).for_each(|_| counts[law.block(&mut random) as usize] += 1);
         counts.sort_unstable_by(|a, b| b.cmp(a));
-        counts
-            .iter()
-            .map(|count| *count as f64 / DRAWS as f64)
-            .collect()
+        let share = |count: &u64| *count as f64 / DRAWS as f64;
+        counts.iter().map(share).collect()
     }
 
     #[test]
@@ -215,36 +218,28 @@ mod tests {
     fn normal_has_the_deviation_of_twelve_uniform_numbers() {
         let (n, mut random) = (100_000u64, Random::new(5, 0));
         let ranks = |spread: u64, random: &mut Random| -> (f64, f64) {
-            let drawn: Vec<f64> = (0..DRAWS)
-                .map(|_| normal(n, spread, random) as f64)
-                .collect();
+            let mut draw = || normal(n, spread, random) as f64;
+            let drawn: Vec<f64> = (0..DRAWS).map(|_| draw()).collect();
             let mean = drawn.iter().sum::<f64>() / DRAWS as f64;
             let square = drawn.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / DRAWS as f64;
             (mean / n as f64, square.sqrt() / n as f64)
         };
         let (mean, deviation) = ranks(0, &mut random);
-        assert!((mean - 0.5).abs() < 0.001 && (deviation - 1.0 / 12.0).abs() < 0.001);
+        near(mean, 0.5, 0.001);
+        near(deviation, 1.0 / 12.0, 0.001);
         // A uniform move of a tenth of the range adds a variance of 0.1² / 12.
         let (mean, deviation) = ranks(n / 10, &mut random);
         let wanted = (1.0 / 144.0 + 0.01 / 12.0_f64).sqrt();
-        assert!(
-            (mean - 0.5).abs() < 0.001 && (deviation - wanted).abs() < 0.001,
-            "{deviation}"
-        );
+        near(mean, 0.5, 0.001);
+        near(deviation, wanted, 0.001);
     }
 
     #[test]
     fn laws_stay_inside_the_smallest_extents() {
         for n in [1, 2, 3, 5] {
-            for law in [
-                Distribution::Pareto { share: 0.9 },
-                Distribution::Normal {
-                    spread_percent: 99.0,
-                },
-                Distribution::Normal {
-                    spread_percent: 0.0,
-                },
-            ] {
+            let [wide, narrow] =
+                [99.0, 0.0].map(|spread_percent| Distribution::Normal { spread_percent });
+            for law in [Distribution::Pareto { share: 0.9 }, wide, narrow] {
                 let law = SkewedBlocks::new(law, n).unwrap();
                 let mut random = Random::new(1, n);
                 assert!((0..1000).all(|_| law.block(&mut random) < n));
@@ -261,11 +256,7 @@ mod tests {
         let norm: f64 = (1..=1000).map(|k| f64::from(k).powf(-1.1)).sum();
         for k in [1u32, 2, 5, 20] {
             let expected = f64::from(draws) * f64::from(k).powf(-1.1) / norm;
-            let seen = counts[k as usize];
-            assert!(
-                (seen - expected).abs() < 6.0 * expected.sqrt(),
-                "rank {k}: {seen} of {expected}"
-            );
+            near(counts[k as usize], expected, 6.0 * expected.sqrt());
         }
     }
 
@@ -283,10 +274,8 @@ mod tests {
             if n >= 4096 {
                 let mut top: Vec<u64> = (1..=20).map(block).collect();
                 top.sort_unstable();
-                let gaps = top
-                    .windows(2)
-                    .map(|pair| pair[1] - pair[0])
-                    .chain([top[0] + n - top[19]]);
+                let gaps = top.windows(2).map(|pair| pair[1] - pair[0]);
+                let gaps = gaps.chain([top[0] + n - top[19]]);
                 gaps.for_each(|gap| assert!((n / 60..n * 3 / 20).contains(&gap), "{n}: {top:?}"));
             }
         }

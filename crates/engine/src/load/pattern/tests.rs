@@ -1,8 +1,9 @@
 //! Properties of every pattern: inside the extent, aligned, complete, reproducible.
 
 use super::*;
+use crate::tests::loads::{UNIFORM, extent};
 use diskproof_model::plan::{Access, BlockShare, Distribution, Zone};
-use diskproof_model::shape::{RandomRun, RunFollow};
+use diskproof_model::shape::{RandomRun, RunFollow, ZoneStride};
 use diskproof_model::stream::Streams;
 use proptest::prelude::*;
 
@@ -13,9 +14,7 @@ fn access() -> impl Strategy<Value = Access> {
         (1u64..40).prop_map(|n| Access::Stride {
             stride_bytes: n * 3000
         }),
-        Just(Access::Random {
-            distribution: Distribution::Uniform
-        }),
+        Just(UNIFORM),
         (0.1f64..2.0).prop_map(|theta| Access::Random {
             distribution: Distribution::Zipf { theta }
         }),
@@ -26,16 +25,12 @@ fn access() -> impl Strategy<Value = Access> {
             }
         }),
         Just(Access::Zoned {
-            zones: vec![
-                Zone {
-                    access_percent: 60.0,
-                    size_percent: 10.0
-                },
-                Zone {
-                    access_percent: 40.0,
-                    size_percent: 90.0
-                }
-            ]
+            zones: [(60.0, 10.0), (40.0, 90.0)]
+                .map(|(access_percent, size_percent)| Zone {
+                    access_percent,
+                    size_percent
+                })
+                .to_vec()
         }),
     ]
 }
@@ -109,47 +104,38 @@ proptest! {
 
 #[test]
 fn pattern_mix_keeps_its_shares() {
-    let mut w = Workload::named("any");
-    w.streams = Streams::with_reads(300);
-    w.access = Access::Random {
-        distribution: Distribution::HotCold {
-            access_percent: 80.0,
-            size_percent: 20.0,
-        },
+    let distribution = Distribution::HotCold {
+        access_percent: 80.0,
+        size_percent: 20.0,
     };
-    w.block_bytes = 4096;
-    let mut pattern = Pattern::new(
-        &w,
-        Extent {
-            start: 0,
-            length: 1000 * 4096,
-        },
-        1,
-        0,
-    );
-    let steps: Vec<Step> = (0..100_000).map(|_| pattern.step()).collect();
-    let share = |n: usize| n as f64 / steps.len() as f64;
-    let reads = share(steps.iter().filter(|s| s.kind == OpKind::Read).count());
-    let hot = share(steps.iter().filter(|s| s.offset < 200 * 4096).count());
-    assert!(
-        (reads - 0.3).abs() < 0.01 && (hot - 0.8).abs() < 0.01,
-        "{reads} {hot}"
-    );
+    let w = pages(Access::Random { distribution }, 300);
+    let steps = steps_of(&w, 1000 * 4096, 100_000);
+    let reads = steps.iter().filter(|s| s.kind == OpKind::Read).count();
+    let hot = steps.iter().filter(|s| s.offset < 200 * 4096).count();
+    assert!((29_000..31_000).contains(&reads), "{reads}");
+    assert!((79_000..81_000).contains(&hot), "{hot}");
+}
+
+fn share(block_bytes: u32) -> BlockShare {
+    let weight = 1;
+    BlockShare {
+        block_bytes,
+        weight,
+    }
+}
+
+fn pages(access: Access, read_permille: u16) -> Workload {
+    Workload {
+        access,
+        streams: Streams::with_reads(read_permille),
+        block_bytes: 4096,
+        ..Workload::named("pages")
+    }
 }
 
 /// A walk over ten pages.
 fn walk(access: Access, read_permille: u16) -> Pattern {
-    let workload = Workload {
-        access,
-        streams: Streams::with_reads(read_permille),
-        block_bytes: 4096,
-        ..Workload::named("walk")
-    };
-    Pattern::new(&workload, extent_at(8192, 40_960), 1, 0)
-}
-
-fn extent_at(start: u64, length: u64) -> Extent {
-    Extent { start, length }
+    Pattern::new(&pages(access, read_permille), extent(8192, 40_960), 1, 0)
 }
 
 fn steps(pattern: &mut Pattern, n: u32) {
@@ -158,88 +144,58 @@ fn steps(pattern: &mut Pattern, n: u32) {
     }
 }
 
-fn first_two(pattern: &mut Pattern) -> Option<[Extent; 2]> {
-    let [one, other, ..] = pattern.take_passed()?;
-    Some([one, other])
+/// What was passed, of reads and of writes: where it starts, and its length.
+fn passed(pattern: &mut Pattern) -> Option<[(u64, u64); 2]> {
+    let [reads, writes, ..] = pattern.take_passed()?;
+    Some([reads, writes].map(|part| (part.start, part.length)))
 }
 
 #[test]
 fn ascending_walks_report_passed_extents() {
-    let nothing = Extent::default();
     let mut reads = walk(Access::Sequential, 1000);
-    assert_eq!(first_two(&mut reads), Some([extent_at(8192, 0), nothing]));
-    steps(&mut reads, 3);
-    assert_eq!(
-        first_two(&mut reads),
-        Some([extent_at(8192, 12_288), nothing])
-    );
-    steps(&mut reads, 2);
-    assert_eq!(
-        first_two(&mut reads),
-        Some([extent_at(20_480, 8192), nothing])
-    );
-    // A lap is over. Requests in flight at the last report may have left data anywhere, so the
-    // whole extent is reported.
-    steps(&mut reads, 10);
-    assert_eq!(
-        first_two(&mut reads),
-        Some([extent_at(8192, 40_960), nothing])
-    );
-    steps(&mut reads, 1);
-    assert_eq!(
-        first_two(&mut reads),
-        Some([extent_at(28_672, 4096), nothing])
-    );
+    // After ten a lap is over. Requests in flight at the last report may have left data anywhere,
+    // so the whole extent is reported.
+    for (count, expected) in [
+        (0, (8192, 0)),
+        (3, (8192, 12_288)),
+        (2, (20_480, 8192)),
+        (10, (8192, 40_960)),
+        (1, (28_672, 4096)),
+    ] {
+        steps(&mut reads, count);
+        assert_eq!(passed(&mut reads), Some([expected, (0, 0)]));
+    }
 
     let mut mix = walk(Access::Sequential, 500);
     steps(&mut mix, 6);
-    let [read, written] = first_two(&mut mix).unwrap();
-    assert_eq!(
-        (read.start, written.start, read.length + written.length),
-        (8192, 8192, 6 * 4096)
-    );
+    let [read, written] = passed(&mut mix).unwrap();
+    assert_eq!((read.0, written.0), (8192, 8192));
+    assert_eq!(read.1 + written.1, 6 * 4096);
 
-    let random = Access::Random {
-        distribution: Distribution::Uniform,
-    };
-    for access in [Access::Backward, random] {
+    for access in [Access::Backward, UNIFORM] {
         assert_eq!(walk(access, 500).take_passed(), None);
     }
 }
 
 #[test]
 fn walks_with_shared_cursors_report_what_all_passed() {
-    let nothing = Extent::default();
-    let extent = extent_at(8192, 40_960);
+    let extent = extent(8192, 40_960);
     let cursors = SharedCursors::default();
     let [mut one, mut other] =
         [0, 1].map(|_| walk(Access::Sequential, 0).with_cursors(&cursors, extent, 0));
     steps(&mut one, 2);
     steps(&mut other, 2);
     for pattern in [&mut one, &mut other] {
-        assert_eq!(first_two(pattern), Some([extent_at(8192, 16_384), nothing]));
+        assert_eq!(passed(pattern), Some([(8192, 16_384), (0, 0)]));
     }
     steps(&mut one, 8);
-    assert_eq!(
-        first_two(&mut other),
-        Some([extent_at(8192, 40_960), nothing])
-    );
+    assert_eq!(passed(&mut other), Some([(8192, 40_960), (0, 0)]));
 }
 
 #[test]
 fn verified_random_writes_reach_every_block_once_across_workers() {
-    let workload = Workload {
-        access: Access::Random {
-            distribution: Distribution::Uniform,
-        },
-        streams: Streams::with_reads(300),
-        block_bytes: 4096,
-        ..Workload::named("w")
-    };
-    let extent = Extent {
-        start: 8192,
-        length: 1000 * 4096,
-    };
+    let workload = pages(UNIFORM, 300);
+    let extent = extent(8192, 1000 * 4096);
     let cursors = SharedCursors::default();
     let mut workers: Vec<Pattern> = (0..3)
         .map(|i| Pattern::new(&workload, extent, 5, i).with_each_write_once(&cursors, 5))
@@ -260,13 +216,12 @@ fn verified_random_writes_reach_every_block_once_across_workers() {
 
 #[test]
 fn zones_in_turn_skip_what_is_between_them() {
-    let mut w = Workload::named("w");
-    (w.block_bytes, w.access) = (4096, Access::Sequential);
-    w.shape.zone_stride = Some(diskproof_model::shape::ZoneStride {
+    let mut w = pages(Access::Sequential, 1000);
+    w.shape.zone_stride = Some(ZoneStride {
         zone_bytes: 2 * 4096,
         skip_bytes: 3 * 4096,
     });
-    let mut pattern = Pattern::new(&w, extent_at(8192, 11 * 4096), 1, 0);
+    let mut pattern = Pattern::new(&w, extent(8192, 11 * 4096), 1, 0);
     let blocks: Vec<u64> = (0..8)
         .map(|_| (pattern.step().offset - 8192) / 4096)
         .collect();
@@ -277,87 +232,61 @@ fn zones_in_turn_skip_what_is_between_them() {
 
 #[test]
 fn mapped_random_offsets_visit_every_block_once_per_lap() {
-    let mut w = Workload::named("w");
-    (w.block_bytes, w.streams) = (4096, Streams::with_reads(500));
-    w.access = Access::Random {
-        distribution: Distribution::Uniform,
-    };
+    let mut w = pages(UNIFORM, 500);
     w.shape.each_block_once = true;
-    let extent = Extent {
-        start: 8192,
-        length: 500 * 4096 + 100,
-    };
+    let extent = extent(8192, 500 * 4096 + 100);
     let mut pattern = Pattern::new(&w, extent, 5, 0);
     let mut orders = Vec::new();
     for lap in 0..3 {
-        let order: Vec<u64> = (0..500)
-            .map(|_| {
-                let offset = pattern.step().offset;
-                // Both directions share the lap.
-                assert_eq!(pattern.lap(), 2 * lap);
-                offset
-            })
-            .collect();
-        let mut sorted = order.clone();
-        sorted.sort_unstable();
+        let mut order = Vec::new();
+        for _ in 0..500 {
+            order.push(pattern.step().offset);
+            // Both directions share the lap.
+            assert_eq!(pattern.lap(), 2 * lap);
+        }
+        orders.push(order.clone());
+        order.sort_unstable();
         assert!(
-            sorted
+            order
                 .into_iter()
                 .eq((0..500).map(|block| 8192 + block * 4096))
         );
-        orders.push(order);
     }
     assert!(orders[0] != orders[1] && orders[1] != orders[2]);
-    let other = Pattern::new(&w, extent, 5, 1).step().offset;
-    let third = Pattern::new(&w, extent, 5, 2).step().offset;
-    assert!(
-        other != orders[0][0] || third != orders[0][0],
-        "an order for each worker"
-    );
+    // An order for each worker.
+    let first = |worker| Pattern::new(&w, extent, 5, worker).step().offset;
+    assert!(first(1) != orders[0][0] || first(2) != orders[0][0]);
 }
 
 #[test]
 fn mapped_blocks_of_several_sizes_are_shortened_at_visited_ones() {
     let mut w = Workload::named("w");
     w.block_bytes = 16384;
-    let share = |block_bytes| BlockShare {
-        block_bytes,
-        weight: 1,
-    };
     w.block_mix = vec![share(4096), share(16384)];
     w.shape.each_block_once = true;
-    let extent = Extent {
-        start: 0,
-        length: 1 << 20,
-    };
+    let extent = extent(0, 1 << 20);
     let mut pattern = Pattern::new(&w, extent, 5, 0);
     let mut visited = 0;
     while visited < 1 << 20 {
         visited += u64::from(pattern.step().len);
         assert_eq!(pattern.lap(), 0);
     }
-    assert_eq!(
-        (visited, pattern.step().len > 0, pattern.lap()),
-        (1 << 20, true, 1)
-    );
+    assert_eq!(visited, 1 << 20);
+    assert!(pattern.step().len > 0);
+    assert_eq!(pattern.lap(), 1);
 }
 
-fn offsets(w: &Workload, bytes: u64, count: usize) -> Vec<Step> {
-    let extent = Extent {
-        start: 0,
-        length: bytes,
-    };
-    let mut pattern = Pattern::new(w, extent, 5, 0);
+fn steps_of(w: &Workload, bytes: u64, count: usize) -> Vec<Step> {
+    let mut pattern = Pattern::new(w, extent(0, bytes), 5, 0);
     (0..count).map(|_| pattern.step()).collect()
 }
 
 #[test]
 fn random_runs_draw_every_nth_offset() {
-    let mut w = Workload::named("runs");
-    w.block_bytes = 4096;
+    let mut w = pages(UNIFORM, 1000);
     for follow in [RunFollow::Sequential, RunFollow::Identical] {
         w.shape.random_run = Some(RandomRun { run_ops: 4, follow });
-        let steps = offsets(&w, 1 << 30, 400);
+        let steps = steps_of(&w, 1 << 30, 400);
         // As in fio, the first operations go on from the start, and the fourth is drawn.
         assert_eq!(steps[0].offset, 0);
         for (index, pair) in steps.windows(2).enumerate() {
@@ -373,69 +302,50 @@ fn random_runs_draw_every_nth_offset() {
 
 #[test]
 fn lap_of_random_runs_is_as_many_bytes_as_the_extent_has() {
-    let extent = Extent {
-        start: 0,
-        length: 10 * 4096,
-    };
-    let mut w = Workload::named("laps");
-    w.block_bytes = 4096;
+    let mut w = pages(UNIFORM, 1000);
     w.shape.random_run = Some(RandomRun {
         run_ops: 4,
         follow: RunFollow::Sequential,
     });
-    let laps = |mut pattern: Pattern| {
-        let mut changes = Vec::new();
+    // After how many steps a lap ends.
+    let laps = |mut pattern: Pattern| -> Vec<u64> {
         let mut lap = pattern.lap();
-        for number in 0..35 {
+        let mut changes = || {
             pattern.step();
-            if pattern.lap() != lap {
-                changes.push(number);
-                lap = pattern.lap();
-            }
-        }
-        changes
+            std::mem::replace(&mut lap, pattern.lap()) != pattern.lap()
+        };
+        (0..35).filter(|_| changes()).collect()
     };
-    let repeating = Pattern::new(&w, extent, 5, 0);
-    assert_eq!(laps(repeating.clone()), [10, 20, 30]);
-    let repeating = Pattern::new(&w, extent, 5, 0);
-    let cursors = SharedCursors::default();
-    assert_eq!(
-        laps(repeating.with_each_block_once(&cursors, 5)),
-        [10, 20, 30]
-    );
+    let repeating = || Pattern::new(&w, extent(0, 10 * 4096), 5, 0);
+    assert_eq!(laps(repeating()), [10, 20, 30]);
+    let mapped = repeating().with_each_block_once(&SharedCursors::default(), 5);
+    assert_eq!(laps(mapped), [10, 20, 30]);
 }
 
 #[test]
 fn writes_have_sizes_of_their_own_and_offsets_an_alignment() {
     let mut w = Workload::named("mixed");
-    (w.streams, w.block_bytes) = (Streams::with_reads(500), 65536);
-    let share = |block_bytes| BlockShare {
-        block_bytes,
-        weight: 1,
-    };
+    w.block_bytes = 65536;
     w.block_mix = vec![share(512)];
     let chains: [&[OpKind]; 2] = [&[OpKind::Read], &[OpKind::Write]];
     w.streams = Streams::of(&chains, 500, &[share(4096), share(65536)]);
     w.shape.align_bytes = Some(8192);
     assert_eq!(block_range(&w), (512, 65536));
-    let steps = offsets(&w, 1 << 30, 3000);
+    let steps = steps_of(&w, 1 << 30, 3000);
     let of = |direction: OpKind, len: u32| {
         let same = |step: &&Step| step.kind == direction && step.len == len;
         steps.iter().filter(same).count()
     };
-    assert_eq!(
-        of(OpKind::Read, 512) + of(OpKind::Write, 4096) + of(OpKind::Write, 65536),
-        3000
-    );
-    assert!((1300..1700).contains(&of(OpKind::Read, 512)));
-    assert!((600..900).contains(&of(OpKind::Write, 65536)));
-    let last_end = (1 << 30) - 65536;
+    let (reads, large) = (of(OpKind::Read, 512), of(OpKind::Write, 65536));
+    assert_eq!(reads + of(OpKind::Write, 4096) + large, 3000);
+    assert!((1300..1700).contains(&reads) && (600..900).contains(&large));
     for step in &steps {
-        let most = if step.kind == OpKind::Read {
-            (1 << 30) - 512
+        let largest = if step.kind == OpKind::Read {
+            512
         } else {
-            last_end
+            65536
         };
-        assert!(step.offset % 8192 == 0 && step.offset <= most, "{step:?}");
+        let is_inside = step.offset <= (1 << 30) - largest;
+        assert!(step.offset % 8192 == 0 && is_inside, "{step:?}");
     }
 }

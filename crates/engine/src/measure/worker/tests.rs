@@ -3,27 +3,27 @@
 
 use super::*;
 use crate::io::buffers::Buffers;
-use crate::io::{Extent, Request, RequestSource};
+use crate::io::{Request, RequestSource};
 use crate::load::budget::{Budget, SharedBudget};
-use crate::load::generator::AfterWrite;
 use crate::load::pattern::Pattern;
 use crate::random::Random;
+use crate::tests::loads::{UNIFORM, extent, requests, schedule};
 use crate::tests::simulate::FakeClock;
-use diskproof_model::measurement::{Interruption, InterruptionKind, OpKind};
-use diskproof_model::plan::{Access, Distribution, Workload};
+use diskproof_model::measurement::{Interruption, InterruptionKind};
+use diskproof_model::plan::Access;
 use diskproof_model::stream::Streams;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
 
 const BLOCK: u32 = 4096;
 const DEPTH: u32 = 4;
 
-/// Completes each request after a microsecond: in full, short, with an error, and with the end of
-/// the file, in turn.
-struct Moody {
+/// Completes each request after a microsecond; notes where the page cache was dropped.
+struct Prompt {
     buffers: Buffers,
     clock: FakeClock,
     waiting: Vec<Request>,
+    /// The result of a request, which is the so-maniest.
+    answer: fn(u64, &Request) -> i32,
     asked: u64,
     full: u64,
     short: u64,
@@ -31,9 +31,38 @@ struct Moody {
     is_exhausted: u64,
     /// Waits with a slot free.
     thin_waits: u64,
+    dropped_after: Vec<(u64, Option<Extent>)>,
 }
 
-impl Backend for &mut Moody {
+impl Prompt {
+    fn new(depth: u32, answer: fn(u64, &Request) -> i32) -> Self {
+        Self {
+            buffers: Buffers::new(depth as usize, BLOCK as usize).unwrap(),
+            clock: FakeClock::default(),
+            waiting: Vec::new(),
+            answer,
+            asked: 0,
+            full: 0,
+            short: 0,
+            failed: 0,
+            is_exhausted: 0,
+            thin_waits: 0,
+            dropped_after: Vec::new(),
+        }
+    }
+}
+
+/// In full, short, with an error, and with the end of the file, in turn.
+fn moody(number: u64, request: &Request) -> i32 {
+    match number % 17 {
+        3 | 4 if request.len == BLOCK => BLOCK as i32 / 4,
+        7 => -libc::EIO,
+        11 => 0,
+        _ => request.len as i32,
+    }
+}
+
+impl Backend for &mut Prompt {
     fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
         while let Some(request) = source(&mut self.buffers) {
             self.waiting.push(request);
@@ -50,12 +79,7 @@ impl Backend for &mut Moody {
     fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
         for request in std::mem::take(&mut self.waiting) {
             self.asked += 1;
-            let result = match self.asked % 17 {
-                3 | 4 if request.len == BLOCK => BLOCK as i32 / 4,
-                7 => -libc::EIO,
-                11 => 0,
-                _ => request.len as i32,
-            };
+            let result = (self.answer)(self.asked, &request);
             *match result {
                 0 => &mut self.is_exhausted,
                 ..0 => &mut self.failed,
@@ -69,6 +93,32 @@ impl Backend for &mut Moody {
     fn buffers(&self) -> &Buffers {
         &self.buffers
     }
+
+    fn drop_cache(&mut self, extent: Option<Extent>) {
+        let begun = self.asked + self.waiting.len() as u64;
+        self.dropped_after.push((begun, extent));
+    }
+}
+
+fn reads(depth: u32, access: Access) -> Workload {
+    Workload {
+        streams: Streams::with_reads(1000),
+        access,
+        block_bytes: BLOCK,
+        depth,
+        ..Workload::named("reads")
+    }
+}
+
+/// What a worker found out by its end, and what it published.
+fn finish<B: Backend, C: Clock>(mut worker: Worker<B, C>) -> (WorkerResult, TimeSeries) {
+    let published = Arc::clone(&worker.published);
+    while worker.advance().unwrap() == AdvanceOutcome::Running {}
+    (worker.finish(), lock(&published).clone())
+}
+
+fn series() -> Arc<Mutex<TimeSeries>> {
+    Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)))
 }
 
 /// Plain reads from a faulty disk; the disk afterwards, and the worker's result.
@@ -76,139 +126,26 @@ fn read_moodily<C: Clock>(
     budget: Budget,
     schedule: WorkerSchedule,
     clock_of: impl FnOnce(FakeClock) -> C,
-) -> (Moody, WorkerResult) {
-    let access = Access::Random {
-        distribution: Distribution::Uniform,
-    };
-    let workload = Workload {
-        streams: Streams::with_reads(1000),
-        access,
-        block_bytes: BLOCK,
-        depth: DEPTH,
-        ..Workload::named("moody")
-    };
-    let pattern = Pattern::new(
-        &workload,
-        Extent {
-            start: 0,
-            length: 1 << 30,
-        },
-        1,
-        0,
-    );
-    let generator = RequestGenerator::new(pattern, DEPTH, AfterWrite::Nothing, budget);
-    let clock = FakeClock::default();
-    let buffers = Buffers::new(DEPTH as usize, BLOCK as usize).unwrap();
-    let waiting = Vec::new();
-    let mut disk = Moody {
-        buffers,
-        clock: clock.clone(),
-        waiting,
-        asked: 0,
-        full: 0,
-        short: 0,
-        failed: 0,
-        is_exhausted: 0,
-        thin_waits: 0,
-    };
-    let published = Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)));
-    let mut worker = Worker::new(
-        &mut disk,
-        clock_of(clock),
-        generator,
-        schedule,
-        Arc::default(),
-        published,
-    );
-    while worker.advance().unwrap() == AdvanceOutcome::Running {}
-    let home = worker.finish();
+) -> (Prompt, WorkerResult) {
+    let generator = requests(&reads(DEPTH, UNIFORM), extent(0, 1 << 30), budget);
+    let mut disk = Prompt::new(DEPTH, moody);
+    let (clock, stop) = (clock_of(disk.clock.clone()), Arc::default());
+    let worker = Worker::new(&mut disk, clock, generator, schedule, stop, series());
+    let (home, _) = finish(worker);
     (disk, home)
-}
-
-/// Completes each request after a microsecond; notes where the page cache was dropped.
-struct Lapped {
-    buffers: Buffers,
-    clock: FakeClock,
-    waiting: Vec<u32>,
-    asked: u64,
-    dropped_after: Vec<(u64, Option<Extent>)>,
-}
-
-impl Backend for &mut Lapped {
-    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
-        while let Some(request) = source(&mut self.buffers) {
-            self.asked += 1;
-            self.waiting.push(request.slot);
-        }
-        Ok(())
-    }
-
-    fn wait(&mut self, _: WaitMode) -> io::Result<()> {
-        self.clock.move_to(self.clock.now() + 1000);
-        Ok(())
-    }
-
-    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
-        let done = std::mem::take(&mut self.waiting);
-        done.into_iter().for_each(|slot| sink(slot, BLOCK as i32));
-    }
-
-    fn buffers(&self) -> &Buffers {
-        &self.buffers
-    }
-
-    fn drop_cache(&mut self, extent: Option<Extent>) {
-        self.dropped_after.push((self.asked, extent));
-    }
 }
 
 #[test]
 fn worker_drops_the_page_cache_with_the_first_step_of_each_lap() {
-    for access in [
-        Access::Random {
-            distribution: Distribution::Uniform,
-        },
-        Access::Sequential,
-        Access::Backward,
-    ] {
-        let mut workload = Workload {
-            access,
-            block_bytes: BLOCK,
-            ..Workload::named("laps")
-        };
+    for access in [UNIFORM, Access::Sequential, Access::Backward] {
+        let mut workload = reads(1, access);
         workload.shape.each_block_once = true;
-        let extent = Extent {
-            start: 0,
-            length: 50 * u64::from(BLOCK),
-        };
-        let pattern = Pattern::new(&workload, extent, 1, 0);
-        let budget = Budget::of_steps(150);
-        let generator = RequestGenerator::new(pattern, 1, AfterWrite::Nothing, budget);
-        let clock = FakeClock::default();
-        let mut disk = Lapped {
-            buffers: Buffers::new(1, BLOCK as usize).unwrap(),
-            clock: clock.clone(),
-            waiting: Vec::new(),
-            asked: 0,
-            dropped_after: Vec::new(),
-        };
-        let schedule = WorkerSchedule {
-            start_ns: 0,
-            measure_ns: 0,
-            end_ns: u64::MAX / 2,
-        };
-        let published = Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)));
-        let mut worker = Worker::new(
-            &mut disk,
-            clock,
-            generator,
-            schedule,
-            Arc::default(),
-            published,
-        )
-        .cache_handling(CacheHandling::DropEachLap(extent));
-        while worker.advance().unwrap() == AdvanceOutcome::Running {}
-        worker.finish();
+        let extent = extent(0, 50 * u64::from(BLOCK));
+        let generator = requests(&workload, extent, Budget::of_steps(150));
+        let mut disk = Prompt::new(1, |_, request| request.len as i32);
+        let (clock, times) = (disk.clock.clone(), schedule(0, u64::MAX / 2));
+        let worker = Worker::new(&mut disk, clock, generator, times, Arc::default(), series());
+        finish(worker.cache_handling(CacheHandling::DropEachLap(extent)));
         let expected = [(51, Some(extent)), (101, Some(extent))];
         assert_eq!(disk.dropped_after, expected, "{:?}", workload.access);
     }
@@ -237,45 +174,24 @@ impl Clock for Contended {
 
 #[test]
 fn processor_wait_counts_from_the_end_of_the_warm_up() {
-    let schedule = WorkerSchedule {
-        start_ns: 0,
-        measure_ns: 20_000_000,
-        end_ns: 60_000_000,
-    };
-    let (_, home) = read_moodily(Budget::of_steps(1_000_000), schedule, Contended);
-    assert_eq!(
-        home.processor_wait,
-        ProcessorWait {
-            ns: 4_000_000,
-            turns: 4_000
-        }
-    );
+    let times = schedule(20_000_000, 60_000_000);
+    let (_, home) = read_moodily(Budget::of_steps(1_000_000), times, Contended);
+    assert_eq!(home.processor_wait.ns, 4_000_000);
+    assert_eq!(home.processor_wait.turns, 4_000);
 }
 
 #[test]
 fn plain_reads_handle_short_and_failed_reads() {
-    let (disk, home) = read_moodily(
-        Budget::of_steps(1_000_000),
-        WorkerSchedule {
-            start_ns: 0,
-            measure_ns: 0,
-            end_ns: 35_000_000,
-        },
-        |clock| clock,
-    );
+    let times = schedule(0, 35_000_000);
+    let (disk, home) = read_moodily(Budget::of_steps(1_000_000), times, |clock| clock);
     let read = &home.ops[&OpKind::Read];
-    assert!(
-        disk.asked > 100_000 && disk.short > 1000 && disk.failed > 1000 && disk.is_exhausted > 1000
-    );
+    assert!(disk.asked > 100_000);
+    assert!(disk.short > 1000 && disk.failed > 1000 && disk.is_exhausted > 1000);
     assert_eq!(read.latency.count(), disk.full);
     assert_eq!(read.short, disk.short);
-    assert_eq!(
-        read.errors,
-        BTreeMap::from([
-            ("EIO".to_owned(), disk.failed),
-            ("EOF".to_owned(), disk.is_exhausted)
-        ])
-    );
+    assert_eq!(read.errors.len(), 2);
+    assert_eq!(read.errors["EIO"], disk.failed);
+    assert_eq!(read.errors["EOF"], disk.is_exhausted);
     // A remainder is requested a microsecond later, and the whole counts from the first request.
     assert_eq!((read.latency.min_ns(), read.latency.max_ns()), (1000, 2000));
     assert_eq!(home.ending, EndReason::Time);
@@ -288,28 +204,15 @@ fn plain_reads_continue_with_the_next_portion_without_a_gap() {
         steps: Some(SharedBudget::new(100_003, 3)),
         ..Budget::default()
     };
-    let (disk, home) = read_moodily(
-        budget,
-        WorkerSchedule {
-            start_ns: 0,
-            measure_ns: 0,
-            end_ns: u64::MAX,
-        },
-        |clock| clock,
-    );
-    assert_eq!(
-        (disk.full + disk.failed + disk.is_exhausted, home.ending),
-        (100_003, EndReason::Budget)
-    );
+    let (disk, home) = read_moodily(budget, schedule(0, u64::MAX), |clock| clock);
+    assert_eq!(disk.full + disk.failed + disk.is_exhausted, 100_003);
+    assert_eq!(home.ending, EndReason::Budget);
     // The queue was full at each wait but the last, or the last two where a remainder was
     // requested.
     assert!(disk.thin_waits <= 2, "{}", disk.thin_waits);
+    // The first of a portion starts now, not when the last began.
     let latency = &home.ops[&OpKind::Read].latency;
-    assert_eq!(
-        (latency.min_ns(), latency.max_ns()),
-        (1000, 2000),
-        "the first of a portion starts now, not when the last began"
-    );
+    assert_eq!((latency.min_ns(), latency.max_ns()), (1000, 2000));
 }
 
 /// Completes each request after a random time, mostly in full.
@@ -319,8 +222,9 @@ struct Whim {
     jitter_ns: u64,
     /// Of a thousand completions: short, failed, at the end of the file.
     odd_permille: [u64; 3],
-    /// Of a thousand waits: those that end without a completion.
+    /// Of a thousand waits: those that last for `nap_ns` at most, mostly without a completion.
     interrupted_permille: u64,
+    nap_ns: u64,
     /// The largest number of requests taken at a time, as by a kernel with a full completion queue.
     takes: usize,
     /// The worker is stopped.
@@ -341,6 +245,18 @@ struct Whimsical {
 }
 
 impl Whimsical {
+    fn new(whim: &Whim, depth: u32) -> Self {
+        Self {
+            whim: whim.clone(),
+            buffers: Buffers::new(depth as usize, BLOCK as usize).unwrap(),
+            clock: FakeClock::default(),
+            random: Random::new(whim.seed, 1),
+            stop: Arc::default(),
+            in_flight: Vec::new(),
+            asked: Vec::new(),
+        }
+    }
+
     fn answer(&mut self, request: &Request) -> i32 {
         let [short, failed, is_exhausted] = self.whim.odd_permille;
         match self.random.below(1000) {
@@ -359,16 +275,11 @@ impl Backend for &mut Whimsical {
         while self.in_flight.len() < self.whim.takes
             && let Some(request) = source(&mut self.buffers)
         {
-            let (result, late_ns) = (
-                self.answer(&request),
-                self.random.below(self.whim.jitter_ns + 1),
-            );
-            self.in_flight.push((
-                self.clock.now() + self.whim.service_ns + late_ns,
-                self.asked.len(),
-                request.slot,
-                result,
-            ));
+            let result = self.answer(&request);
+            let late_ns = self.random.below(self.whim.jitter_ns + 1);
+            let done_ns = self.clock.now() + self.whim.service_ns + late_ns;
+            let number = self.asked.len();
+            self.in_flight.push((done_ns, number, request.slot, result));
             self.asked.push((request.offset, request.len));
         }
         self.in_flight.sort_unstable_by(|a, b| b.cmp(a));
@@ -381,11 +292,11 @@ impl Backend for &mut Whimsical {
             Some((soonest, ..)) if self.random.below(1000) >= self.whim.interrupted_permille => {
                 *soonest
             }
-            _ => now + 700,
+            _ => now + self.whim.nap_ns,
         };
         self.clock.move_to(until);
-        self.stop
-            .store(self.clock.now() >= self.whim.told_ns, Ordering::Relaxed);
+        let is_told = self.clock.now() >= self.whim.told_ns;
+        self.stop.store(is_told, Ordering::Relaxed);
         Ok(())
     }
 
@@ -418,67 +329,27 @@ fn seen(
     steps: Option<u64>,
     schedule: WorkerSchedule,
 ) -> (Vec<(u64, u32)>, String, TimeSeries) {
-    let access = Access::Random {
-        distribution: Distribution::Uniform,
-    };
-    let workload = Workload {
-        streams: Streams::with_reads(1000),
-        access,
-        block_bytes: BLOCK,
-        depth,
-        ..Workload::named("whim")
-    };
-    let (start, length) = (0, 1 << 30);
-    let pattern = Pattern::new(&workload, Extent { start, length }, whim.seed, 0);
+    let pattern = Pattern::new(&reads(depth, UNIFORM), extent(0, 1 << 30), whim.seed, 0);
     let budget = Budget {
         steps: steps.map(|steps| SharedBudget::new(steps, 3)),
         ..Budget::default()
     };
     let generator = RequestGenerator::new(pattern, depth, AfterWrite::Nothing, budget);
-    let generator = if let ReadLoop::General = by {
-        generator.without_batches()
-    } else {
-        generator
+    let generator = match by {
+        ReadLoop::General => generator.without_batches(),
+        ReadLoop::UniformReads => generator,
     };
-    let clock = FakeClock::default();
-    let mut disk = Whimsical {
-        whim: whim.clone(),
-        buffers: Buffers::new(depth as usize, BLOCK as usize).unwrap(),
-        clock: clock.clone(),
-        random: Random::new(whim.seed, 1),
-        stop: Arc::default(),
-        in_flight: Vec::new(),
-        asked: Vec::new(),
-    };
-    let published = Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)));
-    let stop = Arc::clone(&disk.stop);
-    let mut worker = Worker::new(
-        &mut disk,
-        clock,
-        generator,
-        schedule,
-        stop,
-        Arc::clone(&published),
-    );
-    while worker.advance().unwrap() == AdvanceOutcome::Running {}
-    let home = WorkerResult {
-        zero_blocks: ZeroSample::default(),
-        ..worker.finish()
-    };
+    let mut disk = Whimsical::new(whim, depth);
+    let (clock, stop) = (disk.clock.clone(), Arc::clone(&disk.stop));
+    let worker = Worker::new(&mut disk, clock, generator, schedule, stop, series());
+    let (mut home, published) = finish(worker);
+    home.zero_blocks = ZeroSample::default();
     // Equality of histograms ignores the shortest latency, and their debug output lacks the counts.
-    let latencies: Vec<_> = home
-        .ops
-        .values()
-        .map(|op| &op.latency)
-        .map(|latency| {
-            (
-                latency.min_ns(),
-                latency.sum_ns(),
-                latency.buckets().collect::<Vec<_>>(),
-            )
-        })
-        .collect();
-    let published = published.lock().unwrap().clone();
+    let latencies = home.ops.values().map(|op| &op.latency).map(|latency| {
+        let buckets: Vec<_> = latency.buckets().collect();
+        (latency.min_ns(), latency.sum_ns(), buckets)
+    });
+    let latencies: Vec<_> = latencies.collect();
     (disk.asked, format!("{home:?} {latencies:?}"), published)
 }
 
@@ -506,6 +377,7 @@ fn whim() -> impl Strategy<Value = Whim> {
                 jitter_ns,
                 odd_permille,
                 interrupted_permille,
+                nap_ns: 700,
                 takes,
                 told_ns,
                 seed,
@@ -568,11 +440,6 @@ impl Clock for Leaping {
 
 #[test]
 fn clock_jump_leaves_run_and_latencies_intact() {
-    let schedule = WorkerSchedule {
-        start_ns: 0,
-        measure_ns: 0,
-        end_ns: 60_000_000,
-    };
     // A machine that slept for an hour; a counter that went back.
     for ahead_ns in [3_600_000_000_000, u64::MAX / 4] {
         let leaping = |right| Leaping {
@@ -581,18 +448,13 @@ fn clock_jump_leaves_run_and_latencies_intact() {
             ahead_ns,
             is_believed: true,
         };
-        let (disk, home) = read_moodily(Budget::default(), schedule, leaping);
+        let (disk, home) = read_moodily(Budget::default(), schedule(0, 60_000_000), leaping);
         let read = &home.ops[&OpKind::Read];
-        assert_eq!(
-            (home.ending, home.stop_ns, read.latency.count()),
-            (EndReason::Time, 60_000_000, disk.full),
-            "{ahead_ns}"
-        );
-        assert_eq!(
-            (read.latency.min_ns(), read.latency.max_ns()),
-            (1000, 2000),
-            "{ahead_ns}"
-        );
+        assert_eq!(home.ending, EndReason::Time);
+        assert_eq!(home.stop_ns, 60_000_000);
+        assert_eq!(read.latency.count(), disk.full, "{ahead_ns}");
+        assert_eq!(read.latency.min_ns(), 1000);
+        assert_eq!(read.latency.max_ns(), 2000, "{ahead_ns}");
     }
 }
 
@@ -621,74 +483,27 @@ fn interruption_before_the_start_does_not_move_the_start() {
     assert_eq!(read.count + errors, 500, "nothing counts as warm-up");
 }
 
-/// Completes each request after a second; the user ends the run after 4.5 s.
-struct Slow {
-    buffers: Buffers,
-    clock: FakeClock,
-    waiting: Option<(u32, u64)>,
-    stop: Arc<AtomicBool>,
-}
-
-impl Backend for &mut Slow {
-    fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
-        while let Some(request) = source(&mut self.buffers) {
-            self.waiting = Some((request.slot, self.clock.now() + LONG_NS));
-        }
-        Ok(())
-    }
-
-    fn wait(&mut self, _: WaitMode) -> io::Result<()> {
-        let due_ns = self.waiting.map_or(u64::MAX, |(_, due_ns)| due_ns);
-        let now = (self.clock.now() + LONG_NS / 10).min(due_ns);
-        self.clock.move_to(now);
-        self.stop.store(now >= 9 * LONG_NS / 2, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
-        let is_due = |waiting: &mut (u32, u64)| waiting.1 <= self.clock.now();
-        if let Some((slot, _)) = self.waiting.take_if(is_due) {
-            sink(slot, BLOCK as i32);
-        }
-    }
-
-    fn buffers(&self) -> &Buffers {
-        &self.buffers
-    }
-}
-
+/// Each request takes a second; the user ends the run after 4.5 s.
 #[test]
 fn stopped_worker_with_few_operations_ends_with_the_next_one() {
-    let workload = Workload {
-        block_bytes: BLOCK,
-        ..Workload::named("slow")
+    let whim = Whim {
+        service_ns: LONG_NS,
+        jitter_ns: 0,
+        odd_permille: [0; 3],
+        interrupted_permille: 1000,
+        nap_ns: LONG_NS / 10,
+        takes: 1,
+        told_ns: 9 * LONG_NS / 2,
+        seed: 1,
     };
-    let extent = Extent {
-        start: 0,
-        length: 1 << 30,
-    };
-    let pattern = Pattern::new(&workload, extent, 1, 0);
-    let generator = RequestGenerator::new(pattern, 1, AfterWrite::Nothing, Budget::default());
-    let (clock, stop) = (FakeClock::default(), Arc::<AtomicBool>::default());
-    let mut disk = Slow {
-        buffers: Buffers::new(1, workload.block_bytes as usize).unwrap(),
-        clock: clock.clone(),
-        waiting: None,
-        stop: Arc::clone(&stop),
-    };
-    let schedule = WorkerSchedule {
-        start_ns: 0,
-        measure_ns: 0,
-        end_ns: 60 * LONG_NS,
-    };
-    let published = Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)));
-    let mut worker = Worker::new(&mut disk, clock, generator, schedule, stop, published);
-    while worker.advance().unwrap() == AdvanceOutcome::Running {}
-    let home = worker.finish();
-    assert_eq!(
-        (home.ending, home.stop_ns),
-        (EndReason::Stopped, 5 * LONG_NS)
-    );
+    let generator = requests(&reads(1, UNIFORM), extent(0, 1 << 30), Budget::default());
+    let mut disk = Whimsical::new(&whim, 1);
+    let (clock, stop) = (disk.clock.clone(), Arc::clone(&disk.stop));
+    let times = schedule(0, 60 * LONG_NS);
+    let worker = Worker::new(&mut disk, clock, generator, times, stop, series());
+    let (home, _) = finish(worker);
+    assert_eq!(home.ending, EndReason::Stopped);
+    assert_eq!(home.stop_ns, 5 * LONG_NS);
     let counts: u64 = home.ops.values().map(|op| op.latency.count()).sum();
     assert_eq!(counts, 5);
 }
