@@ -331,71 +331,50 @@ mod tests {
 
     #[test]
     fn plan_file_error_names_the_line_and_the_key() {
-        let cases = [
+        // Behind a workload `a`, but for what stands before it.
+        for (keys, part) in [
+            ("bs = \"8x\"", "line 3: bs = \"8x\": '8x' "),
+            ("bs = true", "line 3: bs = true: "),
+            (
+                "block = \"8k\"",
+                "line 3: block = \"8k\": unknown field `block`",
+            ),
+            ("[[workload]]\nrw = \"read\"", "line 3: this [[workload]]"),
+            ("[[workload]]\nname = \"a\"", "line 3: two workloads"),
+            ("engine = \"x\"", "line 3: engine = \"x\": 'x' "),
+            (
+                "[[workload]]\nname = \"b\"\ntogether = \"a\"",
+                "line 5: together = \"a\": ",
+            ),
+            ("depth = 1979-05-27", "line 3: depth = 1979-05-27: "),
+            ("direct = 1", "line 3: direct = 1: fio's 'direct' "),
+        ] {
+            let error = error(&format!("[[workload]]\nname = \"a\"\n{keys}\n"));
+            assert!(error.starts_with(part), "{keys}: {error}");
+        }
+        for (text, part) in [
             ("", "line 1: the file has no workload"),
-            ("note = 1\n", "line 1: note = 1: invalid type"),
+            ("note = 1\n", "line 1: note = 1: "),
             ("seed = -1\n", "line 1: seed = -1: "),
             (
-                "[[workload]]\nname = \"a\"\nbs = \"8x\"\n",
-                "line 3: bs = \"8x\": '8x' is not a size",
-            ),
-            (
-                "[[workload]]\nname = \"a\"\nbs = true\n",
-                "line 3: bs = true: invalid type: boolean `true`, expected text in quotes or a \
-                 number",
-            ),
-            (
-                "[[workload]]\nname = \"a\"\nblock = \"8k\"\n",
-                "line 3: block = \"8k\": unknown field `block`, expected one of `name`, \
-                 `readwrite`, `rw`",
-            ),
-            (
                 "[[workload]]\nname = \"a b\"\n",
-                "line 2: name = \"a b\": 'a b' is not a name",
-            ),
-            (
-                "[[workload]]\nname = \"a\"\n[[workload]]\nrw = \"read\"\n",
-                "line 3: this [[workload]] has no name",
-            ),
-            (
-                "[[workload]]\nname = \"a\"\n[[workload]]\nname = \"a\"\n",
-                "line 3: two workloads have the name 'a'",
+                "line 2: name = \"a b\": 'a b' ",
             ),
             (
                 "[defaults]\nname = \"a\"\n[[workload]]\nname = \"b\"\n",
                 "line 1: name under [defaults]",
             ),
-            (
-                "[workload]\nname = \"a\"\n",
-                "line 1: [workload]: invalid type: map, expected a sequence",
-            ),
-            (
-                "[[workload]]\nname = \"a\"\nengine = \"x\"\n",
-                "line 3: engine = \"x\": 'x' is not an engine",
-            ),
+            ("[workload]\nname = \"a\"\n", "line 1: [workload]: "),
             ("workload = [\n", "line 1: "),
             (
                 "note = \"n\"\n[[workload]]\nname = \"a\"\ntogether = true\n",
-                "line 2: 'a' has together, but no workload comes before it",
+                "line 2: 'a' has together",
             ),
             (
                 "[defaults]\ntogether = true\n[[workload]]\nname = \"b\"\n",
                 "line 1: together under [defaults]",
             ),
-            (
-                "[[workload]]\nname = \"a\"\n[[workload]]\nname = \"b\"\ntogether = \"a\"\n",
-                "line 5: together = \"a\": invalid type: string \"a\", expected a boolean",
-            ),
-            (
-                "[[workload]]\nname = \"a\"\ndepth = 1979-05-27\n",
-                "line 3: depth = 1979-05-27: invalid type",
-            ),
-            (
-                "[[workload]]\nname = \"a\"\ndirect = 1\n",
-                "line 3: direct = 1: fio's 'direct' is the default; for direct=0 use buffered",
-            ),
-        ];
-        for (text, part) in cases {
+        ] {
             let error = error(text);
             assert!(error.starts_with(part), "{text}: {error}");
         }
@@ -404,31 +383,29 @@ mod tests {
     #[test]
     fn limit_error_names_the_line_of_its_condition() {
         let head = "[[workload]]\nname = \"a\"\n[[limit]]\nname = \"l\"\nsource = \"s\"\n";
-        for (condition, part) in [
-            ("b.iops>=1", "line 6: expect: the file has no workload 'b'"),
-            ("a.iops", "line 6: expect: 'a.iops' is not a comparison"),
-        ] {
+        for (condition, named) in [("b.iops>=1", "'b'"), ("a.iops", "'a.iops'")] {
             let error = error(&format!("{head}expect = \"{condition}\"\n"));
-            assert!(error.starts_with(part), "{error}");
+            assert!(
+                error.starts_with("line 6: expect: ") && error.contains(named),
+                "{error}"
+            );
         }
     }
 
     #[test]
     fn plan_file_error_shortens_long_lines_and_refuses_too_many_workloads() {
         let long = error(&"x".repeat(10_000));
+        let start = format!("line 1: {}…: ", "x".repeat(60));
         assert!(
-            long.contains(&format!("line 1: {}…: ", "x".repeat(60))) && long.chars().count() < 400,
+            long.contains(&start) && long.chars().count() < 400,
             "{long}"
         );
-        let plan = |count: usize| {
-            (0..count)
-                .map(|i| format!("[[workload]]\nname = \"w{i}\"\n"))
-                .collect::<String>()
+        let plan = |count: usize| -> String {
+            let workload = |i| format!("[[workload]]\nname = \"w{i}\"\n");
+            (0..count).map(workload).collect()
         };
-        assert_eq!(
-            error(&plan(1441)),
-            "line 2881: the file has 1441 workloads; a plan has at most 1440"
-        );
+        let many = error(&plan(1441));
+        assert!(many.starts_with("line 2881: the file has 1441 "), "{many}");
         assert_eq!(PlanFile::parse(&plan(1440)).unwrap().workloads.len(), 1440);
     }
 }

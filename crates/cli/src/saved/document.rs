@@ -155,27 +155,19 @@ mod tests {
 
     #[test]
     fn document_error_distinguishes_other_files_damage_and_other_versions() {
-        assert!(parse("<html>").unwrap_err().contains("no record"));
-        assert!(
-            parse("{\"schema\": \"diskproof.record/1\"}")
-                .unwrap_err()
-                .contains("record/1")
-        );
-        for text in ["", "[]", "{}", "{\"schema\": 1}", "{\"plan\": {}}"] {
-            assert!(
-                parse(text).unwrap_err().contains("not a diskproof record"),
-                "{text}"
-            );
+        for (text, part) in [
+            ("<html>", "no record"),
+            ("{\"schema\": \"diskproof.record/1\"}", "record/1"),
+            ("", "not a diskproof record"),
+            ("[]", "not a diskproof record"),
+            ("{}", "not a diskproof record"),
+            ("{\"schema\": 1}", "not a diskproof record"),
+            ("{\"plan\": {}}", "not a diskproof record"),
+            ("{\"schema\": \"diskproof.record/2\"}", "damaged"),
+            ("{\"fio version\" : \"diskproof-0.1.0\"}", "fio's JSON"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
         }
-        assert!(
-            parse("{\"schema\": \"diskproof.record/2\"}")
-                .unwrap_err()
-                .contains("damaged")
-        );
-        assert!(
-            parse("{\"fio version\" : \"diskproof-0.1.0\"}")
-                .unwrap_err()
-                .contains("this is fio's JSON")
-        );
     }
 }

@@ -200,49 +200,30 @@ mod tests {
         };
         let made = at("/home/ann/.local/state/diskproof/history.db", Folders::Made);
         assert_eq!(home.place(None), made);
-        let state = HistoryEnvironment {
-            state_home: value("/state"),
+        let state = |folder| HistoryEnvironment {
+            state_home: value(folder),
             ..home.clone()
         };
-        assert_eq!(
-            state.place(None),
-            at("/state/diskproof/history.db", Folders::Made)
-        );
-        assert_eq!(
-            HistoryEnvironment {
-                state_home: value("state"),
-                ..home.clone()
-            }
-            .place(None),
-            made,
-            "a relative path is ignored"
-        );
+        let in_state = at("/state/diskproof/history.db", Folders::Made);
+        assert_eq!(state("/state").place(None), in_state);
+        // A relative path is ignored.
+        assert_eq!(state("state").place(None), made);
         let named = HistoryEnvironment {
             named: value("h.db"),
-            ..state
+            ..state("/state")
         };
         assert_eq!(named.place(None), at("h.db", Folders::Expected));
-        assert_eq!(
-            HistoryEnvironment {
-                off: true,
-                ..named.clone()
-            }
-            .place(None),
-            Destination::Off
-        );
-        assert_eq!(
-            HistoryEnvironment { off: true, ..named }.place(Some(Path::new("other.db"))),
-            at("other.db", Folders::Expected)
-        );
-        assert_eq!(environment().place(None), Destination::Nowhere);
-        assert_eq!(
-            HistoryEnvironment {
-                home: value(""),
-                ..environment()
-            }
-            .place(None),
-            Destination::Nowhere
-        );
+        let off = HistoryEnvironment { off: true, ..named };
+        assert_eq!(off.place(None), Destination::Off);
+        let flag = off.place(Some(Path::new("other.db")));
+        assert_eq!(flag, at("other.db", Folders::Expected));
+        let empty = HistoryEnvironment {
+            home: value(""),
+            ..environment()
+        };
+        for nowhere in [environment(), empty] {
+            assert_eq!(nowhere.place(None), Destination::Nowhere);
+        }
     }
 
     #[test]
@@ -251,27 +232,16 @@ mod tests {
             eprintln!("SKIPPED: root_keeps_its_history_out_of_the_home_of_a_user: root");
             return;
         }
-        let home = std::env::temp_dir().join(format!("diskproof-home-{}", std::process::id()));
-        std::fs::create_dir(&home).unwrap();
+        let home = tempfile::tempdir().unwrap();
         let sudo = HistoryEnvironment {
-            home: Some(home.clone().into()),
+            home: Some(home.path().into()),
             root_home: Some("/root".into()),
             ..environment()
         };
-        let own = sudo.place(None);
-        std::os::unix::fs::chown(&home, Some(65534), None).unwrap();
-        let of_user = sudo.place(None);
-        std::fs::remove_dir(&home).unwrap();
-        assert_eq!(
-            own,
-            Destination::At(HistoryPlace {
-                path: home.join(".local/state/diskproof/history.db"),
-                folders: Folders::Made
-            })
-        );
-        assert_eq!(
-            of_user,
-            at("/root/.local/state/diskproof/history.db", Folders::Made)
-        );
+        let own = home.path().join(".local/state/diskproof/history.db");
+        assert_eq!(sudo.place(None), at(own.to_str().unwrap(), Folders::Made));
+        std::os::unix::fs::chown(home.path(), Some(65534), None).unwrap();
+        let of_root = at("/root/.local/state/diskproof/history.db", Folders::Made);
+        assert_eq!(sudo.place(None), of_root);
     }
 }

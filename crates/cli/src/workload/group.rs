@@ -200,46 +200,37 @@ mod tests {
             "rw = \"write\"\nbs = \"4k\"\ntime = \"60s\"",
             "together = false",
         ]);
-        assert_eq!(
-            (both[0].stop.time_ns, &both[1].stop),
-            (Some(60 * SECOND), &Stop::default())
-        );
+        assert_eq!(both[0].stop.time_ns, Some(60 * SECOND));
+        assert_eq!(both[1].stop, Stop::default());
         assert_eq!((both[0].warmup_ns, both[1].warmup_ns), (SECOND, SECOND));
-        assert_eq!(
-            both[0].layout,
-            Layout::Needed,
-            "the file is laid out before both"
-        );
-        let unlimited = running(&["", "rate = 500"]);
-        assert!(
-            unlimited
-                .iter()
-                .all(|w| w.stop.time_ns == Some(30 * SECOND) && w.stop.precision.is_some()),
-            "{unlimited:?}"
-        );
+        // The file is laid out before both.
+        assert_eq!(both[0].layout, Layout::Needed);
+        for unlimited in running(&["", "rate = 500"]) {
+            assert_eq!(unlimited.stop.time_ns, Some(30 * SECOND));
+            assert!(unlimited.stop.precision.is_some());
+        }
     }
 
     #[test]
     fn group_has_one_warm_up() {
-        let warmups = |keys: &[&str]| {
-            running(keys)
-                .iter()
-                .map(|w| w.warmup_ns)
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(
-            warmups(&["time = \"10s\"", "ops = 100"]),
-            [0, 0],
-            "a warm-up would use up the operations"
-        );
-        assert_eq!(
-            warmups(&[
-                "time = \"10s\"\nwarmup = \"0s\"",
-                "ops = 100\nwarmup = \"2s\""
-            ]),
-            [2 * SECOND; 2]
-        );
-        assert_eq!(warmups(&["time = \"10s\"\nwarmup = \"0s\"", ""]), [0, 0]);
+        for (keys, warmup_ns) in [
+            // A warm-up would use up the operations.
+            (["time = \"10s\"", "ops = 100"], 0),
+            (
+                [
+                    "time = \"10s\"\nwarmup = \"0s\"",
+                    "ops = 100\nwarmup = \"2s\"",
+                ],
+                2 * SECOND,
+            ),
+            (["time = \"10s\"\nwarmup = \"0s\"", ""], 0),
+        ] {
+            let workloads = running(&keys);
+            assert!(
+                workloads.iter().all(|one| one.warmup_ns == warmup_ns),
+                "{keys:?}"
+            );
+        }
     }
 
     #[test]
@@ -247,61 +238,49 @@ mod tests {
         let Ok(ResolvedGroup::Skipped(skipped)) = group(&["bs = \"512\"", "bs = \"8k\""]) else {
             panic!("the group runs")
         };
-        assert!(
-            skipped[0].why.contains("sectors of 4096 bytes"),
-            "{skipped:?}"
-        );
-        assert_eq!(skipped[1].why, "it runs together with w0, which is skipped");
+        assert!(skipped[0].why.contains("4096 bytes"), "{skipped:?}");
+        assert!(skipped[1].why.contains("w0"), "{skipped:?}");
     }
 
     #[test]
     fn group_refuses_contradictions() {
-        let error =
-            group(&["rw = \"randwrite\"\nverify = true", "rw = \"randwrite\""]).unwrap_err();
-        assert!(
-            error.starts_with("1: 'w0' checks blocks, but 'w1' writes"),
-            "{error}"
-        );
-        assert!(
-            group(&[
-                "rw = \"randwrite\"\nverify = true\nspan = \"0-50%\"",
-                "rw = \"randwrite\"\nspan = \"50%-100%\""
-            ])
-            .is_ok()
-        );
-        let error = group(&["cached = true", "buffered = true"]).unwrap_err();
-        assert!(
-            error.contains("'w0' keeps the page cache, but 'w1' empties it"),
-            "{error}"
-        );
-        let error = group(&["bs = \"16M\"\ndepth = 10", "bs = \"16M\"\ndepth = 10"]).unwrap_err();
-        assert!(
-            error.contains("needs 320 MiB of buffers, but a quarter of the memory is 256 MiB"),
-            "{error}"
-        );
-        let error = group(&["time = \"5s\"", "rate = 0.1"]).unwrap_err();
-        assert!(
-            error.starts_with("1: rate 0.1 starts an operation every 10 s"),
-            "{error}"
-        );
+        let large = "bs = \"16M\"\ndepth = 10";
+        for (keys, part) in [
+            (
+                ["rw = \"randwrite\"\nverify = true", "rw = \"randwrite\""],
+                "1: 'w0' checks blocks, but 'w1' writes",
+            ),
+            (
+                ["cached = true", "buffered = true"],
+                "1: 'w0' keeps the page cache",
+            ),
+            (
+                [large, large],
+                "320 MiB of buffers, but a quarter of the memory is 256 MiB",
+            ),
+            (["time = \"5s\"", "rate = 0.1"], "1: rate 0.1 "),
+        ] {
+            let error = group(&keys).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+        let apart = [
+            "rw = \"randwrite\"\nverify = true\nspan = \"0-50%\"",
+            "rw = \"randwrite\"\nspan = \"50%-100%\"",
+        ];
+        assert!(group(&apart).is_ok());
     }
 
     #[test]
     fn together_key_starts_a_workload_with_the_one_before() {
-        let flags = |text: &str| PlanFile::parse(text).unwrap().workloads[1].flags.clone();
-        let text = "[[workload]]\nname = \"a\"\n[[workload]]\nname = \"b\"\ntogether = true\n";
-        let workload = resolve(&flags(text), &context(), Wording::Keys).unwrap();
-        assert_eq!(workload.start, Start::WithPrevious);
-        assert_eq!(
-            resolve(
-                &flags(&text.replace("true", "false")),
-                &context(),
-                Wording::Keys
-            )
-            .unwrap()
-            .start,
-            Start::AfterPrevious
-        );
+        for (value, start) in [
+            ("true", Start::WithPrevious),
+            ("false", Start::AfterPrevious),
+        ] {
+            let head = "[[workload]]\nname = \"a\"\n[[workload]]\nname = \"b\"\ntogether = ";
+            let plan = PlanFile::parse(&format!("{head}{value}\n")).unwrap();
+            let workload = resolve(&plan.workloads[1].flags, &context(), Wording::Keys);
+            assert_eq!(workload.unwrap().start, start);
+        }
     }
 
     fn paced(rate: f64, time_ns: u64, warmup_ns: u64) -> Workload {
@@ -320,47 +299,38 @@ mod tests {
         empty_schedule(workloads, Wording::Flags).map(|(index, why)| format!("{index}: {why}"))
     }
 
+    /// Starts are at 0, 10, 20 … s.
     #[test]
     fn schedule_without_a_start_in_the_measured_time_is_refused() {
         let wrong = refusal(&[paced(0.1, SECOND / 2, SECOND / 40)]).unwrap();
-        assert!(
-            wrong
-                .starts_with("0: --rate 0.1 starts an operation every 10 s, so none starts within"),
-            "{wrong}"
-        );
-        assert!(
-            wrong.contains(
-                "of 500 ms after 25 ms of warm-up; use a longer --time or a higher --rate"
-            ),
-            "{wrong}"
-        );
-        // Starts are at 0, 10, 20 … s.
-        assert_eq!(refusal(&[paced(0.1, SECOND / 2, 0)]), None);
-        assert_eq!(refusal(&[paced(0.1, 10 * SECOND, SECOND / 2)]), None);
-        assert_eq!(
-            refusal(&[paced(0.1, SECOND, 10 * SECOND)]),
-            None,
-            "the start at 10 s counts"
-        );
-        assert!(
-            refusal(&[paced(0.1, 9 * SECOND, SECOND)]).is_some(),
-            "nothing starts at the end itself"
-        );
-        assert_eq!(
-            refusal(&[Workload {
-                rate: None,
-                ..paced(1.0, 1, 1)
-            }]),
-            None
-        );
-        assert_eq!(
-            refusal(&[Workload {
-                stop: Stop::default(),
-                ..paced(0.001, 1, SECOND)
-            }]),
-            None,
-            "without a limit the start comes"
-        );
+        for part in [
+            "0: --rate 0.1 ",
+            "every 10 s",
+            "500 ms after 25 ms",
+            "--time",
+        ] {
+            assert!(wrong.contains(part), "{wrong}");
+        }
+        for (time_ns, warmup_ns, is_refused) in [
+            (SECOND / 2, 0, false),
+            (10 * SECOND, SECOND / 2, false),
+            // The start at 10 s counts, but nothing starts at the end itself.
+            (SECOND, 10 * SECOND, false),
+            (9 * SECOND, SECOND, true),
+        ] {
+            let found = refusal(&[paced(0.1, time_ns, warmup_ns)]);
+            assert_eq!(found.is_some(), is_refused, "{time_ns} {warmup_ns}");
+        }
+        let unpaced = Workload {
+            rate: None,
+            ..paced(1.0, 1, 1)
+        };
+        // Without a limit the start comes.
+        let unlimited = Workload {
+            stop: Stop::default(),
+            ..paced(0.001, 1, SECOND)
+        };
+        assert_eq!([refusal(&[unpaced]), refusal(&[unlimited])], [None, None]);
     }
 
     #[test]
@@ -371,19 +341,18 @@ mod tests {
             rate: None,
             ..paced(1.0, 5 * SECOND, SECOND)
         };
-        assert!(
-            refusal(&[other, slow])
-                .unwrap()
-                .starts_with("1: --rate 0.1")
-        );
+        let refused = refusal(&[other, slow]).unwrap();
+        assert!(refused.starts_with("1: --rate 0.1"), "{refused}");
     }
 
-    /// What is noted of a workload of 10 starts a second for 10 s with this further limit.
-    fn note_of(stop: Stop) -> Option<String> {
+    /// What is noted of a workload of 10 starts a second for 10 s with these further limits.
+    fn note_of(ops: Option<u64>, bytes: Option<u64>) -> Option<String> {
         let workload = Workload {
             stop: Stop {
                 time_ns: Some(10 * SECOND),
-                ..stop
+                ops,
+                bytes,
+                precision: None,
             },
             block_bytes: 4096,
             ..paced(10.0, 1, 0)
@@ -393,39 +362,24 @@ mod tests {
 
     #[test]
     fn limit_beyond_the_schedule_is_noted() {
-        let note = note_of(Stop {
-            ops: Some(101),
-            ..Stop::default()
-        })
-        .unwrap();
-        assert_eq!(
-            note,
-            "paced will end after its time of 10 s, before its limit: 101 operations need more \
-             than the 100 operations that a rate of 10 starts in that time"
-        );
-        assert_eq!(
-            note_of(Stop {
-                ops: Some(100),
-                ..Stop::default()
-            }),
-            None
-        );
+        let note = note_of(Some(101), None).unwrap();
+        for part in [
+            "paced ",
+            " 10 s",
+            ": 101 operations ",
+            "100 operations",
+            "rate of 10 ",
+        ] {
+            assert!(note.contains(part), "{note}");
+        }
+        assert_eq!(note_of(Some(100), None), None);
+        let note = note_of(None, Some(1 << 20)).unwrap();
         assert!(
-            note_of(Stop {
-                bytes: Some(1 << 20),
-                ..Stop::default()
-            })
-            .unwrap()
-            .contains(": 1 MiB need more than the 100 operations")
+            note.contains(": 1 MiB ") && note.contains("100 operations"),
+            "{note}"
         );
-        assert_eq!(
-            note_of(Stop {
-                bytes: Some(100 * 4096 + 4095),
-                ..Stop::default()
-            }),
-            None,
-            "only less than a block is left"
-        );
+        // Only less than a block is left.
+        assert_eq!(note_of(None, Some(100 * 4096 + 4095)), None);
     }
 
     #[test]
@@ -438,22 +392,17 @@ mod tests {
             },
             ..paced(10.0, 1, 0)
         };
-        let two = [
-            Workload {
-                rate: None,
-                ..paced(1.0, 5 * SECOND, 0)
-            },
-            long,
-        ];
-        assert!(two.iter().all(|workload| {
-            needs_more_starts(
-                workload,
-                Group {
-                    first: 0,
-                    workloads: &two,
-                },
-            )
-            .is_none()
-        }));
+        let short = Workload {
+            rate: None,
+            ..paced(1.0, 5 * SECOND, 0)
+        };
+        let workloads = &[short, long];
+        for workload in workloads {
+            let group = Group {
+                first: 0,
+                workloads,
+            };
+            assert_eq!(needs_more_starts(workload, group), None);
+        }
     }
 }

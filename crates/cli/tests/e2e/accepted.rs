@@ -1,7 +1,7 @@
 //! Input that users of other tools type: several values for a flag, device names, flags of fio,
 //! short flags and thresholds.
 
-use crate::program::{self, Ran, SHORT, names, program};
+use crate::program::{self, Ran, SHORT, argv, names, needs, program};
 use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::{Loop, TempDir, can_run, place};
 use diskproof_simdisk::{SimDisk, spec};
@@ -31,16 +31,11 @@ fn several_values_measure_a_workload_for_each_combination() {
     let (_place, here) = folder();
     let words = ["run", ".", "--depth", "1,4", "--bs", "4k,64k", "--quiet"];
     let ran = run_in(&here, &[&words[..], &SHORT_RUN].concat());
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let record = ran.record();
     assert_eq!(
         workload_names(&record),
-        [
-            "randread-bs4k-d1",
-            "randread-bs4k-d4",
-            "randread-bs64k-d1",
-            "randread-bs64k-d4"
-        ]
+        argv("randread-bs4k-d1 randread-bs4k-d4 randread-bs64k-d1 randread-bs64k-d4")
     );
     let shapes = record.measurements.iter();
     let shapes: Vec<(u32, u32)> = shapes
@@ -52,52 +47,34 @@ fn several_values_measure_a_workload_for_each_combination() {
 #[test]
 fn flags_of_fio_without_effect_are_accepted_with_one_note() {
     let (_place, here) = folder();
-    let words = [
-        "run",
-        "--time_based",
-        "--group_reporting",
-        "--direct=1",
-        "--filename=.",
-        "--rw=randread",
-        "--iodepth=2",
-        "--numjobs=1",
-    ];
+    let words = "run --time_based --group_reporting --direct=1 --filename=. --rw=randread \
+                 --iodepth=2 --numjobs=1";
+    let words = argv(words);
     let ran = run_in(&here, &[&words[..], &SHORT_RUN].concat());
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let notes = ran.err.matches("change nothing").count();
     assert_eq!(notes, 1, "{}", ran.err);
     let ran = run_in(&here, &["run", "--direct=0", "--dry-run"]);
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(ran.err.contains("--buffered"), "{}", ran.err);
+    ran.exits(2).tells("--buffered");
     let ran = run_in(&here, &["run", "--filename=a", "b", "--dry-run"]);
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(ran.err.contains("both name the target"), "{}", ran.err);
+    ran.exits(2).tells("both name the target");
 }
 
 #[test]
 fn device_names_stand_for_devices_unless_a_file_has_the_name() {
-    let test = "device_names_stand_for_devices_unless_a_file_has_the_name";
-    if !can_run(test, &["losetup"]) {
-        return;
-    }
+    needs!("losetup");
     let (_place, here) = folder();
     let device = Loop::sparse(&here.join("image"), 64 << 20, &["--direct-io=on"]);
     let (name, node) = (device.name(), device.node.display().to_string());
     let ran = run_in(&here, &["check", name, "--dry-run"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(
-        ran.err.contains(&format!("the target is {node}")),
-        "{}",
-        ran.err
-    );
-    assert!(ran.out.contains(&node), "{}", ran.out);
+    ran.exits(0).tells(&format!("the target is {node}"));
+    ran.shows(&node);
     // The gate decides on the device: it is not written without its name.
     let ran = run_in(&here, &["run", name, "--rw", "randwrite", "--dry-run"]);
-    assert_eq!(ran.code, Some(3), "{}", ran.err);
+    ran.exits(3);
     std::fs::write(here.join(name), [0; 8192]).unwrap();
     let ran = run_in(&here, &["check", name, "--dry-run"]);
-    assert!(!ran.err.contains("the target is"), "{}", ran.err);
-    assert!(!ran.out.contains(&node), "{}", ran.out);
+    ran.tells_not("the target is").shows_not(&node);
 }
 
 #[test]
@@ -112,7 +89,7 @@ fn sectors_of_512_bytes_are_measured_over_fuse() {
     let path = disk.path().to_str().unwrap();
     let words = ["run", path, "--bs", "512", "--ops", "200", "--json"];
     let ran = program::run(words);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let record = ran.record();
     let m = &record.measurements[0];
     assert_eq!((m.workload.block_bytes, m.errors_total()), (512, 0));
@@ -121,29 +98,21 @@ fn sectors_of_512_bytes_are_measured_over_fuse() {
 #[test]
 fn only_and_skip_select_workloads() {
     let (_place, here) = folder();
-    let only = [
-        "check",
-        "--only",
-        "random-read-d1,commit-fdatasync",
-        "--json",
-    ];
+    let only = argv("check --only random-read-d1,commit-fdatasync --json");
     let ran = run_in(&here, &[&only[..], &SHORT].concat());
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let record = ran.record();
     assert_eq!(
         workload_names(&record),
         ["random-read-d1", "commit-fdatasync"]
     );
     let ran = run_in(&here, &["check", "--skip", "random-write-d32", "--dry-run"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(ran.out.contains("random-write-d32: --skip"), "{}", ran.out);
+    ran.exits(0).shows("random-write-d32: --skip");
     let ran = run_in(&here, &["check", "--only", "random-reads", "--dry-run"]);
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(ran.err.contains("random-read-d32"), "{}", ran.err);
+    ran.exits(2).tells("random-read-d32");
     let nothing = ["--only", "random-write-d32", "--read-only", "--dry-run"];
     let ran = run_in(&here, &[&["check"][..], &nothing].concat());
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(ran.err.contains("nothing is left"), "{}", ran.err);
+    ran.exits(2).tells("nothing is left");
 }
 
 #[test]
@@ -151,26 +120,24 @@ fn json_on_stdout_and_pages_have_short_forms() {
     let (_place, here) = folder();
     let words = ["run", "-q", "-o", "-", "--html", "page.html"];
     let ran = run_in(&here, &[&words[..], &SHORT_RUN[..4]].concat());
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    ran.exits(0).tells_nothing();
     assert_eq!(workload_names(&ran.record()), ["randread"]);
     assert_eq!(names(&here), ["page.html"]);
     let ran = run_in(&here, &["run", "--html", "page", "--dry-run"]);
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(ran.err.contains("page.html"), "{}", ran.err);
+    ran.exits(2).tells("page.html");
     let ran = run_in(&here, &[&["run", "-v"], &SHORT_RUN[..4]].concat());
-    assert!(ran.out.contains("fio --name=randread"), "{}", ran.out);
+    ran.shows("fio --name=randread");
 }
 
 #[test]
 fn help_and_list_are_verbs() {
     let (_place, here) = folder();
     let ran = run_in(&here, &["help"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(ran.out.contains("check"), "{}", ran.out);
+    ran.exits(0).shows("check");
     let ran = run_in(&here, &["help", "run"]);
-    assert!(ran.out.contains("--depth"), "{}", ran.out);
+    ran.shows("--depth");
     let ran = run_in(&here, &["list", "--limit", "1"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
 }
 
 #[test]
@@ -183,13 +150,12 @@ fn dry_run_rejects_what_the_run_would_reject() {
         (&["-o", "a.json", "-o", "./a.json"], 2, "same file"),
     ] {
         let ran = run_in(&here, &[&["check", "--dry-run"], words].concat());
-        assert_eq!(ran.code, Some(code), "{words:?}: {}", ran.err);
-        assert!(ran.err.contains(why), "{words:?}: {}", ran.err);
+        ran.exits(code).tells(why);
     }
     std::fs::write(here.join("data.json"), vec![0; 1 << 20]).unwrap();
     let itself = ["check", "data.json", "-o", "data.json", "--dry-run"];
     let ran = run_in(&here, &itself);
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    ran.exits(2);
     assert_eq!(names(&here), ["data", "data.json"], "nothing is left");
 }
 
@@ -206,9 +172,9 @@ fn undecided_expectations_have_an_exit_code_of_their_own() {
         (&["--expect", "randread.max<=1ns"], 1),
     ] {
         let ran = run_in(&here, &[&base[..], &expect, flags].concat());
-        assert_eq!(ran.code, Some(code), "{flags:?}: {}{}", ran.out, ran.err);
+        ran.exits(code);
         let line = "UNDECIDED  randread.p99<=100s";
-        assert!(ran.out.contains(line), "{}", ran.out);
+        ran.shows(line);
     }
 }
 
@@ -217,6 +183,5 @@ fn findings_may_be_an_expectation() {
     let (_place, here) = folder();
     let base = ["run", "--size", "16M", "--ops", "100", "--quiet"];
     let ran = run_in(&here, &[&base[..], &["--expect", "findings<=100"]].concat());
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(ran.out.contains("met"), "{}", ran.out);
+    ran.exits(0).shows("met");
 }

@@ -1,25 +1,12 @@
 //! `export --anonymous`: no format names the machine, and the record still derives from its data.
 
-use crate::program::{Ran, run};
+use crate::program::{argv, run};
 use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::place;
 
 /// All formats that a run of one workload has.
-const FORMATS: [&str; 13] = [
-    "json",
-    "html",
-    "csv",
-    "md",
-    "svg",
-    "gnuplot",
-    "hlog",
-    "prom",
-    "conf",
-    "fio.json",
-    "bmf.json",
-    "bigger.json",
-    "share.txt",
-];
+const FORMATS: &str =
+    "json html csv md svg gnuplot hlog prom conf fio.json bmf.json bigger.json share.txt";
 
 #[test]
 fn no_format_names_the_machine() {
@@ -27,23 +14,11 @@ fn no_format_names_the_machine() {
     let target = place.path().join("secret-directory");
     std::fs::create_dir(&target).unwrap();
     let record = place.path().join("record.json");
-    let words = [
-        "run",
-        target.to_str().unwrap(),
-        "--rw",
-        "randread",
-        "--time",
-        "1s",
-    ];
-    let save = [
-        "--size",
-        "16M",
-        "--note",
-        "secret-note",
-        "-o",
-        record.to_str().unwrap(),
-    ];
-    assert_eq!(run(words.into_iter().chain(save)).code, Some(0));
+    let words = format!("run {} --rw randread --time 1s", target.display());
+    let words = argv(&words);
+    let save = format!("--size 16M --note secret-note -o {}", record.display());
+    let save = argv(&save);
+    run(words.into_iter().chain(save)).exits(0);
 
     // Facts that a machine need not have.
     let text = std::fs::read_to_string(&record).unwrap();
@@ -63,19 +38,14 @@ fn no_format_names_the_machine() {
     known.data.as_mut().unwrap().measurements[0].device.others = vec![process()];
     std::fs::write(&record, serde_json::to_string(&known).unwrap()).unwrap();
 
-    let files: Vec<String> = FORMATS
-        .iter()
-        .map(|format| {
-            place
-                .path()
-                .join(format!("out.{format}"))
-                .display()
-                .to_string()
-        })
+    let files: Vec<String> = argv(FORMATS)
+        .into_iter()
+        .map(|format| place.path().join(format!("out.{format}")))
+        .map(|path| path.display().to_string())
         .collect();
     let export = ["export", record.to_str().unwrap(), "--anonymous"];
     let exported = run(export.into_iter().chain(files.iter().map(String::as_str)));
-    assert_eq!(exported.code, Some(0), "{}", exported.err);
+    exported.exits(0);
     for file in &files {
         let text = std::fs::read_to_string(file).unwrap().to_lowercase();
         // A page holds the record compressed: what `show` prints of it is below.
@@ -83,10 +53,10 @@ fn no_format_names_the_machine() {
         assert!(!text.is_empty(), "{file}");
     }
     for file in [&files[0], &files[1]] {
-        let Ran { code, out, err } = run(["show", file, "--json"]);
-        assert_eq!((code, err.as_str()), (Some(0), ""), "{file}");
-        assert!(!out.to_lowercase().contains("secret"), "{file}");
-        let shown: Record = serde_json::from_str(&out).unwrap();
+        let ran = run(["show", file, "--json"]);
+        ran.exits(0).tells_nothing();
+        assert!(!ran.out.to_lowercase().contains("secret"), "{file}");
+        let shown = ran.record();
         assert_eq!(shown.measurements[0].ops, known.measurements[0].ops);
         assert_eq!(shown.host.kernel, known.host.kernel);
     }

@@ -1,6 +1,6 @@
 //! `diskproof commit` from the outside.
 
-use crate::program::{content_hash, counts, names, random_file, run};
+use crate::program::{content_hash, counts, names, needs, random_file, run};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{CachePolicy, SyncPolicy};
 use diskproof_model::record::Record;
@@ -77,7 +77,7 @@ fn every_method_is_measured_and_nothing_stays() {
     let here = place();
     let flags = ["--quick", "--time", "2s", "--size", "64M", "--json", "-q"];
     let ran = commit(here.path(), &flags);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let record = ran.record();
     let measured: Vec<&str> = record
         .measurements
@@ -123,21 +123,17 @@ fn every_method_is_measured_and_nothing_stays() {
 
 #[test]
 fn rates_are_those_of_the_disk_and_every_commit_reaches_it() {
-    let name = "rates_are_those_of_the_disk_and_every_commit_reaches_it";
-    if !can_run(name, &["fusermount3"]) {
-        return;
-    }
+    needs!("fusermount3");
     let here = place();
     let model = spec::parse("latency=200us,flush=4ms,channels=64").unwrap();
     let disk = SimDisk::serve(model, 64 * MIB, &here.path().join("disk")).unwrap();
     let refused = commit(disk.path(), &["--quick"]);
-    assert_eq!(refused.code, Some(3), "{}", refused.err);
-    assert!(refused.err.contains("--overwrite"), "{}", refused.err);
+    refused.exits(3).tells("--overwrite");
     assert_eq!(disk.stats().written_bytes, 0, "the gate must not write");
 
     let flags = ["--overwrite", "--quick", "--time", "6s", "--json", "-q"];
     let ran = commit(disk.path(), &flags);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let record = ran.record();
     // No commit is faster than a write and a flush, and none is lost: what a slow machine adds
     // only makes it slower.
@@ -166,7 +162,7 @@ fn only_the_selected_rows_are_measured() {
     let measured = |flags: &[&str]| {
         let common = ["--quick", "--time", "1s", "--size", "64M", "--json", "-q"];
         let ran = commit(here.path(), &[&common[..], flags].concat());
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        ran.exits(0);
         let record = ran.record();
         let names = record.measurements.iter().map(|m| &m.workload.name);
         let names: Vec<String> = names.cloned().collect();
@@ -181,13 +177,8 @@ fn only_the_selected_rows_are_measured() {
     let expected: Vec<&str> = QUICK.into_iter().filter(is_left).collect();
     assert_eq!(others, expected);
     let ran = commit(here.path(), &["--only", "fdatsync"]);
-    assert_eq!(ran.code, Some(2));
-    assert!(
-        ran.err
-            .contains("--only fdatsync: there is no such workload"),
-        "{}",
-        ran.err
-    );
+    ran.exits(2);
+    ran.tells("--only fdatsync: there is no such workload");
 }
 
 #[test]
@@ -197,14 +188,13 @@ fn targets_without_room_for_a_segment_are_refused() {
     random_file(&small, 8 * MIB);
     let before = content_hash(&small);
     let ran = commit(&small, &["--overwrite"]);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{}", ran.err);
-    assert!(ran.err.contains("16 MiB"), "{}", ran.err);
+    ran.exits(2).shows_nothing().tells("16 MiB");
     let ran = commit(here.path(), &["--size", "8M"]);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{}", ran.err);
+    ran.exits(2).shows_nothing();
     assert_eq!(content_hash(&small), before);
     // A segment alone has no room for the loads alongside commits.
     let ran = commit(here.path(), &["--size", "16M", "--dry-run"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let words: Vec<&str> = ran.out.split_whitespace().collect();
     let why = "with-reads, reads, with-checkpoint, checkpoint: less than 16 MiB beside the segment";
     assert!(words.join(" ").contains(why), "{}", ran.out);
@@ -212,15 +202,12 @@ fn targets_without_room_for_a_segment_are_refused() {
 
 #[test]
 fn flushes_that_a_mount_option_drops_are_found() {
-    let name = "flushes_that_a_mount_option_drops_are_found";
-    if !can_run(name, &["losetup", "mkfs.ext4"]) {
-        return;
-    }
+    needs!("losetup", "mkfs.ext4");
     let findings = |options: &str| {
         let disk = Disk::new("ext4", 4096 * MIB, options);
         let flags = ["--quick", "--time", "10s", "--size", "64M", "--json", "-q"];
         let ran = commit(disk.path(), &flags);
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        ran.exits(0);
         ran.findings()
     };
     let code = "flush-not-sent".to_owned();

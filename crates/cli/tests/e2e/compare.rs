@@ -1,7 +1,7 @@
 //! `compare`: on two disks that differ by a known share, measured in virtual time by the real
 //! pipeline, does it find what is true and never the reverse; and the command as its users call it.
 
-use crate::program::{Ran, Unwatched, run};
+use crate::program::{Ran, Unwatched, diskproof, run};
 use diskproof_analysis::compare::{MARGIN, Question, Run, RunGroup, compare};
 use diskproof_analysis::judge::{RunFacts, RunVariation, judge};
 use diskproof_engine::{FakeDisk, simulate};
@@ -262,37 +262,21 @@ fn compare_decides_a_pair_by_earlier_runs_of_the_history() {
         "--fail-on-undecided",
     ];
     let once = compared(place.path(), &pair);
-    assert_eq!(once.code, Some(5), "{}", once.err);
-    assert!(
-        once.out.starts_with("B is slower-once in d8.iops.")
-            && once.out.contains("about 3 runs per side")
-            && once.err.contains("in one run per side"),
-        "{}{}",
-        once.out,
-        once.err
-    );
-    assert_eq!(compared(place.path(), &pair[..4]).code, Some(0));
+    once.exits(5);
+    once.shows_first("B is slower-once in d8.iops.")
+        .shows("about 3 runs per side")
+        .tells("in one run per side");
+    compared(place.path(), &pair[..4]).exits(0);
 
     let history = place.path().join("history.db");
     for seed in 11..15 {
         let earlier = record(vec![workload("d8", 8, 3)], 1.0, seed);
         let file = save(place.path(), "earlier.json", &earlier);
-        let ran = run([
-            "history",
-            "import",
-            &file,
-            "--history",
-            history.to_str().unwrap(),
-        ]);
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        let ran = diskproof!("history import {file} --history {}", history.display());
+        ran.exits(0);
     }
     let decided = compared(place.path(), &pair);
-    assert_eq!(decided.code, Some(1), "{}{}", decided.out, decided.err);
-    assert!(
-        decided.out.starts_with("B is worse in d8.iops."),
-        "{}",
-        decided.out
-    );
+    decided.exits(1).shows_first("B is worse in d8.iops.");
     let json = compared(place.path(), &[first(&a), first(&slower), "--json"]);
     let comparison: Comparison = serde_json::from_str(&json.out).unwrap();
     let variation = comparison.candidates[0].metrics[0].variation.unwrap();
@@ -304,8 +288,8 @@ fn compare_fails_a_build_on_its_conditions() {
     let place = place();
     let [a, slower] = save_two(place.path());
     let ran = compared(place.path(), &[&a, &slower]);
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
-    assert!(ran.out.starts_with("B is worse in d8.iops."), "{}", ran.out);
+    ran.exits(0).tells_nothing();
+    ran.shows_first("B is worse in d8.iops.");
 
     let exit = |arguments: &[&str]| {
         compared(
@@ -345,13 +329,7 @@ fn compare_fails_a_build_where_a_condition_is_not_comparable() {
         &record(vec![workload("d8", 4, 3)], 1.0, 3),
     );
     let ran = compared(place.path(), &[a, &deeper, "--fail-on", "d8.iops<-5%"]);
-    assert_eq!(ran.code, Some(4), "{}", ran.out);
-    assert!(
-        ran.out.contains("not comparable") && ran.err.contains("depth 8"),
-        "{}{}",
-        ran.out,
-        ran.err
-    );
+    ran.exits(4).shows("not comparable").tells("depth 8");
 }
 
 #[test]
@@ -384,10 +362,7 @@ fn compare_writes_one_comparison_to_stdout_and_file() {
             .collect::<Vec<_>>(),
         [2, 1]
     );
-    assert_eq!(
-        compared(place.path(), &[a, a, "-o", "x.hlog"]).code,
-        Some(2)
-    );
+    compared(place.path(), &[a, a, "-o", "x.hlog"]).exits(2);
 }
 
 #[test]
@@ -408,7 +383,7 @@ fn a_page_of_a_comparison_reads_back() {
     let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
     let (page, json, again) = (path("c.html"), path("c.json"), path("again.html"));
     let ran = compared(place.path(), &[&a, &b, "-o", &page, "-o", &json]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     for file in [&page, &json] {
         let shown = run(["show", file]);
         assert_eq!(
@@ -423,26 +398,22 @@ fn a_page_of_a_comparison_reads_back() {
             "{file}"
         );
     }
-    assert_eq!(run(["show", &json, "-o", &again]).code, Some(0));
+    run(["show", &json, "-o", &again]).exits(0);
     assert_eq!(
         std::fs::read_to_string(&again).unwrap(),
         std::fs::read_to_string(&page).unwrap()
     );
     std::fs::remove_file(&again).unwrap();
-    assert_eq!(run(["export", &page, &again]).code, Some(0));
+    run(["export", &page, &again]).exits(0);
     assert_eq!(
         std::fs::read_to_string(&again).unwrap(),
         std::fs::read_to_string(&page).unwrap()
     );
 
     let refused = compared(place.path(), &[&a, &page]);
-    assert!(
-        refused.code == Some(2) && refused.err.contains("is a comparison, not a run"),
-        "{}",
-        refused.err
-    );
-    assert_eq!(run(["show", &page, "--commands"]).code, Some(2));
-    assert_eq!(run(["export", &page, &path("c.hlog")]).code, Some(2));
+    refused.exits(2).tells("is a comparison, not a run");
+    run(["show", &page, "--commands"]).exits(2);
+    run(["export", &page, &path("c.hlog")]).exits(2);
 }
 
 #[test]
@@ -456,28 +427,18 @@ fn labels_are_sides_of_several_runs() {
                 &record(vec![workload("d8", 8, 3)], speed, seed),
             );
             let history = place.path().join("history.db");
-            let ran = run([
-                "history",
-                "import",
-                &file,
-                "--label",
-                label,
-                "--history",
-                history.to_str().unwrap(),
-            ]);
-            assert_eq!(ran.code, Some(0), "{}", ran.err);
+            let ran = diskproof!(
+                "history import {file} --label {label} --history {}",
+                history.display()
+            );
+            ran.exits(0);
         }
     };
     import("before", 0..4, 1.0);
     import("after", 4..8, 1.1);
     let ran = compared(place.path(), &["before", "after"]);
-    assert!(
-        ran.out.starts_with("B is better in d8.iops.")
-            && ran.out.contains("before (A) and after (B)"),
-        "{}{}",
-        ran.out,
-        ran.err
-    );
+    ran.shows_first("B is better in d8.iops.")
+        .shows("before (A) and after (B)");
     let against_latest = compared(place.path(), &["--baseline", "before", "--json"]);
     let comparison: Comparison = serde_json::from_str(&against_latest.out).unwrap();
     assert_eq!(
@@ -487,10 +448,7 @@ fn labels_are_sides_of_several_runs() {
         ),
         (4, "latest")
     );
-    assert_eq!(
-        compared(place.path(), &["--baseline", "before", "nowhere"]).code,
-        Some(2)
-    );
+    compared(place.path(), &["--baseline", "before", "nowhere"]).exits(2);
 }
 
 #[test]
@@ -527,12 +485,7 @@ fn what_is_no_record_is_refused_in_words() {
         ("v.json", "{\"schema\":\"diskproof.record/2\"}", "damaged"),
     ] {
         let ran = compared(place.path(), &[&good, &file(name, text)]);
-        assert_eq!(ran.code, Some(2), "{name}: {}", ran.err);
-        assert!(
-            ran.err.contains(says) && ran.err.contains(name),
-            "{name}: {}",
-            ran.err
-        );
+        ran.exits(2).tells(says).tells(name);
     }
     for arguments in [
         &[][..],
@@ -540,11 +493,7 @@ fn what_is_no_record_is_refused_in_words() {
         &["latest", "latest~1"],
         &["none.json", "none.json"],
     ] {
-        assert_eq!(
-            compared(place.path(), arguments).code,
-            Some(2),
-            "{arguments:?}"
-        );
+        compared(place.path(), arguments).exits(2);
     }
     let empty = Record {
         measurements: Vec::new(),
@@ -554,11 +503,7 @@ fn what_is_no_record_is_refused_in_words() {
         place.path(),
         &[&good, &save(place.path(), "e.json", &empty)],
     );
-    assert!(
-        ran.code == Some(0) && ran.out.contains("nothing in common"),
-        "{}",
-        ran.out
-    );
+    ran.exits(0).shows("nothing in common");
 }
 
 #[test]
@@ -570,8 +515,8 @@ fn a_forged_record_is_named_and_not_believed() {
     read.iops.value *= 10.0;
     let forged = save(place.path(), "forged.json", &forged);
     let (honest, forged) = (run(["show", &honest]), run(["show", &forged]));
-    assert_eq!((honest.code, honest.err.as_str()), (Some(0), ""));
+    honest.exits(0).tells_nothing();
     assert_eq!((forged.code, &forged.out), (Some(0), &honest.out));
     let place = "/measurements/0/ops/read/iops/value";
-    assert!(forged.err.contains(place), "{}", forged.err);
+    forged.tells(place);
 }

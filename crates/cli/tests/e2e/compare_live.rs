@@ -1,10 +1,10 @@
 //! `diskproof compare` on targets and settings: measured in alternation, by the program itself.
 
-use crate::program::{PipedRun, Ran, content_hash, names, random_file, run};
+use crate::program::{PipedRun, Ran, content_hash, names, needs, random_file, run};
 use diskproof_model::campaign::{CampaignKind, CampaignPart};
 use diskproof_model::comparison::{Basis, Comparison};
 use diskproof_model::record::Record;
-use diskproof_simdisk::testbed::{Mount, can_run, place};
+use diskproof_simdisk::testbed::{Mount, place};
 use rustix::process::{Pid, test_kill_process_group};
 use std::path::Path;
 
@@ -45,7 +45,7 @@ fn compare_live_measures_two_directories_and_saves_both_sides() {
     let targets = sides.each_ref().map(|side| text(side));
     let words = [&targets[..], &SHORT, &["--size", "16M", "--json"]].concat();
     let ran = compared(place.path(), &words);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let comparison: Comparison = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(comparison.baseline.label, targets[0]);
     let candidate = &comparison.candidates[0];
@@ -89,20 +89,13 @@ fn compare_live_prepares_each_slice_of_a_side_and_cleans_up() {
     let say = |word: &str| format!("echo {word} >> {}", log.display());
     // The last command takes longer than a run may after its end.
     let (a, b, end) = (say("a"), say("b"), format!("sleep 6; {}", say("end")));
-    let words = [
-        "--prepare",
-        &a,
-        "--prepare",
-        &b,
-        "--cleanup",
-        &end,
-        "--json",
-    ];
+    let mut words = vec!["--prepare", &a, "--prepare", &b];
+    words.extend(["--cleanup", &end, "--json"]);
     let ran = compared(
         place.path(),
         &[&[text(&target)], &words[..], &SHORT].concat(),
     );
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let comparison: Comparison = serde_json::from_str(&ran.out).unwrap();
     let [of_a, of_b] = parts(place.path(), &comparison);
     assert_eq!(
@@ -135,12 +128,8 @@ fn compare_live_quotes_a_command_that_fails() {
         place.path(),
         &[&[text(&target)], &words[..], &SHORT].concat(),
     );
-    assert_eq!((ran.code, ran.out.as_str()), (Some(4), ""), "{}", ran.err);
-    assert!(
-        ran.err.contains(fails) && ran.err.contains("exit status: 3): no such thing"),
-        "{}",
-        ran.err
-    );
+    ran.exits(4).shows_nothing();
+    ran.tells(fails).tells("exit status: 3): no such thing");
 }
 
 #[test]
@@ -163,7 +152,7 @@ fn compare_live_ends_with_what_it_has_after_ctrl_c() {
         std::fs::read_to_string(&log).is_ok_and(|text| text.lines().count() >= 11)
     }));
     let ran = running.interrupt();
-    assert_eq!(ran.code, Some(130), "{}", ran.err);
+    ran.exits(130);
     let comparison: Comparison = serde_json::from_str(&ran.out).unwrap();
     let rate = &comparison.candidates[0].metrics[0];
     assert_eq!((rate.basis, rate.a.n), (Basis::Blocks, 5), "{rate:?}");
@@ -183,7 +172,7 @@ fn prepare_command_ends_with_its_children() {
     assert!(crate::program::eventually(|| group().is_some()));
     let group = Pid::from_raw(group().unwrap()).unwrap();
     let ran = running.interrupt();
-    assert_eq!(ran.code, Some(130), "{}", ran.err);
+    ran.exits(130);
     // The child of the shell is reaped by init, when it gets to it.
     assert!(crate::program::eventually(|| {
         test_kill_process_group(group).is_err()
@@ -199,8 +188,7 @@ fn compare_live_refuses_what_makes_no_sense() {
     let (file, folder) = (text(&file), text(&folder));
     let says = |arguments: &[&str], text: &str| {
         let ran = compared(place.path(), arguments);
-        assert_eq!(ran.code, Some(2), "{arguments:?}: {}{}", ran.out, ran.err);
-        assert!(ran.err.contains(text), "{arguments:?}: {}", ran.err);
+        ran.exits(2).tells(text);
     };
     says(&[folder], "name a second target");
     says(&[file, folder], "their figures are not comparable");
@@ -234,20 +222,13 @@ fn compare_live_refuses_what_makes_no_sense() {
         place.path(),
         &[folder, folder, "--dry-run", "--size", "16M"],
     );
-    assert_eq!(planned.code, Some(0), "{}", planned.err);
-    assert!(
-        planned.out.contains("random-read-d32") && planned.out.contains("commit-fdatasync"),
-        "{}",
-        planned.out
-    );
+    planned.exits(0);
+    planned.shows("random-read-d32").shows("commit-fdatasync");
 }
 
 #[test]
 fn compare_live_opens_again_after_a_remount() {
-    let test = "compare_live_opens_again_after_a_remount";
-    if !can_run(test, &["umount"]) {
-        return;
-    }
+    needs!("umount");
     let place = place();
     let point = place.path().join("mounted");
     let mount = Mount::new("tmpfs", "tmpfs", &point, "size=64m");
@@ -270,7 +251,7 @@ fn compare_live_opens_again_after_a_remount() {
         place.path(),
         &[&[text(&target)], &words[..], &SHORT].concat(),
     );
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let comparison: Comparison = serde_json::from_str(&ran.out).unwrap();
     let differences = &comparison.candidates[0].differences;
     assert!(
@@ -285,8 +266,7 @@ fn compare_live_opens_again_after_a_remount() {
         place.path(),
         &[&[text(&target)], &words[..], &SHORT].concat(),
     );
-    assert_eq!(ran.code, Some(4), "{}", ran.err);
-    assert!(ran.err.contains("--reopen"), "{}", ran.err);
+    ran.exits(4).tells("--reopen");
 }
 
 #[test]
@@ -303,20 +283,13 @@ fn compare_live_overwrites_no_other_file_than_the_released_one() {
     };
     let before = hash(&other);
     let exchange = format!("mv -f {} {}", text(&other), text(&target));
-    let words = [
-        "--prepare",
-        "true",
-        "--prepare",
-        &exchange,
-        "--reopen",
-        "--overwrite",
-    ];
+    let mut words = vec!["--prepare", "true", "--prepare", &exchange];
+    words.extend(["--reopen", "--overwrite"]);
     let only = ["--only", "commit-fdatasync", "--time", "4s", "--no-health"];
     let ran = compared(
         place.path(),
         &[&[text(&target)], &words[..], &only].concat(),
     );
-    assert_eq!(ran.code, Some(4), "{}", ran.err);
-    assert!(ran.err.contains("was not released"), "{}", ran.err);
+    ran.exits(4).tells("was not released");
     assert_eq!(hash(&target), before, "nothing was written to it");
 }

@@ -2,10 +2,13 @@
 //! unreadable places, and what interrupts it.
 
 use crate::program;
-use crate::program::{PipedRun, Ran, content_hash, program, random_file, undisturbed};
+use crate::program::{
+    PipedRun, Ran, argv, content_hash, needs, program, random_file, saved_record, sim_disk,
+    undisturbed,
+};
 use diskproof_model::record::Record;
 use diskproof_model::surface::{Scan, SeekPattern};
-use diskproof_simdisk::testbed::{Loop, TempDir, can_run, place};
+use diskproof_simdisk::testbed::{Loop, TempDir, place};
 use diskproof_simdisk::{Direct, LoopDevice, SimDisk, spec};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
@@ -29,12 +32,7 @@ struct Simulated {
 impl Simulated {
     fn new(model: &str, size_bytes: u64) -> Self {
         let place = place();
-        let disk = SimDisk::serve(
-            spec::parse(model).unwrap(),
-            size_bytes,
-            &place.path().join("disk"),
-        )
-        .unwrap();
+        let disk = sim_disk(&place, model, size_bytes);
         let device = LoopDevice::attach(disk.path(), Direct::On, 512).unwrap();
         Self {
             device,
@@ -105,29 +103,14 @@ const SMALL: &str =
 #[test]
 fn the_figures_are_those_of_the_disk() {
     let _alone = alone();
-    if !can_run(
-        "the_figures_are_those_of_the_disk",
-        &["fusermount3", "losetup"],
-    ) {
-        return;
-    }
+    needs!("fusermount3", "losetup");
     let disk = Simulated::new(SMALL, 4 * GIB);
     eventually_true(|| {
         let ran = curve(
             disk.path(),
-            &[
-                "--json",
-                "--points",
-                "4",
-                "--sample-size",
-                "48M",
-                "--reads",
-                "250",
-                "--seed",
-                "5",
-            ],
+            &argv("--json --points 4 --sample-size 48M --reads 250 --seed 5"),
         );
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        ran.exits(0);
         let record = ran.record();
         let surface = record.surface.as_ref().unwrap();
         assert_eq!((record.curve.len(), surface.span_bytes), (4, 4 * GIB));
@@ -161,12 +144,7 @@ fn the_figures_are_those_of_the_disk() {
 #[test]
 fn sampling_agrees_with_full_reading() {
     let _alone = alone();
-    if !can_run(
-        "sampling_agrees_with_full_reading",
-        &["fusermount3", "losetup"],
-    ) {
-        return;
-    }
+    needs!("fusermount3", "losetup");
     let disk = Simulated::new("rpm=7200,seek=1ms/9ms/20ms,rate=220MB/110MB,zones=10", GIB);
     eventually_true(|| {
         let full = curve(
@@ -184,18 +162,13 @@ fn sampling_agrees_with_full_reading() {
 #[test]
 fn a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c() {
     let _alone = alone();
-    if !can_run(
-        "a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c",
-        &["fusermount3", "losetup"],
-    ) {
-        return;
-    }
+    needs!("fusermount3", "losetup");
     let faults = "slow=20MiB-20481KiB+60ms,eio-read=41943552-41944576,eio-read=150MiB-151MiB";
     let disk = Simulated::new(&format!("bandwidth=60MB,latency=100us,{faults}"), 256 * MIB);
     let scan = ["--scan", "--points", "0", "--no-access", "--json"];
     eventually_true(|| {
         let ran = curve(disk.path(), &scan);
-        assert_eq!(ran.code, Some(4), "the disk gave errors: {}", ran.err);
+        ran.exits(4);
         let scan = ran.record().surface.unwrap().scan.unwrap();
         assert!(scan.finished && scan.blocks == 256);
         let bad: Vec<(u64, u64)> = scan
@@ -232,8 +205,8 @@ fn a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c() {
         || disk.disk.stats().read_bytes > 8 * MIB
     ));
     let ran = running.interrupt();
-    assert_eq!(ran.code, Some(130), "{}", ran.out);
-    let record: Record = serde_json::from_str(&std::fs::read_to_string(saved).unwrap()).unwrap();
+    ran.exits(130);
+    let record = saved_record(saved);
     let first = record.surface.as_ref().unwrap().scan.as_ref().unwrap();
     assert!(
         record.partial && !first.finished && first.to_bytes < 256 * MIB,
@@ -283,10 +256,7 @@ fn listed_unreadable(scan: &Scan) -> BTreeSet<(u64, u64)> {
 
 #[test]
 fn a_scan_that_was_killed_goes_on_with_the_command_it_said() {
-    let name = "a_scan_that_was_killed_goes_on_with_the_command_it_said";
-    if !can_run(name, &["fusermount3", "losetup"]) {
-        return;
-    }
+    needs!("fusermount3", "losetup");
     // 18 s, of which the first 10 pass before the line is said; one place is bad before that, one
     // behind what is read by then.
     const SIZE: u64 = 144 * MIB;
@@ -364,19 +334,9 @@ fn a_scan_that_was_killed_goes_on_with_the_command_it_said() {
 #[test]
 fn ctrl_c_keeps_the_points_that_were_measured() {
     let _alone = alone();
-    if !can_run(
-        "ctrl_c_keeps_the_points_that_were_measured",
-        &["fusermount3"],
-    ) {
-        return;
-    }
+    needs!("fusermount3");
     let place = place();
-    let disk = SimDisk::serve(
-        spec::parse("bandwidth=50MB").unwrap(),
-        4 * GIB,
-        &place.path().join("disk"),
-    )
-    .unwrap();
+    let disk = sim_disk(&place, "bandwidth=50MB", 4 * GIB);
     let mut child = program([
         OsStr::new("curve"),
         disk.path().as_os_str(),
@@ -410,39 +370,25 @@ const HANGS: &str = "bandwidth=50MB,stall=2s+100000s";
 
 #[test]
 fn a_disk_that_hangs_is_given_up_after_ctrl_c_with_what_it_said() {
-    if !can_run(
-        "a_disk_that_hangs_is_given_up_after_ctrl_c_with_what_it_said",
-        &["fusermount3"],
-    ) {
-        return;
-    }
+    needs!("fusermount3");
     let place = place();
-    let disk = SimDisk::serve(
-        spec::parse(HANGS).unwrap(),
-        4 * GIB,
-        &place.path().join("disk"),
-    )
-    .unwrap();
+    let disk = sim_disk(&place, HANGS, 4 * GIB);
     let saved = place.path().join("saved.json");
-    let words = [
-        OsStr::new("curve"),
-        disk.path().as_os_str(),
-        OsStr::new("-o"),
-        saved.as_os_str(),
-    ];
+    let words = format!("curve {} -o {}", disk.path().display(), saved.display());
+    let words = argv(&words);
     let mut running = PipedRun::start(words);
     running.wait_for_line("survey: curve");
     std::thread::sleep(std::time::Duration::from_secs(8));
     // Without a limit this would not come back; with one it does after 45 s, or at once should the
     // machine be so slow that the disk does not hang yet.
     let ran = running.interrupt();
-    assert_eq!(ran.code, Some(130), "{}", ran.out);
+    ran.exits(130);
     let out = ran.out;
     assert!(
         out.contains("PARTIAL") && out.contains("interrupted"),
         "{out}"
     );
-    let record: Record = serde_json::from_slice(&std::fs::read(&saved).unwrap()).unwrap();
+    let record = saved_record(&saved);
     assert!(
         record.partial && record.surface.is_some() && record.curve.len() < 200,
         "{}",
@@ -454,31 +400,16 @@ fn a_disk_that_hangs_is_given_up_after_ctrl_c_with_what_it_said() {
 #[test]
 fn curve_exits_for_errors_before_thresholds() {
     let _alone = alone();
-    if !can_run("curve_exits_for_errors_before_thresholds", &["fusermount3"]) {
-        return;
-    }
+    needs!("fusermount3");
     let place = place();
     let model = spec::parse("bandwidth=200MB,latency=1ms,eio-read=300MiB-301MiB").unwrap();
     let disk = SimDisk::serve(model, GIB, &place.path().join("disk")).unwrap();
-    let flags = [
-        "--full",
-        "--points",
-        "20",
-        "--no-access",
-        "--expect",
-        "curve.average>=1MB/s",
-        "--expect",
-        "curve.min>=900MB/s",
-        "--json",
-    ];
+    let flags = "--full --points 20 --no-access --expect curve.average>=1MB/s --expect \
+                 curve.min>=900MB/s --json";
+    let flags = argv(flags);
     let ran = curve(disk.path(), &flags);
     let record = ran.record();
-    assert_eq!(
-        ran.code,
-        Some(4),
-        "errors weigh more than thresholds: {}",
-        ran.err
-    );
+    ran.exits(4);
     assert_eq!(
         record.curve.iter().filter(|point| point.errors > 0).count(),
         1
@@ -496,27 +427,12 @@ fn curve_exits_for_errors_before_thresholds() {
 #[test]
 fn short_strokes_are_parts_of_the_span() {
     let _alone = alone();
-    if !can_run("short_strokes_are_parts_of_the_span", &["fusermount3"]) {
-        return;
-    }
+    needs!("fusermount3");
     let place = place();
-    let disk = SimDisk::serve(
-        spec::parse("bandwidth=200MB,latency=1ms").unwrap(),
-        GIB,
-        &place.path().join("disk"),
-    )
-    .unwrap();
+    let disk = sim_disk(&place, "bandwidth=200MB,latency=1ms", GIB);
     let ran = curve(
         disk.path(),
-        &[
-            "--points",
-            "0",
-            "--no-access",
-            "--short-stroke",
-            "--span",
-            "0-50%",
-            "--json",
-        ],
+        &argv("--points 0 --no-access --short-stroke --span 0-50% --json"),
     );
     let strokes = ran.record().surface.unwrap().short_strokes;
     let spans: Vec<(f64, u64)> = strokes
@@ -540,9 +456,7 @@ fn short_strokes_are_parts_of_the_span() {
 #[test]
 fn nothing_that_exists_is_written() {
     let _alone = alone();
-    if !can_run("nothing_that_exists_is_written", &["losetup"]) {
-        return;
-    }
+    needs!("losetup");
     let place = place();
     let image = place.path().join("image");
     random_file(&image, 64 * MIB);
@@ -550,9 +464,9 @@ fn nothing_that_exists_is_written() {
     let device = Loop::over(&image, &["--direct-io=on"]);
     for target in [image.as_path(), &device.node] {
         let ran = curve(target, &["--write"]);
-        assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{}", ran.err);
+        ran.exits(3).shows_nothing();
         let ran = curve(target, &["--reads", "50", "--scan", "--json"]);
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        ran.exits(0);
         let record = ran.record();
         assert!(
             record.surface.as_ref().unwrap().asked.write_bytes == 0 && !record.curve.is_empty()
@@ -565,23 +479,14 @@ fn nothing_that_exists_is_written() {
     let device = Loop::over(&image, &["--direct-io=on"]);
     let ran = curve(
         &device.node,
-        &[
-            "--write",
-            "--no-access",
-            "--points",
-            "20",
-            "--destroy",
-            device.name(),
-            "--json",
-        ],
+        &argv(&format!(
+            "--write --no-access --points 20 --destroy {} --json",
+            device.name()
+        )),
     );
-    assert!(
-        ran.code == Some(0)
-            && ran.err.contains("to the device")
-            && ran.err.contains("its content is lost"),
-        "{}",
-        ran.err
-    );
+    ran.exits(0)
+        .tells("to the device")
+        .tells("its content is lost");
     assert!(ran.record().surface.unwrap().asked.write_bytes > 0);
     drop(device);
     assert_ne!(content_hash(&image), hash);
@@ -590,32 +495,24 @@ fn nothing_that_exists_is_written() {
 #[test]
 fn what_is_given_up_is_written() {
     let _alone = alone();
-    if !can_run("what_is_given_up_is_written", &["losetup"]) {
-        return;
-    }
+    needs!("losetup");
     let place = place();
     let device = Loop::sparse(&place.path().join("image"), 64 * MIB, &["--direct-io=on"]);
     let ran = curve(
         &device.node,
-        &[
-            "--write",
-            "--destroy",
-            device.name(),
-            "--points",
-            "5",
-            "--reads",
-            "20",
-            "--json",
-        ],
+        &argv(&format!(
+            "--write --destroy {} --points 5 --reads 20 --json",
+            device.name()
+        )),
     );
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let surface = ran.record().surface.unwrap();
     assert!(
         surface.asked.write_bytes > 20 * MIB
             && surface.asked.read_bytes == 0
             && surface.rate.is_some()
     );
-    assert!(ran.err.contains("content is lost"), "{}", ran.err);
+    ran.tells("content is lost");
 }
 
 #[test]
@@ -627,12 +524,8 @@ fn a_directory_is_surveyed_through_a_scratch_file() {
         &["--size", "64M", "--write", "--no-access", "--json"],
     ] {
         let ran = curve(place.path(), flags);
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
-        assert!(
-            ran.err.contains("positions are offsets in a scratch file"),
-            "{}",
-            ran.err
-        );
+        ran.exits(0);
+        ran.tells("positions are offsets in a scratch file");
         let surface = ran.record().surface.unwrap();
         assert_eq!(
             (surface.span_bytes, surface.asked.write_bytes > 0),
@@ -668,49 +561,26 @@ fn what_makes_no_sense_is_a_usage_error() {
     ];
     for (flags, part) in cases {
         let ran = curve(&file, flags);
-        assert_eq!(
-            (ran.code, ran.out.as_str()),
-            (Some(2), ""),
-            "{flags:?}: {}",
-            ran.err
-        );
-        assert!(ran.err.contains(part), "{flags:?}: {}", ran.err);
+        ran.exits(2).shows_nothing().tells(part);
     }
     let ran = curve(place.path(), &["--scan", "--resume", "5"]);
-    assert!(
-        ran.code == Some(2) && ran.err.contains("name the block device"),
-        "{}",
-        ran.err
-    );
+    ran.exits(2).tells("name the block device");
     let ran = curve(&file, &["--dry-run", "--points", "1"]);
-    assert!(
-        ran.code == Some(0) && ran.out.contains("curve of 1 point,"),
-        "{}",
-        ran.out
-    );
+    ran.exits(0).shows("curve of 1 point,");
     let ran = curve(&file, &["--dry-run"]);
-    assert!(
-        ran.code == Some(0)
-            && ran.out.contains("curve of 200 points")
-            && ran.out.contains("takes about"),
-        "{}",
-        ran.out
-    );
+    ran.exits(0)
+        .shows("curve of 200 points")
+        .shows("takes about");
 }
 
 #[test]
 fn check_on_a_device_shows_its_surface() {
     let _alone = alone();
-    if !can_run(
-        "check_on_a_device_shows_its_surface",
-        &["fusermount3", "losetup"],
-    ) {
-        return;
-    }
+    needs!("fusermount3", "losetup");
     let disk = Simulated::new(SMALL, 64 * GIB);
     let ran = program::check(disk.path(), &["--quick", "--json"]);
     let record = ran.record();
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     // How many points and seeks the time allows depends on the machine.
     let surface = record.surface.as_ref().unwrap();
     assert!(

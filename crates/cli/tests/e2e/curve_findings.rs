@@ -1,10 +1,10 @@
 //! `curve` reports the fault of a simulated disk, and no other, from the device to the finding. How
 //! often the rules are right is measured on thousands of computed disks in `analysis`.
 
-use crate::program::{Ran, undisturbed};
+use crate::program::{Ran, sim_disk, undisturbed};
 use diskproof_model::finding::Finding;
 use diskproof_simdisk::testbed::{TempDir, can_run, place};
-use diskproof_simdisk::{Direct, LoopDevice, SimDisk, spec};
+use diskproof_simdisk::{Direct, LoopDevice, SimDisk};
 use std::ffi::OsStr;
 
 const GIB: u64 = 1 << 30;
@@ -37,12 +37,7 @@ struct Simulated {
 
 fn simulated(model: &str) -> Simulated {
     let place = place();
-    let disk = SimDisk::serve(
-        spec::parse(model).unwrap(),
-        4 * GIB,
-        &place.path().join("disk"),
-    )
-    .unwrap();
+    let disk = sim_disk(&place, model, 4 * GIB);
     let device = LoopDevice::attach(disk.path(), Direct::On, 512).unwrap();
     Simulated {
         device,
@@ -67,7 +62,7 @@ fn found(test: &str, model: &str, flags: &[&str], expected: &[Expected]) {
             .into_iter()
             .chain(flags.iter().map(OsStr::new))
             .chain([disk.device.path().as_os_str()]);
-        let ran = Ran::from(undisturbed(words).output().unwrap());
+        let ran = Ran::of(undisturbed(words));
         // A data sheet's figure may be missed, or undecided.
         assert!(matches!(ran.code, Some(0 | 1 | 5)), "{}", ran.err);
         let mut findings = ran.record().findings;

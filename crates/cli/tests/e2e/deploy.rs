@@ -1,5 +1,6 @@
 //! What `deploy/` holds is read by the tools it is for.
 
+use crate::program::{argv, needs};
 use diskproof_simdisk::testbed::{TempDir, can_run, place};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,12 +53,7 @@ fn version_is_the_same_everywhere() {
 /// A package of PyPI in a folder of its own, for PYTHONPATH.
 fn of_pypi(package: &str) -> Option<TempDir> {
     let place = place();
-    let install = [
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--target",
-    ];
+    let install = argv("install --quiet --disable-pip-version-check --target");
     let mut pip = Command::new("pip3");
     pip.args(install).arg(place.path()).arg(package);
     if pip.output().is_ok_and(|output| output.status.success()) {
@@ -158,9 +154,7 @@ sys.exit("\n".join(lost(given, known, "")) or None)
 
 #[test]
 fn units_are_valid_and_confined() {
-    if !can_run("units_are_valid_and_confined", &["systemd-analyze"]) {
-        return;
-    }
+    needs!("systemd-analyze");
     let place = place();
     // `verify` also looks for the program.
     for unit in fs::read_dir(deploy().join("systemd")).unwrap() {
@@ -177,12 +171,7 @@ fn units_are_valid_and_confined() {
         assert!(!told.contains("diskproof-check"), "{told}");
     }
     // From 0 (confined) to 100 (not at all): fails above the threshold.
-    let security = [
-        "security",
-        "--offline=true",
-        "--threshold=20",
-        "diskproof-check.service",
-    ];
+    let security = argv("security --offline=true --threshold=20 diskproof-check.service");
     assert_ran(
         Command::new("systemd-analyze")
             .args(security)

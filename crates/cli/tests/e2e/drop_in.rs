@@ -1,7 +1,7 @@
 //! `diskproof as` from the outside: output, exit codes and the gate.
 
 use crate::program::{
-    HISTORY, Ran, content_hash, eventually, names, program, program_path, random_file, run,
+    HISTORY, Ran, argv, content_hash, eventually, names, program, program_path, random_file, run,
 };
 use diskproof_simdisk::testbed::place;
 use rustix::process::{Pid, Signal, kill_process};
@@ -25,7 +25,7 @@ fn link_named_as_ioping_prints_its_lines_and_leaves_nothing() {
     std::fs::create_dir(&bin).unwrap();
     std::fs::create_dir(&data).unwrap();
     let linked = run(["as", "--link", text(&bin)]);
-    assert_eq!(linked.code, Some(0), "{}", linked.err);
+    linked.exits(0);
     let ran: Ran = Command::new(bin.join("ioping"))
         .args(["-c", "4", "-i", "1ms", text(&data)])
         .env("DISKPROOF_HISTORY", HISTORY)
@@ -33,19 +33,15 @@ fn link_named_as_ioping_prints_its_lines_and_leaves_nothing() {
         .output()
         .unwrap()
         .into();
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    ran.exits(0).tells_nothing();
     let requests = ran
         .out
         .lines()
         .filter(|line| line.starts_with("4 KiB <<< "));
     assert_eq!(requests.count(), 4, "{}", ran.out);
-    assert!(ran.out.contains("request=1 time="), "{}", ran.out);
-    assert!(
-        ran.out.contains("\n3 requests completed in "),
-        "{}",
-        ran.out
-    );
-    assert!(ran.out.contains("min/avg/max/mdev = "), "{}", ran.out);
+    ran.shows("request=1 time=");
+    ran.shows("\n3 requests completed in ");
+    ran.shows("min/avg/max/mdev = ");
     assert!(names(&data).is_empty());
 }
 
@@ -74,8 +70,7 @@ fn exit_codes_are_those_of_the_tool() {
         (&["nonsense"], 2, "available tools are pg_test_fsync"),
     ] {
         let ran = as_tool(words);
-        assert_eq!(ran.code, Some(code), "{words:?}: {}", ran.err);
-        assert!(ran.err.contains(message), "{words:?}: {}", ran.err);
+        ran.exits(code).tells(message);
     }
     // Where the tools print these.
     for (words, part) in [
@@ -87,7 +82,7 @@ fn exit_codes_are_those_of_the_tool() {
         ),
     ] {
         let ran = as_tool(words);
-        assert!(ran.code == Some(1) && ran.out.contains(part), "{}", ran.out);
+        ran.exits(1).shows(part);
     }
     assert_eq!(content_hash(&file), before);
 }
@@ -97,32 +92,17 @@ fn dd_creates_a_file_and_spares_one_that_exists() {
     let here = place();
     let file = here.path().join("big");
     let output = format!("of={}", text(&file));
-    let words = [
-        "dd",
-        "if=/dev/zero",
-        &output,
-        "bs=64k",
-        "count=32",
-        "conv=fsync",
-    ];
+    let words = format!("dd if=/dev/zero {output} bs=64k count=32 conv=fsync");
+    let words = argv(&words);
     let ran = as_tool(&words);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{}", ran.err);
-    assert!(
-        ran.err.contains("\n32+0 records in\n32+0 records out\n"),
-        "{}",
-        ran.err
-    );
-    assert!(
-        ran.err
-            .contains("\n2097152 bytes (2.1 MB, 2.0 MiB) copied, "),
-        "{}",
-        ran.err
-    );
+    ran.exits(0).shows_nothing();
+    ran.tells("\n32+0 records in\n32+0 records out\n");
+    ran.tells("\n2097152 bytes (2.1 MB, 2.0 MiB) copied, ");
     assert_eq!(std::fs::metadata(&file).unwrap().len(), 2 << 20);
     // As long as nothing else changes it, dd overwrites its own file.
     let first = content_hash(&file);
     let again = as_tool(&words);
-    assert_eq!(again.code, Some(0), "{}", again.err);
+    again.exits(0);
     assert_ne!(content_hash(&file), first);
     std::fs::OpenOptions::new()
         .write(true)
@@ -131,26 +111,16 @@ fn dd_creates_a_file_and_spares_one_that_exists() {
         .unwrap();
     let before = content_hash(&file);
     let refused = as_tool(&words);
-    assert_eq!(refused.code, Some(1), "{}", refused.err);
-    assert!(
-        refused
-            .err
-            .contains("diskproof as --overwrite dd if=/dev/zero"),
-        "{}",
-        refused.err
-    );
+    refused.exits(1);
+    refused.tells("diskproof as --overwrite dd if=/dev/zero");
     assert_eq!(content_hash(&file), before);
     let allowed = run(["as", "--overwrite"].iter().chain(&words));
-    assert_eq!(allowed.code, Some(0), "{}", allowed.err);
+    allowed.exits(0);
     assert_ne!(content_hash(&file), before);
     let input = format!("if={}", text(&file));
     let read = as_tool(&["dd", &input, "of=/dev/null", "bs=1M", "iflag=direct"]);
-    assert_eq!(read.code, Some(0), "{}", read.err);
-    assert!(
-        read.err.starts_with("2+0 records in\n2+0 records out\n"),
-        "{}",
-        read.err
-    );
+    read.exits(0);
+    read.tells_first("2+0 records in\n2+0 records out\n");
 }
 
 /// A tool that runs until Ctrl-C, and what it printed at SIGUSR1.
@@ -205,14 +175,9 @@ fn dd_and_fio_print_their_status_at_usr1_and_go_on() {
 
     let file = here.path().join("large");
     let output = format!("of={}", text(&file));
-    let mut dd = Asked::start(&[
-        "dd",
-        "if=/dev/zero",
-        &output,
-        "bs=4k",
-        "count=60k",
-        "oflag=dsync",
-    ]);
+    let mut dd = Asked::start(&argv(&format!(
+        "dd if=/dev/zero {output} bs=4k count=60k oflag=dsync"
+    )));
     assert!(eventually(|| file.exists()));
     let mut err = BufReader::new(dd.child.stderr.take().unwrap());
     dd.signal(Signal::USR1);
@@ -228,8 +193,7 @@ fn pg_test_fsync_prints_its_tables() {
     let here = place();
     let file = here.path().join("out");
     let ran = as_tool(&["--json", "--dry-run", "pg_test_fsync", "-f", text(&file)]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(ran.out.contains("\"as pg_test_fsync\""), "{}", ran.out);
+    ran.exits(0).shows("\"as pg_test_fsync\"");
     assert!(names(here.path()).is_empty());
 }
 
@@ -241,15 +205,9 @@ fn fio_jobs_print_as_fio_does_and_leave_nothing() {
     let directory = format!("--directory={}", text(&data));
     let output = format!("--output={}", text(&saved));
     // The shorter job does not end the longer one.
-    let jobs = [
-        "--rw=write",
-        "--name=a",
-        "--size=1m",
-        "--name=b",
-        "--size=4m",
-    ];
+    let jobs = argv("--rw=write --name=a --size=1m --name=b --size=4m");
     let ran = run(["run", "fio", &directory].iter().chain(&jobs));
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     for line in [
         "\nStarting 2 processes\na: Laying out IO file (1 file / 1MiB)\n\
          b: Laying out IO file (1 file / 4MiB)\n\na: (groupid=0, jobs=1): err= 0: pid=",
@@ -257,17 +215,12 @@ fn fio_jobs_print_as_fio_does_and_leave_nothing() {
         "issued rwts: total=0,1024,0,0 short",
         "\nRun status group 0 (all jobs):\n  WRITE: bw=",
     ] {
-        assert!(ran.out.contains(line), "{line}: {}", ran.out);
+        ran.shows(line);
     }
-    let formats = [
-        &directory,
-        &output,
-        "--output-format=json",
-        "--name=a",
-        "--size=1m",
-    ];
+    let formats = format!("{directory} {output} --output-format=json --name=a --size=1m");
+    let formats = argv(&formats);
     let ran = as_tool(&[&["fio"][..], &formats].concat());
-    assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{}", ran.err);
+    ran.exits(0).shows_nothing();
     let json: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(&saved).unwrap()).unwrap();
     assert_eq!(json["jobs"][0]["read"]["total_ios"], 256);
@@ -295,19 +248,13 @@ fn fio_job_file_cannot_choose_what_is_overwritten() {
         ),
         (&["as", "fio", "--readonly", jobs], "--readonly forbids"),
         (
-            &[
-                "run",
-                "--ioengine=libaio",
-                "--direct=1",
-                "--name=a",
-                "--thinktime=5",
-            ],
+            &argv("run --ioengine=libaio --direct=1 --name=a --thinktime=5"),
             "as fio --ioeng",
         ),
     ] {
         let ran = run(words);
         assert!(matches!(ran.code, Some(1 | 2)), "{words:?}: {}", ran.err);
-        assert!(ran.err.contains(message), "{words:?}: {}", ran.err);
+        ran.tells(message);
     }
     assert_eq!(content_hash(&file), before);
 }
@@ -319,14 +266,10 @@ fn pgiosim_reads_blocks_and_rewrites_only_a_released_file() {
     random_file(&file, 1 << 20);
     let before = content_hash(&file);
     let read = as_tool(&["pgiosim", "-b", "512k", "-t", "2", text(&file)]);
-    assert_eq!(read.code, Some(0), "{}", read.err);
+    read.exits(0);
     let head = format!("Arg: 1\nRead 64 blocks\nAdded {}\n", text(&file));
-    assert!(read.out.starts_with(&head), "{}", read.out);
-    assert!(
-        read.out.contains("100.00%,     64 read,      0 written, "),
-        "{}",
-        read.out
-    );
+    read.shows_first(&head);
+    read.shows("100.00%,     64 read,      0 written, ");
     let (path, parent) = (text(&file), text(here.path()));
     for (words, message) in [
         (&["pgiosim", "-b", "1"][..], "usage: pgiosim -b blocks"),
@@ -338,14 +281,12 @@ fn pgiosim_reads_blocks_and_rewrites_only_a_released_file() {
         ),
     ] {
         let ran = as_tool(words);
-        assert_eq!(ran.code, Some(1), "{words:?}: {}", ran.err);
-        assert!(ran.err.contains(message), "{words:?}: {}", ran.err);
+        ran.exits(1).tells(message);
     }
     assert_eq!(content_hash(&file), before);
     let words = ["as", "--overwrite", "pgiosim", "-b", "64", "-w", "50", path];
     let written = run(words);
-    assert_eq!(written.code, Some(0), "{}", written.err);
-    assert!(written.out.contains("Write Mode: 50%\n"), "{}", written.out);
+    written.exits(0).shows("Write Mode: 50%\n");
     assert_ne!(content_hash(&file), before);
     assert_eq!(std::fs::metadata(&file).unwrap().len(), 1 << 20);
 }
@@ -356,11 +297,9 @@ fn iozone_prints_its_table_and_spares_the_file_of_its_name() {
     let file = here.path().join("kept");
     random_file(&file, 1 << 20);
     let before = content_hash(&file);
-    let words = [
-        "iozone", "-R", "-a", "-n", "64", "-g", "128", "-q", "16", "-i", "0", "-i", "1", "-f",
-    ];
+    let words = argv("iozone -R -a -n 64 -g 128 -q 16 -i 0 -i 1 -f");
     let ran = as_tool(&[&words[..], &[text(&file)]].concat());
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let rows = ran.out.lines().filter(|line| {
         let mut words = line.split_whitespace();
         let is_size = matches!(words.next(), Some("64" | "128"));
@@ -373,7 +312,7 @@ fn iozone_prints_its_table_and_spares_the_file_of_its_name() {
         "\n\"Writer report\"\n        \"4\"  \"8\"  \"16\"\n\"64\"   ",
         "\n\"Re-Reader report\"\n",
     ] {
-        assert!(ran.out.contains(line), "{line}: {}", ran.out);
+        ran.shows(line);
     }
     assert_eq!(names(here.path()), ["kept"]);
     assert_eq!(content_hash(&file), before);
@@ -384,8 +323,7 @@ fn iozone_prints_its_table_and_spares_the_file_of_its_name() {
         (&["iozone", "-i", "0", "-f", "/dev/zero"], "/dev"),
     ] {
         let ran = as_tool(words);
-        assert_eq!(ran.code, Some(1), "{words:?}: {}", ran.err);
-        assert!(ran.err.contains(message), "{words:?}: {}", ran.err);
+        ran.exits(1).tells(message);
     }
 }
 
@@ -394,7 +332,7 @@ fn sysbench_counts_primes_without_a_disk() {
     let cpu = ["sysbench", "cpu", "--cpu-max-prime=500"];
     let limits = ["--events=40", "--time=0", "--threads=2", "run"];
     let ran = as_tool(&[&cpu[..], &limits].concat());
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     for line in [
         "sysbench 1.0.20 (emulated by diskproof ",
         "\nPrime numbers limit: 500\n\nInitializing worker threads...\n\nThreads started!\n\nCPU \
@@ -402,10 +340,10 @@ fn sysbench_counts_primes_without_a_disk() {
         "\n    total number of events:              40\n",
         "\n    events (avg/stddev):           20.0000/",
     ] {
-        assert!(ran.out.contains(line), "{line}: {}", ran.out);
+        ran.shows(line);
     }
     let help = as_tool(&["sysbench", "cpu", "help"]);
-    assert!(help.out.contains("--cpu-max-prime=N"), "{}", help.out);
+    help.shows("--cpu-max-prime=N");
     for words in [
         &["as", "sysbench", "cpu"][..],
         &["as", "sysbench", "memory", "run"],
@@ -426,49 +364,31 @@ fn zcav_writes_only_a_released_file() {
     let before = content_hash(&file);
     let words = ["zcav", "-b", "1", "-w", "-f", text(&file)];
     let refused = as_tool(&words);
-    assert_eq!(refused.code, Some(1), "{}", refused.err);
+    refused.exits(1);
     let accepted = "diskproof as --overwrite zcav -b 1 -w -f";
-    assert!(refused.err.contains(accepted), "{}", refused.err);
+    refused.tells(accepted);
     assert_eq!(content_hash(&file), before);
     let written = run(["as", "--overwrite"].iter().chain(&words));
-    assert_eq!(written.code, Some(0), "{}", written.err);
-    assert!(written.out.contains("\n# Wrote "), "{}", written.out);
+    written.exits(0).shows("\n# Wrote ");
     assert_ne!(content_hash(&file), before);
     assert_eq!(std::fs::metadata(&file).unwrap().len(), 4 << 20);
-    let read = as_tool(&[
-        "iops",
-        "-m",
-        "-n",
-        "1",
-        "-t",
-        "1",
-        "-b",
-        "4096",
-        text(&file),
-    ]);
-    assert_eq!(read.code, Some(0), "{}", read.err);
+    let read = as_tool(&argv(&format!(
+        "iops -m -n 1 -t 1 -b 4096 {}",
+        file.display()
+    )));
+    read.exits(0);
     let head = format!("{}, 4194304.00  , sectorsize=", text(&file));
-    assert!(read.out.starts_with(&head), "{}", read.out);
-    assert!(read.out.contains("\n 4096  B blocks: "), "{}", read.out);
+    read.shows_first(&head).shows("\n 4096  B blocks: ");
 }
 
 #[test]
 fn bonnie_prints_a_csv_line_for_each_run() {
     let here = place();
-    let small = [
-        "-f",
-        "-n",
-        "0",
-        "-s",
-        "2:8k:20:1",
-        "-m",
-        "db1",
-        "-d",
-        text(here.path()),
-    ];
+    let small = format!("-f -n 0 -s 2:8k:20:1 -m db1 -d {}", here.path().display());
+    let small = argv(&small);
     let words = [&["bonnie++", "-x", "2"][..], &small].concat();
     let ran = as_tool(&words);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let lines: Vec<&str> = ran.out.lines().collect();
     assert_eq!(lines.len(), 3, "{}", ran.out);
     assert!(lines[0].starts_with("format_version,bonnie_version,name,"));
@@ -478,16 +398,11 @@ fn bonnie_prints_a_csv_line_for_each_run() {
     }
     let words = [&["bonnie++", "-q", "--csv", "1.03"][..], &small].concat();
     let ran = as_tool(&words);
-    assert!(ran.out.starts_with("db1,2M,,,"), "{}", ran.out);
+    ran.shows_first("db1,2M,,,");
     assert_eq!(ran.out.trim_end().split(',').count(), 27, "{}", ran.out);
     assert!(names(here.path()).is_empty());
     let refused = as_tool(&[&["bonnie++", "--csv", "2"][..], &small].concat());
-    assert_eq!(refused.code, Some(1), "{}", refused.err);
-    assert!(
-        refused.err.contains("use 1.03, 1.96 or 1.98"),
-        "{}",
-        refused.err
-    );
+    refused.exits(1).tells("use 1.03, 1.96 or 1.98");
 }
 
 #[test]
@@ -496,7 +411,7 @@ fn bonnie_measures_a_large_file_and_many_small_ones() {
     let data = text(here.path());
     let small = ["bonnie++", "-s", "2:8k:20:1", "-n", "1", "-d", data];
     let ran = as_tool(&small);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     assert_eq!(ran.out.matches("Version 2.00a").count(), 2, "{}", ran.out);
     let csv = ran.out.lines().last().unwrap_or_default();
     let fields: Vec<&str> = csv.split(',').collect();
@@ -504,66 +419,40 @@ fn bonnie_measures_a_large_file_and_many_small_ones() {
     assert!(!fields[11].is_empty() && !fields[26].is_empty(), "{csv}");
     assert!(names(here.path()).is_empty());
     let refused = as_tool(&[&["--json"][..], &small].concat());
-    assert_eq!(refused.code, Some(1), "{}", refused.err);
-    assert!(refused.err.contains("several records"), "{}", refused.err);
+    refused.exits(1).tells("several records");
 }
 
 #[test]
 fn dd_writes_a_few_synchronous_blocks() {
     let here = place();
     let out = format!("of={}", text(&here.path().join("out")));
-    let words = [
-        "dd",
-        "if=/dev/zero",
-        &out,
-        "bs=512",
-        "count=1000",
-        "oflag=dsync",
-    ];
+    let words = format!("dd if=/dev/zero {out} bs=512 count=1000 oflag=dsync");
+    let words = argv(&words);
     let ran = as_tool(&words);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(
-        ran.err.contains("512000 bytes (512 kB, 500 KiB)"),
-        "{}",
-        ran.err
-    );
+    ran.exits(0).tells("512000 bytes (512 kB, 500 KiB)");
     let size = std::fs::metadata(here.path().join("out")).unwrap().len();
     assert_eq!(size, 512_000);
     let input = format!("if={}", text(&here.path().join("out")));
     let ran = as_tool(&["dd", &input, "of=/dev/null", "bs=64k"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(
-        ran.err
-            .contains("7+1 records in\n7+1 records out\n512000 bytes"),
-        "{}",
-        ran.err
-    );
+    ran.exits(0);
+    ran.tells("7+1 records in\n7+1 records out\n512000 bytes");
 }
 
 #[test]
 fn bonnie_measures_many_files_alone() {
     let here = place();
     let data = text(here.path());
-    let words = [
-        "bonnie++",
-        "-s",
-        "0",
-        "-n",
-        "1:100:10:2",
-        "-m",
-        "db1",
-        "-d",
-        data,
-    ];
+    let words = format!("bonnie++ -s 0 -n 1:100:10:2 -m db1 -d {data}");
+    let words = argv(&words);
     let ran = as_tool(&words);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     for line in [
         "Version 2.00a       ------Sequential Create------ --------Random Create--------\ndb1    ",
         "\nfiles:max:min        /sec %CP  /sec %CP",
         "\n         1:100:10/2 ",
         "\nLatency  ",
     ] {
-        assert!(ran.out.contains(line), "{line}: {}", ran.out);
+        ran.shows(line);
     }
     let csv = ran.out.lines().last().unwrap_or_default();
     let fields: Vec<&str> = csv.split(',').collect();
@@ -596,14 +485,12 @@ fn as_tool_with_file_limit(here: &Path, kib: u64, words: &str) -> Ran {
 fn tools_end_with_the_reason_and_without_the_figure_of_a_failed_step() {
     let here = place();
     let ran = as_tool_with_file_limit(here.path(), 8192, "dd if=/dev/zero of=new bs=1M count=32");
-    assert_eq!(ran.code, Some(1), "{}", ran.err);
-    assert!(ran.err.contains("dd: error writing 'new': "), "{}", ran.err);
-    assert!(ran.err.contains("EFBIG"), "{}", ran.err);
+    ran.exits(1).tells("dd: error writing 'new': ");
+    ran.tells("EFBIG");
 
     let bonnie = "bonnie++ -d . -s 64 -r 32 -n 0 -f -u root -q -m host";
     let ran = as_tool_with_file_limit(here.path(), 8192, bonnie);
-    assert_eq!(ran.code, Some(1), "{}", ran.err);
-    assert!(ran.err.contains("bonnie++: error writing"), "{}", ran.err);
+    ran.exits(1).tells("bonnie++: error writing");
     let fields: Vec<&str> = ran.out.trim_end().split(',').collect();
     // The block write, and what would follow it.
     assert_eq!(
@@ -616,8 +503,7 @@ fn tools_end_with_the_reason_and_without_the_figure_of_a_failed_step() {
     for rw in ["write", "randread"] {
         let fio = format!("fio --name=t --rw={rw} --size=64m --bs=1m --output-format=json");
         let ran = as_tool_with_file_limit(here.path(), 8192, &fio);
-        assert_eq!(ran.code, Some(1), "{rw}: {}", ran.err);
-        assert!(ran.err.contains("EFBIG"), "{rw}: {}", ran.err);
+        ran.exits(1).tells("EFBIG");
         let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
         assert_eq!(json["jobs"][0]["error"], 27, "{rw}: {}", ran.out);
     }

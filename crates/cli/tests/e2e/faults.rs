@@ -1,13 +1,15 @@
 //! What goes wrong while it runs: signals, kills, full and failing disks. What was measured is kept
 //! and marked, and nothing is left behind.
 
-use crate::program::{Ran, check, eventually, free_bytes, names, program};
+use crate::program::{
+    Ran, argv, check, eventually, free_bytes, names, needs, program, saved_record, sim_disk,
+};
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::plan::EngineKind;
 use diskproof_model::record::Record;
-use diskproof_simdisk::testbed::{Disk, Mount, TempDir, can_run, place, run};
-use diskproof_simdisk::{Direct, LoopDevice, SimDisk, spec};
+use diskproof_simdisk::testbed::{Disk, Mount, TempDir, place, run};
+use diskproof_simdisk::{Direct, LoopDevice, SimDisk};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -70,6 +72,7 @@ impl Running {
             .unwrap();
         self.err.read_to_string(&mut self.heard).unwrap();
         Ran {
+            asked: String::new(),
             code: self.child.wait().unwrap().code(),
             out,
             err: self.heard,
@@ -86,12 +89,7 @@ struct Simulated {
 impl Simulated {
     fn new(model: &str, size_bytes: u64) -> Self {
         let place = place();
-        let disk = SimDisk::serve(
-            spec::parse(model).unwrap(),
-            size_bytes,
-            &place.path().join("disk"),
-        )
-        .unwrap();
+        let disk = sim_disk(&place, model, size_bytes);
         Self {
             disk,
             _place: place,
@@ -114,14 +112,7 @@ fn signals_end_a_run_with_what_was_measured() {
         let saved = place.path().join("saved.json");
         let mut running = Running::start(
             &work,
-            &[
-                "--time",
-                "10s",
-                "--size",
-                "64M",
-                "-o",
-                saved.to_str().unwrap(),
-            ],
+            &argv(&format!("--time 10s --size 64M -o {}", saved.display())),
         );
         running.until("2/8 ");
         // As GNU timeout does, which signals its child and then the group.
@@ -129,14 +120,9 @@ fn signals_end_a_run_with_what_was_measured() {
         std::thread::sleep(Duration::from_millis(50));
         running.signal(signal);
         let ran = running.end();
-        assert_eq!(ran.code, Some(code), "{}", ran.err);
-        assert!(
-            ran.out.contains("sequential-read") && ran.out.contains("interrupted"),
-            "{}",
-            ran.out
-        );
-        let record: Record =
-            serde_json::from_str(&std::fs::read_to_string(&saved).unwrap()).unwrap();
+        ran.exits(code);
+        ran.shows("sequential-read").shows("interrupted");
+        let record = saved_record(&saved);
         assert!(
             record.partial
                 && record
@@ -158,9 +144,7 @@ fn signals_end_a_run_with_what_was_measured() {
 
 #[test]
 fn a_second_ctrl_c_ends_at_once() {
-    if !can_run("a_second_ctrl_c_ends_at_once", &["fusermount3"]) {
-        return;
-    }
+    needs!("fusermount3");
     // The disk does not answer for half a minute, so that the first signal alone would have to
     // wait.
     let simulated = Simulated::new("latency=100us,stall=300ms+30s", 64 * MIB);
@@ -180,7 +164,7 @@ fn a_second_ctrl_c_ends_at_once() {
     );
     running.signal(Signal::INT);
     let ran = running.end();
-    assert_eq!((ran.code, ran.out.as_str()), (Some(130), ""), "{}", ran.err);
+    ran.exits(130).shows_nothing();
     assert_eq!(
         names(simulated._place.path()),
         ["disk"],
@@ -195,17 +179,14 @@ fn run_of_a_second(model: &str, flags: &[&str]) -> (Ran, Record) {
     let path = simulated.disk.path().to_str().unwrap();
     let words = ["run", path, "--rw", "read", "--time", "1s", "-o"];
     let words = [&words[..], &[saved.to_str().unwrap()], flags].concat();
-    let ran = Ran::from(program(words).output().unwrap());
+    let ran = Ran::of(program(words));
     let record = serde_json::from_str(&std::fs::read_to_string(saved).unwrap()).unwrap();
     (ran, record)
 }
 
 #[test]
 fn request_longer_than_the_measured_time_gives_a_rate() {
-    let name = "request_longer_than_the_measured_time_gives_a_rate";
-    if !can_run(name, &["fusermount3"]) {
-        return;
-    }
+    needs!("fusermount3");
     // 7 s for one request: longer than the announced time and what a late run gets.
     let (ran, record) = run_of_a_second("bandwidth=150kB", &["--bs", "1M"]);
     let read = &record.measurements[0].ops[&OpKind::Read];
@@ -216,23 +197,17 @@ fn request_longer_than_the_measured_time_gives_a_rate() {
 
 #[test]
 fn run_without_an_answer_ends_undecided() {
-    let name = "run_without_an_answer_ends_undecided";
-    if !can_run(name, &["fusermount3"]) {
-        return;
-    }
+    needs!("fusermount3");
     let (ran, record) = run_of_a_second("latency=15s", &["--bs", "4k"]);
     let ops = record.measurements.iter().flat_map(|m| m.ops.values());
     assert_eq!((ran.code, ops.map(|op| op.count).sum()), (Some(4), 0u64));
     assert!(record.partial);
-    assert!(ran.out.contains("undecided"), "{}", ran.out);
-    assert!(!ran.out.contains(" 0/s"), "{}", ran.out);
+    ran.shows("undecided").shows_not(" 0/s");
 }
 
 #[test]
 fn nothing_survives_a_kill() {
-    if !can_run("nothing_survives_a_kill", &["losetup", "mkfs.ext4"]) {
-        return;
-    }
+    needs!("losetup", "mkfs.ext4");
     let disk = Disk::new("ext4", 4 * GIB, "rw");
     let outputs = place();
     let saved = outputs.path().join("saved.json");
@@ -240,14 +215,7 @@ fn nothing_survives_a_kill() {
     for round in 0..10 {
         let mut running = Running::start(
             disk.path(),
-            &[
-                "--time",
-                "2s",
-                "--size",
-                "64M",
-                "-o",
-                saved.to_str().unwrap(),
-            ],
+            &argv(&format!("--time 2s --size 64M -o {}", saved.display())),
         );
         // Spread over start, layout, and the first workloads; where exactly is left to chance.
         std::thread::sleep(Duration::from_millis(round * 97));
@@ -267,12 +235,7 @@ fn nothing_survives_a_kill() {
 
 #[test]
 fn disk_that_fills_up_during_a_run_is_reported() {
-    if !can_run(
-        "disk_that_fills_up_during_a_run_is_reported",
-        &["losetup", "mkfs.ext4", "fallocate", "fusermount3"],
-    ) {
-        return;
-    }
+    needs!("losetup", "mkfs.ext4", "fallocate", "fusermount3");
     // Slow enough that another process is faster.
     let simulated = Simulated::new("write-bandwidth=60MB", 3 * GIB);
     let device = LoopDevice::attach(simulated.disk.path(), Direct::On, 4096).unwrap();
@@ -325,15 +288,10 @@ fn disk_that_fills_up_during_a_run_is_reported() {
 
 #[test]
 fn read_errors_are_counted_and_end_a_hopeless_run() {
-    if !can_run(
-        "read_errors_are_counted_and_end_a_hopeless_run",
-        &["losetup", "fusermount3"],
-    ) {
-        return;
-    }
+    needs!("losetup", "fusermount3");
     let assert_marked = |ran: &Ran| {
         let record = ran.record();
-        assert_eq!(ran.code, Some(4), "{}", ran.err);
+        ran.exits(4);
         assert!(
             record
                 .measurements
@@ -379,25 +337,19 @@ fn read_errors_are_counted_and_end_a_hopeless_run() {
     );
     assert!(record.measurements[0].ops.values().all(|op| op.count > 100));
     let page = check(dying.disk.path(), &["--time", "3s"]);
-    assert!(
-        page.code == Some(4) && page.out.contains("EIO"),
-        "{}",
-        page.out
-    );
+    page.exits(4).shows("EIO");
 }
 
 #[test]
 fn a_stall_is_seen_in_full() {
-    if !can_run("a_stall_is_seen_in_full", &["fusermount3"]) {
-        return;
-    }
+    needs!("fusermount3");
     // Several, since on a busy machine the first may pass before the measuring begins.
     let simulated = Simulated::new(
         "latency=200us,stall=400ms+3s,stall=800ms+3s,stall=1200ms+3s",
         64 * MIB,
     );
     let ran = check(simulated.disk.path(), &["--time", "12s", "--json"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let longest = ran
         .record()
         .measurements
@@ -414,12 +366,10 @@ fn a_stall_is_seen_in_full() {
 
 #[test]
 fn short_reads_are_continued_and_counted() {
-    if !can_run("short_reads_are_continued_and_counted", &["fusermount3"]) {
-        return;
-    }
+    needs!("fusermount3");
     let simulated = Simulated::new("latency=50us,short-read=0-64MiB/4096", 64 * MIB);
     let ran = check(simulated.disk.path(), &["--time", "2s", "--json"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     for m in ran.record().measurements {
         let read = &m.ops[&OpKind::Read];
         assert!(

@@ -1,9 +1,9 @@
 //! `diskproof files` from the outside.
 
-use crate::program::{Ran, eventually, names, program, run};
+use crate::program::{Ran, argv, diskproof, eventually, names, needs, program, run, saved_record};
 use diskproof_model::files::FileOperation;
 use diskproof_model::record::{FilesRecord, Record};
-use diskproof_simdisk::testbed::{Loop, Mount, can_run, place};
+use diskproof_simdisk::testbed::{Loop, Mount, place};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
@@ -29,28 +29,14 @@ fn files_are_measured_in_both_orders_and_nothing_stays() {
     let (here, out) = (place(), place());
     let saved = |name: &str| out.path().join(name).to_str().unwrap().to_owned();
     let (json, csv, html) = (saved("a.json"), saved("a.csv"), saved("a.html"));
-    let small = [
-        "-n",
-        "300",
-        "--file-size",
-        "0-8k",
-        "--directories",
-        "3",
-        "--time",
-        "10m",
-    ];
+    let small = argv("-n 300 --file-size 0-8k --directories 3 --time 10m");
     let flags = [&small[..], &["--threads", "2", "-q", "--no-history"]].concat();
     let saving = ["-o", &json, "-o", &csv, "-o", &html];
-    let limits = [
-        "--expect",
-        "create-random.iops>=1",
-        "--expect",
-        "findings<=99",
-    ];
+    let limits = argv("--expect create-random.iops>=1 --expect findings<=99");
     let ran = files(here.path(), &[&flags[..], &saving, &limits].concat());
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     assert!(names(here.path()).is_empty());
-    let record: Record = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    let record = saved_record(&json);
     let measured = steps(&record);
     assert_eq!(measured.steps.len(), 10);
     for of in &measured.steps {
@@ -62,7 +48,7 @@ fn files_are_measured_in_both_orders_and_nothing_stays() {
         );
         assert_eq!(of.figures.bytes > 0, is_moved);
         assert!(of.figures.iops.half_width_95.is_some());
-        assert!(ran.out.contains(&of.step.name()), "{}", ran.out);
+        ran.shows(&of.step.name());
     }
     let table = std::fs::read_to_string(&csv).unwrap();
     assert!(table.contains(",delete-random,delete,iops,"), "{table}");
@@ -71,22 +57,14 @@ fn files_are_measured_in_both_orders_and_nothing_stays() {
     let (twin, rows) = (saved("b.json"), saved("rows.csv"));
     let text = std::fs::read_to_string(&json).unwrap();
     std::fs::write(&twin, text.replace(&record.run_id, "0123456789abcdef")).unwrap();
-    let compared = run([
-        "compare",
-        &json,
-        &twin,
-        "--all",
-        "--no-history",
-        "-o",
-        &rows,
-    ]);
-    assert_eq!(compared.code, Some(0), "{}", compared.err);
+    let compared = diskproof!("compare {json} {twin} --all --no-history -o {rows}");
+    compared.exits(0);
     let rows = std::fs::read_to_string(&rows).unwrap();
     for text in [&compared.out, &rows] {
         assert!(text.contains("create-random"), "{text}");
     }
     let shown = run(["show", &json]);
-    assert!(shown.out.contains("stat-random"), "{}", shown.err);
+    shown.shows("stat-random");
 }
 
 #[test]
@@ -105,14 +83,12 @@ fn killed_run_leaves_one_directory_that_the_next_run_removes() {
     let short = ["-n", "10", "--rounds", "1", "--json", "--no-history"];
     let mut first = start();
     let second = files(here.path(), &short);
-    assert_eq!(second.code, Some(3), "{}", second.err);
-    assert!(second.err.contains("another diskproof"), "{}", second.err);
+    second.exits(3).tells("another diskproof");
     first.kill().unwrap();
     first.wait().unwrap();
     assert_eq!(names(here.path()), [FOLDER]);
     let next = files(here.path(), &short);
-    assert_eq!(next.code, Some(0), "{}", next.err);
-    assert!(next.err.contains("a killed run"), "{}", next.err);
+    next.exits(0).tells("a killed run");
     assert!(steps(&next.record()).leftover_files.unwrap() > 2);
     assert!(names(here.path()).is_empty());
 
@@ -159,8 +135,7 @@ fn files_of_another_program_stay_with_the_directory_and_are_named() {
     }
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let ran: Ran = child.wait_with_output().unwrap().into();
-    assert_eq!(ran.code, Some(130), "{}", ran.err);
-    assert!(ran.err.contains(folder.to_str().unwrap()), "{}", ran.err);
+    ran.exits(130).tells(folder.to_str().unwrap());
     assert_eq!(names(&folder), ["claim", "d0000000", "notes"]);
     assert_eq!(
         names(&folder.join("d0000000")),
@@ -170,24 +145,19 @@ fn files_of_another_program_stay_with_the_directory_and_are_named() {
         assert_eq!(std::fs::read(path).unwrap(), b"data");
     }
     let next = files(here.path(), &["-n", "10", "--no-history"]);
-    assert_eq!(next.code, Some(3), "{}", next.err);
+    next.exits(3);
     for path in &theirs {
         assert_eq!(std::fs::read(path).unwrap(), b"data");
         std::fs::remove_file(path).unwrap();
     }
     let last = files(here.path(), &["-n", "10", "--no-history"]);
-    assert_eq!(last.code, Some(0), "{}", last.err);
+    last.exits(0);
     assert!(names(here.path()).is_empty());
 }
 
 #[test]
 fn files_without_threads_leave_nothing() {
-    if !can_run(
-        "files_without_threads_leave_nothing",
-        &["setpriv", "prlimit"],
-    ) {
-        return;
-    }
+    needs!("setpriv", "prlimit");
     let (here, bin) = (place(), place());
     let copy = bin.path().join("diskproof");
     crate::program::copy_program(&copy);
@@ -202,7 +172,7 @@ fn files_without_threads_leave_nothing() {
         command.args(user).args(["prlimit", &limit]).arg(&copy);
         let small = ["-n", "2000", "--rounds", "1", "--threads", "3"];
         command.arg("files").arg(here.path()).args(small);
-        let ran = Ran::from(command.arg("--no-history").output().unwrap());
+        let ran = Ran::of(command.arg("--no-history"));
         failed += u32::from(ran.code == Some(4));
         assert!(names(here.path()).is_empty(), "{threads}: {}", ran.err);
     }
@@ -265,7 +235,7 @@ impl SmallDisk {
     }
 
     fn assert_failed(&self, ran: &Ran) {
-        assert_eq!(ran.code, Some(4), "{}", ran.err);
+        ran.exits(4);
         let json = std::fs::read(self.record_path()).unwrap();
         let record: Record = serde_json::from_slice(&json).unwrap();
         assert!(record.partial);
@@ -284,10 +254,7 @@ impl SmallDisk {
 
 #[test]
 fn files_on_a_disk_that_fills_up_end_with_the_errno_and_are_removed() {
-    let test = "files_on_a_disk_that_fills_up_end_with_the_errno_and_are_removed";
-    if !can_run(test, &["losetup", "mkfs.ext4"]) {
-        return;
-    }
+    needs!("losetup", "mkfs.ext4");
     let disk = SmallDisk::new(&[]);
     let fill = std::fs::File::create(disk.point.join("fill")).unwrap();
     let mut taken = 0;
@@ -304,10 +271,7 @@ fn files_on_a_disk_that_fills_up_end_with_the_errno_and_are_removed() {
 
 #[test]
 fn files_on_a_filesystem_without_inodes_end_with_the_errno_and_are_removed() {
-    let test = "files_on_a_filesystem_without_inodes_end_with_the_errno_and_are_removed";
-    if !can_run(test, &["losetup", "mkfs.ext4"]) {
-        return;
-    }
+    needs!("losetup", "mkfs.ext4");
     let disk = SmallDisk::new(&["-N", "24000"]);
     let others = disk.point.join("others");
     std::fs::create_dir(&others).unwrap();
@@ -322,14 +286,12 @@ fn files_on_a_filesystem_without_inodes_end_with_the_errno_and_are_removed() {
 #[test]
 fn time_in_fsync_is_recorded_and_said_where_it_decides() {
     let here = place();
-    let flags = [
-        "-n", "60", "--rounds", "3", "--time", "10m", "--fsync", "both",
-    ];
+    let flags = argv("-n 60 --rounds 3 --time 10m --fsync both");
     let json = here.path().join("a.json");
     let saving = ["-q", "--no-history", "-o", json.to_str().unwrap()];
     let ran = files(here.path(), &[&flags[..], &saving].concat());
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    let record: Record = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    ran.exits(0);
+    let record = saved_record(&json);
     for of in &steps(&record).steps {
         let Some(sync) = of.sync else {
             let looks = [FileOperation::Stat, FileOperation::Read];
@@ -358,8 +320,7 @@ fn directory_of_somebody_else_is_refused_and_kept() {
     std::fs::create_dir(&theirs).unwrap();
     std::fs::write(theirs.join("notes"), "data").unwrap();
     let ran = files(here.path(), &["-n", "10", "--no-history"]);
-    assert_eq!(ran.code, Some(3), "{}", ran.err);
-    assert!(ran.err.contains("nothing in it was removed"), "{}", ran.err);
+    ran.exits(3).tells("nothing in it was removed");
     assert_eq!(std::fs::read(theirs.join("notes")).unwrap(), b"data");
 }
 
@@ -367,7 +328,7 @@ fn directory_of_somebody_else_is_refused_and_kept() {
 fn dry_run_of_files_names_count_bytes_and_time() {
     let here = place();
     let plan = files(here.path(), &["-n", "1000", "--time", "9s", "--dry-run"]);
-    assert_eq!(plan.code, Some(0), "{}", plan.err);
+    plan.exits(0);
     let text = plan.out.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in ["1000 files", "at most 9.0 s", "about 39.1 MiB", FOLDER] {
         assert!(text.contains(part), "{part}: {text}");
@@ -378,6 +339,6 @@ fn dry_run_of_files_names_count_bytes_and_time() {
         &["--expect", "nonsense.iops>=1"],
         &["--time", "1ms"],
     ] {
-        assert_eq!(files(here.path(), wrong).code, Some(2), "{wrong:?}");
+        files(here.path(), wrong).exits(2);
     }
 }

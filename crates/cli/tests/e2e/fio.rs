@@ -1,6 +1,6 @@
 //! `as fio` alongside the real fio: published command lines, keys of the JSON, logs.
 
-use crate::program::{Ran, names, program_path, run};
+use crate::program::{Ran, argv, names, program_path, run};
 use diskproof_simdisk::testbed::place;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -65,8 +65,7 @@ fn published_commands_of_fio_run_as_printed() {
             .chain(line.split_whitespace())
             .collect();
         let ran = as_tool(&words);
-        assert_eq!(ran.code, Some(0), "{line}\n{}", ran.err);
-        assert!(ran.out.contains("fio-3.33"), "{line}\n{}", ran.out);
+        ran.exits(0).shows("fio-3.33");
         let kept = match line.contains("-filename=") && !line.contains("-unlink=1") {
             true => 1,
             false => 0,
@@ -80,7 +79,7 @@ fn published_commands_of_fio_run_as_printed() {
         let file = here.path().join("job.ini");
         std::fs::write(&file, content.replace("DIR", text(&data))).unwrap();
         let ran = as_tool(&["fio", "--output-format=json", text(&file)]);
-        assert_eq!(ran.code, Some(0), "{content}\n{}", ran.err);
+        ran.exits(0);
         let json: Value = serde_json::from_str(&ran.out).unwrap();
         assert_eq!(json["jobs"].as_array().unwrap().len(), 2);
     }
@@ -93,15 +92,8 @@ fn file_of_an_earlier_job_grows_as_in_fio_and_other_files_do_not() {
     let file = here.path().join("fiotest");
     let job = |rw: &str, more: &[&str]| {
         let (name, rw) = (format!("--filename={}", text(&file)), format!("--rw={rw}"));
-        let fixed = [
-            "fio",
-            "--name=job",
-            "--size=2M",
-            "--direct=1",
-            "--bs=64k",
-            &name,
-            &rw,
-        ];
+        let fixed = format!("fio --name=job --size=2M --direct=1 --bs=64k {name} {rw}");
+        let fixed = argv(&fixed);
         as_tool(
             &[
                 &fixed[..],
@@ -124,14 +116,13 @@ fn file_of_an_earlier_job_grows_as_in_fio_and_other_files_do_not() {
             println!("SKIPPED: file_of_an_earlier_job_grows: no extended attributes here");
             return;
         }
-        assert_eq!(ran.code, Some(0), "{rw}: {}", ran.err);
+        ran.exits(0);
         assert_eq!(length(), bytes, "{rw}");
     }
     let content = vec![7; 1 << 20];
     std::fs::write(&file, &content).unwrap();
     let ran = job("randread", &[]);
-    assert_eq!(ran.code, Some(1), "{}", ran.err);
-    assert!(ran.err.contains("truncate -s 2097152"), "{}", ran.err);
+    ran.exits(1).tells("truncate -s 2097152");
     assert!(std::fs::read(&file).unwrap() == content);
 }
 
@@ -163,20 +154,8 @@ fn json_of_as_fio_has_the_keys_of_the_real_one() {
     for jobs in [
         &["--rw=randread", "--name=a"][..],
         &["--rw=write", "--fdatasync=1", "--name=a"],
-        &[
-            "--size=64k",
-            "--name=a",
-            "--rw=randrw",
-            "--name=b",
-            "--rw=read",
-            "--stonewall",
-        ],
-        &[
-            "--rw=randread",
-            "--numjobs=3",
-            "--group_reporting",
-            "--name=a",
-        ],
+        &argv("--size=64k --name=a --rw=randrw --name=b --rw=read --stonewall"),
+        &argv("--rw=randread --numjobs=3 --group_reporting --name=a"),
         &["--rw=read", "--lat_percentiles=1", "--name=a"],
         &["--rw=randrw", "--unified_rw_reporting=1", "--name=a"],
     ] {
@@ -201,7 +180,7 @@ fn json_of_as_fio_has_the_keys_of_the_real_one() {
                 .unwrap();
             assert!(real.status.success());
             let ours = as_tool(&[&["fio"], &own[..]].concat());
-            assert_eq!(ours.code, Some(0), "{}", ours.err);
+            ours.exits(0);
             let mut sets = [BTreeSet::new(), BTreeSet::new()];
             let real = std::fs::read_to_string(&saved).unwrap();
             for (text, set) in [&real, &ours.out].into_iter().zip(&mut sets) {
@@ -237,7 +216,7 @@ fn as_fio_adds_up_a_job_on_several_files() {
         "--output-format=json",
         &format!("--filename={}", names.join(":")),
     ]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let json: Value = serde_json::from_str(&ran.out).unwrap();
     let jobs = json["jobs"].as_array().unwrap();
     assert_eq!(jobs.len(), 1);
@@ -267,7 +246,7 @@ fn as_fio_ends_a_job_once_its_rate_is_steady() {
             &format!("--runtime={runtime}"),
             &format!("--ss={limit}"),
         ]);
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        ran.exits(0);
         let json = &ran.out[ran.out.find("\n{").unwrap()..];
         let json = &json[..json.find("\n}").unwrap() + 2];
         let json: Value = serde_json::from_str(json).unwrap();
@@ -319,17 +298,10 @@ fn as_fio_writes_the_data_of_the_job() {
     ] {
         std::fs::write(&file, vec![0xee; 1 << 20]).unwrap();
         let name = format!("--filename={}", text(&file));
-        let own = [
-            "as",
-            "--overwrite",
-            "fio",
-            "--name=a",
-            "--rw=write",
-            "--size=64k",
-            &name,
-        ];
+        let own = format!("as --overwrite fio --name=a --rw=write --size=64k {name}");
+        let own = argv(&own);
         let ran = run(own.iter().chain(options));
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        ran.exits(0);
         let written = std::fs::read(&file).unwrap();
         assert!(written[..64 << 10].chunks(4096).all(holds), "{options:?}");
     }
@@ -351,7 +323,7 @@ fn as_fio_repeats_its_output_while_jobs_run() {
         "--direct=1",
     ]);
     let ran = as_tool(&words);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let documents = serde_json::Deserializer::from_str(&ran.out).into_iter();
     let documents: Vec<Value> = documents.map(Result::unwrap).collect();
     assert!(documents.len() > 1, "{}", documents.len());
@@ -378,7 +350,7 @@ fn jobs_of_a_flow_keep_to_their_shares() {
     words.extend(["--size=256k", "--time_based", "--runtime=1", "--direct=1"]);
     words.extend(["--name=one", "--flow=1", "--name=four", "--flow=4"]);
     let ran = as_tool(&words);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let document: Value = serde_json::from_str(&ran.out).unwrap();
     let reads = |job: usize| document["jobs"][job]["read"]["total_ios"].as_u64().unwrap();
     let (one, four) = (reads(0), reads(1));
@@ -391,12 +363,9 @@ fn sysbench_prints_its_lines_while_it_runs() {
     let here = place();
     let mut sysbench = Command::new(program_path())
         .args(["as", "--no-history", "sysbench", "fileio"])
-        .args([
-            "--file-total-size=16M",
-            "--file-num=1",
-            "--file-test-mode=rndrd",
-            "--time=60",
-        ])
+        .args(argv(
+            "--file-total-size=16M --file-num=1 --file-test-mode=rndrd --time=60",
+        ))
         .args(["--report-interval=1", "run"])
         .current_dir(here.path())
         .stdout(Stdio::piped())
@@ -424,23 +393,11 @@ fn as_fio_writes_logs_of_rates_and_latencies() {
         format!("--write_iops_log={}", text(&prefix)),
     );
     let lat = format!("--write_lat_log={}", text(&prefix));
-    let ran = as_tool(&[
-        "fio",
-        &directory,
-        &bw,
-        &iops,
-        &lat,
-        "--log_avg_msec=200",
-        "--name=a",
-        "--rw=randrw",
-        "--numjobs=2",
-        "--size=256k",
-        "--time_based",
-        "--runtime=1",
-        "--direct=1",
-    ]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(!ran.err.contains("write_bw_log"), "{}", ran.err);
+    let ran = as_tool(&argv(&format!(
+        "fio {directory} {bw} {iops} {lat} --log_avg_msec=200 --name=a --rw=randrw --numjobs=2 \
+         --size=256k --time_based --runtime=1 --direct=1"
+    )));
+    ran.exits(0).tells_not("write_bw_log");
     for number in 1..=2 {
         let rows = |suffix: &str| -> Vec<Vec<u64>> {
             let path = here.path().join(format!("log_{suffix}.{number}.log"));
@@ -475,37 +432,15 @@ fn printed_commands_run_with_the_real_fio() {
         return;
     }
     let (here, out) = (place(), place());
-    let short = [
-        "--size",
-        "64M",
-        "--time",
-        "1s",
-        "--no-history",
-        "--json",
-        "-q",
-    ];
+    let short = argv("--size 64M --time 1s --no-history --json -q");
     let mut runs: Vec<Vec<&str>> = vec![vec!["check", text(here.path())]];
     for load in [
         &["--rw", "rw", "--bs", "64k", "--depth", "4"][..],
         &["--rw", "randwrite", "--fdatasync", "1"],
         &["--rw", "write", "--sync", "dsync"],
-        &[
-            "--rw",
-            "randread",
-            "--bssplit",
-            "4k/60:64k/40",
-            "--depth",
-            "8",
-        ],
+        &argv("--rw randread --bssplit 4k/60:64k/40 --depth 8"),
         &["--rw", "randrw", "--rwmixread", "70", "--rate", "500"],
-        &[
-            "--rw",
-            "randread",
-            "--distribution",
-            "zipf:1.2",
-            "--jobs",
-            "3",
-        ],
+        &argv("--rw randread --distribution zipf:1.2 --jobs 3"),
         &["--rw", "read", "--bs", "1M", "--depth", "8", "--buffered"],
     ] {
         runs.push([&["run", text(here.path())][..], load].concat());
@@ -513,7 +448,7 @@ fn printed_commands_run_with_the_real_fio() {
     let mut commands = 0;
     for words in runs {
         let ran = run(words.iter().chain(&short));
-        assert_eq!(ran.code, Some(0), "{words:?}: {}", ran.err);
+        ran.exits(0);
         for measurement in ran.record().measurements {
             let printed = measurement
                 .reproduce

@@ -1,6 +1,6 @@
 //! `--for` of `check` and `commit`: profiles, their limits and their answers.
 
-use crate::program::{names, run};
+use crate::program::{argv, names, run};
 use diskproof_simdisk::testbed::place;
 use std::path::Path;
 
@@ -30,7 +30,7 @@ fn limit_of_a_profile_decides_the_exit_code() {
         let file = profile(files.path(), limit);
         let words = [&[verb, target, "--for", &file][..], &QUICK].concat();
         let ran = run(words);
-        assert_eq!(ran.code, Some(code), "{}", ran.err);
+        ran.exits(code);
         let record = ran.record();
         assert_eq!(record.measurements.len(), 1);
         assert_eq!(record.measurements[0].workload.block_bytes, 2300);
@@ -40,7 +40,7 @@ fn limit_of_a_profile_decides_the_exit_code() {
         assert_eq!(expected_ns, Some(2_000_000_000));
         // The source goes into the record, and to the reader.
         assert!(record.note.unwrap().contains("(a test)"));
-        assert!(ran.err.contains("(a test)"), "{}", ran.err);
+        ran.tells("(a test)");
     }
     assert!(names(here.path()).is_empty());
 }
@@ -56,16 +56,10 @@ fn built_in_profiles_have_plans() {
         ("sqlite", "sqlite"),
     ] {
         for verb in ["check", "commit"] {
-            let words = [
-                verb,
-                here.path().to_str().unwrap(),
-                "--for",
-                given,
-                "--dry-run",
-            ];
+            let words = format!("{verb} {} --for {given} --dry-run", here.path().display());
+            let words = argv(&words);
             let ran = run(words);
-            assert_eq!(ran.code, Some(0), "{given}: {}", ran.err);
-            assert!(ran.out.contains(name), "{name}: {}", ran.out);
+            ran.exits(0).shows(name);
         }
     }
 }
@@ -80,8 +74,7 @@ fn size_of_a_scratch_file_is_refused_for_a_file() {
         .unwrap();
     let file = file.to_str().unwrap();
     let ran = run(["check", file, "--for", "etcd", "--size", "1G", "--dry-run"]);
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(ran.err.contains("needs none"), "{}", ran.err);
+    ran.exits(2).tells("needs none");
 }
 
 #[test]
@@ -90,21 +83,10 @@ fn wrong_profile_is_an_error_with_its_line() {
     let target = here.path().to_str().unwrap();
     let file = profile(files.path(), "log.sync.p99<=10");
     let ran = run(["check", target, "--for", &file]);
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(
-        ran.err
-            .contains("profile.toml: line 11: expect: '10' is not"),
-        "{}",
-        ran.err
-    );
+    ran.exits(2);
+    ran.tells("profile.toml: line 11: expect: '10' is not");
     let ran = run(["check", target, "--for", "oracle"]);
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(
-        ran.err.contains("one of postgresql, etcd, mysql, sqlite"),
-        "{}",
-        ran.err
-    );
+    ran.exits(2).tells("one of postgresql, etcd, mysql, sqlite");
     let ran = run(["run", &profile(files.path(), "log.iops>=1"), target]);
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(ran.err.contains("check --for"), "{}", ran.err);
+    ran.exits(2).tells("check --for");
 }

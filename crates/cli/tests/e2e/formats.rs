@@ -1,9 +1,8 @@
 //! What `-o` writes, as a user finds it.
 
-use crate::program::{Ran, SHORT, names, program, run};
+use crate::program::{Ran, SHORT, argv, names, program, run, sim_disk};
 use diskproof_model::measurement::OpKind;
 use diskproof_simdisk::testbed::{can_run, place};
-use diskproof_simdisk::{SimDisk, spec};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -24,7 +23,7 @@ fn check(folder: &Path, outputs: &[&str]) -> Ran {
 fn pictures_are_one_sheet_or_a_file_each() {
     let here = place();
     let ran = check(here.path(), &["x.svg", "each-%.svg"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let names = names(here.path());
     let each = names
         .iter()
@@ -49,26 +48,13 @@ fn pictures_are_one_sheet_or_a_file_each() {
 #[test]
 fn every_format_is_written_whole_and_alone() {
     let here = place();
-    let outputs = [
-        "a.json",
-        "a.fio.json",
-        "a.csv",
-        "a.gnuplot",
-        "a.hlog",
-        "a.prom",
-        "a.svg",
-        "a.html",
-    ];
+    let outputs = argv("a.json a.fio.json a.csv a.gnuplot a.hlog a.prom a.svg a.html");
     let ran = check(here.path(), &outputs);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let mut expected = outputs.to_vec();
     expected.sort_unstable();
     assert_eq!(names(here.path()), expected);
-    assert!(
-        !ran.err.contains("wrote"),
-        "one name, one file: {}",
-        ran.err
-    );
+    ran.tells_not("wrote");
     let fio = ("a.fio.json", "{\n  \"fio version\" : \"diskproof-");
     for (name, begin) in [
         fio,
@@ -98,7 +84,7 @@ fn a_locale_without_utf8_gets_ascii_pages_and_whole_json() {
         .output()
         .unwrap()
         .into();
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     assert!(
         ran.out.is_ascii() && ran.out.contains("gr??e"),
         "{}",
@@ -121,7 +107,7 @@ fn a_saved_run_advises_another_version_of_postgresql() {
     let record = fixture("check-directory.json");
     let setting = |version: &str, name: &str| {
         let ran = run(["show", &record, "--json", "--pg-version", version]);
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        ran.exits(0);
         let json: Value = serde_json::from_str(&ran.out).unwrap();
         assert_eq!(json["plan"]["postgres_version"].to_string(), version);
         let all = json["advice"].as_array().unwrap();
@@ -148,7 +134,7 @@ fn a_saved_run_advises_another_version_of_postgresql() {
         ["show", &record, "--pg-version", "9"],
         ["show", &fixture("comparison.json"), "--pg-version", "16"],
     ] {
-        assert_eq!(run(wrong).code, Some(2));
+        run(wrong).exits(2);
     }
 }
 
@@ -163,12 +149,7 @@ fn scripts_for_fio_find_our_figures() {
         return;
     }
     let here = place();
-    let disk = SimDisk::serve(
-        spec::parse("latency=100us").unwrap(),
-        16 << 20,
-        &here.path().join("disk"),
-    )
-    .unwrap();
+    let disk = sim_disk(&here, "latency=100us", 16 << 20);
     let saved = here.path().join("x.fio.json");
     let (file, saved) = (disk.path().to_str().unwrap(), saved.to_str().unwrap());
     let mix = [
@@ -186,7 +167,7 @@ fn scripts_for_fio_find_our_figures() {
     let ran = run(["run", file, "--json", "--quiet", "-o", saved]
         .into_iter()
         .chain(mix));
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let record = ran.record();
     let (m, document) = (&record.measurements[0], fio_json(Path::new(saved)));
     let at = |pointer: &str| {
@@ -228,7 +209,7 @@ fn scripts_for_fio_find_our_figures() {
     // The history knows the run, and another verb writes the same.
     let again = here.path().join("again.fio.json");
     let ran = run(["export", &record.run_id, again.to_str().unwrap()]);
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    ran.exits(0).tells_nothing();
     assert_eq!(fio_json(&again), document);
 }
 
@@ -247,17 +228,10 @@ fn options_are_those_that_fio_prints() {
                     40\n[[workload]]\nname = \"scan\"\nrw = \"read\"\nops = 40\ntogether = \
                     true\n[[workload]]\nname = \"many\"\njobs = 2\ndepth = 2\ntime = \"200ms\"\n";
     std::fs::write(&plan, together).unwrap();
-    let words = [
-        "run",
-        plan.to_str().unwrap(),
-        target.to_str().unwrap(),
-        "--json",
-        "--quiet",
-        "-o",
-        saved.to_str().unwrap(),
-    ];
+    let [plan, target, file] = [&plan, &target, &saved].map(|path| path.to_str().unwrap());
+    let words = ["run", plan, target, "--json", "--quiet", "-o", file];
     let ran = run(words);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let ours = fio_json(&saved);
     for (index, m) in ran.record().measurements.iter().enumerate() {
         // Its notes go to stdout, too, unless the result goes to a file.
@@ -299,16 +273,14 @@ fn options_are_those_that_fio_prints() {
 fn a_curve_has_no_place_in_fio() {
     let here = place();
     let output = here.path().join("x.fio.json");
-    let words = [
-        "curve",
-        here.path().to_str().unwrap(),
-        "--size",
-        "8M",
-        "-o",
-        output.to_str().unwrap(),
-    ];
+    let words = format!(
+        "curve {} --size 8M -o {}",
+        here.path().display(),
+        output.display()
+    );
+    let words = argv(&words);
     let ran = run(words);
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    ran.exits(2);
     assert!(
         ran.err
             .contains("x.fio.json: fio's JSON contains only workloads")
@@ -317,5 +289,5 @@ fn a_curve_has_no_place_in_fio() {
         ran.err
     );
     let ran = run(["show", output.to_str().unwrap()]);
-    assert_eq!(ran.code, Some(2));
+    ran.exits(2);
 }

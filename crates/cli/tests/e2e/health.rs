@@ -2,7 +2,7 @@
 //! the record and the warning before the load. Wherever these tests run, the disk below the
 //! directory is asked for, and the answer is that of another, recorded one.
 
-use crate::program::{Ran, SHORT, program};
+use crate::program::{Ran, SHORT, argv, program};
 use diskproof_model::finding::Severity;
 use diskproof_model::health::DiskHealth;
 use serde_json::Value;
@@ -61,7 +61,7 @@ fn tells(name: &str) -> String {
 
 /// The one disk's health, of what `info --json` printed.
 fn health_of(ran: &Ran) -> (DiskHealth, Vec<String>) {
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let document: Value = serde_json::from_str(&ran.out).unwrap();
     let mut health: Vec<DiskHealth> = serde_json::from_value(document["health"].clone()).unwrap();
     let codes = document["findings"]
@@ -92,12 +92,7 @@ fn info_shows_a_failing_disk_and_what_to_do() {
     );
     assert_eq!(
         codes,
-        [
-            "health-failing",
-            "self-test-failed",
-            "sectors-pending",
-            "sectors-reallocated"
-        ]
+        argv("health-failing self-test-failed sectors-pending sectors-reallocated")
     );
     let asked = std::fs::read_to_string(place.path().join("asked")).unwrap();
     assert_eq!(
@@ -133,7 +128,7 @@ fn check_asks_once_before_the_load_and_warns() {
         &tells("ata-hdd-failing"),
         &[&["check", "--json", "--read-only"], &SHORT[..]].concat(),
     );
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let record = ran.record();
     assert_eq!(
         (record.health.len(), record.health[0].passed),
@@ -170,12 +165,8 @@ fn check_asks_once_before_the_load_and_warns() {
         &tells("nvme-used"),
         &[&["check", "--read-only", "-v"], &SHORT[..]].concat(),
     );
-    assert!(
-        page.out.contains("health   ") && page.out.contains("75 % of endurance used"),
-        "{}",
-        page.out
-    );
-    assert!(!page.err.contains("warning"), "{}", page.err);
+    page.shows("health   ").shows("75 % of endurance used");
+    page.tells_not("warning");
 }
 
 #[test]
@@ -247,12 +238,7 @@ fn what_cannot_be_learnt_is_a_line_and_no_error() {
             "{commands}: {health:?}"
         );
         let ran = with_smartctl(place.path(), commands, &["info"]);
-        assert!(
-            ran.code == Some(0) && ran.err.is_empty() && ran.out.contains("\nnot available  "),
-            "{commands}: {} {}",
-            ran.out,
-            ran.err
-        );
+        ran.exits(0).tells_nothing().shows("\nnot available  ");
     }
 }
 

@@ -61,7 +61,7 @@ fn listed(here: &Here, flags: &[&str]) -> Vec<String> {
 fn a_run_is_shown_again_as_it_was_printed() {
     let here = Here::new();
     let ran = here.measure(&["--label", "first", "--note", "before", "--color", "always"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let id = saved_id(&ran);
     for word in [id.as_str(), "latest", "first", "latest~0"] {
         let shown = here.run(&["show", word, "--color", "always"]);
@@ -78,16 +78,8 @@ fn a_run_is_shown_again_as_it_was_printed() {
     assert!(record.run_id.starts_with(&id));
     assert_eq!(record.note.as_deref(), Some("before"));
     let list = here.run(&["history"]);
-    assert!(
-        list.out.contains(&id) && list.out.contains("[first]") && list.out.contains("note: before"),
-        "{}",
-        list.out
-    );
-    assert!(
-        list.out.lines().all(|line| line.chars().count() <= 80),
-        "{}",
-        list.out
-    );
+    list.shows(&id).shows("[first]").shows("note: before");
+    list.fits_80_columns();
     // The most telling figures come first.
     let runs: serde_json::Value =
         serde_json::from_str(&here.run(&["history", "--json"]).out).unwrap();
@@ -107,26 +99,18 @@ fn a_run_is_shown_again_as_it_was_printed() {
     assert_eq!(here.run(&["show"]).out, with.out);
     assert_eq!(here.run(&["show", "--commands"]).out, with.out);
     let without = here.run(&["show", "latest~1", "--commands"]);
-    assert!(
-        without.out.starts_with(&plain.out) && without.out.contains("fio --name="),
-        "{}",
-        without.out
-    );
+    without.shows_first(&plain.out).shows("fio --name=");
 }
 
 #[test]
 fn a_record_from_a_file_is_shown_exported_and_imported() {
     let (here, there) = (Here::new(), Here::new());
     let ran = there.measure(&["-o", "run.json", "-o", "run.html", "--json"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let record = ran.record();
     let name = |file: &str| there.place.path().join(file).to_str().unwrap().to_owned();
     let shown = here.run(&["show", &name("run.json")]);
-    assert!(
-        shown.code == Some(0) && shown.out.contains(&record.run_id[..8]),
-        "{}",
-        shown.err
-    );
+    shown.exits(0).shows(&record.run_id[..8]);
     assert_eq!(here.run(&["show", &name("run.html")]).out, shown.out);
     assert_eq!(
         here.run(&["show", &name("run.html"), "--json"]).record(),
@@ -144,14 +128,9 @@ fn a_record_from_a_file_is_shown_exported_and_imported() {
         "--label",
         "db2",
     ]);
-    assert!(
-        imported.code == Some(0)
-            && imported
-                .err
-                .contains("added 1 run, 1 already in the history"),
-        "{}",
-        imported.err
-    );
+    imported
+        .exits(0)
+        .tells("added 1 run, 1 already in the history");
     assert_eq!(here.run(&["show", "db2", "--json"]).record(), record);
     assert_eq!(
         here.run(&["show", "db2"]).out,
@@ -159,12 +138,7 @@ fn a_record_from_a_file_is_shown_exported_and_imported() {
         "no page came with it, so it is made now"
     );
     let exported = here.run(&["export", "latest", "copy.json", "-o", "copy.html"]);
-    assert_eq!(
-        (exported.code, exported.out.as_str()),
-        (Some(0), ""),
-        "{}",
-        exported.err
-    );
+    exported.exits(0).shows_nothing();
     let content = |file: &str| std::fs::read(here.place.path().join(file)).unwrap();
     assert!(content("copy.json") == std::fs::read(name("run.json")).unwrap());
     assert!(content("copy.html") == std::fs::read(name("run.html")).unwrap());
@@ -186,12 +160,7 @@ fn assert_mistakes_are_named(here: &Here) {
         (&["history", "--since", "yesterday"], "is not a time"),
     ] {
         let ran = here.run(words);
-        assert!(
-            ran.code == Some(2) && ran.out.is_empty() && ran.err.contains(sentence),
-            "{words:?}: {:?} {}",
-            ran.code,
-            ran.err
-        );
+        ran.exits(2).shows_nothing().tells(sentence);
     }
 }
 
@@ -200,7 +169,7 @@ fn trend_without_enough_runs_is_undecided() {
     let here = Here::new();
     let trend = |flags: &[&str]| here.run(&[&["history", "--trend"], flags].concat());
     let limit = ["--fail-on", "randread-8k.iops<-10%"];
-    assert_eq!(trend(&[]).code, Some(0));
+    trend(&[]).exits(0);
     let ran = trend(&[&limit[..], &["--json"]].concat());
     assert_eq!((ran.code, ran.out.trim()), (Some(5), "[]"));
     for _ in 0..2 {
@@ -212,11 +181,11 @@ fn trend_without_enough_runs_is_undecided() {
     assert_eq!(trends[0]["points"].as_array().unwrap().len(), 2);
     let limit = format!("{subject}.iops<-1%");
     let of_other_targets = ["--target", "/nowhere", "--fail-on", &limit];
-    assert_eq!(trend(&of_other_targets).code, Some(5));
+    trend(&of_other_targets).exits(5);
     let of_others = format!("{subject}.nothing<-1%");
-    assert_eq!(trend(&["--fail-on", &of_others]).code, Some(2));
+    trend(&["--fail-on", &of_others]).exits(2);
     let ran = trend(&["--fail-on", &format!("{subject}.iops>=-100%")]);
-    assert_eq!(ran.code, Some(5), "two runs show no spread: {}", ran.err);
+    ran.exits(5);
 }
 
 #[test]
@@ -252,18 +221,10 @@ fn runs_are_named_removed_and_pruned() {
     here.run(&["history", "label", &ids[0], "base"]);
     assert_eq!(listed(&here, &["--label", "base"]), [ids[0].as_str()]);
     // A word that means nothing keeps the others from being removed.
-    assert_eq!(
-        here.run(&["history", "delete", &ids[1], "nosuch"]).code,
-        Some(2)
-    );
-    assert_eq!(here.run(&["history", "delete", &ids[1]]).code, Some(0));
+    here.run(&["history", "delete", &ids[1], "nosuch"]).exits(2);
+    here.run(&["history", "delete", &ids[1]]).exits(0);
     let dry = here.run(&["history", "prune", "--keep", "1", "--dry-run"]);
-    assert!(
-        dry.err.contains("would delete 1 run") && dry.out.contains(&ids[2]),
-        "{}{}",
-        dry.err,
-        dry.out
-    );
+    dry.tells("would delete 1 run").shows(&ids[2]);
     assert_eq!(listed(&here, &[]).len(), 3);
     assert!(
         here.run(&["history", "prune", "--keep", "1"])
@@ -307,11 +268,7 @@ fn who_wants_no_history_gets_none() {
         (&["--dry-run"], &[]),
     ] {
         let ran = run(flags, variables);
-        assert!(
-            ran.code == Some(0) && !ran.err.contains("saved") && !ran.err.contains("history"),
-            "{flags:?}: {}",
-            ran.err
-        );
+        ran.exits(0).tells_not("saved").tells_not("history");
         assert_eq!(program::names(&home), [""; 0], "{flags:?}");
     }
     // Nowhere to save it: a note, which --quiet silences.
@@ -327,9 +284,9 @@ fn who_wants_no_history_gets_none() {
             ran.err
         );
     }
-    assert_eq!(run(&["--no-history", "--label", "x"], &[]).code, Some(2));
+    run(&["--no-history", "--label", "x"], &[]).exits(2);
     let ran = run(&[], &[]);
-    assert!(ran.err.contains("saved as "), "{}", ran.err);
+    ran.tells("saved as ");
     assert!(home.join(".local/state/diskproof/history.db").exists());
 }
 
@@ -338,21 +295,12 @@ fn trouble_with_the_history_is_a_warning_and_costs_nothing() {
     let here = Here::new();
     let run = || here.run(&["run", "--time", "50ms", "--size", "1M", "--quiet"]);
     let warned = |ran: &Ran, sentence: &str| {
-        assert!(
-            ran.code == Some(0) && ran.out.contains("randread"),
-            "{:?} {}",
-            ran.code,
-            ran.err
-        );
-        assert!(
-            ran.err.contains("warning: ") && ran.err.contains(sentence),
-            "{}",
-            ran.err
-        );
+        ran.exits(0).shows("randread");
+        ran.tells("warning: ").tells(sentence);
     };
     std::fs::create_dir(here.history()).unwrap();
     warned(&run(), "is not a regular file");
-    assert_eq!(here.run(&["history"]).code, Some(4));
+    here.run(&["history"]).exits(4);
     std::fs::remove_dir(here.history()).unwrap();
     assert_eq!(run().err, "");
     std::fs::write(here.history(), "rubbish ".repeat(1000)).unwrap();
@@ -381,8 +329,7 @@ fn foreign_file_beside_a_named_history_is_refused_before_the_run() {
             &["run", "--dry-run"],
         ] {
             let ran = here.run(&[words, &["--history", "flake"]].concat());
-            assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{}", ran.err);
-            assert!(ran.err.contains(file), "{}", ran.err);
+            ran.exits(3).shows_nothing().tells(file);
         }
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         std::fs::remove_file(&path).unwrap();
@@ -415,17 +362,9 @@ fn a_history_that_may_not_be_written_to_is_a_warning() {
         .output()
         .unwrap()
         .into();
-    assert!(
-        ran.code == Some(0) && ran.out.contains("randread"),
-        "{:?} {}",
-        ran.code,
-        ran.err
-    );
-    assert!(
-        ran.err.contains("warning: the run was not saved") && ran.err.contains("--history FILE"),
-        "{}",
-        ran.err
-    );
+    ran.exits(0).shows("randread");
+    ran.tells("warning: the run was not saved")
+        .tells("--history FILE");
     assert_eq!(listed(&here, &[]).len(), 1);
 }
 
@@ -443,16 +382,15 @@ fn limit_on_file_sizes_is_named_and_costs_no_history() {
             .args(run)
             .env("DISKPROOF_HISTORY", here.history())
             .current_dir(here.place.path());
-        let ran = Ran::from(limited.output().unwrap());
-        assert_eq!(ran.code, Some(0), "{limit_bytes}: {}", ran.err);
-        assert!(ran.err.contains("EFBIG"), "{limit_bytes}: {}", ran.err);
+        let ran = Ran::of(limited);
+        ran.exits(0).tells("EFBIG");
         if limit_bytes == 0 {
             assert_eq!(names(here.place.path()), ["data"]);
         }
-        assert!(!ran.err.contains("dmesg"), "{limit_bytes}: {}", ran.err);
+        ran.tells_not("dmesg");
     }
     let ran = here.run(&run);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     assert_eq!(listed(&here, &[]).len(), 1);
 }
 
@@ -466,7 +404,7 @@ fn an_interrupted_run_is_saved_and_marked() {
     let running = program::PipedRun::of(&mut command);
     running.wait_for_run();
     let ran = running.interrupt();
-    assert_eq!(ran.code, Some(130), "{}", ran.err);
+    ran.exits(130);
     let id = saved_id(&ran);
     assert!(here.run(&["history"]).out.contains("PARTIAL"));
     assert_eq!(here.run(&["show", &id]).out, ran.out);
@@ -504,8 +442,7 @@ fn import_of_pipe_without_writer_ends_by_itself() {
     diskproof_simdisk::testbed::run("mkfifo", &[pipe.to_str().unwrap()]);
     for verb in [&["history", "import"][..], &["show"]] {
         let ran = here.run(&[verb, &[pipe.to_str().unwrap()]].concat());
-        assert_eq!(ran.code, Some(2), "{}", ran.err);
-        assert!(ran.err.contains("no answer within 5 s"), "{}", ran.err);
+        ran.exits(2).tells("no answer within 5 s");
     }
 }
 
@@ -514,6 +451,5 @@ fn history_behind_dangling_symlink_is_a_warning_and_an_error() {
     let here = Here::new();
     std::os::unix::fs::symlink("nowhere.db", here.history()).unwrap();
     let listed = here.run(&["history"]);
-    assert_eq!(listed.code, Some(4), "{}", listed.err);
-    assert!(listed.err.contains("symbolic link"), "{}", listed.err);
+    listed.exits(4).tells("symbolic link");
 }

@@ -2,12 +2,14 @@
 //! not.
 
 use crate::program;
-use crate::program::{Ran, SHORT, check, names, program, random_file, undisturbed};
+use crate::program::{
+    Ran, SHORT, argv, check, diskproof, names, needs, program, random_file, undisturbed,
+};
 use diskproof_model::measurement::{FallbackCause, OpKind};
 use diskproof_model::plan::EngineKind;
 use diskproof_model::record::Record;
 use diskproof_simdisk::seccomp::forbid;
-use diskproof_simdisk::testbed::{Disk, Loop, TempDir, Zram, can_run, place, run};
+use diskproof_simdisk::testbed::{Disk, Loop, TempDir, Zram, place, run};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -25,7 +27,7 @@ fn claim(record: &Record, code: &str) -> Option<String> {
 
 fn record(target: &Path, flags: &[&str]) -> Record {
     let ran = check(target, &[flags, &["--json"]].concat());
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     ran.record()
 }
 
@@ -42,12 +44,7 @@ fn private_loop(size_bytes: u64) -> (Loop, TempDir) {
 
 #[test]
 fn a_loop_device_through_the_page_cache_is_found_out() {
-    if !can_run(
-        "a_loop_device_through_the_page_cache_is_found_out",
-        &["losetup", "cat"],
-    ) {
-        return;
-    }
+    needs!("losetup", "cat");
     let place = place();
     let image = place.path().join("image");
     random_file(&image, 128 * MIB);
@@ -103,9 +100,7 @@ fn counted(device: &Loop, place: usize) -> u64 {
 /// spoil each other's read-ahead, too.
 #[test]
 fn what_was_read_ahead_is_not_read_again() {
-    if !can_run("what_was_read_ahead_is_not_read_again", &["losetup"]) {
-        return;
-    }
+    needs!("losetup");
     let place = place();
     let device = Loop::sparse(&place.path().join("image"), 4 * GIB, &[]);
     std::fs::write(
@@ -116,24 +111,13 @@ fn what_was_read_ahead_is_not_read_again() {
     let device_path = device.node.to_str().unwrap();
     for (engine, jobs) in [("sync", 1), ("uring", 1), ("sync", 4), ("uring", 4)] {
         let before = counted(&device, 2);
-        let flags = [
-            "--rw",
-            "read",
-            "--bs",
-            "8k",
-            "--buffered",
-            "--warmup",
-            "0",
-            "--engine",
-            engine,
-            "--jobs",
-            &jobs.to_string(),
-            "--time",
-            "1s",
-            "--json",
-        ];
+        let flags = format!(
+            "--rw read --bs 8k --buffered --warmup 0 --engine {engine} --jobs {} --time 1s --json",
+            jobs
+        );
+        let flags = argv(&flags);
         let ran = program::run(["run", device_path].iter().chain(&flags));
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        ran.exits(0);
         let read = (counted(&device, 2) - before) * 512;
         // The row may cover a part of the time; the series covers all of it.
         let row = ran.record().measurements.swap_remove(0);
@@ -153,9 +137,7 @@ fn what_was_read_ahead_is_not_read_again() {
 /// multiple of what the disk does.
 #[test]
 fn neighbours_reach_the_disk_one_by_one() {
-    if !can_run("neighbours_reach_the_disk_one_by_one", &["losetup"]) {
-        return;
-    }
+    needs!("losetup");
     let (device, _memory) = private_loop(64 * MIB);
     // A scheduler may merge what it has to hold back; that is its own matter, and fio's, too.
     std::fs::write(
@@ -169,9 +151,8 @@ fn neighbours_reach_the_disk_one_by_one() {
         ("uring", &["--depth", "32", "--backward"]),
     ] {
         let before = counted(&device, 1);
-        let flags = [
-            "--rw", "read", "--bs", "4k", "--engine", engine, "--ops", "4000", "--json", "--quiet",
-        ];
+        let flags = format!("--rw read --bs 4k --engine {engine} --ops 4000 --json --quiet");
+        let flags = argv(&flags);
         let ran = program::run(
             ["run", device.node.to_str().unwrap()]
                 .iter()
@@ -194,24 +175,13 @@ fn neighbours_reach_the_disk_one_by_one() {
 
 #[test]
 fn random_reads_of_a_mapping_move_what_was_asked_for_and_no_more() {
-    if !can_run(
-        "random_reads_of_a_mapping_move_what_was_asked_for_and_no_more",
-        &["losetup"],
-    ) {
-        return;
-    }
+    needs!("losetup");
     let (device, _memory) = private_loop(64 * MIB);
-    let ran = program::run([
-        "run",
-        device.node.to_str().unwrap(),
-        "--engine",
-        "mmap",
-        "--ops",
-        "500",
-        "--json",
-        "--quiet",
-    ]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = diskproof!(
+        "run {} --engine mmap --ops 500 --json --quiet",
+        device.node.display()
+    );
+    ran.exits(0);
     let record = ran.record();
     let (m, asked) = (&record.measurements[0], 500 * 8192);
     // Without advice on random access, the kernel would read 128 KiB around each missing page. An
@@ -225,9 +195,7 @@ fn random_reads_of_a_mapping_move_what_was_asked_for_and_no_more() {
 
 #[test]
 fn unwritten_blocks_are_detected() {
-    if !can_run("unwritten_blocks_are_detected", &["losetup"]) {
-        return;
-    }
+    needs!("losetup");
     let place = place();
     let sparse = place.path().join("sparse");
     std::fs::File::create(&sparse)
@@ -282,26 +250,15 @@ impl Drop for Busy {
 
 #[test]
 fn who_else_uses_the_disk_is_named() {
-    if !can_run(
-        "who_else_uses_the_disk_is_named",
-        &["losetup", "mkfs.ext4", "fio"],
-    ) {
-        return;
-    }
+    needs!("losetup", "mkfs.ext4", "fio");
     // Small: while the kernel initialises an ext4 of another test, a 64th of it proves nothing.
     let disk = Disk::new("ext4", 256 * MIB, "rw");
     let (file, target) = (disk.path().join("junk"), disk.path().join("target"));
     random_file(&target, 64 * MIB);
     let writer = Command::new("fio")
-        .args([
-            "--name=writer",
-            "--thread",
-            "--size=64M",
-            "--rw=randwrite",
-            "--bs=1M",
-            "--direct=1",
-            "--ioengine=psync",
-        ])
+        .args(argv(
+            "--name=writer --thread --size=64M --rw=randwrite --bs=1M --direct=1 --ioengine=psync",
+        ))
         .args(["--time_based", "--runtime=120s", "--output=/dev/null"])
         .arg(format!("--filename={}", file.display()))
         .current_dir(disk.path())
@@ -330,9 +287,7 @@ fn who_else_uses_the_disk_is_named() {
 
 #[test]
 fn undisturbed_run_has_no_disturbed_finding() {
-    if !can_run("undisturbed_run_has_no_disturbed_finding", &["losetup"]) {
-        return;
-    }
+    needs!("losetup");
     let (device, _memory) = private_loop(64 * MIB);
     let record = record(&device.node, &["--time", "3s"]);
     assert_eq!(claim(&record, "disturbed"), None);
@@ -360,8 +315,8 @@ fn a_refused_kernel_interface_is_replaced_and_said() {
     for (forbidden, used, named) in cases {
         let mut command = program(["check", "--json"].iter().chain(&SHORT));
         forbid(&mut command, forbidden);
-        let ran = Ran::from(command.current_dir(place.path()).output().unwrap());
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        let ran = Ran::of(command.current_dir(place.path()));
+        ran.exits(0);
         let record = ran.record();
         let deep = record
             .measurements
@@ -391,18 +346,12 @@ fn a_refused_kernel_interface_is_replaced_and_said() {
             "{seen}"
         );
         // Who insists on it gets no other.
-        let mut command = program([
-            "check", "--engine", "uring", "--time", "1s", "--size", "16M",
-        ]);
+        let mut command = program(argv("check --engine uring --time 1s --size 16M"));
         forbid(&mut command, forbidden);
-        let ran = Ran::from(command.current_dir(place.path()).output().unwrap());
-        assert!(
-            ran.code == Some(4)
-                && ran.err.contains("io_uring is blocked here")
-                && ran.err.contains("--engine auto"),
-            "{}",
-            ran.err
-        );
+        let ran = Ran::of(command.current_dir(place.path()));
+        ran.exits(4)
+            .tells("io_uring is blocked here")
+            .tells("--engine auto");
     }
     assert_eq!(
         claim(&record(place.path(), &SHORT), "engine-fallback"),
@@ -431,9 +380,7 @@ fn a_virtual_disk_is_called_one() {
 
 #[test]
 fn a_disk_faster_than_the_processor_is_called_one() {
-    if !can_run("a_disk_faster_than_the_processor_is_called_one", &["cp"]) {
-        return;
-    }
+    needs!("cp");
     let Some(zram) = Zram::new(64 * MIB) else {
         eprintln!("SKIPPED: a_disk_faster_than_the_processor_is_called_one: zram");
         return;
@@ -475,32 +422,17 @@ fn a_disk_faster_than_the_processor_is_called_one() {
 
 #[test]
 fn requests_that_were_carried_out_one_by_one_are_found_out() {
-    if !can_run(
-        "requests_that_were_carried_out_one_by_one_are_found_out",
-        &["cp"],
-    ) {
-        return;
-    }
+    needs!("cp");
     let place = place();
     let simulated = diskproof_simdisk::spec::parse("latency=10ms").unwrap();
     let slow =
         diskproof_simdisk::SimDisk::serve(simulated, 64 * MIB, &place.path().join("slow")).unwrap();
     let disk = slow.path().to_str().unwrap();
     let told = |flags: &[&str]| {
-        let common = [
-            "run",
-            disk,
-            "--json",
-            "--no-history",
-            "--bs",
-            "4k",
-            "--depth",
-            "8",
-            "--ops",
-            "200",
-        ];
+        let common = format!("run {disk} --json --no-history --bs 4k --depth 8 --ops 200");
+        let common = argv(&common);
         claim(
-            &Ran::from(program(common.iter().chain(flags)).output().unwrap()).record(),
+            &Ran::of(program(common.iter().chain(flags))).record(),
             "depth-not-held",
         )
     };
@@ -513,30 +445,17 @@ fn requests_that_were_carried_out_one_by_one_are_found_out() {
 
 #[test]
 fn disk_doing_much_more_than_requested_is_reported() {
-    if !can_run(
-        "disk_doing_much_more_than_requested_is_reported",
-        &["losetup"],
-    ) {
-        return;
-    }
+    needs!("losetup");
     let (device, _memory) = private_loop(64 * MIB);
     let node = device.node.to_str().unwrap();
     let told = |flags: &[&str]| {
-        let common = [
-            "run",
-            node,
-            "--destroy",
-            device.name(),
-            "--json",
-            "--no-history",
-            "--rw",
-            "randwrite",
-            "--buffered",
-            "--ops",
-            "3000",
-        ];
+        let common = format!(
+            "run {node} --destroy {} --json --no-history --rw randwrite --buffered --ops 3000",
+            device.name()
+        );
+        let common = argv(&common);
         claim(
-            &Ran::from(program(common.iter().chain(flags)).output().unwrap()).record(),
+            &Ran::of(program(common.iter().chain(flags))).record(),
             "amplified",
         )
     };

@@ -1,12 +1,11 @@
 //! A disk that hangs during a run: the program prints and saves the partial results before it waits
 //! for the disk.
 
-use crate::program::eventually;
 use crate::program::hanging_disk::{HangingDisk, Running};
+use crate::program::{argv, eventually, needs};
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::record::{MeasurementRecord, Record};
-use diskproof_simdisk::testbed::can_run;
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::time::Duration;
@@ -63,10 +62,9 @@ fn assert_hung(record: &Record, m: &MeasurementRecord, requests: u64) {
 
 fn alone(patient: &HangingDisk, engine: &str, flags: &[&str], requests: u64) {
     let target = patient.path().to_str().unwrap().to_owned();
-    let words = [
-        "run", &target, "--rw", "randread", "--bs", "4k", "--engine", engine, "--warmup", "0s",
-        "--time", "8s",
-    ];
+    let words =
+        format!("run {target} --rw randread --bs 4k --engine {engine} --warmup 0s --time 8s");
+    let words = argv(&words);
     let mut running = Running::start(patient.place.path(), &[&words, flags].concat(), "2s");
     patient.hang_amid();
     let (page, record) = running.results();
@@ -86,12 +84,7 @@ fn alone(patient: &HangingDisk, engine: &str, flags: &[&str], requests: u64) {
 
 #[test]
 fn partial_results_of_queues_appear_while_the_disk_hangs() {
-    if !can_run(
-        "partial_results_of_queues_appear_while_the_disk_hangs",
-        &["fusermount3", "losetup"],
-    ) {
-        return;
-    }
+    needs!("fusermount3", "losetup");
     std::thread::scope(|threads| {
         for engine in ["uring", "aio"] {
             threads.spawn(|| alone(&HangingDisk::device(), engine, &["--depth", "4"], 4));
@@ -109,12 +102,7 @@ fn partial_results_of_queues_appear_while_the_disk_hangs() {
 
 #[test]
 fn partial_results_of_threads_appear_while_the_disk_hangs() {
-    if !can_run(
-        "partial_results_of_threads_appear_while_the_disk_hangs",
-        &["fusermount3", "losetup"],
-    ) {
-        return;
-    }
+    needs!("fusermount3", "losetup");
     std::thread::scope(|threads| {
         threads.spawn(|| alone(&HangingDisk::device(), "sync", &["--depth", "1"], 1));
         threads.spawn(|| {
@@ -141,20 +129,15 @@ fn plan(place: &Path, together: &str) -> String {
 
 #[test]
 fn hang_of_one_target_ends_the_run_after_the_current_workload() {
-    if !can_run(
-        "hang_of_one_target_ends_the_run_after_the_current_workload",
-        &["fusermount3", "losetup"],
-    ) {
-        return;
-    }
+    needs!("fusermount3", "losetup");
     let (healthy, patient) = (HangingDisk::file(), HangingDisk::device());
     let plan = plan(patient.place.path(), "");
-    let words = [
-        "run",
-        &plan,
-        healthy.path().to_str().unwrap(),
-        patient.path().to_str().unwrap(),
-    ];
+    let words = format!(
+        "run {plan} {} {}",
+        healthy.path().display(),
+        patient.path().display()
+    );
+    let words = argv(&words);
     let mut running = Running::start(patient.place.path(), &words, "2s");
     patient.hang_amid();
     let (_, record) = running.results();
@@ -175,12 +158,7 @@ fn hang_of_one_target_ends_the_run_after_the_current_workload() {
 
 #[test]
 fn concurrent_workloads_hang_together() {
-    if !can_run(
-        "concurrent_workloads_hang_together",
-        &["fusermount3", "losetup"],
-    ) {
-        return;
-    }
+    needs!("fusermount3", "losetup");
     let patient = HangingDisk::device();
     let plan = plan(patient.place.path(), "together = true\ndepth = 4\n");
     let mut running = Running::start(
@@ -198,25 +176,13 @@ fn concurrent_workloads_hang_together() {
 
 #[test]
 fn hang_is_reported_while_it_lasts_and_ctrl_c_ends_it() {
-    if !can_run(
-        "hang_is_reported_while_it_lasts_and_ctrl_c_ends_it",
-        &["fusermount3", "losetup"],
-    ) {
-        return;
-    }
+    needs!("fusermount3", "losetup");
     let patient = HangingDisk::device();
-    let words = [
-        "run",
-        patient.path().to_str().unwrap(),
-        "--rw",
-        "randread",
-        "--warmup",
-        "0s",
-        "--engine",
-        "sync",
-        "--time",
-        "1h",
-    ];
+    let words = format!(
+        "run {} --rw randread --warmup 0s --engine sync --time 1h",
+        patient.path().display()
+    );
+    let words = argv(&words);
     let mut running = Running::start(patient.place.path(), &words, "1s");
     patient.hang_amid();
     assert!(
@@ -240,26 +206,14 @@ fn hang_is_reported_while_it_lasts_and_ctrl_c_ends_it() {
 
 #[test]
 fn disk_that_answers_before_the_timeout_was_only_slow() {
-    if !can_run(
-        "disk_that_answers_before_the_timeout_was_only_slow",
-        &["fusermount3"],
-    ) {
-        return;
-    }
+    needs!("fusermount3");
     let patient = HangingDisk::file();
     for engine in ["sync", "aio", "uring"] {
-        let words = [
-            "run",
-            patient.path().to_str().unwrap(),
-            "--rw",
-            "randread",
-            "--warmup",
-            "0s",
-            "--engine",
-            engine,
-            "--time",
-            "2s",
-        ];
+        let words = format!(
+            "run {} --rw randread --warmup 0s --engine {engine} --time 2s",
+            patient.path().display()
+        );
+        let words = argv(&words);
         let mut running = Running::start(patient.place.path(), &words, "10m");
         patient.hang_amid();
         std::thread::sleep(Duration::from_secs(4));

@@ -2,7 +2,7 @@
 //! The program still prints and saves the partial results, and ends.
 
 use crate::program::hanging_disk::{HangingDisk, Running};
-use crate::program::{counts, eventually, has_ended, names, with_enough_time};
+use crate::program::{argv, counts, eventually, has_ended, names, needs, with_enough_time};
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::record::Record;
@@ -37,18 +37,12 @@ fn assert_hang_is_found(record: &Record, page: &str) {
 
 /// Starts writes to a device that then hangs.
 fn writes(patient: &HangingDisk, flags: &[&str], which: Hanging) -> Running {
-    let words = [
-        "run",
-        patient.path().to_str().unwrap(),
-        "--destroy",
-        patient.name(),
-        "--bs",
-        "4k",
-        "--warmup",
-        "0s",
-        "--time",
-        "8s",
-    ];
+    let words = format!(
+        "run {} --destroy {} --bs 4k --warmup 0s --time 8s",
+        patient.path().display(),
+        patient.name()
+    );
+    let words = argv(&words);
     let running = Running::start(patient.place.path(), &[&words[..], flags].concat(), "2s");
     patient.hang_amid_at(which);
     running
@@ -57,18 +51,7 @@ fn writes(patient: &HangingDisk, flags: &[&str], which: Hanging) -> Running {
 /// Starts random writes with --verify, and waits until the program reads back what it wrote.
 fn start_reading_back(disk: &HangingDisk, writes: u64, stall_timeout: &str) -> Running {
     let (target, ops) = (disk.path().to_str().unwrap(), writes.to_string());
-    let flags = [
-        "--rw",
-        "randwrite",
-        "--bs",
-        "4k",
-        "--depth",
-        "8",
-        "--verify",
-        "--warmup",
-        "0s",
-        "--ops",
-    ];
+    let flags = argv("--rw randwrite --bs 4k --depth 8 --verify --warmup 0s --ops");
     let command = ["run", target, "--destroy", disk.name()];
     let arguments = [&command[..], &flags, &[&ops]].concat();
     let running = Running::start(disk.place.path(), &arguments, stall_timeout);
@@ -277,16 +260,11 @@ fn hung_layout_times_out() {
         return;
     }
     let patient = HangingDisk::filesystem();
-    let words = [
-        "run",
-        patient.directory().to_str().unwrap(),
-        "--rw",
-        "randread",
-        "--size",
-        "256M",
-        "--time",
-        "8s",
-    ];
+    let words = format!(
+        "run {} --rw randread --size 256M --time 8s",
+        patient.directory().display()
+    );
+    let words = argv(&words);
     let mut running = Running::start(patient.place.path(), &words, "2s");
     patient.after(20);
     patient.disk.hang();
@@ -339,14 +317,12 @@ fn record_is_printed_and_saved_elsewhere_when_one_file_hangs() {
     let (patient, healthy) = (HangingDisk::filesystem(), HangingDisk::file());
     let lost = patient.directory().join("lost.json");
     let history = patient.directory().join("history.db");
-    let words = [
-        "run",
-        healthy.path().to_str().unwrap(),
-        "--time",
-        "10s",
-        "-o",
-        lost.to_str().unwrap(),
-    ];
+    let words = format!(
+        "run {} --time 10s -o {}",
+        healthy.path().display(),
+        lost.display()
+    );
+    let words = argv(&words);
     let mut running = Running::start_with(healthy.place.path(), &words, "2s", |command| {
         command.env("DISKPROOF_HISTORY", &history)
     });
@@ -382,12 +358,12 @@ fn hung_survey_times_out() {
         ] {
             threads.spawn(move || {
                 let patient = HangingDisk::large_device();
-                let words = [
-                    "curve",
-                    patient.path().to_str().unwrap(),
-                    "--destroy",
-                    patient.name(),
-                ];
+                let words = format!(
+                    "curve {} --destroy {}",
+                    patient.path().display(),
+                    patient.name()
+                );
+                let words = argv(&words);
                 let mut running =
                     Running::start(patient.place.path(), &[&words[..], flags].concat(), "2s");
                 assert!(
@@ -411,18 +387,10 @@ fn hung_survey_times_out() {
 
 #[test]
 fn second_ctrl_c_ends_a_hung_run_at_once() {
-    if !can_run("second_ctrl_c_ends_a_hung_run_at_once", &["fusermount3"]) {
-        return;
-    }
+    needs!("fusermount3");
     let patient = HangingDisk::file();
-    let words = [
-        "run",
-        patient.path().to_str().unwrap(),
-        "--engine",
-        "sync",
-        "--time",
-        "1h",
-    ];
+    let words = format!("run {} --engine sync --time 1h", patient.path().display());
+    let words = argv(&words);
     let mut running = Running::start(patient.place.path(), &words, "1h");
     patient.hang_amid();
     let process = Pid::from_child(&running.child);

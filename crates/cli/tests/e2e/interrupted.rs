@@ -1,9 +1,10 @@
 //! A program that is stopped in the middle of a run, and continued: the pause is in no figure.
 
 use crate::program::hanging_disk::Running;
+use crate::program::{argv, needs};
 use diskproof_model::measurement::{Interruption, InterruptionKind, OpKind};
 use diskproof_model::record::Record;
-use diskproof_simdisk::testbed::{can_run, place};
+use diskproof_simdisk::testbed::place;
 use diskproof_simdisk::{SimDisk, spec};
 use rustix::process::{Pid, Signal, kill_process};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,20 +55,10 @@ fn only_one(interruptions: &[Interruption], stopped: Duration) -> Interruption {
 
 #[test]
 fn stopped_run_leaves_the_pause_out_of_every_figure() {
-    if !can_run("stopped_run_leaves_the_pause_out_of_every_figure", &[]) {
-        return;
-    }
+    needs!();
     for extra in [&[][..], &["--rate", "500"]] {
         let words = [
-            &[
-                "run",
-                "DISK",
-                "--depth",
-                "4",
-                "--time",
-                "4s",
-                "--no-history",
-            ][..],
+            &argv("run DISK --depth 4 --time 4s --no-history")[..],
             extra,
         ];
         let (record, stopped) = stop_amid(&words.concat(), "latency=1ms,channels=4", 1500);
@@ -105,9 +96,7 @@ fn stopped_run_leaves_the_pause_out_of_every_figure() {
 
 #[test]
 fn stopped_survey_finds_no_slow_block() {
-    if !can_run("stopped_survey_finds_no_slow_block", &[]) {
-        return;
-    }
+    needs!();
     let words = ["curve", "DISK", "--no-history"];
     let (record, stopped) = stop_amid(&words, "read-bandwidth=100MB", 100);
     let surface = record.surface.unwrap();
@@ -131,9 +120,7 @@ fn stopped_survey_finds_no_slow_block() {
 
 #[test]
 fn starved_run_is_not_interrupted() {
-    if !can_run("starved_run_is_not_interrupted", &[]) {
-        return;
-    }
+    needs!();
     let stop = AtomicBool::new(false);
     let record = std::thread::scope(|scope| {
         for _ in 0..8 {

@@ -5,8 +5,10 @@ use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::plan::{Layout, Start};
 use diskproof_model::record::MeasurementRecord;
 
-use crate::program::{Ran, content_hash, counts, names, program, random_file, run};
-use diskproof_simdisk::testbed::{Loop, can_run, place};
+use crate::program::{
+    Ran, content_hash, counts, diskproof, names, needs, program, random_file, run,
+};
+use diskproof_simdisk::testbed::{Loop, place};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -38,7 +40,7 @@ fn job_file_runs_and_reports_differences_from_fio() {
                 direct=1\n\n[reads]\nstonewall\nrw=randread\nbs=8k\nnumjobs=2\nio_size=1m\n\
                 direct=1\n\n[commits]\nstonewall\nrw=write\nbs=4k\nfdatasync=1\nnumber_ios=20\n";
     let ran = run_job(here.path(), text, &["--json"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let record = ran.record();
     let [fill, reads, commits] = &record.measurements[..] else {
         panic!("{record:?}")
@@ -66,18 +68,11 @@ fn job_file_runs_and_reports_differences_from_fio() {
             .iter()
             .all(|workload| workload.start == Start::AfterPrevious && workload.warmup_ns == 0)
     );
-    assert!(
-        ran.err
-            .contains("become parts of one scratch file of 16 MiB")
-            && ran
-                .err
-                .contains("they do not change the load: group_reporting (display of results)"),
-        "{}",
-        ran.err
-    );
+    ran.tells("become parts of one scratch file of 16 MiB")
+        .tells("they do not change the load: group_reporting (display of results)");
     assert_eq!(names(here.path()), ["job.fio"]);
     let quiet = run_job(here.path(), text, &["--quiet", "--json"]);
-    assert_eq!((quiet.code, quiet.err.as_str()), (Some(0), ""));
+    quiet.exits(0).tells_nothing();
     // With a single new file, the job writes new blocks, as in fio.
     let single = run_job(
         here.path(),
@@ -93,20 +88,9 @@ fn jobs_without_a_stonewall_run_at_the_same_time() {
     let text = "[global]\nfilename=HERE/data\nsize=8m\ndirect=1\nruntime=1\ntime_based\n[scan]\n\
                 rw=read\nbs=64k\n[points]\nrw=randread\nbs=8k\nioengine=libaio\niodepth=4\n";
     let dry = run_job(here.path(), text, &["--dry-run"]);
-    assert_eq!(dry.code, Some(0), "{}", dry.err);
-    assert!(
-        dry.out.contains("+ runs at the same time as the one above")
-            || dry.out.contains("+ points"),
-        "{}",
-        dry.out
-    );
-    assert!(
-        dry.out.lines().all(|line| line.chars().count() <= 80),
-        "{}",
-        dry.out
-    );
+    dry.exits(0).shows("+ points").fits_80_columns();
     let ran = run_job(here.path(), text, &["--json"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let record = ran.record();
     let together: Vec<_> = record
         .measurements
@@ -131,11 +115,7 @@ fn a_job_file_gives_nothing_up() {
     let writes = "[w]\nfilename=HERE/table\nrw=randwrite\nbs=8k\nio_size=1m\noverwrite=1\n\
                   allow_mounted_write=1\n";
     let refused = run_job(here.path(), writes, &[]);
-    assert!(
-        refused.code == Some(3) && refused.out.is_empty() && refused.err.contains("--overwrite"),
-        "{}",
-        refused.err
-    );
+    refused.exits(3).shows_nothing().tells("--overwrite");
     assert_eq!(content_hash(&file), before);
     assert_eq!(
         run_job(
@@ -148,29 +128,22 @@ fn a_job_file_gives_nothing_up() {
     );
     assert_eq!(content_hash(&file), before);
     let unnamed = run_job(here.path(), writes, &["--overwrite"]);
-    assert!(
-        unnamed.code == Some(2) && unnamed.err.contains("only files on the command line, but"),
-        "{}",
-        unnamed.err
-    );
+    unnamed
+        .exits(2)
+        .tells("only files on the command line, but");
     assert_eq!(content_hash(&file), before);
     let given_up = run_job(
         here.path(),
         writes,
         &[file.to_str().unwrap(), "--overwrite", "--json"],
     );
-    assert_eq!(given_up.code, Some(0), "{}", given_up.err);
+    given_up.exits(0);
     assert_ne!(content_hash(&file), before);
     // Larger than the file: fio would make it so.
     let larger = run_job(here.path(), "[r]\nfilename=HERE/table\nsize=8m\n", &[]);
-    assert!(
-        larger.code == Some(2)
-            && larger
-                .err
-                .contains("line 1: [r]: the job ends at 8 MiB, but "),
-        "{}",
-        larger.err
-    );
+    larger
+        .exits(2)
+        .tells("line 1: [r]: the job ends at 8 MiB, but ");
 }
 
 #[test]
@@ -190,28 +163,18 @@ fn bare_overwrite_releases_no_target_of_a_plan_file() {
         plan.as_os_str(),
         OsStr::new("--overwrite"),
     ]);
-    assert_eq!(bare.code, Some(2), "{}", bare.err);
-    assert!(
-        bare.err.contains("only files on the command line, but") && bare.err.contains("table"),
-        "{}",
-        bare.err
-    );
+    bare.exits(2);
+    bare.tells("only files on the command line, but")
+        .tells("table");
     assert_eq!(content_hash(&file), before);
-    let named = run([
-        OsStr::new("run"),
-        plan.as_os_str(),
-        file.as_os_str(),
-        OsStr::new("--overwrite"),
-    ]);
-    assert_eq!(named.code, Some(0), "{}", named.err);
+    let named = diskproof!("run {} {} --overwrite", plan.display(), file.display());
+    named.exits(0);
     assert_ne!(content_hash(&file), before);
 }
 
 #[test]
 fn a_device_is_refused_as_ever() {
-    if !can_run("a_device_is_refused_as_ever", &["losetup"]) {
-        return;
-    }
+    needs!("losetup");
     let here = place();
     let image = here.path().join("image");
     random_file(&image, 16 * MIB);
@@ -221,11 +184,7 @@ fn a_device_is_refused_as_ever() {
         device.node.display()
     );
     let refused = run_job(here.path(), &text, &[]);
-    assert!(
-        refused.code == Some(3) && refused.err.contains("--destroy"),
-        "{}",
-        refused.err
-    );
+    refused.exits(3).tells("--destroy");
     let ran = run_job(here.path(), &text, &["--json", "--destroy", device.name()]);
     assert_eq!(
         (
@@ -243,7 +202,7 @@ fn job_file_error_names_the_line_before_anything_is_touched() {
     let here = place();
     let refused = |text: &str, part: &str| {
         let ran = run_job(here.path(), text, &[]);
-        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{}", ran.err);
+        ran.exits(2).shows_nothing();
         assert!(
             ran.err.contains(part) && ran.err.lines().count() == 1,
             "{part}: {}",
@@ -273,27 +232,14 @@ fn job_file_error_names_the_line_before_anything_is_touched() {
         "[a]\ndirectory=HERE\nsize=4m\n[b]\nioengine=net\n",
         &["--section", "a", "--quiet"],
     );
-    assert_eq!(section.code, Some(0), "{}", section.err);
-    let nowhere = run([
-        OsStr::new("run"),
-        here.path().as_os_str(),
-        OsStr::new("--section"),
-        OsStr::new("a"),
-    ]);
-    assert!(
-        nowhere.code == Some(2)
-            && nowhere
-                .err
-                .contains("only fio job files have sections. Name one"),
-        "{}",
-        nowhere.err
-    );
+    section.exits(0);
+    let nowhere = diskproof!("run {} --section a", here.path().display());
+    nowhere
+        .exits(2)
+        .tells("only fio job files have sections. Name one");
     let both = run_job(here.path(), "[a]\nsize=1m\n", &["--bs", "4k"]);
-    assert!(
-        both.code == Some(2) && both.err.contains("write them as options into its sections"),
-        "{}",
-        both.err
-    );
+    both.exits(2)
+        .tells("write them as options into its sections");
 }
 
 #[test]
@@ -313,18 +259,12 @@ fn the_environment_and_included_files_are_read() {
         .output()
         .unwrap();
     let ran = Ran::from(output);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     assert_eq!(count(&ran.record().measurements[0], OpKind::Read), 256);
     let ran = run([OsStr::new("run"), file.as_os_str()]);
-    assert!(
-        ran.code == Some(2)
-            && ran
-                .err
-                .contains("common: line 2: this line of an included file")
-            && !ran.err.contains("SIZE_FOR_THE_JOB"),
-        "{}",
-        ran.err
-    );
+    ran.exits(2)
+        .tells("common: line 2: this line of an included file")
+        .tells_not("SIZE_FOR_THE_JOB");
 }
 
 /// fio and diskproof do the same number of reads and writes for one job file.
@@ -347,7 +287,7 @@ fn job_file_runs_the_same_operations_as_fio() {
         let here = place();
         let text = format!("[j]\ndirectory=HERE\nsize=4m\n{options}\n");
         let ran = run_job(here.path(), &text, &["--json", "--quiet"]);
-        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{options}");
+        ran.exits(0).tells_nothing();
         let fio = Command::new("fio")
             .args(["--output-format=json", "--randrepeat=1"])
             .arg(here.path().join("job.fio"))
@@ -403,7 +343,7 @@ fn job_verifies_what_an_earlier_job_or_run_wrote() {
         verify.map(|found| (found.blocks, found.bad_blocks, found.runs))
     };
     let new = run_job(here.path(), scan, &["--json"]);
-    assert_eq!(new.code, Some(0), "{}", new.err);
+    new.exits(0);
     assert_eq!(
         (found(&new, 0), found(&new, 1)),
         (None, Some((32, 0, Some(1))))

@@ -1,11 +1,11 @@
 //! `run --latency-target` and fio jobs with `latency_target`, on a disk with known properties.
 
-use crate::program::{names, run};
+use crate::program::{diskproof, names, needs, run};
 use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::record::Record;
 use diskproof_simdisk::SimDisk;
 use diskproof_simdisk::spec::parse;
-use diskproof_simdisk::testbed::{can_run, place};
+use diskproof_simdisk::testbed::place;
 
 /// Four requests at a time, 2 ms each: half of them are within 11.4 ms up to a depth of 22.
 const MODEL: &str = "read-latency=2ms,channels=4";
@@ -17,32 +17,16 @@ fn answer(record: &Record) -> &LatencySearch {
 
 #[test]
 fn the_greatest_depth_within_a_latency_is_found() {
-    if !can_run(
-        "the_greatest_depth_within_a_latency_is_found",
-        &["fusermount3"],
-    ) {
-        return;
-    }
+    needs!("fusermount3");
     let here = place();
     let disk = here.path().join("disk");
     let _served = SimDisk::serve(parse(MODEL).unwrap(), 64 << 20, &disk).unwrap();
     let target = disk.to_str().unwrap();
-    let ran = run([
-        "run",
-        target,
-        "--bs",
-        "4k",
-        "--depth",
-        "64",
-        "--latency-target",
-        "11.4ms",
-        "--latency-percentile",
-        "50",
-        "--latency-window",
-        "500ms",
-        "--json",
-    ]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = diskproof!(
+        "run {target} --bs 4k --depth 64 --latency-target 11.4ms --latency-percentile 50 \
+         --latency-window 500ms --json"
+    );
+    ran.exits(0);
     let record = ran.record();
     let found = answer(&record);
     // No machine serves requests faster than the disk does; a slow one serves them later.
@@ -70,9 +54,7 @@ fn the_greatest_depth_within_a_latency_is_found() {
 
 #[test]
 fn jobs_of_fio_find_the_same_depth() {
-    if !can_run("jobs_of_fio_find_the_same_depth", &["fusermount3"]) {
-        return;
-    }
+    needs!("fusermount3");
     let here = place();
     let disk = here.path().join("disk");
     let _served = SimDisk::serve(parse(MODEL).unwrap(), 64 << 20, &disk).unwrap();
@@ -93,7 +75,7 @@ fn jobs_of_fio_find_the_same_depth() {
             &format!("--filename={target}"),
             &format!("--output-format={form}"),
         ]);
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        ran.exits(0);
         ran.out
     };
     let text = as_fio("normal");
@@ -127,14 +109,9 @@ fn a_search_in_a_directory_leaves_nothing_and_says_where_no_depth_does() {
     let ran = run(["run", target, "--latency-target", "1ns"]
         .iter()
         .chain(&flags));
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(
-        ran.out
-            .contains("No depth keeps 99 % of the requests within 1 ns"),
-        "{}",
-        ran.out
-    );
-    assert!(!ran.out.contains("not run:"), "{}", ran.out);
+    ran.exits(0);
+    ran.shows("No depth keeps 99 % of the requests within 1 ns");
+    ran.shows_not("not run:");
     assert_eq!(names(here.path()), [] as [&str; 0]);
     // And all within an hour.
     let ran = run(["run", target, "--latency-target", "1h", "--json"]
@@ -187,19 +164,12 @@ fn a_search_excludes_what_contradicts_it() {
         ),
     ] {
         let ran = run(["run", target].iter().chain(flags));
-        assert_eq!(
-            (ran.code, ran.out.as_str()),
-            (Some(2), ""),
-            "{flags:?}: {}",
-            ran.err
-        );
-        assert!(ran.err.contains(part), "{flags:?}: {}", ran.err);
+        ran.exits(2).shows_nothing().tells(part);
     }
     let profile = here.path().join("profile.toml");
     let text = "[[workload]]\nname = \"a\"\nlatency-target = \"5ms\"\n[[limit]]\nname = \"a\"\n\
                 source = \"a test\"\nexpect = \"a.iops>=1\"\n";
     std::fs::write(&profile, text).unwrap();
     let ran = run(["check", target, "--for", profile.to_str().unwrap()]);
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(ran.err.contains("use a fixed depth"), "{}", ran.err);
+    ran.exits(2).tells("use a fixed depth");
 }

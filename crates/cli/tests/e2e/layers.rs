@@ -1,33 +1,19 @@
 //! `diskproof check --layers` from the outside.
 
-use crate::program::{names, run};
+use crate::program::{argv, names, needs, run, saved_record};
 use diskproof_model::layers::{BlockMatch, CostMeaning};
-use diskproof_model::record::Record;
-use diskproof_simdisk::testbed::{Loop, Mount, can_run, place};
+use diskproof_simdisk::testbed::{Loop, Mount, place};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
-const SHORT: [&str; 10] = [
-    "--layers",
-    "--only",
-    "random-read-d1",
-    "--time",
-    "5s",
-    "--size",
-    "16MiB",
-    "--no-health",
-    "--no-history",
-    "-q",
-];
+const SHORT: &str =
+    "--layers --only random-read-d1 --time 5s --size 16MiB --no-health --no-history -q";
 
 /// A filesystem on a loop device over a file: the reads of all three reach the same blocks.
 #[test]
 fn layers_read_the_same_blocks_of_file_loop_device_and_image() {
-    let test = "layers_read_the_same_blocks_of_file_loop_device_and_image";
-    if !can_run(test, &["losetup", "mkfs.ext4"]) {
-        return;
-    }
+    needs!("losetup", "mkfs.ext4");
     let (here, out) = (place(), place());
     let image = here.path().join("disk.img");
     let device = Loop::sparse(&image, 3 << 30, &[]);
@@ -43,12 +29,12 @@ fn layers_read_the_same_blocks_of_file_loop_device_and_image() {
     let (json, csv, html) = (saved("a.json"), saved("a.csv"), saved("a.html"));
     let outputs = ["-o", &json, "-o", &csv, "-o", &html];
     let arguments = [OsStr::new("check"), point.as_os_str()].into_iter();
-    let flags = SHORT.iter().chain(&outputs).map(OsStr::new);
+    let flags = argv(SHORT).into_iter().chain(outputs).map(OsStr::new);
     let ran = run(arguments.chain(flags));
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     assert!(names(&point).iter().all(|name| name == "lost+found"));
     drop(mount);
-    let record: Record = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    let record = saved_record(&json);
     assert_eq!(record.plan.scratch_bytes, Some(16 << 20));
     let layers = record.layers.as_ref().unwrap();
     let matches: Vec<BlockMatch> = layers.places.iter().map(|place| place.blocks).collect();
@@ -72,7 +58,7 @@ fn layers_read_the_same_blocks_of_file_loop_device_and_image() {
         "own time",
         "blocks",
     ] {
-        assert!(ran.out.contains(text), "{text}: {}", ran.out);
+        ran.shows(text);
     }
     let table = std::fs::read_to_string(&csv).unwrap();
     assert!(
@@ -85,21 +71,18 @@ fn layers_read_the_same_blocks_of_file_loop_device_and_image() {
             .contains("disk.img on")
     );
     let again = run(["show", "-v", &json]);
-    assert_eq!(again.code, Some(0), "{}", again.err);
-    assert!(again.out.contains("rate change"), "{}", again.out);
+    again.exits(0).shows("rate change");
 }
 
 #[test]
 fn layers_are_only_read_and_need_two() {
     let refused = run(["check", ".", "--layers", "--overwrite"]);
-    assert_eq!(refused.code, Some(2));
-    assert!(refused.err.contains("only reads"), "{}", refused.err);
+    refused.exits(2).tells("only reads");
     let memory = Path::new("/dev/shm");
     let refused = run([
         OsStr::new("check"),
         memory.as_os_str(),
         OsStr::new("--layers"),
     ]);
-    assert_eq!(refused.code, Some(2), "{}", refused.err);
-    assert!(refused.err.contains("only one layer"), "{}", refused.err);
+    refused.exits(2).tells("only one layer");
 }

@@ -36,7 +36,7 @@ fn manual_has_a_page_for_each_verb_and_each_page_every_flag() {
     let here = place();
     let directory = here.path().join("man/man1");
     let ran = run(["man", directory.to_str().unwrap()]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let verbs = verbs();
     assert!(verbs.len() > 8, "{verbs:?}");
     let drop_ins = diskproof_compat::drop_ins();
@@ -75,18 +75,12 @@ fn manual_is_not_written_in_place_of_a_file() {
     let file = here.path().join("data");
     std::fs::write(&file, "kept").unwrap();
     let ran = run(["man", file.to_str().unwrap()]);
-    assert_eq!(ran.code, Some(4));
-    assert!(
-        ran.err.contains("cannot create the directory"),
-        "{}",
-        ran.err
-    );
+    ran.exits(4).tells("cannot create the directory");
     assert_eq!(std::fs::read(&file).unwrap(), b"kept");
     // A page whose name leads to a device.
     std::os::unix::fs::symlink("/dev/full", here.path().join("diskproof.1")).unwrap();
     let ran = run(["man", here.path().to_str().unwrap()]);
-    assert_eq!(ran.code, Some(4));
-    assert!(ran.err.contains("device"), "{}", ran.err);
+    ran.exits(4).tells("device");
 }
 
 /// The completions of the last word of a command line, as bash finds them with this script.

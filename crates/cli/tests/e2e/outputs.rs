@@ -1,7 +1,9 @@
 //! What `-o` accepts and refuses, what a closed stdout costs, which limit of the shell an error
 //! names, and that Ctrl-C ends every wait.
 
-use crate::program::{Ran, SHORT, check_unprivileged, eventually, names, program, program_path};
+use crate::program::{
+    Ran, SHORT, argv, check_unprivileged, eventually, names, needs, program, program_path,
+};
 use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::{TempDir, can_run, place, run};
 use rustix::process::{Pid, Signal, kill_process};
@@ -21,11 +23,11 @@ fn short_check(place: &Path, arguments: &[&str]) -> Command {
 
 fn assert_refused(place: &Path, arguments: &[&str], part: &str) {
     let before = names(place);
-    let ran = Ran::from(short_check(place, arguments).output().unwrap());
+    let ran = Ran::of(short_check(place, arguments));
     let told = (ran.code, ran.out.as_str(), ran.err.contains(part));
     assert_eq!(told, (Some(2), "", true), "{arguments:?}: {}", ran.err);
     // Refused before the run: its first line of progress is missing.
-    assert!(!ran.err.contains("takes about"), "{}", ran.err);
+    ran.tells_not("takes about");
     assert_eq!(names(place), before, "{arguments:?}");
 }
 
@@ -98,10 +100,7 @@ fn output_that_cannot_be_replaced_is_refused_before_the_run() {
 
 #[test]
 fn output_in_a_read_only_directory_is_refused_before_the_run() {
-    let name = "output_in_a_read_only_directory_is_refused_before_the_run";
-    if !can_run(name, &["setpriv"]) {
-        return;
-    }
+    needs!("setpriv");
     let place = place();
     std::fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let output = place.path().join("a.json");
@@ -109,8 +108,9 @@ fn output_in_a_read_only_directory_is_refused_before_the_run() {
         Path::new("/var/tmp"),
         &["--quick", "-o", output.to_str().unwrap()],
     );
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(ran.err.contains("cannot create a file in") && !ran.err.contains("takes about"));
+    ran.exits(2);
+    ran.tells("cannot create a file in")
+        .tells_not("takes about");
 }
 
 #[test]
@@ -126,18 +126,12 @@ fn output_goes_through_symlinks_and_into_pipes() {
     run("mkfifo", &[pipe.to_str().unwrap()]);
     let reader = std::thread::spawn(move || read_record(&pipe));
     let longest = format!("{}.json", "n".repeat(250));
-    let outputs = [
-        "old.json",
-        "new.json",
-        "null.json",
-        "stdout.json",
-        "pipe.json",
-        &longest,
-    ];
+    let outputs = format!("old.json new.json null.json stdout.json pipe.json {longest}");
+    let outputs = argv(&outputs);
     let flags: Vec<&str> = outputs.iter().flat_map(|name| ["-o", name]).collect();
     let quiet = [&flags[..], &["--quiet", "--no-history"]].concat();
-    let ran = Ran::from(short_check(place.path(), &quiet).output().unwrap());
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let ran = Ran::of(short_check(place.path(), &quiet));
+    ran.exits(0).tells_nothing();
     let id = read_record(&place.path().join(&longest)).run_id;
     assert_eq!(reader.join().unwrap().run_id, id);
     for name in ["old.json", "new.json"] {
@@ -153,7 +147,7 @@ fn output_goes_through_symlinks_and_into_pipes() {
         .into_iter::<Record>()
         .next();
     assert_eq!(printed.unwrap().unwrap().run_id, id);
-    assert!(ran.out.contains("random-read-d32"));
+    ran.shows("random-read-d32");
 }
 
 /// A check with `--json` whose stdout is closed before anything is printed.
@@ -172,19 +166,14 @@ fn run_with_closed_stdout(place: &Path, arguments: &[&str]) -> Ran {
 fn json_into_a_closed_pipe_fails_only_where_the_record_is_lost() {
     let place = place();
     let lost = run_with_closed_stdout(place.path(), &["--no-history"]);
-    assert_eq!(lost.code, Some(4), "{}", lost.err);
-    assert!(
-        lost.err.contains("the record was not saved, so"),
-        "{}",
-        lost.err
-    );
+    lost.exits(4).tells("the record was not saved, so");
     for saved in [
         &["-o", "a.json", "--no-history"][..],
         &["--history", "own.db"],
     ] {
         let ran = run_with_closed_stdout(place.path(), saved);
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
-        assert!(ran.err.contains("stdout was closed") && ran.err.contains("the record is saved"));
+        ran.exits(0);
+        ran.tells("stdout was closed").tells("the record is saved");
     }
 }
 
@@ -197,14 +186,14 @@ fn check_under_limit(place: &Path, limit: &str) -> Ran {
         .args(["-c", &line])
         .current_dir(place)
         .stdin(Stdio::null());
-    Ran::from(command.output().unwrap())
+    Ran::of(command)
 }
 
 #[test]
 fn small_stack_limit_does_not_matter() {
     let place = place();
     let ran = check_under_limit(place.path(), "-s 64");
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
 }
 
 /// Somewhere between the size of the program and that of a run, an allocation fails.
@@ -235,15 +224,12 @@ fn a_memory_limit_is_an_error_and_no_abort() {
 fn file_size_limit_is_named() {
     let place = place();
     let ran = check_under_limit(place.path(), "-f 1000");
-    assert_eq!(ran.code, Some(4), "{}", ran.err);
-    assert!(ran.err.contains("ulimit -f"), "{}", ran.err);
+    ran.exits(4).tells("ulimit -f");
 }
 
 #[test]
 fn process_limit_is_named() {
-    if !can_run("process_limit_is_named", &["setpriv", "prlimit"]) {
-        return;
-    }
+    needs!("setpriv", "prlimit");
     let place = place();
     let copy = place.path().join("diskproof");
     crate::program::copy_program(&copy);
@@ -254,23 +240,12 @@ fn process_limit_is_named() {
             .args([user, "--regid=61234", "--clear-groups", "prlimit"])
             .arg(format!("--nproc={threads}"))
             .arg(&copy)
-            .args([
-                "run",
-                ".",
-                "--time",
-                "1s",
-                "--size",
-                "16M",
-                "--jobs",
-                "4",
-                "--no-history",
-            ])
+            .args(argv("run . --time 1s --size 16M --jobs 4 --no-history"))
             .current_dir(place.path())
             .output()
             .unwrap();
         let ran = Ran::from(output);
-        assert_eq!(ran.code, Some(4), "{threads}: {}", ran.err);
-        assert!(ran.err.contains("ulimit -u"), "{threads}: {}", ran.err);
+        ran.exits(4).tells("ulimit -u");
     }
 }
 
@@ -377,17 +352,14 @@ fn ctrl_c_ends_the_wait_for_the_lock_of_the_history() {
 
 #[test]
 fn verdict_follows_a_page_that_is_longer_than_the_screen() {
-    let test = "verdict_follows_a_page_that_is_longer_than_the_screen";
-    if !can_run(test, &["script"]) {
-        return;
-    }
+    needs!("script");
     let place = place();
     let ran = Ran::from(
         short_check(place.path(), &["-o", "run.json"])
             .output()
             .unwrap(),
     );
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let verdict = read_record(&place.path().join("run.json")).verdict.unwrap();
     let first_words: String = verdict.trust.why.chars().take(40).collect();
     let show = program(["show", "run.json"]);

@@ -1,10 +1,10 @@
 //! `diskproof ping` from the outside.
 
-use crate::program::{Ran, content_hash, names, program, random_file, run};
+use crate::program::{Ran, argv, content_hash, names, needs, program, random_file, run, sim_disk};
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::ping::IgnoredBecause;
-use diskproof_simdisk::testbed::{Loop, Mount, can_run, place};
+use diskproof_simdisk::testbed::{Loop, Mount, place};
 use diskproof_simdisk::{SimDisk, spec};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
@@ -32,7 +32,7 @@ fn every_request_has_a_line_and_nothing_stays() {
         here.path(),
         &["-c", "5", "-i", "20ms", "--size", "1M", "-v"],
     );
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let lines = lines(&ran.out);
     assert_eq!(lines.len(), 5, "{}", ran.out);
     for (index, line) in lines.iter().enumerate() {
@@ -41,22 +41,10 @@ fn every_request_has_a_line_and_nothing_stays() {
         assert!(line.chars().count() <= 80, "{line}");
     }
     assert!(lines[0].contains("warm-up"), "{}", lines[0]);
-    assert!(
-        ran.err.contains("sends at most 50.0 requests/s of 4 KiB")
-            && ran.err.contains("reads only"),
-        "{}",
-        ran.err
-    );
-    assert!(
-        ran.out.contains("reads of 4 KiB: 4 requests"),
-        "{}",
-        ran.out
-    );
-    assert!(
-        ran.out.contains("1 warm-up request not counted"),
-        "{}",
-        ran.out
-    );
+    ran.tells("sends at most 50.0 requests/s of 4 KiB")
+        .tells("reads only");
+    ran.shows("reads of 4 KiB: 4 requests");
+    ran.shows("1 warm-up request not counted");
     assert!(names(here.path()).is_empty());
 }
 
@@ -65,7 +53,7 @@ fn record_holds_every_request_and_is_shown_again() {
     let here = place();
     let flags = ["-c", "4", "-i", "20ms", "--size", "1M", "--json", "-q"];
     let ran = ping(here.path(), &flags);
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    ran.exits(0).tells_nothing();
     let record = ran.record();
     let m = &record.measurements[0];
     let pinged = m.ping.as_ref().unwrap();
@@ -86,19 +74,11 @@ fn record_holds_every_request_and_is_shown_again() {
     let file = here.path().join("record.json");
     std::fs::write(&file, &ran.out).unwrap();
     let shown = run([OsStr::new("show"), file.as_os_str()]);
-    assert!(
-        shown.out.contains("reads of 4 KiB: 3 requests"),
-        "{}",
-        shown.out
-    );
+    shown.shows("reads of 4 KiB: 3 requests");
     let page = here.path().join("page.html");
-    let out = [
-        OsStr::new("show"),
-        file.as_os_str(),
-        OsStr::new("-o"),
-        page.as_os_str(),
-    ];
-    assert_eq!(run(out).code, Some(0));
+    let out = format!("show {} -o {}", file.display(), page.display());
+    let out = argv(&out);
+    run(out).exits(0);
     let page = std::fs::read_to_string(&page).unwrap();
     assert!(page.contains("chart-requests-ping"));
 }
@@ -110,15 +90,14 @@ fn writes_go_only_to_what_the_user_released() {
     random_file(&file, MIB);
     let before = content_hash(&file);
     let refused = ping(&file, &["-W", "-c", "2", "-i", "1ms"]);
-    assert_eq!((refused.code, refused.out.as_str()), (Some(3), ""));
-    assert!(refused.err.contains("--overwrite"), "{}", refused.err);
+    refused.exits(3).shows_nothing().tells("--overwrite");
     assert_eq!(content_hash(&file), before);
     let read = ping(&file, &["-c", "2", "-i", "1ms", "-q"]);
-    assert_eq!(read.code, Some(0), "{}", read.err);
+    read.exits(0);
     assert_eq!(content_hash(&file), before);
     let flags = ["-W", "-c", "3", "-i", "1ms", "--overwrite", "--json", "-q"];
     let written = ping(&file, &flags);
-    assert_eq!(written.code, Some(0), "{}", written.err);
+    written.exits(0);
     let m = &written.record().measurements[0];
     assert_eq!(
         (m.ops[&OpKind::Commit].count, m.asked.write_bytes),
@@ -135,32 +114,19 @@ fn several_targets_are_requested_at_the_same_time() {
     words.extend([one.path().as_os_str(), two.path().as_os_str()]);
     words.extend(["-c", "3", "-i", "30ms", "--size", "1M", "-G"].map(OsStr::new));
     let ran = run(words);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     assert_eq!(lines(&ran.out).len(), 6, "{}", ran.out);
-    assert!(ran.err.contains("to each of 2 targets"), "{}", ran.err);
-    assert!(
-        ran.err.contains("alternating reads and writes"),
-        "{}",
-        ran.err
-    );
-    assert!(ran.out.contains("target 2 of 2"), "{}", ran.out);
-    assert!(ran.out.contains("durable writes of 4 KiB"), "{}", ran.out);
+    ran.tells("to each of 2 targets");
+    ran.tells("alternating reads and writes");
+    ran.shows("target 2 of 2").shows("durable writes of 4 KiB");
 }
 
 /// A filesystem on a disk that takes 5 ms for each request: what the disk answers cannot be faster.
 #[test]
 fn cached_ping_of_a_scratch_file_is_answered_by_the_page_cache() {
-    let name = "cached_ping_of_a_scratch_file_is_answered_by_the_page_cache";
-    if !can_run(name, &["fusermount3", "losetup", "mkfs.ext4"]) {
-        return;
-    }
+    needs!("fusermount3", "losetup", "mkfs.ext4");
     let here = place();
-    let disk = SimDisk::serve(
-        spec::parse("latency=5ms,channels=64").unwrap(),
-        3 << 30,
-        &here.path().join("disk"),
-    )
-    .unwrap();
+    let disk = sim_disk(&here, "latency=5ms,channels=64", 3 << 30);
     let device = Loop::over(disk.path(), &[]);
     let made = Command::new("mkfs.ext4")
         .arg("-qF")
@@ -170,11 +136,9 @@ fn cached_ping_of_a_scratch_file_is_answered_by_the_page_cache() {
     let point = here.path().join("mounted");
     std::fs::create_dir(&point).unwrap();
     let _mount = Mount::new("ext4", device.node.to_str().unwrap(), &point, "rw");
-    let flags = [
-        "-C", "-c", "64", "-i", "1ms", "--size", "4M", "--json", "-q",
-    ];
+    let flags = argv("-C -c 64 -i 1ms --size 4M --json -q");
     let ran = ping(&point, &flags);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let record = ran.record();
     let pinged = record.measurements[0].ping.as_ref().unwrap();
     let slow = pinged.requests.iter().filter(|one| one.latency_ns > 5 * MS);
@@ -184,33 +148,21 @@ fn cached_ping_of_a_scratch_file_is_answered_by_the_page_cache() {
 
 #[test]
 fn slow_request_ends_the_ping_with_exit_code_1() {
-    let name = "slow_request_ends_the_ping_with_exit_code_1";
-    if !can_run(name, &["fusermount3"]) {
-        return;
-    }
+    needs!("fusermount3");
     let here = place();
     let model = spec::parse("latency=20ms").unwrap();
     let disk = SimDisk::serve(model, 64 * MIB, &here.path().join("disk")).unwrap();
     let flags = ["-c", "50", "-i", "1ms", "--abort-above", "5ms"];
     let ran = ping(disk.path(), &flags);
-    assert_eq!(ran.code, Some(1), "{}", ran.err);
-    assert!(ran.err.contains("request 2 took"), "{}", ran.err);
-    assert!(
-        ran.err.contains("exceeds --abort-above 5.00 ms"),
-        "{}",
-        ran.err
-    );
-    assert!(
-        ran.out.contains("MISSED  ping.read.max<=5ms"),
-        "{}",
-        ran.out
-    );
+    ran.exits(1).tells("request 2 took");
+    ran.tells("exceeds --abort-above 5.00 ms");
+    ran.shows("MISSED  ping.read.max<=5ms");
     assert!(lines(&ran.out).len() < 5, "{}", ran.out);
     let patient = ping(
         disk.path(),
         &["-c", "3", "-i", "1ms", "--abort-above", "30s"],
     );
-    assert_eq!(patient.code, Some(0), "{}", patient.err);
+    patient.exits(0);
 }
 
 #[test]
@@ -264,13 +216,12 @@ fn impossible_pings_are_refused_before_they_start() {
         (&["-c", "3", "-a", "3"], "leaves none of the 3 requests"),
     ] {
         let ran = ping(here.path(), flags);
-        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{flags:?}");
-        assert!(ran.err.contains(part), "{flags:?}: {}", ran.err);
+        ran.exits(2).shows_nothing().tells(part);
     }
     let one = ping(here.path(), &["-c", "1", "--size", "1M", "--json"]).record();
     assert_eq!(one.measurements[0].ops[&OpKind::Read].count, 1);
     let dry = ping(here.path(), &["--gaps", "--dry-run"]);
-    assert_eq!(dry.code, Some(0), "{}", dry.err);
+    dry.exits(0);
     let words: Vec<&str> = dry.out.split_whitespace().collect();
     let text = words.join(" ");
     assert!(text.contains("after idle times of up to 10 s"), "{text}");
@@ -280,15 +231,12 @@ fn impossible_pings_are_refused_before_they_start() {
 /// Takes a minute, nearly all of it asleep.
 #[test]
 fn disk_that_is_slow_to_wake_up_is_found() {
-    let name = "disk_that_is_slow_to_wake_up_is_found";
-    if !can_run(name, &["fusermount3"]) {
-        return;
-    }
+    needs!("fusermount3");
     let here = place();
     let model = spec::parse("latency=200us,sleep=1500ms+300ms").unwrap();
     let disk = SimDisk::serve(model, 64 * MIB, &here.path().join("disk")).unwrap();
     let ran = ping(disk.path(), &["--gaps", "-c", "3", "--json", "-q"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let record = ran.record();
     let found = record
         .findings

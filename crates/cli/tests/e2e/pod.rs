@@ -2,8 +2,8 @@
 //! cannot be written, no environment, little memory, limited I/O.
 
 use crate::deploy::files;
-use crate::program::copy_program;
-use diskproof_simdisk::testbed::{Disk, TempDir, can_run, place};
+use crate::program::{argv, copy_program, needs};
+use diskproof_simdisk::testbed::{Disk, TempDir, place};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
@@ -100,10 +100,7 @@ fn volume() -> (TempDir, PathBuf) {
 
 #[test]
 fn command_lines_of_manifests_run_as_in_a_pod() {
-    let name = "command_lines_of_manifests_run_as_in_a_pod";
-    if !can_run(name, &["unshare", "setpriv"]) {
-        return;
-    }
+    needs!("unshare", "setpriv");
     for manifest in files("kubernetes", "yaml") {
         let lines = command_lines(&manifest);
         assert!(!lines.is_empty(), "{}", manifest.display());
@@ -112,7 +109,10 @@ fn command_lines_of_manifests_run_as_in_a_pod() {
             let limit = MEMORY_BYTES.to_string();
             let memory = Group::new("memory", "memory.limit_in_bytes", &limit);
             if memory.is_none() {
-                println!("SKIPPED: {name}: no memory controller of version 1, so no limit");
+                println!(
+                    "SKIPPED: command_lines_of_manifests_run_as_in_a_pod: no memory controller of \
+                     version 1"
+                );
             }
             // What decides nothing but runs everything, in the shortest time.
             let words = line.iter().filter(|word| *word != "--quick");
@@ -140,33 +140,19 @@ fn command_lines_of_manifests_run_as_in_a_pod() {
 
 #[test]
 fn io_limit_of_a_pod_is_named() {
-    let name = "io_limit_of_a_pod_is_named";
-    if !can_run(name, &["unshare", "setpriv", "losetup", "mkfs.ext4"]) {
-        return;
-    }
+    needs!("unshare", "setpriv", "losetup", "mkfs.ext4");
     let disk = Disk::new("ext4", 512 << 20, "");
     let number = format!("/sys/class/block/{}/dev", disk.device.name());
     let number = fs::read_to_string(number).unwrap();
     let limit = format!("{} 200", number.trim());
     let Some(group) = Group::new("blkio", "blkio.throttle.read_iops_device", &limit) else {
-        println!("SKIPPED: {name}: no blkio controller of version 1");
+        println!("SKIPPED: io_limit_of_a_pod_is_named: no blkio controller of version 1");
         return;
     };
     let volume = disk.path().to_owned();
-    let words = ["run", volume.to_str().unwrap()].into_iter().chain([
-        "--rw",
-        "randread",
-        "--bs",
-        "8k",
-        "--depth",
-        "4",
-        "--time",
-        "5s",
-        "--size",
-        "32M",
-        "--json",
-        "--no-history",
-    ]);
+    let words = ["run", volume.to_str().unwrap()].into_iter().chain(argv(
+        "--rw randread --bs 8k --depth 4 --time 5s --size 32M --json --no-history",
+    ));
     let output = in_pod(&volume, &[&group], words);
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{told}");

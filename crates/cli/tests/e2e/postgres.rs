@@ -1,6 +1,6 @@
 //! `diskproof commit --postgres` and settings for postgresql.conf, with a real server.
 
-use crate::program::{eventually, names, program, run};
+use crate::program::{argv, eventually, names, program, run};
 use diskproof_model::record::{Advice, Record};
 use diskproof_simdisk::testbed::{can_run, place};
 use rustix::process::{Pid, Signal, kill_process};
@@ -27,14 +27,7 @@ pub(crate) fn server(test: &str) -> Option<PathBuf> {
 }
 
 fn flags(time: &str) -> Vec<String> {
-    let flags = [
-        "--postgres",
-        "--only",
-        "fdatasync",
-        "--quick",
-        "--size",
-        "16M",
-    ];
+    let flags = argv("--postgres --only fdatasync --quick --size 16M");
     let common = ["--time", time, "--json", "-q", "--no-history"];
     flags
         .iter()
@@ -108,7 +101,7 @@ fn complete_record(target: &Path) -> Record {
         assert!(eventually(|| names(target).is_empty()));
         ran = run_for(time);
     }
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     ran.record()
 }
 
@@ -276,15 +269,7 @@ fn real_server_accepts_every_line_of_the_settings() {
         name.to_str().unwrap().parse().unwrap()
     };
     let here = place();
-    let short = [
-        "--quick",
-        "--only",
-        "fdatasync",
-        "--time",
-        "1s",
-        "--size",
-        "16M",
-    ];
+    let short = argv("--quick --only fdatasync --time 1s --size 16M");
     let words = ["commit", here.path().to_str().unwrap(), "--json", "-q"];
     let mut record = run(words.into_iter().chain(short)).record();
     record.plan.postgres_version = Some(version);
@@ -297,7 +282,7 @@ fn real_server_accepts_every_line_of_the_settings() {
         saved.as_os_str(),
         "--format=postgresql.conf".as_ref(),
     ]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     std::fs::create_dir(&data).unwrap();
     std::os::unix::fs::chown(&data, Some(65534), Some(65534)).unwrap();
     output(

@@ -2,8 +2,8 @@
 //! on disks that nbdkit's cache filter makes honest or lying. A power cut is a `kill -9` of nbdkit.
 
 use crate::program::hanging_disk::HangingDisk;
-use crate::program::{Ran, content_hash, has_ended, names, program, random_file, run};
-use diskproof_simdisk::testbed::{Disk, Loop, can_run, place};
+use crate::program::{Ran, argv, content_hash, has_ended, names, needs, program, random_file, run};
+use diskproof_simdisk::testbed::{Disk, Loop, place};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::File;
@@ -60,13 +60,8 @@ impl Drop for Started {
 /// A log on loopback, and its address.
 fn serve(folder: &Path) -> (Started, String) {
     let log = folder.join("log");
-    let words = [
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--log",
-        log.to_str().unwrap(),
-    ];
+    let words = format!("serve --listen 127.0.0.1:0 --log {}", log.display());
+    let words = argv(&words);
     let mut server = Started::new(&words);
     let line = server.wait_for("the log listens on");
     let address = line
@@ -77,13 +72,8 @@ fn serve(folder: &Path) -> (Started, String) {
 }
 
 fn verify(target: &Path, server: &str, flags: &[&str]) -> Ran {
-    let words = [
-        "powercut",
-        "verify",
-        target.to_str().unwrap(),
-        "--server",
-        server,
-    ];
+    let words = format!("powercut verify {} --server {server}", target.display());
+    let words = argv(&words);
     run(words.iter().chain(flags))
 }
 
@@ -106,21 +96,10 @@ fn acknowledged(target: &Path, server: &str) -> u64 {
 #[test]
 fn rehearsal_judges_ten_of_ten_cuts_rightly() {
     let ran = run(["powercut", "rehearse"]);
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
-    assert!(
-        ran.out
-            .contains("10 of 10 simulated power cuts judged correctly"),
-        "{}",
-        ran.out
-    );
-    assert!(
-        ran.out.lines().all(|line| line.chars().count() <= 80),
-        "{}",
-        ran.out
-    );
-    let json = run([
-        "powercut", "rehearse", "--seed", "7", "--cuts", "1", "--json",
-    ]);
+    ran.exits(0).tells_nothing();
+    ran.shows("10 of 10 simulated power cuts judged correctly");
+    ran.fits_80_columns();
+    let json = run(argv("powercut rehearse --seed 7 --cuts 1 --json"));
     let document: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(document["cuts"].as_array().unwrap().len(), 5);
 }
@@ -144,9 +123,8 @@ fn writer_that_is_stopped_leaves_nothing_and_proves_nothing() {
     assert!(err.contains("stopped without a power cut"), "{err}");
     assert!(names(here.path()).is_empty());
     let ran = verify(here.path(), &address, &[]);
-    assert_eq!(ran.code, Some(5), "{}", ran.err);
-    assert!(ran.out.starts_with("NOT PROVEN"), "{}", ran.out);
-    assert!(ran.out.contains("stopped before the cut"), "{}", ran.out);
+    ran.exits(5).shows_first("NOT PROVEN");
+    ran.shows("stopped before the cut");
 }
 
 #[test]
@@ -175,12 +153,7 @@ fn files_of_another_program_in_the_directory_of_a_writer_stay() {
 /// The disk hangs before the target is opened, and while its pages are read.
 #[test]
 fn verify_of_a_disk_that_hangs_ends() {
-    if !can_run(
-        "verify_of_a_disk_that_hangs_ends",
-        &["fusermount3", "losetup"],
-    ) {
-        return;
-    }
+    needs!("fusermount3", "losetup");
     let patient = HangingDisk::spare_device();
     let logs = place();
     let (_server, address) = serve(logs.path());
@@ -248,7 +221,7 @@ fn writer_that_is_killed_on_a_kept_disk_shows_that_nothing_vanished() {
             "{found}"
         );
     }
-    assert!(ran.err.contains("rm -r"), "{}", ran.err);
+    ran.tells("rm -r");
     assert_eq!(hashes(here.path()), before, "verify only reads");
 }
 
@@ -297,12 +270,7 @@ fn acknowledged_page_that_is_gone_is_found_and_dated() {
     );
     assert!(found["lost_seconds"].as_f64().unwrap() > 0.0, "{found}");
     let page = verify(here.path(), &address, &[]);
-    assert!(page.out.starts_with("LYING: "), "{}", page.out);
-    assert!(
-        page.out.lines().all(|line| line.chars().count() <= 80),
-        "{}",
-        page.out
-    );
+    page.shows_first("LYING: ").fits_80_columns();
 }
 
 #[test]
@@ -310,12 +278,7 @@ fn writer_stops_when_its_log_is_gone_and_never_starts_without_one() {
     let (here, logs) = (place(), place());
     let target = here.path().to_str().unwrap();
     let ran = run(["powercut", "write", target, "--server", "127.0.0.1:1"]);
-    assert_eq!(ran.code, Some(4), "{}", ran.err);
-    assert!(
-        ran.err.contains("cannot reach the log at 127.0.0.1:1"),
-        "{}",
-        ran.err
-    );
+    ran.exits(4).tells("cannot reach the log at 127.0.0.1:1");
     assert!(names(here.path()).is_empty());
     let (server, address) = serve(logs.path());
     let mut writer = Started::new(&["write", target, "--server", &address]);
@@ -334,32 +297,22 @@ fn what_was_not_released_is_refused_and_stays() {
     let file = here.path().join("file");
     random_file(&file, 32 * MIB);
     let before = content_hash(&file);
-    let words = [
-        "powercut",
-        "write",
-        file.to_str().unwrap(),
-        "--server",
-        &address,
-    ];
+    let words = format!("powercut write {} --server {address}", file.display());
+    let words = argv(&words);
     let ran = run(words);
-    assert_eq!(ran.code, Some(3), "{}", ran.err);
+    ran.exits(3);
     assert_eq!(content_hash(&file), before);
     let small = here.path().join("small");
     random_file(&small, 2 * MIB);
-    let words = [
-        "powercut",
-        "write",
-        small.to_str().unwrap(),
-        "--server",
-        &address,
-        "--overwrite",
-    ];
+    let words = format!(
+        "powercut write {} --server {address} --overwrite",
+        small.display()
+    );
+    let words = argv(&words);
     let ran = run(words);
-    assert_eq!(ran.code, Some(4), "{}", ran.err);
-    assert!(ran.err.contains("too few"), "{}", ran.err);
+    ran.exits(4).tells("too few");
     let other = verify(&file, &address, &[]);
-    assert_eq!(other.code, Some(2), "{}", other.err);
-    assert!(other.err.contains("no such run"), "{}", other.err);
+    other.exits(2).tells("no such run");
 }
 
 #[test]
@@ -416,10 +369,7 @@ fn leave_free(disk: &Disk, share: f64) {
 
 #[test]
 fn log_leaves_a_reserve_on_a_filesystem_that_fills_up() {
-    let test = "log_leaves_a_reserve_on_a_filesystem_that_fills_up";
-    if !can_run(test, &["losetup", "mkfs.ext4"]) {
-        return;
-    }
+    needs!("losetup", "mkfs.ext4");
     let (here, there, disk) = (place(), place(), Disk::new("ext4", 256 * MIB, "defaults"));
     let (_server, address) = serve(disk.path());
     let write =
@@ -456,14 +406,7 @@ fn token_that_others_can_read_is_warned_about() {
     std::fs::write(&file, "0123456789abcdef").unwrap();
     for (mode, warned) in [(0o644, true), (0o640, true), (0o600, false)] {
         std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
-        let words = [
-            "powercut",
-            "verify",
-            ".",
-            "--server",
-            "127.0.0.1:1",
-            "--token-file",
-        ];
+        let words = argv("powercut verify . --server 127.0.0.1:1 --token-file");
         let ran = run(words.into_iter().chain([file.to_str().unwrap()]));
         assert_eq!(ran.err.contains("chmod 600"), warned, "{}", ran.err);
     }
@@ -472,8 +415,7 @@ fn token_that_others_can_read_is_warned_about() {
 #[test]
 fn other_addresses_than_loopback_need_a_token() {
     let ran = run(["powercut", "serve", "--listen", "0.0.0.0:0"]);
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(ran.err.contains("openssl rand -hex 16"), "{}", ran.err);
+    ran.exits(2).tells("openssl rand -hex 16");
 }
 
 /// A disk behind nbdkit's cache filter: block device, loop, FUSE, nbdkit, image.
@@ -564,14 +506,11 @@ fn cut_nbdkit(mode: &'static str, flags: &[&str]) -> (Option<i32>, Value) {
     let (_server, address) = serve(logs.path());
     let mut disk = NbdDisk::new(here.path(), mode);
     let (node, name) = (disk.device().node.clone(), disk.device().name().to_owned());
-    let words = [
-        "write",
-        node.to_str().unwrap(),
-        "--server",
-        &address,
-        "--destroy",
-        &name,
-    ];
+    let words = format!(
+        "write {} --server {address} --destroy {name}",
+        node.display()
+    );
+    let words = argv(&words);
     let mut writer = Started::new(&words);
     writer.wait_for("CUT THE POWER");
     assert!(crate::program::eventually(
@@ -597,10 +536,7 @@ fn newest_run(folder: &Path) -> String {
 
 #[test]
 fn nbdkit_that_ignores_flushes_is_found_lying() {
-    let test = "nbdkit_that_ignores_flushes_is_found_lying";
-    if !can_run(test, &["losetup", "nbdkit", "nbdfuse"]) {
-        return;
-    }
+    needs!("losetup", "nbdkit", "nbdfuse");
     let (code, found) = cut_nbdkit("unsafe", &[]);
     assert_eq!(
         (code, &found["verdict"]),
@@ -614,10 +550,7 @@ fn nbdkit_that_ignores_flushes_is_found_lying() {
 
 #[test]
 fn nbdkit_that_heeds_flushes_loses_nothing_acknowledged() {
-    let test = "nbdkit_that_heeds_flushes_loses_nothing_acknowledged";
-    if !can_run(test, &["losetup", "nbdkit", "nbdfuse"]) {
-        return;
-    }
+    needs!("losetup", "nbdkit", "nbdfuse");
     let (code, found) = cut_nbdkit("writeback", &[]);
     let pages = &found["streams"][0];
     assert!(pages["acknowledged"].as_u64().unwrap() > 100, "{found}");
@@ -639,23 +572,15 @@ fn nbdkit_that_heeds_flushes_loses_nothing_acknowledged() {
 
 #[test]
 fn full_filesystem_is_an_error_and_leaves_nothing() {
-    if !can_run(
-        "full_filesystem_is_an_error_and_leaves_nothing",
-        &["mkfs.ext4"],
-    ) {
-        return;
-    }
+    needs!("mkfs.ext4");
     let logs = place();
     let (_server, address) = serve(logs.path());
     let disk = Disk::new("ext4", 8 * MIB, "");
-    let words = [
-        "powercut",
-        "write",
-        disk.path().to_str().unwrap(),
-        "--server",
-        &address,
-    ];
+    let words = format!(
+        "powercut write {} --server {address}",
+        disk.path().display()
+    );
+    let words = argv(&words);
     let ran = run(words);
-    assert_eq!(ran.code, Some(3), "{}", ran.err);
-    assert!(ran.err.contains("must stay free"), "{}", ran.err);
+    ran.exits(3).tells("must stay free");
 }

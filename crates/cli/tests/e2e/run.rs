@@ -1,11 +1,11 @@
 //! `run` from the outside: what is asked for is what happens, exactly where it can be counted.
 
 use crate::program;
-use crate::program::{Ran, counts, names, program_path, random_file, run};
+use crate::program::{Ran, argv, counts, names, needs, program_path, random_file, run};
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::plan::{Layout, SyncCall, SyncPolicy};
 use diskproof_model::record::Record;
-use diskproof_simdisk::testbed::{Disk, can_run, place};
+use diskproof_simdisk::testbed::{Disk, place};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,12 +23,7 @@ fn record(targets: &[&Path], flags: &[&str]) -> Record {
         targets,
         &[&["--json", "--quiet", "--size", "16M"], flags].concat(),
     );
-    assert_eq!(
-        (ran.code, ran.err.as_str()),
-        (Some(0), ""),
-        "{flags:?}\n{}",
-        ran.out
-    );
+    ran.exits(0).tells_nothing();
     ran.record()
 }
 
@@ -52,19 +47,10 @@ fn docs_plans() -> Vec<PathBuf> {
 fn help_fits_80_columns_and_has_examples() {
     for flag in ["-h", "--help"] {
         let ran = run(["run", flag]);
-        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
-        assert!(
-            ran.out.lines().all(|line| line.chars().count() <= 80),
-            "{}",
-            ran.out
-        );
-        assert!(
-            ran.out.contains("Examples:")
-                && ran.out.contains("--iodepth")
-                && ran.out.contains("docs/plans"),
-            "{}",
-            ran.out
-        );
+        ran.exits(0).tells_nothing().fits_80_columns();
+        ran.shows("Examples:")
+            .shows("--iodepth")
+            .shows("docs/plans");
     }
 }
 
@@ -72,27 +58,16 @@ fn help_fits_80_columns_and_has_examples() {
 fn operations_and_bytes_are_counted_exactly() {
     let here = place();
     for engine in ["auto", "uring", "aio", "sync", "mmap"] {
-        let flags = [
-            "--engine", engine, "--ops", "101", "--depth", "4", "--jobs", "3",
-        ];
+        let flags = format!("--engine {engine} --ops 101 --depth 4 --jobs 3");
+        let flags = argv(&flags);
         let read = record(&[here.path()], &flags);
         assert_eq!(
             counts(&read.measurements[0], OpKind::Read),
             (101, 101 * 8192),
             "{engine}"
         );
-        let flags = [
-            "--engine",
-            engine,
-            "--rw",
-            "randwrite",
-            "--bytes",
-            "1M",
-            "--bs",
-            "16k",
-            "--depth",
-            "4",
-        ];
+        let flags = format!("--engine {engine} --rw randwrite --bytes 1M --bs 16k --depth 4");
+        let flags = argv(&flags);
         let written = record(&[here.path()], &flags);
         assert_eq!(
             counts(&written.measurements[0], OpKind::Write),
@@ -133,21 +108,13 @@ fn more_aio_requests_than_the_machine_gives_are_refused_with_their_sysctl() {
     }
     let (jobs, load) = (
         jobs.to_string(),
-        [
-            "--bs", "512", "--depth", "4096", "--size", "64M", "--ops", "1000", "--jobs",
-        ],
+        argv("--bs 512 --depth 4096 --size 64M --ops 1000 --jobs"),
     );
     let ran = run_on(
         &[here.path()],
         &[&load[..], &[&jobs, "--engine", "aio"]].concat(),
     );
-    assert!(
-        ran.code == Some(4)
-            && ran.err.contains("fs.aio-max-nr")
-            && ran.err.contains("--engine auto"),
-        "{}",
-        ran.err
-    );
+    ran.exits(4).tells("fs.aio-max-nr").tells("--engine auto");
     assert_eq!(names(here.path()), [""; 0]);
 }
 
@@ -184,15 +151,7 @@ fn syncs_follow_the_writes_they_should() {
     );
     let end = record(
         &[here.path()],
-        &[
-            "--rw",
-            "write",
-            "--end-fsync",
-            "--bytes",
-            "16M",
-            "--bs",
-            "1M",
-        ],
+        &argv("--rw write --end-fsync --bytes 16M --bs 1M"),
     );
     assert_eq!(
         [OpKind::Write, OpKind::Sync].map(|kind| counts(&end.measurements[0], kind).0),
@@ -270,14 +229,8 @@ fn decimal_spans_run_and_unaligned_starts_are_refused() {
     .unwrap();
     assert_eq!(record(&[&plan, here.path()], &[]).measurements.len(), 2);
     let ran = run_on(&[here.path()], &["--span", "100-1000000", "--size", "16M"]);
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(
-        ran.err.contains(
-            "direct I/O cannot start at byte 100; use a multiple of 512 for --bs and --span"
-        ),
-        "{}",
-        ran.err
-    );
+    ran.exits(2);
+    ran.tells("direct I/O cannot start at byte 100; use a multiple of 512 for --bs and --span");
 }
 
 #[test]
@@ -313,14 +266,9 @@ fn two_targets_are_measured_at_once() {
     );
     let page = run_on(&[a.path(), b.path()], &["--size", "16M", "--ops", "50"]);
     for text in ["target 1 of 2", "target 2 of 2"] {
-        assert!(page.out.contains(text), "{}", page.out);
+        page.shows(text);
     }
-    assert!(
-        page.err
-            .contains(&format!("randread on {}", b.path().display())),
-        "{}",
-        page.err
-    );
+    page.tells(&format!("randread on {}", b.path().display()));
 }
 
 #[test]
@@ -328,9 +276,7 @@ fn an_offered_rate_is_never_exceeded() {
     let here = place();
     let paced = record(
         &[here.path()],
-        &[
-            "--rate", "200", "--depth", "16", "--time", "1s", "--warmup", "0s",
-        ],
+        &argv("--rate 200 --depth 16 --time 1s --warmup 0s"),
     );
     let m = &paced.measurements[0];
     let read = &m.ops[&OpKind::Read];
@@ -373,28 +319,19 @@ fn earlier_data_is_verified_by_a_later_run() {
     let path = file.to_str().unwrap();
     let check = |rw: &str| run(["run", path, "--rw", rw, "--bs", "64k", "--verify", "--json"]);
     let never = check("read");
-    assert_eq!(never.code, Some(5), "{}", never.err);
+    never.exits(5);
     let found = never.record().measurements[0].verify.clone().unwrap();
     assert_eq!(
         (found.blocks, found.bad_blocks, found.runs),
         (64, 64, Some(0))
     );
-    let write = [
-        "--rw",
-        "write",
-        "--bs",
-        "64k",
-        "--verify",
-        "--bytes",
-        "4m",
-        "--overwrite",
-    ];
+    let write = argv("--rw write --bs 64k --verify --bytes 4m --overwrite");
     let wrote = run(["run", path].iter().chain(&write));
-    assert_eq!(wrote.code, Some(0), "{}", wrote.err);
+    wrote.exits(0);
     let before = std::fs::read(&file).unwrap();
     for rw in ["read", "randread"] {
         let ran = check(rw);
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        ran.exits(0);
         let found = ran.record().measurements[0].verify.clone().unwrap();
         assert_eq!(
             (found.blocks, found.bad_blocks, found.runs),
@@ -406,7 +343,7 @@ fn earlier_data_is_verified_by_a_later_run() {
     // Another byte, whatever was there: the content is random.
     damaged.write_all_at(&[!before[200_000]], 200_000).unwrap();
     let ran = check("randread");
-    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    ran.exits(4);
     let found = ran.record().measurements[0].verify.clone().unwrap();
     assert_eq!((found.bad_blocks, found.bad[0].offset_bytes), (1, 196_608));
 }
@@ -423,7 +360,7 @@ fn a_plan_file_runs_in_order() {
         &[&plan, here.path()],
         &["--json", "--quiet", "--expect", "look.iops>=1"],
     );
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
+    ran.exits(0).tells_nothing();
     let record = ran.record();
     assert_eq!(
         (
@@ -450,16 +387,12 @@ fn a_plan_file_runs_in_order() {
         &[&plan, here.path()],
         &["--quiet", "--expect", "look.iops>=1000000000"],
     );
-    assert_eq!(missed.code, Some(1), "{}", missed.out);
+    missed.exits(1);
     let unknown = run_on(
         &[&plan, here.path()],
         &["--quiet", "--expect", "see.iops>=1"],
     );
-    assert!(
-        unknown.code == Some(2) && unknown.err.contains("there are fill, look"),
-        "{}",
-        unknown.err
-    );
+    unknown.exits(2).tells("there are fill, look");
 }
 
 #[test]
@@ -474,11 +407,7 @@ fn what_exists_is_read_and_never_written() {
         &["--rw", "write", "--fsync", "1"],
     ] {
         let ran = run_on(&[&file], flags);
-        assert!(
-            ran.code == Some(3) && ran.err.contains("name a directory") && ran.out.is_empty(),
-            "{}",
-            ran.err
-        );
+        ran.exits(3).tells("name a directory").shows_nothing();
     }
     let ran = run_on(&[&file], &["--json", "--quiet", "--ops", "100"]);
     assert_eq!(
@@ -517,28 +446,14 @@ fn contradictions_exit_with_2_and_touch_nothing() {
 
 #[test]
 fn every_example_shows_its_plan() {
-    let name = "every_example_shows_its_plan";
-    if !can_run(name, &["losetup", "mkfs.xfs"]) {
-        return;
-    }
+    needs!("losetup", "mkfs.xfs");
     // The largest example needs 4 GiB, which the machine's own disk may not have to spare.
     let here = Disk::new("xfs", 16 << 30, "");
     for plan in docs_plans() {
         let ran = run_on(&[&plan, here.path()], &["--dry-run"]);
-        assert_eq!(
-            (ran.code, ran.err.as_str()),
-            (Some(0), ""),
-            "{}",
-            plan.display()
-        );
-        assert!(
-            ran.out.starts_with("plan: run")
-                && ran
-                    .out
-                    .contains("Times (with warm-up) and bytes are limits."),
-            "{}",
-            ran.out
-        );
+        ran.exits(0).tells_nothing();
+        ran.shows_first("plan: run")
+            .shows("Times (with warm-up) and bytes are limits.");
     }
     assert!(names(here.path()).is_empty());
 }
@@ -569,14 +484,7 @@ fn fio_understands_the_command_of_every_example() {
             &[&copy, here.path()],
             &["--quiet", "--commands", "--size", "32M"],
         );
-        assert_eq!(
-            ran.code,
-            Some(0),
-            "{}: {}\n{}",
-            plan.display(),
-            ran.err,
-            ran.out
-        );
+        ran.exits(0);
         let commands: Vec<&str> = ran
             .out
             .lines()
@@ -625,14 +533,8 @@ fn jobs_beyond_the_soft_descriptor_limit_run_and_beyond_the_hard_one_fail() {
         ran.err
     );
     let ran = limited("-n 40");
-    assert!(
-        ran.code == Some(4)
-            && ran
-                .err
-                .contains("use fewer --jobs, or raise the limit (ulimit -n)"),
-        "{}",
-        ran.err
-    );
+    ran.exits(4)
+        .tells("use fewer --jobs, or raise the limit (ulimit -n)");
 }
 
 #[test]
@@ -642,23 +544,13 @@ fn saved_run_is_repeated_with_its_plan_and_compared() {
     let (first, page, again) = (path("first.json"), path("first.html"), path("again.json"));
     let target = path("target");
     std::fs::create_dir(&target).unwrap();
-    let words = [
-        "run",
-        place.path().to_str().unwrap(),
-        "--rw",
-        "randrw",
-        "--rwmixread",
-        "70",
-    ];
+    let words = format!("run {} --rw randrw --rwmixread 70", place.path().display());
+    let words = argv(&words);
     let short = ["--time", "1s", "--size", "16M", "-o", &first, "-o", &page];
-    assert_eq!(
-        crate::program::run(words.into_iter().chain(short)).code,
-        Some(0)
-    );
+    crate::program::run(words.into_iter().chain(short)).exits(0);
     for source in [&first, &page] {
         let ran = crate::program::run(["run", source, &target, "-o", &again]);
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
-        assert!(ran.out.contains("(A) and"), "{}", ran.out);
+        ran.exits(0).shows("(A) and");
         let record = |path: &str| -> diskproof_model::record::Record {
             serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
         };
@@ -668,10 +560,5 @@ fn saved_run_is_repeated_with_its_plan_and_compared() {
         assert_eq!(again.plan.targets, [target.as_str()]);
     }
     let other = crate::program::run(["run", &first, "--depth", "4"]);
-    assert_eq!(
-        (other.code, other.out.as_str()),
-        (Some(2), ""),
-        "{}",
-        other.err
-    );
+    other.exits(2).shows_nothing();
 }

@@ -3,9 +3,11 @@
 //! is tested in crates/device/tests.
 
 use crate::program;
-use crate::program::{Ran, content_hash, counts, eventually, random_file, with_enough_time};
+use crate::program::{
+    Ran, argv, content_hash, counts, eventually, needs, random_file, with_enough_time,
+};
 use diskproof_model::measurement::OpKind;
-use diskproof_simdisk::testbed::{Loop, Mount, TempDir, can_run, place, run};
+use diskproof_simdisk::testbed::{Loop, Mount, TempDir, place, run};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -74,31 +76,17 @@ fn assert_refused(disk: &Disk, target: &Path, name: &str, parts: &[&str]) {
     for words in runs {
         let flags = [&words[1..], &["--time", "1s", "--destroy", name]].concat();
         let ran = diskproof(words[0], target, &flags);
-        assert_eq!(
-            (ran.code, ran.out.as_str()),
-            (Some(3), ""),
-            "{words:?}: {}",
-            ran.err
-        );
-        assert!(
-            ran.err
-                .starts_with("diskproof: error: refused to overwrite /")
-                && ran.err.contains("Nothing was written."),
-            "{}",
-            ran.err
-        );
-        parts
-            .iter()
-            .for_each(|part| assert!(ran.err.contains(part), "'{part}' is missing: {}", ran.err));
+        ran.exits(3).shows_nothing();
+        ran.tells_first("diskproof: error: refused to overwrite /")
+            .tells("Nothing was written.");
+        ran.tells_all(parts);
     }
     assert_eq!(disk.hash(), before);
 }
 
 #[test]
 fn released_disk_is_written_to() {
-    if !can_run("released_disk_is_written_to", &["losetup"]) {
-        return;
-    }
+    needs!("losetup");
     let disk = Disk::new(64 * MIB);
     let name = disk.device.name();
     assert_dry_run_writes_nothing(&disk);
@@ -124,15 +112,10 @@ fn assert_dry_run_writes_nothing(disk: &Disk) {
     let dry = diskproof(
         "run",
         disk.node(),
-        &[
-            "--rw",
-            "randwrite",
-            "--bytes",
-            "8M",
-            "--destroy",
-            disk.device.name(),
-            "--dry-run",
-        ],
+        &argv(&format!(
+            "--rw randwrite --bytes 8M --destroy {} --dry-run",
+            disk.device.name()
+        )),
     );
     assert_eq!(
         (dry.code, disk.hash() == before),
@@ -140,34 +123,18 @@ fn assert_dry_run_writes_nothing(disk: &Disk) {
         "{}",
         dry.err
     );
-    assert!(
-        dry.out.contains("8 MiB") && dry.out.contains("its content is lost"),
-        "{}",
-        dry.out
-    );
+    dry.shows("8 MiB").shows("its content is lost");
 }
 
 fn assert_engine_writes(disk: &Disk, engine: &str) {
     let before = disk.hash();
-    let flags = [
-        "--rw",
-        "randwrite",
-        "--bytes",
-        "8M",
-        "--destroy",
-        disk.device.name(),
-        "--engine",
-        engine,
-        "--verify",
-        "--json",
-    ];
-    let ran = diskproof("run", disk.node(), &flags);
-    assert_eq!(ran.code, Some(0), "{engine}: {}", ran.err);
-    assert!(
-        ran.err.contains("writes at most 8 MiB to the device"),
-        "{}",
-        ran.err
+    let flags = format!(
+        "--rw randwrite --bytes 8M --destroy {} --engine {engine} --verify --json",
+        disk.device.name()
     );
+    let flags = argv(&flags);
+    let ran = diskproof("run", disk.node(), &flags);
+    ran.exits(0).tells("writes at most 8 MiB to the device");
     let verified = ran.record().measurements[0].verify.clone().unwrap();
     assert!(
         verified.blocks > 0 && verified.bad_blocks == 0 && disk.hash() != before,
@@ -177,13 +144,8 @@ fn assert_engine_writes(disk: &Disk, engine: &str) {
 
 /// A check of a released disk skips none of its writes.
 fn assert_check_writes(disk: &Disk) {
-    let writing = [
-        "sequential-write",
-        "commit-fdatasync",
-        "mixed-sequential",
-        "mixed-random",
-        "random-write-d32",
-    ];
+    let writing =
+        argv("sequential-write commit-fdatasync mixed-sequential mixed-random random-write-d32");
     with_enough_time(&["1s", "4s", "16s", "64s"], |time| {
         let flags = ["--time", time, "--destroy", disk.device.name(), "--json"];
         let ran = diskproof("check", disk.node(), &flags);
@@ -203,12 +165,7 @@ fn assert_check_writes(disk: &Disk) {
 
 #[test]
 fn reading_needs_no_leave_and_uses_none() {
-    if !can_run(
-        "reading_needs_no_leave_and_uses_none",
-        &["losetup", "mkfs.ext4"],
-    ) {
-        return;
-    }
+    needs!("losetup", "mkfs.ext4");
     let disk = Disk::new(64 * MIB);
     run("mkfs.ext4", &["-q", disk.node().to_str().unwrap()]);
     let before = disk.hash();
@@ -223,20 +180,16 @@ fn reading_needs_no_leave_and_uses_none() {
             disk.node(),
             &[&["--ops", "100", "--json"], flags].concat(),
         );
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        ran.exits(0);
         assert_eq!(counts(&ran.record().measurements[0], OpKind::Read).0, 100);
     }
     let ran = diskproof(
         "check",
         disk.node(),
-        &[
-            "--time",
-            "1s",
-            "--read-only",
-            "--json",
-            "--destroy",
-            disk.device.name(),
-        ],
+        &argv(&format!(
+            "--time 1s --read-only --json --destroy {}",
+            disk.device.name()
+        )),
     );
     assert!(
         ran.code == Some(0)
@@ -253,12 +206,7 @@ fn reading_needs_no_leave_and_uses_none() {
 
 #[test]
 fn destroy_refuses_a_name_that_is_not_the_devices() {
-    if !can_run(
-        "destroy_refuses_a_name_that_is_not_the_devices",
-        &["losetup"],
-    ) {
-        return;
-    }
+    needs!("losetup");
     let disk = Disk::new(64 * MIB);
     let name = disk.device.name();
     assert_refused(
@@ -277,12 +225,7 @@ fn destroy_refuses_a_name_that_is_not_the_devices() {
 
 #[test]
 fn refusal_names_every_reason_with_its_remedy() {
-    if !can_run(
-        "refusal_names_every_reason_with_its_remedy",
-        &["losetup", "mkfs.ext4", "sfdisk", "partx"],
-    ) {
-        return;
-    }
+    needs!("losetup", "mkfs.ext4", "sfdisk", "partx");
     let disk = Disk::new(64 * MIB);
     let (node, name) = (
         disk.node().to_str().unwrap().to_owned(),
@@ -328,14 +271,9 @@ fn refusal_names_every_reason_with_its_remedy() {
     std::os::unix::fs::symlink(&part, &link).unwrap();
     assert_refused(&disk, &link, &format!("{name}p1"), &[parts[0]]);
     let without = diskproof("run", disk.node(), &["--rw", "write"]);
-    assert!(
-        without.code == Some(3)
-            && without.err.contains(
-                "a block device is only read unless you release it → name a directory on it"
-            ),
-        "{}",
-        without.err
-    );
+    without
+        .exits(3)
+        .tells("a block device is only read unless you release it → name a directory on it");
     drop(mount);
     // The kernel lets go of the partition a moment after the unmounting.
     let deleted = || {
@@ -352,17 +290,9 @@ fn leave_for_what_is_no_target_is_a_mistake() {
     let file = place.path().join("data");
     random_file(&file, 2 * MIB);
     let ran = diskproof("run", &file, &["--destroy", "loop0"]);
-    assert!(
-        ran.code == Some(2) && ran.err.contains("--destroy releases a block device"),
-        "{}",
-        ran.err
-    );
+    ran.exits(2).tells("--destroy releases a block device");
     let ran = diskproof("check", place.path(), &["--overwrite"]);
-    assert!(
-        ran.code == Some(2) && ran.err.contains("--overwrite releases a regular file"),
-        "{}",
-        ran.err
-    );
+    ran.exits(2).tells("--overwrite releases a regular file");
 }
 
 #[test]
@@ -384,10 +314,7 @@ fn a_file_is_overwritten_in_its_size_or_not_at_all() {
         "{}",
         refused.err
     );
-    assert_eq!(
-        diskproof("run", &file, &["--rw", "write", "--ops", "1"]).code,
-        Some(3)
-    );
+    diskproof("run", &file, &["--rw", "write", "--ops", "1"]).exits(3);
     assert_eq!(content_hash(&file), before);
     for flags in [
         &["--rw", "write", "--bs", "1M", "--bytes", "40M"][..],
@@ -395,8 +322,7 @@ fn a_file_is_overwritten_in_its_size_or_not_at_all() {
     ] {
         let before = content_hash(&file);
         let ran = diskproof("run", &file, &[flags, &["--overwrite", "--json"]].concat());
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
-        assert!(ran.err.contains("its content is lost"), "{}", ran.err);
+        ran.exits(0).tells("its content is lost");
         assert_ne!(content_hash(&file), before);
         assert_eq!(std::fs::metadata(&file).unwrap().len(), 16 * MIB + 1000);
     }
@@ -407,11 +333,7 @@ fn a_file_is_overwritten_in_its_size_or_not_at_all() {
         &file,
         &["--rw", "write", "--ops", "1", "--overwrite"],
     );
-    assert!(
-        ran.code == Some(3) && ran.err.contains("2 names (hard links)"),
-        "{}",
-        ran.err
-    );
+    ran.exits(3).tells("2 names (hard links)");
     assert_eq!(content_hash(&file), before);
 }
 
@@ -419,12 +341,7 @@ fn a_file_is_overwritten_in_its_size_or_not_at_all() {
 /// them, nor act on the terminal.
 #[test]
 fn hostile_names_are_one_word_in_a_refusal() {
-    if !can_run(
-        "hostile_names_are_one_word_in_a_refusal",
-        &["losetup", "mkfs.ext4", "mknod"],
-    ) {
-        return;
-    }
+    needs!("losetup", "mkfs.ext4", "mknod");
     let disk = Disk::new(16 * MIB);
     let node = disk.node().to_str().unwrap().to_owned();
     run("mkfs.ext4", &["-q", "-F", &node]);
@@ -453,12 +370,7 @@ fn hostile_names_are_one_word_in_a_refusal() {
         ran.err
     );
     // What bash, ksh and zsh read back as the same name.
-    assert!(
-        ran.err
-            .contains("mnt\\x0aNothing was written.\\x1b[2J it\\'s'\n"),
-        "{}",
-        ran.err
-    );
+    ran.tells("mnt\\x0aNothing was written.\\x1b[2J it\\'s'\n");
     let (_, command) = ran.err.split_once(" → umount ").unwrap();
     let echoed = run(
         "bash",
@@ -488,21 +400,10 @@ fn a_record_never_takes_the_place_of_what_is_measured() {
         let ran = diskproof(
             "run",
             &file,
-            &[
-                OsStr::new("--ops"),
-                OsStr::new("1"),
-                OsStr::new("-o"),
-                output.as_os_str(),
-            ],
+            &argv(&format!("--ops 1 -o {}", output.display())),
         );
-        assert!(
-            ran.code == Some(2)
-                && ran
-                    .err
-                    .contains("this is the target itself, which would be overwritten"),
-            "{}",
-            ran.err
-        );
+        ran.exits(2)
+            .tells("this is the target itself, which would be overwritten");
         assert_eq!(content_hash(&file), before);
     }
 }
@@ -510,12 +411,7 @@ fn a_record_never_takes_the_place_of_what_is_measured() {
 /// Of several targets none is touched when one is refused.
 #[test]
 fn one_refusal_keeps_all_targets_as_they_are() {
-    if !can_run(
-        "one_refusal_keeps_all_targets_as_they_are",
-        &["losetup", "mkswap"],
-    ) {
-        return;
-    }
+    needs!("losetup", "mkswap");
     let (free, taken) = (Disk::new(16 * MIB), Disk::new(16 * MIB));
     run("mkswap", &["-q", taken.node().to_str().unwrap()]);
     let before = (free.hash(), taken.hash());
@@ -525,18 +421,14 @@ fn one_refusal_keeps_all_targets_as_they_are() {
             targets[0].as_os_str(),
             targets[1].as_os_str(),
         ];
-        let flags = [
-            "--rw",
-            "write",
-            "--ops",
-            "1",
-            "--destroy",
+        let flags = format!(
+            "--rw write --ops 1 --destroy {} --destroy {}",
             free.device.name(),
-            "--destroy",
-            taken.device.name(),
-        ];
+            taken.device.name()
+        );
+        let flags = argv(&flags);
         let ran = program::run(words.into_iter().chain(flags.iter().map(OsStr::new)));
-        assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{}", ran.err);
+        ran.exits(3).shows_nothing();
         assert_eq!((free.hash(), taken.hash()), before);
     }
 }
@@ -557,10 +449,7 @@ fn divide(disk: &Disk) -> [PathBuf; 2] {
 
 #[test]
 fn two_partitions_of_one_disk_are_no_other_program_to_each_other() {
-    let name = "two_partitions_of_one_disk_are_no_other_program_to_each_other";
-    if !can_run(name, &["losetup", "sfdisk", "partx"]) {
-        return;
-    }
+    needs!("losetup", "sfdisk", "partx");
     let disk = Disk::new(64 * MIB);
     let parts = divide(&disk);
     let before = [0, 1].map(|number| content_hash(&parts[number]));
@@ -576,7 +465,7 @@ fn two_partitions_of_one_disk_are_no_other_program_to_each_other() {
         .into_iter()
         .flat_map(|name| [OsStr::new("--destroy"), name]);
     let ran = program::run(words.chain(destroy));
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     for number in [0, 1] {
         assert_ne!(content_hash(&parts[number]), before[number], "written to");
     }
@@ -584,10 +473,7 @@ fn two_partitions_of_one_disk_are_no_other_program_to_each_other() {
 
 #[test]
 fn device_under_a_second_node_is_named_twice() {
-    let name = "device_under_a_second_node_is_named_twice";
-    if !can_run(name, &["losetup", "sfdisk", "partx", "mknod"]) {
-        return;
-    }
+    needs!("losetup", "sfdisk", "partx", "mknod");
     let disk = Disk::new(64 * MIB);
     let [part, _] = divide(&disk);
     let before = disk.hash();
@@ -608,11 +494,7 @@ fn device_under_a_second_node_is_named_twice() {
                 device.display(),
                 node.display()
             );
-            assert!(
-                ran.code == Some(2) && ran.err.contains(&message),
-                "{message}: {}",
-                ran.err
-            );
+            ran.exits(2).tells(&message);
         }
         std::fs::remove_file(node).unwrap();
     }
@@ -621,9 +503,7 @@ fn device_under_a_second_node_is_named_twice() {
 
 #[test]
 fn an_empty_device_is_refused_for_that() {
-    if !can_run("an_empty_device_is_refused_for_that", &["losetup"]) {
-        return;
-    }
+    needs!("losetup");
     // A loop device without a file, which no other test gets meanwhile.
     let place = place();
     let image = place.path().join("image");
@@ -634,13 +514,8 @@ fn an_empty_device_is_refused_for_that() {
         &["--rw", "read"],
     ] {
         let ran = diskproof("run", &device.node, flags);
-        assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{}", ran.err);
-        assert!(
-            ran.err
-                .contains("the device has a size of 0: it has no medium or is not set up"),
-            "{}",
-            ran.err
-        );
+        ran.exits(3).shows_nothing();
+        ran.tells("the device has a size of 0: it has no medium or is not set up");
     }
 }
 

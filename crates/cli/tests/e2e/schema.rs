@@ -2,12 +2,12 @@
 //! and kept by what the program really prints.
 
 use crate::program;
-use crate::program::{SHORT, check, random_file};
+use crate::program::{SHORT, argv, check, needs, random_file};
 use boon::{Compiler, Schemas};
 use diskproof_model::comparison::{COMPARISON_SCHEMA, Comparison};
 use diskproof_model::plan::{METHOD_VERSION, PLAN_SCHEMA};
 use diskproof_model::record::{RECORD_SCHEMA, Record};
-use diskproof_simdisk::testbed::{Loop, can_run, place};
+use diskproof_simdisk::testbed::{Loop, place};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -130,7 +130,7 @@ fn comparisons_are_valid() {
             &file,
             &["--time", "1s", "--quiet", "-o", path.to_str().unwrap()],
         );
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        ran.exits(0);
         path.to_str().unwrap().to_owned()
     };
     let (a, b) = (record("a.json"), record("b.json"));
@@ -156,24 +156,18 @@ fn a_directory_and_a_file_give_valid_records() {
         place.path(),
         &[
             &SHORT[..],
-            &[
-                "--json",
-                "--note",
-                "words",
-                "--expect",
-                "random-read-d1.p50<=1ns",
-            ],
+            &argv("--json --note words --expect random-read-d1.p50<=1ns"),
         ]
         .concat(),
     );
-    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    ran.exits(1);
     assert_valid(&ran.out, "directory");
     assert_names_of_record(&serde_json::from_str(&ran.out).unwrap());
 
     let file = place.path().join("data");
     random_file(&file, 4 << 20);
     let ran = check(&file, &["--time", "1s", "--json"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     assert_valid(&ran.out, "file");
 }
 
@@ -292,34 +286,28 @@ fn evidence_points_into_its_record() {
 
 #[test]
 fn a_block_device_gives_a_valid_record() {
-    if !can_run("a_block_device_gives_a_valid_record", &["losetup"]) {
-        return;
-    }
+    needs!("losetup");
     let place = place();
     random_file(&place.path().join("image"), 16 << 20);
     let device = Loop::over(&place.path().join("image"), &["--direct-io=on"]);
     let ran = check(&device.node, &["--time", "1s", "--json"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     assert_valid(&ran.out, "loop device");
 }
 
 #[test]
 fn a_run_that_is_interrupted_gives_a_valid_record() {
     let place = place();
-    let arguments = [
-        "check",
-        place.path().to_str().unwrap(),
-        "--time",
-        "30s",
-        "--size",
-        "16M",
-        "--json",
-    ];
+    let arguments = format!(
+        "check {} --time 30s --size 16M --json",
+        place.path().display()
+    );
+    let arguments = argv(&arguments);
     let running = program::PipedRun::start(arguments);
     // Wherever it is hit from here on, even before anything was measured, a record must come.
     running.wait_for_run();
     let ran = running.interrupt();
-    assert_eq!(ran.code, Some(130), "{}", ran.err);
+    ran.exits(130);
     assert_valid(&ran.out, "interrupted");
     assert!(ran.record().partial);
 }

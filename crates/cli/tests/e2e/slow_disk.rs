@@ -1,7 +1,7 @@
 //! Disks that are slow and not faulty: runs on them end in time, with figures or "undecided".
 
 use crate::program::hanging_disk::{HangingDisk, Running};
-use crate::program::{eventually, program, undisturbed, with_enough_time};
+use crate::program::{argv, eventually, needs, program, sim_disk, undisturbed, with_enough_time};
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::record::Record;
 use diskproof_model::surface::SeekPattern;
@@ -16,12 +16,7 @@ const GIB: u64 = 1 << 30;
 /// record.
 fn on_device(model: &str, words: &[&str]) -> (Option<i32>, Record) {
     let place = place();
-    let disk = SimDisk::serve(
-        spec::parse(model).unwrap(),
-        4 * GIB,
-        &place.path().join("disk"),
-    )
-    .unwrap();
+    let disk = sim_disk(&place, model, 4 * GIB);
     let device = LoopDevice::attach(disk.path(), Direct::On, 512).unwrap();
     let saved = place.path().join("saved.json");
     let path = device.path().to_str().unwrap();
@@ -48,10 +43,7 @@ fn codes(record: &Record) -> Vec<&str> {
 
 #[test]
 fn check_of_slow_disk_has_curve_and_access_time() {
-    let name = "check_of_slow_disk_has_curve_and_access_time";
-    if !can_run(name, &["fusermount3", "losetup"]) {
-        return;
-    }
+    needs!("fusermount3", "losetup");
     with_enough_time(&["14s", "28s", "56s", "112s"], |time| {
         let words = ["check", "DEVICE", "--time", time];
         let (code, record) = on_device("bandwidth=300kB", &words);
@@ -81,13 +73,8 @@ fn check_of_slow_disk_has_curve_and_access_time() {
 
 #[test]
 fn requests_longer_than_the_run_are_late_and_no_errors() {
-    let name = "requests_longer_than_the_run_are_late_and_no_errors";
-    if !can_run(name, &["fusermount3", "losetup"]) {
-        return;
-    }
-    let words = [
-        "run", "DEVICE", "--rw", "randread", "--bs", "8M", "--depth", "4", "--time", "5s",
-    ];
+    needs!("fusermount3", "losetup");
+    let words = argv("run DEVICE --rw randread --bs 8M --depth 4 --time 5s");
     let (code, record) = on_device("bandwidth=300kB", &words);
     let m = &record.measurements[0];
     let hang = m.hang.unwrap();
@@ -99,17 +86,9 @@ fn requests_longer_than_the_run_are_late_and_no_errors() {
 
 #[test]
 fn live_comparison_on_slow_disk_ends() {
-    let name = "live_comparison_on_slow_disk_ends";
-    if !can_run(name, &["fusermount3", "losetup"]) {
-        return;
-    }
+    needs!("fusermount3", "losetup");
     let place = place();
-    let disk = SimDisk::serve(
-        spec::parse("iops=1").unwrap(),
-        GIB,
-        &place.path().join("disk"),
-    )
-    .unwrap();
+    let disk = sim_disk(&place, "iops=1", GIB);
     let device = LoopDevice::attach(disk.path(), Direct::On, 512).unwrap();
     let path = device.path().to_str().unwrap();
     let compared = program(["compare", path, path, "--time", "8s"])
@@ -122,10 +101,7 @@ fn live_comparison_on_slow_disk_ends() {
 /// longer together, and no counter of a file shows them.
 #[test]
 fn slow_answers_before_the_first_workload_are_no_hang() {
-    let name = "slow_answers_before_the_first_workload_are_no_hang";
-    if !can_run(name, &["fusermount3"]) {
-        return;
-    }
+    needs!("fusermount3");
     let place = place();
     let file = place.path().join("disk");
     let _disk = SimDisk::serve(spec::parse("latency=3s").unwrap(), GIB, &file).unwrap();
@@ -143,10 +119,7 @@ fn slow_answers_before_the_first_workload_are_no_hang() {
 
 #[test]
 fn zeros_of_a_tool_are_undecided_in_exit_code_and_stderr() {
-    let name = "zeros_of_a_tool_are_undecided_in_exit_code_and_stderr";
-    if !can_run(name, &["fusermount3"]) {
-        return;
-    }
+    needs!("fusermount3");
     let place = place();
     let file = place.path().join("disk");
     let _disk = SimDisk::serve(spec::parse("latency=13s").unwrap(), GIB, &file).unwrap();
@@ -165,10 +138,7 @@ fn zeros_of_a_tool_are_undecided_in_exit_code_and_stderr() {
 
 #[test]
 fn depth_follows_the_direction_that_is_slow() {
-    let name = "depth_follows_the_direction_that_is_slow";
-    if !can_run(name, &["fusermount3"]) {
-        return;
-    }
+    needs!("fusermount3");
     let place = place();
     let file = place.path().join("disk");
     let slow_to_write = spec::parse("write-bandwidth=300kB").unwrap();
@@ -187,10 +157,7 @@ fn depth_follows_the_direction_that_is_slow() {
 
 #[test]
 fn scan_with_a_time_limit_ends_with_the_command_that_resumes() {
-    let name = "scan_with_a_time_limit_ends_with_the_command_that_resumes";
-    if !can_run(name, &["fusermount3"]) {
-        return;
-    }
+    needs!("fusermount3");
     let place = place();
     let file = place.path().join("disk");
     let _disk = SimDisk::serve(spec::parse("latency=1s,channels=1").unwrap(), GIB, &file).unwrap();
@@ -209,10 +176,7 @@ fn scan_with_a_time_limit_ends_with_the_command_that_resumes() {
 /// Each ends with the code of a failed run: its own, or the tool's.
 #[test]
 fn inspection_of_a_disk_that_hangs_ends() {
-    let name = "inspection_of_a_disk_that_hangs_ends";
-    if !can_run(name, &["fusermount3", "losetup"]) {
-        return;
-    }
+    needs!("fusermount3", "losetup");
     let disk = HangingDisk::spare_device();
     disk.disk.hang_at(Hanging::Everything);
     let device = disk.path().to_str().unwrap();
@@ -276,10 +240,7 @@ fn commit_without_time_for_a_server_has_rows_and_leaves_no_cluster() {
 
 #[test]
 fn files_are_removed_though_the_disk_holds_their_writes() {
-    let name = "files_are_removed_though_the_disk_holds_their_writes";
-    if !can_run(name, &["losetup", "mkfs.ext4"]) {
-        return;
-    }
+    needs!("losetup", "mkfs.ext4");
     let place = place();
     let (_disk, _device, mount) = slow_filesystem(place.path());
     let words = "files --time 2s --count 2000 --file-size 16k --json -q --no-history";

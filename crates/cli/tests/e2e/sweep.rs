@@ -1,6 +1,6 @@
 //! `diskproof sweep` from the outside.
 
-use crate::program::{PipedRun, content_hash, names, random_file, run};
+use crate::program::{PipedRun, argv, content_hash, names, random_file, run};
 use diskproof_model::record::Record;
 use diskproof_model::sweep::{CellState, SweepOperation, SweepRecord};
 use diskproof_simdisk::testbed::place;
@@ -30,7 +30,7 @@ fn quick_sweep_of_a_directory_holds_every_cell_and_leaves_nothing() {
     let here = place();
     let flags = ["--quick", "--time", "6s", "--size", "64M", "--json", "-q"];
     let ran = sweep(here.path(), &flags);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let record = ran.record();
     // A slow machine measures fewer cells in the time, and predicts the others, or answers the
     // first requests too late for the deepest queues.
@@ -66,7 +66,7 @@ fn views_print_the_table_of_the_old_tool_and_only_once() {
     ] {
         let ran = sweep(&file, &["--view", view, "--time", "4s", "-q"]);
         // A machine that is too slow for all cells names the missing ones.
-        assert_eq!(ran.code, Some(0), "{view}: {}", ran.err);
+        ran.exits(0);
         let lines: Vec<&str> = ran.out.lines().collect();
         let found = |text: &str| lines.iter().filter(|line| line.contains(text)).count();
         assert_eq!(found(head), 1, "{view}: {}", ran.out);
@@ -86,32 +86,21 @@ fn target_that_is_not_released_is_only_read() {
     let before = content_hash(&file);
     let flags = ["--quick", "--time", "4s", "--json", "-q"];
     let ran = sweep(&file, &flags);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let record = ran.record();
     let second = result(&record).matrices[1].operation;
     assert_eq!(second, SweepOperation::Read);
     assert_eq!(content_hash(&file), before);
 
     // What was asked for is shown with its reason.
-    let flags = [
-        "--rw",
-        "randread,randwrite",
-        "--bs",
-        "512,8k",
-        "--depth",
-        "1",
-        "--time",
-        "2s",
-        "-q",
-    ];
+    let flags = argv("--rw randread,randwrite --bs 512,8k --depth 1 --time 2s -q");
     let ran = sweep(&file, &flags);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let words: Vec<&str> = ran.out.split_whitespace().collect();
     let why = "a file is only read unless --overwrite releases it";
     assert!(words.join(" ").contains(why), "{}", ran.out);
     let ran = sweep(&file, &["--rw", "write"]);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{}", ran.err);
-    assert!(ran.err.contains("--overwrite"), "{}", ran.err);
+    ran.exits(2).shows_nothing().tells("--overwrite");
     assert_eq!(content_hash(&file), before);
 }
 
@@ -121,21 +110,14 @@ fn interrupted_sweep_keeps_its_cells_and_predicts_the_rest() {
     let file = here.path().join("result.json");
     let target = here.path().to_str().unwrap();
     let output = file.to_str().unwrap();
-    let words = [
-        "sweep",
-        target,
-        "--size",
-        "64M",
-        "--read-only",
-        "-o",
-        output,
-    ];
+    let words = format!("sweep {target} --size 64M --read-only -o {output}");
+    let words = argv(&words);
     let mut running = PipedRun::start(words);
     running.wait_for_line("writes at most");
     // The coarse matrix takes some seconds: until it has models, at least.
     std::thread::sleep(std::time::Duration::from_secs(12));
     let ran = running.interrupt();
-    assert_eq!(ran.code, Some(130), "{}", ran.err);
+    ran.exits(130);
     let text = std::fs::read_to_string(&file).unwrap();
     let record: Record = serde_json::from_str(&text).unwrap();
     assert!(record.partial);
@@ -212,12 +194,7 @@ fn assert_io_properties(yaml: &str) {
         assert!(number.parse::<u64>().unwrap() > 0, "{line}");
         keys.push(key);
     }
-    for needed in [
-        "read_iops",
-        "read_bandwidth",
-        "write_iops",
-        "write_bandwidth",
-    ] {
+    for needed in argv("read_iops read_bandwidth write_iops write_bandwidth") {
         assert!(keys.contains(&needed), "{yaml}");
     }
     keys.retain(|key| !key.ends_with("_iops") && !key.ends_with("_bandwidth"));
@@ -231,26 +208,14 @@ fn assert_io_properties(yaml: &str) {
 fn every_format_holds_the_sweep_and_show_prints_it_again() {
     let here = place();
     let name = |name: &str| here.path().join(name).to_str().unwrap().to_owned();
-    let files = [
-        "s.json",
-        "s.html",
-        "s.csv",
-        "s.svg",
-        "s.iocost",
-        "io-properties.yaml",
-    ]
-    .map(name);
+    let files = argv("s.json s.html s.csv s.svg s.iocost io-properties.yaml");
+    let files: Vec<String> = files.into_iter().map(name).collect();
     let mut words = vec!["--quick", "--time", "6s", "--size", "64M", "-q"];
     for file in &files {
         words.extend(["-o", file]);
     }
     let ran = sweep(here.path(), &words);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(
-        ran.out.lines().all(|line| line.chars().count() <= 80),
-        "{}",
-        ran.out
-    );
+    ran.exits(0).fits_80_columns();
     let text = |file: &String| std::fs::read_to_string(file).unwrap();
     assert!(text(&files[1]).contains("Operations per second by block size and depth"));
     assert!(text(&files[2]).contains("randread-8k-d16"));
@@ -258,12 +223,7 @@ fn every_format_holds_the_sweep_and_show_prints_it_again() {
     assert_iocost(&text(&files[4]));
     assert_io_properties(&text(&files[5]));
     let shown = run(["show", &files[1]]);
-    assert_eq!(shown.code, Some(0), "{}", shown.err);
-    assert!(
-        shown.out.contains("operations per second by block size"),
-        "{}",
-        shown.out
-    );
+    shown.exits(0).shows("operations per second by block size");
     // Another verb does not measure what these formats need.
     let ran = run([
         "run",
@@ -271,19 +231,15 @@ fn every_format_holds_the_sweep_and_show_prints_it_again() {
         "-o",
         &name("x.iocost"),
     ]);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{}", ran.err);
-    assert!(ran.err.contains("diskproof sweep"), "{}", ran.err);
+    ran.exits(2).shows_nothing().tells("diskproof sweep");
 }
 
 #[test]
 fn spans_are_measured_up_to_the_whole_target() {
     let here = place();
-    let flags = [
-        "--bs", "8k", "--depth", "1", "--rw", "randread", "--spans", "--size", "64M", "--time",
-        "4s", "--json", "-q",
-    ];
+    let flags = argv("--bs 8k --depth 1 --rw randread --spans --size 64M --time 4s --json -q");
     let ran = sweep(here.path(), &flags);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let record = ran.record();
     let spans: Vec<u64> = result(&record)
         .spans
@@ -299,7 +255,7 @@ fn spans_are_measured_up_to_the_whole_target() {
 fn dry_run_states_time_and_bytes() {
     let here = place();
     let ran = sweep(here.path(), &["--dry-run", "--size", "64M"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let words: Vec<&str> = ran.out.split_whitespace().collect();
     let page = words.join(" ");
     assert!(
@@ -312,6 +268,6 @@ fn dry_run_states_time_and_bytes() {
         &["--bs", "100"],
     ] {
         let ran = sweep(here.path(), flags);
-        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{}", ran.err);
+        ran.exits(2).shows_nothing();
     }
 }

@@ -3,14 +3,14 @@
 
 use crate::program;
 use crate::program::{
-    Ran, SHORT, check, check_unprivileged, content_hash, counts, eventually, free_bytes, names,
-    random_file,
+    Ran, SHORT, argv, check, check_unprivileged, content_hash, counts, eventually, free_bytes,
+    names, needs, random_file, sim_disk,
 };
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::record::Record;
-use diskproof_simdisk::testbed::{Disk, Loop, Mount, can_run, place, run};
-use diskproof_simdisk::{Direct, DirectAccess, LoopDevice, SimDirectory, SimDisk, spec};
+use diskproof_simdisk::testbed::{Disk, Loop, Mount, place, run};
+use diskproof_simdisk::{Direct, DirectAccess, LoopDevice, SimDirectory};
 use rustix::fs::Mode;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -21,26 +21,16 @@ const GIB: u64 = 1 << 30;
 /// Refused with this exit code, nothing on stdout, and one line that names the path and says all of
 /// `parts`.
 fn assert_refused(ran: &Ran, code: i32, path: &Path, parts: &[&str]) {
-    assert_eq!(
-        (ran.code, ran.out.as_str()),
-        (Some(code), ""),
-        "{}",
-        ran.err
-    );
+    ran.exits(code).shows_nothing();
     assert_eq!(
         ran.err.lines().count(),
         1,
         "one sentence, no promises before it: {}",
         ran.err
     );
-    assert!(
-        ran.err.starts_with("diskproof: error: ") && ran.err.contains(path.to_str().unwrap()),
-        "{}",
-        ran.err
-    );
-    parts
-        .iter()
-        .for_each(|part| assert!(ran.err.contains(part), "'{part}' is missing: {}", ran.err));
+    ran.tells_first("diskproof: error: ")
+        .tells(path.to_str().unwrap());
+    ran.tells_all(parts);
 }
 
 #[test]
@@ -128,11 +118,7 @@ fn check_refuses_small_file_and_virtual_filesystem() {
     ] {
         let ran = check(Path::new(path), &[]);
         assert_refused(&ran, 3, Path::new(path), &parts);
-        assert!(
-            !ran.err.contains("free space") && !ran.err.contains("too small"),
-            "reasons that matter only: {}",
-            ran.err
-        );
+        ran.tells_not("free space").tells_not("too small");
     }
 }
 
@@ -157,9 +143,7 @@ fn check_refuses_postgres_data_directory() {
 
 #[test]
 fn check_refuses_paths_without_permission() {
-    if !can_run("check_refuses_paths_without_permission", &["setpriv"]) {
-        return;
-    }
+    needs!("setpriv");
     let place = place();
     let at = |name: &str| place.path().join(name);
     random_file(&at("secret"), 2 * MIB);
@@ -197,12 +181,7 @@ fn check_refuses_paths_without_permission() {
 
 #[test]
 fn a_filesystem_without_room_is_left_alone() {
-    if !can_run(
-        "a_filesystem_without_room_is_left_alone",
-        &["losetup", "mkfs.ext4", "fallocate"],
-    ) {
-        return;
-    }
+    needs!("losetup", "mkfs.ext4", "fallocate");
     let disk = Disk::new("ext4", 4 * GIB, "rw");
     let filler = disk.path().join("filler");
     let leave = |wanted: u64| {
@@ -236,7 +215,7 @@ fn a_filesystem_without_room_is_left_alone() {
     );
     let before = free_bytes(disk.path());
     let ran = check(disk.path(), &[&SHORT[..], &["--json"]].concat());
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     assert_eq!(names(disk.path()), ["filler", "lost+found"]);
     assert!(eventually(
         || free_bytes(disk.path()).abs_diff(before) <= MIB
@@ -254,12 +233,7 @@ fn a_filesystem_without_room_is_left_alone() {
 
 #[test]
 fn a_read_only_filesystem_is_refused_but_its_files_are_read() {
-    if !can_run(
-        "a_read_only_filesystem_is_refused_but_its_files_are_read",
-        &["losetup", "mkfs.ext4"],
-    ) {
-        return;
-    }
+    needs!("losetup", "mkfs.ext4");
     let disk = Disk::new("ext4", 3 * GIB, "rw");
     let file = disk.path().join("file");
     random_file(&file, 4 * MIB);
@@ -277,17 +251,12 @@ fn a_read_only_filesystem_is_refused_but_its_files_are_read() {
         ],
     );
     let ran = check(&file, &["--time", "1s"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
 }
 
 #[test]
 fn files_and_devices_are_only_read() {
-    if !can_run(
-        "files_and_devices_are_only_read",
-        &["losetup", "chown", "chmod"],
-    ) {
-        return;
-    }
+    needs!("losetup", "chown", "chmod");
     let place = place();
     let image = place.path().join("image");
     random_file(&image, 16 * MIB);
@@ -329,7 +298,7 @@ fn files_and_devices_are_only_read() {
         );
         let by_link = place.path().join("link");
         symlink(&device.node, &by_link).unwrap();
-        assert_eq!(check(&by_link, &["--time", "1s"]).code, Some(0));
+        check(&by_link, &["--time", "1s"]).exits(0);
         // Device nodes outlive loop devices, with any permissions that were set by hand.
         run("chown", &["root", device.node.to_str().unwrap()]);
         run("chmod", &["660", device.node.to_str().unwrap()]);
@@ -355,12 +324,7 @@ fn files_and_devices_are_only_read() {
 
 #[test]
 fn a_user_measures_a_directory_of_his_own() {
-    if !can_run(
-        "a_user_measures_a_directory_of_his_own",
-        &["setpriv", "chown"],
-    ) {
-        return;
-    }
+    needs!("setpriv", "chown");
     let place = place();
     let home = place.path().join("home");
     std::fs::create_dir(&home).unwrap();
@@ -370,7 +334,7 @@ fn a_user_measures_a_directory_of_his_own() {
         &home,
         &[&SHORT[..], &["--json", "-o", saved.to_str().unwrap()]].concat(),
     );
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let record = ran.record();
     assert_eq!((record.measurements.len(), record.host.uid), (8, 65534));
     assert!(
@@ -385,12 +349,7 @@ fn a_user_measures_a_directory_of_his_own() {
 
 #[test]
 fn an_overlay_is_measured_and_left_as_it_was() {
-    if !can_run(
-        "an_overlay_is_measured_and_left_as_it_was",
-        &["losetup", "mkfs.ext4"],
-    ) {
-        return;
-    }
+    needs!("losetup", "mkfs.ext4");
     let disk = Disk::new("ext4", 4 * GIB, "rw");
     let at = |name: &str| disk.path().join(name).to_str().unwrap().to_owned();
     ["lower", "upper", "work"]
@@ -423,20 +382,10 @@ fn an_overlay_is_measured_and_left_as_it_was() {
 
 #[test]
 fn a_new_file_is_written_by_the_whole_queue() {
-    if !can_run(
-        "a_new_file_is_written_by_the_whole_queue",
-        &["losetup", "mkfs.ext4", "mkfs.xfs", "fusermount3"],
-    ) {
-        return;
-    }
+    needs!("losetup", "mkfs.ext4", "mkfs.xfs", "fusermount3");
     // Far slower than any processor that may be wanted elsewhere.
     let place = place();
-    let simulated = SimDisk::serve(
-        spec::parse("latency=50ms").unwrap(),
-        3 * GIB,
-        &place.path().join("disk"),
-    )
-    .unwrap();
+    let simulated = sim_disk(&place, "latency=50ms", 3 * GIB);
     let device = LoopDevice::attach(simulated.path(), Direct::On, 4096).unwrap();
     let node = device.path().to_str().unwrap();
     for (kind, make) in [
@@ -449,10 +398,10 @@ fn a_new_file_is_written_by_the_whole_queue() {
         run(make[0], &[&make[1..], &[node]].concat());
         let mount = Mount::new(kind, node, &place.path().join(kind), "rw");
         for engine in ["uring", "aio"] {
-            let words = [
-                "--rw", "write", "--bs", "64k", "--depth", "8", "--ops", "160", "--size", "64M",
-                "--engine", engine, "--json",
-            ];
+            let words = format!(
+                "--rw write --bs 64k --depth 8 --ops 160 --size 64M --engine {engine} --json"
+            );
+            let words = argv(&words);
             let attempt = || {
                 let target = &["run", mount.point.to_str().unwrap(), "--no-history"][..];
                 program::run([target, &words].concat()).record()
@@ -483,17 +432,12 @@ fn a_new_file_is_written_by_the_whole_queue() {
 
 #[test]
 fn where_direct_io_is_refused_the_figures_say_so() {
-    if !can_run(
-        "where_direct_io_is_refused_the_figures_say_so",
-        &["fusermount3"],
-    ) {
-        return;
-    }
+    needs!("fusermount3");
     for direct in [DirectAccess::RefusedAtOpen, DirectAccess::RefusedAtTransfer] {
         let place = place();
         let directory = SimDirectory::serve(direct, &place.path().join("mnt")).unwrap();
         let ran = check(directory.path(), &[&SHORT[..], &["--json"]].concat());
-        assert_eq!(ran.code, Some(0), "{direct:?}: {}", ran.err);
+        ran.exits(0);
         let record = ran.record();
         assert_eq!(record.measurements.len(), 8);
         // Commits go through the page cache anyway.

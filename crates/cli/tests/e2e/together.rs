@@ -1,11 +1,13 @@
 //! Workloads of a plan that run at the same time, from the outside.
 
-use crate::program::{PipedRun, Ran, content_hash, counts, names, random_file, run};
+use crate::program::{
+    PipedRun, Ran, argv, content_hash, counts, names, needs, random_file, run, saved_record,
+    sim_disk,
+};
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::record::{MeasurementRecord, Record};
-use diskproof_simdisk::testbed::{Loop, can_run, place};
-use diskproof_simdisk::{SimDisk, spec};
+use diskproof_simdisk::testbed::{Loop, place};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
@@ -71,22 +73,12 @@ fn commits_and_reads_run_at_the_same_time() {
     let ran = run_plan(
         &plan,
         here.path(),
-        &[
-            "--json",
-            "--expect",
-            "commits.iops>=0",
-            "--expect",
-            "commits.commit.p50<=1h",
-        ],
+        &argv("--json --expect commits.iops>=0 --expect commits.commit.p50<=1h"),
     );
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(
-        ran.err.contains("1/3 commits: ")
-            && ran.err.contains("2/3 reads: ")
-            && ran.err.contains("3/3 alone: "),
-        "{}",
-        ran.err
-    );
+    ran.exits(0);
+    ran.tells("1/3 commits: ")
+        .tells("2/3 reads: ")
+        .tells("3/3 alone: ");
     let record = ran.record();
     let [commits, reads] = members(&record, 2) else {
         unreachable!()
@@ -113,17 +105,14 @@ fn commits_and_reads_run_at_the_same_time() {
         here.path(),
         &["--quiet", "--expect", "commits.iops>=1000000000"],
     );
-    assert_eq!(missed.code, Some(1), "{}", missed.err);
+    missed.exits(1);
 }
 
 /// The page of commands names both workloads, and one command of fio runs them.
 fn assert_one_command_for_both(plan: &str, target: &Path) {
     let page = run_plan(plan, target, &["-v"]);
-    assert!(
-        page.out.contains("together with reads") && page.out.contains("together with commits"),
-        "{}",
-        page.out
-    );
+    page.shows("together with reads")
+        .shows("together with commits");
     assert_eq!(
         page.out
             .lines()
@@ -140,10 +129,8 @@ fn what_cannot_run_together_is_refused_before_anything_is_opened() {
     let here = place();
     let wrong = |plan: &str, parts: &[&str]| {
         let ran = run_plan(plan, here.path(), &[]);
-        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{}", ran.err);
-        parts
-            .iter()
-            .for_each(|part| assert!(ran.err.contains(part), "'{part}' is missing: {}", ran.err));
+        ran.exits(2).shows_nothing();
+        ran.tells_all(parts);
     };
     wrong(
         "[[workload]]\nname = \"a\"\ntogether = true\n",
@@ -163,9 +150,7 @@ fn what_cannot_run_together_is_refused_before_anything_is_opened() {
 
 #[test]
 fn on_a_device_it_takes_the_same_leave_as_ever() {
-    if !can_run("on_a_device_it_takes_the_same_leave_as_ever", &["losetup"]) {
-        return;
-    }
+    needs!("losetup");
     let here = place();
     let image = here.path().join("image");
     random_file(&image, 32 * MIB);
@@ -174,16 +159,12 @@ fn on_a_device_it_takes_the_same_leave_as_ever() {
     let reads = "[[workload]]\nname = \"direct\"\nops = 200\n[[workload]]\nname = \
                  \"scan\"\ntogether = true\nrw = \"read\"\nbuffered = true\n";
     let ran = run_plan(reads, &device.node, &["--json"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     assert_eq!(count(&members(&ran.record(), 2)[0], OpKind::Read), 200);
 
     let writes = format!("{COMMITS}ops = 30\n{READS}");
     let refused = run_plan(&writes, &device.node, &[]);
-    assert!(
-        refused.code == Some(3) && refused.out.is_empty() && refused.err.contains("--destroy"),
-        "{}",
-        refused.err
-    );
+    refused.exits(3).shows_nothing().tells("--destroy");
     program_flush(&device.node);
     assert_eq!(content_hash(&image), before, "nothing was written");
 
@@ -192,7 +173,7 @@ fn on_a_device_it_takes_the_same_leave_as_ever() {
         &device.node,
         &["--json", "--destroy", device.name()],
     );
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let record = ran.record();
     let [commits, reads] = members(&record, 2) else {
         unreachable!()
@@ -223,20 +204,13 @@ fn program_flush(node: &Path) {
 /// more than there is, and never more than was offered.
 #[test]
 fn the_figures_add_up_to_what_the_disk_has() {
-    if !can_run("the_figures_add_up_to_what_the_disk_has", &["fusermount3"]) {
-        return;
-    }
+    needs!("fusermount3");
     let here = place();
-    let disk = SimDisk::serve(
-        spec::parse("iops=2000").unwrap(),
-        64 * MIB,
-        &here.path().join("disk"),
-    )
-    .unwrap();
+    let disk = sim_disk(&here, "iops=2000", 64 * MIB);
     let plan = "[[workload]]\nname = \"paced\"\ndepth = 16\nrate = 500\ntime = \"2s\"\nwarmup = \
                 \"500ms\"\n[[workload]]\nname = \"closed\"\ntogether = true\ndepth = 4\n";
     let ran = run_plan(plan, disk.path(), &["--json"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let record = ran.record();
     let [paced, closed] = members(&record, 2) else {
         unreachable!()
@@ -259,20 +233,13 @@ fn the_figures_add_up_to_what_the_disk_has() {
 
 #[test]
 fn a_member_that_only_fails_ends_the_others() {
-    if !can_run("a_member_that_only_fails_ends_the_others", &["fusermount3"]) {
-        return;
-    }
+    needs!("fusermount3");
     let here = place();
-    let disk = SimDisk::serve(
-        spec::parse("latency=50us,eio-read=0-8MiB").unwrap(),
-        64 * MIB,
-        &here.path().join("disk"),
-    )
-    .unwrap();
+    let disk = sim_disk(&here, "latency=50us,eio-read=0-8MiB", 64 * MIB);
     let plan = "[[workload]]\nname = \"good\"\nspan = \"50%-100%\"\ntime = \"10m\"\nwarmup = \
                 \"0s\"\n[[workload]]\nname = \"bad\"\ntogether = true\nspan = \"0-8MiB\"\n";
     let ran = run_plan(plan, disk.path(), &["--json"]);
-    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    ran.exits(4);
     let record = ran.record();
     let [good, bad] = members(&record, 2) else {
         unreachable!()
@@ -305,18 +272,18 @@ fn ctrl_c_ends_all_of_them_with_what_was_measured() {
     )
     .unwrap();
     let saved = here.path().join("saved.json");
-    let words = [
-        "run".as_ref(),
-        plan.as_os_str(),
-        work.as_os_str(),
-        "-o".as_ref(),
-        saved.as_os_str(),
-    ];
+    let words = format!(
+        "run {} {} -o {}",
+        plan.display(),
+        work.display(),
+        saved.display()
+    );
+    let words = argv(&words);
     let mut running = PipedRun::start(words);
     running.wait_for_line("1/3 first");
     let ran = running.interrupt();
-    assert_eq!(ran.code, Some(130), "{}", ran.err);
-    let record: Record = serde_json::from_str(&std::fs::read_to_string(&saved).unwrap()).unwrap();
+    ran.exits(130);
+    let record = saved_record(&saved);
     assert!(record.partial && record.measurements[0].workload.name == "first");
     // Where the signal came while the two were being made ready, they were not measured at all.
     assert!(
@@ -339,7 +306,7 @@ fn the_command_runs_under_fio() {
     // The time is for the case that fio's commits are done before its reads begin.
     let plan = format!("size = \"16MiB\"\n{COMMITS}ops = 50\n{READS}time = \"60s\"\n");
     let ran = run_plan(&plan, here.path(), &["--json", "--quiet"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let command = ran.record().measurements[0].reproduce.replacen(
         "fio ",
         "fio --output-format=terse --terse-version=3 ",

@@ -1,9 +1,9 @@
 //! Trims as a user meets them: refused until the device is released, then carried out in full and
 //! shown by every command.
 
-use crate::program::{Ran, content_hash, counts, run};
+use crate::program::{Ran, content_hash, counts, diskproof, needs, run};
 use diskproof_model::measurement::OpKind;
-use diskproof_simdisk::testbed::{Loop, can_run, place};
+use diskproof_simdisk::testbed::{Loop, place};
 use std::io::Write as _;
 use std::path::Path;
 
@@ -31,15 +31,12 @@ fn is_empty(path: &Path) -> bool {
 }
 
 fn assert_done(ran: &Ran) {
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
 }
 
 #[test]
 fn device_is_trimmed_only_where_it_is_released() {
-    let test = "device_is_trimmed_only_where_it_is_released";
-    if !can_run(test, &["losetup"]) {
-        return;
-    }
+    needs!("losetup");
     let place = place();
     let file = place.path().join("image");
     image(&file);
@@ -48,8 +45,7 @@ fn device_is_trimmed_only_where_it_is_released() {
     let before = content_hash(node);
     for rw in ["trim", "randtrim", "trimwrite", "randtrimwrite"] {
         let ran = run(words(node, &["--rw", rw, "--bs", "64k"]));
-        assert_eq!(ran.code, Some(3), "{}", ran.err);
-        assert!(ran.err.contains("Nothing was written"), "{}", ran.err);
+        ran.exits(3).tells("Nothing was written");
         let tool = run([
             "as",
             "fio",
@@ -87,9 +83,7 @@ fn device_is_trimmed_only_where_it_is_released() {
 
 #[test]
 fn fio_trims_in_its_own_words() {
-    if !can_run("fio_trims_in_its_own_words", &["losetup"]) {
-        return;
-    }
+    needs!("losetup");
     let place = place();
     let file = place.path().join("image");
     image(&file);
@@ -113,9 +107,9 @@ fn fio_trims_in_its_own_words() {
         ran
     };
     let ran = fio("normal", "trim");
-    assert!(ran.err.contains("the engine has no trims"), "{}", ran.err);
+    ran.tells("the engine has no trims");
     for part in ["\n  trim: IOPS=", "total=0,0,256,0", "\n   TRIM: bw="] {
-        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+        ran.shows(part);
     }
     let ran = fio("json", "randtrimwrite");
     let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
@@ -135,14 +129,7 @@ fn trims_of_a_directory_stay_in_the_scratch_file() {
     let text = "[[workload]]\nname = \"holes\"\nrw = \"trim\"\nbs = \"64k\"\n\n[[workload]]\n\
                 name = \"reads\"\nrw = \"read\"\nbs = \"64k\"\nbytes = \"16M\"\n";
     std::fs::write(&plan, text).unwrap();
-    let ran = run([
-        "run",
-        plan.to_str().unwrap(),
-        path,
-        "--size",
-        "16M",
-        "--json",
-    ]);
+    let ran = diskproof!("run {} {path} --size 16M --json", plan.display());
     assert_done(&ran);
     let record = ran.record();
     assert_eq!(counts(&record.measurements[0], OpKind::Trim).1, 16 * MIB);

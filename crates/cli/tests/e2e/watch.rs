@@ -14,13 +14,9 @@ fn record_of(path: &Path) -> Record {
 #[test]
 fn watch_prints_steps_and_states_its_method() {
     let ran = run(["watch", "-i", "100ms", "-c", "3"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(
-        ran.out.contains("seeks      traced:") || ran.out.contains("estimated (~)"),
-        "{}",
-        ran.out
-    );
-    assert!(ran.out.contains(" time device    read/s"), "{}", ran.out);
+    ran.exits(0);
+    assert!(ran.out.contains("seeks      traced:") || ran.out.contains("estimated (~)"));
+    ran.shows(" time device    read/s");
 }
 
 /// Three programs with long names write: the line that names them has more than 80 columns.
@@ -66,12 +62,11 @@ fn plain_lines_in_a_file_are_whole() {
 #[test]
 fn unknown_device_is_a_clear_error() {
     let ran = run(["watch", "no-such-disk"]);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
-    assert!(ran.err.contains("no-such-disk"), "{}", ran.err);
+    ran.exits(2).shows_nothing().tells("no-such-disk");
     let ran = run(["watch", "-i", "1ms"]);
-    assert!(ran.err.contains("100 ms to 1 h"), "{}", ran.err);
+    ran.tells("100 ms to 1 h");
     let ran = run(["run", "--like", "no-such-run", "--no-history"]);
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    ran.exits(2);
 }
 
 /// The load of a recorded device, by hand: a test must not depend on what the machine does.
@@ -79,7 +74,7 @@ fn recorded(here: &Path) -> String {
     let path = here.join("empty.json");
     let text = path.to_str().unwrap().to_owned();
     let ran = run(["watch", "-i", "100ms", "-c", "1", "-q", "-o", &text]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let mut record = record_of(&path);
     let json = r#"{"interval_ns": 1000000000, "devices": [{"target": 0, "name": "sdz",
         "wall_ns": 10000000000, "queue_depth": 0.5, "queue_depth_max": 4, "seeks": "traced",
@@ -103,14 +98,10 @@ fn recorded_load_is_shown_and_repeated() {
     let here = place();
     let load = recorded(here.path());
     let shown = run(["show", &load]);
-    assert!(
-        shown.out.contains("sdz") && shown.out.contains("8 KiB 100 %"),
-        "{}",
-        shown.out
-    );
+    shown.shows("sdz").shows("8 KiB 100 %");
     let page = here.path().join("load.html");
     let ran = run(["show", &load, "-q", "-o", page.to_str().unwrap()]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     assert!(
         std::fs::read_to_string(&page)
             .unwrap()
@@ -121,12 +112,7 @@ fn recorded_load_is_shown_and_repeated() {
     let saving = ["--size", "64M", "--time", "2s", "--no-history", "-o"];
     let words = [&["run", "--like", &load, target][..], &saving].concat();
     let ran = run([&words[..], &[repeated.to_str().unwrap()]].concat());
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(
-        ran.out.contains("compared with the load of sdz"),
-        "{}",
-        ran.out
-    );
+    ran.exits(0).shows("compared with the load of sdz");
     let record = record_of(&repeated);
     let names: Vec<&str> = record
         .measurements
@@ -147,11 +133,7 @@ fn recorded_load_is_shown_and_repeated() {
             .all(|m| m.ops.contains_key(&OpKind::Read))
     );
     let wrong = run(["run", "--like", &load, target, "--rw", "write"]);
-    assert!(
-        wrong.err.contains("only workload flag allowed with it"),
-        "{}",
-        wrong.err
-    );
+    wrong.tells("only workload flag allowed with it");
 }
 
 #[test]

@@ -171,19 +171,14 @@ fn watched_server_is_recorded_without_its_password() {
     let saved = here.path().join("run.json");
     let more = ["-o".to_owned(), saved.display().to_string()];
     let ran = run(server.watch(PASSWORD).into_iter().chain(more));
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(
-        ran.err.contains("can see the password of --postgres"),
-        "{}",
-        ran.err
-    );
+    ran.exits(0).tells("can see the password of --postgres");
     let text = std::fs::read_to_string(&saved).unwrap();
     for text in [&text, &ran.out, &ran.err] {
         assert!(!text.contains(PASSWORD), "{text}");
     }
     let version = bin.parent().unwrap().file_name().unwrap();
     let at = format!("at 127.0.0.1:{}", server.port);
-    assert!(ran.out.contains(&at), "{}", ran.out);
+    ran.shows(&at);
     let record: Record = serde_json::from_str(&text).unwrap();
     // On a stalled machine no two readings may fit into the two steps.
     if let Some(seen) = record.observed.unwrap().server {
@@ -194,13 +189,8 @@ fn watched_server_is_recorded_without_its_password() {
         );
     }
     let ran = run(server.watch("wrong-password"));
-    assert_eq!(ran.code, Some(4), "{}", ran.out);
-    assert!(
-        ran.err.contains("password authentication failed"),
-        "{}",
-        ran.err
-    );
-    assert!(!ran.err.contains("wrong-password"), "{}", ran.err);
+    ran.exits(4).tells("password authentication failed");
+    ran.tells_not("wrong-password");
 }
 
 #[test]
@@ -234,15 +224,9 @@ fn watch_goes_on_while_its_server_stops_and_after_it_died() {
 fn watched_server_that_is_none_or_never_answers_is_a_clear_error() {
     let port = free_port();
     let ran = run(watch(&format!("host=127.0.0.1 port={port} user=monitor")));
-    assert_eq!(ran.code, Some(4), "{}", ran.out);
-    assert!(ran.err.contains("(ECONNREFUSED)"), "{}", ran.err);
+    ran.exits(4).tells("(ECONNREFUSED)");
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     let ran = run(watch(&format!("host=127.0.0.1 port={port} user=monitor")));
-    assert_eq!(ran.code, Some(4), "{}", ran.out);
-    assert!(
-        ran.err.contains("the server did not answer in time"),
-        "{}",
-        ran.err
-    );
+    ran.exits(4).tells("the server did not answer in time");
 }

@@ -126,7 +126,7 @@ fn certificate_of_the_server_is_checked_as_sslmode_says() {
         ("host=127.0.0.1", "sslmode=disable".to_owned()),
     ] {
         let ran = tls.watch(host, &more);
-        assert_eq!(ran.code, Some(0), "{host} {more}: {}", ran.err);
+        ran.exits(0);
     }
     let stranger = Authority::new(tls.here.path(), "stranger");
     let stranger = format!("sslrootcert={}", stranger.path("ca.crt"));
@@ -148,16 +148,11 @@ fn certificate_of_the_server_is_checked_as_sslmode_says() {
     let itself = format!("sslrootcert={}", tls.authority.path("late.crt"));
     let ran = tls.watch("host=localhost", &format!("sslmode=verify-ca {itself}"));
     assert_refused(&ran, "expired");
-    assert_eq!(tls.watch("host=localhost", "sslmode=require").code, Some(0));
+    tls.watch("host=localhost", "sslmode=require").exits(0);
 }
 
 fn assert_refused(ran: &Ran, why: &str) {
-    assert_eq!(ran.code, Some(4), "{}{}", ran.out, ran.err);
-    assert!(
-        ran.err.contains(why) && !ran.err.contains(PASSWORD),
-        "{}",
-        ran.err
-    );
+    ran.exits(4).tells(why).tells_not(PASSWORD);
 }
 
 #[test]
@@ -172,12 +167,12 @@ fn certificate_of_the_user_logs_in_where_the_server_demands_one() {
     let key = Path::new(&key);
     std::fs::set_permissions(key, PermissionsExt::from_mode(0o644)).unwrap();
     let ran = tls.watch("host=localhost", &own);
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    ran.exits(2);
     std::fs::set_permissions(key, PermissionsExt::from_mode(0o600)).unwrap();
     // The second try of `allow` is that with TLS.
     for mode in ["prefer", "allow", "require"] {
         let ran = tls.watch("host=localhost", &format!("{own} sslmode={mode}"));
-        assert_eq!(ran.code, Some(0), "{mode}: {}", ran.err);
+        ran.exits(0);
     }
     let ran = tls.watch("host=localhost", &format!("{own} sslmode=disable"));
     assert_refused(&ran, "no encryption");
@@ -214,7 +209,6 @@ fn service_and_password_files_complete_the_connection() {
     let ran = command
         .env("PGSERVICE", "prod")
         .env("PGSERVICEFILE", &services);
-    let ran = Ran::from(ran.output().unwrap());
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(!ran.err.contains("can see the password"), "{}", ran.err);
+    let ran = Ran::of(ran);
+    ran.exits(0).tells_not("can see the password");
 }

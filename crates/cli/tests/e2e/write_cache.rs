@@ -2,8 +2,7 @@
 //! made-up /sys shows as an NVMe disk, in mounts of the program's own, with an `nvme` that keeps
 //! the state in a file. However the program ends, the state is the one that was found.
 
-use crate::program::{Ran, eventually, program};
-use diskproof_model::record::Record;
+use crate::program::{Ran, argv, eventually, program, saved_record};
 use diskproof_model::target::WriteCache;
 use diskproof_simdisk::testbed::{Loop, Mount, can_run, place, run};
 use rustix::process::{Pid, Signal, kill_process};
@@ -151,15 +150,7 @@ impl NvmeDisks {
 
     /// A run of a minute, in the moment in which the cache has been switched off.
     fn start_until_off(&self) -> Child {
-        let long = [
-            "--write-cache",
-            "off",
-            "--yes",
-            "--time",
-            "60s",
-            "--only",
-            "fdatasync",
-        ];
+        let long = argv("--write-cache off --yes --time 60s --only fdatasync");
         let mut command = self.command(&long);
         let child = command
             .stdout(Stdio::null())
@@ -178,25 +169,17 @@ fn switch_needs_consent_and_a_disk_that_has_one() {
     }
     let disk = NvmeDisks::one("1");
     let ran = disk.run(&["--write-cache", "off"]);
-    assert_eq!(ran.code, Some(3), "{}", ran.err);
-    assert!(ran.err.contains("add --yes"), "{}", ran.err);
-    assert!(ran.err.contains("nvme0n1 (now on)"), "{}", ran.err);
+    ran.exits(3).tells("add --yes").tells("nvme0n1 (now on)");
     // A state that is unknown could not be restored.
     std::fs::write(disk.file("nvme0"), "x").unwrap();
     let ran = disk.run(&["--write-cache", "off", "--yes"]);
-    assert_eq!(ran.code, Some(3), "{}", ran.err);
-    assert!(ran.err.contains("does not report the state"), "{}", ran.err);
+    ran.exits(3).tells("does not report the state");
     assert_eq!(disk.text("calls"), "");
     let target = disk.mount.point.to_str().unwrap();
     let ran = crate::program::run(["commit", target, "--write-cache", "off", "--yes"]);
-    assert_eq!(ran.code, Some(3), "{}", ran.err);
-    assert!(
-        ran.err.contains("cannot be switched from here"),
-        "{}",
-        ran.err
-    );
+    ran.exits(3).tells("cannot be switched from here");
     let ran = crate::program::run(["commit", target, "--yes"]);
-    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    ran.exits(2);
 }
 
 #[test]
@@ -207,22 +190,14 @@ fn both_states_are_measured_in_turns_and_the_first_one_is_restored() {
     }
     for found in ["1", "0"] {
         let disk = NvmeDisks::one(found);
-        let flags = [
-            "--write-cache",
-            "both",
-            "--yes",
-            "--time",
-            "6s",
-            "--only",
-            "fdatasync",
-        ];
+        let flags = argv("--write-cache both --yes --time 6s --only fdatasync");
         let saved = disk.file("saved.json");
         let outputs = ["-o", saved.to_str().unwrap()];
         let ran = disk.run(&[&flags[..], &outputs].concat());
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        ran.exits(0);
         assert_eq!(disk.state(), found);
-        assert!(ran.out.contains("\ncache off  fdatasync: "), "{}", ran.out);
-        let record: Record = serde_json::from_slice(&std::fs::read(saved).unwrap()).unwrap();
+        ran.shows("\ncache off  fdatasync: ");
+        let record = saved_record(saved);
         let states: Vec<_> = record
             .measurements
             .iter()
@@ -273,10 +248,10 @@ fn all_disks_of_a_filesystem_are_switched_and_restored() {
     let disks = NvmeDisks::new(&["0", "1"], "mkfs.btrfs", &["-q", "-d", "raid0"]);
     let refused = disks.run(&["--write-cache", "off"]);
     let asked = "nvme0n1 (now off), nvme1n1 (now on)";
-    assert!(refused.err.contains(asked), "{}", refused.err);
+    refused.tells(asked);
     let flags = ["--yes", "--time", "4s", "--only", "fdatasync"];
     let ran = disks.run(&[&["--write-cache", "both"], &flags[..]].concat());
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.exits(0);
     let calls = disks.text("calls");
     for change in ["nvme0 0", "nvme0 1", "nvme1 0", "nvme1 1"] {
         assert!(calls.lines().any(|call| call == change), "{calls}");
@@ -295,15 +270,9 @@ fn state_is_restored_without_the_guard() {
         return;
     }
     let disk = NvmeDisks::one("1");
-    let mut command = disk.command(&[
-        "--write-cache",
-        "both",
-        "--yes",
-        "--time",
-        "60s",
-        "--only",
-        "fdatasync",
-    ]);
+    let mut command = disk.command(&argv(
+        "--write-cache both --yes --time 60s --only fdatasync",
+    ));
     let child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -316,8 +285,7 @@ fn state_is_restored_without_the_guard() {
     );
     run("kill", &["-9", guard.trim()]);
     let ran = Ran::from(child.wait_with_output().unwrap());
-    assert_eq!(ran.code, Some(4), "{}", ran.err);
-    assert!(ran.out.contains("has ended unexpectedly"), "{}", ran.out);
+    ran.exits(4).shows("has ended unexpectedly");
     assert_eq!(disk.state(), "1");
 }
 
@@ -334,8 +302,7 @@ fn state_that_is_not_restored_is_an_error_with_the_command() {
     std::fs::write(disk.file("broken"), "").unwrap();
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let ran = Ran::from(child.wait_with_output().unwrap());
-    assert_eq!(ran.code, Some(4), "{}", ran.err);
-    assert!(ran.err.contains("NOT restored"), "{}", ran.err);
+    ran.exits(4).tells("NOT restored");
     let by_hand = "nvme set-feature --feature-id=6 --value=1 /dev/nvme0";
-    assert!(ran.err.contains(by_hand), "{}", ran.err);
+    ran.tells(by_hand);
 }

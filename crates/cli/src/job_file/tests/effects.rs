@@ -13,9 +13,7 @@ fn options_without_effect_are_accepted_with_a_note() {
         ("rw=read\nmax_open_zones=8", "max_open_zones"),
         ("rw=read\nioscheduler=mq-deadline", "ioscheduler"),
     ] {
-        let text = format!("[a]\nfilename=/dev/sda\n{options}\n");
-        let read = translated(&text, CliOverrides::default()).unwrap();
-        let notes = read.notes.join("\n");
+        let notes = notes(&format!("[a]\nfilename=/dev/sda\n{options}\n"));
         assert!(notes.contains(name), "{options}: {notes}");
     }
     for (options, text) in [
@@ -23,13 +21,10 @@ fn options_without_effect_are_accepted_with_a_note() {
         ("rw=read\nfadvise_hint=0", "fadvise_hint"),
         ("rw=write\nsync_file_range=write:8", "sync_file_range"),
         ("ioengine=libaio\niodepth=8\niodepth_low=4", "iodepth_low"),
-        (
-            "ioscheduler=none",
-            "the scheduler of /dev/sda is mq-deadline",
-        ),
+        ("ioscheduler=none", "/dev/sda is mq-deadline"),
         ("gtod_reduce=2", "write 0 or 1"),
         ("direct=2", "write 0 or 1"),
-        ("io-size=1m", "Did you mean io_size?"),
+        ("io-size=1m", "io_size?"),
     ] {
         let message = refused(&format!("[a]\nfilename=/dev/sda\n{options}\n"));
         assert!(message.contains(text), "{options}: {message}");
@@ -80,44 +75,30 @@ fn amounts_and_rates_are_those_of_fio() {
     assert_eq!(mix("4k:8k:16k"), [33, 33, 34]);
     let text =
         "[a]\nfilename=/dev/sda\nrw=read\nbs=1m\nsize=25%\noffset_increment=25%\nnumjobs=4\n";
-    let overrides = CliOverrides {
-        closeness: Closeness::Fio,
-        ..CliOverrides::default()
-    };
-    let read = translated(text, overrides).unwrap();
-    let starts: Vec<_> = read
-        .plan
-        .workloads
-        .iter()
-        .map(|one| span(&one.flags))
-        .collect();
+    let read = translated(text, AS_FIO).unwrap();
+    let spans = read.plan.workloads.iter().map(|one| span(&one.flags));
     let quarter = 2 * GIB;
-    let wanted = (0..4).map(|part| Some((part * quarter, (part + 1) * quarter)));
-    assert_eq!(starts, wanted.collect::<Vec<_>>());
+    assert!(spans.eq((0..4).map(|part| Some((part * quarter, (part + 1) * quarter)))));
 }
 
-/// Its options may be secret, but not that there is none.
 #[test]
 fn a_missing_size_is_named_whatever_the_job_includes() {
-    let mut machine = Fake::default();
-    machine.files.insert("rest.fio", "bs=4k\n".to_owned());
-    let read = |text: &str| {
-        let path = Path::new("job.fio");
-        JobFile::translate(text, path, CliOverrides::default(), &machine)
+    let machine = Fake {
+        files: [("jobs/rest.fio", "bs=4k\n".to_owned())].into(),
+        ..Fake::default()
     };
-    let error = read("[a]\nrw=read\ninclude rest.fio\n")
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("[a]: the job has no size"), "{error}");
-    let error = read("[a]\nsize=1k\ninclude rest.fio\n")
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("smaller than a block"), "{error}");
+    for (options, part) in [
+        ("rw=read", "[a]: the job has no size"),
+        ("size=1k", "smaller than a block"),
+    ] {
+        let text = format!("[a]\n{options}\ninclude rest.fio\n");
+        let error = on(&machine, &text, CliOverrides::default()).unwrap_err();
+        assert!(error.contains(part), "{error}");
+    }
 }
 
 #[test]
 fn a_single_new_file_keeps_its_name_and_may_only_be_made() {
-    let read = |text: &str| translated(text, CliOverrides::default()).unwrap();
     let made = read("[a]\nfilename=/data/new\nsize=16m\ncreate_only=1\n");
     assert_eq!(made.kept_name.as_deref(), Some("new"));
     assert!(made.jobs.jobs[0].workloads.is_empty());
@@ -132,5 +113,5 @@ fn a_single_new_file_keeps_its_name_and_may_only_be_made() {
         assert_eq!(read(text).kept_name, None, "{text}");
     }
     let mixed = "[a]\nfilename=/data/n\nsize=1m\ncreate_only=1\n[b]\nfilename=/data/n\nsize=1m\n";
-    assert!(refused(mixed).contains("other jobs have create_only"));
+    assert!(refused(mixed).contains("line 5: [b]: other jobs have create_only"));
 }

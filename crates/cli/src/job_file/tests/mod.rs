@@ -66,28 +66,57 @@ impl Environment for Fake {
     }
 }
 
-fn translated(text: &str, overrides: CliOverrides<'_>) -> Result<JobFile, String> {
-    JobFile::translate(text, Path::new("jobs/x.fio"), overrides, &Fake::default())
+/// The translation of jobs/x.fio on this machine.
+fn on(machine: &Fake, text: &str, overrides: CliOverrides<'_>) -> Result<JobFile, String> {
+    JobFile::translate(text, Path::new("jobs/x.fio"), overrides, machine)
         .map_err(|error| error.to_string())
 }
 
+fn translated(text: &str, overrides: CliOverrides<'_>) -> Result<JobFile, String> {
+    on(&Fake::default(), text, overrides)
+}
+
+fn read(text: &str) -> JobFile {
+    let file = translated(text, CliOverrides::default());
+    file.unwrap_or_else(|error| panic!("{text}\n{error}"))
+}
+
 fn plan(text: &str) -> PlanFile {
-    translated(text, CliOverrides::default())
-        .unwrap_or_else(|error| panic!("{text}\n{error}"))
-        .plan
+    read(text).plan
 }
 
 fn notes(text: &str) -> String {
-    translated(text, CliOverrides::default())
-        .unwrap_or_else(|error| panic!("{text}\n{error}"))
-        .notes
-        .join("\n")
+    read(text).notes.join("\n")
 }
 
 fn refused(text: &str) -> String {
     translated(text, CliOverrides::default())
         .map(|file| format!("{file:?}"))
         .expect_err(text)
+}
+
+/// What makes `as fio` behave as fio does.
+const AS_FIO: CliOverrides<'_> = CliOverrides {
+    sections: &[],
+    targets: &[],
+    size: None,
+    only_options: false,
+    closeness: Closeness::Fio,
+    output: None,
+};
+
+/// Block bytes, depth and copies.
+fn sizes(flags: &WorkloadFlags) -> (u32, u64, u64) {
+    let (bs, depth, jobs) = (flags.bs.unwrap(), flags.depth.unwrap(), flags.jobs.unwrap());
+    (bs.0, depth.0, jobs.0)
+}
+
+fn names(plan: &PlanFile) -> Vec<&str> {
+    plan.workloads.iter().map(|one| one.name.as_str()).collect()
+}
+
+fn paths(paths: &[&str]) -> Vec<PathBuf> {
+    paths.iter().map(PathBuf::from).collect()
 }
 
 /// The only workload of a job on /dev/sda with these options.

@@ -128,37 +128,22 @@ fn jobs_of_the_command_line_precede_those_of_files() {
             path: Path::new("x.fio"),
         },
     ];
-    let overrides = CliOverrides {
-        closeness: Closeness::Fio,
-        ..CliOverrides::default()
-    };
-    let read = JobFile::translate_all(&texts, overrides, &Fake::default()).unwrap();
-    let described: Vec<_> = read
-        .jobs
-        .jobs
-        .iter()
-        .map(|job| {
-            (
-                job.name.as_str(),
-                job.group,
-                job.workloads.len(),
-                job.copies,
-            )
-        })
+    let read = JobFile::translate_all(&texts, AS_FIO, &Fake::default()).unwrap();
+    let described = read.jobs.jobs.iter();
+    let described: Vec<_> = described
+        .map(|job| (&job.name[..], job.group, job.workloads.len(), job.copies))
         .collect();
     // Copies have their own figures, unless the job wants one for all.
     assert_eq!(described, [("first", 0, 2, 2), ("second", 1, 1, 3)]);
     let flags = &read.plan.workloads[2].flags;
-    assert_eq!(
-        (flags.cached, flags.drops_cache_first),
-        (Some(true), Some(true))
-    );
+    let of_cache = (flags.cached, flags.drops_cache_first);
+    assert_eq!(of_cache, (Some(true), Some(true)));
     assert_eq!(read.plan.workloads[0].flags.bs.map(|bs| bs.0), Some(8192));
     let wrong = [JobText::Options {
         global: &[option("rw", "foo")],
         jobs: &jobs,
     }];
-    let error = JobFile::translate_all(&wrong, overrides, &Fake::default()).unwrap_err();
+    let error = JobFile::translate_all(&wrong, AS_FIO, &Fake::default()).unwrap_err();
     assert!(error.to_string().starts_with("fio: rw=foo: "), "{error}");
 }
 

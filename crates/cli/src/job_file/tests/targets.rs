@@ -1,7 +1,6 @@
 //! Groups of jobs, their files and their targets.
 
 use super::*;
-use std::path::PathBuf;
 
 #[test]
 fn exit_what_names_jobs_that_run_together() {
@@ -9,8 +8,11 @@ fn exit_what_names_jobs_that_run_together() {
         "[a]\nfilename=/dev/sda\nexitall\nexit_what=stonewall\n[b]\nfilename=/dev/sda\nstonewall\n",
         "[a]\nfilename=/dev/sda\n[b]\nfilename=/dev/sda\nstonewall\nexitall\nexit_what=all\n",
     ] {
-        translated(text, CliOverrides::default()).unwrap();
+        read(text);
     }
+    let skips = "[global]\nfilename=/dev/sda\nexitall\nexit_what=all\n[a]\n[b]\nstonewall\n";
+    let error = refused(skips);
+    assert!(error.contains("line 5: [a]: exit_what=all "), "{error}");
 }
 
 #[test]
@@ -18,30 +20,18 @@ fn jobs_run_together_unless_they_wait() {
     let text = "[global]\nfilename=/dev/sda\nrw=randread\n[a]\n[b]\n[c]\nstonewall\n[global]\n\
                 bs=16k\n[d]\n[e]\nwait_for_previous\n";
     let plan = plan(text);
-    let seen: Vec<_> = plan
-        .workloads
-        .iter()
-        .map(|w| {
-            (
-                w.name.as_str(),
-                w.line,
-                w.flags.together,
-                w.flags.bs.unwrap().0,
-            )
-        })
-        .collect();
+    let workloads = plan.workloads.iter();
+    let seen = workloads.map(|w| (&w.name[..], w.line, w.flags.together, w.flags.bs.unwrap().0));
     let with = Some(true);
-    assert_eq!(
-        seen,
-        [
-            ("a", 4, None, 4096),
-            ("b", 5, with, 4096),
-            ("c", 6, None, 4096),
-            ("d", 10, with, 16384),
-            ("e", 11, None, 16384)
-        ]
-    );
-    assert_eq!(plan.targets, [PathBuf::from("/dev/sda")]);
+    let expected = [
+        ("a", 4, None, 4096),
+        ("b", 5, with, 4096),
+        ("c", 6, None, 4096),
+        ("d", 10, with, 16384),
+        ("e", 11, None, 16384),
+    ];
+    assert_eq!(seen.collect::<Vec<_>>(), expected);
+    assert_eq!(plan.targets, paths(&["/dev/sda"]));
     let alone = |text: &str| -> Vec<_> {
         let all = super::plan(text).workloads;
         all.iter().map(|one| one.flags.ends_alone).collect()
@@ -50,16 +40,9 @@ fn jobs_run_together_unless_they_wait() {
     assert_eq!(alone(&text.replacen("rw=", "exitall\nrw=", 1)), [None; 5]);
     assert!(!notes(text).contains("concurrent jobs"));
     let unequal = notes("[global]\nfilename=/dev/sda\n[a]\nruntime=5\n[b]\nruntime=9\n");
-    assert!(
-        unequal.contains("share the shortest of their runtimes"),
-        "{unequal}"
-    );
+    assert!(unequal.contains("runtimes"), "{unequal}");
     let calm = notes("[global]\nfilename=/dev/sda\ndirect=1\ntime_based\nruntime=5\n[a]\n[b]\n");
     assert_eq!(calm, "");
-    assert!(
-        refused("[global]\nfilename=/dev/sda\nexitall\nexit_what=all\n[a]\n[b]\nstonewall\n")
-            .contains("[a]: exit_what=all would skip")
-    );
 }
 
 #[test]
@@ -68,32 +51,26 @@ fn missing_files_become_parts_of_one_scratch_file() {
         "[global]\nsize=10m\ndirectory=/data\n[a]\nnumjobs=4\n[b]\nrw=randwrite\nsize=1500k\n",
     );
     assert_eq!(
-        (own.targets.as_slice(), own.size.unwrap().0),
-        (&[PathBuf::from("/data")][..], 42 * MIB)
+        (&own.targets, own.size.unwrap().0),
+        (&paths(&["/data"]), 42 * MIB)
     );
     let [a, b] = &own.workloads[..] else {
         panic!("{own:?}")
     };
+    let amount = (a.flags.jobs.unwrap().0, a.flags.bytes.unwrap().0);
     assert_eq!(
-        (
-            span(&a.flags),
-            a.flags.jobs.unwrap().0,
-            a.flags.bytes.unwrap().0
-        ),
-        (Some((0, 40 * MIB)), 4, 40 * MIB)
+        (span(&a.flags), amount),
+        (Some((0, 40 * MIB)), (4, 40 * MIB))
     );
     assert_eq!(span(&b.flags), Some((40 * MIB, 40 * MIB + 1500 * 1024)));
-    let one = plan(
-        "[a]\nfilename=/data/new\nsize=10m\nrw=write\n[b]\nfilename=/data/new\nsize=5m\nstonewall\n\
-         ",
-    );
+    let new = "filename=/data/new\n";
+    let one = plan(&format!(
+        "[a]\n{new}size=10m\nrw=write\n[b]\n{new}size=5m\nstonewall\n"
+    ));
+    let spans = [0, 1].map(|index| span(&one.workloads[index].flags));
     assert_eq!(
-        (
-            one.size.unwrap().0,
-            span(&one.workloads[0].flags),
-            span(&one.workloads[1].flags)
-        ),
-        (10 * MIB, None, Some((0, 5 * MIB)))
+        (one.size.unwrap().0, spans),
+        (10 * MIB, [None, Some((0, 5 * MIB))])
     );
 }
 
@@ -101,58 +78,53 @@ fn missing_files_become_parts_of_one_scratch_file() {
 fn scratch_file_for_a_missing_file_is_noted() {
     let message = notes("[a]\nfilename=/data/new\nsize=10m\n");
     assert!(
-        message.contains("/data/new does not exist: a scratch file of 10 MiB in /data replaces it"),
+        message.contains("/data/new ") && message.contains(" 10 MiB in /data "),
         "{message}"
     );
-    assert!(!message.contains("overwrites blocks"), "{message}");
-    let overwrites = |options: &str| {
-        notes(&format!(
-            "[a]\nfilename=/data/new\nsize=10m\nrw=write\n{options}\n"
-        ))
-        .contains("overwrites blocks")
-    };
-    assert!(
-        !overwrites("")
-            && overwrites("fdatasync=1")
-            && !overwrites("fdatasync=1\noverwrite=1")
-            && overwrites("numjobs=2")
-            && overwrites("size=1500k")
-    );
-    assert!(!notes("[a]\nfilename=/dev/sda\nrw=write\nfsync=1\n").contains("overwrites blocks"));
+    for (options, overwrites) in [
+        ("rw=read", false),
+        ("rw=write", false),
+        ("rw=write\nfdatasync=1", true),
+        ("rw=write\nfdatasync=1\noverwrite=1", false),
+        ("rw=write\nnumjobs=2", true),
+        ("rw=write\nsize=1500k", true),
+    ] {
+        let notes = notes(&format!("[a]\nfilename=/data/new\nsize=10m\n{options}\n"));
+        assert_eq!(notes.contains("overwrites blocks"), overwrites, "{options}");
+    }
+    assert!(!notes("[a]\nfilename=/dev/sda\nrw=write\nfsync=1\n").contains("overwrites"));
 }
 
 #[test]
 fn existing_file_is_named_by_filename_or_section() {
-    assert_eq!(
-        plan("[a]\ndirectory=/data\nfilename=table\n").targets,
-        [PathBuf::from("/data/table")]
-    );
-    assert_eq!(plan("[/dev/sda]\n").targets, [PathBuf::from("/dev/sda")]);
+    let named = plan("[a]\ndirectory=/data\nfilename=table\n").targets;
+    assert_eq!(named, paths(&["/data/table"]));
+    assert_eq!(plan("[/dev/sda]\n").targets, paths(&["/dev/sda"]));
 }
 
 #[test]
 fn job_file_refuses_paths_that_cannot_be_measured() {
-    assert!(refused("[a]\nfilename=/data/new\n").contains("[a]: the job has no size"));
+    for (options, part) in [
+        ("filename=/data/new", "1: [a]: the job has no size"),
+        ("filename=/dev/sdz\nsize=1g", "2: [a]: /dev/sdz "),
+        (
+            "filename=/nowhere/x\nsize=1g",
+            "2: [a]: the directory /nowhere ",
+        ),
+        ("filename=/data", "2: [a]: /data is a directory"),
+        ("filename=/dev/null", "2: [a]: /dev/null: "),
+        ("filename=/data/new\nsize=10%", "1: [a]: a value in percent"),
+    ] {
+        let error = refused(&format!("[a]\n{options}\n"));
+        assert!(
+            error.starts_with(&format!("jobs/x.fio: line {part}")),
+            "{error}"
+        );
+    }
     // An earlier job makes the file.
     let text = "[a]\nfilename=/data/new\nsize=64m\nrw=write\n[b]\nfilename=/data/new\nstonewall\n";
-    assert_eq!(
-        plan(text).workloads[1].flags.bytes.map(|b| b.0),
-        Some(64 << 20)
-    );
-    assert!(
-        refused("[a]\nfilename=/dev/sdz\nsize=1g\n")
-            .contains("line 2: [a]: /dev/sdz does not exist")
-    );
-    assert!(
-        refused("[a]\nfilename=/nowhere/x\nsize=1g\n")
-            .contains("the directory /nowhere does not exist")
-    );
-    assert!(refused("[a]\nfilename=/data\n").contains("/data is a directory"));
-    assert!(refused("[a]\nfilename=/dev/null\n").contains("it is no disk"));
-    assert!(
-        refused("[a]\nfilename=/data/new\nsize=10%\n")
-            .contains("a value in percent needs an existing file")
-    );
+    let bytes = plan(text).workloads[1].flags.bytes.map(|bytes| bytes.0);
+    assert_eq!(bytes, Some(64 << 20));
 }
 
 /// The targets of a job with this section and options.
@@ -163,7 +135,6 @@ fn targets(section: &str, options: &str) -> Result<Vec<PathBuf>, String> {
 
 #[test]
 fn the_final_path_of_a_file_decides_its_directory() {
-    let in_data = Ok(vec![PathBuf::from("/data")]);
     for (section, options) in [
         ("/data/reads", ""),
         ("a", "filename_format=/data/f.$jobnum\nnumjobs=2"),
@@ -171,36 +142,35 @@ fn the_final_path_of_a_file_decides_its_directory() {
         ("a", "directory=/\nfilename_format=data/$jobname"),
         ("a", "directory=/data/."),
     ] {
-        assert_eq!(targets(section, options), in_data, "[{section}] {options}");
+        let found = targets(section, options);
+        assert_eq!(found, Ok(paths(&["/data"])), "[{section}] {options}");
     }
-    assert_eq!(targets("a", ""), Ok(vec![PathBuf::from(".")]));
+    assert_eq!(targets("a", ""), Ok(paths(&["."])));
     // Copies in two directories, and on two disks.
-    let [both, disks] = [
-        "filename_format=/$jobnum/x",
-        "filename_format=/dev/disk$jobnum",
-    ]
-    .map(|format| {
-        let found = [
+    let machine = Fake {
+        found: [
             ("/0", PathKind::Directory),
             ("/1", PathKind::Directory),
             ("/dev/disk0", PathKind::Device(GIB)),
             ("/dev/disk1", PathKind::Device(GIB)),
-        ];
-        let machine = Fake {
-            found: found.into(),
-            ..Fake::default()
-        };
-        let text = format!("[a]\nsize=16m\nrw=randread\nnumjobs=2\n{format}\n");
-        let file = JobFile::translate(&text, Path::new("x.fio"), CliOverrides::default(), &machine);
-        let file = file.unwrap();
+        ]
+        .into(),
+        ..Fake::default()
+    };
+    for (format, targets) in [
+        ("/$jobnum/x", ["/0", "/1"]),
+        ("/dev/disk$jobnum", ["/dev/disk0", "/dev/disk1"]),
+    ] {
+        let text = "[a]\nsize=16m\nrw=randread\nnumjobs=2\nfilename_format=";
+        let file = on(
+            &machine,
+            &format!("{text}{format}\n"),
+            CliOverrides::default(),
+        )
+        .unwrap();
         assert_eq!(file.jobs.jobs[0].workloads.len(), 2);
-        file.plan.targets
-    });
-    assert_eq!(both, [PathBuf::from("/0"), PathBuf::from("/1")]);
-    assert_eq!(
-        disks,
-        [PathBuf::from("/dev/disk0"), PathBuf::from("/dev/disk1")]
-    );
+        assert_eq!(file.plan.targets, paths(&targets));
+    }
 }
 
 #[test]
@@ -210,19 +180,22 @@ fn the_final_path_of_a_file_must_have_a_directory() {
         ("a", "filename_format=/nowhere/f"),
         ("nowhere/a", "directory=/data"),
         ("a", "filename=nowhere/f"),
+        // A disk that is not there.
+        ("/dev/sdz", ""),
     ] {
         let error = targets(section, options).unwrap_err();
-        assert!(error.contains("/nowhere does not exist"), "{error}");
+        assert!(
+            error.contains("/nowhere ") || error.contains("/dev/sdz.0.0 "),
+            "{error}"
+        );
     }
-    // A disk that is not there.
-    assert!(targets("/dev/sdz", "").unwrap_err().contains("/dev/sdz"));
     let note = notes("[a]\nsize=16m\n");
-    assert!(note.contains("/work/a.0.0 does not exist"), "{note}");
+    assert!(note.contains("/work/a.0.0 "), "{note}");
 }
 
 #[test]
 fn an_existing_file_of_the_final_path_is_read_and_never_replaced_by_a_write() {
-    let table = vec![PathBuf::from("/data/table")];
+    let table = paths(&["/data/table"]);
     assert_eq!(
         targets("a", "filename_format=/data/table"),
         Ok(table.clone())
@@ -233,8 +206,8 @@ fn an_existing_file_of_the_final_path_is_read_and_never_replaced_by_a_write() {
         format!("{format}rw=read\n[b]\nrw=trim\nsize=16m\nfilename_format=/data/table\n"),
         format!("{format}rw=read\nsize=2g\n"),
     ] {
-        let file = translated(&text, CliOverrides::default()).unwrap();
-        assert_eq!(file.plan.targets, [PathBuf::from("/data")], "{text}");
+        let file = read(&text);
+        assert_eq!(file.plan.targets, paths(&["/data"]), "{text}");
         let notes = file.notes.join("\n");
         assert!(notes.contains("/data/table stays unchanged"), "{notes}");
     }
@@ -244,8 +217,8 @@ fn an_existing_file_of_the_final_path_is_read_and_never_replaced_by_a_write() {
         ..Fake::default()
     };
     let left = "[a]\ndirectory=/data\nsize=1m\n";
-    let file = JobFile::translate(left, Path::new("x"), CliOverrides::default(), &machine);
-    assert_eq!(file.unwrap().plan.targets, [PathBuf::from("/data")]);
+    let file = on(&machine, left, CliOverrides::default()).unwrap();
+    assert_eq!(file.plan.targets, paths(&["/data"]));
     // A name that the author gives is used.
     let written = plan("[a]\nfilename=/data/table\nrw=write\n");
     assert_eq!(written.targets, table);
@@ -253,13 +226,7 @@ fn an_existing_file_of_the_final_path_is_read_and_never_replaced_by_a_write() {
 
 #[test]
 fn own_file_grows_for_as_fio_and_no_other_does() {
-    let as_fio = |options: &str| {
-        let overrides = CliOverrides {
-            closeness: Closeness::Fio,
-            ..CliOverrides::default()
-        };
-        translated(&format!("[a]\n{options}\n"), overrides)
-    };
+    let as_fio = |options: &str| translated(&format!("[a]\n{options}\n"), AS_FIO);
     let own = "filename=/data/own\nrw=read\nbs=1m\nsize=1g\n";
     for (options, bytes) in [
         ("offset=512k\n", GIB + MIB),
@@ -267,14 +234,14 @@ fn own_file_grows_for_as_fio_and_no_other_does() {
     ] {
         let file = as_fio(&format!("{own}{options}")).unwrap();
         assert_eq!(file.kept_name.as_deref(), Some("own"), "{options}");
-        assert_eq!(file.plan.targets, [PathBuf::from("/data")], "{options}");
+        assert_eq!(file.plan.targets, paths(&["/data"]), "{options}");
         assert_eq!(file.plan.size.unwrap().0, bytes, "{options}");
     }
     // It is large enough.
     for options in ["", "offset=10%\nsize=50%\n", "numjobs=3\n"] {
         let file = as_fio(&format!("{own}{options}")).unwrap();
         assert_eq!(file.kept_name, None, "{options}");
-        assert_eq!(file.plan.targets, [PathBuf::from("/data/own")], "{options}");
+        assert_eq!(file.plan.targets, paths(&["/data/own"]), "{options}");
     }
     for options in [
         own.replace("own", "table") + "offset=1m\n",
@@ -285,62 +252,38 @@ fn own_file_grows_for_as_fio_and_no_other_does() {
         assert!(error.contains("but /data/"), "{error}");
     }
     let disk = refused("[a]\nfilename=/dev/sda\nsize=8g\noffset=1m\n");
-    assert!(disk.contains("a smaller size"), "{disk}");
+    assert!(disk.contains("/dev/sda has only 8 GiB"), "{disk}");
+}
+
+fn spans(plan: &PlanFile) -> Vec<(u64, u64)> {
+    let spans = plan.workloads.iter().map(|one| span(&one.flags).unwrap());
+    spans.collect()
 }
 
 #[test]
 fn copies_with_separate_loads_become_workloads() {
     let same = plan("[a]\nfilename=/dev/sda\nsize=1g\nnumjobs=3\n");
-    assert_eq!(
-        same.workloads
-            .iter()
-            .map(|w| w.name.as_str())
-            .collect::<Vec<_>>(),
-        ["a-1", "a-2", "a-3"]
-    );
-    assert!(
-        same.workloads
-            .iter()
-            .all(|w| span(&w.flags) == Some((0, GIB))
-                && w.flags.jobs.unwrap().0 == 1
-                && w.flags.bytes.unwrap().0 == GIB)
-    );
-    assert_eq!(
-        same.workloads
-            .iter()
-            .map(|w| w.flags.together)
-            .collect::<Vec<_>>(),
-        [None, Some(true), Some(true)]
-    );
+    assert_eq!(names(&same), ["a-1", "a-2", "a-3"]);
+    assert_eq!(spans(&same), [(0, GIB); 3]);
+    for (workload, together) in same.workloads.iter().zip([None, Some(true), Some(true)]) {
+        let flags = &workload.flags;
+        assert_eq!((flags.jobs.unwrap().0, flags.bytes.unwrap().0), (1, GIB));
+        assert_eq!(flags.together, together);
+    }
     // Adjacent copies are one workload, whose jobs have a part each.
     let adjacent =
         plan("[a]\nfilename=/dev/sda\nsize=1g\nnumjobs=3\noffset_increment=1g\noffset=2g\n");
-    assert_eq!(
-        (adjacent.workloads.len(), span(&adjacent.workloads[0].flags)),
-        (1, Some((2 * GIB, 5 * GIB)))
-    );
+    assert_eq!(spans(&adjacent), [(2 * GIB, 5 * GIB)]);
     let apart =
         plan("[a]\nfilename=/dev/sda\nrw=randread\nsize=1g\nnumjobs=2\noffset_increment=2g\n");
-    assert_eq!(
-        apart
-            .workloads
-            .iter()
-            .map(|w| span(&w.flags).unwrap())
-            .collect::<Vec<_>>(),
-        [(0, GIB), (2 * GIB, 3 * GIB)]
-    );
-}
-
-#[test]
-fn filesize_clips_copies_at_the_end_of_the_file() {
+    assert_eq!(spans(&apart), [(0, GIB), (2 * GIB, 3 * GIB)]);
+    // At the end of the file.
     let clipped =
         plan("[a]\nfilename=/dev/sda\nrw=randread\nfilesize=4g\nnumjobs=3\noffset_increment=1g\n");
-    let spans: Vec<_> = clipped
-        .workloads
-        .iter()
-        .map(|w| span(&w.flags).unwrap())
-        .collect();
-    assert_eq!(spans, [(0, 4 * GIB), (GIB, 4 * GIB), (2 * GIB, 4 * GIB)]);
+    assert_eq!(
+        spans(&clipped),
+        [(0, 4 * GIB), (GIB, 4 * GIB), (2 * GIB, 4 * GIB)]
+    );
 }
 
 #[test]
@@ -349,153 +292,96 @@ fn copies_with_own_files_have_a_part_each() {
     let own = plan(
         "[a]\ndirectory=/data\nrw=randread\nsize=10m\noffset=1m\nnumjobs=2\nbssplit=4k/50:8k/50\n",
     );
-    assert_eq!(
-        (
-            own.workloads.len(),
-            own.size.unwrap().0,
-            span(&own.workloads[0].flags)
-        ),
-        (1, 20 * MIB, None)
-    );
+    assert_eq!((own.workloads.len(), own.size.unwrap().0), (1, 20 * MIB));
+    assert_eq!(span(&own.workloads[0].flags), None);
     // With zipf, each file has its own popular blocks.
-    assert_eq!(
-        plan(
-            "[a]\ndirectory=/data\nrw=randread\nsize=10m\nnumjobs=2\nrandom_distribution=zipf:1.2\n\
-             "
-        )
-        .workloads
-        .len(),
-        2
-    );
-    assert_eq!(
-        plan("[a]\nfilename=/dev/sda\nrw=randread\nnumjobs=2\nrandom_distribution=zipf:1.2\n")
-            .workloads
-            .len(),
-        1
-    );
+    let zipf = "rw=randread\nsize=10m\nnumjobs=2\nrandom_distribution=zipf:1.2\n";
+    for (target, workloads) in [("directory=/data", 2), ("filename=/dev/sda", 1)] {
+        let plan = plan(&format!("[a]\n{target}\n{zipf}"));
+        assert_eq!(plan.workloads.len(), workloads, "{target}");
+    }
     let shared = plan(
         "[global]\ndirectory=/data\nsize=10m\nrw=randread\nnumjobs=2\nfilename_format=f.$jobnum\n\
          [a]\n[b]\nstonewall\n",
     );
-    assert_eq!(
-        (shared.size.unwrap().0, span(&shared.workloads[1].flags)),
-        (20 * MIB, None)
+    assert_eq!(shared.size.unwrap().0, 20 * MIB);
+    assert_eq!(span(&shared.workloads[1].flags), None);
+}
+
+const TWO_DISKS: &str = "[global]\nrw=randread\nruntime=5\ntime_based\n[one]\nfilename=/dev/sda\n\
+                         [two]\nfilename=/dev/sdb\n";
+
+#[test]
+fn jobs_that_differ_only_in_their_disk_become_one_workload() {
+    let both = plan(TWO_DISKS);
+    assert_eq!(both.targets, paths(&["/dev/sda", "/dev/sdb"]));
+    assert_eq!(names(&both), ["randread"]);
+    for other in ["bs=8k", "stonewall"] {
+        let error = refused(&TWO_DISKS.replace("[two]", &format!("[two]\n{other}")));
+        assert!(
+            error.contains("line 5: [one]: ") && error.contains("--section NAME"),
+            "{error}"
+        );
+    }
+    let turns = refused("[a]\nfilename=/dev/sda:/dev/sdb\n");
+    assert!(
+        turns.contains("line 2: [a]: fio visits the 2 files"),
+        "{turns}"
     );
 }
 
 #[test]
-fn jobs_that_differ_only_in_their_disk_become_one_workload() {
-    let text = "[global]\nrw=randread\nruntime=5\ntime_based\n[one]\nfilename=/dev/sda\n[two]\n\
-                filename=/dev/sdb\n";
-    let both = plan(text);
-    assert_eq!(
-        both.targets,
-        [PathBuf::from("/dev/sda"), PathBuf::from("/dev/sdb")]
-    );
-    assert_eq!(
-        both.workloads
-            .iter()
-            .map(|w| w.name.as_str())
-            .collect::<Vec<_>>(),
-        ["randread"]
-    );
-    for other in [
-        text.replace("[two]", "[two]\nbs=8k"),
-        text.replace("[two]", "[two]\nstonewall"),
-    ] {
-        assert!(
-            refused(&other).contains("the jobs differ between their disks"),
-            "{other}"
-        );
-    }
-    assert!(
-        refused("[a]\nfilename=/dev/sda:/dev/sdb\n")
-            .contains("line 2: [a]: fio visits the 2 files in turn from one queue")
-    );
-    // Targets on the command line replace those of the file.
-    let targets = [PathBuf::from("/data")];
-    let given = translated(
-        text,
-        CliOverrides {
-            targets: &targets,
-            size: Some(64 * MIB),
+fn targets_on_the_command_line_replace_those_of_the_file() {
+    let on = |text: &str, target: &str, size| {
+        let overrides = CliOverrides {
+            targets: &paths(&[target]),
+            size,
             ..CliOverrides::default()
-        },
-    )
-    .expect_err("sizes of two files are not known");
-    assert!(given.contains("the job has no size"), "{given}");
-    let given = translated(
-        &text.replace("[one]", "size=8m\n[one]"),
-        CliOverrides {
-            targets: &targets,
-            ..CliOverrides::default()
-        },
-    )
-    .unwrap();
+        };
+        translated(text, overrides)
+    };
+    // The sizes of the two files are not known.
+    let unknown = on(TWO_DISKS, "/data", Some(64 * MIB)).unwrap_err();
+    assert!(unknown.contains("the job has no size"), "{unknown}");
+    let given = on(&TWO_DISKS.replace("[one]", "size=8m\n[one]"), "/data", None).unwrap();
+    assert_eq!(given.plan.targets, paths(&[]));
     assert_eq!(
-        (
-            given.plan.targets.len(),
-            given.plan.size.unwrap().0,
-            given.plan.workloads.len()
-        ),
-        (0, 16 * MIB, 2)
+        (given.plan.size.unwrap().0, given.plan.workloads.len()),
+        (16 * MIB, 2)
     );
-    assert!(
-        given.notes[0].contains("the 2 files of the jobs become adjacent parts of the target"),
-        "{:?}",
-        given.notes
-    );
-    let device = [PathBuf::from("/dev/big")];
-    let given = translated(
-        "[a]\nfilename=/dev/sda\nrw=randread\n",
-        CliOverrides {
-            targets: &device,
-            ..CliOverrides::default()
-        },
-    )
-    .unwrap();
-    assert_eq!(given.plan.workloads[0].flags.bytes.unwrap().0, 16 * GIB);
+    assert!(given.notes[0].contains("the 2 files "), "{:?}", given.notes);
+    let device = on("[a]\nfilename=/dev/sda\nrw=randread\n", "/dev/big", None).unwrap();
+    assert_eq!(device.plan.workloads[0].flags.bytes.unwrap().0, 16 * GIB);
 }
 
 #[test]
 fn section_flag_selects_sections() {
     let text = "[global]\nrw=randread\n[one]\nfilename=/dev/sda\n[two]\nstonewall\nfilename=/dev/\
                 sdb\n[odd]\nioengine=net\n";
-    let names = |sections: &[&str]| {
+    let selected = |sections: &[&str]| {
         let sections: Vec<String> = sections.iter().map(|name| (*name).to_owned()).collect();
-        let file = translated(
-            text,
-            CliOverrides {
-                sections: &sections,
-                ..CliOverrides::default()
-            },
-        )?;
-        Ok::<_, String>((
-            file.plan.targets,
-            file.plan
-                .workloads
-                .iter()
-                .map(|w| w.name.clone())
-                .collect::<Vec<_>>(),
-        ))
+        let overrides = CliOverrides {
+            sections: &sections,
+            ..CliOverrides::default()
+        };
+        translated(text, overrides).map(|file| file.plan)
     };
+    let two = selected(&["two"]).unwrap();
     assert_eq!(
-        names(&["two"]),
-        Ok((vec![PathBuf::from("/dev/sdb")], vec!["two".to_owned()]))
+        (&two.targets, names(&two)),
+        (&paths(&["/dev/sdb"]), vec!["two"])
     );
-    assert!(
-        names(&["two", "one"])
-            .unwrap_err()
-            .contains("run the sections one by one (--section NAME)")
-    );
-    assert!(names(&[]).unwrap_err().contains("ioengine=net"));
-    assert_eq!(
-        names(&["one", "three"]),
-        Err(
-            "jobs/x.fio: line 3: there is no section 'three'; the file has one, two, odd"
-                .to_owned()
-        )
-    );
+    for (sections, part) in [
+        (&["two", "one"][..], "--section NAME"),
+        (&[], "ioengine=net"),
+        (
+            &["one", "three"],
+            "line 3: there is no section 'three'; the file has one, two, odd",
+        ),
+    ] {
+        let error = selected(sections).unwrap_err();
+        assert!(error.contains(part), "{error}");
+    }
 }
 
 /// Own jobs with the options of fio's examples jesd219, poisson-rate-submission, 1mbs_clients,
@@ -538,11 +424,7 @@ const LIKE_EXAMPLES: &[(&str, usize)] = &[
 #[test]
 fn jobs_like_the_examples_of_fio_become_workloads() {
     for (text, workloads) in LIKE_EXAMPLES {
-        let overrides = CliOverrides {
-            closeness: Closeness::Fio,
-            ..CliOverrides::default()
-        };
-        let read = translated(text, overrides).unwrap_or_else(|why| panic!("{text}{why}"));
+        let read = translated(text, AS_FIO).unwrap_or_else(|why| panic!("{text}{why}"));
         assert!(read.plan.workloads.len() >= *workloads, "{text}");
     }
 }

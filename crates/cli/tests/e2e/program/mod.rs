@@ -5,7 +5,10 @@ pub(crate) mod hanging_disk;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_simdisk::testbed::TempDir;
+use diskproof_simdisk::{SimDisk, spec};
 use rustix::process::{Pid, Signal, kill_process};
+use std::borrow::BorrowMut;
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -77,12 +80,55 @@ fn in_clean_environment<S: AsRef<OsStr>>(
     command
 }
 
+/// The words of a command line, or of any other list, without quotes.
+pub(crate) fn argv(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+/// Runs the program with a command line, which is a format whose words have no spaces.
+macro_rules! diskproof {
+    ($($line:tt)*) => {
+        $crate::program::run(format!($($line)*).split_whitespace())
+    };
+}
+pub(crate) use diskproof;
+
+/// Ends a test that cannot run here: without root or one of these programs.
+macro_rules! needs {
+    ($($program:literal),*) => {{
+        fn here() {}
+        if !diskproof_simdisk::testbed::can_run($crate::program::test_of(here), &[$($program),*]) {
+            return;
+        }
+    }};
+}
+pub(crate) use needs;
+
+/// The name of the function around `inner`.
+pub(crate) fn test_of<F>(_: F) -> &'static str {
+    let mut path = std::any::type_name::<F>().rsplit("::");
+    path.nth(1).unwrap()
+}
+
 /// The exit code and the output of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
+    /// The command line.
+    pub asked: String,
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
+}
+
+impl std::fmt::Display for Ran {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { asked, code, .. } = self;
+        write!(
+            f,
+            "{asked}\nexit {code:?}\n{:.9000}\n{:.9000}",
+            self.out, self.err
+        )
+    }
 }
 
 impl From<Output> for Ran {
@@ -93,6 +139,7 @@ impl From<Output> for Ran {
         let err = text(output.stderr);
         let err = err.split_inclusive('\n').filter(|line| !is_note(line));
         Self {
+            asked: String::new(),
             code: output.status.code(),
             out: text(output.stdout),
             err: err.collect(),
@@ -101,11 +148,101 @@ impl From<Output> for Ran {
 }
 
 impl Ran {
+    /// Runs the command to its end.
+    pub(crate) fn of(mut command: impl BorrowMut<Command>) -> Self {
+        let command = command.borrow_mut();
+        let ran = Self::from(command.output().unwrap());
+        let asked = format!("{command:?}");
+        Self { asked, ..ran }
+    }
+
+    /// Fails the test unless the exit code is this.
+    #[track_caller]
+    pub(crate) fn exits(&self, code: i32) -> &Self {
+        assert_eq!(self.code, Some(code), "{self}");
+        self
+    }
+
+    /// Fails the test unless stderr has this part.
+    #[track_caller]
+    pub(crate) fn tells(&self, part: &str) -> &Self {
+        assert!(self.err.contains(part), "no '{part}' in stderr: {self}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn tells_all(&self, parts: &[&str]) -> &Self {
+        parts.iter().for_each(|part| _ = self.tells(part));
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn tells_first(&self, part: &str) -> &Self {
+        assert!(self.err.starts_with(part), "{self}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn tells_not(&self, part: &str) -> &Self {
+        assert!(!self.err.contains(part), "'{part}' in stderr: {self}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn tells_nothing(&self) -> &Self {
+        assert_eq!(self.err, "", "{self}");
+        self
+    }
+
+    /// Fails the test unless stdout has this part.
+    #[track_caller]
+    pub(crate) fn shows(&self, part: &str) -> &Self {
+        assert!(self.out.contains(part), "no '{part}' in stdout: {self}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn shows_all(&self, parts: &[&str]) -> &Self {
+        parts.iter().for_each(|part| _ = self.shows(part));
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn shows_not(&self, part: &str) -> &Self {
+        assert!(!self.out.contains(part), "'{part}' in stdout: {self}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn shows_first(&self, part: &str) -> &Self {
+        assert!(self.out.starts_with(part), "{self}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn shows_nothing(&self) -> &Self {
+        assert_eq!(self.out, "", "{self}");
+        self
+    }
+
+    /// Fails the test where a line of stdout is wider than a terminal of 80 columns.
+    #[track_caller]
+    pub(crate) fn fits_80_columns(&self) -> &Self {
+        let is_narrow = |line: &str| line.chars().count() <= 80;
+        assert!(self.out.lines().all(is_narrow), "{self}");
+        self
+    }
+
+    /// The JSON document that is all of stdout.
+    #[track_caller]
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self}"))
+    }
+
     /// The record, which must be all that is on stdout.
+    #[track_caller]
     pub(crate) fn record(&self) -> Record {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| {
-            panic!("no record on stdout: {error}\n{}\n{}", self.out, self.err)
-        })
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self}"))
     }
 
     /// Codes of the findings of the record on stdout.
@@ -120,7 +257,7 @@ impl Ran {
 
 /// Runs the program to its end.
 pub(crate) fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran {
-    program(arguments).output().unwrap().into()
+    Ran::of(program(arguments))
 }
 
 /// Operations and bytes of a whole workload. A stall of the machine can split it into phases; the
@@ -224,8 +361,26 @@ impl PipedRun {
         stdout.read_to_string(&mut out).unwrap();
         let code = self.child.wait().unwrap().code();
         self.stderr.read_to_string(&mut err).unwrap();
-        Ran { code, out, err }
+        let asked = String::new();
+        Ran {
+            asked,
+            code,
+            out,
+            err,
+        }
     }
+}
+
+/// A record that was saved as JSON.
+#[track_caller]
+pub(crate) fn saved_record(path: impl AsRef<Path>) -> Record {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// A simulated disk, the file `disk` in this directory.
+pub(crate) fn sim_disk(place: &TempDir, model: &str, size_bytes: u64) -> SimDisk {
+    let model = spec::parse(model).unwrap();
+    SimDisk::serve(model, size_bytes, &place.path().join("disk")).unwrap()
 }
 
 /// Lets a simulated workload run to its end.
