@@ -105,10 +105,10 @@ fn cell(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::format_of;
-    use std::path::Path;
     use crate::describe::figures::shown_ops;
     use crate::fixture::{self, written};
+    use crate::formats::format_of;
+    use std::path::Path;
 
     #[test]
     fn cells_contain_no_markup() {
@@ -133,7 +133,8 @@ mod tests {
     #[test]
     fn comparisons_are_written_as_markdown_csv_and_svg() {
         let comparison = fixture::comparison();
-        let written = |format: &Format| {
+        let written = |name: &str| {
+            let format = format_of(Path::new(name)).unwrap();
             let write = format.comparison.expect("comparisons");
             written(|out| write(&comparison, out))
         };

@@ -162,7 +162,9 @@ mod tests {
     fn entry(color: Color, label: StyledText<'_>, width: usize, text: &str) -> String {
         let style = Style { width: 1, color };
         crate::fixture::written(|out| {
-            Page::new(&style, out).entry(label, width, TextStyle::Plain.of(text))
+            let mut page = Page::new(&style, out);
+            page.entry(label, width, TextStyle::Plain.of(text));
+            page.finish()
         })
     }
 

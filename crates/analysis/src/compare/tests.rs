@@ -3,7 +3,7 @@
 use super::*;
 use crate::fixture::test_rng::TestRng;
 use crate::fixture::{self, states};
-use diskproof_model::comparison::{ConditionOutcome, Figure};
+use diskproof_model::comparison::{Basis, ConditionOutcome, Figure, Unmatched, Verdict};
 use diskproof_model::finding::Severity;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{

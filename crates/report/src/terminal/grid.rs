@@ -326,7 +326,11 @@ mod tests {
     use diskproof_model::block::Block;
 
     fn grid(table: &Table, width: usize) -> String {
-        written(|out| write_grid(&mut Page::new(&plain(width), out), table))
+        written(|out| {
+            let mut page = Page::new(&plain(width), out);
+            write_grid(&mut page, table);
+            page.finish()
+        })
     }
 
     fn table(heading: &[&'static str], rows: &[&[&str]]) -> Table {

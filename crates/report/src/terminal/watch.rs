@@ -378,7 +378,11 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn server_text(view: &ServerView, width: usize) -> String {
-        written(|out| write_server_step(&mut Page::new(&plain(width), out), view))
+        written(|out| {
+            let mut page = Page::new(&plain(width), out);
+            write_server_step(&mut page, view);
+            page.finish()
+        })
     }
 
     fn busy_step() -> ServerStep {
