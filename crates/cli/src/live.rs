@@ -243,10 +243,10 @@ impl Live {
 
     /// The current workloads.
     fn group(&self) -> Group<'_> {
-        Group {
-            first: self.current.start,
-            workloads: &self.plan.workloads[self.current.clone()],
-        }
+        Group::new(
+            self.current.start,
+            &self.plan.workloads[self.current.clone()],
+        )
     }
 
     /// Index of a workload among the current ones.

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Lines that wait for a slow reader; more are omitted.
 const WAITING_MAX: usize = 65_536;
@@ -218,8 +218,7 @@ impl SharedPrinter {
 }
 
 fn unix_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_nanos() as u64)
+    u64::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap_or(0)
 }
 
 /// Prints a tool's text while workloads are measured.

@@ -49,12 +49,14 @@ pub enum Clash {
 }
 
 impl<'a> Group<'a> {
+    /// These workloads, the first of which has this place in the plan.
+    pub const fn new(first: usize, workloads: &'a [Workload]) -> Self {
+        Self { first, workloads }
+    }
+
     /// A single workload, the first of its plan.
     pub fn alone(workload: &'a Workload) -> Self {
-        Self {
-            first: 0,
-            workloads: std::slice::from_ref(workload),
-        }
+        Self::new(0, std::slice::from_ref(workload))
     }
 
     /// Whether it is a single workload.

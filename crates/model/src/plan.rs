@@ -290,6 +290,16 @@ pub struct Skipped {
     pub why: String,
 }
 
+impl Skipped {
+    /// The workload of this name, for this reason.
+    pub fn new(workload: impl Into<String>, why: impl Into<String>) -> Self {
+        Self {
+            workload: workload.into(),
+            why: why.into(),
+        }
+    }
+}
+
 /// Who made the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Origin {

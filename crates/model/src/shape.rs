@@ -14,6 +14,16 @@ pub struct BlockShare {
     pub weight: u32,
 }
 
+impl BlockShare {
+    /// This size with this weight.
+    pub const fn new(block_bytes: u32, weight: u32) -> Self {
+        Self {
+            block_bytes,
+            weight,
+        }
+    }
+}
+
 /// The rarely used part of a workload.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LoadShape {

@@ -244,6 +244,16 @@ pub struct Span {
     pub length_bytes: Option<u64>,
 }
 
+impl Span {
+    /// From this byte on, so long.
+    pub const fn new(start_bytes: u64, length_bytes: Option<u64>) -> Self {
+        Self {
+            start_bytes,
+            length_bytes,
+        }
+    }
+}
+
 /// When a workload ends; whichever comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Stop {

@@ -219,10 +219,7 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         let unreleased = why_not_written(check, identity.kind).filter(|_| workload.writes());
         let excluded = check.selection.excludes(&workload.name).map(str::to_owned);
         match excluded.or(unreleased) {
-            Some(why) => skipped.push(Skipped {
-                workload: workload.name,
-                why,
-            }),
+            Some(why) => skipped.push(Skipped::new(workload.name, why)),
             None => workloads.push(workload),
         }
     }
@@ -260,10 +257,7 @@ fn select_steps(
             ACCESS => survey.access = None,
             _ => survey.burst = None,
         }
-        skipped.push(Skipped {
-            workload: step.to_owned(),
-            why: why.to_owned(),
-        });
+        skipped.push(Skipped::new(step, why));
     }
     let is_left = survey.curve.is_some() || survey.access.is_some() || survey.burst.is_some();
     is_left.then_some(survey)

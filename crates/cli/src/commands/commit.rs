@@ -3,8 +3,7 @@
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SECOND, SelectionFlags};
-use crate::postgres::postgres_version;
-use crate::postgres::{Breadth, ServerFlags, insert_names, postgres_plan};
+use crate::postgres::{Breadth, ServerFlags, insert_names, postgres_plan, postgres_version};
 use crate::session::{MeasuringJob, measure};
 use crate::write_cache::{CacheStates, WriteCacheFlags};
 use diskproof_model::plan::{
@@ -232,10 +231,10 @@ fn rows(
         let excluded = row.excluded(&commit.selection).map(str::to_owned);
         match excluded.or(no_room) {
             None => rows.push(row),
-            Some(why) => skipped.extend(row.workloads.into_iter().map(|workload| Skipped {
-                workload: workload.name,
-                why: why.clone(),
-            })),
+            Some(why) => {
+                let names = row.workloads.into_iter().map(|workload| workload.name);
+                skipped.extend(names.map(|name| Skipped::new(name, &why)));
+            }
         }
     }
     if rows.is_empty() {
@@ -382,10 +381,7 @@ impl Method {
             streams: Streams::with_reads(0),
             access: Access::Sequential,
             block_bytes: PAGE_BYTES,
-            span: Span {
-                start_bytes: 0,
-                length_bytes: Some(SEGMENT_BYTES),
-            },
+            span: Span::new(0, Some(SEGMENT_BYTES)),
             sync: self.sync,
             cache: CachePolicy::Cached,
             ..Workload::named(self.name)

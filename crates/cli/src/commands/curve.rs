@@ -260,10 +260,7 @@ fn stroke(percent: u32, span: Span, target_bytes: u64, measuring: &MeasuringFlag
         .unwrap_or(target_bytes.saturating_sub(span.start_bytes));
     let length = (u128::from(whole) * u128::from(percent) / 100) as u64 / PAGE_BYTES * PAGE_BYTES;
     Workload {
-        span: Span {
-            start_bytes: span.start_bytes,
-            length_bytes: Some(length),
-        },
+        span: Span::new(span.start_bytes, Some(length)),
         stop: Stop {
             precision: Some(0.01),
             time_ns: Some(STROKE_TIME_NS - STROKE_WARMUP_NS),

@@ -128,18 +128,16 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
 }
 
 fn show_comparison(show: &ShowFlags, comparison: &Comparison) -> anyhow::Result<Exit> {
-    let wrong = if show.format.is_some() {
-        Some("--format prints runs, but this is a comparison. Use -o FILE")
-    } else if show.pg_version.is_some() {
-        Some("a comparison has no settings. Show one of its runs with --pg-version")
-    } else if show.commands {
-        Some("a comparison has no commands. Show one of its runs with --commands")
-    } else {
-        None
+    let wrong = match (show.format, show.pg_version, show.commands) {
+        (Some(_), ..) => "--format prints runs, but this is a comparison. Use -o FILE",
+        (_, Some(_), _) => "a comparison has no settings. Show one of its runs with --pg-version",
+        (.., true) => "a comparison has no commands. Show one of its runs with --commands",
+        _ => return write_comparison(show, comparison),
     };
-    if let Some(why) = wrong {
-        return Err(Failure::Usage(format!("{}: {why}", show.run)).into());
-    }
+    Err(Failure::Usage(format!("{}: {wrong}", show.run)).into())
+}
+
+fn write_comparison(show: &ShowFlags, comparison: &Comparison) -> anyhow::Result<Exit> {
     let outputs = files(&[&show.outputs, &show.html]);
     compare::prepare(&outputs)?;
     compare::save(comparison, &outputs)?;

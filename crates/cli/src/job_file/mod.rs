@@ -15,8 +15,7 @@ pub use environment::{Environment, Keywords, PathKind, System, read_text};
 pub use sections::JobText;
 pub use translation::{CliOverrides, Closeness, JobFileError};
 
-use crate::plan_file::PlanFile;
-use crate::plan_file::quoted;
+use crate::plan_file::{PlanFile, quoted};
 use crate::workload::{Count, WorkloadFlags};
 use diskproof_compat::{DescribedJob, DescribedJobs, JobWorkload};
 use diskproof_model::rw::Rw;
@@ -94,12 +93,12 @@ impl JobFile {
         let placements = placement::place(&all, &translation)?;
         let (plan, of_parts) = workloads::plan(&all, &placements, &translation)?;
         let mut of_parts = of_parts.into_iter();
-        // The read that a plan needs is none of a job that only makes its files.
-        let of_job = |parts: &Vec<_>| match jobs[0].only_creates {
-            true => Vec::new(),
-            false => of_parts.by_ref().take(parts.len()).flatten().collect(),
-        };
-        let of_jobs = parts.iter().map(of_job).collect();
+        let of_job = |parts: &Vec<FioJob>| of_parts.by_ref().take(parts.len()).flatten().collect();
+        let mut of_jobs: Vec<Vec<JobWorkload>> = parts.iter().map(of_job).collect();
+        if jobs[0].only_creates {
+            // The read that a plan needs is none of the job.
+            of_jobs.iter_mut().for_each(Vec::clear);
+        }
         Ok(Self {
             kept_name: placements.kept_name.filter(|_| plan.targets.len() == 1),
             plan,

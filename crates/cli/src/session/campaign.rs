@@ -167,10 +167,8 @@ impl PreparedCells<'_> {
                 target.set_cache(CachePolicy::Direct)?;
             }
             let places = same_blocks(&layers.layers, &self.run.targets);
-            let spans = places.iter().map(|place| Span {
-                start_bytes: place.start_bytes,
-                length_bytes: Some(place.length_bytes),
-            });
+            let places_of = places.iter();
+            let spans = places_of.map(|one| Span::new(one.start_bytes, Some(one.length_bytes)));
             self.spans = spans.collect();
             self.run.results().data.layer_places = places;
         }
@@ -285,10 +283,7 @@ impl PreparedCells<'_> {
         let time_ns = Sliced::time_ns(&workload);
         let mut planned = self.run.plan.workloads.iter();
         let place = planned.position(|w| w.name == workload.name);
-        let group = Group {
-            first: place.unwrap_or(0),
-            workloads: std::slice::from_ref(&workload),
-        };
+        let group = Group::new(place.unwrap_or(0), std::slice::from_ref(&workload));
         self.live.begin(group, Some(time_ns));
         let key = (index, workload.name.clone());
         let moved = self.moved.get(&key).copied().unwrap_or_default();

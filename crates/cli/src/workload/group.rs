@@ -37,23 +37,18 @@ pub(crate) fn resolve_group(
     let mut workloads = resolved.collect::<Result<Vec<_>, _>>()?;
     let mismatch = |one: &Workload| Some((one.name.clone(), sector_mismatch(one, unit_bytes)?));
     if let Some((odd, why)) = workloads.iter().find_map(mismatch) {
-        let skipped = workloads.into_iter().map(|workload| Skipped {
-            why: if workload.name == odd {
-                why.clone()
-            } else {
-                format!("it runs together with {odd}, which is skipped")
-            },
-            workload: workload.name,
+        let beside = format!("it runs together with {odd}, which is skipped");
+        let names = workloads.into_iter().map(|workload| workload.name);
+        let skipped = names.map(|name| {
+            let why = if name == odd { &why } else { &beside };
+            Skipped::new(name, why)
         });
         return Ok(ResolvedGroup::Skipped(skipped.collect()));
     }
     if members.len() > 1 {
         end_together(&mut workloads, members);
         let last = workloads.len() - 1;
-        let group = Group {
-            first: 0,
-            workloads: &workloads,
-        };
+        let group = Group::new(0, &workloads);
         if let Some(clash) = group.clash() {
             return Err((last, clash.to_string()));
         }
@@ -93,10 +88,7 @@ fn end_together(workloads: &mut [Workload], members: &[&WorkloadFlags]) {
 /// The first of the workloads that run together, by index, whose schedule starts no operation in
 /// the measured time.
 pub(crate) fn empty_schedule(workloads: &[Workload], wording: Wording) -> Option<(usize, String)> {
-    let group = Group {
-        first: 0,
-        workloads,
-    };
+    let group = Group::new(0, workloads);
     workloads
         .iter()
         .enumerate()

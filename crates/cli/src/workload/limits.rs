@@ -156,10 +156,7 @@ pub(crate) fn part_of(
     if end < start_bytes + least_bytes {
         return Err(format!("--span is smaller than {least}; use a larger part"));
     }
-    Ok(Span {
-        start_bytes,
-        length_bytes: Some(end - start_bytes),
-    })
+    Ok(Span::new(start_bytes, Some(end - start_bytes)))
 }
 
 /// Checks that the buffers of a single workload fit into the memory.

@@ -186,11 +186,9 @@ impl FromStr for BlockSplit {
             return Err(wrong_form(text, SPLIT));
         }
         let rest = (100 - named) / open.max(1);
-        let share = |(block_bytes, percent): (u32, Option<u32>)| BlockShare {
-            block_bytes,
-            weight: percent.unwrap_or(rest),
-        };
-        Ok(Self(shares.into_iter().map(share).collect()))
+        let shares = shares.into_iter();
+        let shares = shares.map(|(size, percent)| BlockShare::new(size, percent.unwrap_or(rest)));
+        Ok(Self(shares.collect()))
     }
 }
 

@@ -80,10 +80,7 @@ impl Resolution<'_> {
         let is_cached = workload.cache == CachePolicy::Cached;
         workload.drops_cache_first = is_set(flags.drops_cache_first) && is_cached;
         let (start_bytes, length) = self.extent(block_bytes)?;
-        workload.span = Span {
-            start_bytes,
-            length_bytes: flags.span.is_some().then_some(length),
-        };
+        workload.span = Span::new(start_bytes, flags.span.is_some().then_some(length));
         workload.verify = self.verify(&workload)?;
         let only_drops = self.rw.leaves_no_content();
         let checks = workload.verify == Verify::Checksum && !flags.writes();
@@ -130,10 +127,7 @@ impl Resolution<'_> {
         let (block_bytes, mut mix) = self.read_blocks()?;
         let write_mix = &self.flags.other_sizes;
         if !write_mix.is_empty() && mix.is_empty() {
-            mix.push(BlockShare {
-                block_bytes,
-                weight: 1,
-            });
+            mix.push(BlockShare::new(block_bytes, 1));
         }
         let writes = write_mix.iter().map(|share| share.block_bytes);
         Ok((writes.fold(block_bytes, u32::max), mix))

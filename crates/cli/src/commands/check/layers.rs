@@ -2,8 +2,7 @@
 //! disk. Finds the layers and makes the plan; the campaign of live comparisons alternates them.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::MeasuringFlags;
-use crate::flags::{SECOND, SelectionFlags};
+use crate::flags::{MeasuringFlags, SECOND, SelectionFlags};
 use crate::session::{MeasuringJob, measure};
 use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
 use diskproof_analysis::campaign::{LiveComparison, LiveSetup};

@@ -287,10 +287,7 @@ fn select(
         }
         match unreleased.filter(|_| workload.writes()) {
             None => chosen.push(workload),
-            Some(why) => skipped.push(Skipped {
-                workload: workload.name,
-                why: why.to_owned(),
-            }),
+            Some(why) => skipped.push(Skipped::new(workload.name, why)),
         }
     }
     if chosen.is_empty() {

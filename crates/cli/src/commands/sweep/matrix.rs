@@ -94,10 +94,7 @@ impl Matrix {
     fn add(&mut self, workload: Workload, pass: SweepPass, why_impossible: Option<String>) {
         match why_impossible {
             None => self.cells.push(SweepCellSetup { workload, pass }),
-            Some(why) => self.skipped.push(Skipped {
-                workload: workload.name,
-                why,
-            }),
+            Some(why) => self.skipped.push(Skipped::new(workload.name, why)),
         }
     }
 
@@ -151,10 +148,7 @@ fn workload(operation: SweepOperation, block_bytes: u32, depth: u32) -> Workload
         },
         block_bytes,
         depth,
-        span: Span {
-            start_bytes: 0,
-            length_bytes: is_repeated.then_some(repeated),
-        },
+        span: Span::new(0, is_repeated.then_some(repeated)),
         ..random
     }
 }
@@ -163,10 +157,7 @@ fn workload(operation: SweepOperation, block_bytes: u32, depth: u32) -> Workload
 fn over_span(block_bytes: u32, span_bytes: u64) -> Workload {
     Workload {
         name: span_name(block_bytes, span_bytes),
-        span: Span {
-            start_bytes: 0,
-            length_bytes: Some(span_bytes),
-        },
+        span: Span::new(0, Some(span_bytes)),
         ..workload(SweepOperation::RandRead, block_bytes, 1)
     }
 }
@@ -175,10 +166,7 @@ fn over_span(block_bytes: u32, span_bytes: u64) -> Workload {
 fn of_mixed_sizes(operation: SweepOperation, limits: &MatrixLimits) -> Workload {
     let smallest = limits.sector_bytes.max(512);
     let sizes = std::iter::successors(Some(smallest), |bytes| bytes.checked_mul(2));
-    let share = |block_bytes| BlockShare {
-        block_bytes,
-        weight: 1,
-    };
+    let share = |block_bytes| BlockShare::new(block_bytes, 1);
     Workload {
         name: mixed_name(operation),
         block_mix: sizes

@@ -313,11 +313,7 @@ fn share_of_rates(reads: f64, writes: f64) -> Option<ReadShare> {
 }
 
 fn one_size(block_bytes: u32) -> Vec<BlockShare> {
-    let weight = 1;
-    vec![BlockShare {
-        block_bytes,
-        weight,
-    }]
+    vec![BlockShare::new(block_bytes, 1)]
 }
 
 /// From a list `reads,writes,trims`, the part of a kind of operation: without one of its own, the
@@ -346,10 +342,7 @@ fn ranged(low: u64, high: u64) -> Option<Vec<BlockShare>> {
         let block_bytes = (multiple * low).min(high) as u32;
         match shares.last_mut() {
             Some(last) if last.block_bytes == block_bytes => last.weight += weight,
-            _ if weight > 0 => shares.push(BlockShare {
-                block_bytes,
-                weight,
-            }),
+            _ if weight > 0 => shares.push(BlockShare::new(block_bytes, weight)),
             _ => {}
         }
     }
