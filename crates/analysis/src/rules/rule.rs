@@ -84,7 +84,7 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// With the remedy that the finding always has, and without a command that shows the same thing.
+    /// With the remedy that the finding always has; without a command that shows the same thing.
     pub fn new(
         severity: Severity,
         claim: String,
