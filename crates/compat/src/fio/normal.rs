@@ -63,9 +63,8 @@ pub(super) fn entry(entry: &JobEntry, frame: &RunFrame<'_>, pid: u32) -> String 
     if let Some(description) = &entry.description {
         let _ = writeln!(text, "  Description  : [{description}]");
     }
-    for ((stats, all_bytes), name) in frame.directions(entry).zip(names(entry)) {
-        text.push_str(&direction(name, stats, all_bytes, entry));
-    }
+    let named = frame.directions(entry).zip(names(entry));
+    text.extend(named.map(|((stats, all), name)| direction(name, stats, all, entry)));
     let both = entry.both.iter();
     text.extend(both.map(|both| direction("mixed", both, both.rate(), entry)));
     let all = entry.directions.iter().map(|stats| &stats.latency);
