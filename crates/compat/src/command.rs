@@ -345,14 +345,10 @@ impl OptionReader<'_> {
         if name.is_empty() || exact.is_some() {
             return exact.filter(|option| !option.long.is_empty());
         }
-        let mut like = self
-            .options
-            .iter()
-            .filter(|option| option.long.starts_with(name));
-        match (like.next(), like.next()) {
-            (Some(only), None) => Some(only),
-            _ => None,
-        }
+        let all = self.options.iter();
+        let mut like = all.filter(|option| option.long.starts_with(name));
+        let only = like.next();
+        only.filter(|_| like.next().is_none())
     }
 
     fn add(

@@ -122,10 +122,8 @@ pub static FORMATS: &[&Format] = &[
 /// The format of a file name. The longest matching extension wins.
 pub fn format_of(path: &Path) -> Option<&'static Format> {
     let name = path.file_name()?.to_string_lossy().to_lowercase();
-    let fitting = FORMATS
-        .iter()
-        .copied()
-        .filter(|of| name.ends_with(of.extension));
+    let all = FORMATS.iter().copied();
+    let fitting = all.filter(|of| name.ends_with(of.extension));
     let format = fitting.max_by_key(|format| format.extension.len())?;
     (name.len() > format.extension.len()).then_some(format)
 }

@@ -59,9 +59,8 @@ fn write_qos(
 ) -> io::Result<()> {
     let mut settings = Vec::new();
     for (letter, capacity) in ['r', 'w'].into_iter().zip(capacities) {
-        if let Some(ns) = capacity.and_then(DiskCapacity::busy_p99_ns) {
-            settings.push(format!("{letter}pct=99.00 {letter}lat={}", ns / 1000));
-        }
+        let ns = capacity.and_then(DiskCapacity::busy_p99_ns);
+        settings.extend(ns.map(|ns| format!("{letter}pct=99.00 {letter}lat={}", ns / 1000)));
     }
     if settings.is_empty() {
         return writeln!(

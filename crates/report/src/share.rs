@@ -27,15 +27,12 @@ pub(crate) fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<(
         machine(record),
     ];
     lines.extend(rows(record));
-    if let Some(verdict) = &record.verdict {
-        lines.push(verdict.trust.why.clone());
-    }
+    let verdict = record.verdict.as_ref();
+    lines.extend(verdict.map(|verdict| verdict.trust.why.clone()));
     let findings = record.findings.iter();
     let told = findings.filter(|finding| finding.severity != Severity::Note);
     let codes: Vec<&str> = told.map(|finding| finding.code.as_str()).collect();
-    if !codes.is_empty() {
-        lines.push(format!("findings: {}", codes.join(", ")));
-    }
+    lines.extend((!codes.is_empty()).then(|| format!("findings: {}", codes.join(", "))));
     for line in lines {
         writeln!(out, "{}", shortened(&clean(&line), COLUMNS_MAX))?;
     }
@@ -78,9 +75,7 @@ fn rows(record: &Record) -> Vec<String> {
         let more = all.len().saturating_sub(ROWS_MAX);
         let shown = if more > 0 { ROWS_MAX - 1 } else { ROWS_MAX };
         rows.extend(all.into_iter().take(shown));
-        if more > 0 {
-            rows.push(format!("and {} more", more + 1));
-        }
+        rows.extend((more > 0).then(|| format!("and {} more", more + 1)));
     }
     rows
 }

@@ -222,12 +222,9 @@ impl CsvFormat {
             Self::V196 => !matches!(at, 7 | 8),
             Self::V198 => true,
         };
-        let known = fields
-            .into_iter()
-            .enumerate()
-            .filter(|(at, _)| is_known(at));
-        let kept: Vec<String> = known.map(|(_, field)| field).collect();
-        kept.join(",")
+        let all = fields.into_iter().enumerate();
+        let kept = all.filter(|(at, _)| is_known(at)).map(|(_, field)| field);
+        kept.collect::<Vec<String>>().join(",")
     }
 }
 
@@ -306,12 +303,8 @@ fn latency_text(ns: u64) -> String {
 impl ToolPrinter for TablePrinter {
     fn files_measured(&mut self, files: &FilesMeasurement) {
         self.progress = TableProgress::FilesMeasured;
-        let looked_up = match self
-            .labels
-            .files
-            .as_ref()
-            .map_or(0, |files| files.file_bytes_max)
-        {
+        let plan = self.labels.files.as_ref();
+        let looked_up = match plan.map_or(0, |plan| plan.file_bytes_max) {
             0 => FileOperation::Stat,
             _ => FileOperation::Read,
         };

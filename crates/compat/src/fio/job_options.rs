@@ -105,9 +105,8 @@ pub static FIO_OPTIONS: LazyLock<Vec<FioOption>> = LazyLock::new(|| {
 
 /// A map, because a file may have a million settings.
 static BY_NAME: LazyLock<HashMap<&'static str, &'static FioOption>> = LazyLock::new(|| {
-    let of_jobs = FIO_OPTIONS
-        .iter()
-        .filter(|one| one.handling != FioHandling::Hint);
+    let all = FIO_OPTIONS.iter();
+    let of_jobs = all.filter(|one| one.handling != FioHandling::Hint);
     let named = of_jobs.flat_map(|one| one.names.iter().map(move |name| (*name, one)));
     named.collect()
 });

@@ -55,7 +55,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// The whole document. `has_bins` for the form json+.
-pub(super) fn document(frame: &RunFrame<'_>, entries: &[JobEntry], has_bins: bool) -> String {
+pub(super) fn document(frame: &RunFrame<'_>, has_bins: bool) -> String {
     let mut pairs = vec![
         ("fio version", quoted(EMULATES)),
         ("timestamp", (frame.unix_ns / 1_000_000_000).to_string()),
@@ -65,8 +65,8 @@ pub(super) fn document(frame: &RunFrame<'_>, entries: &[JobEntry], has_bins: boo
     if !frame.global.is_empty() {
         pairs.push(("global options", options(frame.global, None)));
     }
-    let jobs = entries.iter().map(|entry| job(entry, frame, has_bins));
-    pairs.push(("jobs", array(jobs)));
+    let jobs = frame.entries.iter();
+    pairs.push(("jobs", array(jobs.map(|entry| job(entry, frame, has_bins)))));
     pairs.push(("disk_util", array(frame.disks.iter().map(disk))));
     object(pairs) + "\n"
 }

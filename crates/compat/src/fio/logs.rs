@@ -115,9 +115,8 @@ impl LogOptions {
         for index in 0..wall_ns / step_ns {
             let (start, end) = (index * step_ns, (index + 1) * step_ns);
             for number in DIRECTIONS {
-                let ops = members
-                    .iter()
-                    .filter_map(|one| one.ops.get(&kind_of(number, one)));
+                let ops = members.iter();
+                let ops = ops.filter_map(|one| one.ops.get(&kind_of(number, one)));
                 let mut found: Option<Cell> = None;
                 for op in ops.filter(|op| op.count > 0) {
                     let cell = op.series.total_between(start, end);

@@ -63,12 +63,10 @@ pub(super) fn entry(entry: &JobEntry, frame: &RunFrame<'_>, pid: u32) -> String 
     if let Some(description) = &entry.description {
         let _ = writeln!(text, "  Description  : [{description}]");
     }
-    for ((stats, all_bytes), name) in frame.directions(entry).zip(names(entry)) {
-        text.push_str(&direction(name, stats, all_bytes, entry));
-    }
-    if let Some(both) = &entry.both {
-        text.push_str(&direction("mixed", both, both.rate(), entry));
-    }
+    let named = frame.directions(entry).zip(names(entry));
+    text.extend(named.map(|((stats, all), name)| direction(name, stats, all, entry)));
+    let both = entry.both.iter();
+    text.extend(both.map(|both| direction("mixed", both, both.rate(), entry)));
     let all = entry.directions.iter().map(|stats| &stats.latency);
     text.push_str(&latency_ranges(&range_shares(all)));
     if entry.sync.count() > 0 {
@@ -130,11 +128,9 @@ fn direction(name: &str, stats: &DirectionStats, all: u64, entry: &JobEntry) -> 
     text.push_str(&times("clat", &stats.latency));
     text.push_str(&times(" lat", &stats.latency));
     let list = &entry.percentiles;
-    if entry.shows_lat {
-        text.push_str(&percentile_lines("lat", &stats.latency, list));
-    }
-    if entry.shows_clat {
-        text.push_str(&percentile_lines("clat", &stats.latency, list));
+    let shown = [("lat", entry.shows_lat), ("clat", entry.shows_clat)];
+    for (name, _) in shown.into_iter().filter(|(_, is_shown)| *is_shown) {
+        text.push_str(&percentile_lines(name, &stats.latency, list));
     }
     text.push_str(&samples(&stats.kib_per_second, all, &stats.iops));
     text

@@ -125,40 +125,34 @@ impl FioPrinter {
         text
     }
 
-    fn text(&self, result: &ToolResult<'_>) -> String {
-        let mut entries = entries(&self.described, result.measurements);
+    fn text(&self, measurements: &[Measurement], error: Option<&str>, unix_ns: u64) -> String {
+        let mut entries = entries(&self.described, measurements);
         for entry in entries.iter_mut().filter(|entry| entry.runtime_ms == 0) {
-            let failed = result
-                .error
-                .map(|name| (error_number(name), name.to_owned()));
+            let failed = error.map(|name| (error_number(name), name.to_owned()));
             entry.error = entry.error.take().or(failed);
         }
         let frame = RunFrame {
-            unix_ns: result.unix_ns,
-            time: local_time(result.unix_ns),
-            elapsed_s: elapsed_s(result.measurements),
+            unix_ns,
+            time: local_time(unix_ns),
+            elapsed_s: elapsed_s(measurements),
             global: &self.described.global,
-            disks: used_disks(result.measurements),
+            disks: used_disks(measurements),
             entries: &entries,
         };
         let mut text = String::new();
         if let Some(version) = self.output.terse {
-            for entry in &entries {
-                text.push_str(&line(entry, &frame, version));
-            }
+            text.extend(entries.iter().map(|entry| line(entry, &frame, version)));
         }
         if self.output.json {
-            text.push_str(&document(&frame, &entries, self.output.json_plus));
+            text.push_str(&document(&frame, self.output.json_plus));
         }
         if self.output.normal {
             text.push('\n');
             let has_run = |entry: &&JobEntry| entry.runtime_ms > 0 || entry.error.is_some();
-            for entry in entries.iter().filter(has_run) {
-                text.push_str(&entry_text(entry, &frame, std::process::id()));
-            }
-            for group in entries.chunk_by(|one, next| one.group == next.group) {
-                text.push_str(&group_text(group));
-            }
+            let (run, pid) = (entries.iter().filter(has_run), std::process::id());
+            text.extend(run.map(|entry| entry_text(entry, &frame, pid)));
+            let groups = entries.chunk_by(|one, next| one.group == next.group);
+            text.extend(groups.map(group_text));
             text.push_str(&lines(&frame.disks));
         }
         text
@@ -190,14 +184,7 @@ impl ToolPrinter for FioPrinter {
 
     fn so_far(&mut self, results: &ResultsSoFar<'_>) -> String {
         let measurements = [&self.finished, results.measurements].concat();
-        let text = self.text(&ToolResult {
-            measurements: &measurements,
-            surface: None,
-            interrupted: false,
-            error: None,
-            unix_ns: results.unix_ns,
-            host_name: "",
-        });
+        let text = self.text(&measurements, None, results.unix_ns);
         self.say(text)
     }
 
@@ -219,8 +206,9 @@ impl ToolPrinter for FioPrinter {
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
+        let text = self.text(result.measurements, result.error, result.unix_ns);
         ToolText {
-            stdout: self.status.clone() + &self.text(result),
+            stdout: self.status.clone() + &text,
             stderr: notes(result.measurements),
         }
     }

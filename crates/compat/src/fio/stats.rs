@@ -6,6 +6,7 @@ use diskproof_model::fio_bins::{PERCENTILES, RateSamples, bins};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::measurement::{Measurement, OpKind, SteadyOutcome, StopReason};
+use diskproof_model::series::Cell;
 use diskproof_model::shape::{LatencyTarget, SteadyEnd, SteadyFigure};
 use std::collections::BTreeMap;
 
@@ -53,21 +54,16 @@ pub(super) struct JobEntry {
 impl JobEntry {
     /// The error that ended a job, or that its requests had.
     fn take_error(&mut self, measurement: &Measurement) {
-        let errors = measurement.ops.values().flat_map(|op| op.errors.keys());
-        for name in errors {
-            self.error
-                .get_or_insert_with(|| (error_number(name), name.clone()));
-        }
+        let mut errors = measurement.ops.values().flat_map(|op| op.errors.keys());
+        let first = || errors.next().map(|name| (error_number(name), name.clone()));
+        self.error = self.error.take().or_else(first);
         match measurement.stopped {
             StopReason::TooSlow => self.error = Some((110, "ETIMEDOUT".to_owned())),
             StopReason::BelowFloor => self.error = Some((5, "EIO".to_owned())),
             _ => {}
         }
-        if measurement
-            .verify
-            .iter()
-            .any(|verify| verify.wrong_blocks() > 0)
-        {
+        let mut verified = measurement.verify.iter();
+        if verified.any(|verify| verify.wrong_blocks() > 0) {
             self.error = Some((84, "EILSEQ".to_owned()));
         }
     }
@@ -183,7 +179,7 @@ impl DirectionStats {
 
     /// The rates over time of all members together.
     fn sample(&mut self, members: &[&Measurement], kinds: &[OpKind], copies: u64) {
-        let mut sums: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+        let mut sums: BTreeMap<u64, Cell> = BTreeMap::new();
         let ops = members.iter().flat_map(|one| {
             let found = kinds.iter().filter_map(|kind| one.ops.get(kind));
             found.map(move |op| (*one, op))
@@ -192,18 +188,14 @@ impl DirectionStats {
             for slot in 0..measurement.wall_ns / SAMPLE_NS {
                 let (start, end) = (slot * SAMPLE_NS, (slot + 1) * SAMPLE_NS);
                 let cell = op.series.total_between(start, end);
-                let sum = sums.entry(slot).or_default();
-                sum.0 += cell.bytes;
-                sum.1 += cell.ops;
+                sums.entry(slot).or_default().merge(&cell);
             }
         }
         let per_second = SECOND / SAMPLE_NS as f64;
-        let kib = sums
-            .values()
-            .map(|(bytes, _)| *bytes as f64 / KIB * per_second);
-        let ops = sums.values().map(|(_, ops)| *ops as f64 * per_second);
+        let cells = || sums.values();
+        let kib = cells().map(|cell| cell.bytes as f64 / KIB * per_second);
         self.kib_per_second = RateSamples::of(kib);
-        self.iops = RateSamples::of(ops);
+        self.iops = RateSamples::of(cells().map(|cell| cell.ops as f64 * per_second));
         self.kib_per_second.count *= copies;
         self.iops.count *= copies;
     }

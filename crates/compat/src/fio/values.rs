@@ -43,7 +43,10 @@ impl Amount {
 pub fn bytes(text: &str, base: Base) -> Result<u64, String> {
     let wrong = || format!("'{text}' is not a fio number; write one such as 64, 4k or 10g");
     if text.starts_with('(') {
-        return whole(expression(text, Units::Sizes)?, text);
+        return whole(
+            expression(text, |unit| size_unit(unit, Base::Binary))?,
+            text,
+        );
     }
     if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         let number = u64::from_str_radix(digits, 16).ok();
@@ -78,7 +81,7 @@ pub fn amount(text: &str, base: Base) -> Result<Amount, String> {
 pub fn time_ns(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is not a fio time; write one such as 30, 30s, 5m or 500ms");
     if text.starts_with('(') {
-        return whole(expression(text, Units::Times)? * 1000.0, text);
+        return whole(expression(text, time_unit_us)? * 1000.0, text);
     }
     let us = scaled(text, time_unit_us).ok_or_else(wrong)?;
     whole(us * 1000.0, text)
@@ -89,13 +92,13 @@ pub fn short_time_ns(text: &str) -> Result<u64, String> {
     if text.chars().any(char::is_alphabetic) {
         time_ns(text)
     } else {
-        whole(expression(text, Units::None)? * 1000.0, text)
+        whole(expression(text, |_| None)? * 1000.0, text)
     }
 }
 
 /// Evaluates an expression of plain numbers, as `bc` does for fio: divisions drop the fraction.
 pub fn arithmetic(text: &str) -> Result<u64, String> {
-    whole(expression(text, Units::None)?, text)
+    whole(expression(text, |_| None)?, text)
 }
 
 fn whole(value: f64, text: &str) -> Result<u64, String> {
@@ -139,13 +142,8 @@ fn time_unit_us(unit: &str) -> Option<f64> {
     })
 }
 
-/// Units inside an expression.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Units {
-    None,
-    Sizes,
-    Times,
-}
+/// The factor of a unit inside an expression; that of no unit is for a value without any.
+type UnitFactor = fn(&str) -> Option<f64>;
 
 /// A number, and whether it is whole: the quotient of two whole numbers loses its fraction.
 #[derive(Debug, Clone, Copy)]
@@ -155,11 +153,11 @@ struct ExpressionValue {
 }
 
 /// Evaluates an expression; times are in microseconds.
-fn expression(text: &str, units: Units) -> Result<f64, String> {
+fn expression(text: &str, factor: UnitFactor) -> Result<f64, String> {
     let mut parser = Parser {
         text,
         rest: text,
-        units,
+        factor,
         deep: 0,
         has_unit: false,
     };
@@ -167,10 +165,8 @@ fn expression(text: &str, units: Units) -> Result<f64, String> {
     if !parser.rest.trim_start().is_empty() {
         return Err(parser.wrong());
     }
-    let number = match units {
-        Units::Times if !parser.has_unit => value.number * SECOND_US,
-        _ => value.number,
-    };
+    let plain = factor("").filter(|_| !parser.has_unit);
+    let number = value.number * plain.unwrap_or(1.0);
     if number.abs() > NUMBER_MAX {
         Err(format!("the value of '{text}' is too large"))
     } else {
@@ -186,7 +182,7 @@ const SIGN_BINDS: u8 = 6;
 struct Parser<'a> {
     text: &'a str,
     rest: &'a str,
-    units: Units,
+    factor: UnitFactor,
     deep: usize,
     has_unit: bool,
 }
@@ -268,12 +264,7 @@ impl<'a> Parser<'a> {
 
     fn unit(&mut self, value: ExpressionValue) -> Result<ExpressionValue, String> {
         let unit = self.take(|c| c.is_ascii_alphabetic());
-        let factor = match self.units {
-            Units::None => None,
-            Units::Sizes => size_unit(unit, Base::Binary),
-            Units::Times => time_unit_us(unit),
-        };
-        let factor = factor.ok_or_else(|| self.wrong())?;
+        let factor = (self.factor)(unit).ok_or_else(|| self.wrong())?;
         self.has_unit = true;
         Ok(ExpressionValue {
             number: value.number * factor,

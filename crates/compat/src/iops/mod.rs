@@ -160,14 +160,6 @@ enum SpellingUnits {
 }
 
 impl SpellingUnits {
-    /// Those of bits per second.
-    fn bits(self) -> Self {
-        match self {
-            Self::Binary | Self::Decimal => Self::Decimal,
-            Self::Plain => Self::Plain,
-        }
-    }
-
     /// A number with its prefix, as wide as iops prints it.
     fn text(self, value: f64, places: usize) -> String {
         let (base, prefixes, none): (f64, [&str; 5], &str) = match self {
@@ -214,7 +206,11 @@ impl ToolPrinter for SizesPrinter {
         }
         let block_bytes = f64::from(measurement.workload.block_bytes);
         let (units, rate) = (self.units, block_bytes * iops);
-        let (size, bits) = (units.text(block_bytes, 0), units.bits().text(8.0 * rate, 1));
+        let of_bits = match units {
+            SpellingUnits::Plain => SpellingUnits::Plain,
+            _ => SpellingUnits::Decimal,
+        };
+        let (size, bits) = (units.text(block_bytes, 0), of_bits.text(8.0 * rate, 1));
         let rate = units.text(rate, 1);
         format!(" {size}B blocks: {iops:6.1} IO/s, {rate}B/s ({bits}bit/s)\n")
     }

@@ -217,9 +217,7 @@ impl ToolPrinter for MatrixPrinter {
         }
         if self.prints_excel {
             stdout.push_str("Excel output is below:\n");
-            for column in &self.columns {
-                stdout.push_str(&self.matrix(column));
-            }
+            stdout.extend(self.columns.iter().map(|column| self.matrix(column)));
         }
         ToolText::out(stdout)
     }

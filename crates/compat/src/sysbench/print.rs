@@ -270,10 +270,8 @@ impl ToolPrinter for FileioPrinter {
     }
 
     fn so_far(&mut self, results: &ResultsSoFar<'_>) -> String {
-        match results.measurements.first() {
-            Some(measurement) => self.interval(measurement, results.elapsed_ns),
-            None => String::new(),
-        }
+        let first = results.measurements.first();
+        first.map_or(String::new(), |one| self.interval(one, results.elapsed_ns))
     }
 
     /// The last interval may end with the run.

@@ -80,13 +80,11 @@ fn chart(record: &Record, group: &[&MeasurementRecord], kind: OpKind) -> Option<
     let best = rounded(best.value, best.half_width_95);
     let what = what(record, group[0], kind);
     let knee = knee(&points);
+    let caption = knee.as_ref().map_or(NO_KNEE_CAPTION, |_| KNEE_CAPTION);
     Some(Chart {
         id: format!("depth-{}", slug(&what)),
         title: format!("IOPS and latency over depth: {what}, at most {best} IOPS"),
-        caption: match knee {
-            Some(_) => KNEE_CAPTION.to_owned(),
-            None => NO_KNEE_CAPTION.to_owned(),
-        },
+        caption: caption.to_owned(),
         x: depth_axis(at().map(|(depth, _)| depth)),
         y: Axis::new("rate", "IOPS").starting_at_zero(),
         y_right: Some(Axis::new("latency", latency).starting_at_zero()),

@@ -59,14 +59,13 @@ fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
     // On a logarithmic axis the unit fits the middle, not the longest one.
     let unit = latency_unit(longest_ns as f64 / 5.0);
     let (block, longest) = (format_bytes(block_bytes.into()), format_latency(longest_ns));
+    let percent = Axis::new("percentile", "%");
     let of_size = (!only).then(|| format!("-{}", slug(&block)));
     Some(Chart {
         id: format!("latency-percentiles{}", of_size.unwrap_or_default()),
         title: format!("Latency percentiles, {block} operations: longest {longest}"),
         caption,
-        x: Axis::new("percentile", "%")
-            .scaled(Scale::Percentile)
-            .starting_at_zero(),
+        x: percent.scaled(Scale::Percentile).starting_at_zero(),
         y: Axis::new("latency", unit.0).scaled(Scale::Log),
         series: distributions.iter().map(|d| line(d, unit)).collect(),
         ..Chart::default()

@@ -298,17 +298,16 @@ fn short(value: f64, step: f64) -> String {
         m if m >= 1e4 => (1e3, "k"),
         _ => (1.0, ""),
     };
-    let is_enough = |digits: &i32| is_whole(step / divisor * 10.0_f64.powi(*digits));
+    let is_enough = |digits: &i32| {
+        let value = step / divisor * 10.0_f64.powi(*digits);
+        (value - value.round()).abs() < 1e-6 * value.abs().max(1e-3)
+    };
     let digits = (0..=9).find(is_enough).unwrap_or(3) as usize;
     let text = format!("{:.digits$}", value / divisor);
     match trimmed(&text) {
         "0" | "-0" => "0".to_owned(),
         text => format!("{text}{suffix}"),
     }
-}
-
-fn is_whole(value: f64) -> bool {
-    (value - value.round()).abs() < 1e-6 * value.abs().max(1e-3)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::types::{Axis, AxisSide, Chart, Guide, Series, SeriesMark, latency_uni
 use diskproof_model::finding::Finding;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::{ObservedDevice, ObservedOps, ObservedRecord};
-use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord, Record};
+use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
 use diskproof_model::series::Cell;
 use diskproof_model::units::format_duration;
 
@@ -67,7 +67,10 @@ fn chart(record: &Record, m: &MeasurementRecord, caption: &str) -> Option<Chart>
     let mut figures = Vec::new();
     for (kind, op) in &ops {
         let estimate = m.rate(op);
-        let rate = rate_text(estimate);
+        let is_of_ops = estimate.unit == "1/s";
+        let rate = estimate
+            .text()
+            .replacen("/s ", " IOPS ", usize::from(is_of_ops));
         let kind = kind.as_str();
         let (prefix, figure) = match ops.len() {
             2.. => (format!("{kind}s: "), format!("{kind}s {rate}")),
@@ -179,11 +182,6 @@ fn op_series(
     ]
 }
 
-fn rate_text(estimate: &Estimate) -> String {
-    let text = estimate.text();
-    text.replacen("/s ", " IOPS ", usize::from(estimate.unit == "1/s"))
-}
-
 /// Fewer steps show no course.
 const STEPS_LEAST: usize = 3;
 
@@ -243,18 +241,18 @@ fn observed_chart(
 fn steps(ops: &ObservedOps, of_step: fn(&Cell) -> f64) -> Vec<(f64, f64)> {
     let (start, step) = (ops.series.start_ns as f64, ops.series.interval_ns as f64);
     let cells = ops.series.cells.iter().enumerate();
-    cells
-        .map(|(number, cell)| {
-            let middle = start + (number as f64 + 0.5) * step;
-            (middle / 1e9, of_step(cell) * 1e9 / step.max(1.0))
-        })
-        .collect()
+    let steps = cells.map(|(number, cell)| {
+        let middle = start + (number as f64 + 0.5) * step;
+        (middle / 1e9, of_step(cell) * 1e9 / step.max(1.0))
+    });
+    steps.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use diskproof_model::measurement::OpKind;
+    use diskproof_model::record::Estimate;
     use diskproof_model::series::TimeSeries;
     use std::collections::BTreeMap;
 

@@ -184,10 +184,8 @@ impl<'r> Figures<'r> {
     pub(crate) fn digest(self, rows_max: usize, notes_max: usize) -> Vec<Block> {
         let own = self.measurements.iter();
         let commits = own.filter_map(|m| m.ops.get(&OpKind::Commit));
-        let mut blocks = match too_noisy(commits.map(|op| &op.iops), "commits") {
-            Some(noise) => vec![noise],
-            None => digest(self.table, rows_max),
-        };
+        let noise = too_noisy(commits.map(|op| &op.iops), "commits");
+        let mut blocks = noise.map_or_else(|| digest(self.table, rows_max), |noise| vec![noise]);
         let is_urgent = |kind| matches!(kind, RemarkKind::Failed | RemarkKind::Verified);
         let notes = remarks::notes(&self.measurements, is_urgent);
         blocks.extend(notes.into_iter().take(notes_max));

@@ -27,13 +27,15 @@ pub(crate) fn blocks(record: &Record, files: &FilesRecord) -> Vec<Block> {
         Block::table("Operations on many small files", COLUMNS, rows)
     }];
     if let Some(plan) = &record.plan.files {
+        let left = files.leftover_files.map(|count| counted(count, "file"));
+        let leftover = left.map(|count| format!("removed {count} left by a killed run"));
         blocks.extend(Block::facts([
             ("files", Some(files_text(plan))),
             ("reached", short_text(plan, files)),
             ("caches", caches_text(plan, files)),
             ("disk", disk_text(files)),
             ("fsync", sync_text(files)),
-            ("leftover", leftover_text(files)),
+            ("leftover", leftover),
         ]));
     }
     blocks
@@ -186,10 +188,4 @@ fn short_text(plan: &FilesPlan, files: &FilesRecord) -> Option<String> {
     Some(format!(
         "of {planned} files in all rounds, within {time}: {parts}"
     ))
-}
-
-/// What an earlier run had left.
-fn leftover_text(files: &FilesRecord) -> Option<String> {
-    let count = counted(files.leftover_files?, "file");
-    Some(format!("removed {count} left by a killed run"))
 }

@@ -195,10 +195,8 @@ fn details(record: &Record) -> Vec<Block> {
         Block::fact("host", host_text(&record.host)),
     ];
     // The targets of a run on layers are those of the first one's stack.
-    let shown = match record.plan.layers {
-        Some(_) => 1,
-        None => record.targets.len(),
-    };
+    let layers = record.plan.layers.as_ref();
+    let shown = layers.map_or(record.targets.len(), |_| 1);
     let targets = record.targets.iter().enumerate().take(shown);
     blocks.extend(targets.flat_map(|(index, target)| of_target(record, target, index)));
     // Of a sweep the matrix says block sizes and depths, and the span is that of the target. The
@@ -214,9 +212,8 @@ fn details(record: &Record) -> Vec<Block> {
     let measured = listed.iter().filter(is_result).map(|m| {
         let cpu = glue(&format!("CPU {}", format_percent(m.cpu_share())));
         let mut text = format!("{}; {cpu}", conditions(&m.workload));
-        if let Some(limit) = &m.limited_by {
-            text += &format!("; {}", limited_by_text(limit));
-        }
+        let limit = m.limited_by.as_ref().map(limited_by_text);
+        text.extend(limit.map(|limit| format!("; {limit}")));
         Block::toned_fact(Tone::Plain, &m.workload.name, text)
     });
     blocks.extend(Block::headed("conditions", measured));
@@ -248,10 +245,8 @@ fn end(record: &Record) -> Vec<Block> {
 fn limits(record: &Record) -> (usize, usize) {
     let is_brief = is_brief(record);
     let notes_max = if is_brief { NOTES_BRIEF } else { NOTES_MAX };
-    match record.postgres {
-        Some(_) => (ROWS_WITH_SERVER, notes_max),
-        None => (ROWS_MAX, notes_max),
-    }
+    let server = record.postgres.as_ref();
+    (server.map_or(ROWS_MAX, |_| ROWS_WITH_SERVER), notes_max)
 }
 
 /// Whether the page is one screen: of a quick run, and below the lines of single requests.
@@ -263,10 +258,8 @@ fn is_brief(record: &Record) -> bool {
 
 /// Findings, settings to change, and one line of method.
 fn end_in_short(record: &Record) -> Vec<Block> {
-    let remedies = match record.postgres {
-        Some(_) => FINDINGS_WITH_SERVER,
-        None => FINDINGS_MAX,
-    };
+    let server = record.postgres.as_ref();
+    let remedies = server.map_or(FINDINGS_MAX, |_| FINDINGS_WITH_SERVER);
     let remedies = (!is_brief(record)).then_some(remedies);
     let mut blocks = findings_in_short(&record.findings, remedies);
     blocks.extend(advice_in_short(&record.advice));

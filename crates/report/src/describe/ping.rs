@@ -18,9 +18,8 @@ pub(crate) fn digest(m: &MeasurementRecord, ping: &PingRecord) -> Vec<Block> {
         let title = title(m, kind, op) + &mean.unwrap_or_default();
         blocks.push(Block::text(Tone::Bold, title));
         let errors = errors(m, kind, op);
-        if !errors.is_empty() {
-            blocks.push(Block::text(Tone::Error, format!("failed: {errors}")));
-        }
+        let failed = (!errors.is_empty()).then(|| format!("failed: {errors}"));
+        blocks.extend(failed.map(|text| Block::text(Tone::Error, text)));
         let percentiles = known.map(|_| percentiles(&op.latency));
         blocks.extend(percentiles.map(|text| Block::text(Tone::Plain, text)));
     }

@@ -101,10 +101,7 @@ pub fn budget_line(plan: &Plan, identities: &[TargetIdentity]) -> String {
 
 fn budget_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
     // The layers below the first are only read.
-    let written = match plan.layers {
-        Some(_) => 1,
-        None => identities.len(),
-    };
+    let written = plan.layers.as_ref().map_or(identities.len(), |_| 1);
     let written = identities.iter().take(written);
     let writes = written.map(|identity| writes_text(plan, identity));
     let writes = joined(writes, "; ").unwrap_or_default();
@@ -318,9 +315,8 @@ fn access_text(workload: &Workload) -> String {
     let mut facts = vec![format!("{} {operation}", labels::access(&workload.access))];
     facts.extend(span_text(&workload.span));
     facts.extend(labels::offered(workload.rate));
-    if workload.cache != CachePolicy::Direct {
-        facts.push(labels::cache(workload.cache).to_owned());
-    }
+    let is_cached = workload.cache != CachePolicy::Direct;
+    facts.extend(is_cached.then(|| labels::cache(workload.cache).to_owned()));
     facts.join(", ")
 }
 

@@ -138,10 +138,8 @@ fn measured_text(expectation: &Expectation) -> String {
         None => value.to_string(),
     };
     let Some(value) = expectation.observed else {
-        return match expectation.observed_at_least {
-            Some(low) => format!("{} or more", text(low)),
-            None => "not measured".to_owned(),
-        };
+        let low = expectation.observed_at_least.map(text);
+        return low.map_or("not measured".to_owned(), |low| format!("{low} or more"));
     };
     match expectation.interval {
         Some([low, high]) => {

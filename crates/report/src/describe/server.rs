@@ -72,9 +72,8 @@ pub(crate) fn rates_text(counters: &ServerCounters, wall_ns: u64) -> String {
         let share = hits as f64 / (hits + reads) as f64;
         parts.push(format!("hits {}", format_percent(share)));
     }
-    if counters.temp_bytes > 0 {
-        parts.push(format!("temporary files {}", rate(counters.temp_bytes)));
-    }
+    let temporary = Some(counters.temp_bytes).filter(|bytes| *bytes > 0);
+    parts.extend(temporary.map(|bytes| format!("temporary files {}", rate(bytes))));
     list(&parts)
 }
 
@@ -97,14 +96,12 @@ pub(crate) fn table<'a>(io: impl IntoIterator<Item = &'a ServerIo>, wall_ns: u64
 
 /// The cells of [`COLUMNS`].
 fn row(io: &ServerIo, wall_ns: u64) -> [String; COLUMNS.len()] {
-    let rate = |count: u64| match count {
-        0 => String::new(),
-        count => format_rate(per_second(count, wall_ns)),
+    let known = |count: u64, text: fn(f64) -> String| {
+        let rate = (count > 0).then(|| text(per_second(count, wall_ns)));
+        rate.unwrap_or_default()
     };
-    let megabytes = |bytes: u64| match bytes {
-        0 => String::new(),
-        bytes => format_throughput(per_second(bytes, wall_ns)).replace(" MB/s", ""),
-    };
+    let rate = |count: u64| known(count, format_rate);
+    let megabytes = |bytes: u64| known(bytes, |rate| format_throughput(rate).replace(" MB/s", ""));
     let mean = |ns: Option<u64>, count: u64| match (ns, count) {
         (Some(ns), 1..) => format_latency(ns / count),
         _ => String::new(),
@@ -148,14 +145,12 @@ fn process_name(io: &ServerIo) -> String {
 /// The processes with most bytes, and what the server did while its disks were watched.
 pub(crate) fn blocks(server: &ObservedServer) -> Vec<Block> {
     let table = table(server.io.iter().take(ROWS_MAX), server.wall_ns);
-    let mut blocks = Vec::new();
-    if !table.rows.is_empty() {
-        blocks.push(Block::Table(table));
-    }
-    if let Some(load) = &server.explained {
+    let table = Some(table).filter(|table| !table.rows.is_empty());
+    let mut blocks: Vec<Block> = table.into_iter().map(Block::Table).collect();
+    blocks.extend(server.explained.iter().map(|load| {
         let text = format!("{}; {}", explained_text(load), explained_bytes(load));
-        blocks.push(Block::fact("explains", text));
-    }
+        Block::fact("explains", text)
+    }));
     let counters = ServerCounters {
         io: server.io.clone(),
         wal: server.wal,

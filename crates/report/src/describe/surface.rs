@@ -1,6 +1,7 @@
 //! A survey of the surface in words: its conditions, minimum, average and maximum, seeks by
 //! pattern, short strokes, and which part a scan read.
 
+use crate::chart::position_unit;
 use crate::labels;
 use crate::text::list;
 use diskproof_model::block::{Block, Tone};
@@ -170,10 +171,8 @@ pub(crate) fn place(offset_bytes: u64) -> String {
 
 /// A distance in decimal units, as disks are sold.
 fn distance(bytes: f64) -> String {
-    match bytes {
-        bytes if bytes < 1e9 => format!("{:.1} MB", bytes / 1e6),
-        bytes => format!("{:.1} GB", bytes / 1e9),
-    }
+    let (unit, scale) = position_unit(bytes);
+    format!("{:.1} {unit}", bytes / scale)
 }
 
 /// Which part of the span this run read. The part before a resumed scan may have gaps.

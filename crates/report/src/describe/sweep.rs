@@ -46,9 +46,7 @@ pub(crate) fn blocks(record: &Record, sweep: &SweepRecord) -> Vec<Block> {
     blocks.extend(intervals_text(sweep).map(|text| Block::fact("± 95 %", text)));
     let missing = missing_texts(sweep).into_iter();
     blocks.extend(missing.map(|text| Block::text(Tone::Plain, text)));
-    if !shown.is_empty() {
-        blocks.push(Block::text(Tone::Dim, LEGEND));
-    }
+    blocks.extend((!shown.is_empty()).then(|| Block::text(Tone::Dim, LEGEND)));
     blocks
 }
 

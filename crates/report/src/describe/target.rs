@@ -70,9 +70,8 @@ pub(crate) fn disk_name(disk: &Layer) -> String {
 /// A disk with the facts that its vendor asks for.
 pub(crate) fn disk_text(disk: &Layer) -> String {
     let mut facts = vec![disk.name.clone()];
-    if disk.kind != LayerKind::Disk {
-        facts.push(labels::layer_kind(disk.kind).to_owned());
-    }
+    let is_other = disk.kind != LayerKind::Disk;
+    facts.extend(is_other.then(|| labels::layer_kind(disk.kind).to_owned()));
     facts.extend(disk.link.iter().map(|link| match &link.speed {
         Some(speed) => format!("{} {speed}", link.bus),
         None => link.bus.clone(),
@@ -89,9 +88,7 @@ pub(crate) fn disk_text(disk: &Layer) -> String {
     let cache = labels::write_cache(disk.write_cache);
     let reported = labels::reported_write_cache(disk);
     facts.push(format!("write cache: {cache}{reported}"));
-    if disk.read_only {
-        facts.push("read-only".to_owned());
-    }
+    facts.extend(disk.read_only.then(|| "read-only".to_owned()));
     list(facts)
 }
 
@@ -340,19 +337,15 @@ fn verdict(disk: &DiskHealth) -> Option<&'static str> {
 }
 
 fn temperature(disk: &DiskHealth) -> Option<String> {
-    let degrees = disk.temperature_celsius?;
-    Some(match disk.temperature_limit_celsius {
-        Some(limit) => format!("{degrees} °C (limit {limit} °C)"),
-        None => format!("{degrees} °C"),
-    })
+    let (degrees, limit) = (disk.temperature_celsius?, disk.temperature_limit_celsius);
+    let limit = limit.map(|limit| format!(" (limit {limit} °C)"));
+    Some(format!("{degrees} °C{}", limit.unwrap_or_default()))
 }
 
 fn spare(disk: &DiskHealth) -> Option<String> {
-    let left = disk.spare_percent?;
-    Some(match disk.spare_threshold_percent {
-        Some(threshold) => format!("{left} % (alarm at {threshold} %)"),
-        None => format!("{left} %"),
-    })
+    let (left, threshold) = (disk.spare_percent?, disk.spare_threshold_percent);
+    let alarm = threshold.map(|threshold| format!(" (alarm at {threshold} %)"));
+    Some(format!("{left} %{}", alarm.unwrap_or_default()))
 }
 
 fn self_test(disk: &DiskHealth) -> Option<String> {

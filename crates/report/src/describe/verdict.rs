@@ -19,12 +19,9 @@ pub(crate) fn verdict(record: &Record) -> Vec<Block> {
     };
     let graded = !verdict.grades.is_empty() && record.targets.len() <= 1;
     let mut blocks = Vec::new();
-    if !graded || record.plan.fit_for.is_some() {
-        blocks.push(Block::text(Tone::Bold, &verdict.headline));
-    }
-    if graded {
-        blocks.extend(grades(record, |_| true));
-    }
+    let has_headline = !graded || record.plan.fit_for.is_some();
+    blocks.extend(has_headline.then(|| Block::text(Tone::Bold, &verdict.headline)));
+    blocks.extend(grades(record, |_| true).filter(|_| graded));
     let summary = commit_summary(record).into_iter();
     blocks.extend(summary.map(|(label, text)| Block::toned_fact(Tone::Bold, label, text)));
     blocks.extend(limits(&record.findings));

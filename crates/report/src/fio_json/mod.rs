@@ -160,21 +160,18 @@ fn syncs(measured: Option<(&OpRecord, &Latency<'_>)>) -> Value {
 fn description(record: &Record, index: usize, m: &MeasurementRecord) -> String {
     let target = record.targets.get(m.target);
     let path = target.map_or("an unknown target", |target| &target.path);
-    let (name, others) = (&m.workload.name, m.workload.together_with.join(", "));
+    let (name, others) = (&m.workload.name, &m.workload.together_with);
     let mut parts = vec![format!("{name} on {path}, run {}", record.run_id)];
-    if !others.is_empty() {
-        parts.push(format!("together with {others}"));
-    }
-    if record.partial {
-        parts.push("partial: the run ended before its plan did".to_owned());
-    }
-    for finding in &record.findings {
-        if finding.severity > Severity::Note && concerns(finding, index) {
-            let weight = severity(finding.severity);
-            let (code, claim) = (&finding.code, finding.claim.trim_end_matches('.'));
-            parts.push(format!("{weight} {code}: {claim}"));
-        }
-    }
+    let has_others = !others.is_empty();
+    parts.extend(has_others.then(|| format!("together with {}", others.join(", "))));
+    let partial = "partial: the run ended before its plan did";
+    parts.extend(record.partial.then(|| partial.to_owned()));
+    let is_told = |of: &&Finding| of.severity > Severity::Note && concerns(of, index);
+    parts.extend(record.findings.iter().filter(is_told).map(|finding| {
+        let weight = severity(finding.severity);
+        let (code, claim) = (&finding.code, finding.claim.trim_end_matches('.'));
+        format!("{weight} {code}: {claim}")
+    }));
     parts.join("; ")
 }
 

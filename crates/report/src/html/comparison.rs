@@ -19,12 +19,13 @@ use std::io::{self, Write};
 pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     let several = comparison.candidates.len() > 1;
     let candidates = comparison.candidates.iter().enumerate();
-    let charts = candidates.flat_map(|(index, of)| overlays(of, &letter(index), several));
+    let charts = candidates.flat_map(|(index, of)| {
+        let pairs = of.percentiles.iter().enumerate();
+        pairs.filter_map(move |(at, pair)| overlay(pair, at, &letter(index), several))
+    });
     let charts: Vec<Chart> = charts.collect();
     let mut sections = vec![("verdict", "Verdict"), ("metrics", "Metrics")];
-    if !charts.is_empty() {
-        sections.push(("charts", "Charts"));
-    }
+    sections.extend((!charts.is_empty()).then_some(("charts", "Charts")));
     sections.push(("data", "Data"));
     let described = describe::comparison::blocks(comparison, MetricDetail::Independent);
     let body = html! {
@@ -105,13 +106,7 @@ fn tally(candidate: &Candidate) -> Markup {
     }
 }
 
-/// The percentile curves of both sides, a chart for each workload.
-fn overlays(candidate: &Candidate, letter: &str, several: bool) -> Vec<Chart> {
-    let pairs = candidate.percentiles.iter().enumerate();
-    let charts = pairs.filter_map(|(index, pair)| overlay(pair, index, letter, several));
-    charts.collect()
-}
-
+/// The percentile curves of both sides of a workload.
 fn overlay(pair: &PercentilePair, index: usize, letter: &str, several: bool) -> Option<Chart> {
     let line = |name: &str, points: &[PercentilePoint]| {
         let known = points.iter().filter(|p| p.latency_ns > 0);

@@ -47,18 +47,11 @@ fn page(record: &Record, keeps_data: bool) -> io::Result<String> {
     };
     let has_charts = !others.is_empty() || map.is_some();
     let mut sections = vec![("verdict", "Verdict"), ("findings", "Findings")];
-    if !record.advice.is_empty() {
-        sections.push(("advice", "PostgreSQL"));
-    }
+    sections.extend((!record.advice.is_empty()).then_some(("advice", "PostgreSQL")));
     sections.push(("figures", "Figures"));
-    if has_charts {
-        sections.push(("charts", "Charts"));
-    }
-    sections.extend([
-        ("disk", "Disk and machine"),
-        ("method", "Method"),
-        ("data", "Data"),
-    ]);
+    sections.extend(has_charts.then_some(("charts", "Charts")));
+    sections.push(("disk", "Disk and machine"));
+    sections.extend([("method", "Method"), ("data", "Data")]);
     let described = describe::sections(record);
     let part = |id, heading: &str| part(record, &described, id, heading);
     let body = html! {

@@ -90,17 +90,16 @@ fn verdict_part(record: &Record, verdict: &RunVerdict) -> Markup {
 
 /// The disk's own name where there is one, else the path.
 fn subject(record: &Record) -> String {
-    let names: Vec<String> = record.targets.iter().map(target_name).collect();
+    let names = record.targets.iter().map(|target| {
+        let model = target.disks().find_map(model);
+        model.map_or_else(|| shown(&target.path), |model| shown(model.trim()))
+    });
+    let names: Vec<String> = names.collect();
     match names.as_slice() {
         [] => "Nothing".to_owned(),
         [one] => one.clone(),
         [first, rest @ ..] => format!("{first} and {} more", rest.len()),
     }
-}
-
-fn target_name(target: &TargetIdentity) -> String {
-    let model = target.disks().find_map(model);
-    model.map_or_else(|| shown(&target.path), |model| shown(model.trim()))
 }
 
 fn disk_lines(target: &TargetIdentity) -> Markup {
@@ -238,8 +237,7 @@ fn survey_tiles(surface: &SurfaceRecord) -> Vec<SurveyTile> {
     tiles.extend(seek.map(|seek| known("Access time", &seek.mean)));
     let burst = surface.burst.as_ref();
     tiles.extend(burst.map(|burst| known("Burst rate", &burst.throughput)));
-    if surface.rate.is_some() {
-        tiles.push(("CPU use", format_percent(surface.curve_cpu_share), None));
-    }
+    let cpu = surface.rate.as_ref().map(|_| surface.curve_cpu_share);
+    tiles.extend(cpu.map(|share| ("CPU use", format_percent(share), None)));
     tiles
 }

@@ -93,13 +93,11 @@ pub(crate) fn dashes(chart: &Chart, index: usize) -> Option<&'static str> {
 }
 
 fn through(points: &[(f64, f64)]) -> Pen {
-    let mut pen = Pen::default();
-    for (index, point) in points.iter().enumerate() {
-        match index {
-            0 => pen.move_to(*point),
-            _ => pen.line_to(*point),
-        }
+    let (mut pen, mut points) = (Pen::default(), points.iter());
+    if let Some(first) = points.next() {
+        pen.move_to(*first);
     }
+    points.for_each(|point| pen.line_to(*point));
     pen
 }
 

@@ -53,10 +53,7 @@ const SIDE_BY_SIDE_FROM: usize = 3;
 
 /// Writes a picture of these charts, with `origin` below them.
 pub fn write_sheet(charts: &[Chart], origin: &str, out: &mut dyn Write) -> io::Result<()> {
-    let per_row = match charts.len() {
-        SIDE_BY_SIDE_FROM.. => 2,
-        _ => 1,
-    };
+    let per_row = 1 + usize::from(charts.len() >= SIDE_BY_SIDE_FROM);
     let width = WIDTH * per_row as f64;
     let (mut panels, mut top) = (Vec::new(), 0.0);
     for row in charts.chunks(per_row) {
@@ -116,10 +113,7 @@ pub(crate) fn inline(chart: &Chart) -> Markup {
 
 /// The place of the data, with room next to it for the labels.
 fn frame(chart: &Chart, top: f64, bottom: f64) -> Frame {
-    let right_room = match chart.y_right {
-        Some(_) => SIDE_LABELS,
-        None => SIDE_FREE,
-    };
+    let right_room = chart.y_right.as_ref().map_or(SIDE_FREE, |_| SIDE_LABELS);
     Frame {
         left: SIDE_LABELS,
         right: WIDTH - right_room,

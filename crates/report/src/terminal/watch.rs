@@ -58,10 +58,8 @@ pub fn write_watch_facts(facts: &WatchFacts, style: &Style, out: &mut dyn Write)
     let page = &mut Page::new(style, out);
     page.fact("seeks", &seek_method_text(facts.untraced.as_deref()));
     for (name, capacity) in &facts.capacities {
-        let text = match capacity {
-            Some(capacity) => capacity_text(capacity),
-            None => "no limits in the history; 'diskproof check' measures them".to_owned(),
-        };
+        let none = || "no limits in the history; 'diskproof check' measures them".to_owned();
+        let text = capacity.as_ref().map_or_else(none, capacity_text);
         page.fact("load", &format!("{name}: {text}"));
     }
     if let Some(text) = hidden_processes_text(facts.hidden_processes) {
