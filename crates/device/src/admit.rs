@@ -66,12 +66,8 @@ pub fn admit_requests(
             let size_bytes_min = size_bytes.max(READ_BYTES_MIN);
             judge_scratch(&identity, size_bytes_min, true, &mut reasons);
             judge_inodes(&identity, count, &mut reasons);
-            let asked = format!(
-                "create {} ({}) in {}",
-                counted(count, "file"),
-                format_bytes(size_bytes),
-                identity.path
-            );
+            let (files, size) = (counted(count, "file"), format_bytes(size_bytes));
+            let asked = format!("create {files} ({size}) in {}", identity.path);
             (asked, Grant::Scratch(Permit::new(size_bytes)))
         }
         Intent::Overwrite(consent) => {
@@ -162,11 +158,8 @@ fn judge_place(identity: &TargetIdentity, directory: BorrowedFd<'_>, reasons: &m
 }
 
 fn scratch_asked(identity: &TargetIdentity, size_bytes: u64) -> String {
-    format!(
-        "write a scratch file of {} in {}",
-        format_bytes(size_bytes),
-        identity.path
-    )
+    let (size, path) = (format_bytes(size_bytes), &identity.path);
+    format!("write a scratch file of {size} in {path}")
 }
 
 /// The largest scratch file that leaves 2 GiB free, or 10 % of a small filesystem, in whole MiB; 0

@@ -149,12 +149,9 @@ fn hidden_by(disk: &Layer, node: &Path) -> Option<String> {
         ("ARECA", "areca,N"),
         ("3WARE", "3ware,N"),
     ];
-    let named = format!(
-        "{} {}",
-        disk.vendor.as_deref().unwrap_or_default(),
-        disk.model.as_deref().unwrap_or_default()
-    )
-    .to_uppercase();
+    let names = [&disk.vendor, &disk.model];
+    let [vendor, model] = names.map(|name| name.as_deref().unwrap_or_default());
+    let named = format!("{vendor} {model}").to_uppercase();
     let (_, kind) = CONTROLLERS.iter().find(|(name, _)| named.contains(name))?;
     Some(behind_controller(
         &format!("-d {kind}"),

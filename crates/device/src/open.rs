@@ -380,7 +380,7 @@ impl OpenTarget {
     /// Sets how the page cache is treated from now on; the answer says what was really done.
     /// Direct: O_DIRECT, proven by one direct request; where the filesystem refuses it or would
     /// only pretend, buffered. Buffered: dirty pages written back, the target's pages dropped.
-    /// Cached: neither. TargetAccess times are left alone where the kernel allows (O_NOATIME, owner
+    /// Cached: neither. Access times are left alone where the kernel allows (O_NOATIME, owner
     /// or root).
     ///
     /// Must not be called while requests are in flight.

@@ -65,10 +65,8 @@ fn locate(root: &SysRoot, layers: &[PlannedLayer], targets: &[OpenTarget]) -> Ve
         }
         let below = compose(&levels[index], &segments);
         if longest(&below).is_none_or(|span| span.length < SPAN_BYTES_MIN) {
-            unknown = Some(format!(
-                "no MiB of its blocks is contiguous on {}",
-                lower.name
-            ));
+            let name = &lower.name;
+            unknown = Some(format!("no MiB of its blocks is contiguous on {name}"));
             break;
         }
         levels.push(below);

@@ -236,13 +236,16 @@ fn judge_slots(stream: WriteStream, count: u64, slots: &[SlotState]) -> StreamOu
             }
             SlotState::Mixed {
                 oldest,
-                has_invalid,
-            } if oldest >= last && !has_invalid
-                || may_be_in_flight && (oldest >= last || has_invalid) =>
+                has_invalid: false,
+            } if oldest >= last => None,
+            SlotState::Mixed {
+                has_invalid: true, ..
+            }
+            | SlotState::Unreadable
+                if may_be_in_flight =>
             {
                 None
             }
-            SlotState::Unreadable if may_be_in_flight => None,
             SlotState::Mixed { .. } | SlotState::Unreadable => {
                 outcome.torn += 1;
                 Some(last)

@@ -172,12 +172,10 @@ fn described(signature: &Signature) -> String {
 }
 
 fn in_slice(slice: &Slice) -> String {
+    let start = format_bytes(slice.start);
     match &slice.name {
         SliceName::Kernel(name) => format!(" in partition {name}"),
-        SliceName::Number(number) => format!(
-            " in partition {number} of its table, at {}",
-            format_bytes(slice.start)
-        ),
+        SliceName::Number(number) => format!(" in partition {number} of its table, at {start}"),
     }
 }
 
@@ -207,8 +205,6 @@ fn clearing(path: &str, signature: &Signature) -> String {
 }
 
 fn zeros(quoted: &str, offset: u64) -> String {
-    format!(
-        "dd if=/dev/zero of={quoted} bs={ZERO_BYTES} seek={} count=1 conv=notrunc,fsync",
-        offset / ZERO_BYTES
-    )
+    let seek = offset / ZERO_BYTES;
+    format!("dd if=/dev/zero of={quoted} bs={ZERO_BYTES} seek={seek} count=1 conv=notrunc,fsync")
 }

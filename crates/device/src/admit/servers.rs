@@ -30,12 +30,9 @@ pub(super) fn judge_file(above: &Ancestry, reasons: &mut RefusalReasons) {
     for directory in &above.nearest_first {
         for (whose, names) in SERVERS {
             if names.iter().all(|name| directory.holds(name)) {
+                let (path, names) = (directory.path.display(), names.join(" and "));
                 return reasons.add(
-                    format!(
-                        "{} is a data directory of {whose}, because it contains {}",
-                        directory.path.display(),
-                        names.join(" and ")
-                    ),
+                    format!("{path} is a data directory of {whose}, because it contains {names}"),
                     "name a file that belongs to no server, or a directory for a scratch file",
                 );
             }
