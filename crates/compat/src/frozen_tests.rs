@@ -314,9 +314,9 @@ impl Dump {
     }
 }
 
-/// The command lines are those of the dump: a new one is a line `$ TOOL ARGUMENTS` after an empty
-/// one.
-fn check(tool: &str) {
+/// Where the output differs from the dump. The command lines are those of the dump: a new one is a
+/// line `$ TOOL ARGUMENTS` after an empty one.
+fn difference(tool: &str) -> Option<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/frozen/{tool}.txt"));
     let frozen = std::fs::read_to_string(&path).unwrap();
     let mut dump = Dump::default();
@@ -328,17 +328,23 @@ fn check(tool: &str) {
     assert!(!now.is_empty(), "{tool}.txt has no command");
     if std::env::var_os("UPDATE_FROZEN").is_some() {
         std::fs::write(&path, now).unwrap();
-        return;
+        return None;
     }
-    for (number, (old, new)) in frozen.lines().zip(now.lines()).enumerate() {
-        assert_eq!(old, new, "{tool}.txt, line {}", number + 1);
-    }
-    assert_eq!(frozen.len(), now.len(), "{tool}.txt");
+    let mut lines = frozen.lines().zip(now.lines()).zip(1..);
+    let differs = lines.find(|((old, new), _)| old != new);
+    let line = differs.map(|((old, new), number)| format!("line {number}: {old:?}, now {new:?}"));
+    let length = || format!("{} bytes, now {}", frozen.len(), now.len());
+    let what = line.or_else(|| (frozen != now).then(length))?;
+    Some(format!("{tool}.txt, {what}"))
 }
 
 /// fio has jobs instead of loads, which its own tests print.
 #[test]
 fn every_tool_is_as_frozen() {
     let tools = crate::drop_ins().iter().map(|tool| tool.name);
-    tools.filter(|name| *name != "fio").for_each(check);
+    let differences: Vec<String> = tools
+        .filter(|name| *name != "fio")
+        .filter_map(difference)
+        .collect();
+    assert!(differences.is_empty(), "{differences:#?}");
 }

@@ -502,7 +502,10 @@ mod tests {
         run.1[1..3]
             .iter_mut()
             .for_each(|m| m.cpu.user_ns = WALL_NS / 2);
-        assert!(check_cpu_limited(&fixture::judge(run.clone())).is_some());
+        let claim = check_cpu_limited(&fixture::judge(run.clone()))
+            .unwrap()
+            .claim;
+        states(&claim, &["110 %"]);
         run.1[1].cpu.user_ns = 0;
         assert_eq!(check_cpu_limited(&fixture::judge(run)), None);
     }
