@@ -186,13 +186,10 @@ fn reads_and_durable_writes_alternate() {
     let kinds: Vec<OpKind> = answers.iter().map(|answer| answer.request.op).collect();
     let (read, commit) = (OpKind::Read, OpKind::Commit);
     assert_eq!(kinds, [read, commit, read, commit, read, commit]);
-    let parts = answers[1].parts.unwrap();
-    assert_eq!(parts.write_ns, 100_000 + HOST_NS);
-    assert_eq!(parts.sync_ns, 4 * MS + HOST_NS);
-    assert_eq!(
-        answers[1].request.latency_ns,
-        parts.write_ns + parts.sync_ns
-    );
+    let (write_ns, sync_ns) = answers[1].parts.unwrap();
+    assert_eq!(write_ns, 100_000 + HOST_NS);
+    assert_eq!(sync_ns, 4 * MS + HOST_NS);
+    assert_eq!(answers[1].request.latency_ns, write_ns + sync_ns);
     let ops = measurement(answers, 10 * MS).ops;
     let counts: Vec<(OpKind, u64)> = ops.iter().map(|(kind, op)| (*kind, op.count)).collect();
     // The first read is the warm-up.
