@@ -2,7 +2,7 @@
 //!
 //! Knows the plan (crate `model`) and open targets (crate `device`). Judges nothing, prints
 //! nothing, reads no argument. Imports point one way: `io`, `load`, `measure`, `run`, then
-//! `survey`, `ping` and `files`; `primes`, `lock` and `allocator` stand alone. `unsafe` lives in
+//! `survey`, `ping` and `files`; `lock` and `allocator` stand alone. `unsafe` lives in
 //! `allocator`, `io`, `primes`, `run/{thread,select,spawn}.rs` and
 //! `measure/usage.rs`.
 

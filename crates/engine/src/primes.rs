@@ -2,14 +2,14 @@
 //! touches no disk.
 #![allow(unsafe_code)]
 
+use crate::load::budget::SharedBudget;
 use crate::lock::lock;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::primes::{PrimeInterval, PrimeLoad, PrimeResult, PrimeThread};
 use std::hint::black_box;
 use std::io;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Runs the load. `on_interval` gets the figures of each interval when it is over.
@@ -20,7 +20,7 @@ pub fn measure_primes(
     let latencies: Vec<Mutex<LatencyHistogram>> =
         (0..load.threads).map(|_| Mutex::default()).collect();
     let budget = EventBudget {
-        left: load.events.map(AtomicU64::new),
+        left: load.events.map(|events| SharedBudget::new(events, 1)),
         time: load.time_ns.map(Duration::from_nanos),
         start: Instant::now(),
     };
@@ -56,7 +56,7 @@ pub fn measure_primes(
 
 /// When no further event starts.
 struct EventBudget {
-    left: Option<AtomicU64>,
+    left: Option<Arc<SharedBudget>>,
     time: Option<Duration>,
     start: Instant,
 }
@@ -66,13 +66,7 @@ impl EventBudget {
         if self.time.is_some_and(|time| self.start.elapsed() >= time) {
             return false;
         }
-        let Some(left) = &self.left else {
-            return true;
-        };
-        let taken = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-            left.checked_sub(1)
-        });
-        taken.is_ok()
+        self.left.as_ref().is_none_or(|left| left.take(1))
     }
 }
 

@@ -22,6 +22,17 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// One operation that succeeded.
+    pub fn of_one(bytes: u64, latency_ns: u64) -> Self {
+        Self {
+            ops: 1,
+            bytes,
+            errors: 0,
+            latency_max_ns: latency_ns,
+            latency_sum_ns: latency_ns,
+        }
+    }
+
     /// Adds another cell's events to this one.
     #[inline]
     pub fn merge(&mut self, other: &Self) {

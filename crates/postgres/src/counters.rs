@@ -205,17 +205,15 @@ impl StatSession {
             .replace("READ_BYTES", &bytes("read"))
             .replace("WRITE_BYTES", &bytes("write"))
             .replace("EXTEND_BYTES", &bytes("extend"));
-        let rows = self.client.query(&statement)?;
-        let rows = rows.into_iter().take(ROWS_MAX).filter_map(io_of_row);
-        Ok(rows
-            .map(|mut io| {
-                let is_timed = if io.is_wal() { is_wal_timed } else { is_timed };
-                if !is_timed {
-                    (io.read_ns, io.write_ns) = (None, None);
-                }
-                io
-            })
-            .collect())
+        let rows = self.client.query(&statement)?.into_iter();
+        let mut all: Vec<ServerIo> = rows.take(ROWS_MAX).filter_map(io_of_row).collect();
+        for io in &mut all {
+            let is_timed = if io.is_wal() { is_wal_timed } else { is_timed };
+            if !is_timed {
+                (io.read_ns, io.write_ns) = (None, None);
+            }
+        }
+        Ok(all)
     }
 
     /// Processes without pg_stat_io: who wrote is known, who read is not.

@@ -17,6 +17,8 @@ use std::time::Duration;
 /// Where Debian and Red Hat install servers: a directory, and how the names in it begin.
 const INSTALLED: [(&str, &str); 2] = [("/usr/lib/postgresql", ""), ("/usr", "pgsql-")];
 
+const SEARCHED: &str = "PATH, /usr/lib/postgresql/*/bin and /usr/pgsql-*/bin";
+
 /// A version is printed at once, also by a busy machine.
 const VERSION_WITHIN: Duration = Duration::from_secs(10);
 
@@ -80,28 +82,21 @@ pub fn find_programs(
     asked: Option<&Path>,
     search_path: Option<&OsStr>,
 ) -> Result<Programs, PostgresError> {
-    if let Some(folder) = asked {
-        return if has_server(folder) {
-            Programs::of(&absolute(folder), VERSION_WITHIN)
-        } else {
-            Err(PostgresError::NoServer {
-                searched: folder.display().to_string(),
-            })
-        };
-    }
-    let on_path: Vec<PathBuf> = search_path
-        .map(|path| std::env::split_paths(path).collect())
-        .unwrap_or_default();
-    let on_path = on_path.iter().filter(|folder| folder.is_absolute());
-    if let Some(folder) = on_path.into_iter().find(|folder| has_server(folder)) {
-        return Programs::of(&absolute(folder), VERSION_WITHIN);
-    }
-    match newest(&INSTALLED.map(|(folder, prefix)| (Path::new(folder), prefix))) {
-        Some(folder) => Programs::of(&folder, VERSION_WITHIN),
-        None => Err(PostgresError::NoServer {
-            searched: "PATH, /usr/lib/postgresql/*/bin and /usr/pgsql-*/bin".to_owned(),
-        }),
-    }
+    let found = match asked {
+        Some(folder) => has_server(folder).then(|| absolute(folder)),
+        None => {
+            let path = search_path.unwrap_or_default();
+            let on_path = std::env::split_paths(path)
+                .find(|folder| folder.is_absolute() && has_server(folder));
+            let installed = INSTALLED.map(|(folder, prefix)| (Path::new(folder), prefix));
+            let on_path = on_path.map(|folder| absolute(&folder));
+            on_path.or_else(|| newest(&installed))
+        }
+    };
+    let found = found.ok_or_else(|| PostgresError::NoServer {
+        searched: asked.map_or(SEARCHED.to_owned(), |asked| asked.display().to_string()),
+    })?;
+    Programs::of(&found, VERSION_WITHIN)
 }
 
 fn has_server(folder: &Path) -> bool {

@@ -225,13 +225,14 @@ impl Cluster {
         }
         let from = table.next.get();
         let to = from + count - 1;
+        if matches!(load, TrialLoad::BitmapScan | TrialLoad::Join) {
+            table.next.set(to + 1);
+        }
         Ok(match load {
             TrialLoad::BitmapScan => {
-                table.next.set(to + 1);
                 format!("{explain} FROM tried WHERE k BETWEEN {from} AND {to}")
             }
             TrialLoad::Join => {
-                table.next.set(to + 1);
                 format!("{explain} FROM generate_series({from}, {to}) g JOIN tried ON k = g")
             }
             TrialLoad::SequentialScan => format!("{explain} FROM tried"),

@@ -351,11 +351,9 @@ impl Backend for AioBackend {
             )
         };
         if got < 0 {
-            let error = io::Error::last_os_error();
-            return if error.raw_os_error() == Some(libc::EINTR) {
-                Ok(())
-            } else {
-                Err(error)
+            return match last_errno() {
+                libc::EINTR => Ok(()),
+                errno => Err(io::Error::from_raw_os_error(errno)),
             };
         }
         self.ready = got as usize;

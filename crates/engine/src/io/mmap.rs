@@ -7,7 +7,7 @@
 
 use super::buffers::{ALIGNMENT_BYTES, Buffers};
 use super::sync::sync;
-use super::{Backend, Extent, Op, Request, RequestSource, WaitMode, advise_dontneed};
+use super::{Backend, Extent, Op, Request, RequestSource, advise_dontneed};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, msync, munmap};
 use std::ffi::{c_int, c_void};
@@ -162,10 +162,6 @@ impl Backend for MmapBackend {
         {
             self.done = Some((request.slot, self.perform(&request)));
         }
-        Ok(())
-    }
-
-    fn wait(&mut self, _patience: WaitMode) -> io::Result<()> {
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! No I/O: every request completes at once, in full. Shows the limit of the program itself.
 
 use super::buffers::Buffers;
-use super::{Backend, Op, RequestSource, WaitMode};
+use super::{Backend, Op, RequestSource};
 use std::io;
 
 /// Completes everything at once.
@@ -31,11 +31,6 @@ impl Backend for NullBackend {
             };
             self.done.push((request.slot, result));
         }
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn wait(&mut self, _patience: WaitMode) -> io::Result<()> {
         Ok(())
     }
 

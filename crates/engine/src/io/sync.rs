@@ -3,9 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::buffers::Buffers;
-use super::{
-    Backend, Extent, Op, RequestSource, WaitMode, advise_dontneed, call_block, completion_result,
-};
+use super::{Backend, Extent, Op, RequestSource, advise_dontneed, call_block, completion_result};
 use crate::lock::lock;
 use diskproof_model::plan::SyncCall;
 use rustix::io::{ReadWriteFlags, pwritev2};
@@ -122,11 +120,6 @@ impl Backend for SyncBackend {
             Op::Call(call) => call_block(fd, call, request.offset, u64::from(request.len)),
         };
         self.done = Some((request.slot, result));
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn wait(&mut self, _patience: WaitMode) -> io::Result<()> {
         Ok(())
     }
 

@@ -45,25 +45,22 @@ impl SharedBudget {
         }
     }
 
+    /// Only the amount itself is shared, so the order in which other memory is seen does not
+    /// matter.
+    fn update(&self, left: impl FnMut(u64) -> Option<u64>) -> Result<u64, u64> {
+        let relaxed = Ordering::Relaxed;
+        self.left.fetch_update(relaxed, relaxed, left)
+    }
+
     /// Takes `wanted`, or what is left of it.
     fn take_up_to(&self, wanted: u64) -> u64 {
-        // Only the amount itself is shared, so the order in which other memory is seen does not
-        // matter.
-        let before = self
-            .left
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-                Some(left - left.min(wanted))
-            });
+        let before = self.update(|left| Some(left - left.min(wanted)));
         before.unwrap_or_default().min(wanted)
     }
 
     /// Takes `amount` or nothing; returns whether it did.
     pub(crate) fn take(&self, amount: u64) -> bool {
-        self.left
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-                left.checked_sub(amount)
-            })
-            .is_ok()
+        self.update(|left| left.checked_sub(amount)).is_ok()
     }
 
     /// Returns what was taken and not used.

@@ -72,9 +72,7 @@ pub(crate) struct GeneratorOptions {
     /// A start that this worker has taken from the schedule and not made yet. It waits for its
     /// time, or for a block that no request is writing.
     pub reserved_ns: Option<u64>,
-    /// Sync after so many writes.
-    pub sync_every: Option<(u32, SyncCall)>,
-    /// Writes since the last of them.
+    /// Writes since the last sync, where one follows several of them.
     pub writes_unsynced: u32,
     /// Bytes left to all workers, where blocks differ in length, and the longest block.
     pub bytes_left: Option<(Arc<SharedBudget>, u64)>,
@@ -103,14 +101,9 @@ impl RequestGenerator {
         budget: Budget,
     ) -> Self {
         let bytes_left = budget.bytes.clone();
-        let sync_every = if let AfterWrite::SyncEvery(writes, call) = after_write {
-            Some((writes, call))
-        } else {
-            None
-        };
-        let options = (bytes_left.is_some() || sync_every.is_some()).then(|| {
+        let is_counted = matches!(after_write, AfterWrite::SyncEvery(..));
+        let options = (bytes_left.is_some() || is_counted).then(|| {
             Box::new(GeneratorOptions {
-                sync_every,
                 bytes_left,
                 ..GeneratorOptions::default()
             })
@@ -141,7 +134,6 @@ impl RequestGenerator {
             measure_ns: _,
             late: _,
             reserved_ns: _,
-            sync_every: _,
             writes_unsynced: _,
             bytes_left: _,
         } = &wanted;
@@ -154,7 +146,6 @@ impl RequestGenerator {
         if is_set {
             let own = self.options.get_or_insert_default();
             **own = GeneratorOptions {
-                sync_every: own.sync_every,
                 bytes_left: own.bytes_left.take(),
                 ..wanted
             };
@@ -355,7 +346,7 @@ impl RequestGenerator {
         let Some(options) = &mut self.options else {
             return StepDecision::Step;
         };
-        if let Some((writes, call)) = options.sync_every
+        if let AfterWrite::SyncEvery(writes, call) = self.after_write
             && options.writes_unsynced >= writes
         {
             options.writes_unsynced = 0;

@@ -124,13 +124,10 @@ impl Pacer {
             Starts::Even(next) => next.load(Ordering::Relaxed),
             Starts::Poisson(starts) => {
                 let mut starts = lock(starts).clone();
-                let all =
-                    std::iter::from_fn(|| Some(self.start_ns + starts.take(self.interval_ns)));
-                return all
-                    .take_while(|start| *start < until_ns)
-                    .filter(|start| *start >= from_ns)
-                    .map(|start| (until_ns - start, 1))
-                    .collect();
+                let next = || Some(self.start_ns + starts.take(self.interval_ns));
+                let due = std::iter::from_fn(next).take_while(|start| *start < until_ns);
+                let due = due.filter(|start| *start >= from_ns);
+                return due.map(|start| (until_ns - start, 1)).collect();
             }
         };
         let ticket_at =

@@ -129,18 +129,13 @@ impl Slots {
 
     /// Marks all that are in flight as interrupted; how many they are.
     pub(crate) fn interrupt(&mut self) -> u64 {
-        let mut is_busy = vec![true; self.slots.len()];
-        for index in &self.free[..self.free_len] {
-            is_busy[*index as usize] = false;
-        }
-        let (mut in_flight, mut marked) = (0, 0);
-        for (slot, _) in self.slots.iter_mut().zip(is_busy).filter(|(_, busy)| *busy) {
-            in_flight += 1;
-            marked += u32::from(slot.left & INTERRUPTED == 0);
+        let is_free = self.is_free();
+        let slots = self.slots.iter_mut().zip(is_free);
+        for (slot, _) in slots.filter(|(_, is_free)| !is_free) {
+            self.interrupted += u32::from(slot.left & INTERRUPTED == 0);
             slot.left |= INTERRUPTED;
         }
-        self.interrupted += marked;
-        in_flight
+        self.in_flight() as u64
     }
 
     /// Marks one in flight as interrupted: it carries on one that was.
@@ -212,12 +207,11 @@ impl Slots {
 
     /// The requests in flight.
     pub(crate) fn pending_requests(&self) -> Vec<PendingRequest> {
-        self.in_use()
-            .map(|(slot, since_ns)| PendingRequest {
-                kind: kind_of(slot.stage),
-                since_ns,
-            })
-            .collect()
+        let pending = |(slot, since_ns): (&Slot, u64)| PendingRequest {
+            kind: kind_of(slot.stage),
+            since_ns,
+        };
+        self.in_use().map(pending).collect()
     }
 
     /// Sum of the times in flight up to `at_ns`. A sync counts from its own start, as the write
@@ -241,16 +235,16 @@ impl Slots {
 
     /// The slots that are not free, and when what they do now began.
     fn in_use(&self) -> impl Iterator<Item = (&Slot, u64)> {
+        let slots = self.slots.iter().zip(&self.timings).zip(self.is_free());
+        let in_use = slots.filter(|(_, is_free)| !is_free);
+        in_use.map(|((slot, timing), _)| (slot, began_ns(slot, timing)))
+    }
+
+    fn is_free(&self) -> Vec<bool> {
         let mut is_free = vec![false; self.slots.len()];
-        self.free[..self.free_len]
-            .iter()
-            .for_each(|index| is_free[*index as usize] = true);
-        self.slots
-            .iter()
-            .zip(&self.timings)
-            .zip(is_free)
-            .filter(|(_, is_free)| !is_free)
-            .map(|((slot, timing), _)| (slot, began_ns(slot, timing)))
+        let free = self.free[..self.free_len].iter();
+        free.for_each(|index| is_free[*index as usize] = true);
+        is_free
     }
 
     /// Slots in flight.

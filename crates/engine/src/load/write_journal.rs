@@ -178,14 +178,11 @@ impl WriteJournal {
     /// Offsets of all blocks that were written and whose content is known, with their generation;
     /// ascending.
     pub(crate) fn written(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
-        self.generations
-            .iter()
-            .enumerate()
-            .filter_map(|(index, entry)| {
-                let generation = entry.load(Ordering::Relaxed) & !BUSY;
-                (generation != 0 && generation != UNKNOWN)
-                    .then_some((self.start + index as u64 * self.block_bytes, generation))
-            })
+        (0..).zip(&self.generations).filter_map(|(index, entry)| {
+            let generation = entry.load(Ordering::Relaxed) & !BUSY;
+            (generation != 0 && generation != UNKNOWN)
+                .then_some((self.start + index * self.block_bytes, generation))
+        })
     }
 
     /// Writes the header of a block. The payload may be anything.

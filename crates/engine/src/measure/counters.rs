@@ -245,15 +245,10 @@ impl Counters {
     /// Sum of the latencies of all operations up to the last cell, failed ones included. A commit
     /// counts once.
     pub(crate) fn busy_ns(&self) -> u128 {
-        let once = self
-            .by_kind
-            .iter()
-            .zip(OpKind::ALL)
-            .filter(|(_, kind)| *kind != OpKind::Commit);
-        self.uncounted_ns
-            + once
-                .map(|(of_kind, _)| of_kind.op.latency.sum_ns())
-                .sum::<u128>()
+        let kinds = self.by_kind.iter().zip(OpKind::ALL);
+        let once = kinds.filter(|(_, kind)| *kind != OpKind::Commit);
+        let sums = once.map(|(of_kind, _)| of_kind.op.latency.sum_ns());
+        self.uncounted_ns + sums.sum::<u128>()
     }
 
     /// Completed operations of the measured time, up to now; `writes` is the kind that counts
@@ -373,12 +368,8 @@ impl Counters {
         if !self.measuring {
             return;
         }
-        for (of_kind, kind) in self
-            .by_kind
-            .iter()
-            .zip(OpKind::ALL)
-            .filter(|(of_kind, _)| of_kind.op.latency.count() > 0)
-        {
+        let kinds = self.by_kind.iter().zip(OpKind::ALL);
+        for (of_kind, kind) in kinds.filter(|(of_kind, _)| of_kind.op.latency.count() > 0) {
             let op = snapshot.so_far.ops.entry(kind).or_default();
             op.latency.catch_up_with(&of_kind.op.latency);
             op.short = of_kind.op.short;
@@ -389,13 +380,8 @@ impl Counters {
             }
         }
         for ((kind, errno), count) in &self.errnos {
-            snapshot
-                .so_far
-                .ops
-                .entry(*kind)
-                .or_default()
-                .errors
-                .insert(errno_name(*errno), *count);
+            let op = snapshot.so_far.ops.entry(*kind).or_default();
+            op.errors.insert(errno_name(*errno), *count);
         }
     }
 
@@ -408,24 +394,19 @@ impl Counters {
     ) -> (PerOp<OpMeasurement>, ByteCount) {
         let errnos = self.errnos;
         let used_up_warming = !self.measuring && ending == EndReason::Budget;
-        let ops = self
-            .by_kind
-            .into_iter()
-            .zip(OpKind::ALL)
-            .filter_map(|(of_kind, kind)| {
-                let mut op = of_kind.op;
-                (op.count, op.bytes, op.series) = snapshot.take(kind);
-                op.errors = errnos
-                    .iter()
-                    .filter(|((k, _), _)| *k == kind)
-                    .map(|((_, errno), n)| (errno_name(*errno), *n))
-                    .collect();
-                let occurred = op.count > 0 || op.latency.count() > 0 || !op.errors.is_empty();
-                if used_up_warming {
-                    clear_latencies(&mut op);
-                }
-                occurred.then_some((kind, op))
-            });
+        let kinds = self.by_kind.into_iter().zip(OpKind::ALL);
+        let ops = kinds.filter_map(|(of_kind, kind)| {
+            let mut op = of_kind.op;
+            (op.count, op.bytes, op.series) = snapshot.take(kind);
+            let errnos = errnos.iter().filter(|((of, _), _)| *of == kind);
+            let named = errnos.map(|((_, errno), n)| (errno_name(*errno), *n));
+            op.errors = named.collect();
+            let occurred = op.count > 0 || op.latency.count() > 0 || !op.errors.is_empty();
+            if used_up_warming {
+                clear_latencies(&mut op);
+            }
+            occurred.then_some((kind, op))
+        });
         (ops.collect(), self.asked)
     }
 }

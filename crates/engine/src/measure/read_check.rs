@@ -90,9 +90,12 @@ impl ReadVerdict {
         };
         let unsigned = count(|mismatch| *mismatch == Mismatch::Unsigned);
         let other_size = count(|mismatch| matches!(mismatch, Mismatch::OtherSize(_)));
+        let named = |(offset_bytes, mismatch)| match mismatch {
+            Mismatch::Wrong(why) => Some(BadBlock { offset_bytes, why }),
+            _ => None,
+        };
         VerifyResult {
             blocks: self.blocks,
-            blocks_written: None,
             bad_blocks: self.bad.len() as u64 + self.more[0],
             unsigned_blocks: Some(unsigned + self.more[1]),
             other_size_blocks: Some(other_size + self.more[2]),
@@ -104,13 +107,10 @@ impl ReadVerdict {
             bad: self
                 .bad
                 .into_iter()
-                .filter_map(|(offset_bytes, mismatch)| match mismatch {
-                    Mismatch::Wrong(why) => Some(BadBlock { offset_bytes, why }),
-                    _ => None,
-                })
+                .filter_map(named)
                 .take(NAMED_MAX)
                 .collect(),
-            read_back: None,
+            ..VerifyResult::default()
         }
     }
 }

@@ -128,14 +128,9 @@ impl WorkerSnapshot {
 
     /// Ends the series after `length_ns` and pads them with empty cells.
     pub(crate) fn close_series(&mut self, length_ns: u64) {
-        for op in self
-            .so_far
-            .ops
-            .values_mut()
-            .filter(|op| length_ns > 0 && !op.series.cells.is_empty())
-        {
-            op.series
-                .add(length_ns - 1, &Cell::default(), SERIES_CELLS_MAX);
+        let series = self.so_far.ops.values_mut().map(|op| &mut op.series);
+        for series in series.filter(|series| length_ns > 0 && !series.cells.is_empty()) {
+            series.add(length_ns - 1, &Cell::default(), SERIES_CELLS_MAX);
         }
     }
 

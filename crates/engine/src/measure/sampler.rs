@@ -23,6 +23,18 @@ pub struct SampleRequest {
     pub tag: u32,
 }
 
+impl SampleRequest {
+    /// Without a mark.
+    pub(crate) fn new(op: Op, offset: u64, len: u32) -> Self {
+        Self {
+            op,
+            offset,
+            len,
+            tag: 0,
+        }
+    }
+}
+
 /// A completed request. Times are nanoseconds on the sampler's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
@@ -52,6 +64,16 @@ struct RequestSlot {
     /// Bytes that earlier, short transfers have moved.
     moved: u32,
     submitted_ns: u64,
+}
+
+impl RequestSlot {
+    fn new(request: SampleRequest) -> Self {
+        Self {
+            request,
+            moved: 0,
+            submitted_ns: 0,
+        }
+    }
 }
 
 /// A queue of requests on one backend. Belongs to the thread that made it.
@@ -98,16 +120,7 @@ impl FileSampler {
 impl<B: Backend, C: Clock> Sampler<B, C> {
     /// For up to `depth` requests in flight; `stamp` begins the stamps of written blocks.
     pub fn new(backend: B, clock: C, depth: u32, stamp: u64) -> Self {
-        let idle = RequestSlot {
-            request: SampleRequest {
-                op: Op::Read,
-                offset: 0,
-                len: 0,
-                tag: 0,
-            },
-            moved: 0,
-            submitted_ns: 0,
-        };
+        let idle = RequestSlot::new(SampleRequest::new(Op::Read, 0, 0));
         Self {
             backend,
             clock,
@@ -165,13 +178,8 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
     /// Excludes the times before `now` in which the process did not run; the time then.
     fn exclude_interruptions(&mut self, now: u64) -> u64 {
         let slots = &self.slots;
-        let began_ns = || {
-            slots
-                .iter()
-                .map(|slot| slot.submitted_ns)
-                .max()
-                .unwrap_or(0)
-        };
+        let submitted = || slots.iter().map(|slot| slot.submitted_ns);
+        let began_ns = || submitted().max().unwrap_or(0);
         let last_ns = self.last_ns;
         let mut found = self.clock.interruptions(now, || last_ns.max(began_ns()));
         if found.is_empty() {
@@ -204,11 +212,7 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let slot = self.free.pop().ok_or(io::ErrorKind::WouldBlock)?;
-        self.slots[slot as usize] = RequestSlot {
-            request,
-            moved: 0,
-            submitted_ns: 0,
-        };
+        self.slots[slot as usize] = RequestSlot::new(request);
         self.unsent.push_back(slot);
         self.send()
     }

@@ -269,20 +269,14 @@ impl PingLog {
             op.count += 1;
             op.bytes += u64::from(bytes);
             op.latency.record(latency_ns);
-            let cell = Cell {
-                ops: 1,
-                bytes: u64::from(bytes),
-                errors: 0,
-                latency_max_ns: latency_ns,
-                latency_sum_ns: latency_ns,
-            };
+            let cell = Cell::of_one(u64::from(bytes), latency_ns);
             op.series.add(at_ns, &cell, SERIES_CELLS_MAX);
         };
         add(request.op, answer.bytes, request.latency_ns);
         match answer.parts {
-            Some(parts) => {
-                add(OpKind::Write, answer.bytes, parts.write_ns);
-                add(OpKind::Sync, 0, parts.sync_ns);
+            Some((write_ns, sync_ns)) => {
+                add(OpKind::Write, answer.bytes, write_ns);
+                add(OpKind::Sync, 0, sync_ns);
             }
             // The write itself returned when its data was durable.
             None if request.op == OpKind::Commit => {

@@ -15,6 +15,7 @@ use crate::run::limits::{in_flight_max, largest_block};
 use crate::run::select::refuse_mapping;
 use crate::run::session::Session;
 use crate::run::totals::{ProcessTotal, count_devices, share_out};
+use crate::run::watchdog::spawn;
 use crate::run::workers::durability_of;
 use diskproof_device::{OpenTarget, Snapshot, WriteDurability};
 use diskproof_model::group::Group;
@@ -119,10 +120,7 @@ fn start_pinger(
         // The receiver is gone when the target has timed out.
         let _ = sender.send(event);
     };
-    std::thread::Builder::new()
-        .name(format!("diskproof-ping-{index}"))
-        .spawn(work)
-        .map_err(RunError::Thread)?;
+    spawn(&format!("diskproof-ping-{index}"), work).map_err(RunError::Thread)?;
     Ok(signals)
 }
 

@@ -82,19 +82,10 @@ pub(crate) struct PingAnswer {
     pub completed_ns: u64,
     /// Bytes that it asked for.
     pub bytes: u32,
-    /// Of a write with a sync behind it: how long each of the two took.
-    pub parts: Option<CommitParts>,
+    /// Of a write with a sync behind it: how long each of the two took, in nanoseconds.
+    pub parts: Option<(u64, u64)>,
     /// What failed, where a call did, and its errno.
     pub failed: Option<(OpKind, i32)>,
-}
-
-/// The two parts of a commit, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CommitParts {
-    /// The write.
-    pub write_ns: u64,
-    /// The sync.
-    pub sync_ns: u64,
 }
 
 /// What the next request is, and from when on it may start.
@@ -274,12 +265,7 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
             Op::Sync(_) => (0, 0),
             _ => (step.offset, step.len),
         };
-        self.sampler.submit(SampleRequest {
-            op,
-            offset,
-            len,
-            tag: 0,
-        })?;
+        self.sampler.submit(SampleRequest::new(op, offset, len))?;
         let completion = self.sampler.next_completion()?;
         completion.ok_or_else(|| io::Error::other(NO_ANSWER))
     }
@@ -320,10 +306,9 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
             },
             completed_ns: last.completed_ns,
             bytes: step.len,
-            parts: second.filter(|_| commits).map(|second| CommitParts {
-                write_ns: first.latency_ns(),
-                sync_ns: second.latency_ns(),
-            }),
+            parts: second
+                .filter(|_| commits)
+                .map(|second| (first.latency_ns(), second.latency_ns())),
             failed,
         }
     }

@@ -144,11 +144,10 @@ fn reads_and_durable_writes_alternate() {
     let kinds: Vec<OpKind> = answers.iter().map(|answer| answer.request.op).collect();
     let (read, commit) = (OpKind::Read, OpKind::Commit);
     assert_eq!(kinds, [read, commit, read, commit, read, commit]);
-    let parts = answers[1].parts.unwrap();
-    assert_eq!(parts.write_ns, 100_000 + HOST_NS);
-    assert_eq!(parts.sync_ns, 4 * MS + HOST_NS);
-    let sum_ns = parts.write_ns + parts.sync_ns;
-    assert_eq!(answers[1].request.latency_ns, sum_ns);
+    let (write_ns, sync_ns) = answers[1].parts.unwrap();
+    assert_eq!(write_ns, 100_000 + HOST_NS);
+    assert_eq!(sync_ns, 4 * MS + HOST_NS);
+    assert_eq!(answers[1].request.latency_ns, write_ns + sync_ns);
     let ops = measurement(answers, 10 * MS).ops;
     // The first read is the warm-up.
     let kinds = [OpKind::Read, OpKind::Write, OpKind::Sync, OpKind::Commit];

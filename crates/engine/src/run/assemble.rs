@@ -260,12 +260,8 @@ fn starvation(results: &[WorkerResult], measure_ns: u64) -> Starvation {
 
 /// Cuts the counts at the last full cell within the common time, and returns its end.
 fn cut(sum: &mut Measurement, flow_ns: u64) -> u64 {
-    let interval_ns = sum
-        .ops
-        .values()
-        .map(|op| op.series.interval_ns)
-        .max()
-        .unwrap_or(SERIES_INTERVAL_NS);
+    let intervals_ns = sum.ops.values().map(|op| op.series.interval_ns);
+    let interval_ns = intervals_ns.max().unwrap_or(SERIES_INTERVAL_NS);
     let whole_ns = flow_ns / interval_ns * interval_ns;
     if whole_ns == 0 {
         return flow_ns;
@@ -289,12 +285,9 @@ fn cut(sum: &mut Measurement, flow_ns: u64) -> u64 {
 fn add_waiting(sum: &mut Measurement, waiting: impl Iterator<Item = (u64, u64)>) -> u64 {
     // In the shares of the streams; the last has what is left.
     let commits = sum.workload.commits();
-    let mut shares: Vec<(OpKind, u16, u64)> = sum
-        .workload
-        .streams
-        .firsts()
-        .map(|(kind, permille)| (kind, permille, 0))
-        .collect();
+    let shares = sum.workload.streams.firsts();
+    let shares = shares.map(|(kind, permille)| (kind, permille, 0));
+    let mut shares: Vec<(OpKind, u16, u64)> = shares.collect();
     if let Some(last) = shares.last_mut() {
         last.1 = 1000;
     }
@@ -348,17 +341,8 @@ fn add_final_sync(sum: &mut Measurement, flow_ns: u64, sync_ns: u64, errno: i32)
     if errno == 0 {
         sync.count += 1;
         sync.latency.record(sync_ns);
-        sync.series.add(
-            flow_ns + sync_ns,
-            &Cell {
-                ops: 1,
-                bytes: 0,
-                errors: 0,
-                latency_max_ns: sync_ns,
-                latency_sum_ns: sync_ns,
-            },
-            SERIES_CELLS_MAX,
-        );
+        let cell = Cell::of_one(0, sync_ns);
+        sync.series.add(flow_ns + sync_ns, &cell, SERIES_CELLS_MAX);
     } else {
         *sync.errors.entry(errno_name(errno)).or_default() += 1;
     }

@@ -18,11 +18,8 @@ pub(crate) fn time_out(
 ) -> (WorkerResult, Hang) {
     let mut snapshot = lock(snapshot);
     let in_flight = in_flight(&snapshot, asked);
-    let since_ns = in_flight
-        .iter()
-        .map(|request| request.since_ns)
-        .min()
-        .unwrap_or(asked.start_ns);
+    let since_ns = in_flight.iter().map(|request| request.since_ns).min();
+    let since_ns = since_ns.unwrap_or(asked.start_ns);
     let hang = Hang {
         since_ns,
         lasted_ns: now.saturating_sub(since_ns),
@@ -46,11 +43,8 @@ pub(crate) fn silence_ns(
     let (mut asked_ns, mut answered_ns): (Option<u64>, u64) = (None, start_ns);
     for snapshot in workers {
         let within_call = now.saturating_sub(snapshot.rolled_ns.max(start_ns)) > WITHIN_CALL_NS;
-        let waiting = snapshot
-            .in_flight
-            .iter()
-            .map(|request| request.since_ns)
-            .chain(within_call.then_some(snapshot.rolled_ns));
+        let waiting = snapshot.in_flight.iter().map(|request| request.since_ns);
+        let waiting = waiting.chain(within_call.then_some(snapshot.rolled_ns));
         asked_ns = asked_ns.into_iter().chain(waiting).min();
         answered_ns = answered_ns.max(snapshot.so_far.last_ns);
     }

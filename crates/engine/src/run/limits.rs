@@ -27,11 +27,8 @@ pub(crate) fn extent_of(span: Span, limit: u64) -> Extent {
 
 /// Requests of a group in flight on so many targets together.
 pub(crate) fn in_flight_max(group: Group<'_>, targets: usize) -> u64 {
-    let of_each: u64 = group
-        .workloads
-        .iter()
-        .map(|workload| u64::from(workload.workers) * u64::from(workload.depth))
-        .sum();
+    let of_one = |workload: &Workload| u64::from(workload.workers) * u64::from(workload.depth);
+    let of_each: u64 = group.workloads.iter().map(of_one).sum();
     of_each.saturating_mul(targets as u64)
 }
 

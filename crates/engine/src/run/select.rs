@@ -186,11 +186,8 @@ const AIO_LIMITS: &str = "/proc/sys/fs";
 /// where it is unknown.
 fn aio_left(limits: &Path) -> u64 {
     let number = |name: &str| {
-        std::fs::read_to_string(limits.join(name))
-            .ok()?
-            .trim()
-            .parse::<u64>()
-            .ok()
+        let text = std::fs::read_to_string(limits.join(name)).ok()?;
+        text.trim().parse::<u64>().ok()
     };
     match (number("aio-max-nr"), number("aio-nr")) {
         (Some(most), Some(taken)) => most.saturating_sub(taken),

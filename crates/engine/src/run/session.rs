@@ -113,11 +113,9 @@ impl Session {
         });
         let mut others = others.collect::<Result<Vec<_>, _>>()?;
         let (mut prepared, in_flight_max) = (Vec::new(), in_flight_max(group, targets.len()));
-        for (workload, targets) in group
-            .workloads
-            .iter()
-            .zip(std::iter::once(&mut *targets).chain(others.iter_mut().map(Vec::as_mut_slice)))
-        {
+        let of_others = others.iter_mut().map(Vec::as_mut_slice);
+        let of_each = std::iter::once(&mut *targets).chain(of_others);
+        for (workload, targets) in group.workloads.iter().zip(of_each) {
             for (index, target) in targets.iter_mut().enumerate() {
                 let mut one = self.prepare(workload, target, in_flight_max, watch)?;
                 one.known.target = index;
@@ -125,16 +123,10 @@ impl Session {
             }
         }
         for target in 0..targets.len() {
-            let used = group
-                .workloads
-                .iter()
-                .zip(prepared.iter().skip(target).step_by(targets.len()));
-            page_cache_clash(
-                used.map(|(workload, prepared)| {
-                    (workload.name.as_str(), prepared.known.cache.used)
-                }),
-            )
-            .map_or(Ok(()), Err)?;
+            let known = prepared.iter().map(|prepared| &prepared.known);
+            let known = known.filter(|known| known.target == target);
+            let used = known.map(|known| (known.workload.name.as_str(), known.cache.used));
+            page_cache_clash(used).map_or(Ok(()), Err)?;
         }
         let opens: Vec<&OpenTarget> = targets.iter().chain(others.iter().flatten()).collect();
         let measurements = self.measure(group, &opens, &prepared, Phase::Measure, watch)?;
@@ -175,11 +167,8 @@ impl Session {
             return Err(RunError::stalled(&path, &workload.name, silence));
         }
         mark_laid_out(target, &measured);
-        let ops = measured.ops.values();
-        let errors: Vec<&str> = ops
-            .flat_map(|op| op.errors.keys())
-            .map(String::as_str)
-            .collect();
+        let errors = measured.ops.values().flat_map(|op| op.errors.keys());
+        let errors: Vec<&str> = errors.map(String::as_str).collect();
         if !errors.is_empty() {
             return Err(RunError::Layout {
                 path,
@@ -250,13 +239,7 @@ impl Session {
         target: &mut OpenTarget,
         watch: &mut dyn Watch,
     ) -> Result<(), RunError> {
-        let end = workload
-            .span
-            .length_bytes
-            .map_or(target.capacity_bytes(), |length| {
-                workload.span.start_bytes + length
-            });
-        let end = end.min(target.capacity_bytes());
+        let end = extent_of(workload.span, target.capacity_bytes()).end();
         if workload.layout == Layout::Provides
             || !target.is_scratch()
             || end <= target.usable_bytes()
@@ -281,15 +264,14 @@ impl Session {
     ) -> Result<Vec<Measurement>, RunError> {
         let targets = &opens[..opens.len() / group.workloads.len()];
         let places = opens.iter().zip(prepared).enumerate();
-        let assignments: Vec<Assignment<'_>> = places
-            .map(|(index, (open, prepared))| Assignment {
-                workload: &group.workloads[index / targets.len()],
-                member: index / targets.len(),
-                target: prepared.known.target,
-                open,
-                prepared,
-            })
-            .collect();
+        let assignments = places.map(|(index, (open, prepared))| Assignment {
+            workload: &group.workloads[index / targets.len()],
+            member: index / targets.len(),
+            target: prepared.known.target,
+            open,
+            prepared,
+        });
+        let assignments: Vec<Assignment<'_>> = assignments.collect();
         let snapshots: Vec<Snapshot> = targets
             .iter()
             .map(|target| Snapshot::take(target.identity()))
@@ -334,15 +316,12 @@ impl Session {
     ) -> Result<Vec<Measurement>, RunError> {
         let common_ns = schedule.measure_ns;
         // From the common start on, also where a workload starts later.
-        let ends: Vec<u64> = workers
-            .states
-            .iter()
-            .zip(assignments)
-            .map(|(state, assignment)| {
-                let measure_ns = schedule.delayed(assignment.workload).measure_ns;
-                flow(&state.results, measure_ns).0 + (measure_ns - common_ns)
-            })
-            .collect();
+        let states = workers.states.iter().zip(assignments);
+        let ends = states.map(|(state, assignment)| {
+            let measure_ns = schedule.delayed(assignment.workload).measure_ns;
+            flow(&state.results, measure_ns).0 + (measure_ns - common_ns)
+        });
+        let ends: Vec<u64> = ends.collect();
         let mut syncs: Vec<Option<FinalSync>> = vec![None; assignments.len()];
         let mut measurements = Vec::new();
         for (index, assignment) in assignments.iter().enumerate() {

@@ -110,6 +110,12 @@ impl<'a> WorkerGroup<'a> {
         assignments: &'a [Assignment<'a>],
     ) -> Result<Self, RunError> {
         let (sender, reports) = channel();
+        let published = || Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)));
+        let states = assignments.iter().enumerate();
+        let states = states.map(|(index, assignment)| AssignmentState {
+            pacer: Pacer::of(assignment.workload, seed ^ index as u64),
+            ..AssignmentState::default()
+        });
         let targets = assignments.len() / group.workloads.len();
         let mut workers = Self {
             group,
@@ -120,19 +126,8 @@ impl<'a> WorkerGroup<'a> {
             starts: Vec::new(),
             gate: None,
             stops: (0..targets).map(|_| Arc::default()).collect(),
-            published: group
-                .workloads
-                .iter()
-                .map(|_| Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS))))
-                .collect(),
-            states: assignments
-                .iter()
-                .enumerate()
-                .map(|(index, assignment)| AssignmentState {
-                    pacer: Pacer::of(assignment.workload, seed ^ index as u64),
-                    ..AssignmentState::default()
-                })
-                .collect(),
+            published: group.workloads.iter().map(|_| published()).collect(),
+            states: states.collect(),
             handles: Vec::new(),
         };
         for (index, flow) in flow_parts(assignments).into_iter().enumerate() {
@@ -282,11 +277,8 @@ impl<'a> WorkerGroup<'a> {
 
     /// The error of a thread that ended without a report.
     fn lost_worker(&self) -> RunError {
-        let assignment = self
-            .states
-            .iter()
-            .position(|state| state.working > 0)
-            .unwrap_or(0);
+        let assignment = self.states.iter().position(|state| state.working > 0);
+        let assignment = assignment.unwrap_or(0);
         RunError::lost(&self.assignments[assignment].workload.name)
     }
 

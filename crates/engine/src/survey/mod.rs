@@ -313,7 +313,7 @@ impl SurveyProgress {
             .seen()
             .scan
             .as_mut()
-            .map(|log| (log.take_found(), log.judged_to))
+            .map(|log| (log.take_found(), log.found.to_bytes))
             .unzip();
         found.iter().flatten().for_each(|place| watch.found(place));
         watch.tick(&Progress {

@@ -11,12 +11,7 @@ use std::io;
 
 /// A request for a part of the target. The queue decides what it does.
 pub(crate) fn block_at(offset: u64, bytes: u64) -> SampleRequest {
-    SampleRequest {
-        op: Op::Read,
-        offset,
-        len: bytes as u32,
-        tag: 0,
-    }
+    SampleRequest::new(Op::Read, offset, bytes as u32)
 }
 
 /// A block that was moved, or failed.
@@ -178,10 +173,8 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
         if self.op != Op::Write {
             return Ok(0);
         }
-        self.sampler.submit(SampleRequest {
-            op: Op::Sync(SyncCall::Fdatasync),
-            ..block_at(0, 0)
-        })?;
+        let flush = Op::Sync(SyncCall::Fdatasync);
+        self.sampler.submit(SampleRequest::new(flush, 0, 0))?;
         let flushed = self.sampler.next_completion()?;
         Ok(flushed.map_or(0, |completion| completion.latency_ns()))
     }

@@ -266,17 +266,13 @@ fn distance(values: &[f64], i: usize) -> f64 {
         &values[i.saturating_sub(NEIGHBOURS)..i],
         &values[i + 1..(i + 1 + NEIGHBOURS).min(values.len())],
     );
-    let bounds = match (median(before), median(after)) {
-        (Some(left), Some(right)) => vec![left, right],
-        (Some(only), None) => vec![only, 2.0 * before[before.len() - 1] - before[0]],
-        (None, Some(only)) => vec![only, 2.0 * after[0] - after[after.len() - 1]],
+    let (one, other) = match (median(before), median(after)) {
+        (Some(left), Some(right)) => (left, right),
+        (Some(only), None) => (only, 2.0 * before[before.len() - 1] - before[0]),
+        (None, Some(only)) => (only, 2.0 * after[0] - after[after.len() - 1]),
         (None, None) => return 0.0,
     };
-    let (low, high) = bounds
-        .iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
-            (low.min(*v), high.max(*v))
-        });
+    let (low, high) = (one.min(other), one.max(other));
     (values[i] - high).max(low - values[i]).max(0.0)
 }
 

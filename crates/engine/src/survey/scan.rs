@@ -36,13 +36,8 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         let block = target.fitting(u64::from(plan.block_bytes));
         let Extent { start, length } = target.extent;
         // A resumed run uses the same block borders.
-        let from = start
-            + plan
-                .resume_bytes
-                .clamp(start, start + length)
-                .saturating_sub(start)
-                / block
-                * block;
+        let passed = plan.resume_bytes.clamp(start, start + length) - start;
+        let from = start + passed / block * block;
         log.seen().scan = Some(ScanLog::new(target.extent, target.lba_bytes, block, from));
         Scanner {
             queue: self,
@@ -90,21 +85,17 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
         if !self.queue.log.is_stopped()
             && let Some(log) = &mut self.queue.log.seen().scan
         {
-            log.finished = at >= end;
+            log.found.finished = at >= end;
         }
         Ok(())
     }
 
     /// Everything before the first block without a verdict is done.
     fn border(&self, at: u64) {
-        let first = self
-            .candidates
-            .iter()
-            .map(|candidate| candidate.offset)
-            .min()
-            .unwrap_or(at);
-        let border = first.min(self.detector.first_waiting().unwrap_or(at));
-        self.log(|log| log.judged_to = border);
+        let offsets = self.candidates.iter().map(|candidate| candidate.offset);
+        let first = offsets.chain(self.detector.first_waiting()).min();
+        let border = first.unwrap_or(at).min(at);
+        self.log(|log| log.found.to_bytes = border);
     }
 
     fn log(&self, note: impl FnOnce(&mut ScanLog)) {
@@ -225,17 +216,12 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
     /// Once the first slow block lies `latest` behind, reads those again that lie `away` behind.
     fn check_candidates(&mut self, at: u64, away: u64, latest: u64) -> io::Result<()> {
         let due = |candidate: &SlowCandidate, behind: u64| candidate.offset + behind <= at;
-        if !self
-            .candidates
-            .iter()
-            .any(|candidate| due(candidate, latest))
-        {
+        let mut candidates = self.candidates.iter();
+        if !candidates.any(|candidate| due(candidate, latest)) {
             return Ok(());
         }
-        let (now, later): (Vec<SlowCandidate>, Vec<SlowCandidate>) = self
-            .candidates
-            .drain(..)
-            .partition(|candidate| due(candidate, away));
+        let all = std::mem::take(&mut self.candidates).into_iter();
+        let (now, later) = all.partition::<Vec<_>, _>(|candidate| due(candidate, away));
         self.candidates = later;
         for candidate in now {
             match self.again(candidate)? {

@@ -12,27 +12,17 @@ const LIST_MAX: usize = 1000;
 /// Cells of the map.
 const CELLS_MAX: u64 = 1000;
 /// Results so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ScanLog {
-    block_bytes: u32,
+    /// As a record holds them, except for the figures of all latencies. Everything before its end
+    /// is judged; the mean of a cell is the sum of its latencies.
+    pub found: Scan,
     lba_bytes: u64,
-    from: u64,
-    /// Everything before is judged.
-    pub judged_to: u64,
-    /// Whether it reached the end of the span.
-    pub finished: bool,
-    blocks: u64,
     latencies: LatencyHistogram,
-    slow_blocks: u64,
-    slow: Vec<SlowBlock>,
-    unreadable_bytes: u64,
-    unreadable: Vec<UnreadableRange>,
     /// The last block that was read without an error.
     read_at: u64,
     /// How many slow blocks and unreadable ranges the watcher has been told.
     reported: (usize, usize),
-    /// Each cell, and the sum of its latencies, from which its mean follows.
-    map: Vec<(ScanCell, u64)>,
     map_start: u64,
     cell_bytes: u64,
 }
@@ -42,145 +32,141 @@ impl ScanLog {
     pub(crate) fn new(extent: Extent, lba_bytes: u64, block_bytes: u64, from: u64) -> Self {
         let Extent { start, length } = extent;
         let cell_bytes = length.div_ceil(CELLS_MAX).next_multiple_of(block_bytes);
-        let cell = |index: u64| {
-            let cell = ScanCell {
-                offset_bytes: start + index * cell_bytes,
-                blocks: 0,
-                latency_mean_ns: 0,
-                latency_max_ns: 0,
-                errors: 0,
-            };
-            (cell, 0)
+        let cell = |index: u64| ScanCell {
+            offset_bytes: start + index * cell_bytes,
+            blocks: 0,
+            latency_mean_ns: 0,
+            latency_max_ns: 0,
+            errors: 0,
         };
         Self {
-            block_bytes: block_bytes as u32,
+            found: Scan {
+                block_bytes: block_bytes as u32,
+                from_bytes: from,
+                to_bytes: from,
+                finished: false,
+                blocks: 0,
+                latency_p50_ns: 0,
+                slow_from_ns: 0,
+                slow_blocks: 0,
+                slow: Vec::new(),
+                unreadable_bytes: 0,
+                unreadable: Vec::new(),
+                map: (0..length.div_ceil(cell_bytes)).map(cell).collect(),
+            },
             lba_bytes,
-            from,
-            judged_to: from,
+            latencies: LatencyHistogram::default(),
             read_at: from,
-            map: (0..length.div_ceil(cell_bytes)).map(cell).collect(),
+            reported: (0, 0),
             map_start: start,
             cell_bytes,
-            ..Self::default()
         }
     }
 
-    fn cell(&mut self, offset: u64) -> Option<&mut (ScanCell, u64)> {
-        self.map
-            .get_mut(((offset - self.map_start) / self.cell_bytes) as usize)
+    /// Counts a block; its cell.
+    fn count(&mut self, offset: u64) -> Option<&mut ScanCell> {
+        self.found.blocks += 1;
+        let index = (offset - self.map_start) / self.cell_bytes;
+        let cell = self.found.map.get_mut(index as usize)?;
+        cell.blocks += 1;
+        Some(cell)
     }
 
     /// A block was read.
     pub(crate) fn read(&mut self, offset: u64, latency_ns: u64) {
-        self.blocks += 1;
         self.read_at = offset;
         self.latencies.record(latency_ns);
-        if let Some((cell, sum_ns)) = self.cell(offset) {
-            (cell.blocks, *sum_ns) = (cell.blocks + 1, *sum_ns + latency_ns);
+        if let Some(cell) = self.count(offset) {
+            cell.latency_mean_ns += latency_ns;
             cell.latency_max_ns = cell.latency_max_ns.max(latency_ns);
         }
     }
 
     /// Parts of a block cannot be read.
     pub(crate) fn failed(&mut self, offset: u64, ranges: Vec<UnreadableRange>) {
-        self.blocks += 1;
-        if let Some((cell, _)) = self.cell(offset) {
-            (cell.blocks, cell.errors) = (cell.blocks + 1, cell.errors + 1);
+        if let Some(cell) = self.count(offset) {
+            cell.errors += 1;
         }
         ranges.into_iter().for_each(|bad| self.add_bad(bad));
     }
 
     fn add_bad(&mut self, bad: UnreadableRange) {
-        self.unreadable_bytes += bad.length_bytes;
-        let has_room = self.unreadable.len() < LIST_MAX;
-        match self.unreadable.last_mut() {
+        self.found.unreadable_bytes += bad.length_bytes;
+        let has_room = self.found.unreadable.len() < LIST_MAX;
+        match self.found.unreadable.last_mut() {
             Some(last)
                 if last.offset_bytes + last.length_bytes == bad.offset_bytes
                     && last.errno == bad.errno =>
             {
                 last.length_bytes += bad.length_bytes
             }
-            _ if has_room => self.unreadable.push(bad),
+            _ if has_room => self.found.unreadable.push(bad),
             _ => {}
         }
     }
 
     /// A block is slow, also when it is read again.
     pub(crate) fn add_slow(&mut self, offset: u64, latency_ns: u64) {
-        self.slow_blocks += 1;
-        self.slow.push(SlowBlock {
+        self.found.slow_blocks += 1;
+        let slow = &mut self.found.slow;
+        slow.push(SlowBlock {
             offset_bytes: offset,
             lba: offset / self.lba_bytes,
             latency_ns,
         });
-        if self.slow.len() > LIST_MAX
-            && let Some(fastest) = self
-                .slow
-                .iter()
-                .enumerate()
-                .min_by_key(|(_, slow)| slow.latency_ns)
-                .map(|(index, _)| index)
+        let by_latency = |(_, slow): &(usize, &SlowBlock)| slow.latency_ns;
+        if slow.len() > LIST_MAX
+            && let Some((fastest, _)) = slow.iter().enumerate().min_by_key(by_latency)
         {
-            self.slow.swap_remove(fastest);
+            slow.swap_remove(fastest);
         }
     }
 
     /// Slow and unreadable places found since the last call, as far as a record lists them.
     pub(crate) fn take_found(&mut self) -> Vec<Found> {
         // Once the list of slow blocks is full, its entries move.
-        let slow = if self.slow_blocks > LIST_MAX as u64 {
+        let slow = if self.found.slow_blocks > LIST_MAX as u64 {
             &[]
         } else {
-            &self.slow[self.reported.0..]
+            &self.found.slow[self.reported.0..]
         };
         // The last range may continue in the next block.
         let whole =
             |range: &UnreadableRange| range.offset_bytes + range.length_bytes <= self.read_at;
-        let whole = self.unreadable.len()
-            - usize::from(self.unreadable.last().is_some_and(|last| !whole(last)));
-        let unreadable = &self.unreadable[self.reported.1.min(whole)..whole];
-        let found = slow
-            .iter()
-            .copied()
-            .map(Found::Slow)
-            .chain(unreadable.iter().cloned().map(Found::Unreadable))
-            .collect();
+        let whole = self.found.unreadable.len()
+            - usize::from(
+                self.found
+                    .unreadable
+                    .last()
+                    .is_some_and(|last| !whole(last)),
+            );
+        let unreadable = &self.found.unreadable[self.reported.1.min(whole)..whole];
+        let unreadable = unreadable.iter().cloned().map(Found::Unreadable);
+        let found = slow.iter().copied().map(Found::Slow).chain(unreadable);
+        let found = found.collect();
         self.reported = (self.reported.0 + slow.len(), whole);
         found
     }
 
     /// The scan as a record holds it.
-    pub(crate) fn scan(mut self) -> Scan {
-        self.slow.sort_by_key(|block| block.offset_bytes);
+    pub(crate) fn scan(self) -> Scan {
+        let mut scan = self.found;
+        scan.slow.sort_by_key(|block| block.offset_bytes);
         // A resumed scan finds again what lies behind the border.
-        let is_judged = |bad: &UnreadableRange| bad.offset_bytes < self.judged_to;
+        let is_judged = |bad: &UnreadableRange| bad.offset_bytes < scan.to_bytes;
         let (unreadable, again): (Vec<_>, Vec<_>) =
-            self.unreadable.into_iter().partition(is_judged);
-        let again: u64 = again.iter().map(|bad| bad.length_bytes).sum();
-        let latency_p50_ns = if self.latencies.count() == 0 {
-            0
-        } else {
-            self.latencies.value_at(0.5)
-        };
-        let cells = self.map.iter().filter(|(cell, _)| cell.blocks > 0);
-        let map = cells.map(|(cell, sum_ns)| ScanCell {
-            latency_mean_ns: sum_ns / (cell.blocks - cell.errors).max(1),
-            ..*cell
-        });
-        Scan {
-            block_bytes: self.block_bytes,
-            from_bytes: self.from,
-            to_bytes: self.judged_to,
-            finished: self.finished,
-            blocks: self.blocks,
-            latency_p50_ns,
-            slow_from_ns: slow_from_ns(latency_p50_ns),
-            slow_blocks: self.slow_blocks,
-            slow: self.slow,
-            unreadable_bytes: self.unreadable_bytes - again,
-            unreadable,
-            map: map.collect(),
+            scan.unreadable.into_iter().partition(is_judged);
+        scan.unreadable = unreadable;
+        scan.unreadable_bytes -= again.iter().map(|bad| bad.length_bytes).sum::<u64>();
+        if self.latencies.count() > 0 {
+            scan.latency_p50_ns = self.latencies.value_at(0.5);
         }
+        scan.slow_from_ns = slow_from_ns(scan.latency_p50_ns);
+        scan.map.retain(|cell| cell.blocks > 0);
+        for cell in &mut scan.map {
+            cell.latency_mean_ns /= (cell.blocks - cell.errors).max(1);
+        }
+        scan
     }
 }
 

@@ -56,12 +56,6 @@ struct StreamWalk {
     reported: WalkPosition,
 }
 
-/// The shared cursor, at the place of a walk that may have skipped some blocks.
-fn cursor(shared: &Arc<AtomicU64>, walk: &OffsetWalk, extent: Extent, len: u64) -> Arc<AtomicU64> {
-    shared.store(walk.passed(extent) / len, Ordering::Relaxed);
-    Arc::clone(shared)
-}
-
 /// The key of a random order that no other stream has.
 pub(crate) fn order_key(seed: u64, stream: u64) -> u64 {
     Random::new(seed, !stream).bits()
@@ -298,7 +292,9 @@ impl Pattern {
                     blocks: extent.length / len,
                     align: len,
                 };
-                let next = cursor(next, &stream.walk, extent, len);
+                // The walk may have skipped some blocks.
+                next.store(stream.walk.passed(extent) / len, Ordering::Relaxed);
+                let next = Arc::clone(next);
                 stream.walk = OffsetWalk::Shared { all, next };
             }
         }

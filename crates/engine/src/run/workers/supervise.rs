@@ -271,11 +271,8 @@ impl WorkerGroup<'_> {
             share(total.bytes, all(workload.stop.bytes)),
             share(total.ops, all(workload.stop.ops)),
         ];
-        let done = limits
-            .into_iter()
-            .flatten()
-            .reduce(f64::max)
-            .map(|share| share.min(1.0));
+        let done = limits.into_iter().flatten().reduce(f64::max);
+        let done = done.map(|share| share.min(1.0));
         watch.tick(&Progress {
             done,
             silence,
