@@ -184,6 +184,7 @@ mod tests {
         };
         assert!(is_clash(writer("a", 0, Some(100)), writer("b", 99, None)));
         assert!(!is_clash(writer("a", 0, Some(100)), writer("b", 100, None)));
+        assert!(!is_clash(writer("a", 100, None), writer("b", 0, Some(100))));
         // Reading is free.
         assert!(!is_clash(writer("a", 0, None), Workload::named("b")));
         let alone = Workload {
