@@ -174,95 +174,18 @@ fn left_in(group: &Path, [_, limit, used, prefix]: MemoryFigures) -> Option<u64>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
-
-    fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, SysRoot) {
-        let place = tempfile::tempdir().unwrap();
-        for (file, text) in files {
-            let path = place.path().join(file);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        let root = SysRoot {
-            sys: place.path().join("sys"),
-            proc: place.path().join("proc"),
-        };
-        (place, root)
-    }
-
-    #[test]
-    fn limits_of_the_group_and_of_its_ancestors_are_read() {
-        let (_place, root) = tree(&[
-            ("proc/self/cgroup", "0::/system.slice/db.service\n"),
-            (
-                "sys/fs/cgroup/system.slice/db.service/io.max",
-                "8:0 rbps=max wbps=max riops=500 wiops=max\n\
-                 8:16 rbps=max wbps=max riops=max wiops=max\n",
-            ),
-            (
-                "sys/fs/cgroup/system.slice/io.max",
-                "8:0 rbps=1048576 wbps=2097152 riops=max wiops=120\n",
-            ),
-        ]);
-        let limits = io_limits(&root);
-        let groups: Vec<&str> = limits.iter().map(|limit| limit.group.as_str()).collect();
-        assert_eq!(groups, ["/system.slice/db.service", "/system.slice"]);
-        assert_eq!(
-            (limits[0].read_iops, limits[0].write_iops),
-            (Some(500), None)
-        );
-        let slice = &limits[1];
-        assert_eq!(
-            (slice.device.as_str(), slice.write_iops),
-            ("8:0", Some(120))
-        );
-        assert_eq!(slice.read_bytes_per_second, Some(1 << 20));
-        assert_eq!(slice.write_bytes_per_second, Some(2 << 20));
-    }
-
-    #[test]
-    fn limits_of_version_1_are_read_from_its_four_files() {
-        let (_place, root) = tree(&[
-            ("proc/self/cgroup", "7:blkio:/db\n1:name=systemd:/x\n"),
-            (
-                "sys/fs/cgroup/blkio/db/blkio.throttle.read_iops_device",
-                "8:0 300\n",
-            ),
-            (
-                "sys/fs/cgroup/blkio/db/blkio.throttle.write_bps_device",
-                "8:0 5000\n8:16 7\n",
-            ),
-        ]);
-        let limits = io_limits(&root);
-        assert_eq!(limits.len(), 2);
-        assert_eq!(
-            (limits[0].read_iops, limits[0].write_bytes_per_second),
-            (Some(300), Some(5000))
-        );
-        assert_eq!(limits[1].device, "8:16");
-    }
-
-    #[test]
-    fn a_group_without_limits_has_none() {
-        let (_place, root) = tree(&[
-            ("proc/self/cgroup", "0::/../..\n"),
-            ("sys/fs/cgroup/io.max", ""),
-        ]);
-        assert_eq!(io_limits(&root), []);
-    }
 
     const MIB: u64 = 1 << 20;
 
+    /// A /sys and a /proc with what a test puts there.
     struct Machine(tempfile::TempDir);
 
     impl Machine {
         fn new(groups: &str) -> Self {
             let machine = Self(tempfile::tempdir().unwrap());
-            machine.put(
-                "meminfo",
-                "MemTotal:       8388608 kB\nMemFree:  1024 kB\nMemAvailable:    4194304 kB\n",
-            );
-            machine.put("self/cgroup", groups);
+            let memory = "MemTotal: 8388608 kB\nMemFree: 1024 kB\nMemAvailable: 4194304 kB\n";
+            machine.put("proc/meminfo", memory);
+            machine.put("proc/self/cgroup", groups);
             machine
         }
 
@@ -272,71 +195,105 @@ mod tests {
             std::fs::write(path, text).unwrap();
         }
 
-        fn free_mib(&self) -> Option<u64> {
-            free_in(&SysRoot {
-                sys: self.0.path().into(),
-                proc: self.0.path().into(),
-            })
-            .map(|bytes| bytes / MIB)
+        /// A file of a group with a size in it.
+        fn put_mib(&self, file: &str, mib: u64) {
+            self.put(
+                &format!("sys/fs/cgroup/{file}"),
+                &format!("{}\n", mib * MIB),
+            );
         }
+
+        fn root(&self) -> SysRoot {
+            SysRoot {
+                sys: self.0.path().join("sys"),
+                proc: self.0.path().join("proc"),
+            }
+        }
+
+        fn free_mib(&self) -> Option<u64> {
+            free_in(&self.root()).map(|bytes| bytes / MIB)
+        }
+    }
+
+    #[test]
+    fn limits_of_the_group_and_of_its_ancestors_are_read() {
+        let machine = Machine::new("0::/system.slice/db.service\n");
+        machine.put(
+            "sys/fs/cgroup/system.slice/db.service/io.max",
+            "8:0 rbps=max wbps=max riops=500 wiops=max\n\
+             8:16 rbps=max wbps=max riops=max wiops=max\n",
+        );
+        let slice = "8:0 rbps=1048576 wbps=2097152 riops=max wiops=120\n";
+        machine.put("sys/fs/cgroup/system.slice/io.max", slice);
+        let limits = io_limits(&machine.root());
+        let groups: Vec<&str> = limits.iter().map(|limit| limit.group.as_str()).collect();
+        assert_eq!(groups, ["/system.slice/db.service", "/system.slice"]);
+        assert_eq!(limits[0].read_iops, Some(500));
+        assert_eq!(limits[0].write_iops, None);
+        let slice = &limits[1];
+        assert_eq!(slice.device, "8:0");
+        assert_eq!(slice.write_iops, Some(120));
+        assert_eq!(slice.read_bytes_per_second, Some(1 << 20));
+        assert_eq!(slice.write_bytes_per_second, Some(2 << 20));
+    }
+
+    #[test]
+    fn limits_of_version_1_are_read_from_its_four_files() {
+        let machine = Machine::new("7:blkio:/db\n1:name=systemd:/x\n");
+        let group = "sys/fs/cgroup/blkio/db/blkio.throttle";
+        machine.put(&format!("{group}.read_iops_device"), "8:0 300\n");
+        machine.put(&format!("{group}.write_bps_device"), "8:0 5000\n8:16 7\n");
+        let limits = io_limits(&machine.root());
+        assert_eq!(limits.len(), 2);
+        assert_eq!(limits[0].read_iops, Some(300));
+        assert_eq!(limits[0].write_bytes_per_second, Some(5000));
+        assert_eq!(limits[1].device, "8:16");
+    }
+
+    #[test]
+    fn a_group_without_limits_has_none() {
+        let machine = Machine::new("0::/../..\n");
+        machine.put("sys/fs/cgroup/io.max", "");
+        assert_eq!(io_limits(&machine.root()), []);
     }
 
     #[test]
     fn without_limits_it_is_the_machines() {
         assert_eq!(Machine::new("").free_mib(), Some(4096));
         let unlimited = Machine::new("0::/user.slice\n");
-        unlimited.put("fs/cgroup/user.slice/memory.max", "max\n");
-        unlimited.put("fs/cgroup/user.slice/memory.current", "4096\n");
+        unlimited.put("sys/fs/cgroup/user.slice/memory.max", "max\n");
+        unlimited.put("sys/fs/cgroup/user.slice/memory.current", "4096\n");
         assert_eq!(unlimited.free_mib(), Some(4096));
         let unknown = Machine::new("");
-        unknown.put("meminfo", "MemTotal: 5 kB\n");
+        unknown.put("proc/meminfo", "MemTotal: 5 kB\n");
         assert_eq!(unknown.free_mib(), None);
     }
 
     #[test]
     fn the_narrowest_group_above_counts_and_its_cache_does_not() {
         let machine = Machine::new("0::/pods/one\n");
-        machine.put("fs/cgroup/pods/memory.max", &format!("{}\n", 1000 * MIB));
-        machine.put("fs/cgroup/pods/memory.current", &format!("{}\n", 900 * MIB));
-        machine.put("fs/cgroup/pods/one/memory.max", &format!("{}\n", 600 * MIB));
-        machine.put(
-            "fs/cgroup/pods/one/memory.current",
-            &format!("{}\n", 100 * MIB),
-        );
+        machine.put_mib("pods/memory.max", 1000);
+        machine.put_mib("pods/memory.current", 900);
+        machine.put_mib("pods/one/memory.max", 600);
+        machine.put_mib("pods/one/memory.current", 100);
         assert_eq!(machine.free_mib(), Some(100));
-        let stat = format!(
-            "anon 5\nfile 9\ninactive_file {}\nactive_file {}\n",
-            300 * MIB,
-            150 * MIB
-        );
-        machine.put("fs/cgroup/pods/memory.stat", &stat);
-        assert_eq!(
-            machine.free_mib(),
-            Some(500),
-            "now the inner one is narrower"
-        );
+        let [inactive, active] = [300 * MIB, 150 * MIB];
+        let stat = format!("anon 5\nfile 9\ninactive_file {inactive}\nactive_file {active}\n");
+        machine.put("sys/fs/cgroup/pods/memory.stat", &stat);
+        // Now the inner one is narrower.
+        assert_eq!(machine.free_mib(), Some(500));
     }
 
     #[test]
     fn a_container_sees_its_own_group_at_the_mount_point() {
         let machine = Machine::new("9:name=systemd:/\n4:cpu,memory:/docker/0123\n0::/\n");
-        machine.put(
-            "fs/cgroup/memory/memory.limit_in_bytes",
-            &format!("{}\n", 512 * MIB),
-        );
-        machine.put(
-            "fs/cgroup/memory/memory.usage_in_bytes",
-            &format!("{}\n", 500 * MIB),
-        );
-        machine.put(
-            "fs/cgroup/memory/memory.stat",
-            &format!("inactive_file 7\ntotal_inactive_file {}\n", 100 * MIB),
-        );
+        machine.put_mib("memory/memory.limit_in_bytes", 512);
+        machine.put_mib("memory/memory.usage_in_bytes", 500);
+        let stat = format!("inactive_file 7\ntotal_inactive_file {}\n", 100 * MIB);
+        machine.put("sys/fs/cgroup/memory/memory.stat", &stat);
         assert_eq!(machine.free_mib(), Some(112));
-        machine.put(
-            "fs/cgroup/memory/memory.usage_in_bytes",
-            &format!("{}\n", 900 * MIB),
-        );
-        assert_eq!(machine.free_mib(), Some(0), "over its limit");
+        // Over its limit.
+        machine.put_mib("memory/memory.usage_in_bytes", 900);
+        assert_eq!(machine.free_mib(), Some(0));
     }
 }

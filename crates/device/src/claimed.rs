@@ -311,10 +311,8 @@ mod tests {
         std::fs::write(deep.join("file"), "x").unwrap();
         std::fs::write(place.path().join("mine"), "x").unwrap();
         std::os::unix::fs::symlink(place.path().join("mine"), deep.join("link")).unwrap();
-        assert!(
-            matches!(claim(), Err(OpenError::NotOurs { .. })),
-            "no mark yet"
-        );
+        // No mark yet.
+        assert!(matches!(claim(), Err(OpenError::NotOurs { .. })));
         kept.mark().unwrap();
         drop(kept);
         let claimed = claim().unwrap().unwrap();

@@ -373,7 +373,7 @@ mod tests {
     use crate::disk::bare_layer;
     use diskproof_model::target::TargetKind;
 
-    use std::path::Path;
+    use std::path::PathBuf;
 
     const ASKED: ByteCount = ByteCount {
         read_bytes: 1 << 20,
@@ -394,79 +394,76 @@ mod tests {
                 .iter()
                 .map(|(name, device)| bare_layer(name, device))
                 .collect(),
-            unresolved: disks
-                .is_empty()
-                .then(|| "nfs: the disks are on the server".into()),
+            unresolved: disks.is_empty().then(|| "on a server".into()),
         }
     }
 
-    fn write_stat(sys: &Path, device: &str, line: &str) {
-        let directory = sys.join("dev/block").join(device);
-        std::fs::create_dir_all(directory.join("queue")).unwrap();
-        std::fs::write(directory.join("stat"), line).unwrap();
+    /// A machine with one disk, or more.
+    struct Machine(tempfile::TempDir);
+
+    impl Machine {
+        /// With this line of counters of its disk.
+        fn new(line: &str) -> Self {
+            let machine = Self(tempfile::tempdir().unwrap());
+            machine.count("8:0", line);
+            machine
+        }
+
+        fn root(&self) -> SysRoot {
+            SysRoot {
+                sys: self.0.path().join("sys"),
+                proc: self.0.path().join("proc"),
+            }
+        }
+
+        fn at(&self, file: &str) -> PathBuf {
+            self.root().sys.join("dev/block").join(file)
+        }
+
+        fn count(&self, device: &str, line: &str) {
+            std::fs::create_dir_all(self.at(device).join("queue")).unwrap();
+            std::fs::write(self.at(device).join("stat"), line).unwrap();
+        }
+
+        fn snapshot(&self) -> Snapshot {
+            Snapshot::take_in(self.root(), &identity(&[("sda", "8:0")]))
+        }
     }
 
-    fn with_root(run: impl FnOnce(SysRoot)) {
-        let place = tempfile::tempdir().unwrap();
-        run(SysRoot {
-            sys: place.path().join("sys"),
-            proc: place.path().join("proc"),
-        });
-    }
+    const BEFORE: &str = "10 0 100 5 20 0 200 5 0 9 9 0 0 0 0 3 1\n";
+    /// Before Linux 4.18.
+    const OLD: &str = "10 0 100 5 20 0 200 5 0 9 9";
 
     #[test]
     fn disks_of_a_raid_are_summed() {
-        with_root(|root| {
-            write_stat(
-                &root.sys,
-                "8:0",
-                "10 0 100 5 20 0 200 5 0 9 9 0 0 0 0 3 1\n",
-            );
-            write_stat(&root.sys, "8:16", "1 0 10 5 2 0 20 5 0 9 9 0 0 0 0 7 1\n");
-            let snapshot =
-                Snapshot::take_in(root.clone(), &identity(&[("sda", "8:0"), ("sdb", "8:16")]));
-            write_stat(
-                &root.sys,
-                "8:0",
-                "11 0 2148 5 21 0 1224 5 0 9 9 0 0 0 0 4 1\n",
-            );
-            write_stat(
-                &root.sys,
-                "8:16",
-                "3 0 2058 5 5 0 1044 5 0 9 9 0 0 0 0 9 1\n",
-            );
-            let found = snapshot.finish(ASKED);
-            assert_eq!(found.disks, ["sda", "sdb"]);
-            assert_eq!((found.read_bytes, found.write_bytes), (2 << 20, 1 << 20));
-            assert_eq!(
-                (found.read_ops, found.write_ops, found.flush_ops),
-                (3, 4, Some(3))
-            );
-            assert_eq!((found.accounted, found.unresolved), (Some(1.5), None));
-        });
+        let machine = Machine::new(BEFORE);
+        machine.count("8:16", "1 0 10 5 2 0 20 5 0 9 9 0 0 0 0 7 1\n");
+        let raid = identity(&[("sda", "8:0"), ("sdb", "8:16")]);
+        let snapshot = Snapshot::take_in(machine.root(), &raid);
+        machine.count("8:0", "11 0 2148 5 21 0 1224 5 0 9 9 0 0 0 0 4 1\n");
+        machine.count("8:16", "3 0 2058 5 5 0 1044 5 0 9 9 0 0 0 0 9 1\n");
+        let found = snapshot.finish(ASKED);
+        assert_eq!(found.disks, ["sda", "sdb"]);
+        assert_eq!((found.read_bytes, found.write_bytes), (2 << 20, 1 << 20));
+        assert_eq!((found.read_ops, found.write_ops), (3, 4));
+        assert_eq!(found.flush_ops, Some(3));
+        assert_eq!((found.accounted, found.unresolved), (Some(1.5), None));
     }
 
     #[test]
     fn discards_count_at_the_device_itself_and_not_below_a_file() {
-        let before = "10 0 100 5 20 0 200 5 0 9 9 5 0 100 0 3 1\n";
-        let after = "10 0 100 5 20 0 200 5 0 9 9 7 0 2148 0 3 1\n";
         let asked = ByteCount {
             trim_bytes: 2 << 20,
             ..ByteCount::default()
         };
         let found = |kind| {
-            let mut found = None;
-            with_root(|root| {
-                write_stat(&root.sys, "7:0", before);
-                let mut target = identity(&[("loop0", "7:0")]);
-                target.kind = kind;
-                let snapshot = Snapshot::take_in(root.clone(), &target);
-                write_stat(&root.sys, "7:0", after);
-                found = Some(snapshot.finish(asked));
-            });
-            found
-                .map(|found| (found.trim_bytes, found.accounted))
-                .unwrap()
+            let machine = Machine::new("10 0 100 5 20 0 200 5 0 9 9 5 0 100 0 3 1\n");
+            let mut target = identity(&[("sda", "8:0")]);
+            target.kind = kind;
+            let snapshot = Snapshot::take_in(machine.root(), &target);
+            machine.count("8:0", "10 0 100 5 20 0 200 5 0 9 9 7 0 2148 0 3 1\n");
+            let found = snapshot.finish(asked);
+            (found.trim_bytes, found.accounted)
         };
         assert_eq!(found(TargetKind::BlockDevice), (Some(1 << 20), Some(0.5)));
         assert_eq!(found(TargetKind::Directory), (None, None));
@@ -474,144 +471,88 @@ mod tests {
 
     #[test]
     fn queue_is_reported_only_where_requests_are_timed() {
-        with_root(|root| {
-            write_stat(
-                &root.sys,
-                "8:0",
-                "10 0 100 5 20 0 200 5 0 9 9 0 0 0 0 3 1\n",
-            );
-            let take = || Snapshot::take_in(root.clone(), &identity(&[("sda", "8:0")]));
-            let (without, mq) = (take(), root.sys.join("dev/block/8:0/mq"));
-            assert_eq!(without.finish(ASKED).queue_depth, None);
-            std::fs::create_dir(mq).unwrap();
-            let with = take();
-            write_stat(
-                &root.sys,
-                "8:0",
-                "10 2 100 7 20 3 200 9 0 10 90009 0 0 0 0 3 1\n",
-            );
-            let found = with.finish(ASKED);
-            assert!(
-                found.queue_depth.unwrap() > 0.0,
-                "90 s of waiting in far less time"
-            );
-            let times = DiskTimes {
-                elapsed_ms: 0,
-                ..found.times.unwrap()
-            };
-            let expected = DiskTimes {
-                read_merges: 2,
-                write_merges: 3,
-                read_ms: 2,
-                write_ms: 4,
-                queued_ms: 90_000,
-                busy_ms: 1,
-                elapsed_ms: 0,
-            };
-            assert_eq!(times, expected);
-            assert_eq!(wrapped_since(3, u64::from(u32::MAX)), 4);
-        });
+        let machine = Machine::new(BEFORE);
+        assert_eq!(machine.snapshot().finish(ASKED).queue_depth, None);
+        std::fs::create_dir(machine.at("8:0/mq")).unwrap();
+        let with = machine.snapshot();
+        machine.count("8:0", "10 2 100 7 20 3 200 9 0 10 90009 0 0 0 0 3 1\n");
+        let found = with.finish(ASKED);
+        // 90 s of waiting in far less time.
+        assert!(found.queue_depth.unwrap() > 0.0);
+        let times = DiskTimes {
+            elapsed_ms: 0,
+            ..found.times.unwrap()
+        };
+        let expected = DiskTimes {
+            read_merges: 2,
+            write_merges: 3,
+            read_ms: 2,
+            write_ms: 4,
+            queued_ms: 90_000,
+            busy_ms: 1,
+            elapsed_ms: 0,
+        };
+        assert_eq!(times, expected);
+        assert_eq!(wrapped_since(3, u64::from(u32::MAX)), 4);
     }
 
     #[test]
     fn times_that_begin_anew_at_32_bits_count_on() {
-        with_root(|root| {
-            std::fs::create_dir_all(root.sys.join("dev/block/8:0/mq")).unwrap();
-            let near = u32::MAX - 10;
-            let before = format!("10 0 100 {near} 20 0 200 {near} 0 {near} {near} 0 0 0 0 3 1\n");
-            write_stat(&root.sys, "8:0", &before);
-            let snapshot = Snapshot::take_in(root.clone(), &identity(&[("sda", "8:0")]));
-            write_stat(
-                &root.sys,
-                "8:0",
-                "11 0 2148 9 20 0 200 9 0 9 9 0 0 0 0 3 1\n",
-            );
-            assert_eq!(snapshot.counts().unwrap().queued_ms, Some(20));
-            let found = snapshot.finish(ASKED);
-            let times = found.times.unwrap();
-            assert_eq!(
-                (times.queued_ms, times.busy_ms, times.read_ms),
-                (20, 20, 20)
-            );
-            assert_eq!((found.read_bytes, found.unresolved), (1 << 20, None));
-        });
+        let near = u32::MAX - 10;
+        let before = format!("10 0 100 {near} 20 0 200 {near} 0 {near} {near} 0 0 0 0 3 1\n");
+        let machine = Machine::new(&before);
+        std::fs::create_dir(machine.at("8:0/mq")).unwrap();
+        let snapshot = machine.snapshot();
+        machine.count("8:0", "11 0 2148 9 20 0 200 9 0 9 9 0 0 0 0 3 1\n");
+        assert_eq!(snapshot.counts().unwrap().queued_ms, Some(20));
+        let found = snapshot.finish(ASKED);
+        let times = found.times.unwrap();
+        assert_eq!([times.queued_ms, times.busy_ms, times.read_ms], [20; 3]);
+        assert_eq!((found.read_bytes, found.unresolved), (1 << 20, None));
     }
 
     #[test]
     fn a_disk_that_completes_nothing_has_no_pulse() {
-        with_root(|root| {
-            write_stat(
-                &root.sys,
-                "8:0",
-                "10 0 100 5 20 0 200 5 0 9 9 0 0 0 0 3 1\n",
-            );
-            let mut pulse = Pulse::of_in(root.clone(), &identity(&[("sda", "8:0")]));
-            assert!(!pulse.beats());
-            // Something is in flight, and only that.
-            write_stat(
-                &root.sys,
-                "8:0",
-                "10 0 100 5 20 0 200 5 7 99 99 0 0 0 0 3 1\n",
-            );
-            assert!(!pulse.beats());
-            write_stat(
-                &root.sys,
-                "8:0",
-                "10 0 100 5 20 0 200 5 7 99 99 0 0 0 0 4 1\n",
-            );
-            assert!(pulse.beats() && !pulse.beats());
-            assert!(!Pulse::of_in(root.clone(), &identity(&[])).beats());
-        });
+        let machine = Machine::new(BEFORE);
+        let mut pulse = Pulse::of_in(machine.root(), &identity(&[("sda", "8:0")]));
+        assert!(!pulse.beats());
+        // Something is in flight, and only that.
+        machine.count("8:0", "10 0 100 5 20 0 200 5 7 99 99 0 0 0 0 3 1\n");
+        assert!(!pulse.beats());
+        machine.count("8:0", "10 0 100 5 20 0 200 5 7 99 99 0 0 0 0 4 1\n");
+        assert!(pulse.beats() && !pulse.beats());
+        assert!(!Pulse::of_in(machine.root(), &identity(&[])).beats());
     }
 
     #[test]
     fn old_kernels_have_no_flushes_and_nothing_asked_is_not_accounted() {
-        with_root(|root| {
-            write_stat(&root.sys, "8:0", "10 0 100 5 20 0 200 5 0 9 9");
-            let found =
-                Snapshot::take_in(root, &identity(&[("sda", "8:0")])).finish(ByteCount::default());
-            assert_eq!(
-                (found.flush_ops, found.accounted, found.unresolved),
-                (None, None, None)
-            );
-        });
+        let found = Machine::new(OLD).snapshot().finish(ByteCount::default());
+        assert_eq!((found.flush_ops, found.accounted), (None, None));
+        assert_eq!(found.unresolved, None);
     }
 
     #[test]
     fn what_cannot_be_counted_is_said_and_never_guessed() {
-        with_root(|root| {
-            write_stat(&root.sys, "8:0", "10 0 100 5 20 0 200 5 0 9 9");
-            let snapshot = Snapshot::take_in(root.clone(), &identity(&[("sda", "8:0")]));
-            write_stat(&root.sys, "8:0", "9 0 100 5 20 0 200 5 0 9 9");
+        let machine = Machine::new(OLD);
+        let why = |snapshot: Snapshot| {
             let found = snapshot.finish(ASKED);
-            assert!(found.unresolved.unwrap().contains("backwards") && found.accounted.is_none());
-
-            let snapshot = Snapshot::take_in(root.clone(), &identity(&[("sda", "8:0")]));
-            std::fs::remove_file(root.sys.join("dev/block/8:0/stat")).unwrap();
-            assert!(
-                snapshot
-                    .finish(ASKED)
-                    .unresolved
-                    .unwrap()
-                    .contains("the device may have been removed")
-            );
-
-            write_stat(&root.sys, "8:0", "10 0 100 5 20 0 200 5 0 9 9");
-            std::fs::write(root.sys.join("dev/block/8:0/queue/iostats"), "0\n").unwrap();
-            let found = Snapshot::take_in(root.clone(), &identity(&[("sda", "8:0")])).finish(ASKED);
-            assert!(
-                found
-                    .unresolved
-                    .unwrap()
-                    .ends_with("; echo 1 > /sys/block/sda/queue/iostats")
-                    && found.accounted.is_none()
-            );
-
-            let found = Snapshot::take_in(root, &identity(&[])).finish(ASKED);
-            assert_eq!(
-                (found.unresolved.as_deref(), found.accounted),
-                (Some("nfs: the disks are on the server"), None)
-            );
-        });
+            assert_eq!(found.accounted, None);
+            found.unresolved.unwrap()
+        };
+        let snapshot = machine.snapshot();
+        machine.count("8:0", "9 0 100 5 20 0 200 5 0 9 9");
+        let backwards = why(snapshot);
+        let snapshot = machine.snapshot();
+        std::fs::remove_file(machine.at("8:0/stat")).unwrap();
+        assert_ne!(why(snapshot), backwards);
+        machine.count("8:0", OLD);
+        std::fs::write(machine.at("8:0/queue/iostats"), "0\n").unwrap();
+        let off = why(machine.snapshot());
+        assert!(
+            off.ends_with("echo 1 > /sys/block/sda/queue/iostats"),
+            "{off}"
+        );
+        let nowhere = Snapshot::take_in(machine.root(), &identity(&[]));
+        assert_eq!(why(nowhere), "on a server");
     }
 }

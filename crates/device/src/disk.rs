@@ -140,16 +140,11 @@ fn write_cache(text: &str) -> Option<WriteCache> {
 /// A disk of which only its name is known.
 #[cfg(test)]
 pub(crate) fn bare_layer(name: &str, device: &str) -> Layer {
-    describe(
-        &SysRoot {
-            sys: "/nonexistent".into(),
-            proc: "/nonexistent".into(),
-        },
-        Path::new("/nonexistent"),
-        name,
-        device,
-        Vec::new(),
-    )
+    let root = SysRoot {
+        sys: "/nonexistent".into(),
+        proc: "/nonexistent".into(),
+    };
+    describe(&root, Path::new("/nonexistent"), name, device, Vec::new())
 }
 
 #[cfg(test)]
@@ -158,51 +153,44 @@ mod tests {
 
     #[test]
     fn schedulers_read() {
-        assert_eq!(
-            active_scheduler("none [mq-deadline] kyber").as_deref(),
-            Some("mq-deadline")
-        );
+        let active = active_scheduler("none [mq-deadline] kyber");
+        assert_eq!(active.as_deref(), Some("mq-deadline"));
         assert_eq!(active_scheduler("none").as_deref(), Some("none"));
         assert_eq!(active_scheduler("none kyber"), None);
     }
 
     #[test]
     fn serials_of_scsi_read() {
-        assert_eq!(
-            unit_serial(b"\x00\x80\x00\x08  S3Z9NB").as_deref(),
-            Some("S3Z9NB")
-        );
-        assert_eq!(
-            unit_serial(b"\x00\x80\x00\xffSHORT\0").as_deref(),
-            Some("SHORT")
-        );
-        assert_eq!(unit_serial(b"\x00\x83\x00\x04ABCD"), None);
-        assert_eq!(unit_serial(b"\x00\x80"), None);
+        let pages: [(&[u8], Option<&str>); 4] = [
+            (b"\x00\x80\x00\x08  S3Z9NB", Some("S3Z9NB")),
+            (b"\x00\x80\x00\xffSHORT\0", Some("SHORT")),
+            (b"\x00\x83\x00\x04ABCD", None),
+            (b"\x00\x80", None),
+        ];
+        for (page, serial) in pages {
+            assert_eq!(unit_serial(page).as_deref(), serial);
+        }
     }
 
     #[test]
     fn mapper_devices_say_whose_they_are() {
         assert_eq!(mapper_model("vg0-data", "LVM-abc"), "LVM vg0-data");
-        assert_eq!(
-            mapper_model("luks-1", "CRYPT-LUKS2-abc-luks-1"),
-            "crypt luks-1"
-        );
+        let crypt = mapper_model("luks-1", "CRYPT-LUKS2-abc-luks-1");
+        assert_eq!(crypt, "crypt luks-1");
         assert_eq!(mapper_model("own", ""), "device mapper own");
     }
 
     #[test]
     fn disk_kind_follows_its_name() {
-        let kinds = [
+        for (name, kind) in [
             ("zram0", LayerKind::Zram),
             ("ram1", LayerKind::RamDisk),
             ("nbd0", LayerKind::Network),
             ("loop7", LayerKind::Loop),
-        ];
-        for (name, kind) in kinds.into_iter().chain([
             ("drbd1", LayerKind::Network),
             ("sda", LayerKind::Disk),
             ("vda", LayerKind::Disk),
-        ]) {
+        ] {
             assert_eq!(kind_of(Path::new("/nonexistent"), name), kind, "{name}");
         }
     }

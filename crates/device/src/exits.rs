@@ -225,17 +225,11 @@ mod tests {
             },
         };
         let old = &stats(8, 0)[..TGID];
-        let bytes = [
-            message(31, &stats(7, 5)),
-            message(30, &stats(9, 9)),
-            message(31, &stats(5, 5)),
-            message(31, old),
-        ]
-        .concat();
-        assert_eq!(
-            threads(&bytes, 31),
-            [ended(5, false), ended(5, true), ended(8, true)]
-        );
+        let (worker, other, first) = (stats(7, 5), stats(9, 9), stats(5, 5));
+        let all: [(u16, &[u8]); 4] = [(31, &worker), (30, &other), (31, &first), (31, old)];
+        let bytes = all.map(|(family, stats)| message(family, stats)).concat();
+        let expected = [ended(5, false), ended(5, true), ended(8, true)];
+        assert_eq!(threads(&bytes, 31), expected);
     }
 
     #[test]

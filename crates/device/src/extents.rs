@@ -91,14 +91,16 @@ mod tests {
         let file = sparse("/var/tmp");
         assert_eq!(written_by_fiemap(file.as_fd(), 0, 16 * MIB), Some(2 * MIB));
         assert_eq!(written_by_seek(file.as_fd(), 0, 16 * MIB), Some(2 * MIB));
-        assert_eq!(unwritten_bytes(file.as_fd(), MIB / 2, MIB), Some(MIB / 2));
-        assert_eq!(unwritten_bytes(file.as_fd(), MIB, MIB), Some(0));
-        assert_eq!(unwritten_bytes(file.as_fd(), 6 * MIB, MIB), Some(MIB));
-        assert_eq!(
-            unwritten_bytes(file.as_fd(), 15 * MIB, 3 * MIB),
-            Some(3 * MIB),
-            "beyond the end nothing is written"
-        );
+        // Beyond the end nothing is written.
+        for (start, length, unwritten) in [
+            (MIB / 2, MIB, MIB / 2),
+            (MIB, MIB, 0),
+            (6 * MIB, MIB, MIB),
+            (15 * MIB, 3 * MIB, 3 * MIB),
+        ] {
+            let found = unwritten_bytes(file.as_fd(), start, length);
+            assert_eq!(found, Some(unwritten), "from {start}");
+        }
     }
 
     #[test]
@@ -122,9 +124,7 @@ mod tests {
         for index in 0..400 {
             file.write_all_at(&[1; 4096], index * 8192).unwrap();
         }
-        assert_eq!(
-            unwritten_bytes(file.as_fd(), 0, 400 * 8192),
-            Some(400 * 4096)
-        );
+        let unwritten = unwritten_bytes(file.as_fd(), 0, 400 * 8192);
+        assert_eq!(unwritten, Some(400 * 4096));
     }
 }

@@ -53,15 +53,9 @@ impl FakeSysfs {
 
     /// A partition: number and size in sectors.
     pub(crate) fn partition(&self, path: &str, device: &str, sectors: u64) {
-        self.block(
-            path,
-            device,
-            &[
-                ("partition", "1"),
-                ("size", &sectors.to_string()),
-                ("ro", "0"),
-            ],
-        );
+        let size = sectors.to_string();
+        let attributes = [("partition", "1"), ("size", &size), ("ro", "0")];
+        self.block(path, device, &attributes);
     }
 
     fn make_parent(&self, path: &str) -> PathBuf {

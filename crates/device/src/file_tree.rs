@@ -413,11 +413,9 @@ mod tests {
     fn tree_creates_renames_and_removes_only_its_own_files() {
         let place = place();
         std::fs::write(place.path().join("other"), "data").unwrap();
-        let StartedTree {
-            tree,
-            leftover_files,
-        } = start(place.path()).unwrap();
-        assert_eq!(leftover_files, None);
+        let started = start(place.path()).unwrap();
+        assert_eq!(started.leftover_files, None);
+        let tree = started.tree;
         let one = name(1, 7);
         let file = tree.create(one).unwrap();
         rustix::io::write(&file, b"content").unwrap();
@@ -558,10 +556,8 @@ mod tests {
                 let stayed = std::fs::symlink_metadata(&kept).unwrap();
                 assert_eq!((there.dev(), there.ino()), (stayed.dev(), stayed.ino()));
                 let ours = here.path().join(FILES_DIRECTORY);
-                assert!(
-                    !ours.join("d0000001/a0000000000000002").exists(),
-                    "{number}"
-                );
+                let second = ours.join("d0000001/a0000000000000002");
+                assert!(!second.exists(), "{number}");
                 let left = content(&ours).into_iter().map(|(path, _)| path);
                 let left: Vec<_> = left.filter(|path| !kept.starts_with(path)).collect();
                 assert_eq!(left, [ours.join(CLAIM)], "{number}");
@@ -614,10 +610,7 @@ mod tests {
         std::fs::rename(&path, outside.path().join("away")).unwrap();
         std::fs::create_dir(&path).unwrap();
         let removed = tree.remove();
-        assert!(
-            matches!(removed, Err(OpenError::Stays { .. })),
-            "{removed:?}"
-        );
+        assert!(matches!(removed, Err(OpenError::Stays { .. })));
         assert!(path.exists());
         assert_eq!(content(&outside.path().join("away")), []);
     }
@@ -706,21 +699,15 @@ mod tests {
         }
         let place = place();
         std::os::unix::fs::symlink(outside.path(), place.path().join(FILES_DIRECTORY)).unwrap();
-        assert!(matches!(
-            start(place.path()),
-            Err(OpenError::NotOurs { .. })
-        ));
+        let refused = start(place.path()).unwrap_err();
+        assert!(matches!(refused, OpenError::NotOurs { .. }));
         assert!(precious.exists());
     }
 
     #[test]
     fn names_sort_as_their_numbers_and_are_recognised() {
         let of = |number| {
-            let name = FileName {
-                folder: 0,
-                number,
-                state: NameState::First,
-            };
+            let name = name(0, number);
             text(&name.bytes()).to_owned()
         };
         assert_eq!(of(0x12ab).to_str(), Ok("a00000000000012ab"));

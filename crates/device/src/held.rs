@@ -130,8 +130,7 @@ mod tests {
         assert!(held.check_steady(one.to_str().unwrap()).is_ok());
         renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
         assert_eq!(std::fs::read_to_string(held.proc_path()).unwrap(), "one");
-        let error = held.check_steady(one.to_str().unwrap()).unwrap_err();
-        assert!(error.to_string().contains("keeps replacing it"), "{error}");
+        assert!(held.check_steady(one.to_str().unwrap()).is_err());
     }
 
     #[test]

@@ -221,96 +221,78 @@ mod tests {
     fn this_machine_is_known() {
         let facts = host_facts();
         let uname = |flag: &str| {
-            String::from_utf8(
-                std::process::Command::new("uname")
-                    .arg(flag)
-                    .output()
-                    .unwrap()
-                    .stdout,
-            )
-            .unwrap()
+            let said = std::process::Command::new("uname").arg(flag).output();
+            String::from_utf8(said.unwrap().stdout).unwrap()
         };
-        assert_eq!(
-            (facts.name.as_str(), facts.kernel.as_str()),
-            (uname("-n").trim(), uname("-r").trim())
-        );
-        assert_eq!(
-            facts.cpus as usize,
-            std::thread::available_parallelism().unwrap().get()
-        );
+        assert_eq!(facts.name, uname("-n").trim());
+        assert_eq!(facts.kernel, uname("-r").trim());
+        let cpus = std::thread::available_parallelism().unwrap().get();
+        assert_eq!(facts.cpus as usize, cpus);
         assert!(facts.memory_bytes > 1 << 20 && facts.load_average.is_some() && facts.os.is_some());
     }
 
     #[test]
     fn facts_read() {
-        assert_eq!(
-            os_name("ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n").as_deref(),
-            Some("Debian GNU/Linux 12 (bookworm)")
-        );
-        assert_eq!(
-            cpu_model("processor\t: 0\nmodel name\t: Xeon(R): fast\n").as_deref(),
-            Some("Xeon(R): fast")
-        );
-        assert_eq!(
-            meminfo_bytes("MemTotal:       24684092 kB\nMemFree: 1 kB\n", "MemTotal:"),
-            Some(24_684_092 * 1024)
-        );
+        let os = "ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n";
+        assert_eq!(os_name(os).unwrap(), "Debian GNU/Linux 12 (bookworm)");
+        let cpu = "processor\t: 0\nmodel name\t: Xeon(R): fast\n";
+        assert_eq!(cpu_model(cpu).unwrap(), "Xeon(R): fast");
+        let memory = "MemTotal:       24684092 kB\nMemFree: 1 kB\n";
+        let bytes = meminfo_bytes(memory, "MemTotal:");
+        assert_eq!(bytes, Some(24_684_092 * 1024));
+    }
+
+    /// A machine's files, and its root.
+    struct Machine(tempfile::TempDir, SysRoot);
+
+    impl Machine {
+        fn new() -> Self {
+            let place = tempfile::tempdir().unwrap();
+            let root = SysRoot {
+                sys: place.path().join("sys"),
+                proc: place.path().join("proc"),
+            };
+            Self(place, root)
+        }
+
+        fn put(&self, file: &str, text: &str) {
+            let path = self.0.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
     }
 
     #[test]
     fn hypervisors_are_named() {
-        let place = tempfile::tempdir().unwrap();
-        let root = SysRoot {
-            sys: place.path().into(),
-            proc: place.path().into(),
-        };
-        let put = |file: &str, text: &str| {
-            std::fs::create_dir_all(place.path().join(file).parent().unwrap()).unwrap();
-            std::fs::write(place.path().join(file), text).unwrap();
-        };
-        assert_eq!(hypervisor(&root, "flags\t: fpu vme\n"), None);
-        assert_eq!(
-            hypervisor(&root, "flags\t: fpu hypervisor\n").as_deref(),
-            Some("unknown")
-        );
-        put(
-            "devices/system/clocksource/clocksource0/available_clocksource",
-            "tsc kvm-clock acpi_pm \n",
-        );
-        assert_eq!(hypervisor(&root, "").as_deref(), Some("kvm"));
-        put("class/dmi/id/sys_vendor", "VMware, Inc.\n");
-        assert_eq!(hypervisor(&root, "").as_deref(), Some("vmware"));
-        put("hypervisor/type", "xen\n");
-        assert_eq!(hypervisor(&root, "").as_deref(), Some("xen"));
+        let machine = Machine::new();
+        let named = |cpu: &str| hypervisor(&machine.1, cpu);
+        assert_eq!(named("flags\t: fpu vme\n"), None);
+        assert_eq!(named("flags\t: fpu hypervisor\n").unwrap(), "unknown");
+        let clocks = "sys/devices/system/clocksource/clocksource0/available_clocksource";
+        for (file, text, name) in [
+            (clocks, "tsc kvm-clock acpi_pm \n", "kvm"),
+            ("sys/class/dmi/id/sys_vendor", "VMware, Inc.\n", "vmware"),
+            ("sys/hypervisor/type", "xen\n", "xen"),
+        ] {
+            machine.put(file, text);
+            assert_eq!(named("").unwrap(), name);
+        }
     }
 
     #[test]
     fn containers_are_named() {
-        let place = tempfile::tempdir().unwrap();
-        let root = SysRoot {
-            sys: place.path().into(),
-            proc: place.path().join("proc"),
-        };
-        std::fs::create_dir_all(place.path().join("proc/self")).unwrap();
-        std::fs::create_dir_all(place.path().join("proc/1")).unwrap();
-        assert_eq!(container(&root, place.path()), None);
-        std::fs::write(
-            place.path().join("proc/self/cgroup"),
-            "0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-1.scope\n",
-        )
-        .unwrap();
-        assert_eq!(
-            container(&root, place.path()).as_deref(),
-            Some("kubernetes")
-        );
-        std::fs::write(
-            place.path().join("proc/1/environ"),
-            "HOME=/\0container=lxc\0",
-        )
-        .unwrap();
-        assert_eq!(container(&root, place.path()).as_deref(), Some("lxc"));
-        std::fs::write(place.path().join(".dockerenv"), "").unwrap();
-        assert_eq!(container(&root, place.path()).as_deref(), Some("docker"));
+        let machine = Machine::new();
+        let named = || container(&machine.1, machine.0.path());
+        assert_eq!(named(), None);
+        let group = "0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-1.scope\n";
+        for (file, text, name) in [
+            ("proc/self/cgroup", group, "kubernetes"),
+            ("proc/1/environ", "HOME=/\0container=lxc\0", "lxc"),
+            (".dockerenv", "", "docker"),
+        ] {
+            machine.put(file, text);
+            assert_eq!(named().unwrap(), name);
+        }
         assert_eq!(by_cgroup("0::/system.slice/docker.service\n"), None);
         assert_eq!(by_cgroup("12:pids:/docker/0123\n"), Some("docker"));
     }
@@ -328,13 +310,14 @@ mod tests {
 
     #[test]
     fn other_text_tells_nothing() {
-        for text in [
+        let other = [
             "",
             "cpu",
             "cpu  1 2 3",
             "cpu  1 2 3 4 5 6 7 x",
             "intr 1 2 3 4",
-        ] {
+        ];
+        for text in other {
             assert_eq!(MachineCpuTime::of_stat(text), None, "{text:?}");
         }
         assert!(MachineCpuTime::now().is_some());

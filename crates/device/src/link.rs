@@ -216,20 +216,22 @@ mod tests {
     use crate::fake_sysfs::FakeSysfs;
     use proptest::prelude::*;
 
+    /// What a disk says of itself, with this word about its generations.
+    fn identify(word: &str) -> String {
+        let words = [vec!["0000"; 76], vec![word], vec!["0000"; 179]].concat();
+        words.chunks(8).map(|line| line.join(" ") + "\n").collect()
+    }
+
     #[test]
     fn pcie_carries_what_the_specification_says() {
-        assert_eq!(
-            pcie_speed("16.0 GT/s PCIe", 4),
-            Some(("16.0 GT/s PCIe x4".into(), 7_876_923_077))
-        );
-        assert_eq!(
-            pcie_speed("8 GT/s", 4),
-            Some(("8 GT/s PCIe x4".into(), 3_938_461_538))
-        );
-        assert_eq!(
-            pcie_speed("5.0 GT/s PCIe", 2),
-            Some(("5.0 GT/s PCIe x2".into(), 1_000_000_000))
-        );
+        for (speed, lanes, text, bytes_per_second) in [
+            ("16.0 GT/s PCIe", 4, "16.0 GT/s PCIe x4", 7_876_923_077),
+            ("8 GT/s", 4, "8 GT/s PCIe x4", 3_938_461_538),
+            ("5.0 GT/s PCIe", 2, "5.0 GT/s PCIe x2", 1_000_000_000),
+        ] {
+            let expected = Some((text.to_owned(), bytes_per_second));
+            assert_eq!(pcie_speed(speed, lanes), expected);
+        }
         for (speed, lanes) in [
             ("Unknown", 4),
             ("Unknown speed", 0),
@@ -244,28 +246,13 @@ mod tests {
     fn sata_speeds_read() {
         assert_eq!(gigabits("6.0 Gbps"), Some(6.0));
         assert_eq!(gigabits("<unknown>"), None);
-        assert_eq!(
-            (
-                numbered("ata3", "ata"),
-                numbered("ata_port", "ata"),
-                numbered("ata", "ata")
-            ),
-            (Some(3), None, None)
-        );
+        assert_eq!(numbered("ata3", "ata"), Some(3));
+        assert_eq!(numbered("ata_port", "ata"), None);
+        assert_eq!(numbered("ata", "ata"), None);
     }
 
     #[test]
     fn the_disk_says_which_sata_generations_it_knows() {
-        let identify = |word: &str| {
-            let words: Vec<&str> = (0..256)
-                .map(|i| if i == 76 { word } else { "0000" })
-                .collect();
-            words
-                .chunks(8)
-                .map(|line| line.join(" "))
-                .collect::<Vec<_>>()
-                .join("\n")
-        };
         for (word, speed) in [
             ("8d0e", Some("6.0 Gbps")),
             ("0706", Some("3.0 Gbps")),
@@ -286,45 +273,34 @@ mod tests {
         let plus = [
             20, 0x10, 10, 0, 1, 0, 0, 0, 0, 0x11, 0, 0, 0x30, 0x40, 10, 0, 0xb0, 0x40, 10, 0,
         ];
-        let bos = |parts: &[&[u8]]| parts.concat();
-        assert_eq!(
-            usb_megabits_max(&bos(&[&header, &usb2_extension, &super_speed])),
-            Some(5_000.0)
-        );
-        assert_eq!(
-            usb_megabits_max(&bos(&[&header, &usb2_extension, &super_speed, &plus])),
-            Some(10_000.0)
-        );
-        assert_eq!(usb_megabits_max(&bos(&[&header, &usb2_extension])), None);
-        assert_eq!(usb_megabits_max(&bos(&[&header, &super_speed[..6]])), None);
-        assert_eq!(
-            (usb_bytes_per_second(480.0), usb_bytes_per_second(5_000.0)),
-            (60_000_000, 500_000_000)
-        );
+        let cases: [(&[&[u8]], Option<f64>); 4] = [
+            (&[&header, &usb2_extension, &super_speed], Some(5_000.0)),
+            (
+                &[&header, &usb2_extension, &super_speed, &plus],
+                Some(10_000.0),
+            ),
+            (&[&header, &usb2_extension], None),
+            (&[&header, &super_speed[..6]], None),
+        ];
+        for (parts, megabits) in cases {
+            assert_eq!(usb_megabits_max(&parts.concat()), megabits);
+        }
+        assert_eq!(usb_bytes_per_second(480.0), 60_000_000);
+        assert_eq!(usb_bytes_per_second(5_000.0), 500_000_000);
     }
 
     #[test]
     fn a_disk_on_a_slower_port_than_it_could_use() {
         let sysfs = FakeSysfs::new();
-        let words: Vec<&str> = (0..256)
-            .map(|i| if i == 76 { "8d0e" } else { "0000" })
-            .collect();
         sysfs.file("class/ata_link/link3/sata_spd", "3.0 Gbps");
         sysfs.file("class/ata_link/link3/sata_spd_limit", "3.0 Gbps");
-        sysfs.file("class/ata_device/dev3.0/id", &words.join(" "));
-        let link = link_of(
-            &sysfs.root(),
-            Path::new("/devices/pci0000:00/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0/block/sda"),
-        )
-        .unwrap();
-        assert_eq!(
-            (link.speed.as_deref(), link.speed_max.as_deref()),
-            (Some("3.0 Gbps"), Some("6.0 Gbps"))
-        );
-        assert_eq!(
-            (link.bytes_per_second_max, link.device_bytes_per_second_max),
-            (Some(300_000_000), Some(600_000_000))
-        );
+        sysfs.file("class/ata_device/dev3.0/id", &identify("8d0e"));
+        let disk = "/devices/pci0000:00/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0/block/sda";
+        let link = link_of(&sysfs.root(), Path::new(disk)).unwrap();
+        assert_eq!(link.speed.as_deref(), Some("3.0 Gbps"));
+        assert_eq!(link.speed_max.as_deref(), Some("6.0 Gbps"));
+        assert_eq!(link.bytes_per_second_max, Some(300_000_000));
+        assert_eq!(link.device_bytes_per_second_max, Some(600_000_000));
     }
 
     proptest! {

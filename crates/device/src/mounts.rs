@@ -156,50 +156,39 @@ garbage
     fn lines_read_with_optional_fields_and_escapes() {
         let mounts = parse(TEXT);
         assert_eq!(mounts.len(), 7);
-        assert_eq!(
-            (mounts[1].kind.as_str(), mounts[1].source.as_str()),
-            ("ext4", "/dev/vda")
-        );
+        assert_eq!(mounts[1].kind, "ext4");
+        assert_eq!(mounts[1].source, "/dev/vda");
         assert_eq!(mounts[1].options, ["rw", "relatime", "discard"]);
         assert_eq!(mounts[2].point, "/mnt/my disk");
         assert_eq!(mounts[3].options, ["rw", "relatime", "ro", "noquota"]);
         assert_eq!(mounts[6].option("upperdir"), Some("/data/up"));
-        assert_eq!(
-            mounts[3].inside(Path::new("/srv/pg/x")),
-            Some("sub/pg/x".into())
-        );
+        let inside = mounts[3].inside(Path::new("/srv/pg/x"));
+        assert_eq!(inside, Some("sub/pg/x".into()));
     }
 
     #[test]
     fn the_mount_is_found_by_device_then_by_path() {
         let mounts = parse(TEXT);
-        assert_eq!(point(&mounts, "254:0", "/home/x"), Some("/"));
-        assert_eq!(
-            point(&mounts, "8:1", "/mnt/my disk/pg"),
-            Some("/mnt/my disk"),
-            "hidden under a later /mnt, but its device tells"
-        );
-        assert_eq!(point(&mounts, "254:0", "/mnt/bind/f"), Some("/mnt/bind"));
-        assert_eq!(
-            point(&mounts, "0:99", "/over/f"),
-            Some("/over"),
-            "no mount has that device"
-        );
-        assert_eq!(
-            point(&mounts, "254:0", "/mntx"),
-            Some("/"),
-            "a name that only begins alike is not below"
-        );
-        assert_eq!(point(&mounts, "8:1", "relative"), None);
+        for (device, path, expected) in [
+            ("254:0", "/home/x", Some("/")),
+            // Hidden under a later /mnt, but its device tells.
+            ("8:1", "/mnt/my disk/pg", Some("/mnt/my disk")),
+            ("254:0", "/mnt/bind/f", Some("/mnt/bind")),
+            // No mount has that device.
+            ("0:99", "/over/f", Some("/over")),
+            // A name that only begins alike is not below.
+            ("254:0", "/mntx", Some("/")),
+            ("8:1", "relative", None),
+        ] {
+            assert_eq!(point(&mounts, device, path), expected, "{device} {path}");
+        }
     }
 
     #[test]
     fn of_two_mounts_on_one_point_the_last_counts() {
         let mounts = parse("1 0 0:5 / /a rw - tmpfs first rw\n2 0 0:5 / /a rw - tmpfs second rw\n");
-        assert_eq!(
-            holding(&mounts, "0:5", Path::new("/a/b")).unwrap().source,
-            "second"
-        );
+        let mount = holding(&mounts, "0:5", Path::new("/a/b")).unwrap();
+        assert_eq!(mount.source, "second");
     }
 
     #[test]

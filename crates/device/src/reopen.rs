@@ -52,15 +52,11 @@ mod tests {
             let first = open(&path, right | OFlags::CLOEXEC, Mode::empty()).unwrap();
             let again = reopen(first.as_fd(), OFlags::empty(), "x").unwrap();
             fcntl_setfl(&again, OFlags::NOATIME).unwrap();
-            assert!(
-                !fcntl_getfl(&first).unwrap().contains(OFlags::NOATIME),
-                "another description"
-            );
+            // Another description.
+            assert!(!fcntl_getfl(&first).unwrap().contains(OFlags::NOATIME));
             assert_eq!(fcntl_getfl(&again).unwrap() & OFlags::RWMODE, right);
-            assert_eq!(
-                rustix::io::pwrite(&again, b"C", 0).is_ok(),
-                right == OFlags::RDWR
-            );
+            let is_written = rustix::io::pwrite(&again, b"C", 0).is_ok();
+            assert_eq!(is_written, right == OFlags::RDWR);
         }
     }
 

@@ -262,15 +262,11 @@ mod tests {
         let line = "fio-1 [000] d..1. 1.5: block_rq_issue: 7,0 R 4096 () 88 + 8 none,0,0 [fio]\n";
         let mut batch = TraceBatch::default();
         batch.add(&line.repeat(REQUESTS_MAX));
-        assert_eq!(
-            (batch.requests.len(), batch.is_incomplete),
-            (REQUESTS_MAX, false)
-        );
+        assert_eq!(batch.requests.len(), REQUESTS_MAX);
+        assert!(!batch.is_incomplete);
         batch.add(line);
-        assert_eq!(
-            (batch.requests.len(), batch.is_incomplete),
-            (REQUESTS_MAX, true)
-        );
+        assert_eq!(batch.requests.len(), REQUESTS_MAX);
+        assert!(batch.is_incomplete);
     }
 
     #[test]
@@ -295,9 +291,8 @@ mod tests {
     #[test]
     fn flushes_discards_and_losses_are_no_requests() {
         let issue = |flags: &str, sectors: u32| {
-            parse(&format!(
-                "x-1 [0] . 1.0: block_rq_issue: 8,0 {flags} 0 () 0 + {sectors} none,0,0 [x]"
-            ))
+            let request = format!("8,0 {flags} 0 () 0 + {sectors} none,0,0 [x]");
+            parse(&format!("x-1 [0] . 1.0: block_rq_issue: {request}"))
         };
         assert_eq!(issue("FF", 0), TraceLine::Other);
         assert_eq!(issue("D", 8), TraceLine::Other);

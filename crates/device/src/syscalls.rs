@@ -238,10 +238,7 @@ mod tests {
     fn another_writer_is_known_and_none_is_known_too() {
         let file = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
         assert_eq!(writers_beside(file.as_file().as_fd()), Writers::None);
-        let other = std::fs::File::options()
-            .write(true)
-            .open(file.path())
-            .unwrap();
+        let other = std::fs::File::options().write(true).open(file.path());
         assert_eq!(writers_beside(file.as_file().as_fd()), Writers::Some);
         drop(other);
         assert_eq!(writers_beside(file.as_file().as_fd()), Writers::None);

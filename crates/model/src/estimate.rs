@@ -81,11 +81,8 @@ mod tests {
             half_width_95,
             unit: "1/s".to_owned(),
         };
-        let (known, rough, unknown) = (
-            rate(100.0, Some(1.0)),
-            rate(120.0, Some(50.0)),
-            rate(500.0, None),
-        );
+        let (known, rough) = (rate(100.0, Some(1.0)), rate(120.0, Some(50.0)));
+        let unknown = rate(500.0, None);
         assert_eq!(known.cmp_certain(&rough), Ordering::Greater);
         assert_eq!(rough.cmp_certain(&unknown), Ordering::Greater);
         assert_eq!(unknown.cmp_certain(&rate(400.0, None)), Ordering::Greater);

@@ -158,7 +158,7 @@ mod tests {
     fn bins_equal_those_of_fio() {
         // As fio 3.42 prints them: exact below 128 ns, then the middle of 64 bins an octave, and
         // one for all that is longer than 17 s.
-        let pairs = [
+        for (ns, named) in [
             (0, 0),
             (127, 127),
             (128, 129),
@@ -168,11 +168,9 @@ mod tests {
             (1_000, 1_004),
             (87_100, 87_552),
             (104_500, 104_960),
-        ];
-        for (ns, named) in pairs
-            .into_iter()
-            .chain([(17_045_651_456, 17_112_760_320), (u64::MAX, 17_112_760_320)])
-        {
+            (17_045_651_456, 17_112_760_320),
+            (u64::MAX, 17_112_760_320),
+        ] {
             assert_eq!(bin(ns), named, "{ns}");
         }
     }
@@ -195,7 +193,7 @@ mod tests {
 
     #[test]
     fn ranges_equal_those_of_fio() {
-        let cases = [
+        for (ns, expected) in [
             (1, (0, 0)),
             (2, (0, 1)),
             (999, (0, 9)),
@@ -203,14 +201,11 @@ mod tests {
             (1_999, (1, 0)),
             (2_000, (1, 1)),
             (999_999, (1, 9)),
-        ];
-        let more = [
             (1_000_000, (2, 0)),
             (999_999_999, (2, 9)),
             (1_000_000_000, (2, 10)),
             (2_000_000_000, (2, 11)),
-        ];
-        for (ns, expected) in cases.into_iter().chain(more) {
+        ] {
             assert_eq!(place(ns), expected, "{ns}");
         }
     }

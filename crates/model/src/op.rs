@@ -202,10 +202,8 @@ mod tests {
     #[test]
     fn commits_stand_for_their_reads_and_writes_but_not_for_trims() {
         let all: PerOp<()> = OpKind::ALL.into_iter().map(|kind| (kind, ())).collect();
-        let shown = |ops: &PerOp<()>| {
-            OpKind::headline(ops)
-                .map(|(kind, ())| kind)
-                .collect::<Vec<_>>()
+        let shown = |ops: &PerOp<()>| -> Vec<OpKind> {
+            OpKind::headline(ops).map(|(kind, ())| kind).collect()
         };
         assert_eq!(shown(&all), [OpKind::Trim, OpKind::Commit]);
         let plain = all.into_iter().filter(|(kind, ())| *kind != OpKind::Commit);

@@ -78,10 +78,8 @@ mod tests {
 
     #[test]
     fn comment_is_skipped() {
-        assert_eq!(
-            words("fio --name='a b' --bs=8192  # overwrites"),
-            ["fio", "--name=a b", "--bs=8192"]
-        );
+        let fio = words("fio --name='a b' --bs=8192  # overwrites");
+        assert_eq!(fio, ["fio", "--name=a b", "--bs=8192"]);
         assert_eq!(words("a#b '#' ''"), ["a#b", "#", ""]);
         assert_eq!(words("$'a\\x0a\\''  'it'\\''s'"), ["a\n'", "it's"]);
     }
@@ -105,9 +103,7 @@ mod tests {
             ["/mnt/a-b", "a b", "it's", "$(x)", "", "größe"].map(quoted),
             ["/mnt/a-b", "'a b'", "'it'\\''s'", "'$(x)'", "''", "'größe'"]
         );
-        assert_eq!(
-            quoted("a\n\u{1b}[2Jit's\\ü"),
-            "$'a\\x0a\\x1b[2Jit\\'s\\\\\\xc3\\xbc'"
-        );
+        let strange = quoted("a\n\u{1b}[2Jit's\\ü");
+        assert_eq!(strange, "$'a\\x0a\\x1b[2Jit\\'s\\\\\\xc3\\xbc'");
     }
 }

@@ -423,6 +423,15 @@ fn step(fast: &SpanRate, slow: &SpanRate) -> Option<SpanStep> {
 mod tests {
     use super::*;
 
+    fn rate(value: f64, half_width_95: Option<f64>) -> Estimate {
+        Estimate {
+            n: 20,
+            value,
+            half_width_95,
+            unit: "1/s".to_owned(),
+        }
+    }
+
     #[test]
     fn best_cell_is_the_one_with_certainly_the_highest_rate() {
         let cell = |depth, value, half_width: f64| SweepCell {
@@ -430,12 +439,7 @@ mod tests {
             depth,
             state: CellState::Measured,
             why: None,
-            iops: Some(Estimate {
-                n: 20,
-                value,
-                half_width_95: Some(half_width),
-                unit: "1/s".to_owned(),
-            }),
+            iops: Some(rate(value, Some(half_width))),
             throughput: None,
             latency_mean_ns: None,
             latency_p50_ns: None,
@@ -461,12 +465,7 @@ mod tests {
     fn over_spans(latencies_us: &[f64], relative: Option<f64>) -> SweepRecord {
         let spans = latencies_us.iter().enumerate().map(|(index, us)| SpanRate {
             span_bytes: 1 << (20 + 2 * index),
-            iops: Some(Estimate {
-                n: 10,
-                value: 1e6 / us,
-                half_width_95: relative.map(|relative| relative * 1e6 / us),
-                unit: "1/s".to_owned(),
-            }),
+            iops: Some(rate(1e6 / us, relative.map(|relative| relative * 1e6 / us))),
             latency_mean_ns: Some(us * 1e3),
             gain: None,
         });
@@ -488,18 +487,20 @@ mod tests {
     fn unsure_small_and_missing_steps_between_spans_are_none() {
         let latencies = [10.0, 30.0, 31.0];
         assert!(over_spans(&latencies, Some(0.05)).span_step().is_some());
-        assert_eq!(over_spans(&latencies, Some(0.6)).span_step(), None);
-        assert_eq!(over_spans(&latencies, None).span_step(), None);
-        assert_eq!(
-            over_spans(&[10.0, 19.0, 36.0], Some(0.01)).span_step(),
-            None
-        );
-        assert_eq!(over_spans(&[30.0, 10.0], Some(0.01)).span_step(), None);
+        for (latencies, relative) in [
+            (&latencies[..], Some(0.6)),
+            (&latencies, None),
+            (&[10.0, 19.0, 36.0], Some(0.01)),
+            (&[30.0, 10.0], Some(0.01)),
+            (&[], None),
+        ] {
+            let step = over_spans(latencies, relative).span_step();
+            assert_eq!(step, None, "{latencies:?}");
+        }
         let mut gap = over_spans(&latencies, Some(0.05));
         gap.spans[1].iops = None;
         let step = gap.span_step().unwrap();
         assert_eq!((step.fast_bytes, step.slow_bytes), (1 << 20, 16 << 20));
-        assert_eq!(over_spans(&[], None).span_step(), None);
     }
 
     /// Its rate rises while the cache fills, so it is known only roughly.
@@ -517,10 +518,8 @@ mod tests {
         // 1, 4, 16 and 64 MiB of 256 MiB, the first of which is cached.
         let latencies = [20.0, 5000.0, 6000.0, 9000.0, 12_000.0];
         let stroke = over_spans(&latencies, Some(0.05)).short_stroke().unwrap();
-        assert_eq!(
-            (stroke.span_bytes, stroke.whole_bytes),
-            (16 << 20, 256 << 20)
-        );
+        assert_eq!(stroke.span_bytes, 16 << 20);
+        assert_eq!(stroke.whole_bytes, 256 << 20);
         assert!((stroke.gain - 2.0).abs() < 1e-9);
         assert_eq!(over_spans(&latencies, Some(0.5)).short_stroke(), None);
         let even = [20.0, 90.0, 91.0, 90.0, 90.0];
@@ -532,10 +531,8 @@ mod tests {
 
     #[test]
     fn cells_have_names_that_fio_users_read() {
-        assert_eq!(
-            SweepOperation::RandRead.cell_name(8192, 32),
-            "randread-8k-d32"
-        );
+        let name = SweepOperation::RandRead.cell_name(8192, 32);
+        assert_eq!(name, "randread-8k-d32");
         assert_eq!(SweepOperation::Write.cell_name(512, 1), "write-512-d1");
         assert_eq!(span_name(8192, 16 << 20), "randread-8k-d1-span16M");
         assert_eq!(size_word(1536), "1536");

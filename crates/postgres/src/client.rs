@@ -238,16 +238,12 @@ mod tests {
         let columns = [&b"T\0\0\0\x1a\0\x01x\0"[..], &[0; 18], b"D\0\0\0\x0c\0\x01"].concat();
         let end = b"C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
         let answer = [&columns[..], b"\0\0\0\x02ab", end].concat();
-        assert_eq!(
-            session(login, Some(&answer)).unwrap(),
-            [[Some("ab".to_owned())]]
-        );
+        let rows = session(login, Some(&answer)).unwrap();
+        assert_eq!(rows, [[Some("ab".to_owned())]]);
         let refused = b"E\0\0\0\x1dSFATAL\0C57P03\0Mstarting\0\0";
         let error = session(login, Some(refused)).unwrap_err();
-        assert!(
-            matches!(error, PostgresError::Statement { .. }),
-            "{error:?}"
-        );
+        let is_refusal = matches!(error, PostgresError::Statement { .. });
+        assert!(is_refusal, "{error:?}");
         let error = session(login, None).unwrap_err();
         assert!(matches!(error, PostgresError::Connection(_)), "{error:?}");
     }

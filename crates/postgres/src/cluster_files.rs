@@ -134,69 +134,22 @@ mod tests {
 
     #[test]
     fn names_of_servers_are_known_and_no_others() {
-        let of_servers = [
-            "base",
-            "5",
-            "16384",
-            "16384_fsm",
-            "16384.1",
-            "16384_vm.2",
-            "t3_16390",
-            "t3_16390_fsm",
-            "PG_VERSION",
-            "pg_filenode.map",
-            "pg_internal.init",
-            "pg_internal.init.4711",
-            "pg_wal",
-            "000000010000000000000001",
-            "00000001.history",
-            "000000010000000000000001.ready",
-            "xlogtemp.4711",
-            "0000",
-            "00FF",
-            "members",
-            "postgresql.auto.conf",
-            "postmaster.pid",
-            ".s.PGSQL.5432",
-            ".s.PGSQL.5432.lock",
-            "pgstat.stat",
-            "db_5.stat",
-            "global.stat",
-            "mmap.123",
-            "pgsql_tmp4711.0",
-            "pgsql_tmp4711.0.sharedfileset",
-            "pg_hba.conf",
-            "pg_logical",
-            "pg_control",
-            "pg_filenode.map.tmp",
-            "config_exec_params.new",
-            "summaries",
-            "0000000100000000014E09D00000000001D6FD90.summary",
-            "core",
-            "core.4711",
-        ];
-        for name in of_servers {
+        let of_servers = "\
+            base 5 16384 16384_fsm 16384.1 16384_vm.2 t3_16390 t3_16390_fsm PG_VERSION \
+            pg_filenode.map pg_internal.init pg_internal.init.4711 pg_wal \
+            000000010000000000000001 00000001.history 000000010000000000000001.ready \
+            xlogtemp.4711 0000 00FF members postgresql.auto.conf postmaster.pid .s.PGSQL.5432 \
+            .s.PGSQL.5432.lock pgstat.stat db_5.stat global.stat mmap.123 pgsql_tmp4711.0 \
+            pgsql_tmp4711.0.sharedfileset pg_hba.conf pg_logical pg_control \
+            pg_filenode.map.tmp config_exec_params.new summaries \
+            0000000100000000014E09D00000000001D6FD90.summary core core.4711";
+        for name in of_servers.split(' ') {
             assert!(is_server_name(name), "{name}");
         }
-        let others = [
-            "",
-            "notes",
-            "notes.txt",
-            "2024.txt",
-            "5.sql",
-            "5~",
-            "a.pg_dump",
-            "t_5",
-            "t3_",
-            "dump.5",
-            "corefile",
-            "mmap.",
-            "FEED.md",
-            "_fsm",
-            ".1",
-            "5.",
-        ];
-        for name in others {
+        let others = "\
+            notes notes.txt 2024.txt 5.sql 5~ a.pg_dump t_5 t3_ dump.5 corefile mmap. FEED.md \
+            _fsm .1 5.";
+        for name in others.split(' ').chain([""]) {
             assert!(!is_server_name(name), "{name}");
         }
     }

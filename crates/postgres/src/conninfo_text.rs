@@ -296,30 +296,26 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
 
-    fn pairs(text: &str) -> Vec<(String, String)> {
-        parse_settings(text).unwrap()
-    }
-
-    fn as_str(pairs: &[(String, String)]) -> Vec<(&str, &str)> {
-        pairs
+    /// The settings, each as `name|value`.
+    fn pairs(text: &str) -> Vec<String> {
+        let settings = parse_settings(text).unwrap();
+        settings
             .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .map(|(name, value)| format!("{name}|{value}"))
             .collect()
     }
 
     #[test]
     fn quotes_backslashes_and_spaces_of_keywords_are_understood() {
         let read = pairs(" host = a  user='b c' password=d\\ e options='' dbname='f\\\\g'");
-        assert_eq!(
-            as_str(&read),
-            [
-                ("host", "a"),
-                ("user", "b c"),
-                ("password", "d e"),
-                ("options", ""),
-                ("dbname", "f\\g")
-            ]
-        );
+        let expected = [
+            "host|a",
+            "user|b c",
+            "password|d e",
+            "options|",
+            "dbname|f\\g",
+        ];
+        assert_eq!(read, expected);
         assert!(pairs("").is_empty());
         assert!(parse_settings("a=1 b").is_err());
         assert!(parse_settings("a='1").is_err());
@@ -328,25 +324,26 @@ mod tests {
     #[test]
     fn parts_of_a_uri_are_optional() {
         assert!(pairs("postgresql://").is_empty());
-        assert_eq!(as_str(&pairs("postgres://h")), [("host", "h")]);
-        assert_eq!(as_str(&pairs("postgres:///d")), [("dbname", "d")]);
-        assert_eq!(
-            as_str(&pairs("postgres://%2Frun%2Fpg:7/d?sslmode=disable")),
-            [
-                ("host", "/run/pg"),
-                ("port", "7"),
-                ("dbname", "d"),
-                ("sslmode", "disable")
-            ]
-        );
-        assert_eq!(
-            as_str(&pairs("postgres://u@[::1]:7,h/")),
-            [("user", "u"), ("host", "::1,h"), ("port", "7,")]
-        );
-        assert!(parse_settings("postgres://[::1/").is_err());
-        assert!(parse_settings("postgres://h?x").is_err());
-        assert!(parse_settings("postgres://h/%zz").is_err());
-        assert!(parse_settings("postgres://h/%ff").is_err());
+        for (uri, settings) in [
+            ("postgres://h", &["host|h"][..]),
+            ("postgres:///d", &["dbname|d"]),
+            (
+                "postgres://%2Frun%2Fpg:7/d?sslmode=disable",
+                &["host|/run/pg", "port|7", "dbname|d", "sslmode|disable"],
+            ),
+            (
+                "postgres://u@[::1]:7,h/",
+                &["user|u", "host|::1,h", "port|7,"],
+            ),
+        ] {
+            assert_eq!(pairs(uri), settings, "{uri}");
+        }
+        for wrong in ["[::1/", "h?x", "h/%zz", "h/%ff"] {
+            assert!(
+                parse_settings(&format!("postgres://{wrong}")).is_err(),
+                "{wrong}"
+            );
+        }
     }
 
     fn is_keyword(name: &str) -> bool {
@@ -370,12 +367,8 @@ mod tests {
 
     #[test]
     fn broken_lines_are_named_without_their_text() {
-        for text in [
-            "[prod]\nsecret",
-            "[prod]\nsecret=1",
-            "[prod]\nservice=secret",
-        ] {
-            let why = found(text).unwrap_err();
+        for line in ["secret", "secret=1", "service=secret"] {
+            let why = found(&format!("[prod]\n{line}")).unwrap_err();
             assert!(why.contains("line 2") && !why.contains("secret"), "{why}");
         }
     }
@@ -405,10 +398,8 @@ mod tests {
         assert_eq!(password_of("h:5433:db:ann:no\nh:5432:db:bob:no", "h"), None);
         assert_eq!(password_of("h:5432:db:ann:", "h"), None);
         assert_eq!(password_of("h:5432", "h"), None);
-        assert_eq!(
-            password_of("h\\:1:5432:db:ann:p", "h:1"),
-            Some(Password::new("p"))
-        );
+        let escaped = password_of("h\\:1:5432:db:ann:p", "h:1");
+        assert_eq!(escaped, Some(Password::new("p")));
     }
 
     #[test]

@@ -186,11 +186,10 @@ mod tests {
         let mut refused = refused.to_vec();
         refused[4] = 4 + 26;
         let error = answered(&[&refused]).unwrap_err();
-        assert!(
-            matches!(&error, PostgresError::Statement { message, code, .. }
-                if message == "ERROR: disk full" && code == "53100"),
-            "{error:?}"
-        );
+        let PostgresError::Statement { message, code, .. } = error else {
+            panic!("{error:?}")
+        };
+        assert_eq!((&message[..], &code[..]), ("ERROR: disk full", "53100"));
         let ended = answered(&[&DONE[..9]]).unwrap_err();
         assert!(matches!(ended, PostgresError::Connection(_)), "{ended:?}");
         for broken in [&b"D\0\0\0\x04"[..], b"C\0\0\0\0", b"T\0\0\0\x06\0\0"] {

@@ -204,10 +204,8 @@ mod tests {
         let of = |text| parse_version(text).map(|(major, text)| (major, text.to_string()));
         let debian = "postgres (PostgreSQL) 15.8 (Debian 15.8-0+deb12u1)\n";
         assert_eq!(of(debian), Some((15, "15.8".to_owned())));
-        assert_eq!(
-            of("postgres (PostgreSQL) 19beta1"),
-            Some((19, "19beta1".to_owned()))
-        );
+        let beta = of("postgres (PostgreSQL) 19beta1");
+        assert_eq!(beta, Some((19, "19beta1".to_owned())));
         assert_eq!(of("postgres 9"), None);
     }
 
@@ -240,10 +238,7 @@ mod tests {
         std::fs::set_permissions(place.path(), all.clone()).unwrap();
         std::fs::set_permissions(&program, all).unwrap();
         let late = Programs::of(place.path(), Duration::from_millis(200));
-        assert!(
-            matches!(late, Err(PostgresError::Program { .. })),
-            "{late:?}"
-        );
+        assert!(matches!(late, Err(PostgresError::Program { .. })));
     }
 
     #[test]
@@ -268,10 +263,8 @@ mod tests {
         let log = "FATAL:  the database system is starting up\nLOG: database system is ready\n\
                    PANIC:  could not write to file \"pg_wal/x\": No space left on device\n\
                    LOG: shutting down\nLOG: a\nLOG: b\nLOG: c\n";
-        assert_eq!(
-            telling_lines(log),
-            ": PANIC:  could not write to file \"pg_wal/x\": No space left on device"
-        );
+        let cause = ": PANIC:  could not write to file \"pg_wal/x\": No space left on device";
+        assert_eq!(telling_lines(log), cause);
         assert_eq!(telling_lines("LOG: a\n\nLOG: b\n"), ": LOG: a; LOG: b");
         assert_eq!(telling_lines(""), "");
     }

@@ -369,10 +369,9 @@ mod tests {
 
     #[test]
     fn spec_keys_build_flash_model() {
-        let model = parse(
-            "latency=500us,channels=4,iops=2000,bandwidth=100MB,cliff=2GiB@50MB,credits=10@20/3",
-        )
-        .unwrap();
+        let text = "latency=500us,channels=4,iops=2000,bandwidth=100MB,cliff=2GiB@50MB,\
+                    credits=10@20/3";
+        let model = parse(text).unwrap();
         let expected = Flash {
             read_latency_ns: 500_000,
             write_latency_ns: 500_000,
@@ -401,20 +400,17 @@ mod tests {
              overhead=1ms",
         )
         .unwrap();
+        let [stall] = &model.stalls[..] else {
+            panic!("{:?}", model.stalls)
+        };
         assert_eq!(
-            model.stalls,
-            [Stall {
-                after_ns: 5_000_000_000,
-                length_ns: 1_500_000_000
-            }]
+            (stall.after_ns, stall.length_ns),
+            (5_000_000_000, 1_500_000_000)
         );
         assert_eq!(model.link_bytes_per_s, Some(78_000_000));
-        assert_eq!(
-            model.write_cache,
-            CacheModel::Lying {
-                destaged_per_mille: 300
-            }
-        );
+        let destaged_per_mille = 300;
+        let lying = CacheModel::Lying { destaged_per_mille };
+        assert_eq!(model.write_cache, lying);
         assert_eq!(model.direct, DirectAccess::RefusedAtOpen);
         let Mechanism::Rotating(disk) = model.mechanism else {
             panic!("{:?} is not rotating", model.mechanism);
@@ -429,103 +425,60 @@ mod tests {
              slow=4k-8k+2ms",
         )
         .unwrap();
-        assert_eq!(
-            model.faults,
-            [
-                MediaFault::Broken {
-                    span: 1 << 20..2 << 20,
-                    direction: FaultDirection::Both
-                },
-                MediaFault::Broken {
-                    span: 0..512,
-                    direction: FaultDirection::Read
-                },
-                MediaFault::EioAfter {
-                    bytes: 1_000_000_000
-                },
-                MediaFault::EnospcAfter {
-                    bytes: 2_000_000_000
-                },
-                MediaFault::Short {
-                    span: 0..1024,
-                    direction: FaultDirection::Write,
-                    max_bytes: 512
-                },
-            ]
-        );
-        assert_eq!(
-            model.slow,
-            [SlowRange {
-                span: 4096..8192,
-                extra_ns: 2_000_000
-            }]
-        );
+        let broken = |span, direction| MediaFault::Broken { span, direction };
+        let (bytes, max_bytes) = (1_000_000_000, 512);
+        let expected = [
+            broken(1 << 20..2 << 20, FaultDirection::Both),
+            broken(0..512, FaultDirection::Read),
+            MediaFault::EioAfter { bytes },
+            MediaFault::EnospcAfter { bytes: 2 * bytes },
+            MediaFault::Short {
+                span: 0..1024,
+                direction: FaultDirection::Write,
+                max_bytes,
+            },
+        ];
+        assert_eq!(model.faults, expected);
+        let (span, extra_ns) = (4096..8192, 2_000_000);
+        assert_eq!(model.slow, [SlowRange { span, extra_ns }]);
     }
 
     #[test]
     fn spec_refuses_invalid_text_with_reason() {
-        assert!(matches!(
-            parse("nosuch"),
-            Err(SpecError::UnknownName { .. })
-        ));
-        assert!(matches!(
-            parse("colour=red"),
-            Err(SpecError::UnknownKey { .. })
-        ));
+        let unknown = parse("nosuch").unwrap_err();
+        assert!(matches!(unknown, SpecError::UnknownName { .. }));
+        assert!(unknown.to_string().contains("momentus-7200.4"));
+        let unknown = parse("colour=red").unwrap_err();
+        assert!(matches!(unknown, SpecError::UnknownKey { .. }));
         for bad in [
             "iops=0",
             "iops=fast",
-            "seek=1ms/2ms",
+            "rpm=7200,seek=1ms/2ms",
             "eio=5-5",
             "cache=durable/3%",
             "cache=honest/101%",
-            "rate=1MB",
+            "rpm=7200,rate=1MB",
             "stall=5s",
         ] {
-            let text = if bad.starts_with("seek") || bad.starts_with("rate") {
-                format!("rpm=7200,{bad}")
-            } else {
-                bad.to_owned()
-            };
-            assert!(
-                matches!(parse(&text), Err(SpecError::Value { .. })),
-                "{bad}: {:?}",
-                parse(&text)
-            );
+            let is_value = matches!(parse(bad), Err(SpecError::Value { .. }));
+            assert!(is_value, "{bad}: {:?}", parse(bad));
         }
-        assert!(matches!(
-            parse("seek=1ms/2ms/3ms"),
-            Err(SpecError::Mechanism { .. })
-        ));
-        assert!(matches!(
-            parse("rpm=7200,iops=5"),
-            Err(SpecError::Mechanism { .. })
-        ));
-        assert!(matches!(
-            parse("iops=5,rpm=7200"),
-            Err(SpecError::Mechanism { .. })
-        ));
-        assert!(
-            parse("nosuch")
-                .unwrap_err()
-                .to_string()
-                .contains("momentus-7200.4")
-        );
+        for bad in ["seek=1ms/2ms/3ms", "rpm=7200,iops=5", "iops=5,rpm=7200"] {
+            let is_mixed = matches!(parse(bad), Err(SpecError::Mechanism { .. }));
+            assert!(is_mixed, "{bad}: {:?}", parse(bad));
+        }
     }
 
     #[test]
     fn spec_accepts_every_key_in_help() {
         let keys = HELP
             .split_whitespace()
-            .filter_map(|word| word.split_once('='))
-            .map(|(key, _)| key);
+            .filter_map(|word| word.split_once('='));
         let mut count = 0;
-        for key in keys {
+        for (key, _) in keys {
+            let parsed = parse(&format!("{key}=?"));
             assert!(
-                !matches!(
-                    parse(&format!("{key}=?")),
-                    Err(SpecError::UnknownKey { .. })
-                ),
+                !matches!(parsed, Err(SpecError::UnknownKey { .. })),
                 "{key}"
             );
             count += 1;

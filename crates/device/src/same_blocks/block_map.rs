@@ -202,31 +202,17 @@ mod tests {
     #[test]
     fn table_of_a_logical_volume_in_two_pieces() {
         let text = "0 8388608 linear 259:3 2048\n8388608 2097152 linear 259:3 20973568\n";
-        let expected = [
-            Segment {
-                from: 0,
-                to: 1 << 20,
-                length: 4 << 30,
-            },
-            Segment {
-                from: 4 << 30,
-                to: 20_973_568 * 512,
-                length: 1 << 30,
-            },
-        ];
-        assert_eq!(read_table(text, "259:3"), Ok((expected.to_vec(), false)));
+        let second = segment(4 << 30, 20_973_568 * 512, 1 << 30);
+        let expected = vec![segment(0, 1 << 20, 4 << 30), second];
+        assert_eq!(read_table(text, "259:3"), Ok((expected, false)));
         assert!(read_table(text, "259:4").is_err());
     }
 
     #[test]
     fn table_of_a_volume_with_snapshots() {
-        let expected = Segment {
-            from: 0,
-            to: 0,
-            length: 3 << 30,
-        };
+        let expected = vec![segment(0, 0, 3 << 30)];
         let text = "0 6291456 snapshot-origin 253:6\n";
-        assert_eq!(read_table(text, "253:6"), Ok((vec![expected], false)));
+        assert_eq!(read_table(text, "253:6"), Ok((expected, false)));
         let snapshot = "0 6291456 snapshot 253:6 253:7 P 8\n";
         assert!(read_table(snapshot, "253:6").is_err());
     }
@@ -235,18 +221,15 @@ mod tests {
     fn table_of_an_encrypted_device() {
         let text = "0 1953488896 crypt aes-xts-plain64 :64:logon:cryptsetup:6e2c-d0 0 8:3 32768 1 \
                     allow_discards\n";
-        let expected = Segment {
-            from: 0,
-            to: 16 << 20,
-            length: 1_953_488_896 * 512,
-        };
-        assert_eq!(read_table(text, "8:3"), Ok((vec![expected], true)));
+        let expected = vec![segment(0, 16 << 20, 1_953_488_896 * 512)];
+        assert_eq!(read_table(text, "8:3"), Ok((expected, true)));
     }
 
     #[test]
     fn tables_that_name_no_place_are_unknown() {
         let striped = "0 8388608 striped 2 128 8:3 2048 8:19 2048\n";
-        assert!(read_table(striped, "8:3").unwrap_err().contains("striped"));
+        let why = read_table(striped, "8:3").unwrap_err();
+        assert!(why.contains("striped"), "{why}");
         for text in [
             "",
             "\n",

@@ -24,11 +24,8 @@ fn blocks_of_partitions_loops_and_mirrors_lie_where_sysfs_says() {
     sysfs.block("disk/sda", "8:0", &[("size", "1953525168")]);
     let partition = [("partition", "1"), ("start", "2048"), ("size", "8192")];
     sysfs.block("disk/sda/sda1", "8:1", &partition);
-    sysfs.block(
-        "loop3",
-        "7:3",
-        &[("size", "4096"), ("loop/offset", "1048576")],
-    );
+    let image = [("size", "4096"), ("loop/offset", "1048576")];
+    sysfs.block("loop3", "7:3", &image);
     let mirror = [
         ("size", "8000"),
         ("md/level", "raid1"),
@@ -51,23 +48,30 @@ fn blocks_of_partitions_loops_and_mirrors_lie_where_sysfs_says() {
             length,
         }])
     };
-    assert_eq!(
-        map("/dev/sda1", LayerKind::Partition, "/dev/sda"),
-        one(1 << 20, 4 << 20)
-    );
-    assert_eq!(
-        map("/dev/loop3", LayerKind::Loop, "/images/disk.img"),
-        one(1 << 20, 2 << 20)
-    );
-    assert_eq!(
-        map("/dev/md0", LayerKind::Md, "/dev/sda1"),
-        one(64 * 512, 8000 * 512)
-    );
-    assert!(
-        map("/dev/md0", LayerKind::Md, "/dev/sdb1")
-            .unwrap_err()
-            .contains("not an in-sync member of the array (faulty)")
-    );
+    for (upper, kind, lower, expected) in [
+        (
+            "/dev/sda1",
+            LayerKind::Partition,
+            "/dev/sda",
+            one(1 << 20, 4 << 20),
+        ),
+        (
+            "/dev/loop3",
+            LayerKind::Loop,
+            "/images/disk.img",
+            one(1 << 20, 2 << 20),
+        ),
+        (
+            "/dev/md0",
+            LayerKind::Md,
+            "/dev/sda1",
+            one(64 * 512, 8000 * 512),
+        ),
+    ] {
+        assert_eq!(map(upper, kind, lower), expected, "{upper}");
+    }
+    let why = map("/dev/md0", LayerKind::Md, "/dev/sdb1").unwrap_err();
+    assert!(why.contains("(faulty)"), "{why}");
     assert!(map("/dev/md1", LayerKind::Md, "/dev/sda1").is_err());
     assert!(map("/dev/sda", LayerKind::Disk, "/dev/x").is_err());
 }

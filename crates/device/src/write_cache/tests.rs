@@ -59,21 +59,16 @@ fn switch_is_confirmed_by_the_disk() {
     let program = script(&place, "hdparm", &lines);
     let tool = CacheTool::Hdparm;
     assert_eq!(tool.state(&program, node), Ok(WriteCache::WriteBack));
-    assert_eq!(
-        tool.switch(&program, node, WriteCache::WriteThrough),
-        Ok(())
-    );
-    assert_eq!(tool.state(&program, node), Ok(WriteCache::WriteThrough));
+    let off = WriteCache::WriteThrough;
+    assert_eq!(tool.switch(&program, node, off), Ok(()));
+    assert_eq!(tool.state(&program, node), Ok(off));
     // A disk that takes the command and stays as it is.
     let stubborn = script(&place, "stubborn", "echo ' write-caching =  1 (on)'");
-    let why = tool
-        .switch(&stubborn, node, WriteCache::WriteThrough)
-        .unwrap_err();
-    assert!(why.contains("reports that it is on"), "{why}");
-    assert!(why.starts_with("after 'hdparm -W0 "), "{why}");
+    let why = tool.switch(&stubborn, node, off).unwrap_err();
+    assert!(why.contains("'hdparm -W0 "), "{why}");
     let broken = script(&place, "broken", "echo no permission >&2; exit 5");
     let said = tool.state(&broken, node).unwrap_err();
-    assert_eq!(said, " (it printed: no permission)");
+    assert!(said.contains("no permission"), "{said}");
 }
 
 #[test]
@@ -94,11 +89,8 @@ fn disks_without_a_switch_say_what_to_do() {
     assert_eq!(of("sda", disk, Some("SATA")), Ok(CacheTool::Hdparm));
     assert_eq!(of("sda", disk, None), Ok(CacheTool::Sdparm));
     assert_eq!(of("nvme0n1", disk, Some("PCIe")), Ok(CacheTool::Nvme));
-    assert!(
-        of("vda", disk, Some("virtio"))
-            .unwrap_err()
-            .contains("cache_type")
-    );
+    let why = of("vda", disk, Some("virtio")).unwrap_err();
+    assert!(why.contains("cache_type"), "{why}");
     assert!(of("loop0", LayerKind::Loop, None).is_err());
     assert!(of("zram0", LayerKind::Zram, None).is_err());
 }

@@ -176,10 +176,7 @@ mod tests {
         }
         let comparison = AnyDocument::from_json(COMPARED).unwrap();
         assert!(matches!(comparison, AnyDocument::Comparison(_)));
-        assert_eq!(
-            Record::from_json(COMPARED).unwrap_err().to_string(),
-            "this is a comparison, but a record is needed"
-        );
+        assert!(Record::from_json(COMPARED).is_err());
     }
 
     #[test]
@@ -196,10 +193,10 @@ mod tests {
             let mut document: Value = serde_json::from_str(text).unwrap();
             document.pointer_mut(parent).unwrap()[key] = number;
             let found = AnyDocument::from_json(&document.to_string()).unwrap_err();
-            assert!(
-                matches!(&found, DocumentError::Number { path: at, .. } if *at == path),
-                "{path}: {found}"
-            );
+            let DocumentError::Number { path: at, .. } = found else {
+                panic!("{path}: {found}")
+            };
+            assert_eq!(at, path);
         }
     }
 
@@ -210,17 +207,12 @@ mod tests {
             (format!("{read}/iops/n"), json!(1.5)),
             (format!("{read}/iops/n"), json!(-1)),
             (format!("{read}/errors"), json!({"EIO": -1})),
-            (
-                "/measurements/0/workload/depth".to_owned(),
-                json!(1u64 << 32),
-            ),
+            ("/measurements/0/workload/depth".into(), json!(1u64 << 32)),
         ];
         for (path, number) in cases {
             let found = AnyDocument::from_json(&with(CHECK, &path, number)).unwrap_err();
-            assert!(
-                matches!(found, DocumentError::Shape { .. }),
-                "{path}: {found}"
-            );
+            let is_shape = matches!(found, DocumentError::Shape { .. });
+            assert!(is_shape, "{path}: {found}");
         }
         let empty = with(CHECK, &format!("{read}/series/interval_ns"), json!(0));
         let found = AnyDocument::from_json(&empty).unwrap_err();
@@ -229,68 +221,55 @@ mod tests {
 
     #[test]
     fn indices_without_an_element_are_refused() {
-        assert_eq!(
-            error(&with(CHECK, "/measurements/1/target", json!(7))),
-            "/measurements/1/target is 7, but the record has 1 targets"
-        );
-        assert_eq!(
-            error(&with(
-                SCAN,
-                "/surface/short_strokes/0/measurement",
-                json!(99)
-            )),
-            format!(
-                "/surface/short_strokes/0/measurement is 99, but the record has {} measurements",
-                Record::from_json(SCAN).unwrap().measurements.len()
-            )
-        );
+        let strokes = "/surface/short_strokes/0/measurement";
+        let count = Record::from_json(SCAN).unwrap().measurements.len();
+        for (text, path, index, count) in [
+            (CHECK, "/measurements/1/target", 7, 1),
+            (SCAN, strokes, 99, count),
+        ] {
+            let told = error(&with(text, path, json!(index)));
+            assert!(told.starts_with(&format!("{path} is {index}, ")), "{told}");
+            assert!(told.contains(&format!(" {count} ")), "{told}");
+        }
     }
 
     #[test]
     fn damaged_histograms_are_named() {
         let path = "/measurements/2/ops/read/latency/hdr";
         let told = error(&with(CHECK, path, json!("AAAA")));
-        assert!(
-            told.starts_with(&format!("{path}: this histogram cannot")),
-            "{told}"
-        );
+        assert!(told.starts_with(path), "{told}");
     }
 
     #[test]
     fn what_is_too_long_too_deep_or_no_number_is_refused() {
         let cells = |count: usize| json!(vec![json!({}); count]);
         let path = "/measurements/2/ops/read/series/cells";
+        let (long, many) = (json!("x".repeat(2 << 20)), json!(vec![0; 20_000]));
         let cases = [
+            (with(CHECK, path, cells(20_001)), " 20000 "),
             (
-                with(CHECK, path, cells(20_001)),
-                "cells has more than 20000 elements",
+                with(CHECK, "/run_id", long),
+                "/run_id has more than 1048576 ",
             ),
             (
-                with(CHECK, "/run_id", json!("x".repeat(2 << 20))),
-                "/run_id has more than 1048576 bytes",
+                with(CHECK, "/findings", many),
+                "/findings has more than 10000 ",
             ),
-            (
-                with(CHECK, "/findings", json!(vec![0; 20_000])),
-                "/findings has more than 10000 el",
-            ),
-            (" ".repeat(DOCUMENT_BYTES_MAX + 1), "larger than 64 MiB"),
-            ("[".repeat(1 << 20), "recursion limit"),
-            ("{\"a\":".repeat(1 << 20), "recursion limit"),
-            ("{\"schema\": 1e999}".to_owned(), "number out of range"),
-            ("{\"schema\": NaN}".to_owned(), "expected value"),
-            (
-                "{\"curve\": -9e99}".to_owned(),
-                "/curve is -9e99; the largest",
-            ),
+            (" ".repeat(DOCUMENT_BYTES_MAX + 1), "64 MiB"),
+            ("[".repeat(1 << 20), "recursion"),
+            ("{\"a\":".repeat(1 << 20), "recursion"),
+            ("{\"schema\": 1e999}".into(), "number"),
+            ("{\"schema\": NaN}".into(), "value"),
+            ("{\"curve\": -9e99}".into(), "/curve is -9e99"),
             (
                 format!("{{\"x\": [{}0]}}", "[[0],[0]],".repeat(10_001)),
                 "/x has more than 10000",
             ),
-            ("{} {}".to_owned(), "trailing characters"),
-            ("{}".to_owned(), "not a diskproof record"),
-            ("{\"fio version\": \"3.36\"}".to_owned(), "fio's JSON"),
+            ("{} {}".into(), "trailing"),
+            ("{}".into(), "diskproof"),
+            ("{\"fio version\": \"3.36\"}".into(), "fio's JSON"),
             (
-                "{\"schema\": \"diskproof.record/9\"}".to_owned(),
+                "{\"schema\": \"diskproof.record/9\"}".into(),
                 "diskproof.record/9",
             ),
         ];

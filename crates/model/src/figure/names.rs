@@ -103,10 +103,8 @@ mod tests {
     #[test]
     fn subject_may_contain_dots_and_the_operation_is_optional() {
         let parts = |text| named(text).map(|of| (of.subject, of.op, of.metric.unit));
-        assert_eq!(
-            parts("a.b.sync.mean"),
-            Some(("a.b", Some(OpKind::Sync), "ns"))
-        );
+        let sync = Some(("a.b", Some(OpKind::Sync), "ns"));
+        assert_eq!(parts("a.b.sync.mean"), sync);
         assert_eq!(parts("a.throughput"), Some(("a", None, "B/s")));
         assert_eq!(parts("access.iops"), Some(("access", None, "1/s")));
         assert_eq!(parts("curve.average"), Some(("curve", None, "B/s")));

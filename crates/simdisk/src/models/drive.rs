@@ -46,6 +46,24 @@ pub(crate) const FLUSH: TestRequest = TestRequest {
     length_bytes: 0,
 };
 
+/// A read of one byte at this time.
+pub(crate) fn arrival(ticket: u64, arrival_ns: u64) -> DiskRequest {
+    DiskRequest {
+        ticket,
+        arrival_ns,
+        operation: Operation::Read,
+        offset_bytes: 0,
+        length_bytes: 1,
+        extra_ns: 0,
+    }
+}
+
+/// Reads at random places.
+pub(crate) fn random_reads(count: usize) -> Vec<TestRequest> {
+    let offsets = random_offsets(count, 512, SIZE).into_iter();
+    offsets.map(|offset| read(offset, 512)).collect()
+}
+
 /// Keeps `depth` requests in flight from time 0; each one's arrival and end, in order of
 /// arrival.
 pub(crate) fn closed_loop(
@@ -92,13 +110,15 @@ pub(crate) fn closed_loop(
     times
 }
 
+/// When each one ended.
+pub(crate) fn ends(timing: &mut dyn TimingModel, depth: usize, loads: &[TestRequest]) -> Vec<u64> {
+    let times = closed_loop(timing, depth, loads);
+    times.iter().map(|(_, end_ns)| *end_ns).collect()
+}
+
 /// When the last of `loads` ended.
 pub(crate) fn total_ns(timing: &mut dyn TimingModel, depth: usize, loads: &[TestRequest]) -> u64 {
-    closed_loop(timing, depth, loads)
-        .iter()
-        .map(|t| t.1)
-        .max()
-        .unwrap_or(0)
+    ends(timing, depth, loads).into_iter().max().unwrap_or(0)
 }
 
 /// Repeatable random offsets, aligned to `block_bytes`, below `size_bytes` (splitmix64).

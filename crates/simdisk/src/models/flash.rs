@@ -138,7 +138,7 @@ impl TimingModel for FlashMachine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::drive::{FLUSH, closed_loop, read, total_ns, write};
+    use crate::models::drive::{FLUSH, arrival, closed_loop, read, total_ns, write};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -150,37 +150,23 @@ mod tests {
                 ..Flash::default()
             }
             .start();
-            assert_eq!(
-                total_ns(&mut disk, depth, &[read(0, 4096); 2000]),
-                SECOND,
-                "depth {depth}"
-            );
+            let taken_ns = total_ns(&mut disk, depth, &[read(0, 4096); 2000]);
+            assert_eq!(taken_ns, SECOND, "depth {depth}");
         }
     }
 
     #[test]
     fn flash_latency_limits_channels() {
-        let four = Flash {
-            read_latency_ns: 500_000,
-            channels: Some(4),
-            ..Flash::default()
-        };
-        assert_eq!(
-            total_ns(&mut four.start(), 16, &[read(0, 4096); 8000]),
-            SECOND
-        );
-        assert_eq!(
-            total_ns(&mut four.start(), 1, &[read(0, 4096); 2000]),
-            SECOND
-        );
-        let any = Flash {
-            channels: None,
-            ..four
-        };
-        assert_eq!(
-            total_ns(&mut any.start(), 16, &[read(0, 4096); 32_000]),
-            SECOND
-        );
+        let four = Some(4);
+        for (channels, depth, count) in [(four, 16, 8000), (four, 1, 2000), (None, 16, 32_000)] {
+            let disk = Flash {
+                read_latency_ns: 500_000,
+                channels,
+                ..Flash::default()
+            };
+            let taken_ns = total_ns(&mut disk.start(), depth, &vec![read(0, 4096); count]);
+            assert_eq!(taken_ns, SECOND, "{depth} {count}");
+        }
     }
 
     #[test]
@@ -204,23 +190,12 @@ mod tests {
             ..Flash::default()
         };
         for depth in [1, 8] {
-            assert_eq!(
-                total_ns(&mut disk.start(), depth, &[read(0, 1_000_000); 100]),
-                SECOND
-            );
-            assert_eq!(
-                total_ns(&mut disk.start(), depth, &[write(0, 1_000_000); 50]),
-                SECOND
-            );
+            let reads_ns = total_ns(&mut disk.start(), depth, &[read(0, 1_000_000); 100]);
+            let writes_ns = total_ns(&mut disk.start(), depth, &[write(0, 1_000_000); 50]);
+            assert_eq!([reads_ns, writes_ns], [SECOND; 2]);
         }
-        assert_eq!(
-            total_ns(
-                &mut disk.start(),
-                2,
-                &[read(0, 1_000_000), write(0, 1_000_000)]
-            ),
-            30_000_000
-        );
+        let both = [read(0, 1_000_000), write(0, 1_000_000)];
+        assert_eq!(total_ns(&mut disk.start(), 2, &both), 30_000_000);
     }
 
     #[test]
@@ -231,14 +206,10 @@ mod tests {
             read_bytes_per_s: Some(100_000_000),
             ..Flash::default()
         };
-        assert_eq!(
-            total_ns(&mut disk.start(), 1, &[read(0, 100_000); 10]),
-            20_000_000
-        );
-        assert_eq!(
-            total_ns(&mut disk.start(), 8, &[read(0, 100_000); 1000]),
-            1_000_000 + SECOND
-        );
+        let alone_ns = total_ns(&mut disk.start(), 1, &[read(0, 100_000); 10]);
+        assert_eq!(alone_ns, 20_000_000);
+        let deep_ns = total_ns(&mut disk.start(), 8, &[read(0, 100_000); 1000]);
+        assert_eq!(deep_ns, 1_000_000 + SECOND);
     }
 
     #[test]
@@ -272,27 +243,13 @@ mod tests {
         .start();
         for ticket in 0..2 {
             disk.submit(DiskRequest {
-                ticket,
-                arrival_ns: 0,
-                operation: Operation::Read,
-                offset_bytes: 0,
-                length_bytes: 1,
                 extra_ns: 7,
+                ..arrival(ticket, 0)
             });
         }
-        assert_eq!(
-            disk.take_done(14),
-            Some(DiskCompletion {
-                at_ns: 7,
-                ticket: 0
-            })
-        );
-        assert_eq!(
-            disk.take_done(14),
-            Some(DiskCompletion {
-                at_ns: 14,
-                ticket: 1
-            })
-        );
+        for (at_ns, ticket) in [(7, 0), (14, 1)] {
+            let done = Some(DiskCompletion { at_ns, ticket });
+            assert_eq!(disk.take_done(14), done);
+        }
     }
 }

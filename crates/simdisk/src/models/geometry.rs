@@ -209,10 +209,8 @@ mod tests {
         assert_eq!(surface.rate_at(SIZE - 1), 49_000_000);
         let rates: Vec<u64> = (0..100).map(|k| surface.rate_at(SIZE / 100 * k)).collect();
         assert!(rates.is_sorted_by(|a, b| a >= b));
-        assert!(
-            rates.iter().filter(|r| **r > 70_500_000).count() > 50,
-            "the outer half of the tracks holds more than half of the bytes"
-        );
+        // The outer half of the tracks holds more than half of the bytes.
+        assert!(rates.iter().filter(|r| **r > 70_500_000).count() > 50);
     }
 
     #[test]
@@ -224,14 +222,8 @@ mod tests {
             ..DISK
         };
         let surface = two.lay_out(3_000_000_000);
-        assert_eq!(
-            surface.pass_ns(1_990_000_000, 20_000_000),
-            100_000_000 + 200_000_000
-        );
-        assert_eq!(
-            surface.pass_ns(0, 3_000_000_000),
-            20_000_000_000 + 20_000_000_000
-        );
+        assert_eq!(surface.pass_ns(1_990_000_000, 20_000_000), 300_000_000);
+        assert_eq!(surface.pass_ns(0, 3_000_000_000), 40_000_000_000);
     }
 
     #[test]
@@ -261,17 +253,11 @@ mod tests {
         let surface = DISK.lay_out(SIZE);
         assert_eq!(DISK.revolution_ns(), 8_333_333);
         assert_eq!(surface.turn_ns(0, 0.5), 4_166_667);
-        assert_eq!(
-            surface
-                .turn_ns(8_333_333 * 3 + 2_083_333, 0.0)
-                .div_ceil(1000),
-            6_250
-        );
+        let turn_ns = surface.turn_ns(8_333_333 * 3 + 2_083_333, 0.0);
+        assert_eq!(turn_ns.div_ceil(1000), 6_250);
         let track_bytes = 92_000_000u64 * 8_333_333 / 1_000_000_000;
         let turned = surface.place(track_bytes).angle;
-        assert!(
-            !(0.001..0.999).contains(&turned),
-            "a track later the angle is the same: {turned}"
-        );
+        // A track later the angle is the same.
+        assert!(!(0.001..0.999).contains(&turned), "{turned}");
     }
 }

@@ -76,7 +76,7 @@ impl TimingModel for Linked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::drive::{read, total_ns};
+    use crate::models::drive::{arrival, read, total_ns};
     use crate::models::flash::Flash;
 
     fn linked(disk_bytes_per_s: u64) -> Linked {
@@ -103,12 +103,8 @@ mod tests {
             let mut linked = linked(1_000_000_000);
             (0..100).fold(0, |now_ns, ticket| {
                 let request = DiskRequest {
-                    ticket,
-                    arrival_ns: now_ns + pause_ns,
-                    operation: Operation::Read,
-                    offset_bytes: 0,
                     length_bytes: 1_000_000,
-                    extra_ns: 0,
+                    ..arrival(ticket, now_ns + pause_ns)
                 };
                 linked.submit(request);
                 // The disk behind has ended by then; the link ends later.
@@ -117,10 +113,8 @@ mod tests {
             })
         };
         assert_eq!(ends_ns(500_000), 1_000_000_000);
-        assert_eq!(
-            ends_ns(5_000_000),
-            100 * (5_000_000 - BUFFERED_NS + 10_000_000)
-        );
+        let each_ns = 5_000_000 - BUFFERED_NS + 10_000_000;
+        assert_eq!(ends_ns(5_000_000), 100 * each_ns);
     }
 
     #[test]

@@ -254,7 +254,8 @@ impl TimingModel for RotatingMachine {
 mod tests {
     use super::*;
     use crate::models::drive::{
-        DISK, FLUSH, SIZE, TestRequest, closed_loop, random_offsets, read, total_ns, write,
+        DISK, FLUSH, SIZE, TestRequest, arrival, closed_loop, ends, random_reads, read, total_ns,
+        write,
     };
 
     const MIB: u64 = 1 << 20;
@@ -265,6 +266,14 @@ mod tests {
         buffer_bytes: 8 * MIB,
     };
 
+    #[track_caller]
+    fn near(value: f64, truth: f64, share: f64) {
+        assert!(
+            (value / truth - 1.0).abs() < share,
+            "{value} is not {truth}"
+        );
+    }
+
     fn sequential(start: u64, count: u64) -> Vec<TestRequest> {
         (0..count).map(|k| read(start + k * MIB, MIB)).collect()
     }
@@ -273,29 +282,19 @@ mod tests {
     fn sequential_reads_run_at_zone_rate() {
         for (start, rate) in [(0, 92e6), (SIZE - 200 * MIB, 49e6)] {
             for depth in [1, 4] {
-                let times = closed_loop(&mut MOMENTUS.start(SIZE), depth, &sequential(start, 200));
-                let ends: Vec<u64> = times.iter().map(|t| t.1).collect();
+                let ends = ends(&mut MOMENTUS.start(SIZE), depth, &sequential(start, 200));
                 assert!(ends.is_sorted());
                 let measured = 199.0 * MIB as f64 / (ends[199] - ends[0]) as f64 * 1e9;
-                assert!(
-                    (measured / rate - 1.0).abs() < 1e-4,
-                    "{measured} at {start}, depth {depth}"
-                );
+                near(measured, rate, 1e-4);
             }
         }
     }
 
     #[test]
     fn random_access_takes_seek_plus_half_rotation() {
-        let loads: Vec<TestRequest> = random_offsets(20_000, 512, SIZE)
-            .iter()
-            .map(|o| read(*o, 512))
-            .collect();
+        let loads = random_reads(20_000);
         let mean_ns = total_ns(&mut MOMENTUS.start(SIZE), 1, &loads) as f64 / 20_000.0;
-        assert!(
-            (mean_ns / MOMENTUS.access_time_ns() as f64 - 1.0).abs() < 0.01,
-            "{mean_ns}"
-        );
+        near(mean_ns, MOMENTUS.access_time_ns() as f64, 0.01);
         assert_eq!(MOMENTUS.access_time_ns(), 14_900_000 - 1);
     }
 
@@ -305,45 +304,27 @@ mod tests {
             buffer_bytes: 0,
             ..MOMENTUS
         };
-        let times = closed_loop(&mut bare.start(SIZE), 1, &[read(1 << 30, 512); 5]);
-        for pair in times.windows(2) {
-            assert!(
-                (pair[1].1 - pair[0].1).abs_diff(8_333_333) < 10,
-                "{times:?}"
-            );
+        let ends = ends(&mut bare.start(SIZE), 1, &[read(1 << 30, 512); 5]);
+        for pair in ends.windows(2) {
+            assert!((pair[1] - pair[0]).abs_diff(8_333_333) < 10, "{ends:?}");
         }
     }
 
     #[test]
     fn deep_queue_serves_nearest_request_first() {
-        let loads: Vec<TestRequest> = random_offsets(4000, 512, SIZE)
-            .iter()
-            .map(|o| read(*o, 512))
-            .collect();
+        let loads = random_reads(4000);
         let time = |depth, queue_depth| {
-            total_ns(
-                &mut Rotating {
-                    queue_depth,
-                    ..MOMENTUS
-                }
-                .start(SIZE),
-                depth,
-                &loads,
-            )
+            let disk = Rotating {
+                queue_depth,
+                ..MOMENTUS
+            };
+            total_ns(&mut disk.start(SIZE), depth, &loads)
         };
-        assert!(
-            time(32, 32) * 2 < time(1, 32),
-            "a queue of 32 more than doubles the rate"
-        );
-        assert!(
-            (time(32, 1) as f64 / time(1, 1) as f64 - 1.0).abs() < 0.01,
-            "without choice the depth does not matter"
-        );
+        // A queue of 32 more than doubles the rate; without choice the depth does not matter.
+        assert!(time(32, 32) * 2 < time(1, 32));
+        near(time(32, 1) as f64, time(1, 1) as f64, 0.01);
         let far_and_near = [read(0, 512), read(SIZE - 512, 512), read(MIB, 512)];
-        let ends: Vec<u64> = closed_loop(&mut MOMENTUS.start(SIZE), 3, &far_and_near)
-            .iter()
-            .map(|t| t.1)
-            .collect();
+        let ends = ends(&mut MOMENTUS.start(SIZE), 3, &far_and_near);
         assert!(ends[2] < ends[1], "{ends:?}");
     }
 
@@ -380,12 +361,9 @@ mod tests {
     fn host_pause_fills_buffer_and_keeps_stream() {
         let mut disk = MOMENTUS.start(SIZE);
         let ask = |ticket, arrival_ns| DiskRequest {
-            ticket,
-            arrival_ns,
-            operation: Operation::Read,
             offset_bytes: ticket * MIB,
             length_bytes: MIB,
-            extra_ns: 0,
+            ..arrival(ticket, arrival_ns)
         };
         disk.submit(ask(0, 0));
         let first_ns = disk.take_done(u64::MAX).unwrap().at_ns;
@@ -397,41 +375,33 @@ mod tests {
                 Some(*now_ns - later_ns)
             })
             .collect();
-        assert_eq!(ends[0], MOMENTUS.overhead_ns, "from the buffer");
-        assert_eq!(ends[7], 8 * MOMENTUS.overhead_ns, "the buffer holds eight");
+        // From the buffer, which holds eight; then at the platter's rate.
+        assert_eq!(ends[0], MOMENTUS.overhead_ns);
+        assert_eq!(ends[7], 8 * MOMENTUS.overhead_ns);
         let pass_ns = DISK.lay_out(SIZE).pass_ns(0, MIB);
-        assert!(
-            (ends[10] - ends[9]).abs_diff(pass_ns) < 10,
-            "then the platter's rate: {ends:?}"
-        );
+        assert!((ends[10] - ends[9]).abs_diff(pass_ns) < 10, "{ends:?}");
     }
 
     #[test]
     fn commit_takes_one_rotation() {
-        let loads: Vec<TestRequest> = (0..50)
-            .flat_map(|k| [write(k * 8192, 8192), FLUSH])
-            .collect();
-        let times = closed_loop(&mut MOMENTUS.start(SIZE), 1, &loads);
-        let mean_ns = (times[99].1 - times[1].1) / 49;
-        assert!(
-            (8_333_333..8_333_333 + 600_000).contains(&mean_ns),
-            "{mean_ns}"
-        );
-        assert_eq!(
-            total_ns(&mut MOMENTUS.start(SIZE), 1, &[FLUSH]),
-            MOMENTUS.overhead_ns,
-            "nothing to flush"
-        );
+        let commit = |k: u64| [write(k * 8192, 8192), FLUSH];
+        let loads: Vec<TestRequest> = (0..50).flat_map(commit).collect();
+        let ends = ends(&mut MOMENTUS.start(SIZE), 1, &loads);
+        let mean_ns = (ends[99] - ends[1]) / 49;
+        assert!((8_333_333..8_933_333).contains(&mean_ns), "{mean_ns}");
+        // Nothing to flush.
+        let flush_ns = total_ns(&mut MOMENTUS.start(SIZE), 1, &[FLUSH]);
+        assert_eq!(flush_ns, MOMENTUS.overhead_ns);
     }
 
     #[test]
     fn writes_break_a_read_stream() {
-        let times = closed_loop(
+        let ends = ends(
             &mut MOMENTUS.start(SIZE),
             1,
             &[read(0, MIB), write(MIB, MIB)],
         );
         let pass_ns = DISK.lay_out(SIZE).pass_ns(MIB, MIB);
-        assert!(times[1].1 - times[0].1 > pass_ns + 1_000_000, "{times:?}");
+        assert!(ends[1] - ends[0] > pass_ns + 1_000_000, "{ends:?}");
     }
 }

@@ -86,116 +86,69 @@ impl TimingModel for StallingDisk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::drive::{closed_loop, read};
+    use crate::models::drive::{arrival, closed_loop, ends, read};
     use crate::models::flash::Flash;
-    use crate::models::timing::Operation;
 
-    fn stalled(stalls: Vec<Stall>) -> StallingDisk {
+    /// When stalls begin and how long they last.
+    fn stalls(all: &[(u64, u64)]) -> Vec<Stall> {
+        let stall = |(after_ns, length_ns): &(u64, u64)| Stall {
+            after_ns: *after_ns,
+            length_ns: *length_ns,
+        };
+        all.iter().map(stall).collect()
+    }
+
+    fn stalled(all: &[(u64, u64)]) -> StallingDisk {
         let disk = Flash {
             read_latency_ns: 10,
             channels: Some(1),
             ..Flash::default()
         };
-        StallingDisk::new(Box::new(disk.start()), stalls)
+        StallingDisk::new(Box::new(disk.start()), stalls(all))
+    }
+
+    /// When what has been submitted ends, up to this time.
+    fn done_by(disk: &mut StallingDisk, now_ns: u64) -> Vec<u64> {
+        let done = std::iter::from_fn(|| disk.take_done(now_ns));
+        done.map(|completion| completion.at_ns).collect()
     }
 
     #[test]
     fn stall_delays_only_the_request_in_flight() {
-        let mut disk = stalled(vec![Stall {
-            after_ns: 25,
-            length_ns: 1000,
-        }]);
-        let times = closed_loop(&mut disk, 1, &[read(0, 1); 5]);
-        assert_eq!(
-            times,
-            vec![(0, 10), (10, 20), (20, 1030), (1030, 1040), (1040, 1050)]
-        );
+        let times = closed_loop(&mut stalled(&[(25, 1000)]), 1, &[read(0, 1); 5]);
+        let expected = [(0, 10), (10, 20), (20, 1030), (1030, 1040), (1040, 1050)];
+        assert_eq!(times, expected);
     }
 
     #[test]
     fn stall_delays_whole_queue() {
-        let mut disk = stalled(vec![Stall {
-            after_ns: 15,
-            length_ns: 100,
-        }]);
-        let ends: Vec<u64> = closed_loop(&mut disk, 3, &[read(0, 1); 3])
-            .iter()
-            .map(|t| t.1)
-            .collect();
-        assert_eq!(ends, vec![10, 120, 130]);
+        let ends = ends(&mut stalled(&[(15, 100)]), 3, &[read(0, 1); 3]);
+        assert_eq!(ends, [10, 120, 130]);
     }
 
     #[test]
     fn stalls_start_in_disk_time() {
-        let mut disk = stalled(vec![
-            Stall {
-                after_ns: 35,
-                length_ns: 100,
-            },
-            Stall {
-                after_ns: 5,
-                length_ns: 100,
-            },
-        ]);
-        let ends: Vec<u64> = closed_loop(&mut disk, 1, &[read(0, 1); 5])
-            .iter()
-            .map(|t| t.1)
-            .collect();
-        assert_eq!(ends, vec![110, 120, 130, 240, 250]);
+        let ends = ends(&mut stalled(&[(35, 100), (5, 100)]), 1, &[read(0, 1); 5]);
+        assert_eq!(ends, [110, 120, 130, 240, 250]);
     }
 
     #[test]
     fn stall_delays_instant_disk() {
-        let mut disk = StallingDisk::new(
-            Box::new(Flash::default().start()),
-            vec![Stall {
-                after_ns: 40,
-                length_ns: 100,
-            }],
-        );
-        let at = |ticket, arrival_ns| DiskRequest {
-            ticket,
-            arrival_ns,
-            operation: Operation::Read,
-            offset_bytes: 0,
-            length_bytes: 1,
-            extra_ns: 0,
-        };
-        disk.submit(at(0, 0));
+        let mut disk = StallingDisk::new(Box::new(Flash::default().start()), stalls(&[(40, 100)]));
+        disk.submit(arrival(0, 0));
         assert_eq!(disk.take_done(0).map(|c| c.at_ns), Some(0));
-        disk.submit(at(1, 90));
+        disk.submit(arrival(1, 90));
         assert_eq!(disk.take_done(139), None);
         assert_eq!(disk.next_ns(), Some(141));
-        disk.submit(at(2, 200));
-        let ends: Vec<_> = std::iter::from_fn(|| disk.take_done(200))
-            .map(|c| c.at_ns)
-            .collect();
-        assert_eq!(ends, vec![141, 200]);
+        disk.submit(arrival(2, 200));
+        assert_eq!(done_by(&mut disk, 200), [141, 200]);
     }
 
     #[test]
     fn stall_delays_arrivals() {
-        let mut disk = stalled(vec![Stall {
-            after_ns: 0,
-            length_ns: 100,
-        }]);
-        let request = DiskRequest {
-            ticket: 0,
-            arrival_ns: 50,
-            operation: Operation::Read,
-            offset_bytes: 0,
-            length_bytes: 1,
-            extra_ns: 0,
-        };
-        disk.submit(request);
-        disk.submit(DiskRequest {
-            ticket: 1,
-            arrival_ns: 100,
-            ..request
-        });
-        let ends: Vec<_> = std::iter::from_fn(|| disk.take_done(1000))
-            .map(|c| c.at_ns)
-            .collect();
-        assert_eq!(ends, vec![160, 170]);
+        let mut disk = stalled(&[(0, 100)]);
+        disk.submit(arrival(0, 50));
+        disk.submit(arrival(1, 100));
+        assert_eq!(done_by(&mut disk, 1000), [160, 170]);
     }
 }

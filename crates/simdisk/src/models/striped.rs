@@ -102,7 +102,7 @@ impl TimingModel for Striped {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::drive::{FLUSH, read, total_ns};
+    use crate::models::drive::{FLUSH, arrival, read, total_ns};
     use crate::models::flash::Flash;
     use crate::models::timing::transfer_ns;
 
@@ -114,10 +114,8 @@ mod tests {
             read_bytes_per_s: Some(100_000_000),
             ..Flash::default()
         };
-        Striped::new(
-            64 << 10,
-            vec![Box::new(member.start()), Box::new(member.start())],
-        )
+        let start = || Box::new(member.start());
+        Striped::new(64 << 10, vec![start(), start()])
     }
 
     #[test]
@@ -126,34 +124,23 @@ mod tests {
         assert_eq!(total_ns(&mut pair(), 1, &[read(0, 1 << 20)]), half_ns);
         let small_ns = 1_000_000 + transfer_ns(4096, 100_000_000);
         assert_eq!(total_ns(&mut pair(), 1, &[read(0, 4096)]), small_ns);
-        assert_eq!(
-            total_ns(&mut pair(), 2, &[read(0, 4096), read(64 << 10, 4096)]),
-            small_ns,
-            "two members at once"
-        );
-        assert!(
-            total_ns(&mut pair(), 2, &[read(0, 4096), read(128 << 10, 4096)]) > 2_000_000,
-            "one member twice"
-        );
+        // Two members at once, and one twice.
+        let both = [read(0, 4096), read(64 << 10, 4096)];
+        assert_eq!(total_ns(&mut pair(), 2, &both), small_ns);
+        let one = [read(0, 4096), read(128 << 10, 4096)];
+        assert!(total_ns(&mut pair(), 2, &one) > 2_000_000);
     }
 
     #[test]
     fn stripe_parts_are_contiguous_on_member() {
         let request = DiskRequest {
-            ticket: 0,
-            arrival_ns: 0,
-            operation: Operation::Read,
             offset_bytes: (64 << 10) + 1000,
             length_bytes: 192 << 10,
-            extra_ns: 0,
+            ..arrival(0, 0)
         };
-        assert_eq!(
-            pair().parts(&request),
-            vec![
-                (64 << 10, (64 << 10) + 1000),
-                (1000, (64 << 10) - 1000 + (64 << 10))
-            ]
-        );
+        let first = (64 << 10, (64 << 10) + 1000);
+        let second = (1000, (64 << 10) - 1000 + (64 << 10));
+        assert_eq!(pair().parts(&request), [first, second]);
     }
 
     #[test]
