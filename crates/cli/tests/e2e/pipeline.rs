@@ -242,10 +242,8 @@ fn paces_keep_their_promises() {
             "{flags:?}: {time_ns} and {first_write_ns}"
         );
         assert_eq!(plan.scratch_bytes, Some(scratch_bytes));
-        assert!(
-            plan.write_bytes_max().is_some(),
-            "what is written has a limit"
-        );
+        // What is written has a limit.
+        assert!(plan.write_bytes_max().is_some());
     }
 }
 
