@@ -325,7 +325,13 @@ fn record_is_printed_and_saved_elsewhere_when_one_file_hangs() {
     patient.disk.hang();
     let (page, record) = running.results();
     assert!(!record.partial && page.contains("randread"), "{page}");
-    let heard = || ["the record ", ".unfinished", "the history"];
+    let heard = || {
+        [
+            "did not answer for 2.0 s",
+            ".unfinished",
+            "the history did not answer",
+        ]
+    };
     assert!(
         eventually(|| heard().iter().all(|part| running.stderr().contains(part))),
         "{}",
