@@ -67,8 +67,7 @@ fn device_names_stand_for_devices_unless_a_file_has_the_name() {
     let device = Loop::sparse(&here.join("image"), 64 << 20, &["--direct-io=on"]);
     let (name, node) = (device.name(), device.node.display().to_string());
     let ran = run_in(&here, &["check", name, "--dry-run"]);
-    ran.exits(0).tells(&format!("the target is {node}"));
-    ran.shows(&node);
+    ran.exits(0).tells(&format!("is {node}")).shows(&node);
     // The gate decides on the device: it is not written without its name.
     let ran = run_in(&here, &["run", name, "--rw", "randwrite", "--dry-run"]);
     ran.exits(3);

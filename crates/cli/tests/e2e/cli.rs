@@ -101,7 +101,10 @@ fn usage_errors_exit_with_2_on_stderr_and_touch_nothing() {
         ("check --time 0", "at least 1s"),
         ("check --time 999ms", "at least 1s"),
         ("check --expect fast", ">="),
-        ("check --expect random-read-d1.speed>=5", "'speed'"),
+        (
+            "check --expect random-read-d1.speed>=5",
+            "'random-read-d1.speed'",
+        ),
         ("check --expect random-read-d1.p50<=5", "200us"),
         (
             "check --expect random-read-d2.iops>=5",

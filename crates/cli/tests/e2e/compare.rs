@@ -13,9 +13,8 @@ use diskproof_model::record::{ClockFacts, Record, Tool};
 use diskproof_model::target::{HostFacts, TargetIdentity, TargetKind};
 use diskproof_report::style::{Color, Style};
 use diskproof_report::terminal::{MetricDetail, write_comparison};
-use diskproof_simdisk::testbed::place;
+use diskproof_simdisk::testbed::{TempDir, place};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 fn tool() -> Tool {
     Tool {
@@ -189,16 +188,9 @@ fn varied() -> Comparison {
 
 fn page(comparison: &Comparison, width: usize) -> String {
     let mut out = Vec::new();
-    write_comparison(
-        comparison,
-        MetricDetail::Independent,
-        &Style {
-            width,
-            color: Color::Plain,
-        },
-        &mut out,
-    )
-    .unwrap();
+    let color = Color::Plain;
+    let style = Style { width, color };
+    write_comparison(comparison, MetricDetail::Independent, &style, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -219,304 +211,210 @@ fn pages_keep_to_their_width_and_never_act_on_the_terminal() {
     }
 }
 
-/// Saves records for the program to read.
-fn save(place: &Path, name: &str, record: &Record) -> String {
-    let path = place.join(name);
-    std::fs::write(&path, serde_json::to_string(record).unwrap()).unwrap();
-    path.to_str().unwrap().to_owned()
+/// A directory of saved records, and a history, empty at first.
+struct Records {
+    place: TempDir,
 }
 
-/// `compare` with its own history, which is empty.
-fn compared(place: &Path, arguments: &[&str]) -> Ran {
-    let history = place.join("history.db");
-    run(["compare", "--history", history.to_str().unwrap()]
-        .iter()
-        .chain(arguments))
+impl Records {
+    fn new() -> Self {
+        Self { place: place() }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.place.path().join(name).display().to_string()
+    }
+
+    fn save(&self, name: &str, record: &Record) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, serde_json::to_string(record).unwrap()).unwrap();
+        path
+    }
+
+    /// Saves a run of some seconds at depth 8.
+    fn save_d8(&self, name: &str, seconds: u64, speed: f64, seed: u64) -> String {
+        let run = record(vec![workload("d8", 8, seconds)], speed, seed);
+        self.save(name, &run)
+    }
+
+    /// Saves three runs of a disk and three of one that is slower by a tenth.
+    fn save_two(&self) -> [[String; 3]; 2] {
+        [("a", 1.0), ("b", 0.9)].map(|(name, speed)| {
+            [1, 2, 3].map(|seed| self.save_d8(&format!("{name}{seed}.json"), 3, speed, seed))
+        })
+    }
+
+    /// `compare` with a command line.
+    fn compared(&self, line: &str) -> Ran {
+        let history = self.path("history.db");
+        diskproof!("compare --history {history} {line}")
+    }
+
+    fn import(&self, seed: u64, speed: f64, flags: &str) {
+        let file = self.save_d8("r.json", 3, speed, seed);
+        let history = self.path("history.db");
+        diskproof!("history import {file} --history {history} {flags}").exits(0);
+    }
 }
 
-/// Saves three runs of a disk and three of one that is slower by a tenth.
-fn save_two(place: &Path) -> [String; 2] {
-    [("a", 1.0), ("b", 0.9)].map(|(name, speed)| {
-        let files = (1..=3).map(|seed| {
-            let record = record(vec![workload("d8", 8, 3)], speed, seed);
-            save(place, &format!("{name}{seed}.json"), &record)
-        });
-        files.collect::<Vec<_>>().join(",")
-    })
-}
-
-/// The first of the runs of a side.
-fn first(side: &str) -> &str {
-    side.split(',').next().unwrap()
+fn comparison(ran: &Ran) -> Comparison {
+    serde_json::from_str(&ran.out).unwrap()
 }
 
 #[test]
 fn compare_decides_a_pair_by_earlier_runs_of_the_history() {
-    let place = place();
-    let [a, slower] = save_two(place.path());
-    let pair = [
-        first(&a),
-        first(&slower),
-        "--fail-on",
-        "d8.iops<-5%",
-        "--fail-on-undecided",
-    ];
-    let once = compared(place.path(), &pair);
-    once.exits(5);
-    once.shows_first("B is slower-once in d8.iops.")
-        .shows("about 3 runs per side")
-        .tells("in one run per side");
-    compared(place.path(), &pair[..4]).exits(0);
+    let records = Records::new();
+    let [[a, ..], [slower, ..]] = records.save_two();
+    let limited = format!("{a} {slower} --fail-on d8.iops<-5%");
+    let decided = format!("{limited} --fail-on-undecided");
+    let once = records.compared(&decided);
+    once.exits(5).shows("3 runs").tells("d8.iops");
+    once.shows_first("B is slower-once in d8.iops.");
+    records.compared(&limited).exits(0);
 
-    let history = place.path().join("history.db");
     for seed in 11..15 {
-        let earlier = record(vec![workload("d8", 8, 3)], 1.0, seed);
-        let file = save(place.path(), "earlier.json", &earlier);
-        let ran = diskproof!("history import {file} --history {}", history.display());
-        ran.exits(0);
+        records.import(seed, 1.0, "");
     }
-    let decided = compared(place.path(), &pair);
-    decided.exits(1).shows_first("B is worse in d8.iops.");
-    let json = compared(place.path(), &[first(&a), first(&slower), "--json"]);
-    let comparison: Comparison = serde_json::from_str(&json.out).unwrap();
-    let variation = comparison.candidates[0].metrics[0].variation.unwrap();
+    let worse = records.compared(&decided);
+    worse.exits(1).shows_first("B is worse in d8.iops.");
+    let json = records.compared(&format!("{a} {slower} --json"));
+    let variation = comparison(&json).candidates[0].metrics[0]
+        .variation
+        .unwrap();
     assert_eq!((variation.earlier_runs, variation.freedom), (4, 3.0));
 }
 
 #[test]
 fn compare_fails_a_build_on_its_conditions() {
-    let place = place();
-    let [a, slower] = save_two(place.path());
-    let ran = compared(place.path(), &[&a, &slower]);
+    let records = Records::new();
+    let sides = records.save_two().map(|side| side.join(",")).join(" ");
+    let ran = records.compared(&sides);
     ran.exits(0).tells_nothing();
     ran.shows_first("B is worse in d8.iops.");
-
-    let exit = |arguments: &[&str]| {
-        compared(
-            place.path(),
-            &[&[a.as_str(), slower.as_str()], arguments].concat(),
-        )
-        .code
-    };
-    assert_eq!(exit(&["--fail-on", "d8.iops<-5%"]), Some(1));
-    assert_eq!(exit(&["--fail-on", "d8.iops<-15%"]), Some(0));
-    assert_eq!(
-        exit(&["--fail-on", "d8.iops<-15%", "--fail-on", "d8.p50>5%"]),
-        Some(1)
-    );
-    assert_eq!(
-        exit(&["--fail-on", "d9.iops<-5%"]),
-        Some(2),
-        "a misspelt one must not pass"
-    );
-    assert_eq!(exit(&["--fail-on", "d8.iops"]), Some(2));
-    assert_eq!(
-        exit(&["--margin", "15%", "--fail-on", "d8.iops<-5%"]),
-        Some(1),
-        "the margin is for verdicts"
-    );
-    assert_eq!(exit(&["--margin", "0%"]), Some(2));
+    for (flags, code) in [
+        ("--fail-on d8.iops<-5%", 1),
+        ("--fail-on d8.iops<-15%", 0),
+        ("--fail-on d8.iops<-15% --fail-on d8.p50>5%", 1),
+        // A misspelt one must not pass.
+        ("--fail-on d9.iops<-5%", 2),
+        ("--fail-on d8.iops", 2),
+        // The margin is for verdicts.
+        ("--margin 15% --fail-on d8.iops<-5%", 1),
+        ("--margin 0%", 2),
+    ] {
+        records.compared(&format!("{sides} {flags}")).exits(code);
+    }
 }
 
 #[test]
 fn compare_fails_a_build_where_a_condition_is_not_comparable() {
-    let place = place();
-    let [a, _] = save_two(place.path());
-    let a = first(&a);
-    let deeper = save(
-        place.path(),
-        "c.json",
-        &record(vec![workload("d8", 4, 3)], 1.0, 3),
-    );
-    let ran = compared(place.path(), &[a, &deeper, "--fail-on", "d8.iops<-5%"]);
+    let records = Records::new();
+    let a = records.save_d8("a.json", 3, 1.0, 1);
+    let deeper = record(vec![workload("d8", 4, 3)], 1.0, 3);
+    let deeper = records.save("c.json", &deeper);
+    let ran = records.compared(&format!("{a} {deeper} --fail-on d8.iops<-5%"));
     ran.exits(4).shows("not comparable").tells("depth 8");
 }
 
 #[test]
 fn compare_writes_one_comparison_to_stdout_and_file() {
-    let place = place();
-    let sides = save_two(place.path());
-    let [a, slower] = [first(&sides[0]), first(&sides[1])];
-    let file = place.path().join("out.json");
-    let ran = compared(
-        place.path(),
-        &[
-            a,
-            &format!("{slower},{slower}"),
-            a,
-            "--json",
-            "-o",
-            file.to_str().unwrap(),
-        ],
-    );
-    let comparison: Comparison = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!(
-        serde_json::from_str::<Comparison>(&std::fs::read_to_string(&file).unwrap()).unwrap(),
-        comparison
-    );
-    assert_eq!(
-        comparison
-            .candidates
-            .iter()
-            .map(|c| c.side.runs.len())
-            .collect::<Vec<_>>(),
-        [2, 1]
-    );
-    compared(place.path(), &[a, a, "-o", "x.hlog"]).exits(2);
+    let records = Records::new();
+    let [[a, ..], [b, ..]] = records.save_two();
+    let file = records.path("out.json");
+    let ran = records.compared(&format!("{a} {b},{b} {a} --json -o {file}"));
+    let printed = comparison(&ran);
+    let saved = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(serde_json::from_str::<Comparison>(&saved).unwrap(), printed);
+    let runs = printed.candidates.iter().map(|one| one.side.runs.len());
+    assert_eq!(runs.collect::<Vec<_>>(), [2, 1]);
+    records.compared(&format!("{a} {a} -o x.hlog")).exits(2);
 }
 
 #[test]
 fn a_page_of_a_comparison_reads_back() {
-    let place = place();
-    let (a, b) = (
-        save(
-            place.path(),
-            "a.json",
-            &record(vec![workload("d8", 8, 1)], 1.0, 1),
-        ),
-        save(
-            place.path(),
-            "b.json",
-            &record(vec![workload("d8", 8, 1)], 0.8, 2),
-        ),
-    );
-    let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
-    let (page, json, again) = (path("c.html"), path("c.json"), path("again.html"));
-    let ran = compared(place.path(), &[&a, &b, "-o", &page, "-o", &json]);
+    let records = Records::new();
+    let a = records.save_d8("a.json", 1, 1.0, 1);
+    let b = records.save_d8("b.json", 1, 0.8, 2);
+    let [page, json, again] = ["c.html", "c.json", "again.html"].map(|name| records.path(name));
+    let text = |path: &str| std::fs::read_to_string(path).unwrap();
+    let ran = records.compared(&format!("{a} {b} -o {page} -o {json}"));
     ran.exits(0);
     for file in [&page, &json] {
         let shown = run(["show", file]);
-        assert_eq!(
-            (shown.code, &shown.out),
-            (Some(0), &ran.out),
-            "{file}: {}",
-            shown.err
-        );
-        assert_eq!(
-            run(["show", file, "--json"]).out,
-            std::fs::read_to_string(&json).unwrap(),
-            "{file}"
-        );
+        shown.exits(0);
+        assert_eq!(shown.out, ran.out, "{file}");
+        assert_eq!(run(["show", file, "--json"]).out, text(&json), "{file}");
     }
-    run(["show", &json, "-o", &again]).exits(0);
-    assert_eq!(
-        std::fs::read_to_string(&again).unwrap(),
-        std::fs::read_to_string(&page).unwrap()
-    );
-    std::fs::remove_file(&again).unwrap();
-    run(["export", &page, &again]).exits(0);
-    assert_eq!(
-        std::fs::read_to_string(&again).unwrap(),
-        std::fs::read_to_string(&page).unwrap()
-    );
-
-    let refused = compared(place.path(), &[&a, &page]);
-    refused.exits(2).tells("is a comparison, not a run");
+    for line in [
+        format!("show {json} -o {again}"),
+        format!("export {page} {again}"),
+    ] {
+        diskproof!("{line}").exits(0);
+        assert_eq!(text(&again), text(&page), "{line}");
+        std::fs::remove_file(&again).unwrap();
+    }
+    let refused = records.compared(&format!("{a} {page}"));
+    refused.exits(2).tells("a comparison");
     run(["show", &page, "--commands"]).exits(2);
-    run(["export", &page, &path("c.hlog")]).exits(2);
+    run(["export", &page, &records.path("c.hlog")]).exits(2);
 }
 
 #[test]
 fn labels_are_sides_of_several_runs() {
-    let place = place();
-    let import = |label: &str, seeds: std::ops::Range<u64>, speed: f64| {
-        for seed in seeds {
-            let file = save(
-                place.path(),
-                "r.json",
-                &record(vec![workload("d8", 8, 3)], speed, seed),
-            );
-            let history = place.path().join("history.db");
-            let ran = diskproof!(
-                "history import {file} --label {label} --history {}",
-                history.display()
-            );
-            ran.exits(0);
-        }
-    };
-    import("before", 0..4, 1.0);
-    import("after", 4..8, 1.1);
-    let ran = compared(place.path(), &["before", "after"]);
-    ran.shows_first("B is better in d8.iops.")
-        .shows("before (A) and after (B)");
-    let against_latest = compared(place.path(), &["--baseline", "before", "--json"]);
-    let comparison: Comparison = serde_json::from_str(&against_latest.out).unwrap();
-    assert_eq!(
-        (
-            comparison.baseline.runs.len(),
-            comparison.candidates[0].side.label.as_str()
-        ),
-        (4, "latest")
-    );
-    compared(place.path(), &["--baseline", "before", "nowhere"]).exits(2);
+    let records = Records::new();
+    (0..4).for_each(|seed| records.import(seed, 1.0, "--label before"));
+    (4..8).for_each(|seed| records.import(seed, 1.1, "--label after"));
+    let ran = records.compared("before after");
+    ran.shows_first("B is better in d8.iops.");
+    ran.shows("before (A) and after (B)");
+    let against_latest = comparison(&records.compared("--baseline before --json"));
+    assert_eq!(against_latest.baseline.runs.len(), 4);
+    assert_eq!(against_latest.candidates[0].side.label, "latest");
+    records.compared("--baseline before nowhere").exits(2);
 }
 
 #[test]
 fn what_is_no_record_is_refused_in_words() {
-    let place = place();
-    let good = save(
-        place.path(),
-        "a.json",
-        &record(vec![workload("d8", 8, 1)], 1.0, 1),
-    );
-    let file = |name: &str, text: &str| {
-        let path = place.path().join(name);
-        std::fs::write(&path, text).unwrap();
-        path.to_str().unwrap().to_owned()
-    };
-    for (name, text, says) in [
-        ("x.json", "{}", "not a diskproof record"),
-        ("y.json", "not JSON", "not a diskproof record"),
+    let records = Records::new();
+    let good = records.save_d8("a.json", 1, 1.0, 1);
+    for (text, part) in [
+        ("{}", "diskproof record"),
+        ("not JSON", "diskproof record"),
+        ("{\"schema\":\"diskproof.record/9\"}", "diskproof.record/9"),
+        ("{\"schema\":\"diskproof.comparison/1\"}", "damaged"),
         (
-            "z.json",
-            "{\"schema\":\"diskproof.record/9\"}",
-            "diskproof.record/9",
-        ),
-        (
-            "w.json",
-            "{\"schema\":\"diskproof.comparison/1\"}",
-            "the comparison is damaged",
-        ),
-        (
-            "u.json",
             "{\"schema\":\"diskproof.comparison/2\"}",
             "diskproof.comparison/2",
         ),
-        ("v.json", "{\"schema\":\"diskproof.record/2\"}", "damaged"),
+        ("{\"schema\":\"diskproof.record/2\"}", "damaged"),
     ] {
-        let ran = compared(place.path(), &[&good, &file(name, text)]);
-        ran.exits(2).tells(says).tells(name);
+        let bad = records.path("bad.json");
+        std::fs::write(&bad, text).unwrap();
+        let ran = records.compared(&format!("{good} {bad}"));
+        ran.exits(2).tells(part).tells("bad.json");
     }
-    for arguments in [
-        &[][..],
-        &["a.json"],
-        &["latest", "latest~1"],
-        &["none.json", "none.json"],
-    ] {
-        compared(place.path(), arguments).exits(2);
+    for line in ["", "a.json", "latest latest~1", "none.json none.json"] {
+        records.compared(line).exits(2);
     }
     let empty = Record {
         measurements: Vec::new(),
         ..record(Vec::new(), 1.0, 1)
     };
-    let ran = compared(
-        place.path(),
-        &[&good, &save(place.path(), "e.json", &empty)],
-    );
+    let empty = records.save("e.json", &empty);
+    let ran = records.compared(&format!("{good} {empty}"));
     ran.exits(0).shows("nothing in common");
 }
 
 #[test]
 fn a_forged_record_is_named_and_not_believed() {
-    let place = place();
+    let records = Records::new();
     let mut forged = record(vec![workload("d8", 8, 3)], 1.0, 5);
-    let honest = save(place.path(), "honest.json", &forged);
+    let honest = records.save("honest.json", &forged);
     let read = forged.measurements[0].ops.get_mut(&OpKind::Read).unwrap();
     read.iops.value *= 10.0;
-    let forged = save(place.path(), "forged.json", &forged);
+    let forged = records.save("forged.json", &forged);
     let (honest, forged) = (run(["show", &honest]), run(["show", &forged]));
     honest.exits(0).tells_nothing();
-    assert_eq!((forged.code, &forged.out), (Some(0), &honest.out));
-    let place = "/measurements/0/ops/read/iops/value";
-    forged.tells(place);
+    forged.exits(0).tells("/measurements/0/ops/read/iops/value");
+    assert_eq!(forged.out, honest.out);
 }

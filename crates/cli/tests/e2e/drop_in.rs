@@ -242,10 +242,7 @@ fn fio_job_file_cannot_choose_what_is_overwritten() {
             "as --overwrite fio --rw=write",
         ),
         (&["as", "fio", jobs], "as --overwrite fio"),
-        (
-            &["as", "--overwrite", "fio", jobs],
-            "releases only files on the command line, but",
-        ),
+        (&["as", "--overwrite", "fio", jobs], "--overwrite releases"),
         (&["as", "fio", "--readonly", jobs], "--readonly forbids"),
         (
             &argv("run --ioengine=libaio --direct=1 --name=a --thinktime=5"),
@@ -274,7 +271,7 @@ fn pgiosim_reads_blocks_and_rewrites_only_a_released_file() {
     for (words, message) in [
         (&["pgiosim", "-b", "1"][..], "usage: pgiosim -b blocks"),
         (&["pgiosim", "-z", path], "invalid option -- 'z'"),
-        (&["pgiosim", "-b", "1", parent], "name the files in it"),
+        (&["pgiosim", "-b", "1", parent], "files in it"),
         (
             &["pgiosim", "-b", "4", "-w", "50", path],
             "diskproof as --overwrite pgiosim -b 4 -w 50",

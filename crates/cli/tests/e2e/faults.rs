@@ -158,18 +158,13 @@ fn a_second_ctrl_c_ends_at_once() {
     running.signal(Signal::INT);
     // Within a second it would be the same request.
     std::thread::sleep(Duration::from_millis(1500));
-    assert!(
-        running.child.try_wait().unwrap().is_none(),
-        "the first one waits for the disk"
-    );
+    // The first one waits for the disk.
+    assert!(running.child.try_wait().unwrap().is_none());
     running.signal(Signal::INT);
     let ran = running.end();
     ran.exits(130).shows_nothing();
-    assert_eq!(
-        names(simulated._place.path()),
-        ["disk"],
-        "nothing beside -o"
-    );
+    // Nothing beside -o.
+    assert_eq!(names(simulated._place.path()), ["disk"]);
 }
 
 /// A run of a second on a simulated disk.

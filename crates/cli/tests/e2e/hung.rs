@@ -75,7 +75,7 @@ fn alone(patient: &HangingDisk, engine: &str, flags: &[&str], requests: u64) {
     assert_eq!(record.measurements.len(), 1);
     assert_hung(&record, &record.measurements[0], requests);
     assert!(
-        eventually(|| running.stderr().contains("cannot exit until")),
+        eventually(|| running.stderr().contains("cannot exit")),
         "{}",
         running.stderr()
     );
@@ -141,11 +141,8 @@ fn hang_of_one_target_ends_the_run_after_the_current_workload() {
     let mut running = Running::start(patient.place.path(), &words, "2s");
     patient.hang_amid();
     let (_, record) = running.results();
-    assert_eq!(
-        record.measurements.len(),
-        2,
-        "the second workload does not begin"
-    );
+    // The second workload does not begin.
+    assert_eq!(record.measurements.len(), 2);
     let (well, hung) = (&record.measurements[0], &record.measurements[1]);
     assert_hung(&record, hung, 1);
     assert!(
@@ -186,7 +183,7 @@ fn hang_is_reported_while_it_lasts_and_ctrl_c_ends_it() {
     let mut running = Running::start(patient.place.path(), &words, "1s");
     patient.hang_amid();
     assert!(
-        eventually(|| running.stderr().contains("no answer for 10 s")),
+        eventually(|| running.stderr().contains("10 s")),
         "{}",
         running.stderr()
     );

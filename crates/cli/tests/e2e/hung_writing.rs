@@ -186,7 +186,7 @@ fn hung_verify_reports_how_far_it_got() {
         (m.stopped, counts(m, OpKind::Write).0, m.errors_total()),
         (StopReason::Hung, 3000, 0)
     );
-    assert!(page.contains("read back before"), "{page}");
+    assert!(page.contains("read back"), "{page}");
 }
 
 /// `check` on a directory, hung when this many of its lines were told, or this many requests after.
@@ -222,17 +222,12 @@ fn check_directory(lines: usize, requests: u64, signal: Option<Signal>) {
         let code = if signal.is_some() { 130 } else { 4 };
         running.exit_after_answer(&patient, code);
         assert!(
-            running
-                .stderr()
-                .contains("Its scratch file has no name and vanishes with the process"),
+            running.stderr().contains("scratch file"),
             "{}",
             running.stderr()
         );
-        assert_eq!(
-            names(patient.directory()),
-            ["lost+found"],
-            "nothing is left behind"
-        );
+        // Nothing is left behind.
+        assert_eq!(names(patient.directory()), ["lost+found"]);
         Ok(())
     });
 }
@@ -295,7 +290,7 @@ fn hung_start_of_postgres_has_a_record_and_leaves_no_cluster() {
         .chain(words.split(' '))
         .collect();
     let mut running = Running::start(patient.place.path(), &words, "2s");
-    let is_starting = || running.stderr().contains("starting a temporary PostgreSQL");
+    let is_starting = || running.stderr().contains("temporary PostgreSQL");
     assert!(eventually(is_starting), "{}", running.stderr());
     patient.disk.hang();
     let (page, record) = outcome(&mut running, &patient, 4);
@@ -332,9 +327,9 @@ fn record_is_printed_and_saved_elsewhere_when_one_file_hangs() {
     assert!(!record.partial && page.contains("randread"), "{page}");
     let heard = || {
         [
-            "the record was not saved: its filesystem did not answer for 2.0 s",
-            ".unfinished may be left behind",
-            "the history did not answer for 2.0 s",
+            "did not answer for 2.0 s",
+            ".unfinished",
+            "the history did not answer",
         ]
     };
     assert!(
@@ -402,17 +397,14 @@ fn second_ctrl_c_ends_a_hung_run_at_once() {
         interrupt();
         has_ended(running.child.id())
     }));
+    // No process holds the pipe of the result open.
     assert_eq!(
         std::io::read_to_string(running.child.stdout.take().unwrap()).unwrap(),
-        "",
-        "no process holds the pipe of the result open"
+        ""
     );
     running.exit_after_answer(&patient, 130);
-    assert_eq!(
-        names(patient.place.path()),
-        ["disk", "err"],
-        "no record, and nothing unfinished"
-    );
+    // No record, and nothing unfinished.
+    assert_eq!(names(patient.place.path()), ["disk", "err"]);
 }
 
 #[test]
@@ -437,7 +429,7 @@ fn interrupted_verify_reports_how_far_it_got() {
         "{verify:?}"
     );
     assert!(
-        m.stopped == StopReason::Interrupted && page.contains("read back before"),
+        m.stopped == StopReason::Interrupted && page.contains("read back"),
         "{page}"
     );
 }

@@ -68,8 +68,7 @@ fn job_file_runs_and_reports_differences_from_fio() {
             .iter()
             .all(|workload| workload.start == Start::AfterPrevious && workload.warmup_ns == 0)
     );
-    ran.tells("become parts of one scratch file of 16 MiB")
-        .tells("they do not change the load: group_reporting (display of results)");
+    ran.tells("of 16 MiB").tells("group_reporting (");
     assert_eq!(names(here.path()), ["job.fio"]);
     let quiet = run_job(here.path(), text, &["--quiet", "--json"]);
     quiet.exits(0).tells_nothing();
@@ -128,9 +127,7 @@ fn a_job_file_gives_nothing_up() {
     );
     assert_eq!(content_hash(&file), before);
     let unnamed = run_job(here.path(), writes, &["--overwrite"]);
-    unnamed
-        .exits(2)
-        .tells("only files on the command line, but");
+    unnamed.exits(2).tells("--overwrite releases");
     assert_eq!(content_hash(&file), before);
     let given_up = run_job(
         here.path(),
@@ -141,9 +138,7 @@ fn a_job_file_gives_nothing_up() {
     assert_ne!(content_hash(&file), before);
     // Larger than the file: fio would make it so.
     let larger = run_job(here.path(), "[r]\nfilename=HERE/table\nsize=8m\n", &[]);
-    larger
-        .exits(2)
-        .tells("line 1: [r]: the job ends at 8 MiB, but ");
+    larger.exits(2).tells("line 1: [r]: the job ends at 8 MiB");
 }
 
 #[test]
@@ -163,9 +158,7 @@ fn bare_overwrite_releases_no_target_of_a_plan_file() {
         plan.as_os_str(),
         OsStr::new("--overwrite"),
     ]);
-    bare.exits(2);
-    bare.tells("only files on the command line, but")
-        .tells("table");
+    bare.exits(2).tells("--overwrite releases").tells("table");
     assert_eq!(content_hash(&file), before);
     let named = diskproof!("run {} {} --overwrite", plan.display(), file.display());
     named.exits(0);
@@ -217,14 +210,11 @@ fn job_file_error_names_the_line_before_anything_is_touched() {
         "[a]\ndirectory=HERE\nsize=4m\nrw=trim\u{1b}[2J\n",
         "rw=trim\\u{1b}[2J: ",
     );
-    refused(
-        "[a]\ndirectory=HERE/nowhere\nsize=4m\n",
-        "/nowhere does not exist",
-    );
-    refused("[a]\ninclude /dev/zero\n", "not a regular file");
+    refused("[a]\ndirectory=HERE/nowhere\nsize=4m\n", "/nowhere ");
+    refused("[a]\ninclude /dev/zero\n", "include /dev/zero");
     refused(
         "[a]\ndirectory=HERE\nsize=4m\nexec_prerun=touch HERE/ran\n",
-        "files cannot make diskproof run other programs",
+        "line 4: exec_prerun=",
     );
     assert_eq!(names(here.path()), ["job.fio"]);
     let section = run_job(
@@ -234,12 +224,9 @@ fn job_file_error_names_the_line_before_anything_is_touched() {
     );
     section.exits(0);
     let nowhere = diskproof!("run {} --section a", here.path().display());
-    nowhere
-        .exits(2)
-        .tells("only fio job files have sections. Name one");
+    nowhere.exits(2).tells("--section");
     let both = run_job(here.path(), "[a]\nsize=1m\n", &["--bs", "4k"]);
-    both.exits(2)
-        .tells("write them as options into its sections");
+    both.exits(2).tells("job.fio defines");
 }
 
 #[test]
@@ -263,7 +250,7 @@ fn the_environment_and_included_files_are_read() {
     assert_eq!(count(&ran.record().measurements[0], OpKind::Read), 256);
     let ran = run([OsStr::new("run"), file.as_os_str()]);
     ran.exits(2)
-        .tells("common: line 2: this line of an included file")
+        .tells("common: line 2: ")
         .tells_not("SIZE_FOR_THE_JOB");
 }
 

@@ -1,6 +1,6 @@
 //! `diskproof check --layers` from the outside.
 
-use crate::program::{argv, names, needs, run, saved_record};
+use crate::program::{argv, diskproof, names, needs, run, saved_record};
 use diskproof_model::layers::{BlockMatch, CostMeaning};
 use diskproof_simdisk::testbed::{Loop, Mount, place};
 use std::ffi::OsStr;
@@ -79,10 +79,6 @@ fn layers_are_only_read_and_need_two() {
     let refused = run(["check", ".", "--layers", "--overwrite"]);
     refused.exits(2).tells("only reads");
     let memory = Path::new("/dev/shm");
-    let refused = run([
-        OsStr::new("check"),
-        memory.as_os_str(),
-        OsStr::new("--layers"),
-    ]);
-    refused.exits(2).tells("only one layer");
+    let refused = diskproof!("check {} --layers", memory.display());
+    refused.exits(2).tells("one layer");
 }

@@ -243,10 +243,8 @@ fn paces_keep_their_promises() {
         );
         assert_eq!(plan.scratch_bytes, Some(scratch_bytes));
         assert_eq!(plan.first_write_bytes_min, Some(GIB));
-        assert!(
-            plan.write_bytes_max().is_some(),
-            "what is written has a limit"
-        );
+        // What is written has a limit.
+        assert!(plan.write_bytes_max().is_some());
     }
 }
 

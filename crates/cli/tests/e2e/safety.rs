@@ -4,7 +4,7 @@
 
 use crate::program;
 use crate::program::{
-    Ran, argv, content_hash, counts, eventually, needs, random_file, with_enough_time,
+    Ran, argv, content_hash, counts, diskproof, eventually, needs, random_file, with_enough_time,
 };
 use diskproof_model::measurement::OpKind;
 use diskproof_simdisk::testbed::{Loop, Mount, TempDir, place, run};
@@ -32,6 +32,12 @@ impl Disk {
 
     fn node(&self) -> &Path {
         &self.device.node
+    }
+
+    /// Runs the program on it with leave to destroy it.
+    fn released(&self, verb: &str, flags: &str) -> Ran {
+        let (node, name) = (self.node().display(), self.device.name());
+        diskproof!("{verb} {node} {flags} --destroy {name}")
     }
 
     fn hash(&self) -> String {
@@ -67,19 +73,18 @@ fn diskproof<S: AsRef<OsStr>>(verb: &str, target: &Path, flags: &[S]) -> Ran {
 /// written.
 fn assert_refused(disk: &Disk, target: &Path, name: &str, parts: &[&str]) {
     let before = disk.hash();
-    let runs: [&[&str]; 4] = [
-        &["run", "--rw", "randwrite"],
-        &["run", "--rw", "write", "--buffered", "--dry-run"],
-        &["run", "--rw", "randrw", "--engine", "mmap"],
-        &["check"],
-    ];
-    for words in runs {
+    for line in [
+        "run --rw randwrite",
+        "run --rw write --buffered --dry-run",
+        "run --rw randrw --engine mmap",
+        "check",
+    ] {
+        let words = argv(line);
         let flags = [&words[1..], &["--time", "1s", "--destroy", name]].concat();
         let ran = diskproof(words[0], target, &flags);
-        ran.exits(3).shows_nothing();
-        ran.tells_first("diskproof: error: refused to overwrite /")
-            .tells("Nothing was written.");
-        ran.tells_all(parts);
+        ran.exits(3).shows_nothing().tells_all(parts);
+        ran.tells_first("diskproof: error: refused to overwrite /");
+        ran.tells("Nothing was written.");
     }
     assert_eq!(disk.hash(), before);
 }
@@ -88,77 +93,49 @@ fn assert_refused(disk: &Disk, target: &Path, name: &str, parts: &[&str]) {
 fn released_disk_is_written_to() {
     needs!("losetup");
     let disk = Disk::new(64 * MIB);
-    let name = disk.device.name();
     assert_dry_run_writes_nothing(&disk);
     for engine in ["uring", "sync", "aio", "mmap"] {
         assert_engine_writes(&disk, engine);
     }
     assert_check_writes(&disk);
     // Nothing of it keeps the next run away.
-    assert_eq!(
-        diskproof(
-            "run",
-            disk.node(),
-            &["--rw", "write", "--ops", "10", "--destroy", name, "--quiet"]
-        )
-        .code,
-        Some(0)
-    );
+    disk.released("run", "--rw write --ops 10 --quiet").exits(0);
 }
 
 /// A dry run names what a run would write and destroy.
 fn assert_dry_run_writes_nothing(disk: &Disk) {
     let before = disk.hash();
-    let dry = diskproof(
-        "run",
-        disk.node(),
-        &argv(&format!(
-            "--rw randwrite --bytes 8M --destroy {} --dry-run",
-            disk.device.name()
-        )),
-    );
-    assert_eq!(
-        (dry.code, disk.hash() == before),
-        (Some(0), true),
-        "{}",
-        dry.err
-    );
-    dry.shows("8 MiB").shows("its content is lost");
+    let dry = disk.released("run", "--rw randwrite --bytes 8M --dry-run");
+    assert_eq!(disk.hash(), before);
+    dry.exits(0).shows("8 MiB").shows("content is lost");
 }
 
 fn assert_engine_writes(disk: &Disk, engine: &str) {
     let before = disk.hash();
-    let flags = format!(
-        "--rw randwrite --bytes 8M --destroy {} --engine {engine} --verify --json",
-        disk.device.name()
-    );
-    let flags = argv(&flags);
-    let ran = diskproof("run", disk.node(), &flags);
-    ran.exits(0).tells("writes at most 8 MiB to the device");
+    let flags = format!("--rw randwrite --bytes 8M --engine {engine} --verify --json");
+    let ran = disk.released("run", &flags);
+    ran.exits(0).tells("8 MiB to the device");
     let verified = ran.record().measurements[0].verify.clone().unwrap();
-    assert!(
-        verified.blocks > 0 && verified.bad_blocks == 0 && disk.hash() != before,
-        "{engine}"
-    );
+    assert!(verified.blocks > 0 && verified.bad_blocks == 0, "{engine}");
+    assert_ne!(disk.hash(), before, "{engine}");
 }
 
 /// A check of a released disk skips none of its writes.
 fn assert_check_writes(disk: &Disk) {
-    let writing =
-        argv("sequential-write commit-fdatasync mixed-sequential mixed-random random-write-d32");
+    let writing = "sequential-write commit-fdatasync mixed-sequential mixed-random \
+                   random-write-d32";
     with_enough_time(&["1s", "4s", "16s", "64s"], |time| {
-        let flags = ["--time", time, "--destroy", disk.device.name(), "--json"];
-        let ran = diskproof("check", disk.node(), &flags);
-        assert_ne!(ran.code, Some(3), "{}", ran.err);
+        let ran = disk.released("check", &format!("--time {time} --json"));
+        assert_ne!(ran.code, Some(3), "{ran}");
         let record = ran.record();
-        assert_eq!(record.plan.skipped.len(), 0, "{}", ran.err);
+        assert_eq!(record.plan.skipped.len(), 0, "{ran}");
         let wrote = |name: &&str| {
             let mut all = record.measurements.iter();
             all.any(|m| m.workload.name == *name && m.asked.write_bytes > 0)
         };
-        match ran.code == Some(0) && writing.iter().all(wrote) {
+        match ran.code == Some(0) && argv(writing).iter().all(wrote) {
             true => Ok(()),
-            false => Err(format!("{time}: {:?} {}", ran.code, ran.err)),
+            false => Err(format!("{time}: {ran}")),
         }
     });
 }
@@ -170,37 +147,18 @@ fn reading_needs_no_leave_and_uses_none() {
     run("mkfs.ext4", &["-q", disk.node().to_str().unwrap()]);
     let before = disk.hash();
     run("blockdev", &["--setro", disk.node().to_str().unwrap()]);
-    for flags in [
+    for destroy in [
         &["--destroy", "no such name"][..],
         &["--destroy", disk.device.name()],
         &[],
     ] {
-        let ran = diskproof(
-            "run",
-            disk.node(),
-            &[&["--ops", "100", "--json"], flags].concat(),
-        );
-        ran.exits(0);
-        assert_eq!(counts(&ran.record().measurements[0], OpKind::Read).0, 100);
+        let flags = [&["--ops", "100", "--json"], destroy].concat();
+        let record = diskproof("run", disk.node(), &flags).exits(0).record();
+        assert_eq!(counts(&record.measurements[0], OpKind::Read).0, 100);
     }
-    let ran = diskproof(
-        "check",
-        disk.node(),
-        &argv(&format!(
-            "--time 1s --read-only --json --destroy {}",
-            disk.device.name()
-        )),
-    );
-    assert!(
-        ran.code == Some(0)
-            && ran
-                .record()
-                .measurements
-                .iter()
-                .all(|m| m.asked.write_bytes == 0),
-        "{}",
-        ran.err
-    );
+    let ran = disk.released("check", "--time 1s --read-only --json");
+    let record = ran.exits(0).record();
+    assert!(record.measurements.iter().all(|m| m.asked.write_bytes == 0));
     assert_eq!(disk.hash(), before);
 }
 
@@ -209,77 +167,45 @@ fn destroy_refuses_a_name_that_is_not_the_devices() {
     needs!("losetup");
     let disk = Disk::new(64 * MIB);
     let name = disk.device.name();
-    assert_refused(
-        &disk,
-        disk.node(),
-        "",
-        &["--destroy '' does not name it", "kernel name in full"],
-    );
-    assert_refused(
-        &disk,
-        disk.node(),
-        &name[..name.len() - 1],
-        &["does not name it"],
-    );
+    assert_refused(&disk, disk.node(), "", &["--destroy ''", "kernel name"]);
+    let shorter = &name[..name.len() - 1];
+    let part = format!("--destroy '{shorter}'");
+    assert_refused(&disk, disk.node(), shorter, &[&part]);
 }
 
 #[test]
 fn refusal_names_every_reason_with_its_remedy() {
     needs!("losetup", "mkfs.ext4", "sfdisk", "partx");
     let disk = Disk::new(64 * MIB);
-    let (node, name) = (
-        disk.node().to_str().unwrap().to_owned(),
-        disk.device.name().to_owned(),
-    );
-    run(
-        "sh",
-        &[
-            "-c",
-            &format!(
-                "echo '2048,32768,L' | sfdisk -q --no-reread --no-tell-kernel --label gpt {node}"
-            ),
-        ],
-    );
-    run("partx", &["--add", &node]);
+    let (node, name) = (disk.node().to_str().unwrap(), disk.device.name());
+    let table = "echo '2048,32768,L' | sfdisk -q --no-reread --no-tell-kernel --label gpt";
+    run("sh", &["-c", &format!("{table} {node}")]);
+    run("partx", &["--add", node]);
     let part = disk.device.partition(1);
-    run("mkfs.ext4", &["-q", part.to_str().unwrap()]);
-    let mount = Mount::new(
-        "ext4",
-        part.to_str().unwrap(),
-        &disk.place.path().join("mnt"),
-        "ro",
-    );
+    let part_node = part.to_str().unwrap();
+    run("mkfs.ext4", &["-q", part_node]);
+    let mount = Mount::new("ext4", part_node, &disk.place.path().join("mnt"), "ro");
+    let point = mount.point.display();
+    let mounted = format!("  - {part_node} is mounted at {point} (ext4) → umount ");
     let parts = [
-        &format!(
-            "  - {} is mounted at {} (ext4) → umount ",
-            part.display(),
-            mount.point.display()
-        )[..],
-        &format!(
-            "  - it holds a signature: GPT partition table (byte 512) → after saving what it \
-             holds: wipefs --all {node}"
-        ),
+        &mounted,
+        "  - it holds a signature: GPT partition table (byte 512) → ",
+        &format!(": wipefs --all {node}; "),
         "  - it holds a signature: backup GPT partition table",
-        &format!(
-            "ext2/3/4 filesystem or its journal in partition {name}p1 (byte 1049656) → after \
-             saving what it holds: wipefs --all {}",
-            part.display()
-        ),
+        &format!(" in partition {name}p1 (byte 1049656) → "),
+        &format!(": wipefs --all {part_node}"),
     ];
-    assert_refused(&disk, disk.node(), &name, &parts);
+    assert_refused(&disk, disk.node(), name, &parts);
     let link: PathBuf = disk.place.path().join("link");
     std::os::unix::fs::symlink(&part, &link).unwrap();
-    assert_refused(&disk, &link, &format!("{name}p1"), &[parts[0]]);
+    assert_refused(&disk, &link, &format!("{name}p1"), &[&mounted]);
     let without = diskproof("run", disk.node(), &["--rw", "write"]);
-    without
-        .exits(3)
-        .tells("a block device is only read unless you release it → name a directory on it");
+    without.exits(3).tells("unless you release it");
     drop(mount);
     // The kernel lets go of the partition a moment after the unmounting.
     let deleted = || {
-        std::process::Command::new("partx")
-            .args(["--delete", &node])
-            .status()
+        let mut partx = std::process::Command::new("partx");
+        partx.args(["--delete", node]).status()
     };
     assert!(eventually(|| deleted().is_ok_and(|status| status.success())));
 }
@@ -290,9 +216,9 @@ fn leave_for_what_is_no_target_is_a_mistake() {
     let file = place.path().join("data");
     random_file(&file, 2 * MIB);
     let ran = diskproof("run", &file, &["--destroy", "loop0"]);
-    ran.exits(2).tells("--destroy releases a block device");
+    ran.exits(2).tells("--destroy ");
     let ran = diskproof("check", place.path(), &["--overwrite"]);
-    ran.exits(2).tells("--overwrite releases a regular file");
+    ran.exits(2).tells("--overwrite ");
 }
 
 #[test]
@@ -302,37 +228,28 @@ fn a_file_is_overwritten_in_its_size_or_not_at_all() {
     // Not a whole number of blocks: nothing may be added.
     random_file(&file, 16 * MIB + 1000);
     let before = content_hash(&file);
-    let refused = diskproof("check", &file, &["--time", "1s", "--json"]);
+    let checked = diskproof("check", &file, &["--time", "1s", "--json"]);
+    let skipped = checked.exits(0).record().plan.skipped;
     assert!(
-        refused.code == Some(0)
-            && refused
-                .record()
-                .plan
-                .skipped
-                .iter()
-                .all(|skipped| skipped.why.contains("--overwrite")),
-        "{}",
-        refused.err
+        skipped.iter().all(|one| one.why.contains("--overwrite")),
+        "{skipped:?}"
     );
-    diskproof("run", &file, &["--rw", "write", "--ops", "1"]).exits(3);
+    let one = argv("--rw write --ops 1");
+    diskproof("run", &file, &one).exits(3);
     assert_eq!(content_hash(&file), before);
     for flags in [
-        &["--rw", "write", "--bs", "1M", "--bytes", "40M"][..],
-        &["--rw", "randwrite", "--buffered", "--ops", "3000"],
+        "--rw write --bs 1M --bytes 40M --overwrite",
+        "--rw randwrite --buffered --ops 3000 --overwrite",
     ] {
         let before = content_hash(&file);
-        let ran = diskproof("run", &file, &[flags, &["--overwrite", "--json"]].concat());
-        ran.exits(0).tells("its content is lost");
+        let ran = diskproof("run", &file, &argv(flags));
+        ran.exits(0).tells("content is lost");
         assert_ne!(content_hash(&file), before);
         assert_eq!(std::fs::metadata(&file).unwrap().len(), 16 * MIB + 1000);
     }
     std::fs::hard_link(&file, place.path().join("other")).unwrap();
     let before = content_hash(&file);
-    let ran = diskproof(
-        "run",
-        &file,
-        &["--rw", "write", "--ops", "1", "--overwrite"],
-    );
+    let ran = diskproof("run", &file, &[&one[..], &["--overwrite"]].concat());
     ran.exits(3).tells("2 names (hard links)");
     assert_eq!(content_hash(&file), before);
 }
@@ -343,50 +260,26 @@ fn a_file_is_overwritten_in_its_size_or_not_at_all() {
 fn hostile_names_are_one_word_in_a_refusal() {
     needs!("losetup", "mkfs.ext4", "mknod");
     let disk = Disk::new(16 * MIB);
-    let node = disk.node().to_str().unwrap().to_owned();
-    run("mkfs.ext4", &["-q", "-F", &node]);
-    let hostile = disk
-        .place
-        .path()
-        .join("mnt\nNothing was written.\u{1b}[2J it's");
-    let mount = Mount::new("ext4", &node, &hostile, "ro");
+    let node = disk.node().to_str().unwrap();
+    run("mkfs.ext4", &["-q", "-F", node]);
+    let name = "mnt\nNothing was written.\u{1b}[2J it's";
+    let hostile = disk.place.path().join(name);
+    let mount = Mount::new("ext4", node, &hostile, "ro");
     let before = disk.hash();
-    let ran = diskproof(
-        "run",
-        disk.node(),
-        &["--rw", "write", "--destroy", disk.device.name()],
-    );
-    assert_eq!(
-        (ran.code, ran.out.as_str(), disk.hash()),
-        (Some(3), "", before),
-        "{}",
-        ran.err
-    );
-    assert!(
-        ran.err.lines().count() == 6
-            && !ran.err.contains('\u{1b}')
-            && ran.err.ends_with("\nNothing was written.\n"),
-        "{}",
-        ran.err
-    );
+    let ran = disk.released("run", "--rw write");
+    ran.exits(3).shows_nothing().tells_not("\u{1b}");
+    assert_eq!(disk.hash(), before);
+    assert_eq!(ran.err.lines().count(), 6, "{ran}");
+    assert!(ran.err.ends_with("\nNothing was written.\n"), "{ran}");
     // What bash, ksh and zsh read back as the same name.
     ran.tells("mnt\\x0aNothing was written.\\x1b[2J it\\'s'\n");
     let (_, command) = ran.err.split_once(" → umount ").unwrap();
-    let echoed = run(
-        "bash",
-        &[
-            "-c",
-            &format!("printf %s {}", command.lines().next().unwrap()),
-        ],
-    );
-    assert_eq!(Path::new(&echoed), hostile);
+    let printed = format!("printf %s {}", command.lines().next().unwrap());
+    assert_eq!(Path::new(&run("bash", &["-c", &printed])), hostile);
     drop(mount);
     let missing = diskproof("run", Path::new("/nowhere\nit is fine"), &["--rw", "read"]);
-    assert!(
-        missing.code == Some(2) && missing.err.lines().count() == 1,
-        "{}",
-        missing.err
-    );
+    missing.exits(2);
+    assert_eq!(missing.err.lines().count(), 1, "{missing}");
 }
 
 #[test]
@@ -397,13 +290,8 @@ fn a_record_never_takes_the_place_of_what_is_measured() {
     let (before, link) = (content_hash(&file), place.path().join("link.json"));
     std::fs::hard_link(&file, &link).unwrap();
     for output in [&file, &link] {
-        let ran = diskproof(
-            "run",
-            &file,
-            &argv(&format!("--ops 1 -o {}", output.display())),
-        );
-        ran.exits(2)
-            .tells("this is the target itself, which would be overwritten");
+        let ran = diskproof!("run {} --ops 1 -o {}", file.display(), output.display());
+        ran.exits(2).tells("the target itself");
         assert_eq!(content_hash(&file), before);
     }
 }
@@ -415,19 +303,10 @@ fn one_refusal_keeps_all_targets_as_they_are() {
     let (free, taken) = (Disk::new(16 * MIB), Disk::new(16 * MIB));
     run("mkswap", &["-q", taken.node().to_str().unwrap()]);
     let before = (free.hash(), taken.hash());
+    let destroy = [&free, &taken].map(|disk| format!("--destroy {}", disk.device.name()));
     for targets in [[free.node(), taken.node()], [taken.node(), free.node()]] {
-        let words = [
-            OsStr::new("run"),
-            targets[0].as_os_str(),
-            targets[1].as_os_str(),
-        ];
-        let flags = format!(
-            "--rw write --ops 1 --destroy {} --destroy {}",
-            free.device.name(),
-            taken.device.name()
-        );
-        let flags = argv(&flags);
-        let ran = program::run(words.into_iter().chain(flags.iter().map(OsStr::new)));
+        let targets = targets.map(|node| node.display().to_string()).join(" ");
+        let ran = diskproof!("run {targets} --rw write --ops 1 {}", destroy.join(" "));
         ran.exits(3).shows_nothing();
         assert_eq!((free.hash(), taken.hash()), before);
     }
@@ -452,22 +331,16 @@ fn two_partitions_of_one_disk_are_no_other_program_to_each_other() {
     needs!("losetup", "sfdisk", "partx");
     let disk = Disk::new(64 * MIB);
     let parts = divide(&disk);
-    let before = [0, 1].map(|number| content_hash(&parts[number]));
-    let released = parts.each_ref().map(|part| part.file_name().unwrap());
-    let flags = ["--rw", "write", "--bytes", "1M"];
-    let words = [
-        OsStr::new("run"),
-        parts[0].as_os_str(),
-        parts[1].as_os_str(),
-    ];
-    let words = words.into_iter().chain(flags.iter().map(OsStr::new));
-    let destroy = released
-        .into_iter()
-        .flat_map(|name| [OsStr::new("--destroy"), name]);
-    let ran = program::run(words.chain(destroy));
+    let before = parts.each_ref().map(|part| content_hash(part));
+    let nodes = parts.each_ref().map(|part| part.display().to_string());
+    let [one, two] = nodes
+        .each_ref()
+        .map(|node| node.trim_start_matches("/dev/"));
+    let targets = nodes.join(" ");
+    let ran = diskproof!("run {targets} --rw write --bytes 1M --destroy {one} --destroy {two}");
     ran.exits(0);
-    for number in [0, 1] {
-        assert_ne!(content_hash(&parts[number]), before[number], "written to");
+    for (part, before) in parts.iter().zip(before) {
+        assert_ne!(content_hash(part), before);
     }
 }
 
@@ -479,21 +352,18 @@ fn device_under_a_second_node_is_named_twice() {
     let before = disk.hash();
     for device in [disk.node(), &part] {
         let node = disk.place.path().join("node");
-        let number = run("stat", &["--format", "%Hr %Lr", device.to_str().unwrap()]);
+        let device = device.to_str().unwrap();
+        let number = run("stat", &["--format", "%Hr %Lr", device]);
         let (major, minor) = number.trim().split_once(' ').unwrap();
         run("mknod", &[node.to_str().unwrap(), "b", major, minor]);
-        let kernel_name = device.file_name().unwrap().to_str().unwrap();
+        let kernel_name = device.trim_start_matches("/dev/");
+        let second = node.display();
         for flags in [
-            &["--rw", "randread"][..],
-            &["--rw", "write", "--destroy", kernel_name],
+            "randread".to_owned(),
+            format!("write --destroy {kernel_name}"),
         ] {
-            let words = [OsStr::new("run"), device.as_os_str(), node.as_os_str()];
-            let ran = program::run(words.into_iter().chain(flags.iter().map(OsStr::new)));
-            let message = format!(
-                "{} is named twice, also as {}",
-                device.display(),
-                node.display()
-            );
+            let ran = diskproof!("run {device} {second} --rw {flags}");
+            let message = format!("{device} is named twice, also as {second}");
             ran.exits(2).tells(&message);
         }
         std::fs::remove_file(node).unwrap();
@@ -509,13 +379,10 @@ fn an_empty_device_is_refused_for_that() {
     let image = place.path().join("image");
     std::fs::File::create(&image).unwrap();
     let device = Loop::over(&image, &[]);
-    for flags in [
-        &["--rw", "write", "--destroy", device.name()][..],
-        &["--rw", "read"],
-    ] {
-        let ran = diskproof("run", &device.node, flags);
-        ran.exits(3).shows_nothing();
-        ran.tells("the device has a size of 0: it has no medium or is not set up");
+    let write = format!("--rw write --destroy {}", device.name());
+    for flags in [&write, "--rw read"] {
+        let ran = diskproof("run", &device.node, &argv(flags));
+        ran.exits(3).shows_nothing().tells("size of 0");
     }
 }
 
@@ -575,10 +442,8 @@ fn nothing_but_the_gate_opens_for_writing() {
             }
         }
     }
-    assert_eq!(
-        found, [""; 0],
-        "what is under test is opened in crates/device only"
-    );
+    // What is under test is opened in crates/device only.
+    assert_eq!(found, [""; 0]);
 }
 
 fn all_crates() -> &'static Path {

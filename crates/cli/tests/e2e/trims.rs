@@ -45,7 +45,7 @@ fn device_is_trimmed_only_where_it_is_released() {
     let before = content_hash(node);
     for rw in ["trim", "randtrim", "trimwrite", "randtrimwrite"] {
         let ran = run(words(node, &["--rw", rw, "--bs", "64k"]));
-        ran.exits(3).tells("Nothing was written");
+        ran.exits(3).tells("--destroy");
         let tool = run([
             "as",
             "fio",
@@ -59,10 +59,7 @@ fn device_is_trimmed_only_where_it_is_released() {
     let planned = run(words(node, &[&release[..], &["--dry-run"]].concat()));
     assert_done(&planned);
     let text = planned.out.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(
-        text.contains("trims at most 16 MiB of the device"),
-        "{text}"
-    );
+    assert!(text.contains("at most 16 MiB"), "{text}");
     assert_eq!(content_hash(node), before);
 
     let expected = ["--expect", "randtrim.trim.iops>=1", "--json"];

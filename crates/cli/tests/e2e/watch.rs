@@ -112,7 +112,7 @@ fn recorded_load_is_shown_and_repeated() {
     let saving = ["--size", "64M", "--time", "2s", "--no-history", "-o"];
     let words = [&["run", "--like", &load, target][..], &saving].concat();
     let ran = run([&words[..], &[repeated.to_str().unwrap()]].concat());
-    ran.exits(0).shows("compared with the load of sdz");
+    ran.exits(0).shows("load of sdz");
     let record = record_of(&repeated);
     let names: Vec<&str> = record
         .measurements
@@ -133,7 +133,7 @@ fn recorded_load_is_shown_and_repeated() {
             .all(|m| m.ops.contains_key(&OpKind::Read))
     );
     let wrong = run(["run", "--like", &load, target, "--rw", "write"]);
-    wrong.tells("only workload flag allowed with it");
+    wrong.tells("--like");
 }
 
 #[test]

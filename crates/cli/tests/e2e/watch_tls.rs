@@ -210,5 +210,5 @@ fn service_and_password_files_complete_the_connection() {
         .env("PGSERVICE", "prod")
         .env("PGSERVICEFILE", &services);
     let ran = Ran::of(ran);
-    ran.exits(0).tells_not("can see the password");
+    ran.exits(0).tells_not("the password");
 }

@@ -173,11 +173,11 @@ fn switch_needs_consent_and_a_disk_that_has_one() {
     // A state that is unknown could not be restored.
     std::fs::write(disk.file("nvme0"), "x").unwrap();
     let ran = disk.run(&["--write-cache", "off", "--yes"]);
-    ran.exits(3).tells("does not report the state");
+    ran.exits(3).tells("nvme0n1");
     assert_eq!(disk.text("calls"), "");
     let target = disk.mount.point.to_str().unwrap();
     let ran = crate::program::run(["commit", target, "--write-cache", "off", "--yes"]);
-    ran.exits(3).tells("cannot be switched from here");
+    ran.exits(3).tells("switched");
     let ran = crate::program::run(["commit", target, "--yes"]);
     ran.exits(2);
 }
@@ -285,7 +285,7 @@ fn state_is_restored_without_the_guard() {
     );
     run("kill", &["-9", guard.trim()]);
     let ran = Ran::from(child.wait_with_output().unwrap());
-    ran.exits(4).shows("has ended unexpectedly");
+    ran.exits(4).shows("ended unexpectedly");
     assert_eq!(disk.state(), "1");
 }
 
