@@ -42,6 +42,16 @@ fn every(interval_ns: u64) -> PingPlan {
 
 /// All requests of a ping of this disk, and why it ended.
 fn ping(model: &str, workload: Workload, plan: PingPlan) -> (Vec<PingAnswer>, EndReason) {
+    let (answers, ending, _) = timed_ping(model, workload, plan);
+    (answers, ending)
+}
+
+/// And when it ended.
+fn timed_ping(
+    model: &str,
+    workload: Workload,
+    plan: PingPlan,
+) -> (Vec<PingAnswer>, EndReason, u64) {
     let model = spec::parse(model).unwrap();
     let backend = SimBackend::new(&model, DISK_BYTES, 1, 4096);
     let clock = backend.clock.clone();
@@ -52,13 +62,13 @@ fn ping(model: &str, workload: Workload, plan: PingPlan) -> (Vec<PingAnswer>, En
         extent,
         seed: 7,
     };
-    let mut pinger = Pinger::new(Sampler::new(backend, clock, 1, 1), orders);
+    let mut pinger = Pinger::new(Sampler::new(backend, clock.clone(), 1, 1), orders);
     let mut answers = Vec::new();
     let ending = pinger.run(&PingSignals::default(), |answer| {
         answers.push(answer);
         Ok(())
     });
-    (answers, ending.unwrap())
+    (answers, ending.unwrap(), clock.now())
 }
 
 /// What the requests of a ping at this interval add up to.
@@ -104,7 +114,10 @@ fn first_requests_do_not_count_and_the_load_is_the_announced_one() {
 
 #[test]
 fn no_request_starts_after_the_time() {
-    let (answers, ending) = ping("latency=1ms", reads(after_ns(SECOND)), every(300 * MS));
+    let load = reads(after_ns(SECOND));
+    let (answers, ending, end_ns) = timed_ping("latency=1ms", load, every(300 * MS));
+    // Nor does it wait for the one that would be due at 1.2 s.
+    assert!(end_ns < SECOND, "{end_ns}");
     assert_eq!((answers.len(), ending), (4, EndReason::Time));
     assert!(answers.iter().all(|answer| answer.request.at_ns < SECOND));
 }
