@@ -207,7 +207,7 @@ mod tests {
             write_report(&report, &example(), None, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
-        assert!(page(true).contains(" 650 "));
+        assert!(page(true).contains(" 0 of 650 "));
         assert!(!page(false).contains("650"));
     }
 }

@@ -105,8 +105,10 @@ pub(crate) fn scan_around(image: &Image<'_>) -> ScanResult {
 
 /// Every mark but those of partition tables that name partitions.
 fn marks_of(view: &View<'_, '_>) -> Vec<Signature> {
+    // Read before the fixed bytes: of places that cannot be read, a refusal names the first.
+    let structures: Vec<Signature> = structures::find(view).collect();
     let fixed = MAGICS.iter().filter_map(|magic| magic.find(view));
-    fixed.chain(structures::find(view)).collect()
+    fixed.chain(structures).collect()
 }
 
 /// The four labels of ZFS are one reason, since one command takes all of them away. Each copy that
