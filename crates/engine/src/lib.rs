@@ -2,8 +2,8 @@
 //!
 //! Knows the plan (crate `model`) and open targets (crate `device`). Judges nothing, prints
 //! nothing, reads no argument. Imports point one way: `io`, `load`, `measure`, `run`, then
-//! `survey`, `ping` and `files`; `lock` and `allocator` stand alone. `unsafe` lives in
-//! `allocator`, `io`, `primes`, `run/{thread,select,spawn}.rs` and
+//! `survey`, `ping` and `files`; `primes` needs only `load`, `lock` and `allocator` stand alone.
+//! `unsafe` lives in `allocator`, `io`, `primes`, `run/{thread,select,spawn}.rs` and
 //! `measure/usage.rs`.
 
 pub mod allocator;

@@ -203,5 +203,8 @@ mod tests {
         let remedy = |errno| worker_remedy(&io::Error::from_raw_os_error(errno));
         assert!(remedy(libc::ENOMEM).contains("--depth"));
         assert!(remedy(libc::EINVAL).contains("--engine"));
+        // No option helps against a panic.
+        let panic = worker_remedy(&io::Error::other(WorkerPanic(String::new())));
+        assert!(!panic.contains("--"), "{panic}");
     }
 }

@@ -11,7 +11,7 @@ use crate::run::assemble::FinalSync;
 use crate::run::error::{RunError, worker_error};
 use crate::run::hang::join;
 use crate::run::session::Session;
-use crate::run::watchdog::WatchedCall;
+use crate::run::watched_call::WatchedCall;
 use crate::run::workers::{Assignment, leave_open};
 use diskproof_device::Pulse;
 use diskproof_model::measurement::{

@@ -16,4 +16,5 @@ pub(crate) mod spawn;
 mod thread;
 pub(crate) mod totals;
 pub mod watchdog;
+pub(crate) mod watched_call;
 pub(crate) mod workers;

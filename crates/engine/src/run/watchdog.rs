@@ -5,18 +5,14 @@
 use crate::io::clock::ActiveClock;
 use crate::io::interruptions::read;
 use crate::lock::lock;
-use crate::run::error::{RunError, worker_error};
 use crate::run::thread::own_descriptors;
-use diskproof_device::{OpenTarget, Pulse};
+use diskproof_device::Pulse;
 use diskproof_model::measurement::Hang;
-use diskproof_model::plan::Workload;
-use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
-use diskproof_model::series::TimeSeries;
 use diskproof_model::target::TargetIdentity;
 use rustix::time::ClockId;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -267,62 +263,6 @@ pub(crate) fn call_with_timeout<T: Send + 'static>(
         Waited::Done(done) => done.map(Ok),
         Waited::TimedOut(lasted) => Ok(Err(lasted)),
         Waited::Lost => Err(lost()),
-    }
-}
-
-/// A call on a target that the watcher sees, in words of a workload.
-pub(crate) struct WatchedCall<'a> {
-    /// The workload.
-    pub workload: &'a Workload,
-    /// The target.
-    pub open: &'a OpenTarget,
-    /// Index of the target, where its silence is shown.
-    pub target: Option<usize>,
-    /// Which part of the work it is.
-    pub phase: Phase,
-    /// The longest silence, in nanoseconds.
-    pub stall_ns: u64,
-    /// Set when the watcher interrupts.
-    pub stop: &'a AtomicBool,
-}
-
-impl WatchedCall<'_> {
-    /// As [`call_with_timeout`], whose inner error comes with the last silence, in nanoseconds.
-    /// `look` gets the time so far and the silence, may add to the series that the watcher sees,
-    /// and returns whether there was progress, and the share that is done.
-    pub(crate) fn run<T: Send + 'static>(
-        &self,
-        watch: &mut dyn Watch,
-        mut look: impl FnMut(&mut TimeSeries, u64, u64) -> (bool, f64),
-        work: impl FnOnce(OwnedFd) -> T + Send + 'static,
-    ) -> Result<Result<T, (Duration, u64)>, RunError> {
-        let mut series = TimeSeries::new(CHECK_EVERY.as_nanos() as u64);
-        let (mut elapsed_ns, mut before_ns) = (0, 0);
-        let look = |silent_ns: u64| {
-            elapsed_ns += silent_ns.saturating_sub(before_ns);
-            let (has_moved, done) = look(&mut series, elapsed_ns, silent_ns);
-            let control = watch.tick(&Progress {
-                done: Some(done),
-                silence: self.target.map(|target| Silence {
-                    target,
-                    length_ns: silent_ns,
-                }),
-                ..Progress::new(&self.workload.name, self.phase, elapsed_ns, &series)
-            });
-            if control == Control::Interrupt {
-                self.stop.store(true, Ordering::Relaxed);
-            }
-            let sign = match has_moved {
-                _ if self.stop.load(Ordering::Relaxed) => Sign::Unwanted,
-                true => Sign::Progress,
-                false => Sign::Silence,
-            };
-            before_ns = if sign == Sign::Progress { 0 } else { silent_ns };
-            sign
-        };
-        let waited = call_with_timeout(self.open.fd(), self.stall_ns, look, work)
-            .map_err(|source| worker_error(self.workload, self.open, source))?;
-        Ok(waited.map_err(|lasted| (lasted, before_ns)))
     }
 }
 
