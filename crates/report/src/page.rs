@@ -189,4 +189,33 @@ mod tests {
         let text = entry(Color::Ansi, TextStyle::Error.of("failure"), 9, "\u{1b}[2J");
         assert_eq!(text, "\u{1b}[1m\u{1b}[31mfailure\u{1b}[0m  \\u{1b}[2J\n");
     }
+
+    /// Takes its first write, fails the second, and would take all others.
+    struct Hole(Vec<u8>, u32);
+
+    impl Write for Hole {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.1 += 1;
+            match self.1 {
+                2 => Err(io::ErrorKind::StorageFull.into()),
+                _ => self.0.write(bytes),
+            }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn first_error_of_the_output_is_kept_and_ends_the_page() {
+        let mut out = Hole(Vec::new(), 0);
+        let page = &mut Page::new(&crate::fixture::plain(80), &mut out);
+        for text in ["one", "two", "three"] {
+            page.unbroken(TextStyle::Plain.of(text));
+        }
+        let error = page.finish().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(out.0, b"one");
+    }
 }
