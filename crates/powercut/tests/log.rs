@@ -92,7 +92,8 @@ fn wrong_token_is_refused_and_loopback_is_the_only_place_without_one() {
     let token = Token::parse("0123456789abcdef").unwrap();
     let server = serve(&token, LogStore::memory());
     for wrong in [Token::default(), Token::parse("0123456789abcdeF").unwrap()] {
-        assert!(LogClient::connect(&server, &wrong).is_err());
+        let refused = LogClient::connect(&server, &wrong);
+        assert!(matches!(refused, Err(LogError::Refused(..))));
     }
     assert!(LogClient::connect(&server, &token).is_ok());
     for open in ["0.0.0.0:0", "[::]:0"] {
