@@ -277,6 +277,6 @@ fn compare_live_overwrites_no_other_file_than_the_released_one() {
         place.path(),
         &[&[text(&target)], &words[..], &only].concat(),
     );
-    ran.exits(4).tells("released");
+    ran.exits(4).tells("was not released");
     assert_eq!(hash(&target), before, "nothing was written to it");
 }

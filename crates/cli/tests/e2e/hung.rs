@@ -183,7 +183,7 @@ fn hang_is_reported_while_it_lasts_and_ctrl_c_ends_it() {
     let mut running = Running::start(patient.place.path(), &words, "1s");
     patient.hang_amid();
     assert!(
-        eventually(|| running.stderr().contains("10 s")),
+        eventually(|| running.stderr().contains("no answer for 10 s")),
         "{}",
         running.stderr()
     );

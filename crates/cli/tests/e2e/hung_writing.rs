@@ -186,7 +186,7 @@ fn hung_verify_reports_how_far_it_got() {
         (m.stopped, counts(m, OpKind::Write).0, m.errors_total()),
         (StopReason::Hung, 3000, 0)
     );
-    assert!(page.contains("read back"), "{page}");
+    assert!(page.contains("read back before"), "{page}");
 }
 
 /// `check` on a directory, hung when this many of its lines were told, or this many requests after.
@@ -222,7 +222,7 @@ fn check_directory(lines: usize, requests: u64, signal: Option<Signal>) {
         let code = if signal.is_some() { 130 } else { 4 };
         running.exit_after_answer(&patient, code);
         assert!(
-            running.stderr().contains("scratch file"),
+            running.stderr().contains("vanishes with the process"),
             "{}",
             running.stderr()
         );
@@ -327,9 +327,9 @@ fn record_is_printed_and_saved_elsewhere_when_one_file_hangs() {
     assert!(!record.partial && page.contains("randread"), "{page}");
     let heard = || {
         [
-            "did not answer for 2.0 s",
+            "its filesystem did not answer for 2.0 s",
             ".unfinished",
-            "the history did not answer",
+            "the history did not answer for 2.0 s",
         ]
     };
     assert!(
@@ -429,7 +429,7 @@ fn interrupted_verify_reports_how_far_it_got() {
         "{verify:?}"
     );
     assert!(
-        m.stopped == StopReason::Interrupted && page.contains("read back"),
+        m.stopped == StopReason::Interrupted && page.contains("read back before"),
         "{page}"
     );
 }

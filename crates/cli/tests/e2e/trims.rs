@@ -59,7 +59,7 @@ fn device_is_trimmed_only_where_it_is_released() {
     let planned = run(words(node, &[&release[..], &["--dry-run"]].concat()));
     assert_done(&planned);
     let text = planned.out.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("at most 16 MiB"), "{text}");
+    assert!(text.contains("trims at most 16 MiB"), "{text}");
     assert_eq!(content_hash(node), before);
 
     let expected = ["--expect", "randtrim.trim.iops>=1", "--json"];

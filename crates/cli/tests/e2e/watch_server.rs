@@ -171,7 +171,7 @@ fn watched_server_is_recorded_without_its_password() {
     let saved = here.path().join("run.json");
     let more = ["-o".to_owned(), saved.display().to_string()];
     let ran = run(server.watch(PASSWORD).into_iter().chain(more));
-    ran.exits(0).tells("--postgres");
+    ran.exits(0).tells("the password of --postgres");
     let text = std::fs::read_to_string(&saved).unwrap();
     for text in [&text, &ran.out, &ran.err] {
         assert!(!text.contains(PASSWORD), "{text}");

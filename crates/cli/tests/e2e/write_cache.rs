@@ -173,11 +173,11 @@ fn switch_needs_consent_and_a_disk_that_has_one() {
     // A state that is unknown could not be restored.
     std::fs::write(disk.file("nvme0"), "x").unwrap();
     let ran = disk.run(&["--write-cache", "off", "--yes"]);
-    ran.exits(3).tells("nvme0n1");
+    ran.exits(3).tells("does not report the state");
     assert_eq!(disk.text("calls"), "");
     let target = disk.mount.point.to_str().unwrap();
     let ran = crate::program::run(["commit", target, "--write-cache", "off", "--yes"]);
-    ran.exits(3).tells("switched");
+    ran.exits(3).tells("cannot be switched from here");
     let ran = crate::program::run(["commit", target, "--yes"]);
     ran.exits(2);
 }

@@ -273,6 +273,14 @@ mod tests {
         let mut foreign = block;
         WriteJournal::new(8, 8192, 10 * 4096, 4096).sign(&mut foreign, 12288, 3);
         let foreign = why(&foreign, 12288, 3);
+        for (why, word) in [
+            (&zeros, "zeros"),
+            (&not_ours, "not written"),
+            (&torn, "checksum"),
+            (&foreign, "another run"),
+        ] {
+            assert!(why.contains(word), "{word}: {why}");
+        }
         let kinds = BTreeSet::from([stale, misdirected, zeros, not_ours, torn, foreign]);
         assert!(kinds.len() == 6 && !kinds.contains(""), "{kinds:?}");
     }

@@ -176,7 +176,8 @@ mod tests {
         }
         let comparison = AnyDocument::from_json(COMPARED).unwrap();
         assert!(matches!(comparison, AnyDocument::Comparison(_)));
-        assert!(Record::from_json(COMPARED).is_err());
+        let other = Record::from_json(COMPARED).unwrap_err();
+        assert!(matches!(other, DocumentError::OtherKind { .. }), "{other}");
     }
 
     #[test]
