@@ -12,6 +12,7 @@ use diskproof_model::digits::rounded;
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, OpRecord, Record};
+use diskproof_model::surface::SurfaceRecord;
 use diskproof_model::target::TargetKind;
 use diskproof_model::units::{format_bytes, format_percent};
 use diskproof_model::verdict::{
@@ -323,10 +324,18 @@ fn trust_reason(record: &Record, level: TrustLevel) -> String {
     format!("{start} {}{more}.", uncapitalised(worst.heading()))
 }
 
+/// An interrupted survey, and a run on files, are in the record even if nothing was measured.
 fn has_figures(record: &Record) -> bool {
-    let mut ops = record.measurements.iter().flat_map(|m| m.ops.values());
-    let has_more = record.surface.is_some() || record.files.is_some();
-    has_more || record.postgres.is_some() || ops.any(|op| op.count > 0)
+    let surveyed = |s: &SurfaceRecord| {
+        let has_blocks = s.scan.as_ref().is_some_and(|scan| scan.blocks > 0);
+        has_blocks || s.rate.is_some() || s.burst.is_some() || !s.seeks.is_empty()
+    };
+    let of_files = record.files.iter().flat_map(|files| &files.steps);
+    let of_files = of_files.map(|step| &step.figures);
+    let of_workloads = record.measurements.iter().flat_map(|m| m.ops.values());
+    of_workloads.chain(of_files).any(|op| op.count > 0)
+        || record.surface.as_ref().is_some_and(surveyed)
+        || record.postgres.iter().any(|found| !found.loads.is_empty())
 }
 
 /// A sentence as the end of another one.
@@ -339,7 +348,9 @@ fn uncapitalised(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{self, finding, states};
+    use crate::fixture::files::{file_step, files_plan, files_record};
+    use crate::fixture::{self, finding, states, surveyed};
+    use diskproof_model::files::FileOperation;
     use diskproof_model::record::Expectation;
 
     fn of<'a>(verdict: &'a RunVerdict, name: &str) -> &'a UseGrade {
@@ -423,10 +434,27 @@ mod tests {
         states(&verdict.trust.why, &["but title of ill"]);
         record.partial = true;
         assert_eq!(super::verdict(&record).trust.level, TrustLevel::Doubtful);
-        record.findings.clear();
-        let of_a_part = super::verdict(&record).trust.why;
-        record.measurements.clear();
-        assert_ne!(super::verdict(&record).trust.why, of_a_part);
+    }
+
+    #[test]
+    fn a_run_that_ended_before_it_measured_anything_calls_no_figures_reliable() {
+        let why = |mut record: Record| {
+            (record.partial, record.findings) = (true, Vec::new());
+            verdict(&record).trust.why
+        };
+        let mut none = fixture::record();
+        none.measurements.clear();
+        let none = why(none);
+        let unsurveyed = surveyed::faulty(|survey| {
+            (survey.curve, survey.access) = (Vec::new(), Vec::new());
+            survey.burst = None;
+        });
+        let files = |steps| files_record("f", files_plan(), steps);
+        let step = file_step(FileOperation::Create, &[5, 9]);
+        for part in [fixture::record(), surveyed::record(), files(vec![step])] {
+            assert_ne!(why(part), none);
+        }
+        assert_eq!([why(unsurveyed), why(files(Vec::new()))], [&*none; 2]);
     }
 
     #[test]

@@ -3,9 +3,9 @@
 //! repetitions.
 
 use super::earlier::EarlierRuns;
+use super::pair::{Pair, Row};
 use super::ratio::Joined;
 use super::reasons::{Compared, Reasons, tainted};
-use super::rows::{Pair, Row};
 use super::sides::{Run, Sides};
 use diskproof_model::comparison::{Figure, Unmatched};
 use diskproof_model::files::{CacheState, FileOperation, FileOrder, FileStep, FileSync, FilesPlan};

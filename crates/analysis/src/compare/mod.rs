@@ -2,8 +2,8 @@
 //! reason why they cannot be compared.
 //! docs/compare.md explains the statistics.
 //!
-//! * `rows`: which metrics there are; `figures`, `survey`, `files`, `observed`: their figures and
-//!   errors; `distribution`: latencies.
+//! * `pair`: what both sides have, and its metrics; `rows`: which metrics there are; `figures`,
+//!   `survey`, `files`, `observed`: their figures and errors; `distribution`: latencies.
 //! * `ratio`: how figures vary from run to run, intervals, p-values, verdicts. `comparable`: what
 //!   must agree; `differences`: what need not. `limit`: conditions of the user.
 //! * `blocks`: what the slices of a live comparison show.
@@ -20,6 +20,7 @@ mod figures;
 mod files;
 mod limit;
 mod observed;
+mod pair;
 mod ratio;
 mod reasons;
 mod rows;
@@ -39,7 +40,7 @@ use diskproof_model::comparison::{
 };
 use diskproof_model::record::Tool;
 use earlier::EarlierRuns;
-use rows::{Pair, Row};
+use pair::{Pair, Row};
 use sides::Sides;
 
 /// Figures that differ by less count as the same, unless the user sets another margin: 2 %. It is

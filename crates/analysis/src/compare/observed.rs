@@ -2,8 +2,8 @@
 //! each device that both sides observed.
 
 use super::figures::{Told, of_estimates};
+use super::pair::Row;
 use super::ratio::Joined;
-use super::rows::Row;
 use super::sides::{Run, Sides, only, unmatched};
 use diskproof_model::comparison::{Figure, Holder, Unmatched};
 use diskproof_model::measurement::OpKind;

@@ -8,9 +8,9 @@
 
 use super::earlier::EarlierRuns;
 use super::figures::Told;
+use super::pair::{Pair, Row};
 use super::ratio::{Joined, SideFigure, Within};
 use super::reasons::{Between, Compared, Reasons, alike, cache_text, covers, kind_text, tainted};
-use super::rows::{Pair, Row};
 use super::sides::{Run, Sides};
 use crate::estimate::student::multiple_95;
 use crate::estimate::{variance, widening};
