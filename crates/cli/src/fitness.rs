@@ -2,7 +2,7 @@
 //! becomes the plan of the run, and its limits are judged as every threshold is.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_UNIT};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::plan_file::{PlanFile, groups, resolve_planned, sector_bytes};
 use crate::session::{MeasuringJob, measure};
 use crate::workload::{Bytes, Content, Memory, ResolveContext, Time};
@@ -113,6 +113,7 @@ fn fitness_plan(
             .or(file.seed)
             .unwrap_or_else(crate::provenance::random_seed),
         scratch_bytes,
+        first_write_bytes_min: scratch_bytes.map(|_| SCRATCH_BYTES_LEAST),
         workloads,
         skipped,
         ..plan

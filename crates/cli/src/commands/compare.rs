@@ -3,6 +3,7 @@
 
 mod flags;
 mod live;
+mod question;
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{files, is_stdout};
@@ -20,7 +21,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use flags::CompareFlags;
-pub(crate) use live::{compared, group};
+pub(crate) use question::{compared, group};
 
 /// All runs that `reference` names, each with its name. Splits at commas only when the whole
 /// reference names nothing: a label or a file name may hold a comma.

@@ -36,6 +36,7 @@ fn layers_read_the_same_blocks_of_file_loop_device_and_image() {
     drop(mount);
     let record = saved_record(&json);
     assert_eq!(record.plan.scratch_bytes, Some(16 << 20));
+    assert_eq!(record.plan.first_write_bytes_min, Some(64 << 20));
     let layers = record.layers.as_ref().unwrap();
     let matches: Vec<BlockMatch> = layers.places.iter().map(|place| place.blocks).collect();
     assert_eq!(

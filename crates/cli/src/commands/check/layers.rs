@@ -2,7 +2,7 @@
 //! disk. Finds the layers and makes the plan; the campaign of live comparisons alternates them.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SECOND, SelectionFlags};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND, SelectionFlags};
 use crate::session::{MeasuringJob, measure};
 use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
 use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
@@ -52,6 +52,7 @@ pub(super) fn run(
     let plan = Plan {
         scratch_bytes,
         first_write_ns: scratch_bytes.map(|_| layout_ns),
+        first_write_bytes_min: scratch_bytes.map(|_| SCRATCH_BYTES_LEAST),
         workloads: of_all_sides(&workloads, sides),
         layers: Some(layers),
         ..measuring.plan("check", &identities)

@@ -2,10 +2,11 @@
 //! alternation, and the records of the sides. The campaign decides what is measured.
 
 use super::flags::{CompareFlags, LiveFlags};
+use super::question::{compared, group};
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND, scratch_file_bytes};
 use crate::interrupt;
-use crate::provenance::{run_id, tool};
+use crate::provenance::run_id;
 use crate::saved::{self, HistoryOptions, SaveNote, names_run, print_notes};
 use crate::session::{
     EarlyEnd, EndedRun, MeasuringJob, dry_run, has_errors, measure_campaign, process_may_stay,
@@ -13,7 +14,7 @@ use crate::session::{
 use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
 use crate::stdio::{Verbosity, eprint_line};
 use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
-use diskproof_analysis::compare::{Limit, Question, Run, RunGroup, compare as compare_runs};
+use diskproof_analysis::compare::Limit;
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_device::scratch_bytes_max;
 use diskproof_engine::watchdog::{Deferred, Waited};
@@ -340,40 +341,6 @@ fn conclude(
         early => early,
     };
     Ok((Some(comparison), exit))
-}
-
-/// Runs that have one label.
-pub(crate) fn group<'a>(
-    label: &str,
-    runs: impl IntoIterator<Item = (&'a str, &'a Record)>,
-) -> RunGroup<'a> {
-    let runs = runs.into_iter().map(|(name, record)| Run {
-        name: name.to_owned(),
-        record,
-    });
-    RunGroup {
-        label: label.to_owned(),
-        runs: runs.collect(),
-    }
-}
-
-/// The comparison of a baseline with these candidates.
-pub(crate) fn compared<'a>(
-    margin: f64,
-    baseline: RunGroup<'a>,
-    candidates: Vec<RunGroup<'a>>,
-    history: Vec<RunGroup<'a>>,
-    limits: &[Limit],
-) -> Result<Comparison, Failure> {
-    let question = Question {
-        tool: tool(),
-        margin,
-        baseline,
-        candidates,
-        history,
-        limits: limits.to_vec(),
-    };
-    compare_runs(&question).map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// One record for each side.

@@ -1,0 +1,42 @@
+//! The question that a comparison answers: which runs count as one side, and what is compared with
+//! what. Saved runs, a live comparison and a repeated run ask it alike.
+
+use crate::failure::Failure;
+use crate::provenance::tool;
+use diskproof_analysis::compare::{Limit, Question, Run, RunGroup, compare};
+use diskproof_model::comparison::Comparison;
+use diskproof_model::record::Record;
+
+/// Runs that have one label.
+pub(crate) fn group<'a>(
+    label: &str,
+    runs: impl IntoIterator<Item = (&'a str, &'a Record)>,
+) -> RunGroup<'a> {
+    let runs = runs.into_iter().map(|(name, record)| Run {
+        name: name.to_owned(),
+        record,
+    });
+    RunGroup {
+        label: label.to_owned(),
+        runs: runs.collect(),
+    }
+}
+
+/// The comparison of a baseline with these candidates.
+pub(crate) fn compared<'a>(
+    margin: f64,
+    baseline: RunGroup<'a>,
+    candidates: Vec<RunGroup<'a>>,
+    history: Vec<RunGroup<'a>>,
+    limits: &[Limit],
+) -> Result<Comparison, Failure> {
+    let question = Question {
+        tool: tool(),
+        margin,
+        baseline,
+        candidates,
+        history,
+        limits: limits.to_vec(),
+    };
+    compare(&question).map_err(|error| Failure::Usage(error.to_string()))
+}
