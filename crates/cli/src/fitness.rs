@@ -120,7 +120,11 @@ fn fitness_plan(
     };
     let warmup_ns: u64 = plan.groups().map(|group| group.warmup_ns()).sum();
     let first_write_ns = layout_ns.saturating_sub(warmup_ns).max(layout_ns / 2);
-    plan.first_write_ns = scratch_bytes.map(|_| first_write_ns);
+    if scratch_bytes.is_some() {
+        plan.first_write_ns = Some(first_write_ns);
+        // A slow disk still answers what is in flight when the first write ends.
+        plan.time_limit_ns = plan.time_ns_max().map(|own_ns| own_ns + first_write_ns);
+    }
     Ok(plan)
 }
 

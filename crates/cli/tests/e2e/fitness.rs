@@ -38,6 +38,7 @@ fn limit_of_a_profile_decides_the_exit_code() {
         // The first write of the scratch file is part of the time, also when the run is repeated.
         let expected_ns = record.plan.expected_ns(&record.targets);
         assert_eq!(expected_ns, Some(2_000_000_000));
+        assert_eq!(record.plan.time_limit_ns, expected_ns);
         assert_eq!(record.plan.first_write_bytes_min, Some(64 << 20));
         // The source goes into the record, and to the reader.
         assert!(record.note.unwrap().contains("(a test)"));
