@@ -92,7 +92,7 @@ fn map(bytes: usize) -> *mut u8 {
 /// # Safety
 /// `old` is a mapping of `old_bytes`, which is not used afterwards unless the result is null.
 unsafe fn remap(old: *mut u8, old_bytes: usize, bytes: usize) -> *mut u8 {
-    // SAFETY: as above.
+    // SAFETY: the caller owns the old mapping and does not use it again, unless this fails.
     mapped(unsafe { libc::mremap(old.cast(), old_bytes, bytes, libc::MREMAP_MAYMOVE) })
 }
 

@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A call on a target that the watcher sees, in words of a workload.
+/// A call on a target, whose progress the watcher sees as that of a workload.
 pub(crate) struct WatchedCall<'a> {
     /// The workload.
     pub workload: &'a Workload,

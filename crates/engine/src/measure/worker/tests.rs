@@ -22,7 +22,7 @@ struct Prompt {
     buffers: Buffers,
     clock: FakeClock,
     waiting: Vec<Request>,
-    /// The result of a request, which is the so-maniest.
+    /// The result of a request, whose number counts from 1.
     answer: fn(u64, &Request) -> i32,
     asked: u64,
     full: u64,
