@@ -3,7 +3,7 @@
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
-use crate::plan_file::{PlanFile, groups, resolve_planned, sector_bytes};
+use crate::plan_file::{PlanFile, PlannedWorkload, groups, resolve_planned, sector_bytes};
 use crate::session::{MeasuringJob, measure};
 use crate::workload::{Bytes, Content, Memory, ResolveContext, Time};
 use diskproof_analysis::expect::Expected;
@@ -12,18 +12,22 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::path::Path;
 
 /// The profiles in the program.
-const BUILT_IN: [(&str, &str); 4] = [
+const BUILT_IN: [(&str, &str); 5] = [
     ("postgresql", include_str!("../profiles/postgresql.toml")),
     ("etcd", include_str!("../profiles/etcd.toml")),
     ("mysql", include_str!("../profiles/mysql.toml")),
+    ("mysql-8.0", include_str!("../profiles/mysql-8.0.toml")),
     ("sqlite", include_str!("../profiles/sqlite.toml")),
 ];
 /// What else people call them.
-const ALSO_CALLED: [(&str, &str); 5] = [
+const ALSO_CALLED: [(&str, &str); 7] = [
     ("pg", "postgresql"),
     ("pgsql", "postgresql"),
     ("postgres", "postgresql"),
-    ("mariadb", "mysql"),
+    // MariaDB kept the defaults of MySQL 8.0.
+    ("mariadb", "mysql-8.0"),
+    ("mysql-8.4", "mysql"),
+    ("mysql8", "mysql-8.0"),
     ("sqlite3", "sqlite"),
 ];
 /// Larger than the cache of any drive.
@@ -78,7 +82,7 @@ pub(crate) fn limits_of(profile: &str) -> Result<Vec<Expected>, Failure> {
 /// The plan of a profile on a target. Workloads without a limit of their own share the time.
 fn fitness_plan(
     plan: Plan,
-    mut file: PlanFile,
+    file: PlanFile,
     shown: &str,
     identity: &TargetIdentity,
     time_ns: u64,
@@ -91,14 +95,7 @@ fn fitness_plan(
         let wanted = flags.size.unwrap_or(most.max(SCRATCH_BYTES_UNIT));
         wanted / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT
     });
-    let shares = groups(&file.workloads).count() as u64;
     let layout_ns = time_ns / LAYOUT_SHARE;
-    let each_ns = (time_ns - layout_ns) / shares.max(1);
-    for workload in &mut file.workloads {
-        if !workload.flags.has_limit() {
-            workload.flags.time = Some(Time(each_ns));
-        }
-    }
     let context = ResolveContext {
         target_bytes: vec![scratch_bytes.unwrap_or(identity.size_bytes)],
         memory: Memory::of_host(),
@@ -109,7 +106,16 @@ fn fitness_plan(
         engine: flags.engine,
     };
     let unit_bytes = sector_bytes(std::slice::from_ref(identity));
-    let (workloads, skipped) = resolve_planned(shown, &file.workloads, context, unit_bytes)?;
+    let planned = share_time(&file.workloads, time_ns - layout_ns);
+    let (mut workloads, mut skipped) =
+        resolve_planned(shown, &planned, context.clone(), unit_bytes)?;
+    let is_filled = workloads
+        .iter()
+        .any(|workload| workload.layout == Layout::Needed);
+    if !is_filled {
+        let planned = share_time(&file.workloads, time_ns);
+        (workloads, skipped) = resolve_planned(shown, &planned, context, unit_bytes)?;
+    }
     let mut searching = workloads.iter();
     if let Some(one) = searching.find(|one| one.shape.latency_target.is_some()) {
         return Err(Failure::Usage(format!(
@@ -131,16 +137,25 @@ fn fitness_plan(
     };
     let warmup_ns: u64 = plan.groups().map(|group| group.warmup_ns()).sum();
     let first_write_ns = layout_ns.saturating_sub(warmup_ns).max(layout_ns / 2);
-    let is_filled = plan
-        .workloads
-        .iter()
-        .any(|workload| workload.layout == Layout::Needed);
     if scratch_bytes.is_some() && is_filled {
         plan.first_write_ns = Some(first_write_ns);
         // A slow disk still answers what is in flight when the first write ends.
         plan.time_limit_ns = plan.time_ns_max().map(|own_ns| own_ns + first_write_ns);
     }
     Ok(plan)
+}
+
+/// The workloads, with equal shares of the time for the groups that have no limit of their own.
+fn share_time(planned: &[PlannedWorkload], time_ns: u64) -> Vec<PlannedWorkload> {
+    let shares = groups(planned).count() as u64;
+    let each_ns = time_ns / shares.max(1);
+    let mut shared = planned.to_vec();
+    for workload in &mut shared {
+        if !workload.flags.has_limit() {
+            workload.flags.time = Some(Time(each_ns));
+        }
+    }
+    shared
 }
 
 /// The name of a profile, by whatever name people call it. A file keeps its name.
@@ -198,6 +213,9 @@ mod tests {
     #[test]
     fn unknown_profile_names_the_known_ones() {
         let error = read_profile("no-such-profile").unwrap_err().to_string();
-        assert!(error.contains("postgresql, etcd, mysql, sqlite"), "{error}");
+        assert!(
+            error.contains("postgresql, etcd, mysql, mysql-8.0, sqlite"),
+            "{error}"
+        );
     }
 }

@@ -411,7 +411,7 @@ pub struct LatencySummary {
 /// A setting that follows from the figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Advice {
-    /// Its name in postgresql.conf.
+    /// Its name in the server's configuration: postgresql.conf, or my.cnf for `innodb_…`.
     pub setting: String,
     /// The value to set; `null` where only a range is honest, or where it should be left alone.
     pub value: Option<String>,
@@ -430,6 +430,24 @@ pub struct Advice {
 }
 
 impl Advice {
+    /// The server that has the setting.
+    pub fn server(&self) -> &'static str {
+        if self.setting.starts_with("innodb_") {
+            "MySQL"
+        } else {
+            "PostgreSQL"
+        }
+    }
+
+    /// The configuration file of that server.
+    pub fn server_file(&self) -> &'static str {
+        if self.server() == "MySQL" {
+            "my.cnf"
+        } else {
+            "postgresql.conf"
+        }
+    }
+
     /// Whether the value differs from the server's default.
     pub fn changes(&self) -> bool {
         self.value.is_some() && self.value != self.default

@@ -30,8 +30,11 @@ const LEAVE_ALONE: &str = include_str!("postgresql_conf.txt");
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     write_head(record, out)?;
     let version = record.plan.postgres_version;
-    let with_value = record.advice.iter();
-    let set: Vec<&Advice> = with_value.filter(|advice| advice.value.is_some()).collect();
+    let set: Vec<&Advice> = record
+        .advice
+        .iter()
+        .filter(|advice| advice.value.is_some() && advice.server() == "PostgreSQL")
+        .collect();
     if set.is_empty() {
         comment(out, "No figure of this run decides a setting.")?;
         writeln!(out)?;

@@ -2,6 +2,7 @@
 
 mod fitness;
 mod io_concurrency;
+mod mysql;
 pub mod postgres;
 mod tried;
 mod wal_sync_method;

@@ -30,11 +30,15 @@ const USUAL_FACTOR: f64 = 1.5;
 /// Finer steps do not change a plan.
 const COST_STEP: f64 = 0.1;
 
-/// The advice that a record allows. With several targets none: a server has one setting, and which
+/// The advice that a record allows: for PostgreSQL, unless the profile of the run is that of another
+/// server. With several targets none: a server has one setting, and which
 /// disk it uses is unknown.
 pub fn advice(record: &Record) -> Vec<Advice> {
     if record.targets.len() != 1 {
         return Vec::new();
+    }
+    if let Some(advice) = super::mysql::advice(record) {
+        return vec![advice];
     }
     let rules = [
         random_page_cost,

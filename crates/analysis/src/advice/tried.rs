@@ -47,8 +47,10 @@ fn add(tried: &TrialRecord, advice: &mut Vec<Advice>) {
         return;
     };
     let sentence = sentence(tried);
-    // What the server decided ends the advice that the figures alone would give.
-    let is_alone = entry.why.is_empty() || value.is_some();
+    let has_no_gain = is_without_gain(tried);
+    // What the server decided ends the advice that the figures alone would give, and so does a
+    // trial of that very value without a gain.
+    let is_alone = entry.why.is_empty() || value.is_some() || has_no_gain;
     entry.why = if is_alone {
         sentence
     } else {
@@ -61,6 +63,12 @@ fn add(tried: &TrialRecord, advice: &mut Vec<Advice>) {
         let is_faster = tried.outcome == TrialOutcome::Faster;
         entry.condition = condition(setting).filter(|_| is_faster).map(str::to_owned);
     }
+    if has_no_gain && value.is_none() {
+        entry.range = None;
+        if entry.value.as_deref() == Some(candidate) {
+            entry.value = None;
+        }
+    }
     // The server silently keeps io_combine_limit below this.
     if setting == "io_combine_limit" && tried.outcome == TrialOutcome::Faster {
         let why = "Since PostgreSQL 18 it must be at least io_combine_limit.".to_owned();
@@ -71,6 +79,12 @@ fn add(tried: &TrialRecord, advice: &mut Vec<Advice>) {
         };
         advice.insert(index, limit);
     }
+}
+
+/// Whether the trial measured rates and the tried value was no faster, as far as it can be told.
+fn is_without_gain(tried: &TrialRecord) -> bool {
+    let gain = tried.gain.as_ref().map(|gain| gain.value);
+    tried.outcome == TrialOutcome::Undecided && gain.is_some_and(|value| value <= 1.0)
 }
 
 /// When the tried value is the right one.
@@ -213,19 +227,22 @@ mod tests {
 
     #[test]
     fn measured_loss_ends_the_advice() {
-        let delay = |outcome| {
-            let mut trial = tried("commit_delay", outcome, (0.8, 0.7, 0.9));
+        let delay = |outcome, gain| {
+            let mut trial = tried("commit_delay", outcome, gain);
             (trial.trial.default, trial.trial.clients) = ("0".to_owned(), 16);
             let advice = advice_of(vec![trial]);
             find(&advice, "commit_delay").clone()
         };
-        let loss = delay(TrialOutcome::Slower);
+        let loss = delay(TrialOutcome::Slower, (0.8, 0.7, 0.9));
         assert_eq!(
             (loss.value.as_deref(), loss.range, loss.condition),
             (Some("0"), None, None)
         );
         assert!(!loss.why.contains("try"), "{}", loss.why);
-        assert!(delay(TrialOutcome::Undecided).range.is_some());
+        let undecided = |gain| delay(TrialOutcome::Undecided, gain).range.is_some();
+        assert!(undecided((1.1, 0.9, 1.3)));
+        // What was just tried without a gain is not advised as an experiment.
+        assert!(!undecided((0.98, 0.8, 1.2)));
     }
 
     #[test]

@@ -13,12 +13,6 @@ use diskproof_model::target::TargetKind;
 /// time. Seek times grow with the root of the span at most, so this moves a figure by 1 %, half of
 /// the default margin.
 const SPAN_TOLERANCE: f64 = 0.02;
-/// Load for each processor from which on one run a side tells the machine's luck and not the disk:
-/// what waits for a processor then counts as the disk's time, and comes and goes for longer than a
-/// run lasts. Of 24 pairs of runs at seven for each processor, four gave a wrong verdict (simulated
-/// disks, 3 s each); several runs a side see it in how they differ. A benchmark's own waiting
-/// threads reach one for each processor easily.
-const LOAD_MAX: f64 = 2.0;
 
 /// Collects reasons, each once.
 #[derive(Default)]
@@ -101,7 +95,6 @@ pub(super) fn reasons(runs: &[impl Compared]) -> Vec<Reason> {
     let harmless = harmless(&named);
     runs.iter()
         .for_each(|run| run.faults(harmless, &mut reasons));
-    busy(&mut reasons, &named);
     reasons.0
 }
 
@@ -111,21 +104,6 @@ pub(super) fn repeats<T: Compared>(first: T, other: T) -> bool {
     first.conditions(other, &mut reasons);
     other.faults(&[], &mut reasons);
     reasons.0.is_empty()
-}
-
-/// One run a side on a machine with far more to do than processors.
-fn busy(reasons: &mut Reasons, runs: &[(&str, &Record)]) {
-    let is_pair = matches!(runs, [(_, a), (_, b)] if !is_live_pair(a, b));
-    for (name, record) in runs.iter().filter(|_| is_pair) {
-        let cpus = record.host.cpus;
-        if let Some(load) = load(record).filter(|load| *load > LOAD_MAX * f64::from(cpus)) {
-            let why = format!(
-                "{name} began at a load of {load:.1} on {cpus} processors; compare several runs \
-                 per side"
-            );
-            reasons.add("busy-machine", why);
-        }
-    }
 }
 
 /// Load average of the last minute before a run.

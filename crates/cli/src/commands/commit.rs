@@ -36,6 +36,10 @@ const COMMITTERS: [u32; 6] = [2, 4, 8, 16, 32, 64];
 const COMMITTERS_QUICK: [u32; 1] = [16];
 /// Sizes of writes by open_sync, alongside a page and those of [`PAGES`].
 const SIZES: [u32; 4] = [1 << 10, 2 << 10, 4 << 10, 32 << 10];
+/// Smaller writes find their blocks in memory, as a server's do. They go round in this part of the
+/// segment, because all of it is brought into memory again after a row that empties the page cache.
+const WHOLE_BLOCK_BYTES: u32 = 4096;
+const SMALL_SPAN_BYTES: u64 = 1 << 20;
 /// Reads in flight alongside commits: some sessions that look pages up.
 const READS_BESIDE: u32 = 8;
 /// Writes in flight alongside commits: what the kernel keeps up when a checkpoint is written back.
@@ -390,9 +394,15 @@ impl Method {
 
     /// Commits of another size, written at once.
     fn sized(self, suffix: String, block_bytes: u32) -> Workload {
+        let span_bytes = if block_bytes < WHOLE_BLOCK_BYTES {
+            SMALL_SPAN_BYTES
+        } else {
+            SEGMENT_BYTES
+        };
         Workload {
             name: format!("{}-{suffix}", self.name),
             block_bytes,
+            span: Span::new(0, Some(span_bytes)),
             ..self.commits()
         }
     }

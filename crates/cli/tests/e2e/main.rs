@@ -51,3 +51,4 @@ mod watch_hostile;
 mod watch_server;
 mod watch_tls;
 mod write_cache;
+mod write_reads;

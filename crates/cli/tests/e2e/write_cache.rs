@@ -119,7 +119,11 @@ impl NvmeDisks {
     fn command(&self, flags: &[&str]) -> Command {
         let target = self.mount.point.to_str().unwrap();
         let common = ["commit", target, "--size", "64M", "--no-health"];
-        let inner = program(common.iter().chain(flags));
+        self.command_of(program(common.iter().chain(flags)))
+    }
+
+    /// The program, where the disk has a write cache.
+    fn command_of(&self, inner: Command) -> Command {
         let mut command = Command::new("unshare");
         command
             .args(["--mount", "--propagation", "private", "sh", "-c", AS_NVME])
@@ -215,6 +219,37 @@ fn both_states_are_measured_in_turns_and_the_first_one_is_restored() {
         let calls = disk.text("calls").lines().count();
         assert!(calls >= 4, "{}", disk.text("calls"));
     }
+}
+
+#[test]
+fn repeated_record_switches_the_cache_after_consent() {
+    let test = "repeated_record_switches_the_cache_after_consent";
+    if !can_run(test, &PROGRAMS) {
+        return;
+    }
+    let disk = NvmeDisks::one("1");
+    let saved = disk.file("saved.json");
+    let saved = saved.to_str().unwrap();
+    let flags = argv("--write-cache off --yes --time 2s --only fdatasync");
+    disk.run(&[&flags[..], &["-o", saved]].concat()).exits(0);
+    let calls = || disk.text("calls").lines().count();
+    let before = calls();
+    let repeat = |flags: &[&str]| {
+        let words = ["run", saved, "--no-health", "--no-history"];
+        let mut command = disk.command_of(program(words.iter().chain(flags)));
+        let ran = Ran::from(command.output().unwrap());
+        std::fs::remove_dir_all(disk.file("sys")).unwrap();
+        ran
+    };
+    repeat(&[]).exits(3).tells("add --yes");
+    repeat(&["--dry-run"]).exits(0).tells("nvme0n1 (now on)");
+    assert_eq!(calls(), before);
+    repeat(&["--yes"]).exits(0);
+    assert!(calls() > before);
+    assert_eq!(disk.state(), "1");
+    // Consent without a saved run has no meaning.
+    let target = disk.mount.point.to_str().unwrap();
+    crate::program::run(["run", target, "--yes"]).exits(2);
 }
 
 #[test]

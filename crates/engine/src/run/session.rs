@@ -128,7 +128,11 @@ impl Session {
             }
         }
         // After all of them: some empty the page cache.
-        for (index, target) in targets.iter_mut().chain(others.iter_mut().flatten()).enumerate() {
+        for (index, target) in targets
+            .iter_mut()
+            .chain(others.iter_mut().flatten())
+            .enumerate()
+        {
             self.hold_in_memory(&prepared[index], target, watch)?;
         }
         for target in 0..targets.len() {
@@ -397,7 +401,11 @@ pub(crate) fn refuse_errors(measured: &Measurement, target: &OpenTarget) -> Resu
 }
 
 /// Writes each block of a part of a scratch file once, in order.
-pub(crate) fn layout_workload(start_bytes: u64, length_bytes: u64, time_ns: Option<u64>) -> Workload {
+pub(crate) fn layout_workload(
+    start_bytes: u64,
+    length_bytes: u64,
+    time_ns: Option<u64>,
+) -> Workload {
     Workload {
         streams: Streams::with_reads(0),
         access: Access::Sequential,

@@ -83,14 +83,19 @@ pub(crate) fn advice(all: &[Advice]) -> Vec<Block> {
             format!("{}{from}", item.why).into(),
         ])
     };
-    let title = "advice for postgresql.conf";
+    let title = format!("advice for {}", server_file(all));
     let columns = Column::words(["setting", "value", "why"]);
     let table = Table {
         narrow: Narrow::Entries,
-        ..Table::new(title, columns, all.iter().map(row).collect())
+        ..Table::new(&title, columns, all.iter().map(row).collect())
     };
     let table = (!all.is_empty()).then_some(Block::Table(table));
-    Block::headed(title, table)
+    Block::headed(&title, table)
+}
+
+/// The file that the settings belong to; all are of one server.
+fn server_file(all: &[Advice]) -> &'static str {
+    all.first().map_or("postgresql.conf", Advice::server_file)
 }
 
 /// The settings to change, in one paragraph.
@@ -111,7 +116,7 @@ pub(crate) fn conf_lines(all: &[Advice]) -> Vec<Block> {
                     support another one.";
         return vec![Block::text(Tone::Plain, none)];
     }
-    let (what, text) = ("Lines for postgresql.conf".to_owned(), lines.join("\n"));
+    let (what, text) = (format!("Lines for {}", server_file(all)), lines.join("\n"));
     vec![Block::Command { what, text }]
 }
 

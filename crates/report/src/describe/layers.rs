@@ -123,8 +123,15 @@ fn share(cost: &LayerCost) -> String {
             labels::UNKNOWN.to_owned()
         }
         CostMeaning::Real | CostMeaning::Lowest => {
-            let share = percent(cost.share.difference, cost.share.half_width_95);
-            format!("{share} %")
+            let half = cost.share.half_width_95;
+            let slack = half.unwrap_or(0.0);
+            let share = cost.share.difference;
+            // A layer that answers from a cache is faster than the one below it: the layers are no
+            // parts of a whole then.
+            if share + slack < 0.0 || share - slack > 1.0 {
+                return labels::UNKNOWN.to_owned();
+            }
+            format!("{} %", percent(share.clamp(0.0, 1.0), half))
         }
     }
 }

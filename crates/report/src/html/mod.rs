@@ -47,7 +47,12 @@ fn page(record: &Record, keeps_data: bool) -> io::Result<String> {
     };
     let has_charts = !others.is_empty() || map.is_some();
     let mut sections = vec![("verdict", "Verdict"), ("findings", "Findings")];
-    sections.extend((!record.advice.is_empty()).then_some(("advice", "PostgreSQL")));
+    sections.extend(
+        record
+            .advice
+            .first()
+            .map(|advice| ("advice", advice.server())),
+    );
     sections.push(("figures", "Figures"));
     sections.extend(has_charts.then_some(("charts", "Charts")));
     sections.push(("disk", "Disk and machine"));
@@ -60,7 +65,9 @@ fn page(record: &Record, keeps_data: bool) -> io::Result<String> {
         div.evidence.split[has_charts] {
             div.side tabindex="0" role="region" aria-label="Findings and settings" {
                 (part("findings", "Findings"))
-                @if !record.advice.is_empty() { (part("advice", "Settings for PostgreSQL")) }
+                @if let Some(advice) = record.advice.first() {
+                    (part("advice", &format!("Settings for {}", advice.server())))
+                }
             }
             (part("figures", "Figures"))
             @if has_charts { (charts::section(others, map)) }

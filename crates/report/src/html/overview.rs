@@ -65,8 +65,8 @@ fn on_paper(record: &Record) -> Markup {
                 }
                 @if more > 0 { li { (more) " more" } }
             }
-            @if !record.advice.is_empty() {
-                h3 { "Settings for PostgreSQL" }
+            @if let Some(first) = record.advice.first() {
+                h3 { "Settings for " (first.server()) }
                 ul { @for setting in settings { li { (shown(&setting)) } } }
             }
             p {

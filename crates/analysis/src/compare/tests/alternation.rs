@@ -125,8 +125,5 @@ fn alternation_bears_other_load_and_decides_conditions() {
     b.campaign = None;
     let refused = held(&[&a], &[&b]);
     let codes = reasons(rate(&refused));
-    assert!(
-        codes.contains(&"disturbed") && codes.contains(&"busy-machine"),
-        "{codes:?}"
-    );
+    assert!(codes.contains(&"disturbed"), "{codes:?}");
 }

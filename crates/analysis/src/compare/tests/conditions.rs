@@ -187,12 +187,11 @@ fn busy_machine_is_reported() {
     states(&candidate.notes[0], &["B began", "9.3 on 8 processors"]);
     assert!(!candidate.notes.iter().any(|note| note.contains("A began")));
     assert_eq!(candidate.all.not_comparable, 0);
-    // Far busier: one run a side shows nothing, and several tell how they differ.
-    let (one, other) = (loaded("one", "17.0"), loaded("other", "17.0"));
+    // What the run itself shows decides, such as waits for a processor, not the load before it.
+    let one = loaded("one", "17.0");
     let candidate = held(&[&quiet], &[&one]);
-    assert_all(&candidate, Verdict::NotComparable);
-    assert_eq!(reasons(&candidate.metrics[0])[0], "busy-machine");
-    assert_eq!(held(&[&quiet], &[&one, &other]).all.not_comparable, 0);
+    states(&candidate.notes[0], &["B began", "17.0 on 8 processors"]);
+    assert_eq!(candidate.all.not_comparable, 0);
 }
 
 #[test]

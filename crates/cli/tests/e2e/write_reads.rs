@@ -1,0 +1,113 @@
+//! What only writes makes no read request on the disk: the first field of the device's `stat`,
+//! beside fio's own count for the same line.
+
+use crate::program::{argv, program};
+use diskproof_simdisk::testbed::{Disk, can_run, run};
+use std::process::Command;
+
+/// Metadata of the filesystem.
+const READS_MAX: u64 = 20;
+const SIZE_BYTES: u64 = 1 << 30;
+const FILESYSTEMS: [&str; 3] = ["ext4", "xfs", "btrfs"];
+
+/// Writes that cover blocks of the page cache in part.
+const PARTIAL_WRITES: [&str; 14] = [
+    "run . --no-history --rw write --bs 2300 --cached --fdatasync 1 --size 16M --bytes 1M",
+    "run . --no-history --rw randwrite --bs 1k --buffered --size 16M --bytes 4M",
+    "run . --no-history --rw write --bs 6144 --cached --size 16M --bytes 20M",
+    "run . --no-history --rw write --bs 4k --engine mmap --size 16M --bytes 4M",
+    "check . --no-history --no-health --for sqlite --time 2s",
+    "check . --no-history --no-health --for etcd --time 2s",
+    "check . --no-history --no-health --for mysql --time 2s",
+    "commit . --no-history --no-health --time 4s --only open_sync-1k,open_sync-2k,dsync-direct",
+    "ping . --no-history --write --buffered -s 512 -c 5 -i 10ms",
+    "as fio --rw=write --ioengine=sync --fdatasync=1 --directory=. --size=400k --bs=2300 --name=a",
+    "as fio --rw=randwrite --bs=1k --size=8m --directory=. --name=b",
+    "as ioping -W -c 5 -i 0.01 -s 512 .",
+    "as sysbench fileio --file-total-size=16M --file-num=2 --file-block-size=1024 \
+     --file-test-mode=rndwr --time=1 run",
+    "as dd if=/dev/zero of=new bs=1000 count=1000 oflag=nocache",
+];
+
+/// Read requests of the device of `disk` while `command` runs in it.
+fn reads_of(disk: &Disk, mut command: Command) -> u64 {
+    run("sync", &[]);
+    let before = read_requests(disk);
+    let output = command.current_dir(disk.path()).output().unwrap();
+    // An undecided or missed limit is no matter of this test.
+    let code = output.status.code();
+    assert!(matches!(code, Some(0 | 1 | 5)), "{command:?}: {output:?}");
+    read_requests(disk) - before
+}
+
+fn read_requests(disk: &Disk) -> u64 {
+    let source = run(
+        "findmnt",
+        &["-n", "-o", "SOURCE", disk.path().to_str().unwrap()],
+    );
+    let name = source.trim().trim_start_matches("/dev/");
+    let stat = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
+    stat.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn workload_that_only_writes_makes_no_read_request() {
+    let programs = ["mkfs.ext4", "mkfs.xfs", "mkfs.btrfs", "findmnt", "losetup"];
+    if !can_run("workload_that_only_writes_makes_no_read_request", &programs) {
+        return;
+    }
+    for kind in FILESYSTEMS {
+        let disk = Disk::new(kind, SIZE_BYTES, "");
+        for line in PARTIAL_WRITES {
+            let reads = reads_of(&disk, program(argv(line)));
+            assert!(reads < READS_MAX, "{kind}: {reads} reads: {line}");
+        }
+    }
+}
+
+#[test]
+fn existing_file_is_read_as_often_as_by_fio() {
+    if !can_run(
+        "existing_file_is_read_as_often_as_by_fio",
+        &["fio", "findmnt"],
+    ) {
+        return;
+    }
+    let disk = Disk::new("ext4", SIZE_BYTES, "");
+    let line = |file: &str| {
+        format!("--rw=write --bs=2300 --size=1m --name=k --fdatasync=1 --filename={file}")
+    };
+    let fio = |file: &str| {
+        let mut command = Command::new("fio");
+        command.args(argv(&line(file)));
+        command
+    };
+    let (ours, theirs) = (format!("as fio {}", line("ours")), "theirs");
+    // New files: none reads.
+    assert!(reads_of(&disk, program(argv(&ours))) < READS_MAX);
+    assert!(reads_of(&disk, fio(theirs)) < READS_MAX);
+    // fio drops the pages of an existing file first (invalidate), and so does the drop-in.
+    let again = reads_of(&disk, program(argv(&ours)));
+    let of_fio = reads_of(&disk, fio(theirs));
+    assert!(again.abs_diff(of_fio) < READS_MAX, "{again}, fio {of_fio}");
+}
+
+#[test]
+fn released_file_is_written_in_memory() {
+    if !can_run(
+        "released_file_is_written_in_memory",
+        &["findmnt", "losetup"],
+    ) {
+        return;
+    }
+    let disk = Disk::new("ext4", SIZE_BYTES, "");
+    std::fs::write(disk.path().join("old"), vec![7; 16 << 20]).unwrap();
+    for line in [
+        "run old --overwrite --no-history --rw randwrite --bs 1k --buffered --bytes 4M",
+        "run old --overwrite --no-history --rw write --bs 2300 --cached --fdatasync 1 --bytes 1M",
+        "check old --overwrite --no-history --no-health --for sqlite --time 2s",
+    ] {
+        let reads = reads_of(&disk, program(argv(line)));
+        assert!(reads < READS_MAX, "{reads} reads: {line}");
+    }
+}
