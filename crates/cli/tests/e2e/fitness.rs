@@ -53,7 +53,7 @@ fn built_in_profiles_have_plans() {
         ("postgresql", "postgresql"),
         ("pg", "postgresql"),
         ("etcd", "etcd"),
-        ("MariaDB", "mysql-8.0"),
+        ("MariaDB", "mysql"),
         ("mysql-8.4", "mysql"),
         ("sqlite", "sqlite"),
     ] {
@@ -88,7 +88,7 @@ fn wrong_profile_is_an_error_with_its_line() {
     ran.exits(2);
     ran.tells("profile.toml: line 11: expect: '10' is not");
     let ran = run(["check", target, "--for", "oracle"]);
-    ran.exits(2).tells("one of postgresql, etcd, mysql, sqlite");
+    ran.exits(2).tells("one of postgresql, etcd, mysql, mysql-8.0, sqlite");
     let ran = run(["run", &profile(files.path(), "log.iops>=1"), target]);
     ran.exits(2).tells("check --for");
 }
