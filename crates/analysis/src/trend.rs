@@ -52,14 +52,19 @@ fn points(runs: &[&SavedRun], of: &Headline) -> Vec<TrendPoint> {
             continue;
         };
         let latest = &before[before.len().saturating_sub(BEFORE_MAX)..];
+        // A figure that is not the disk's is shown, and neither judged nor judged by.
+        let change = match figure.objection {
+            Some(_) => None,
+            None => change(latest, figure.value),
+        };
         points.push(TrendPoint {
             run_id: run.run_id.clone(),
             started: run.started.clone(),
             value: figure.value,
             half_width_95: figure.half_width_95,
-            change: change(latest, figure.value),
+            change,
         });
-        if figure.value > 0.0 {
+        if figure.value > 0.0 && figure.objection.is_none() {
             before.push(figure.value);
         }
     }
@@ -117,6 +122,7 @@ mod tests {
             value: *value,
             half_width_95: None,
             unit: "1/s".to_owned(),
+            objection: None,
         };
         SavedRun {
             run_id: format!("{day:032}"),

@@ -23,6 +23,7 @@ use diskproof_model::data::RunData;
 use diskproof_model::errno;
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::plan::{METHOD_VERSION, Plan};
+use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
 use diskproof_model::units::format_duration;
 use diskproof_report::formats::format_of;
@@ -403,8 +404,14 @@ pub(crate) fn has_errors(record: &Record) -> bool {
         || scan.is_some_and(|scan| scan.unreadable_bytes > 0)
 }
 
-/// Whether a check of earlier writes found none of them.
+/// Whether a check of blocks found none that it could judge, or the disk did not answer it.
 fn has_verified_nothing(record: &Record) -> bool {
-    let mut verified = record.measurements.iter().filter_map(|m| m.verify.as_ref());
-    verified.any(|verify| verify.runs == Some(0) && verify.blocks > 0)
+    record.measurements.iter().enumerate().any(|(index, m)| {
+        let Some(verify) = &m.verify else {
+            return false;
+        };
+        let is_foreign = verify.runs == Some(0) && verify.blocks > 0;
+        let source = FigureSource::Measurement(index);
+        is_foreign || record.objection(source).is_some()
+    })
 }

@@ -19,6 +19,7 @@ mod fio;
 mod fitness;
 mod formats;
 mod fuzz_seeds;
+mod gates;
 mod health;
 mod history;
 mod honesty;
