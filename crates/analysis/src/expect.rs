@@ -4,7 +4,7 @@
 
 use crate::estimate::sum_of;
 use crate::mechanics::reported_rpm;
-use diskproof_model::figure::{Metric, Part, named, survey_figure, threshold_names};
+use diskproof_model::figure::{Metric, Named, Part, named, survey_figure, threshold_names};
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
@@ -372,6 +372,29 @@ impl Expected {
             None => m.headline_ops().into_iter().map(|(_, op)| op).collect(),
         }
     }
+}
+
+/// The figure that a name means on the first target that has it, as a threshold on it is judged.
+/// `None` where the record does not have it, or has too few operations for a percentile.
+pub(crate) fn named_figure(record: &Record, named: &Named<'_>) -> Option<Estimate> {
+    let any = Expected {
+        expression: String::new(),
+        part: named.part,
+        workload: named.subject.to_owned(),
+        op: named.op,
+        quantity: Quantity::Figure(named.metric),
+        relation: Relation::AtLeast,
+        threshold: 0.0,
+    };
+    let observed = any.observations(record).into_iter().flatten();
+    let mut known = observed.filter(|seen| seen.spread != Uncertainty::AtLeast);
+    let seen = known.next()?;
+    Some(Estimate {
+        n: 1,
+        value: seen.value,
+        half_width_95: seen.interval().map(|[low, high]| (high - low) / 2.0),
+        unit: named.metric.unit.to_owned(),
+    })
 }
 
 fn observe_survey(record: &Record, part: Part, metric: &Metric) -> Option<Observed> {
