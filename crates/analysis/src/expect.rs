@@ -3,7 +3,7 @@
 
 use crate::estimate::sum_of;
 use crate::mechanics::reported_rpm;
-use diskproof_model::figure::{Metric, Part, named, survey_figure, threshold_names};
+use diskproof_model::figure::{Metric, Named, Part, named, survey_figure, threshold_names};
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
@@ -447,6 +447,49 @@ impl Default for Judged {
             objection: None,
         }
     }
+}
+
+/// A figure of a saved run.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NamedFigure {
+    /// The figure.
+    pub(crate) estimate: Estimate,
+    /// Why it may not decide: it is not the disk's.
+    pub(crate) objection: Option<String>,
+}
+
+/// The figure that a name means on the first target that has it, as a threshold on it is judged.
+/// `None` where the record does not have it, or has too few operations for a percentile.
+pub(crate) fn named_figure(record: &Record, named: &Named<'_>) -> Option<NamedFigure> {
+    let any = Expected {
+        expression: String::new(),
+        part: named.part,
+        workload: named.subject.to_owned(),
+        op: named.op,
+        quantity: Quantity::Figure(named.metric),
+        relation: Relation::AtLeast,
+        threshold: 0.0,
+    };
+    for observation in any.observations(record) {
+        let judged = any.judged(observation, record);
+        let Some(seen) = judged.seen else {
+            continue;
+        };
+        if seen.spread == Uncertainty::AtLeast {
+            continue;
+        }
+        let estimate = Estimate {
+            n: 1,
+            value: seen.value,
+            half_width_95: seen.interval().map(|[low, high]| (high - low) / 2.0),
+            unit: named.metric.unit.to_owned(),
+        };
+        return Some(NamedFigure {
+            estimate,
+            objection: judged.objection,
+        });
+    }
+    None
 }
 
 fn observe_survey(record: &Record, part: Part, metric: &Metric) -> Option<Observed> {

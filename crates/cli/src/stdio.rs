@@ -270,12 +270,10 @@ impl ProgressLine {
         !self.is_hidden && self.drawn.is_none_or(is_old)
     }
 
-    /// Shows as much of the text as fits.
+    /// Shows as many of the figures as fit, which commas separate.
     pub(crate) fn show(&mut self, text: &str) {
         self.drawn = Some(Instant::now());
-        let columns = stderr_columns() - COLUMNS_FOR_ECHO;
-        let text: String = text.chars().take(columns).collect();
-        self.write(&text);
+        self.write(&whole_figures(text, progress_columns()));
     }
 
     /// Erases the line.
@@ -293,6 +291,25 @@ impl ProgressLine {
     }
 }
 
+/// Columns of a progress line.
+pub(crate) fn progress_columns() -> usize {
+    stderr_columns() - COLUMNS_FOR_ECHO
+}
+
+/// The beginning of a text that fits the columns and ends before a comma: half a figure would be
+/// read as another figure.
+fn whole_figures(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    // The comma and the space may lie beyond the last column.
+    let beginning: String = text.chars().take(columns + 2).collect();
+    match beginning.rfind(", ") {
+        Some(end) => beginning[..end].to_owned(),
+        None => text.chars().take(columns).collect(),
+    }
+}
+
 /// Width of the terminal on stderr.
 pub(crate) fn stderr_columns() -> usize {
     rustix::termios::tcgetwinsize(io::stderr())
@@ -303,6 +320,19 @@ pub(crate) fn stderr_columns() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn progress_line_ends_after_a_whole_figure() {
+        let line = "1/9 read 12 s left, 12,300/s, 95.2 MB/s";
+        assert_eq!(whole_figures(line, 80), line);
+        assert_eq!(whole_figures(line, 39), line);
+        for columns in 28..39 {
+            assert_eq!(whole_figures(line, columns), "1/9 read 12 s left, 12,300/s");
+        }
+        assert_eq!(whole_figures(line, 27), "1/9 read 12 s left");
+        // The comma in a number is followed by no space.
+        assert_eq!(whole_figures("read 12,300/s", 9), "read 12,3");
+    }
 
     #[test]
     fn locale_decides_between_utf8_and_ascii() {

@@ -62,7 +62,7 @@ pub use external_program::{
 };
 pub use failure::OpenError;
 pub use file_tree::{
-    FILES_REMOVER_VERB, FileName, FileTree, NameState, StartedTree, remove_files,
+    FILES_REMOVER_VERB, FileName, FileTree, MachineCaches, NameState, StartedTree, remove_files,
     start_files_remover,
 };
 pub use health::disk_health;

@@ -111,8 +111,21 @@ fn parse(text: &str) -> Result<AnyDocument, String> {
         .then(|| diskproof_report::html::page_json(text))
         .transpose();
     let page = page.map_err(|error| error.to_string())?;
-    let json = page.as_deref().unwrap_or(text);
+    let json = page.as_deref().unwrap_or_else(|| json_of_log(start));
     AnyDocument::from_json(json).map_err(|error| error.to_string())
+}
+
+/// The JSON object in a log that holds stdout and stderr, such as that of a container: progress and
+/// notes stand on lines before and after it. Other text is returned as it is.
+fn json_of_log(text: &str) -> &str {
+    let from_object = match text.find("\n{") {
+        Some(line_end) if !text.starts_with(['{', '[']) => &text[line_end + 1..],
+        _ => text,
+    };
+    match from_object.rfind("\n}") {
+        Some(line_end) => &from_object[..line_end + 2],
+        None => from_object,
+    }
 }
 
 /// The run as this program judges it; says where that is not what is stored.
@@ -152,6 +165,27 @@ pub(super) fn judged_quietly(stored: StoredRun) -> StoredRun {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn record_is_found_between_lines_of_a_log() {
+        let record = diskproof_analysis::fixture::record();
+        let json = serde_json::to_string_pretty(&record).unwrap();
+        let compact = serde_json::to_string(&record).unwrap();
+        let before = "1/9 read: 12,300/s {so far}\nnote: a { in a note\n";
+        for text in [
+            format!("{before}{json}\n"),
+            format!("{json}\nsaved as 3f2a91c0\n"),
+            format!("{before}{json}\nsaved as 3f2a91c0\n"),
+            format!("{before}{compact}\n"),
+        ] {
+            let AnyDocument::Record(found) = parse(&text).unwrap() else {
+                panic!("a comparison");
+            };
+            assert_eq!(found.run_id, record.run_id);
+        }
+        let cut = &json[..json.len() / 2];
+        assert!(parse(&format!("{before}{cut}")).is_err());
+    }
 
     #[test]
     fn document_error_distinguishes_other_files_damage_and_other_versions() {

@@ -14,7 +14,7 @@ use diskproof_history::{
 };
 use diskproof_model::record::Record;
 pub(crate) use document::{SavedDocument, read_document};
-use document::{from_file, is_file, judged};
+use document::{from_file, is_file, judged, judged_quietly};
 pub(crate) use earlier::{RunKey, capacities, disk_access, earlier_runs, runs_before};
 use place::{Destination, HistoryEnvironment, NOWHERE, history_answer};
 pub(crate) use place::{empty_text, open, open_if_there, place, state_folder};
@@ -230,6 +230,13 @@ fn get(history: &History, id: &str) -> Result<StoredRun, Failure> {
     let gone = || format!("another process has just removed run {id} from the history");
     let stored = history.get(id)?.ok_or_else(|| Failure::Usage(gone()))?;
     Ok(judged(stored, short(id)))
+}
+
+/// The record of a run as this program judges it; `None` where it cannot be read, or where another
+/// process has removed it.
+pub(crate) fn saved_record(history: &History, id: &str) -> Option<Record> {
+    let stored = history.get(id).ok().flatten()?;
+    Some(judged_quietly(stored).record)
 }
 
 /// The complete id of the run that `reference` names.

@@ -158,6 +158,32 @@ fn trend_without_enough_runs_is_undecided() {
     trend(&format!("--fail-on {subject}.nothing<-1%")).exits(2);
     // Two runs show no spread.
     trend(&format!("--fail-on {subject}.iops>=-100%")).exits(5);
+    trend(&format!("--fail-on {subject}.p50>=-100%")).exits(5);
+    trend(&format!("--fail-on {subject}.iops>1000000%")).exits(0);
+}
+
+/// As docs/history.md has it: a timer's condition is about the nightly check, whatever ran since.
+#[test]
+fn trend_condition_skips_runs_without_its_figure() {
+    let here = Here::new();
+    for _ in 0..2 {
+        here.line(MOMENT);
+    }
+    let shown = here.line("history --trend --json").json();
+    let subject = shown[0]["subject"].as_str().unwrap().to_owned();
+    let run = shown[0]["points"][1]["run_id"].as_str().unwrap()[..8].to_owned();
+    here.line("ping . -c 2 -i 1ms").exits(0);
+    for (condition, code) in [
+        ("iops>1000000%", 0),
+        ("p50>1000000%", 0),
+        ("iops>=-100%", 5),
+    ] {
+        let line = format!("history --trend --fail-on {subject}.{condition}");
+        here.line(&line).exits(code).tells(&run).shows(&subject);
+    }
+    here.line("history --trend --fail-on nothing.iops<-1%")
+        .exits(2)
+        .tells(&subject);
 }
 
 #[test]

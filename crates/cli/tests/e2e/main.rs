@@ -11,6 +11,7 @@ mod compare_live;
 mod curve;
 mod curve_findings;
 mod deploy;
+mod dist;
 mod docs_commands;
 mod drop_in;
 mod faults;
