@@ -142,6 +142,7 @@ fn save_as_format(record: &Record, output: &Output, verbosity: Verbosity) -> Res
     let format = format_of(&output.path).context("unknown format")?;
     let files = format.files(record, &output.path);
     anyhow::ensure!(!files.is_empty(), format.requires.missing_text());
+    let mut written = Vec::new();
     for file in &files {
         let saved = output.save(file);
         let bytes = if file.path == output.path {
@@ -149,16 +150,17 @@ fn save_as_format(record: &Record, output: &Output, verbosity: Verbosity) -> Res
         } else {
             saved.with_context(|| file.path.display().to_string())?
         };
-        note_written(&file.path, bytes, verbosity);
+        written.push(written_text(&file.path, bytes));
     }
+    verbosity.note(&format!("wrote {}", written.join(", ")));
     Ok(())
 }
 
 /// Notes on stderr that a file was written, and how large it is.
 pub(crate) fn note_written(path: &Path, bytes: u64, verbosity: Verbosity) {
-    verbosity.note(&format!(
-        "wrote {} ({})",
-        path.display(),
-        format_file_size(bytes)
-    ));
+    verbosity.note(&format!("wrote {}", written_text(path, bytes)));
+}
+
+fn written_text(path: &Path, bytes: u64) -> String {
+    format!("{} ({})", path.display(), format_file_size(bytes))
 }

@@ -114,7 +114,7 @@ pub fn read_text(path: &Path) -> Result<String, String> {
     let read = read_small_file(path, PLAN_FILE_BYTES_MAX).and_then(SmallFile::into_text);
     read.map_err(|error| match error {
         SmallFileError::TooLarge(bytes_max) => format!(
-            "the file is larger than {}, the most that a plan has; is this the right file?",
+            "the file is larger, but a plan has at most {}; is this the right file?",
             format_bytes(bytes_max)
         ),
         SmallFileError::NotRegular(_) => {
