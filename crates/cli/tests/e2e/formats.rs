@@ -211,7 +211,7 @@ fn scripts_for_fio_find_our_figures() {
     // The history knows the run, and another verb writes the same.
     let again = here.path().join("again.fio.json");
     let ran = run(["export", &record.run_id, again.to_str().unwrap()]);
-    ran.exits(0).tells_nothing();
+    ran.exits(0).tells("wrote ");
     assert_eq!(fio_json(&again), document);
 }
 
