@@ -6,6 +6,7 @@ use crate::failure::Exit;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory as _};
 use diskproof_compat::{drop_in_named, fio_hint};
+use diskproof_model::secrets::without_secret;
 use diskproof_model::shell::quoted;
 use std::ffi::OsString;
 use std::path::Path;
@@ -67,8 +68,13 @@ pub(crate) fn report(error: clap::Error) -> ExitCode {
         return Exit::Usage.into();
     }
     let error = with_hints(error, arguments);
-    // A closed stdout or stderr changes nothing about the exit code.
-    let _ = error.print();
+    let plain = error.to_string();
+    if error.use_stderr() && without_secret(&plain) != plain {
+        crate::stdio::eprint_text(&plain);
+    } else {
+        // A closed stdout or stderr changes nothing about the exit code.
+        let _ = error.print();
+    }
     if error.use_stderr() {
         Exit::Usage.into()
     } else {

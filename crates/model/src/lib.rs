@@ -32,6 +32,7 @@ pub mod progress;
 pub mod record;
 pub mod rw;
 pub mod saved;
+pub mod secrets;
 pub mod series;
 pub mod shape;
 pub mod shell;

@@ -1,7 +1,7 @@
 //! `diskproof as`: the command lines of well-known tools. Parsing and output are in the crate
 //! `diskproof-compat`; the run is that of every verb.
 
-use crate::failure::{Exit, Failure, report};
+use crate::failure::{Exit, Failure, is_refused, open_error, report};
 use crate::flags::{DestructiveFlags, MeasuringFlags};
 use crate::job_file::{CliOverrides, Closeness, JobFile, JobText, System, read_text};
 use crate::plan_file::PLAN_FILE_BYTES_MAX;
@@ -15,7 +15,6 @@ use diskproof_compat::{
     DropIn, DropInError, DropInLoad, JobAction, JobRequest, JobSource, LoadTarget, NextPrinter,
     PlanContext, PrimeRequest, Started, ToolText, drop_in_named, drop_ins,
 };
-use diskproof_device::OpenError;
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::ffi::{OsStr, OsString};
@@ -129,7 +128,8 @@ fn carry_out(tool: &'static DropIn, arguments: &[OsString], flags: &MeasuringFla
         Err(error) => {
             let code = match error.downcast_ref::<Failure>() {
                 Some(Failure::Usage(_)) => exits.usage,
-                Some(Failure::Probe(_) | Failure::Refused(_) | Failure::Open(_)) => exits.target,
+                Some(Failure::Probe(_)) => exits.target,
+                _ if is_refused(&error) || open_error(&error).is_some() => exits.target,
                 _ => exits.run,
             };
             report(&error);
@@ -447,13 +447,6 @@ fn measure_work(
         }
         (ended, _) => ended,
     }
-}
-
-fn is_refused(error: &anyhow::Error) -> bool {
-    matches!(
-        error.downcast_ref(),
-        Some(Failure::Refused(_) | Failure::Open(OpenError::Refused(_)))
-    )
 }
 
 /// The command that releases the target, where none of its flags was given.
