@@ -1,6 +1,7 @@
 //! Filesystems and partition tables whose beginning is gone: what is left when the first MiB of a
 //! disk was zeroed, its partition table with it, or when the disk has grown. Their places follow
-//! from what partitioners and mkfs choose, so that a disk is searched in about 300 reads.
+//! from what partitioners and mkfs choose, so that some hundred reads search a disk, and at most
+//! 2048 more look for the ends of a smaller one.
 
 use super::image::View;
 use super::magics::{At, Clearing, MAGICS, Magic, Role, Signature, read_table};

@@ -185,7 +185,15 @@ fn gate_refuses_partition_whose_table_is_zeroed_until_it_is_zeroed_too() {
     crate::support::shell(&format!("{table} {} >/dev/null 2>&1", disk.node()));
     run(
         "mkfs.ext4",
-        &["-q", "-b", "4096", "-E", "offset=1048576", disk.node(), "290M"],
+        &[
+            "-q",
+            "-b",
+            "4096",
+            "-E",
+            "offset=1048576",
+            disk.node(),
+            "290M",
+        ],
     );
     let end = 300 * MIB - 33 * 512;
     write(&disk, 0, &vec![0; MIB as usize]);

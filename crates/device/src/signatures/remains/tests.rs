@@ -299,8 +299,8 @@ fn second_metadata_of_lvm_is_found_where_pvcreate_puts_it() {
     }
 }
 
-/// The whole gate looks twice: on a disk with 5 ms for a read a look takes 3 s, and the search for
-/// the ends of a smaller disk 1 s more.
+/// The whole gate looks twice. On a disk of 1 TiB a look takes some 400 reads, which are 2 s at 5
+/// ms each, and the search for the ends of a smaller disk, which ends after 1 s.
 #[test]
 fn empty_device_costs_a_bounded_number_of_reads_and_bytes() {
     for (size, reads_max, mib_max) in [
