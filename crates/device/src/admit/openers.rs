@@ -22,6 +22,7 @@ pub(super) struct FoundOpeners {
     pub(super) unseen: Vec<String>,
 }
 
+/// Looks at every process but our own.
 pub(super) fn find(root: &SysRoot, subject: &Subject<'_>) -> FoundOpeners {
     let mut found = FoundOpeners::default();
     for pid in root.other_processes() {
