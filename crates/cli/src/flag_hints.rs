@@ -6,6 +6,7 @@ use crate::failure::Exit;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory as _};
 use diskproof_compat::{drop_in_named, fio_hint};
+use diskproof_model::secrets::without_secret;
 use diskproof_model::shell::quoted;
 use diskproof_report::terminal::message;
 use std::ffi::OsString;
@@ -68,11 +69,14 @@ pub(crate) fn report(error: clap::Error) -> ExitCode {
         return Exit::Usage.into();
     }
     let error = with_hints(error, arguments);
-    // clap repeats arguments as they are: what acts on the terminal is spelled out, without colours.
-    let has_hidden = |argument: &String| message(argument, None) != *argument;
-    if arguments.iter().any(has_hidden) && error.use_stderr() {
-        let text = message(&error.render().to_string(), None);
-        crate::stdio::eprint_text(&format!("{text}\n"));
+    // clap repeats arguments as they are. What acts on the terminal is spelled out and secrets are
+    // hidden, both without colours.
+    let plain = error.render().to_string();
+    let has_hidden = arguments.iter().any(|argument| message(argument, None) != *argument);
+    if error.use_stderr() && (has_hidden || without_secret(&plain) != plain) {
+        let text = message(&plain, None);
+        crate::stdio::eprint_text(&format!("{text}
+"));
         return Exit::Usage.into();
     }
     // A closed stdout or stderr changes nothing about the exit code.

@@ -4,6 +4,7 @@
 use anyhow::Result;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::record::Record;
+use diskproof_model::secrets::without_secret;
 use diskproof_report::style::{Color, Style};
 use diskproof_report::terminal::{self, Detail, MetricDetail};
 use rustix::termios::tcgetwinsize;
@@ -248,20 +249,19 @@ impl Verbosity {
     }
 }
 
-/// Writes a line to stderr, wrapped at word boundaries on a terminal. A closed stderr does not end
-/// the run.
+/// Writes a line to stderr without passwords, wrapped at word boundaries on a terminal. A closed
+/// stderr does not end the run.
 pub(crate) fn eprint_line(line: &str) {
     let width = io::stderr().is_terminal().then(stderr_columns);
-    let _ = writeln!(
-        io::stderr().lock(),
-        "{}",
-        terminal::message(&format!("diskproof: {line}"), width)
-    );
+    let line = format!("diskproof: {}", without_secret(line));
+    let _ = writeln!(io::stderr().lock(), "{}", terminal::message(&line, width));
 }
 
-/// Writes the text of another tool to stderr as it is.
+/// Writes the text of another tool to stderr as it is, but for passwords.
 pub(crate) fn eprint_text(text: &str) {
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+    let _ = io::stderr()
+        .lock()
+        .write_all(without_secret(text).as_bytes());
 }
 
 /// A progress line that is redrawn in place. The cursor stays at its end: the terminal then echoes

@@ -30,6 +30,7 @@ mod layers;
 mod link;
 mod live;
 mod mounts;
+mod namespaces;
 mod naming;
 mod open;
 mod own_files;

@@ -33,6 +33,7 @@ pub mod proof;
 pub mod record;
 pub mod rw;
 pub mod saved;
+pub mod secrets;
 pub mod series;
 pub mod shape;
 pub mod shell;

@@ -8,12 +8,13 @@ use crate::observed::LikePlan;
 use crate::op::OpKind;
 use crate::ping::PingPlan;
 use crate::postgres::PostgresPlan;
+use crate::secrets::without_secrets;
 use crate::surface::{DataSheet, Survey};
 use crate::sweep::SweepPlan;
 use crate::target::{TargetIdentity, TargetKind};
 use crate::trend::DiskAccess;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use crate::shape::BlockShare;
 pub use crate::workload::{
@@ -159,10 +160,7 @@ impl Plan {
         Self {
             schema: PLAN_SCHEMA.to_owned(),
             method: METHOD_VERSION,
-            origin: Origin {
-                verb: verb.into(),
-                argv,
-            },
+            origin: Origin::new(verb, argv),
             ..Self::default()
         }
     }
@@ -305,6 +303,27 @@ impl Skipped {
 pub struct Origin {
     /// The verb, such as `check`.
     pub verb: String,
-    /// The whole command line as given.
-    pub argv: Vec<String>,
+    /// The whole command line as given, without passwords.
+    #[serde(deserialize_with = "read_argv")]
+    argv: Vec<String>,
+}
+
+/// Versions up to 0.2.0 saved passwords.
+fn read_argv<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Vec::deserialize(deserializer).map(without_secrets)
+}
+
+impl Origin {
+    /// Hides the passwords in the command line.
+    pub fn new(verb: impl Into<String>, argv: Vec<String>) -> Self {
+        Self {
+            verb: verb.into(),
+            argv: without_secrets(argv),
+        }
+    }
+
+    /// The whole command line as given, without passwords.
+    pub fn argv(&self) -> &[String] {
+        &self.argv
+    }
 }

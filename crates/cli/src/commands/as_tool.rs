@@ -1,7 +1,7 @@
 //! `diskproof as`: the command lines of well-known tools. Parsing and output are in the crate
 //! `diskproof-compat`; the run is that of every verb.
 
-use crate::failure::{Exit, Failure, report};
+use crate::failure::{Exit, Failure, is_refused, open_error, report};
 use crate::flags::{DestructiveFlags, MeasuringFlags};
 use crate::input_files::{InputRole, register, register_stdin};
 use crate::job_file::{CliOverrides, Closeness, JobFile, JobText, System, read_text};
@@ -138,9 +138,8 @@ fn carry_out(tool: &'static DropIn, arguments: &[OsString], flags: &MeasuringFla
         Err(error) => {
             let code = match error.downcast_ref::<Failure>() {
                 Some(Failure::Usage(_)) => exits.usage,
-                Some(
-                    Failure::Probe(_) | Failure::Path(_) | Failure::Refused(_) | Failure::Open(_),
-                ) => exits.target,
+                Some(Failure::Probe(_) | Failure::Path(_)) => exits.target,
+                _ if is_refused(&error) || open_error(&error).is_some() => exits.target,
                 _ => exits.run,
             };
             report(&error);
@@ -503,13 +502,6 @@ fn measure_work(
         }
         (ended, _) => ended,
     }
-}
-
-fn is_refused(error: &anyhow::Error) -> bool {
-    matches!(
-        error.downcast_ref(),
-        Some(Failure::Refused(_) | Failure::Open(OpenError::Refused(_)))
-    )
 }
 
 /// The command that releases the target, where none of its flags was given.

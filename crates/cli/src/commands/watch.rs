@@ -217,10 +217,7 @@ fn conclude(
     // The plan has no work: the load is that of others.
     let plan = Plan {
         targets: targets.iter().map(|one| one.path.clone()).collect(),
-        ..Plan::of(
-            "watch",
-            server::without_password(crate::provenance::command_line()),
-        )
+        ..Plan::of("watch", crate::provenance::command_line())
     };
     let mut facts = crate::session::facts_now(plan, targets);
     facts.note.clone_from(&watch.note);

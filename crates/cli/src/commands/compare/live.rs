@@ -24,6 +24,7 @@ use diskproof_model::data::RunData;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::{Plan, Skipped, Workload};
 use diskproof_model::record::Record;
+use diskproof_model::secrets::without_secret;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_report::terminal::Detail;
 use std::fs::File;
@@ -44,10 +45,11 @@ pub(super) fn run(
         identities.push(measuring.probe(Path::new(target))?);
     }
     check_kinds(&identities, live_flags)?;
-    let labels = if live_flags.prepare.is_empty() {
+    let commands = shown_commands(&live_flags.prepare);
+    let labels = if commands.is_empty() {
         targets
     } else {
-        &live_flags.prepare
+        &commands
     };
     let count = labels.len();
     let (of_side, layout_ns, cells_ns) = live_plan(live_flags, measuring, &identities, count)?;
@@ -75,6 +77,14 @@ pub(super) fn run(
     let campaign = LiveComparison::new(setup);
     let ended = measure_campaign(job, settings, live_flags.reopen, cleanup, campaign)?;
     conclude(compare, measuring, labels, &of_side, &ended)
+}
+
+/// The commands as pages and records show them: without passwords.
+fn shown_commands(commands: &[String]) -> Vec<String> {
+    commands
+        .iter()
+        .map(|command| without_secret(command))
+        .collect()
 }
 
 /// A condition on a workload that is not measured would be noticed only after the run.
@@ -314,7 +324,12 @@ fn conclude(
     run: &EndedRun,
 ) -> anyhow::Result<(Option<Comparison>, Option<Exit>)> {
     let verbosity = measuring.verbosity();
-    let records = records(&compare.live.prepare, labels.len(), plan, run);
+    let records = records(
+        &shown_commands(&compare.live.prepare),
+        labels.len(),
+        plan,
+        run,
+    );
     interrupt::end_at_once();
     if !run.hung.is_empty() {
         verbosity.note(&process_may_stay(&run.hung, plan));
