@@ -56,8 +56,8 @@ fn after_help() -> String {
         "\nOptions and output are those of the tool; 'diskproof as TOOL --help' lists the \
          options.\nA line on stderr reports figures with a different meaning. Runs are saved in \
          the\nhistory. diskproof's flags go before the tool. A file is overwritten only \
-         with\n--overwrite, a device only with --destroy NAME. docs/drop-in.md lists every \
-         option\nand every difference.\n\nExit codes are those of the tool.\n\nExamples:\n",
+         with\n--overwrite, a device only with --destroy NAME. 'diskproof help drop-in' lists \
+         every\noption and every difference.\n\nExit codes are those of the tool.\n\nExamples:\n",
     );
     for tool in drop_ins() {
         let _ = writeln!(text, "  diskproof as {} {}", tool.name, tool.example);
