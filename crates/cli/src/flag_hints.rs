@@ -58,12 +58,13 @@ version: diskproof --version
 latency lat: diskproof ping TARGET
 diff vs: diskproof compare A B";
 
-/// Words that people type for a flag; the flag, where the verb has it; and what leads on. `EXTENSIONS`
-/// stands for the formats of `-o`.
+/// Words that people type for a flag; the flag, where the verb has it; and what leads on.
+/// `EXTENSIONS` stands for the formats of `-o`.
 const FLAG_WORDS: &str = "\
 duration length period runtime run-time seconds timeout: --time: --time 30s
 csv format junit markdown md output-format pdf prom prometheus report save svg xml yaml: -o: \
  -o FILE, whose ending selects the format: EXTENSIONS
+format output-format report: --json: --json
 every interval: -i: -i 5s
 cron every interval loop repeat schedule: : a timer, which starts the run again: \
  diskproof help monitoring. 'diskproof history --trend' then shows the runs
@@ -179,9 +180,12 @@ fn hints_for_unknown(flag: &str, arguments: &[String]) -> Vec<String> {
             Vec::new()
         };
     }
+    if let Some(hint) = hint_for_flag_word(flag, verb) {
+        return vec![hint];
+    }
     let verbs = verbs_with(flag);
     let Some((last, others)) = verbs.split_last() else {
-        return hint_for_flag_word(flag, verb).into_iter().collect();
+        return Vec::new();
     };
     let others = match others {
         [] => String::new(),
@@ -190,7 +194,7 @@ fn hints_for_unknown(flag: &str, arguments: &[String]) -> Vec<String> {
     vec![format!("'{flag}' is a flag of {others}{last}")]
 }
 
-/// Where a word leads that is no flag of any verb.
+/// Where a word leads that is no flag of this verb.
 fn hint_for_flag_word(flag: &str, verb: &str) -> Option<String> {
     let word = option_name(flag).to_lowercase().replace('_', "-");
     for row in FLAG_WORDS.lines() {

@@ -38,7 +38,7 @@ macro_rules! pages {
     ($($folder:literal: $($name:literal),+;)*) => {
         &[$($(Page {
             name: $name,
-            text: include_str!(concat!("../../../../docs/", $folder, $name)),
+            text: include_str!(concat!("../../docs/", $folder, $name)),
         },)+)*]
     };
 }
@@ -60,7 +60,7 @@ const PAGES: &[Page] = pages! {
 /// The page about plan files, which is called README.md in their folder.
 const PLANS: Page = Page {
     name: "plans.md",
-    text: include_str!("../../../../docs/plans/README.md"),
+    text: include_str!("../../docs/plans/README.md"),
 };
 
 /// Prints what the topic names.

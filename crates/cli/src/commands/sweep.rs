@@ -7,7 +7,9 @@ use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_MIN, SECOND, choices, o
 use crate::plan_file::sector_bytes;
 use crate::postgres::postgres_version;
 use crate::session::{MeasuringJob, measure};
-use crate::workload::{BlockSize, Bytes, Count, parse_listed_count, refuse_repeated};
+use crate::workload::{
+    BlockSize, Bytes, Count, parse_listed_count, parse_listed_size, refuse_repeated,
+};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use diskproof_analysis::campaign::{Sweep, SweepSetup};
 use diskproof_model::plan::Plan;
@@ -96,7 +98,7 @@ pub struct SweepFlags {
     pub time: Option<u64>,
     /// Block sizes, from 512 to 1G [default: 4k,8k,32k,128k,256k,1M,4M]
     #[arg(long, visible_alias = "blocksize", value_name = "BYTES")]
-    #[arg(value_delimiter = ',')]
+    #[arg(value_delimiter = ',', value_parser = parse_listed_size)]
     pub bs: Vec<BlockSize>,
     /// Requests in flight, from 1 to 256 [default: 1,2,4,8,16,32,64]
     #[arg(long, visible_alias = "iodepth", value_name = "N", value_delimiter = ',',

@@ -15,5 +15,6 @@ pub(crate) use limits::{Content, Memory, ResolveContext, Wording, part_of, secto
 pub(crate) use parsers::{
     BLOCK_BYTES_MAX, BlockSize, BlockSplit, Bytes, Count, LatencyPercentile, Position, Rate,
     ReadShare, SpanBounds, SyncedWrites, Time, ValueError, parse_key, parse_listed_count,
+    parse_listed_size,
 };
 pub(crate) use resolve::resolve;

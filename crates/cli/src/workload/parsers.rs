@@ -112,6 +112,19 @@ pub(crate) fn parse_listed_count(text: &str) -> Result<Count, ValueError> {
     }
 }
 
+/// A size in a list such as `--bs 4k,64k`. A range is an error that shows a list.
+pub(crate) fn parse_listed_size(text: &str) -> Result<BlockSize, ValueError> {
+    if let Some((from, to)) = text.split_once('-')
+        && parse_size(from).is_ok()
+        && parse_size(to).is_ok()
+    {
+        return Err(ValueError::Value(format!(
+            "'{text}' is a range; list the sizes, such as {from},64k,{to}"
+        )));
+    }
+    text.parse()
+}
+
 /// `1,2,4,8` for the range `1-8`.
 fn doublings(range: &str) -> Option<String> {
     let (from, to) = range.split_once(['-', ':'])?;

@@ -84,7 +84,7 @@ impl Resolution<'_> {
         workload.verify = self.verify(&workload)?;
         let only_drops = self.rw.leaves_no_content();
         let verifies = workload.verify == Verify::Checksum;
-        // A check of what was written is a pass over the span, and so is its writing from the start.
+        // A check of what was written is a pass over the span, and so is writing in order.
         let writes_in_order = self.rw.order == Order::Sequential && !self.rw.is_mix();
         let is_pass = !flags.writes() || writes_in_order;
         let once = (only_drops || (verifies && is_pass)).then_some(length);

@@ -234,6 +234,8 @@ fn words_for_flags_lead_to_flags() {
         (&["check", "--every", "1h"], "diskproof help monitoring"),
         (&["sweep", "--depth", "1-64"], "1,2,4,8,16,32,64"),
         (&["run", ".", "--depth", "1-8"], "1,2,4,8"),
+        (&["sweep", "--bs", "4k-1M"], "4k,64k,1M"),
+        (&["history", "--format", "json"], "--json"),
         (
             &["check", "--expect", "iops>1000"],
             "random-read-d32.iops>1000",
