@@ -60,10 +60,22 @@ fn after_help() -> String {
          every\noption and every difference.\n\nExit codes are those of the tool.\n\nExamples:\n",
     );
     for tool in drop_ins() {
-        let _ = writeln!(text, "  diskproof as {} {}", tool.name, tool.example);
+        let example = format!("  diskproof as {} {}", tool.name, tool.example);
+        let _ = writeln!(text, "{}", continued(&example));
     }
     text.push_str("  diskproof as --link ~/bin");
     text
+}
+
+/// A command of more than 80 columns in two lines that a shell joins.
+fn continued(command: &str) -> String {
+    if command.len() <= 80 {
+        return command.to_owned();
+    }
+    match command.get(..78).and_then(|start| start.rsplit_once(' ')) {
+        Some((start, _)) => format!("{start} \\\n    {}", &command[start.len() + 1..]),
+        None => command.to_owned(),
+    }
 }
 
 /// Runs the tool, or creates the links.
