@@ -123,6 +123,17 @@ pub enum ExpectError {
         names = threshold_names().join(", ")
     )]
     Metric(String),
+    /// A metric without a workload.
+    #[error(
+        "'{metric}' names no workload; write WORKLOAD.{metric}, such as \
+         random-read-d32.{metric}{rest}"
+    )]
+    Workload {
+        /// The metric.
+        metric: String,
+        /// The relation and the threshold, as given.
+        rest: String,
+    },
     /// A number of findings that is not an upper limit.
     #[error(
         "'{0}': findings counts warnings and failures; write findings=0, or a limit such as \
@@ -152,6 +163,12 @@ impl FromStr for Expected {
         }
         let (figure, relation, value) =
             Relation::split(text).ok_or_else(|| ExpectError::Relation(text.to_owned()))?;
+        if threshold_names().contains(&figure) {
+            return Err(ExpectError::Workload {
+                metric: figure.to_owned(),
+                rest: text[figure.len()..].trim_start().to_owned(),
+            });
+        }
         let named = named(figure).ok_or_else(|| ExpectError::Metric(figure.to_owned()))?;
         if is_cpu(named.metric) && named.op.is_some() {
             return Err(ExpectError::CpuOfOp(figure.to_owned()));

@@ -29,7 +29,8 @@ pub(crate) const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
 /// The help of `-o`, with the extensions of the formats that `is_listed` selects.
 pub(crate) fn output_help(is_listed: fn(&Format) -> bool) -> String {
     format!(
-        "Save the result; the format follows the extension: {} (repeatable; see docs/formats.md)",
+        "Save the result; the format follows the extension: {} (repeatable; see diskproof help \
+         formats)",
         extensions(is_listed)
     )
 }

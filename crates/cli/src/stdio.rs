@@ -182,6 +182,9 @@ pub(crate) fn write_page(page: &str, color: ColorWhen, out: &mut dyn Write) -> i
     }
 }
 
+/// Lines below a page: where the run was saved, and the prompt.
+const LINES_AFTER: usize = 2;
+
 /// Prints the finished page of a record. On a terminal that is shorter than the page, the verdict
 /// follows once more, because it has scrolled away.
 pub(crate) fn write_record_page(
@@ -192,7 +195,7 @@ pub(crate) fn write_record_page(
 ) -> io::Result<()> {
     write_page(page, color, out)?;
     let rows = tcgetwinsize(io::stdout()).map_or(0, |size| usize::from(size.ws_row));
-    if rows > 0 && page.lines().count() >= rows {
+    if rows > 0 && page.lines().count() + LINES_AFTER >= rows {
         let again = text(|out| terminal::write_verdict_again(record, &colored(), out));
         write_page(&again, color, out)?;
     }

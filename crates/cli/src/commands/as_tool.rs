@@ -63,14 +63,26 @@ fn after_help() -> String {
         "\nOptions and output are those of the tool; 'diskproof as TOOL --help' lists the \
          options.\nA line on stderr reports figures with a different meaning. Runs are saved in \
          the\nhistory. diskproof's flags go before the tool. A file is overwritten only \
-         with\n--overwrite, a device only with --destroy NAME. docs/drop-in.md lists every \
-         option\nand every difference.\n\nExit codes are those of the tool.\n\nExamples:\n",
+         with\n--overwrite, a device only with --destroy NAME. 'diskproof help drop-in' lists \
+         every\noption and every difference.\n\nExit codes are those of the tool.\n\nExamples:\n",
     );
     for tool in drop_ins() {
-        let _ = writeln!(text, "  diskproof as {} {}", tool.name, tool.example);
+        let example = format!("  diskproof as {} {}", tool.name, tool.example);
+        let _ = writeln!(text, "{}", continued(&example));
     }
     text.push_str("  diskproof as --link ~/bin");
     text
+}
+
+/// A command of more than 80 columns in two lines that a shell joins.
+fn continued(command: &str) -> String {
+    if command.len() <= 80 {
+        return command.to_owned();
+    }
+    match command.get(..78).and_then(|start| start.rsplit_once(' ')) {
+        Some((start, _)) => format!("{start} \\\n    {}", &command[start.len() + 1..]),
+        None => command.to_owned(),
+    }
 }
 
 /// Runs the tool, or creates the links.

@@ -44,18 +44,20 @@ pub fn run(export: &ExportFlags) -> anyhow::Result<Exit> {
     match find(&export.run, history)? {
         SavedDocument::Run(stored) => {
             let mut record = stored.record;
-            let mut left_out = None;
+            let mut notes = Vec::new();
             if export.anonymous {
-                let (without, what) = anonymous(&record)?;
-                (record, left_out) = (without, Some(what));
+                let anonymous = anonymous(&record)?;
+                record = anonymous.record;
+                notes.push(format!("left out: {}", anonymous.left_out));
+                notes.push(format!("kept: {}", anonymous.kept));
             }
             let outputs = open_outputs(&paths, history, Trial::Create)?;
             save_records(&record, &outputs, verbosity)?;
             if prints {
                 ignore_closed_pipe(to_stdout(|out| json::write_record(&record, out)))?;
             }
-            if let Some(what) = left_out {
-                verbosity.note(&format!("left out: {what}"));
+            for note in notes {
+                verbosity.note(&note);
             }
         }
         SavedDocument::Comparison(_) if export.anonymous => {

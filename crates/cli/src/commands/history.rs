@@ -28,7 +28,7 @@ const HELP: &str = concat!(
     "Examples:\n",
     "  diskproof history --since 7d\n",
     "  diskproof history --serial S64FNE0R --json\n",
-    "  diskproof history --trend --target /data --fail-on 'commit-fdatasync.iops<-10%'\n",
+    "  diskproof history --trend --fail-on 'commit-fdatasync.iops<-10%'\n",
     "  diskproof history label latest before-upgrade\n",
     "  diskproof history import /mnt/usb/db2/*.json\n",
     "  diskproof history prune --older-than 90d --dry-run",

@@ -8,6 +8,7 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use diskproof_compat::{DropIn, Treatment, drop_ins};
 use diskproof_device::TrustedDirectory;
+use diskproof_model::shell::quoted;
 use diskproof_report::format::OutputFile;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,7 @@ const HELP: &str = concat!(
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct ManFlags {
-    /// The directory, which must exist; existing pages are replaced
+    /// An existing directory; pages in it are replaced
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
 }
@@ -44,13 +45,18 @@ const EXIT_CODES: [(&str, &str); 7] = [
 /// Runs the verb.
 pub fn run(flags: &ManFlags) -> anyhow::Result<Exit> {
     let directory = &flags.directory;
+    if !directory.is_dir() {
+        let shown = quoted(&directory.display().to_string());
+        return Err(Failure::Usage(format!(
+            "man: {shown} is not a directory. To create it: mkdir -p {shown}"
+        ))
+        .into());
+    }
     // Opened before the first page: no page is written where another user's symlink leads.
     TrustedDirectory::open(directory).map_err(Failure::Path)?;
     let mut program = Args::command();
     program.build();
-    let mut verbs: Vec<Command> = program.get_subcommands().cloned().collect();
-    // clap's own `help` repeats the pages.
-    verbs.retain(|verb| verb.get_name() != "help");
+    let verbs: Vec<Command> = program.get_subcommands().cloned().collect();
     let page_name = |verb: &Command| format!("diskproof-{}", verb.get_name());
     let names: Vec<String> = verbs.iter().map(page_name).collect();
     write(directory, "diskproof", program, &names)?;

@@ -9,6 +9,7 @@ use crate::job_file::{CliOverrides, JobFile, System, read_text};
 use crate::plan_file::{PlanFile, resolve_planned, sector_bytes};
 use crate::provenance::{command_line, random_seed};
 use crate::session::{MeasuringJob, measure};
+use crate::stdio::eprint_text;
 use crate::workload::{
     Bytes, Content, FioFlags, Memory, ResolveContext, Wording, WorkloadAxes, WorkloadFlags,
     empty_schedule, limits_cut_by_time, planned_search, resolve, sector_mismatch,
@@ -35,15 +36,15 @@ occasional disturbances take that long to appear.
 
 With --latency-target, run finds the greatest depth at which requests meet the
 latency, which is the number of sessions that the disk can serve in time. See
-docs/latency-target.md.
+'diskproof help latency-target'.
 
 A plan file (*.toml) contains workloads that run in order, or concurrently with
-together = true. Its keys are the names of the flags; see docs/plans. --seed,
---size, --note, --engine and targets on the command line override those of the
-file. A fio job file (*.fio, *.job) is translated into a plan: run reports
-differences from fio and refuses options without an equivalent; see
-docs/job-files.md. A saved run (*.json, or the *.html page) is repeated with its
-plan and seed, and compared with what was measured then.
+together = true. Its keys are the names of the flags; see 'diskproof help plans'.
+--seed, --size, --note, --engine and targets on the command line override those
+of the file. A fio job file (*.fio, *.job) is translated into a plan: run
+reports differences from fio and refuses options without an equivalent; see
+'diskproof help job-files'. A saved run (*.json, or the *.html page) is repeated
+with its plan and seed, and compared with what was measured then.
 Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
@@ -51,19 +52,20 @@ Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
 130 Ctrl-C.
 
 Examples:
-  diskproof run                                     random 8 KiB reads
-  diskproof run /data --rw randrw --depth 32        half reads, half writes
-  diskproof run /data --rw write --bs 1M --depth 8  sequential writes
-  diskproof run /data --rw write --fdatasync 1      commits
-  diskproof run /data --depth 64 --rate 2000        latency at a fixed load
-  diskproof run /data --bs 4k,64k --depth 1,16      four workloads
+  diskproof run .                                # random 8 KiB reads
+  diskproof run /data --rw randrw --depth 32     # half reads, half writes
+  diskproof run /data --rw write --bs 1M --depth 8 # sequential writes
+  diskproof run /data --rw write --fdatasync 1   # commits
+  diskproof run /data --depth 64 --rate 2000     # latency at a fixed load
+  diskproof run /data --bs 4k,64k --depth 1,16   # four workloads
   diskproof run /data --depth 64 --latency-target 5ms
-  sudo diskproof run /dev/sdb --span 0-10%          short stroke
+  sudo diskproof run /dev/sdb --span 0-10%       # short stroke
   sudo diskproof run /dev/sdb /dev/sdc --rw read --bs 1M --depth 8
-  diskproof run docs/plans/postgresql-cookbook.toml /data
-  diskproof run job.fio --dry-run                   show the translated plan
-  diskproof run before.html /data                   the same plan again, compared
-  diskproof run --like latest /mnt/new              a load that watch recorded";
+  diskproof help postgresql-cookbook.toml > cookbook.toml
+  diskproof run cookbook.toml /data
+  diskproof run job.fio --dry-run                # show the translated plan
+  diskproof run before.html /data                # the same plan again, compared
+  diskproof run --like latest /mnt/new           # a load that watch recorded";
 
 /// Run any workload from flags named as in fio, from a plan file or from a fio job file
 #[derive(Debug, clap::Args)]
@@ -111,7 +113,38 @@ pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
         }
         return recorded::repeat(record, targets, &run.measuring);
     }
+    if run.is_bare() {
+        eprint_text(BARE);
+        return Ok(Exit::Usage);
+    }
     measure(job(run)?)
+}
+
+/// What `run` answers where nothing says what to run and on what.
+const BARE: &str = "\
+error: run measures any workload; name a target or a workload
+
+  diskproof run . --time 10s                # random 8 KiB reads here
+  diskproof run /data --rw randrw --depth 32
+  diskproof run job.fio --dry-run           # the plan of a fio job file
+
+'diskproof check .' measures everything that matters. 'diskproof run --help'
+lists the flags.
+";
+
+impl RunFlags {
+    /// Whether neither a target nor a workload is named. The default would fill a file of 1 GiB
+    /// and read for half a minute.
+    fn is_bare(&self) -> bool {
+        self.operands.is_empty()
+            && self.fio.filename.is_none()
+            && self.like.is_none()
+            && self.sections.is_empty()
+            && self.axes.is_empty()
+            && self.workload.is_empty()
+            && self.measuring.size.is_none()
+            && !self.measuring.dry_run
+    }
 }
 
 fn job(run: &RunFlags) -> anyhow::Result<MeasuringJob<'_>> {

@@ -57,12 +57,12 @@ Exit codes: 0 done, 2 usage, 4 the devices vanished or a file was not saved,
 130 Ctrl-C.
 
 Examples:
-  sudo diskproof watch                       all disks, until q
-  sudo diskproof watch sda /data             a device, and the disks below /data
-  diskproof watch -i 5s -c 12 | tee log      a minute in steps of 5 s
+  sudo diskproof watch                     # all disks, until q
+  sudo diskproof watch sda /data           # a device, and the disks below /data
+  diskproof watch -i 5s -c 12 | tee log    # a minute in steps of 5 s
   sudo diskproof watch sda --record --time 10m
-  diskproof run --like latest /mnt/new-disk  the same load elsewhere
-  sudo diskproof watch --postgres user=postgres   is the load PostgreSQL's?
+  diskproof run --like latest /mnt/new-disk # the same load elsewhere
+  sudo diskproof watch --postgres user=postgres # is the load PostgreSQL's?
   diskproof watch --postgres 'host=db1 user=monitor sslmode=verify-full'";
 
 /// Show the live load of disks: rates, latency, share of seeks, busy threads

@@ -83,8 +83,11 @@ impl Resolution<'_> {
         workload.span = Span::new(start_bytes, flags.span.is_some().then_some(length));
         workload.verify = self.verify(&workload)?;
         let only_drops = self.rw.leaves_no_content();
-        let checks = workload.verify == Verify::Checksum && !flags.writes();
-        let once = (checks || only_drops).then_some(length);
+        let verifies = workload.verify == Verify::Checksum;
+        // A check of what was written is a pass over the span, and so is writing in order.
+        let writes_in_order = self.rw.order == Order::Sequential && !self.rw.is_mix();
+        let is_pass = !flags.writes() || writes_in_order;
+        let once = (only_drops || (verifies && is_pass)).then_some(length);
         workload.sync = self.sync()?;
         workload.stop = self.stop(block_bytes, once)?;
         workload.streams = self.streams()?;

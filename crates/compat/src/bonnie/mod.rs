@@ -139,7 +139,8 @@ fn notes_of_large_file(given: &GivenArguments, runs: u64) -> Vec<String> {
     if !given.has("f") {
         notes.push("the tests by character do not run; their fields are empty".to_owned());
     }
-    notes.push("rewrites and seeks write at places of their own (docs/drop-in.md)".to_owned());
+    let places = "rewrites and seeks write at places of their own (diskproof help drop-in)";
+    notes.push(places.to_owned());
     notes
 }
 

@@ -98,7 +98,8 @@ pub(crate) fn expectations(all: &[Expectation]) -> Vec<Block> {
     };
     let names = ["result", "promised, allowance", "measured (95 % interval)"];
     let rows: Vec<Row> = all.iter().map(row).collect();
-    let table = (!rows.is_empty()).then(|| Block::words("Promised and measured", names, rows));
+    let table =
+        (!rows.is_empty()).then(|| Block::words("Each promise with its figure", names, rows));
     let open = all.iter().filter_map(|one| {
         let text = format!("{}: {}", promise_text(one), decision_text(one)?);
         Some(Block::toned_fact(Tone::Warning, "undecided", text))

@@ -49,9 +49,12 @@ pub fn write_record(
         Detail::Short => Shown::Short,
         Detail::Whole => Shown::Whole,
     };
+    let is_brief = detail == Detail::Short && describe::is_brief(record);
     let all = describe::sections(record).into_iter();
     for section in all.filter(|section| [Shown::Always, other].contains(&section.shown)) {
-        if !matches!(section.id, "title" | "notes") {
+        // One screen has no line for the space between the title and the answer.
+        let is_close = is_brief && section.id == "verdict";
+        if !is_close && !matches!(section.id, "title" | "notes") {
             page.blank();
         }
         write_blocks(page, Some(record), &section.blocks);
