@@ -5,11 +5,13 @@
 use crate::interrupt;
 use crate::stdio::{ProgressLine, Verbosity, eprint_text};
 use diskproof_compat::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
+use diskproof_device::DiskTally;
 use diskproof_engine::watchdog::{Deferred, Heartbeat, Waited};
 use diskproof_model::files::FilesMeasurement;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::ping::SingleRequest;
 use diskproof_model::surface::SurfaceMeasurement;
+use diskproof_model::target::TargetIdentity;
 use diskproof_report::format::OutputFile;
 use signal_hook::consts::SIGUSR1;
 use std::cell::Cell;
@@ -136,6 +138,10 @@ pub(crate) struct SharedPrinter {
     printer: Arc<Mutex<Box<dyn ToolPrinter>>>,
     /// Whether SIGUSR1 came, of a tool that survives it.
     status_due: Arc<AtomicBool>,
+    /// Whether the text before the first request was printed.
+    has_begun: Arc<AtomicBool>,
+    /// The counters of the targets' devices.
+    disks: Arc<Mutex<DiskTally>>,
     /// The file that the text at the end goes to, in place of stdout.
     pub saved_to: Option<PathBuf>,
 }
@@ -154,12 +160,34 @@ impl SharedPrinter {
             kept_name: None,
             printer: Arc::new(Mutex::new(printer)),
             status_due,
+            has_begun: Arc::default(),
+            disks: Arc::new(Mutex::new(DiskTally::of(&[]))),
             saved_to: None,
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Box<dyn ToolPrinter>> {
         self.printer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts what the devices of these targets do.
+    pub(crate) fn count_disks(&self, identities: &[TargetIdentity]) {
+        *self.disks() = DiskTally::of(identities);
+    }
+
+    fn disks(&self) -> MutexGuard<'_, DiskTally> {
+        self.disks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the text before the first request was printed.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Relaxed)
+    }
+
+    /// The text before the first request.
+    fn begin(&self) -> String {
+        self.has_begun.store(true, Ordering::Relaxed);
+        self.lock().begin()
     }
 
     /// The text about a request.
@@ -189,7 +217,10 @@ impl SharedPrinter {
             &own
         };
         let host = diskproof_device::host_facts();
+        self.disks().pause();
+        let disks = self.disks().totals();
         let result = ToolResult {
+            disks: &disks,
             measurements,
             surface,
             interrupted: is_interrupted,
@@ -239,7 +270,7 @@ impl ToolLines {
     /// Starts the thread that prints, with the text before the first request.
     pub(crate) fn start(printer: SharedPrinter) -> io::Result<Self> {
         let lines = RequestPrinter::start()?;
-        let begin = printer.lock().begin();
+        let begin = printer.begin();
         let interval_ns = printer.lock().interval_ns().filter(|ns| *ns > 0);
         let started = Self {
             printer,
@@ -260,12 +291,14 @@ impl ToolLines {
 
     /// A new file is filled for a workload, which may take long.
     pub(crate) fn laying_out(&self, workload: &str, bytes: u64) {
+        self.printer.disks().pause();
         let text = self.printer.lock().laying_out(workload, bytes);
         self.print(text);
     }
 
     /// Other workloads are next.
     pub(crate) fn begin(&mut self) {
+        self.printer.disks().resume();
         self.reported = 0;
     }
 
@@ -282,7 +315,9 @@ impl ToolLines {
 
     /// Prints the tool's report of the results so far.
     pub(crate) fn so_far(&mut self, elapsed_ns: u64, measurements: &[Measurement]) {
+        let disks = self.printer.disks().totals();
         let results = ResultsSoFar {
+            disks: &disks,
             measurements,
             elapsed_ns,
             unix_ns: unix_ns(),
