@@ -7,12 +7,14 @@ use crate::output_files::{Output, OutputError, Trial, save_file};
 use crate::stdio::{ProgressLine, Verbosity, eprint_text, note_closed_stdout};
 use anyhow::Context as _;
 use diskproof_compat::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
+use diskproof_device::DiskTally;
 use diskproof_engine::watchdog::{Deferred, Heartbeat, Waited};
 use diskproof_model::errno;
 use diskproof_model::files::FilesMeasurement;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::ping::SingleRequest;
 use diskproof_model::surface::SurfaceMeasurement;
+use diskproof_model::target::TargetIdentity;
 use diskproof_report::format::OutputFile;
 use signal_hook::consts::SIGUSR1;
 use std::cell::Cell;
@@ -140,6 +142,10 @@ pub(crate) struct SharedPrinter {
     printer: Arc<Mutex<Box<dyn ToolPrinter>>>,
     /// Whether SIGUSR1 came, of a tool that survives it.
     status_due: Arc<AtomicBool>,
+    /// Whether the text before the first request was printed.
+    has_begun: Arc<AtomicBool>,
+    /// The counters of the targets' devices.
+    disks: Arc<Mutex<DiskTally>>,
     /// The file that the text at the end goes to, in place of stdout.
     pub saved_to: Option<PathBuf>,
     /// The files that the tool writes, open.
@@ -168,6 +174,8 @@ impl SharedPrinter {
             kept_name: None,
             printer: Arc::new(Mutex::new(printer)),
             status_due,
+            has_begun: Arc::default(),
+            disks: Arc::new(Mutex::new(DiskTally::of(&[]))),
             saved_to: None,
             files: Arc::default(),
         }
@@ -214,6 +222,26 @@ impl SharedPrinter {
         self.printer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Counts what the devices of these targets do.
+    pub(crate) fn count_disks(&self, identities: &[TargetIdentity]) {
+        *self.disks() = DiskTally::of(identities);
+    }
+
+    fn disks(&self) -> MutexGuard<'_, DiskTally> {
+        self.disks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the text before the first request was printed.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Relaxed)
+    }
+
+    /// The text before the first request.
+    fn begin(&self) -> String {
+        self.has_begun.store(true, Ordering::Relaxed);
+        self.lock().begin()
+    }
+
     /// The text about a request.
     pub(crate) fn request(&self, request: &SingleRequest) -> String {
         self.lock().request(request, unix_ns())
@@ -241,7 +269,10 @@ impl SharedPrinter {
             &own
         };
         let host = diskproof_device::host_facts();
+        self.disks().pause();
+        let disks = self.disks().totals();
         let result = ToolResult {
+            disks: &disks,
             measurements,
             surface,
             interrupted: is_interrupted,
@@ -289,7 +320,7 @@ impl ToolLines {
     /// Starts the thread that prints, with the text before the first request.
     pub(crate) fn start(printer: SharedPrinter) -> io::Result<Self> {
         let lines = RequestPrinter::start()?;
-        let begin = printer.lock().begin();
+        let begin = printer.begin();
         let interval_ns = printer.lock().interval_ns().filter(|ns| *ns > 0);
         let started = Self {
             printer,
@@ -310,12 +341,14 @@ impl ToolLines {
 
     /// A new file is filled for a workload, which may take long.
     pub(crate) fn laying_out(&self, workload: &str, bytes: u64) {
+        self.printer.disks().pause();
         let text = self.printer.lock().laying_out(workload, bytes);
         self.print(text);
     }
 
     /// Other workloads are next.
     pub(crate) fn begin(&mut self) {
+        self.printer.disks().resume();
         self.reported = 0;
     }
 
@@ -332,7 +365,9 @@ impl ToolLines {
 
     /// Prints the tool's report of the results so far.
     pub(crate) fn so_far(&mut self, elapsed_ns: u64, measurements: &[Measurement]) {
+        let disks = self.printer.disks().totals();
         let results = ResultsSoFar {
+            disks: &disks,
             measurements,
             elapsed_ns,
             unix_ns: unix_ns(),

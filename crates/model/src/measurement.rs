@@ -407,7 +407,28 @@ pub struct DiskTimes {
     pub elapsed_ms: u64,
 }
 
+/// What the kernel counted of one block device, whatever requested it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DiskTotals {
+    /// Its kernel name.
+    pub name: String,
+    /// Kernel names of the devices that it is made of, where it is a volume or an array.
+    pub members: Vec<String>,
+    /// Read requests that it completed.
+    pub read_ops: u64,
+    /// Write requests that it completed.
+    pub write_ops: u64,
+    /// Merged requests and times.
+    pub times: DiskTimes,
+}
+
 impl DiskTimes {
+    /// The share of the time in which a disk had a request, in percent.
+    pub fn busy_percent(&self) -> f64 {
+        let percent = self.busy_ms as f64 * 100.0 / self.elapsed_ms.max(1) as f64;
+        percent.min(100.0)
+    }
+
     /// Both, one after the other.
     pub fn then(self, later: Self) -> Self {
         Self {

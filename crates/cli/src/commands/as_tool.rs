@@ -9,16 +9,17 @@ use crate::output_files::Trial;
 use crate::plan_file::PLAN_FILE_BYTES_MAX;
 use crate::provenance::{command_line, random_seed};
 use crate::saved::register_history;
-use crate::session::{MeasuringJob, measure};
+use crate::session::{MeasuringJob, admit_all, measure};
 use crate::stdio::{Verbosity, eprint_line, eprint_text, is_reader_gone, print_text};
 use crate::targets::{identify, refuse_duplicates, refuse_foreign_link};
 use crate::tool_lines::SharedPrinter;
 use anyhow::{Context as _, Result};
 use diskproof_compat::{
     DropIn, DropInError, DropInLoad, JobAction, JobRequest, JobSource, LoadTarget, NextPrinter,
-    PlanContext, PrimeRequest, Started, ToolText, drop_in_named, drop_ins,
+    PlanContext, PrimeRequest, Started, ToolPrinter, ToolText, drop_in_named, drop_ins,
 };
-use diskproof_device::{OpenError, TrustedDirectory};
+use diskproof_device::{OpenError, OpenTarget, TrustedDirectory};
+use diskproof_model::plan::Plan;
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::symlinkat;
@@ -115,15 +116,22 @@ fn names() -> String {
     names.join(", ")
 }
 
-/// One link per tool; a name that exists stays as it is.
+/// One link per tool, in a directory that is made if it is missing; a name that exists stays as it
+/// is.
 fn link(directory: &Path) -> Result<Exit> {
     let program = std::env::current_exe().context("cannot find the program's own path")?;
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("cannot create the directory {}", directory.display()))?;
     let opened = TrustedDirectory::open(directory).map_err(Failure::Path)?;
     for tool in drop_ins() {
         symlinkat(&program, &opened.folder, tool.name).with_context(|| {
-            let link = directory.join(tool.name);
-            let link = link.display();
-            format!("cannot create the link {link}; remove the existing file")
+            let path = directory.join(tool.name);
+            let link = path.display();
+            if std::fs::symlink_metadata(&path).is_ok() {
+                format!("cannot create the link {link}; remove the existing file")
+            } else {
+                format!("cannot create the link {link}")
+            }
         })?;
     }
     let directory = directory.display();
@@ -273,7 +281,13 @@ fn run_load(
     if head.writes {
         refuse_foreign_link(target.path())?;
     }
-    let (identity, new_name) = find_target(target, flags.verbosity())?;
+    let (identity, new_name) = match find_target(target, flags.verbosity()) {
+        Ok(found) => found,
+        Err(error) => {
+            print_text(load.text_before_opening())?;
+            return Err(error.into());
+        }
+    };
     if matches!(target, LoadTarget::Output(_))
         && identity.kind == TargetKind::Directory
         && new_name.is_none()
@@ -290,6 +304,11 @@ fn run_load(
         Ok(plan) => plan,
         Err(error) => return failed(tool, &error),
     };
+    if plan.workloads.is_empty() && plan.files.is_none() && plan.survey.is_none() {
+        let printer = load.printer(&plan, &identity);
+        let name = new_name.as_deref();
+        return finish_without_data(load, &plan, identity, name, flags, printer);
+    }
     let others = flags.probe_all(&head.further_targets)?;
     let paths = others.iter().map(|one| one.path.clone());
     plan.targets.extend(paths);
@@ -315,8 +334,35 @@ fn run_load(
     if let Some(bytes) = filled {
         job = job.filled_within(bytes, FILLING_NS);
     }
-    job.tool = Some(printer);
-    measure_work(tool, words, job, head.writes)
+    job.tool = Some(printer.clone());
+    let ended = measure_work(tool, words, job, head.writes);
+    if ended.is_err() && !printer.has_begun() {
+        print_text(load.text_before_opening())?;
+    }
+    ended
+}
+
+/// Ends a command line that moves no data, such as that of `dd count=0`, whose file is made.
+fn finish_without_data(
+    load: &dyn DropInLoad,
+    plan: &Plan,
+    identity: TargetIdentity,
+    new_name: Option<&str>,
+    flags: &MeasuringFlags,
+    printer: Box<dyn ToolPrinter>,
+) -> Result<Exit> {
+    if let Some(name) = new_name.filter(|_| !flags.dry_run) {
+        let identities = [identity];
+        let consent = flags.destructive.consent(&identities)?;
+        for admission in admit_all(plan, &identities, &flags.expected, &consent)? {
+            let file = OpenTarget::create_named(admission, name)?;
+            file.set_length(load.empty_file_bytes())?;
+            file.mark_own();
+        }
+    }
+    let printer = SharedPrinter::new("", printer);
+    print(&printer.end(&[], None, false, None))?;
+    Ok(Exit::Done)
 }
 
 /// Carries out what the command line asks for.
@@ -369,6 +415,7 @@ fn run_jobs(
     if let Err(text) = open_files(&mut printer, flags) {
         return failed(tool, &DropInError::Usage(text));
     }
+    printer.count_disks(&identities);
     let mut job = MeasuringJob::new(plan, identities, flags);
     job.tool = Some(printer);
     measure_work(tool, words, job, writes)

@@ -157,7 +157,7 @@ fn describe(
     global: &[Rc<Setting>],
     workloads: Vec<Vec<JobWorkload>>,
 ) -> DescribedJobs {
-    let is_own = |one: &&Rc<Setting>| one.scope == Scope::Own && one.option.key != "name";
+    let is_own = |one: &&Rc<Setting>| one.scope == Scope::Own;
     let mut described = Vec::new();
     let mut group = 0;
     for (index, (job, workloads)) in jobs.iter().zip(workloads).enumerate() {

@@ -3,7 +3,6 @@
 use crate::program::{Ran, argv, names, program_path, run};
 use diskproof_simdisk::testbed::place;
 use serde_json::Value;
-use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -124,75 +123,6 @@ fn file_of_an_earlier_job_grows_as_in_fio_and_other_files_do_not() {
     let ran = job("randread", &[]);
     ran.exits(1).tells("truncate -s 2097152");
     assert!(std::fs::read(&file).unwrap() == content);
-}
-
-/// The keys of a document; bins and percentiles depend on the figures.
-fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(pairs) => {
-            for (key, value) in pairs {
-                let is_figure = path.ends_with(".bins") || path.ends_with(".percentile");
-                let path = format!("{path}.{}", if is_figure { "#" } else { key });
-                found.insert(path.clone());
-                keys(value, &path, found);
-            }
-        }
-        Value::Array(values) => values
-            .iter()
-            .for_each(|value| keys(value, &format!("{path}[]"), found)),
-        _ => {}
-    }
-}
-
-#[test]
-fn json_of_as_fio_has_the_keys_of_the_real_one() {
-    let version = Command::new("fio").arg("--version").output();
-    if !version.is_ok_and(|out| out.stdout.starts_with(b"fio-3.33")) {
-        println!("SKIPPED: json_of_as_fio_has_the_keys_of_the_real_one: fio 3.33");
-        return;
-    }
-    for jobs in [
-        &["--rw=randread", "--name=a"][..],
-        &["--rw=write", "--fdatasync=1", "--name=a"],
-        &argv("--size=64k --name=a --rw=randrw --name=b --rw=read --stonewall"),
-        &argv("--rw=randread --numjobs=3 --group_reporting --name=a"),
-        &["--rw=read", "--lat_percentiles=1", "--name=a"],
-        &["--rw=randrw", "--unified_rw_reporting=1", "--name=a"],
-    ] {
-        for format in ["json", "json+"] {
-            let here = place();
-            let (data, saved) = (here.path().join("data"), here.path().join("real.json"));
-            std::fs::create_dir(&data).unwrap();
-            let own = [
-                "--size=256k".to_owned(),
-                format!("--directory={}", text(&data)),
-                format!("--output-format={format}"),
-            ];
-            let own: Vec<&str> = own
-                .iter()
-                .map(String::as_str)
-                .chain(jobs.iter().copied())
-                .collect();
-            let real = Command::new("fio")
-                .args(&own)
-                .arg(format!("--output={}", text(&saved)))
-                .output()
-                .unwrap();
-            assert!(real.status.success());
-            let ours = as_tool(&[&["fio"], &own[..]].concat());
-            ours.exits(0);
-            let mut sets = [BTreeSet::new(), BTreeSet::new()];
-            let real = std::fs::read_to_string(&saved).unwrap();
-            for (text, set) in [&real, &ours.out].into_iter().zip(&mut sets) {
-                keys(&serde_json::from_str(text).unwrap(), "", set);
-                // Documented: only counts that were measured, and not for each filesystem.
-                set.retain(|key| !key.starts_with(".disk_util"));
-            }
-            let [real, ours] = &sets;
-            let differing: Vec<_> = real.symmetric_difference(ours).collect();
-            assert!(differing.is_empty(), "{own:?}: {differing:?}");
-        }
-    }
 }
 
 #[test]

@@ -40,6 +40,7 @@ mod pod;
 mod postgres;
 mod powercut;
 mod program;
+mod real_tools;
 mod recipes;
 mod run;
 mod safety;

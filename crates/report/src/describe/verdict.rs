@@ -2,7 +2,6 @@
 //! of the server, its default alongside it, what several sessions gain), and trust.
 
 use super::findings::{limits, tone};
-
 use super::inserts::tried_settings;
 use super::run::expectations;
 use crate::labels;

@@ -174,7 +174,7 @@ impl JobReader<'_> {
 
     /// The multiple of random offsets, where it is not the smallest block.
     pub(super) fn alignment(&self, rw: Rw, smallest: u64) -> Translated<Option<u32>> {
-        let Some((setting, value)) = self.value("blockalign")? else {
+        let Some((setting, value)) = self.value("ba")? else {
             return Ok(None);
         };
         let align = self.size(setting, self.of_direction(setting, value, rw)?)?;
