@@ -39,8 +39,6 @@ pub struct JobFile {
     pub notes: Vec<String>,
     /// The jobs, with the workloads that carry them out.
     pub jobs: DescribedJobs,
-    /// The name under which fio would leave the only new file.
-    pub kept_name: Option<String>,
 }
 
 impl JobFile {
@@ -89,7 +87,12 @@ impl JobFile {
         let files = jobs.iter().zip(&parts);
         let files = files.map(|(job, parts)| job.filename.as_ref().map_or(1, |_| parts.len()));
         let files: Vec<usize> = files.collect();
-        let all = parts.concat();
+        let mut all = parts.concat();
+        let mut copies = 0;
+        for job in &mut all {
+            job.first_copy = copies;
+            copies += job.numjobs;
+        }
         let placements = placement::place(&all, &translation)?;
         let (plan, of_parts) = workloads::plan(&all, &placements, &translation)?;
         let mut of_parts = of_parts.into_iter();
@@ -100,7 +103,6 @@ impl JobFile {
             of_jobs.iter_mut().for_each(Vec::clear);
         }
         Ok(Self {
-            kept_name: placements.kept_name.filter(|_| plan.targets.len() == 1),
             plan,
             notes: translation.into_notes(jobs.len()),
             jobs: describe(&jobs, &files, &sections, &global, of_jobs),

@@ -22,7 +22,8 @@ use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_model::data::RunData;
 use diskproof_model::errno;
 use diskproof_model::finding::{Finding, Severity};
-use diskproof_model::plan::{METHOD_VERSION, Plan};
+use diskproof_model::measurement::VerifyResult;
+use diskproof_model::plan::{METHOD_VERSION, Order, Plan};
 use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
 use diskproof_model::units::format_duration;
 use diskproof_report::formats::format_of;
@@ -125,6 +126,11 @@ fn text_of_tool(tool: &SharedPrinter, record: &Record, end: &EndedRun) -> ToolTe
         _ => String::new(),
     };
     text.stderr.insert_str(0, &first);
+    for measured in &record.measurements {
+        if let Some(line) = damage_line(tool.name, measured, &record.plan) {
+            text.stderr.push_str(&line);
+        }
+    }
     for finding in record.findings.iter().filter(|one| spoils_figures(one)) {
         let line = format!("{}: {}: {}\n", tool.name, finding.code, finding.claim);
         text.stderr.push_str(&line);
@@ -366,6 +372,25 @@ fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {
     }
 }
 
+/// Says which of the blocks that a workload checked are not as they must be.
+fn damage_line(tool: &str, measured: &MeasurementRecord, plan: &Plan) -> Option<String> {
+    let verify = measured
+        .verify
+        .as_ref()
+        .filter(|verify| verify.bad_blocks > 0)?;
+    let target = plan.targets.get(measured.target)?;
+    let first = match verify.bad.first() {
+        Some(bad) => format!("at offset {}: {}", bad.offset_bytes, bad.why),
+        None => "none of them has a checksum of diskproof; other programs' checksums cannot be \
+                 verified"
+            .to_owned(),
+    };
+    Some(format!(
+        "{tool}: verify failed at file {target}: {} of {} blocks, {first}\n",
+        verify.bad_blocks, verify.blocks
+    ))
+}
+
 /// The first request that the target answered with an error: its target, what it did, such as
 /// `writing`, and the errno.
 fn failed_request(record: &Record) -> Option<(&str, &'static str, &str)> {
@@ -388,9 +413,14 @@ fn failed_request(record: &Record) -> Option<(&str, &'static str, &str)> {
 
 /// Whether the run ended early, or its target returned errors.
 pub(crate) fn has_errors(record: &Record) -> bool {
+    // To other tools a block that cannot be checked is a damaged one.
+    let damaged = match record.plan.order {
+        Order::Whole => |verify: &VerifyResult| verify.bad_blocks,
+        Order::AsGiven | Order::InTurns { .. } => VerifyResult::wrong_blocks,
+    };
     let has_measured = |measured: &MeasurementRecord| {
         let verify = measured.verify.as_ref();
-        measured.errors_total() > 0 || verify.is_some_and(|verify| verify.wrong_blocks() > 0)
+        measured.errors_total() > 0 || verify.is_some_and(|verify| damaged(verify) > 0)
     };
     let mut steps = record.files.iter().flat_map(|files| &files.steps);
     let surface = record.surface.as_ref();
