@@ -83,10 +83,10 @@ impl JobFile {
         }
         let parts = jobs.iter().map(|job| spread::spread(job, &translation));
         let parts = parts.collect::<Translated<Vec<_>>>()?;
-        // How many existing files each job visits in turn.
-        let files = jobs.iter().zip(&parts);
-        let files = files.map(|(job, parts)| job.filename.as_ref().map_or(1, |_| parts.len()));
-        let files: Vec<usize> = files.collect();
+        let mut files: Vec<usize> = Vec::new();
+        for (job, parts) in jobs.iter().zip(&parts) {
+            files.push(visited_files(job, parts));
+        }
         let mut all = parts.concat();
         let mut copies = 0;
         for job in &mut all {
@@ -107,6 +107,17 @@ impl JobFile {
             notes: translation.into_notes(jobs.len()),
             jobs: describe(&jobs, &files, &sections, &global, of_jobs),
         })
+    }
+}
+
+/// The number of existing files that each copy of a job visits in turn. Where the copies are
+/// divided among the files, each has one.
+fn visited_files(job: &FioJob, parts: &[FioJob]) -> usize {
+    let has_all = parts.first().is_none_or(|part| part.numjobs == job.numjobs);
+    if job.filename.is_some() && has_all {
+        parts.len()
+    } else {
+        1
     }
 }
 

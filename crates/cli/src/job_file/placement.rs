@@ -462,7 +462,7 @@ fn allocate(members: &[&JobFiles<'_>], root: &TargetRoot) -> Translated<(Vec<Vec
     for files in members {
         let job = files.job;
         // A job without a size takes that of the file which an earlier one makes.
-        let made = extents_of(members, &inside);
+        let made = extents_of(members, &inside, root);
         let made = made.get(files.paths[0].as_path()).copied();
         let known = whole.or(made.filter(|_| job.extent.size.is_none()));
         let unit = job.smallest_block();
@@ -475,7 +475,7 @@ fn allocate(members: &[&JobFiles<'_>], root: &TargetRoot) -> Translated<(Vec<Vec
             // hold them.
             if files.is_own {
                 part.length = part.length / unit * unit;
-                if whole.is_none() && !is_shared {
+                if whole.is_none() && !is_shared && root.name.is_none() {
                     part.start = 0;
                 }
             }
@@ -483,11 +483,13 @@ fn allocate(members: &[&JobFiles<'_>], root: &TargetRoot) -> Translated<(Vec<Vec
         });
         inside.push(parts.collect::<Result<Vec<_>, _>>()?);
     }
-    let extents = extents_of(members, &inside);
+    let extents = extents_of(members, &inside, root);
     let (mut starts, mut end): (BTreeMap<&Path, u64>, u64) = (BTreeMap::new(), 0);
     for files in members {
         // The copies of a job are adjacent, so that they can be one workload.
-        end = end.checked_next_multiple_of(PART_BYTES).unwrap_or(u64::MAX);
+        if root.name.is_none() {
+            end = end.checked_next_multiple_of(PART_BYTES).unwrap_or(u64::MAX);
+        }
         for path in files.paths {
             if !starts.contains_key(path.as_path()) {
                 starts.insert(path, end);
@@ -513,13 +515,21 @@ fn allocate(members: &[&JobFiles<'_>], root: &TargetRoot) -> Translated<(Vec<Vec
 }
 
 /// The bytes that the first jobs, whose parts are known, use of each file.
-fn extents_of<'a>(members: &[&JobFiles<'a>], inside: &[Vec<FilePart>]) -> BTreeMap<&'a Path, u64> {
+fn extents_of<'a>(
+    members: &[&JobFiles<'a>],
+    inside: &[Vec<FilePart>],
+    root: &TargetRoot,
+) -> BTreeMap<&'a Path, u64> {
     let mut extents: BTreeMap<&Path, u64> = BTreeMap::new();
     for (files, parts) in members.iter().zip(inside) {
         let file_bytes = files.job.extent.file_bytes.unwrap_or(0);
         for (path, part) in files.paths.iter().zip(parts) {
             let extent = extents.entry(path).or_default();
             *extent = (*extent).max(part.end()).max(file_bytes);
+            // A file that stays has also what is behind its last whole block.
+            if root.name.is_some() {
+                *extent = (*extent).max(part.start.saturating_add(part.job_bytes));
+            }
         }
     }
     extents

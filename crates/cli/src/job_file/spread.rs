@@ -83,15 +83,16 @@ fn over_files(
     let parts = paths.len() as u64;
     // All requests in flight together are those of the job.
     let depth = job.flags.depth.map_or(1, |depth| depth.0);
-    let is_divisible = depth % parts == 0 || job.numjobs % parts == 0;
-    let has_own = leaves_files(job, translation) && is_divisible;
+    let divides_depth = depth % parts == 0;
+    let has_own = leaves_files(job, translation) && divides_depth;
     if paths.iter().all(is_new) && !has_own {
         check_new_files(job, &paths)
             .map_err(|why| source.error(format!("{why}. {COLON_SEPARATES}")))?;
         translation.note(FILES, &job.section);
         let mut one = job.clone();
         one.filename = Some((names[..1].to_vec(), source.clone()));
-        one.unlinks = true;
+        one.files = parts;
+        one.alternates = may_alternate(job);
         return Ok(vec![one]);
     }
     if let Some(missing) = paths.iter().find(|path| is_new(path) && !has_own) {
@@ -120,9 +121,14 @@ fn over_files(
         }
     }
     shared.extent.size = of_bytes(job.extent.size);
-    shared.extent.io_size = of_bytes(job.extent.io_size);
-    shared.extent.ops = job.extent.ops.map(|ops| ops.div_ceil(parts));
-    shared.flags.rate = job.flags.rate.map(|rate| Rate(rate.0 / parts as f64));
+    if divides_depth {
+        shared.extent.io_size = of_bytes(job.extent.io_size);
+        shared.extent.ops = job.extent.ops.map(|ops| ops.div_ceil(parts));
+        shared.flags.rate = job.flags.rate.map(|rate| Rate(rate.0 / parts as f64));
+    } else {
+        // A copy does all of its work in one file.
+        shared.extent.io_size = job.extent.io_size.or(job.extent.size);
+    }
     translation.note(
         "each file or disk of a job has its own queue with a share of iodepth; fio fills one queue \
          from all of them in turn, so the slowest delays the others",
@@ -139,14 +145,25 @@ fn check_new_files(job: &FioJob, paths: &[PathBuf]) -> Result<(), &'static str> 
     if paths.iter().any(|path| path.parent() != paths[0].parent()) {
         return Err("new files in several directories are not supported; write a section for each");
     }
-    if job.is_uniform() {
+    if job.is_uniform() || may_alternate(job) {
         Ok(())
     } else {
         Err(
-            "several new files for one job are supported only with uniformly random \
-                  requests, because they become one file; write a section for each",
+            "several new files for one job become one file, which is supported with uniformly \
+             random requests, and with reads or writes of one size; write a section for each",
         )
     }
+}
+
+/// Whether sequential requests can go to the parts of one file in turn.
+fn may_alternate(job: &FioJob) -> bool {
+    let flags = &job.flags;
+    !job.is_random()
+        && !job.rw().is_mix()
+        && job.one_block().is_some()
+        && flags.stride.is_none()
+        && flags.backward.is_none()
+        && flags.shape.zone_stride.is_none()
 }
 
 /// fio gives the directories to the copies of a job in turn.

@@ -127,7 +127,7 @@ fn text_of_tool(tool: &SharedPrinter, record: &Record, end: &EndedRun) -> ToolTe
     };
     text.stderr.insert_str(0, &first);
     for measured in &record.measurements {
-        if let Some(line) = damage_line(tool.name, measured, &record.plan) {
+        if let Some(line) = unverifiable_line(tool.name, measured, &record.plan) {
             text.stderr.push_str(&line);
         }
     }
@@ -372,22 +372,15 @@ fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {
     }
 }
 
-/// Says which of the blocks that a workload checked are not as they must be.
-fn damage_line(tool: &str, measured: &MeasurementRecord, plan: &Plan) -> Option<String> {
-    let verify = measured
-        .verify
-        .as_ref()
-        .filter(|verify| verify.bad_blocks > 0)?;
-    let target = plan.targets.get(measured.target)?;
-    let first = match verify.bad.first() {
-        Some(bad) => format!("at offset {}: {}", bad.offset_bytes, bad.why),
-        None => "none of them has a checksum of diskproof; other programs' checksums cannot be \
-                 verified"
-            .to_owned(),
-    };
+/// Says that blocks cannot be verified. Damaged ones are a finding.
+fn unverifiable_line(tool: &str, measured: &MeasurementRecord, plan: &Plan) -> Option<String> {
+    let verify = measured.verify.as_ref()?;
+    let unknown = verify.bad_blocks - verify.wrong_blocks();
+    let target = plan.targets.get(measured.target).filter(|_| unknown > 0)?;
     Some(format!(
-        "{tool}: verify failed at file {target}: {} of {} blocks, {first}\n",
-        verify.bad_blocks, verify.blocks
+        "{tool}: verify failed at file {target}: {unknown} of {} blocks have no checksum of \
+         diskproof, and those of other programs cannot be verified\n",
+        verify.blocks
     ))
 }
 

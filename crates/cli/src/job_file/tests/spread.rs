@@ -53,7 +53,7 @@ fn what_cannot_be_shared_is_refused() {
         ),
         ("size=1m\nfilename=/data/a:/other/b", "several directories"),
         (
-            "size=1m\nrw=read\nfilename=/data/a:/data/b",
+            "size=1m\nrw=rw\nfilename=/data/a:/data/b",
             "uniformly random",
         ),
         (
