@@ -137,8 +137,8 @@ pub(crate) struct SharedPrinter {
     pub name: &'static str,
     /// The file that the tool creates, as the command line names it.
     pub output: Option<PathBuf>,
-    /// The name under which the scratch file stays in its directory.
-    pub kept_name: Option<String>,
+    /// The name under which the scratch file of each target stays in its directory, where it does.
+    pub kept_names: Vec<Option<String>>,
     printer: Arc<Mutex<Box<dyn ToolPrinter>>>,
     /// Whether SIGUSR1 came, of a tool that survives it.
     status_due: Arc<AtomicBool>,
@@ -171,7 +171,7 @@ impl SharedPrinter {
         Self {
             name,
             output: None,
-            kept_name: None,
+            kept_names: Vec::new(),
             printer: Arc::new(Mutex::new(printer)),
             status_due,
             has_begun: Arc::default(),

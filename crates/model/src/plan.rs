@@ -72,6 +72,10 @@ pub struct Plan {
     pub targets: Vec<String>,
     /// Size of the scratch file in bytes, where a target is a directory.
     pub scratch_bytes: Option<u64>,
+    /// The size of the scratch file of each target in bytes, where they differ; 0 of a target
+    /// without one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scratch_sizes: Vec<u64>,
     /// The longest that the first write of the scratch file may take before the workloads that need
     /// it, in nanoseconds; absent where there is no such write, or no limit to its time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,6 +167,12 @@ impl Plan {
             origin: Origin::new(verb, argv),
             ..Self::default()
         }
+    }
+
+    /// The size of the scratch file of the target with this place, where that is a directory.
+    pub fn scratch_bytes_on(&self, target: usize) -> Option<u64> {
+        let own = self.scratch_sizes.get(target).copied();
+        own.or(self.scratch_bytes)
     }
 
     /// The longest that the workloads may take together, warm-up included, in nanoseconds; `None`

@@ -35,6 +35,9 @@ const NOT_AS_WRITTEN: &str = "If nothing else has written to these blocks, move 
 
 const COUNTERFEIT: &str = "Return this disk: it is a counterfeit, or defective. Copy what it holds \
                            elsewhere first, and trust none of it.";
+const NOT_THE_PATTERN: &str = "If the file was filled with this pattern and nothing else has written \
+                               to it, move the data off this disk, because it loses or changes \
+                               data. Read the blocks again, then run memtest and smartctl -a.";
 
 /// Bad blocks named in the claim; the record names up to a hundred.
 const NAMED: usize = 3;
@@ -57,7 +60,14 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .collect();
     let scope = scope(record, hits.iter().map(|h| h.0));
     let are_earlier = hits.iter().all(|(_, v)| v.runs.is_some());
-    let (what, remedy) = if are_earlier {
+    let is_compared = |index: usize| {
+        let name = &record.measurements[index].workload.name;
+        let workload = record.plan.workloads.iter().find(|one| one.name == *name);
+        workload.is_some_and(|one| one.checks_reads() && one.shape.known_content.is_some())
+    };
+    let (what, remedy) = if hits.iter().all(|(index, _)| is_compared(*index)) {
+        ("not the given pattern", NOT_THE_PATTERN)
+    } else if are_earlier {
         ("not what an earlier run wrote", NOT_AS_WRITTEN)
     } else {
         ("wrong when read back", WRONG)

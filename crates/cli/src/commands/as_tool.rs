@@ -139,7 +139,7 @@ fn link(directory: &Path) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Everything ends with an exit code of the tool.
+/// Everything ends with an exit code of the tool, which has none of its own for thresholds.
 fn carry_out(tool: &'static DropIn, arguments: &[OsString], flags: &MeasuringFlags) -> Exit {
     let mut flags = flags.clone();
     flags.quiet |= std::env::var_os(QUIET).is_some_and(|value| value == "1");
@@ -149,11 +149,9 @@ fn carry_out(tool: &'static DropIn, arguments: &[OsString], flags: &MeasuringFla
     let code = match start(tool, arguments, &flags) {
         Ok(Exit::Done) => 0,
         Ok(Exit::Tool(code)) => code,
-        Ok(Exit::ThresholdMissed) => 1,
-        Ok(Exit::Undecided) => 5,
         Ok(Exit::Usage) => exits.usage,
         Ok(Exit::Refused) => exits.target,
-        Ok(Exit::Failed) => exits.run,
+        Ok(Exit::Failed | Exit::ThresholdMissed | Exit::Undecided) => exits.run,
         Ok(Exit::Signal(number)) => exits.signal.unwrap_or(128 + number),
         Err(error) => {
             let code = match error.downcast_ref::<Failure>() {
@@ -329,7 +327,7 @@ fn run_load(
     identities.extend(others);
     refuse_duplicates(&identities)?;
     let filled = plan.scratch_bytes.filter(|_| head.fills_scratch_file);
-    printer.kept_name = new_name;
+    printer.kept_names = vec![new_name];
     let mut job = MeasuringJob::new(plan, identities, flags);
     if let Some(bytes) = filled {
         job = job.filled_within(bytes, FILLING_NS);
@@ -384,7 +382,12 @@ fn run_jobs(
         }
         JobAction::Run => {}
     }
-    let (plan, kept_name) = (translated.plan, translated.kept_name);
+    let plan = translated.plan;
+    let kept_names = plan
+        .scratch_files
+        .iter()
+        .map(|file| file.name.clone())
+        .collect();
     let writing = plan.workloads.iter().find(|one| one.flags.writes());
     if let (true, Some(workload)) = (request.is_read_only, writing) {
         let text = format!(
@@ -408,10 +411,12 @@ fn run_jobs(
     }
     let mut printer = SharedPrinter::new(tool.name, (request.printer)(translated.jobs));
     printer.saved_to.clone_from(&request.saved_to);
-    if let (Some(name), Some(directory)) = (&kept_name, plan.targets.first()) {
-        register(&Path::new(directory).join(name), InputRole::Target);
+    for (directory, name) in plan.targets.iter().zip(&kept_names) {
+        if let Some(name) = name {
+            register(&Path::new(directory).join(name), InputRole::Target);
+        }
     }
-    printer.kept_name = kept_name;
+    printer.kept_names = kept_names;
     if let Err(text) = open_files(&mut printer, flags) {
         return failed(tool, &DropInError::Usage(text));
     }

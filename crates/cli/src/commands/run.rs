@@ -312,15 +312,28 @@ impl RunRequest {
     }
 
     fn plan(&self, identities: &[TargetIdentity], memory: Memory) -> Result<Plan, Failure> {
-        crate::targets::refuse_duplicates(identities)?;
-        let scratch_bytes = self.scratch_bytes(identities)?;
-        let size = |identity: &TargetIdentity| {
-            scratch_bytes
-                .filter(|_| identity.kind == TargetKind::Directory)
-                .unwrap_or(identity.size_bytes)
+        let files = &self.file.scratch_files;
+        let scratch_bytes = if files.is_empty() {
+            crate::targets::refuse_duplicates(identities)?;
+            self.scratch_bytes(identities)?
+        } else {
+            // Files of different names in a directory are different targets.
+            files
+                .iter()
+                .map(|file| file.bytes)
+                .filter(|bytes| *bytes > 0)
+                .max()
         };
+        let mut target_bytes = Vec::new();
+        for (index, identity) in identities.iter().enumerate() {
+            let own = files.get(index).map(|file| file.bytes).or(scratch_bytes);
+            target_bytes.push(match (identity.kind, own) {
+                (TargetKind::Directory, Some(bytes)) => bytes,
+                _ => identity.size_bytes,
+            });
+        }
         let context = ResolveContext {
-            target_bytes: identities.iter().map(size).collect(),
+            target_bytes,
             memory,
             content: if identities.iter().all(|i| i.kind == TargetKind::Directory) {
                 Content::Nothing
@@ -334,8 +347,9 @@ impl RunRequest {
         let (workloads, time_limit_ns) = search.unwrap_or((workloads, None));
         Ok(Plan {
             seed: self.file.seed.unwrap_or_else(random_seed),
-            targets: identities.iter().map(|one| one.path.clone()).collect(),
+            targets: self.target_names(identities),
             scratch_bytes,
+            scratch_sizes: files.iter().map(|file| file.bytes).collect(),
             time_limit_ns,
             workloads,
             like: match &self.work {
@@ -367,6 +381,19 @@ impl RunRequest {
             }
             WorkSource::Like(like) => Ok((like.workloads(unit_bytes)?, Vec::new())),
         }
+    }
+
+    /// The paths of the targets; of a file that stays under its name, its own.
+    fn target_names(&self, identities: &[TargetIdentity]) -> Vec<String> {
+        let mut names = Vec::new();
+        for (index, identity) in identities.iter().enumerate() {
+            let file = self.file.scratch_files.get(index);
+            names.push(match file.and_then(|file| file.name.as_ref()) {
+                Some(name) => format!("{}/{name}", identity.path.trim_end_matches('/')),
+                None => identity.path.clone(),
+            });
+        }
+        names
     }
 
     /// Size of the scratch file in each directory; `None` without a directory.

@@ -22,7 +22,8 @@ use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_model::data::RunData;
 use diskproof_model::errno;
 use diskproof_model::finding::{Finding, Severity};
-use diskproof_model::plan::{METHOD_VERSION, Plan};
+use diskproof_model::measurement::VerifyResult;
+use diskproof_model::plan::{METHOD_VERSION, Order, Plan};
 use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
 use diskproof_model::units::format_duration;
@@ -133,6 +134,11 @@ fn text_of_tool(tool: &SharedPrinter, record: &Record, end: &EndedRun) -> ToolEn
         _ => String::new(),
     };
     text.stderr.insert_str(0, &first);
+    for measured in &record.measurements {
+        if let Some(line) = unverifiable_line(tool.name, measured, &record.plan) {
+            text.stderr.push_str(&line);
+        }
+    }
     for finding in record.findings.iter().filter(|one| spoils_figures(one)) {
         let line = format!("{}: {}: {}\n", tool.name, finding.code, finding.claim);
         text.stderr.push_str(&line);
@@ -375,6 +381,18 @@ fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {
     }
 }
 
+/// Says that blocks cannot be verified. Damaged ones are a finding.
+fn unverifiable_line(tool: &str, measured: &MeasurementRecord, plan: &Plan) -> Option<String> {
+    let verify = measured.verify.as_ref()?;
+    let unknown = verify.bad_blocks - verify.wrong_blocks();
+    let target = plan.targets.get(measured.target).filter(|_| unknown > 0)?;
+    Some(format!(
+        "{tool}: verify failed at file {target}: {unknown} of {} blocks have no checksum of \
+         diskproof, and those of other programs cannot be verified\n",
+        verify.blocks
+    ))
+}
+
 /// The first request that the target answered with an error: its target, what it did, such as
 /// `writing`, and the errno.
 fn failed_request(record: &Record) -> Option<(&str, &'static str, &str)> {
@@ -397,9 +415,14 @@ fn failed_request(record: &Record) -> Option<(&str, &'static str, &str)> {
 
 /// Whether the run ended early, or its target returned errors.
 pub(crate) fn has_errors(record: &Record) -> bool {
+    // To other tools a block that cannot be checked is a damaged one.
+    let damaged = match record.plan.order {
+        Order::Whole => |verify: &VerifyResult| verify.bad_blocks,
+        Order::AsGiven | Order::InTurns { .. } => VerifyResult::wrong_blocks,
+    };
     let has_measured = |measured: &MeasurementRecord| {
         let verify = measured.verify.as_ref();
-        measured.errors_total() > 0 || verify.is_some_and(|verify| verify.wrong_blocks() > 0)
+        measured.errors_total() > 0 || verify.is_some_and(|verify| damaged(verify) > 0)
     };
     let mut steps = record.files.iter().flat_map(|files| &files.steps);
     let surface = record.surface.as_ref();

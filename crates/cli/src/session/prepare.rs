@@ -124,7 +124,10 @@ pub(crate) fn prepare(job: &MeasuringJob<'_>) -> anyhow::Result<ReadyRun> {
     let consent = job.flags.destructive.consent(&job.identities)?;
     interrupt::listen()?;
     let stall_timeout = stall_timeout()?;
-    let kept_name = job.tool.as_ref().and_then(|tool| tool.kept_name.as_deref());
+    let kept_names = match &job.tool {
+        Some(tool) => tool.kept_names.as_slice(),
+        None => &[],
+    };
     let (flags, verbosity) = (job.flags, job.flags.verbosity());
     // A load that follows another one has been identified before it.
     crate::inspection::begin(Path::new(&job.plan.targets.join(", ")), verbosity);
@@ -136,20 +139,24 @@ pub(crate) fn prepare(job: &MeasuringJob<'_>) -> anyhow::Result<ReadyRun> {
         verbosity.note(&hint);
     }
     let mut targets = Vec::new();
-    for admission in admissions {
+    for (index, admission) in admissions.into_iter().enumerate() {
         if job.plan.files.is_some() {
             file_tree = Some(admission);
             continue;
         }
-        targets.push(match kept_name {
+        targets.push(match kept_names.get(index).and_then(Option::as_ref) {
             Some(name) => OpenTarget::create_named(admission, name)?,
             None => OpenTarget::open(admission)?,
         });
     }
     for target in &targets {
         target.wipe_unknown()?;
+        // As other tools make their files, whose jobs may write to a part of them only.
+        if !job.plan.scratch_sizes.is_empty() {
+            target.lengthen(target.capacity_bytes());
+        }
     }
-    let own_files = own_files(&targets, job, kept_name)?;
+    let own_files = own_files(&targets, job, kept_names)?;
     // Before the run: smartctl would disturb it.
     let health = read_health(&job.identities, flags.health.no_health);
     warn_of_failing(&health, verbosity);
@@ -207,13 +214,14 @@ pub(crate) fn facts_now(plan: Plan, targets: Vec<TargetIdentity>) -> RunFacts {
 fn own_files(
     targets: &[OpenTarget],
     job: &MeasuringJob<'_>,
-    kept_name: Option<&str>,
+    kept_names: &[Option<String>],
 ) -> Result<Vec<OpenTarget>, Failure> {
     let destructive = &job.flags.destructive;
     let rewrites = destructive.own_files && !destructive.overwrite && job.plan.writes();
     let mut own = Vec::new();
-    for (target, identity) in targets.iter().zip(&job.identities) {
-        if kept_name.is_some() || (rewrites && identity.kind == TargetKind::File) {
+    for (index, (target, identity)) in targets.iter().zip(&job.identities).enumerate() {
+        let is_kept = kept_names.get(index).is_some_and(Option::is_some);
+        if is_kept || (rewrites && identity.kind == TargetKind::File) {
             own.push(target.reopen()?);
         }
     }
@@ -251,8 +259,9 @@ pub(crate) fn admit_all(
     }
     check_discards(&plan.workloads, identities)?;
     let mut admissions = Vec::new();
-    for identity in identities {
-        let intent = match (&plan.files, plan.scratch_bytes) {
+    for (index, identity) in identities.iter().enumerate() {
+        check_room_for_all(plan, identities, index)?;
+        let intent = match (&plan.files, plan.scratch_bytes_on(index)) {
             (Some(files), _) => Intent::Files {
                 size_bytes: files.set_bytes(),
                 count: files.count,
@@ -267,6 +276,31 @@ pub(crate) fn admit_all(
         admissions.push(admission);
     }
     Ok(admissions)
+}
+
+/// Refuses the scratch file of a target for which those of the targets before it leave no room on
+/// the same filesystem, where each has its own size.
+fn check_room_for_all(
+    plan: &Plan,
+    identities: &[TargetIdentity],
+    index: usize,
+) -> Result<(), Failure> {
+    let identity = &identities[index];
+    if plan.scratch_sizes.is_empty() || identity.kind != TargetKind::Directory {
+        return Ok(());
+    }
+    let mut size_bytes = 0;
+    for (other, bytes) in identities.iter().zip(&plan.scratch_sizes).take(index + 1) {
+        if other.device == identity.device {
+            size_bytes += bytes;
+        }
+    }
+    admit_requests(
+        identity.clone(),
+        Intent::Scratch { size_bytes },
+        request_bytes(plan),
+    )?;
+    Ok(())
 }
 
 /// The largest single request, without which a workload could not begin. Other tools' requests end

@@ -160,6 +160,10 @@ pub struct WorkloadFlags {
     /// only.
     #[arg(skip)]
     pub drops_cache_first: Option<bool>,
+    /// The place of its only target. fio jobs set it.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub target: Option<usize>,
     /// Whether it writes blocks with checksums and leaves them for a later workload to check. fio
     /// jobs set it.
     #[arg(skip)]

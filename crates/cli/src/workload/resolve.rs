@@ -41,6 +41,11 @@ pub(crate) fn resolve(
     wording: Wording,
 ) -> Resolved<Workload> {
     let rw = flags.rw.unwrap_or(Rw::RANDREAD);
+    let mut context = context.clone();
+    if let Some(bytes) = flags.target.and_then(|only| context.target_bytes.get(only)) {
+        context.target_bytes = vec![*bytes];
+    }
+    let context = &context;
     let resolution = Resolution { flags, context, rw };
     resolution.workload().map_err(|why| wording.of(&why))
 }
@@ -71,6 +76,7 @@ impl Resolution<'_> {
             engine: engine.unwrap_or(EngineChoice::Auto),
             rate: flags.rate.map(|rate| rate.0),
             ends_alone: is_set(flags.ends_alone),
+            target: flags.target,
             ..Workload::named(name.map_or(self.rw.as_str(), |name| &name.0))
         };
         if is_set(flags.together) {

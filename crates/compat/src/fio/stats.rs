@@ -159,7 +159,8 @@ impl JobEntry {
             _ => {}
         }
         let mut verified = measurement.verify.iter();
-        if verified.any(|verify| verify.wrong_blocks() > 0) {
+        // Also a block that has no checksum.
+        if verified.any(|verify| verify.bad_blocks > 0) {
             self.error = Some((84, "EILSEQ".to_owned()));
         }
     }
