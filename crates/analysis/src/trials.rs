@@ -48,6 +48,7 @@ pub(crate) fn postgres_record(
         version: measured.version.clone(),
         loads,
         trials: measured.trials.iter().map(trial_record).collect(),
+        end_ns: measured.end_ns,
     })
 }
 
@@ -230,6 +231,7 @@ mod tests {
                 load("insert-async-c1", 1, false, 10_000.0),
             ],
             trials: Vec::new(),
+            end_ns: None,
         };
         let record = postgres_record(Some(&measured), &own).unwrap();
         let [alone, several, without_sync] = &record.loads[..] else {

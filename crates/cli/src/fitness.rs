@@ -6,7 +6,8 @@ use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::plan_file::{PlanFile, groups, resolve_planned, sector_bytes};
 use crate::session::{MeasuringJob, measure};
 use crate::workload::{Bytes, Content, Memory, ResolveContext, Time};
-use diskproof_model::plan::{Order, Plan};
+use diskproof_analysis::expect::Expected;
+use diskproof_model::plan::{Layout, Order, Plan};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::path::Path;
 
@@ -67,6 +68,16 @@ pub(crate) fn measure_fitness(
     measure(job)
 }
 
+/// The limits of a profile by its name, or the path of its file.
+pub(crate) fn limits_of(profile: &str) -> Result<Vec<Expected>, Failure> {
+    let (file, _) = read_profile(known_as(profile))?;
+    Ok(file
+        .limits
+        .into_iter()
+        .map(|limit| limit.expected)
+        .collect())
+}
+
 /// The plan of a profile on a target. Workloads without a limit of their own share the time.
 fn fitness_plan(
     plan: Plan,
@@ -123,7 +134,11 @@ fn fitness_plan(
     };
     let warmup_ns: u64 = plan.groups().map(|group| group.warmup_ns()).sum();
     let first_write_ns = layout_ns.saturating_sub(warmup_ns).max(layout_ns / 2);
-    if scratch_bytes.is_some() {
+    let is_filled = plan
+        .workloads
+        .iter()
+        .any(|workload| workload.layout == Layout::Needed);
+    if scratch_bytes.is_some() && is_filled {
         plan.first_write_ns = Some(first_write_ns);
         // A slow disk still answers what is in flight when the first write ends.
         plan.time_limit_ns = plan.time_ns_max().map(|own_ns| own_ns + first_write_ns);

@@ -4,7 +4,7 @@
 use crate::failure::Failure;
 use crate::stdio::{Verbosity, eprint_line};
 use diskproof_device::WriteCacheSwitch;
-use diskproof_model::plan::{OFF_SUFFIX, Workload};
+use diskproof_model::plan::{OFF_SUFFIX, Plan, Workload};
 use diskproof_model::target::{TargetIdentity, WriteCache};
 use std::io::{self, IsTerminal as _};
 
@@ -17,6 +17,21 @@ pub enum CacheStates {
     Off,
     /// Alternately on and off: each method with one session, and 16 sessions
     Both,
+}
+
+/// The states in which the workloads of a plan are measured; `None` where no workload names one.
+pub(crate) fn planned_states(plan: &Plan) -> Option<CacheStates> {
+    let has = |state| {
+        plan.workloads
+            .iter()
+            .any(|workload| workload.write_cache == Some(state))
+    };
+    match (has(WriteCache::WriteBack), has(WriteCache::WriteThrough)) {
+        (true, true) => Some(CacheStates::Both),
+        (true, false) => Some(CacheStates::On),
+        (false, true) => Some(CacheStates::Off),
+        (false, false) => None,
+    }
 }
 
 /// `--write-cache` and `--yes`.
@@ -71,7 +86,7 @@ impl WriteCacheFlags {
         }
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return Err(Failure::Unconfirmed(format!(
-                "--write-cache changes a setting of the disk; add --yes to agree. {notice}"
+                "this run changes a setting of the disk; add --yes to agree. {notice}"
             )));
         }
         eprint_line(&notice);
@@ -87,7 +102,7 @@ impl WriteCacheFlags {
     }
 
     /// What is going to happen to which disk.
-    fn notice(&self, switch: &WriteCacheSwitch) -> String {
+    pub(crate) fn notice(&self, switch: &WriteCacheSwitch) -> String {
         let now = |(disk, found)| match found {
             WriteCache::WriteBack => format!("{disk} (now on)"),
             WriteCache::WriteThrough => format!("{disk} (now off)"),

@@ -17,13 +17,14 @@ use diskproof_model::measurement::CacheUse;
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::{
-    Advice, AtFlags, OFlags, SeekFrom, StatxFlags, fadvise, fcntl_getfl, fcntl_setfl, fdatasync,
-    fstat, ftruncate, seek, statx,
+    Advice, AtFlags, FallocateFlags, OFlags, SeekFrom, StatxFlags, fadvise, fallocate, fcntl_getfl,
+    fcntl_setfl, fdatasync, fstat, ftruncate, seek, statx,
 };
 use rustix::io::{Errno, pread, pwrite};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// `STATX_DIOALIGN` (Linux 6.1, statx(2)): not yet named by the wrapper.
 const STATX_DIOALIGN: u32 = 0x2000;
@@ -107,6 +108,9 @@ pub struct OpenTarget {
     first: Option<Arc<OwnedFd>>,
     /// Whether it was [left open](Self::leave_open).
     left: AtomicBool,
+    /// The bytes that the page cache was given, since it was last emptied. All descriptions of a
+    /// target share its pages.
+    in_memory: Arc<Mutex<Range<u64>>>,
 }
 
 impl OpenTarget {
@@ -150,6 +154,7 @@ impl OpenTarget {
             advice: Advice::Normal,
             first: None,
             left: AtomicBool::new(false),
+            in_memory: Arc::default(),
         }
     }
 
@@ -202,6 +207,7 @@ impl OpenTarget {
         let first = self.first.as_ref().unwrap_or(&self.fd);
         Ok(Self {
             first: Some(Arc::clone(first)),
+            in_memory: Arc::clone(&self.in_memory),
             ..Self::new(Arc::new(fd), identity, content, self.direct)
         })
     }
@@ -380,10 +386,38 @@ impl OpenTarget {
         let _ = fadvise(&self.fd, 0, None, advice);
     }
 
+    /// Reserves blocks for a scratch file of `size_bytes`, where its filesystem can
+    /// (fallocate(2)). They have no content: they read as zeros, and the first write of each takes
+    /// it into use, as in the preallocated log of a database.
+    pub fn reserve(&self, size_bytes: u64) {
+        if let TargetContent::Scratch { capacity_bytes, .. } = &self.content {
+            let length = size_bytes.min(*capacity_bytes);
+            let _ = fallocate(&self.fd, FallocateFlags::empty(), 0, length);
+        }
+    }
+
     /// Asks the kernel to drop the target's clean pages from the page cache. Dirty ones stay: sync
     /// first. Advice only.
     pub fn drop_cache(&self) {
+        *self.in_memory() = 0..0;
         let _ = fadvise(&self.fd, 0, None, Advice::DontNeed);
+    }
+
+    /// Notes that the page cache holds these bytes, until [`OpenTarget::drop_cache`].
+    pub fn mark_in_memory(&self, bytes: Range<u64>) {
+        *self.in_memory() = bytes;
+    }
+
+    /// Whether the page cache was given these bytes and was not emptied since.
+    pub fn is_in_memory(&self, bytes: &Range<u64>) -> bool {
+        let held = self.in_memory();
+        held.start <= bytes.start && bytes.end <= held.end
+    }
+
+    fn in_memory(&self) -> MutexGuard<'_, Range<u64>> {
+        self.in_memory
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets how the page cache is treated from now on; the answer says what was really done.
@@ -394,6 +428,14 @@ impl OpenTarget {
     ///
     /// Must not be called while requests are in flight.
     pub fn set_cache(&mut self, policy: CachePolicy) -> Result<CacheUse, OpenError> {
+        let cache = self.choose_cache(policy)?;
+        self.empty_cache_for(cache.used)?;
+        Ok(cache)
+    }
+
+    /// The first half of [`OpenTarget::set_cache`]: how the page cache is treated from now on. What
+    /// it holds stays.
+    pub fn choose_cache(&mut self, policy: CachePolicy) -> Result<CacheUse, OpenError> {
         let why = match policy {
             CachePolicy::Direct => self.try_direct()?,
             CachePolicy::Buffered | CachePolicy::Cached => self.set_direct(OFlags::empty())?,
@@ -402,6 +444,16 @@ impl OpenTarget {
             Some(_) => CachePolicy::Buffered,
             None => policy,
         };
+        Ok(CacheUse {
+            asked: policy,
+            used,
+            why,
+        })
+    }
+
+    /// The second half of [`OpenTarget::set_cache`]: writes dirty pages back and drops the target's
+    /// pages, where `used` needs that.
+    pub fn empty_cache_for(&self, used: CachePolicy) -> Result<(), OpenError> {
         // Pages left dirty by a buffered workload would be written back in the middle of a direct
         // one. An existing file's pages belong to others: those are dropped only where
         // buffered figures would be false otherwise.
@@ -409,11 +461,7 @@ impl OpenTarget {
             self.write_back()?;
             self.drop_cache();
         }
-        Ok(CacheUse {
-            asked: policy,
-            used,
-            why,
-        })
+        Ok(())
     }
 
     /// `None` when direct I/O works, else why it does not; then O_DIRECT is off again.

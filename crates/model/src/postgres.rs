@@ -105,6 +105,10 @@ pub struct PostgresMeasurement {
     /// Settings that it tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<TrialMeasurement>,
+    /// When its last load ended, in nanoseconds after the start of the run; absent in records of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_ns: Option<u64>,
 }
 
 /// What the record says of the server.
@@ -117,6 +121,10 @@ pub struct PostgresRecord {
     /// Settings that it tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<TrialRecord>,
+    /// When its last load ended, in nanoseconds after the start of the run; absent in records of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_ns: Option<u64>,
 }
 
 /// A load and its figures.

@@ -157,7 +157,8 @@ impl MeasurementRecord {
 }
 
 impl Record {
-    /// Time from the start of the run to the end of its last measurement or survey, in nanoseconds.
+    /// Time from the start of the run to the end of its last measurement, survey or load of a
+    /// server, in nanoseconds.
     pub fn elapsed_ns(&self) -> u64 {
         let survey = self.surface.iter();
         let survey = survey.map(|surface| surface.start_ns.saturating_add(surface.wall_ns));
@@ -170,6 +171,7 @@ impl Record {
             .map(MeasurementRecord::end_ns)
             .chain(survey)
             .chain(watched)
+            .chain(self.postgres.iter().filter_map(|postgres| postgres.end_ns))
             .chain(rounds.map(|round| round.start_ns.saturating_add(round.wall_ns)))
             .max()
             .unwrap_or(0)

@@ -12,6 +12,10 @@ use serde::{Deserialize, Serialize};
 /// one with the cache on.
 pub const OFF_SUFFIX: &str = "-off";
 
+/// The kernel completes a block of the page cache that a write covers only in part. Filesystems and
+/// block devices of Linux use blocks of at most this size, but for rare ones with larger blocks.
+const CACHE_BLOCK_BYTES: u64 = 4096;
+
 /// One block workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Workload {
@@ -145,6 +149,37 @@ impl Workload {
     /// Whether any operation reads.
     pub fn reads(&self) -> bool {
         self.streams.makes(OpKind::Read)
+    }
+
+    /// Whether it only writes, and covers blocks of the page cache in part where it uses the cache as
+    /// `cache` says. Before such a write the kernel reads the rest of the block from the disk,
+    /// unless the block is new or in memory. A memory mapping reads every page that it touches.
+    pub fn writes_partial_blocks(&self, cache: CachePolicy) -> bool {
+        if self.reads() || !self.makes(OpKind::Write) {
+            return false;
+        }
+        if self.engine == EngineChoice::Fixed(EngineKind::Mmap) {
+            return true;
+        }
+        cache != CachePolicy::Direct && !self.covers_whole_blocks()
+    }
+
+    /// Whether every write begins and ends at a block of the page cache.
+    fn covers_whole_blocks(&self) -> bool {
+        let is_whole = |bytes: u64| bytes.is_multiple_of(CACHE_BLOCK_BYTES);
+        let is_stride_whole = match self.access {
+            Access::Stride { stride_bytes } => is_whole(stride_bytes),
+            _ => true,
+        };
+        let is_zone_whole = match self.shape.zone_stride {
+            Some(zone) => is_whole(zone.zone_bytes) && is_whole(zone.skip_bytes),
+            None => true,
+        };
+        is_stride_whole
+            && is_zone_whole
+            && is_whole(self.span.start_bytes)
+            && is_whole(self.shape.align_bytes.unwrap_or(0).into())
+            && self.block_sizes().all(|bytes| is_whole(bytes.into()))
     }
 
     /// Every block size that an operation may have; some may stand twice.

@@ -165,6 +165,7 @@ mod tests {
             version: "15.8".to_owned(),
             loads: Vec::new(),
             trials,
+            end_ns: None,
         });
         super::super::postgres::advice(&record)
     }

@@ -44,7 +44,9 @@ together = true. Its keys are the names of the flags; see 'diskproof help plans'
 of the file. A fio job file (*.fio, *.job) is translated into a plan: run
 reports differences from fio and refuses options without an equivalent; see
 'diskproof help job-files'. A saved run (*.json, or the *.html page) is repeated
-with its plan and seed, and compared with what was measured then.
+with its plan and seed, and compared with what was measured then. The limits of
+its --for profile are checked again. If it switched the disk's write cache, run
+asks before it does so, or takes --yes; --dry-run shows which disks.
 Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
@@ -97,6 +99,9 @@ pub struct RunFlags {
         help_heading = "Job file of fio"
     )]
     pub sections: Vec<String>,
+    /// Switch the disk's write cache where the saved run did, without asking first
+    #[arg(long)]
+    pub yes: bool,
     /// Flags of every measuring verb.
     #[command(flatten)]
     pub measuring: MeasuringFlags,
@@ -111,7 +116,11 @@ pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
             let why = "a saved run sets the workloads; give only targets with it";
             return Err(Failure::Usage(format!("{}: {why}", record.display())).into());
         }
-        return recorded::repeat(record, targets, &run.measuring);
+        return recorded::repeat(record, targets, &run.measuring, run.yes);
+    }
+    if run.yes {
+        let why = "--yes agrees to what a saved run (RECORD) changes; no saved run is named";
+        return Err(Failure::Usage(why.to_owned()).into());
     }
     if run.is_bare() {
         eprint_text(BARE);

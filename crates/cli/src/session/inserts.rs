@@ -2,7 +2,7 @@
 //! plan: the disk may drift meanwhile, and both halves together see the same disk as the workloads.
 
 use super::prepare::{MeasuringJob, ReadyRun};
-use super::run::{EarlyEnd, TargetRun};
+use super::run::{EarlyEnd, LATE, TargetRun};
 use super::trials::{self, ServerBench, Trials};
 use super::watchdog::EndedRun;
 use crate::failure::Failure;
@@ -159,6 +159,13 @@ impl ServerJob {
     }
 }
 
+/// Notes when a part of the server's loads has ended.
+fn note_end(run: &TargetRun) {
+    if let Some(postgres) = &mut run.results().data.postgres {
+        postgres.end_ns = Some(run.session.elapsed_ns());
+    }
+}
+
 /// Nothing was measured yet.
 fn not_started(error: PostgresError, run: &TargetRun, live: &mut Live) -> Result<(), EarlyEnd> {
     run.results().has_server = false;
@@ -231,6 +238,7 @@ impl<'a> Inserts<'a> {
             version: plan.version.clone(),
             loads: plan.loads.iter().map(measurement).collect(),
             trials: Vec::new(),
+            end_ns: None,
         });
         Self {
             plan,
@@ -268,12 +276,16 @@ impl<'a> Inserts<'a> {
             identity,
         };
         let tried = trials.run(run);
-        tried.map_err(|error| self.why(error))
+        note_end(run);
+        tried.map_err(|error| self.why(error, "settings to try"))
     }
 
-    /// Why the server's part ended early.
-    fn why(&self, error: PostgresError) -> EarlyEnd {
+    /// Why the server's part ended early; `missing` names what was not measured.
+    fn why(&self, error: PostgresError, missing: &str) -> EarlyEnd {
         match error {
+            PostgresError::Stopped if interrupt::signal().is_none() => {
+                EarlyEnd::Reason(format!("{LATE}. Missing: {missing}"))
+            }
             PostgresError::Stopped => EarlyEnd::interrupted(),
             error => self.bench.cluster.explain(error).to_string().into(),
         }
@@ -284,8 +296,9 @@ impl<'a> Inserts<'a> {
         for _ in 0..self.plan.rounds {
             let result = self.round(run);
             self.bench.line.clear();
-            result.map_err(|error| self.why(error))?;
+            result.map_err(|error| self.why(error, "INSERTs of PostgreSQL"))?;
         }
+        note_end(run);
         Ok(())
     }
 

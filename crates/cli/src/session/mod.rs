@@ -23,6 +23,7 @@ use crate::failure::{Exit, Failure};
 use crate::output_files::{Output, Trial, open_outputs, refuse_output};
 use crate::stdio::{print_document, style};
 use crate::tool_lines::{RequestPrinter, ToolLines};
+use crate::write_cache::planned_states;
 use campaign::supervise_on_targets;
 use conclude::conclude;
 use diskproof_analysis::campaign::LatencySearchCampaign;
@@ -41,6 +42,7 @@ pub(crate) fn measure(mut job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
         inserts::admit_server(&job)?;
     }
     let flags = job.flags;
+    refuse_unswitched(&job)?;
     let paths = flags.files();
     refuse_format_of_sweep(&job.plan, &paths)?;
     flags.destructive.consent(&job.identities)?;
@@ -76,6 +78,20 @@ pub(crate) fn dry_run(job: &MeasuringJob<'_>) -> anyhow::Result<Exit> {
         |page| terminal::write_plan(plan, identities, &style(flags.color), page),
     )?;
     Ok(Exit::Done)
+}
+
+/// Refuses a plan that names states of the write cache where nothing can switch it: its rows would
+/// state what was never set.
+fn refuse_unswitched(job: &MeasuringJob<'_>) -> Result<(), Failure> {
+    let is_switched = job.write_cache.is_some() && job.campaign.is_none();
+    match planned_states(&job.plan) {
+        Some(_) if !is_switched => Err(Failure::Usage(
+            "the plan switches the disk's write cache, which this command cannot do; use \
+             'diskproof commit --write-cache'"
+                .to_owned(),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses an output that would stay empty: only a sweep fills it.

@@ -2,6 +2,7 @@
 //! in random alternation. Reads count where the kernel's counters of the disks confirm them.
 
 use super::run::TargetRun;
+use crate::interrupt;
 use crate::stdio::ProgressLine;
 use diskproof_analysis::trials::candidate;
 use diskproof_device::Snapshot;
@@ -27,6 +28,8 @@ const SLICE_MIN: Duration = Duration::from_millis(50);
 const STATEMENT_MIN: Duration = Duration::from_secs(1);
 /// Until version 18 the server keeps io_combine_limit below this one, which counts from its start.
 const LIMIT_OF_LIMIT: &str = "io_max_combine_limit";
+/// Why the last settings were not tried.
+const NO_TIME: &str = "the time of the run was over before (--time)";
 /// The other way of reading where a server cannot use io_uring.
 const WITHOUT_IO_URING: &str = "sync";
 
@@ -97,7 +100,10 @@ impl Trials<'_, '_> {
     pub(super) fn run(&mut self, run: &TargetRun) -> Result<(), PostgresError> {
         let (begun, time) = (Instant::now(), Duration::from_nanos(self.plan.time_ns));
         run.results().step = Some("settings of PostgreSQL".to_owned());
-        let table = self.make_table(time.mul_f64(TABLE_SHARE))?;
+        let table = match self.make_table(time.mul_f64(TABLE_SHARE)) {
+            Err(PostgresError::Stopped) if interrupt::signal().is_none() => None,
+            made => made?,
+        };
         let trials = self.plan.trials.clone();
         for (number, trial) in trials.iter().enumerate() {
             let rest = time.saturating_sub(begun.elapsed());
@@ -120,6 +126,13 @@ impl Trials<'_, '_> {
                     } else {
                         format!("the server reports '{message}'")
                     });
+                    false
+                }
+                // The time is over, and the settings are what was left to do.
+                Err(PostgresError::Stopped) if interrupt::signal().is_none() => {
+                    if measured.pairs.is_empty() {
+                        measured.untested = Some(NO_TIME.to_owned());
+                    }
                     false
                 }
                 // Only a restart may fail without loss: all else has been measured.

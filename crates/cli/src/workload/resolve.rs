@@ -388,15 +388,17 @@ impl Resolution<'_> {
 }
 
 /// Whether the workload can lay out a new file: it writes the file once from its start, alone, so a
-/// growing file is its purpose. Not with periodic syncs, which measure commits, and databases
-/// commit to existing files. Not with a memory mapping, which cannot extend a file.
+/// growing file is its purpose. Not with periodic syncs of whole blocks, which measure commits, and
+/// databases commit to existing files; a log of smaller records, such as etcd's, goes on in new
+/// blocks. Not with a memory mapping, which cannot extend a file.
 fn lays_out(workload: &Workload) -> bool {
     !workload.reads()
         && workload.access == Access::Sequential
         && workload.workers == 1
         && workload.span == Span::default()
         && workload.shape.is_plain()
-        && matches!(workload.sync, SyncPolicy::None | SyncPolicy::AtEnd)
+        && (matches!(workload.sync, SyncPolicy::None | SyncPolicy::AtEnd)
+            || workload.writes_partial_blocks(workload.cache))
         && workload.engine != EngineChoice::Fixed(EngineKind::Mmap)
 }
 

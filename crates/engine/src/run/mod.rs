@@ -8,6 +8,7 @@ pub(crate) mod error;
 pub(crate) mod finish;
 pub(crate) mod first_request;
 pub(crate) mod hang;
+pub(crate) mod in_memory;
 pub(crate) mod limits;
 pub(crate) mod prepare;
 pub(crate) mod select;

@@ -12,7 +12,7 @@ use crate::run::select::select;
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{CacheUse, Measurement};
 use diskproof_model::plan::{
-    Access, CachePolicy, EngineChoice, EngineKind, Layout, Verify, Workload,
+    Access, CachePolicy, EngineChoice, EngineKind, Layout, SyncPolicy, Verify, Workload,
 };
 use std::sync::Arc;
 
@@ -61,6 +61,9 @@ pub(crate) fn prepare_target(
     if workload.writes() && cache.used == CachePolicy::Direct {
         target.lengthen(extent.end());
     }
+    if appends_records(workload, cache.used) {
+        target.reserve(extent.end());
+    }
     if matches!(workload.access, Access::Sequential) {
         target.advise_sequential()
     } else {
@@ -99,6 +102,14 @@ pub(crate) fn prepare_target(
         skip_bytes: 0,
         calls,
     })
+}
+
+/// Whether it appends records to a new file and makes them durable as it goes: a log, for which
+/// servers reserve the space first.
+fn appends_records(workload: &Workload, cache: CachePolicy) -> bool {
+    workload.layout == Layout::Provides
+        && workload.writes_partial_blocks(cache)
+        && !matches!(workload.sync, SyncPolicy::None | SyncPolicy::AtEnd)
 }
 
 /// Refuses a span that is too short.
@@ -175,18 +186,36 @@ pub(crate) fn set_cache(
 ) -> Result<CacheUse, RunError> {
     let mmap = workload.engine == EngineChoice::Fixed(EngineKind::Mmap);
     if mmap && workload.cache == CachePolicy::Direct {
+        let buffered = target.choose_cache(CachePolicy::Buffered)?;
+        empty_cache(workload, target, buffered.used)?;
         return Ok(CacheUse {
             asked: CachePolicy::Direct,
             why: Some("a memory mapping always goes through the page cache".to_owned()),
-            ..target.set_cache(CachePolicy::Buffered)?
+            ..buffered
         });
     }
-    let used = target.set_cache(workload.cache)?;
+    let used = target.choose_cache(workload.cache)?;
+    empty_cache(workload, target, used.used)?;
     if workload.drops_cache_first && used.used == CachePolicy::Cached {
         target.write_back()?;
         target.drop_cache();
     }
     Ok(used)
+}
+
+/// Empties the page cache where the workload needs that. One that writes blocks in part would only
+/// have to read them again, as no server does.
+fn empty_cache(
+    workload: &Workload,
+    target: &OpenTarget,
+    used: CachePolicy,
+) -> Result<(), RunError> {
+    if workload.writes_partial_blocks(used) {
+        target.write_back()?;
+    } else {
+        target.empty_cache_for(used)?;
+    }
+    Ok(())
 }
 
 /// Refuses block sizes, starts and strides that direct I/O or discards do not take.

@@ -56,6 +56,11 @@ impl Session {
         }
     }
 
+    /// Time since the start of the run, in nanoseconds.
+    pub fn elapsed_ns(&self) -> u64 {
+        MonotonicClock.now().saturating_sub(self.origin_ns)
+    }
+
     /// The same run for the slice with this number, from 0, of a workload that has moved this many
     /// bytes on each target: a sequential workload goes on where it was, a random one goes
     /// elsewhere, and no data is written twice.
@@ -118,6 +123,14 @@ impl Session {
             one.known.target = seat.target;
             prepared.push(Arc::new(one));
         }
+        // After all of them: some empty the page cache.
+        for (one, seat) in prepared.iter().zip(&mut seats) {
+            let target = match &mut seat.own {
+                Some(own) => own,
+                None => &mut targets[seat.target],
+            };
+            self.hold_in_memory(one, target, watch)?;
+        }
         for target in 0..targets.len() {
             let known = prepared.iter().map(|prepared| &prepared.known);
             let known = known.filter(|known| known.target == target);
@@ -162,10 +175,27 @@ impl Session {
             .next_multiple_of(u64::from(LAYOUT_BLOCK_BYTES))
             .min(most);
         let workload = layout_workload(from, length, time_ns);
-        let group = Group::alone(&workload);
-        let prepared = self.prepare(&workload, target, in_flight_max(group, 1), watch)?;
+        let measured = self.move_content(&workload, target, watch)?;
+        mark_laid_out(target, &measured);
+        refuse_errors(&measured, target)?;
+        let control = match measured.stopped {
+            StopReason::Interrupted => Control::Interrupt,
+            _ => Control::Continue,
+        };
+        Ok((control, Some(measured)))
+    }
+
+    /// Carries out a workload that prepares a target for others, and does not count itself.
+    pub(crate) fn move_content(
+        &self,
+        workload: &Workload,
+        target: &mut OpenTarget,
+        watch: &mut dyn Watch,
+    ) -> Result<Measurement, RunError> {
+        let group = Group::alone(workload);
+        let prepared = self.prepare(workload, target, in_flight_max(group, 1), watch)?;
         let assignment = Assignment {
-            workload: &workload,
+            workload,
             member: 0,
             target: 0,
             open: target,
@@ -173,26 +203,14 @@ impl Session {
         };
         let mut measured = self.measure(group, &[&*target], &[assignment], Phase::Layout, watch)?;
         let measured = measured.remove(0);
-        let path = target.identity().path.clone();
-        if let Some(hang) = measured.hang.filter(|hang| !hang.late) {
-            let silence = Duration::from_nanos(hang.lasted_ns);
-            return Err(RunError::stalled(&path, &workload.name, silence));
+        match measured.hang.filter(|hang| !hang.late) {
+            Some(hang) => {
+                let silence = Duration::from_nanos(hang.lasted_ns);
+                let path = &target.identity().path;
+                Err(RunError::stalled(path, &workload.name, silence))
+            }
+            None => Ok(measured),
         }
-        mark_laid_out(target, &measured);
-        let errors = measured.ops.values().flat_map(|op| op.errors.keys());
-        let errors: Vec<&str> = errors.map(String::as_str).collect();
-        if !errors.is_empty() {
-            return Err(RunError::Layout {
-                path,
-                errno: errors.join(", "),
-                remedy: remedy(errors),
-            });
-        }
-        let control = match measured.stopped {
-            StopReason::Interrupted => Control::Interrupt,
-            _ => Control::Continue,
-        };
-        Ok((control, Some(measured)))
     }
 
     /// How long a slow target takes to write so many bytes, in nanoseconds, by one or two small
@@ -369,7 +387,26 @@ impl Session {
     }
 }
 
-fn layout_workload(start_bytes: u64, length_bytes: u64, time_ns: Option<u64>) -> Workload {
+/// Ends the run where a part of the content could not be written.
+pub(crate) fn refuse_errors(measured: &Measurement, target: &OpenTarget) -> Result<(), RunError> {
+    let errors: Vec<&str> = measured
+        .ops
+        .values()
+        .flat_map(|op| op.errors.keys())
+        .map(String::as_str)
+        .collect();
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(RunError::Layout {
+        path: target.identity().path.clone(),
+        errno: errors.join(", "),
+        remedy: remedy(errors),
+    })
+}
+
+/// Writes each block of a part of a scratch file once, in order.
+pub(crate) fn layout_workload(start_bytes: u64, length_bytes: u64, time_ns: Option<u64>) -> Workload {
     Workload {
         streams: Streams::with_reads(0),
         access: Access::Sequential,

@@ -254,6 +254,7 @@ fn run_worker<B: Backend>(
     let PreparedTarget { known, extent, .. } = &*config.prepared;
     let (workload, cache) = (&known.workload, known.cache.used);
     let cache_handling = match cache {
+        CachePolicy::Buffered if workload.writes_partial_blocks(cache) => CacheHandling::Keep,
         CachePolicy::Buffered => CacheHandling::Drop,
         CachePolicy::Cached if workload.drops_cache_first => CacheHandling::DropEachLap(*extent),
         CachePolicy::Cached | CachePolicy::Direct => CacheHandling::Keep,

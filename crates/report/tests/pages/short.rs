@@ -104,6 +104,7 @@ fn with_server(mut record: Record, share: f64) -> Record {
         version: "15.18".to_owned(),
         loads: loads.collect(),
         trials: Vec::new(),
+        end_ns: None,
     });
     for m in &mut record.measurements {
         for op in m.ops.values_mut() {

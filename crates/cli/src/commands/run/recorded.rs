@@ -3,14 +3,17 @@
 
 use crate::commands::compare::{self, compared, group};
 use crate::failure::{Exit, Failure};
+use crate::fitness::limits_of;
 use crate::flags::MeasuringFlags;
 use crate::saved::{load, load_file};
 use crate::session::{MeasuringJob, measure};
 use crate::stdio::{ignore_closed_pipe, to_stdout};
 use crate::workload::{WorkloadAxes, WorkloadFlags};
+use crate::write_cache::{WriteCacheFlags, planned_states};
 use anyhow::Result;
 use diskproof_analysis::compare::MARGIN;
 use diskproof_analysis::watch::{LikeTarget, like_plan, like_workloads};
+use diskproof_device::WriteCacheSwitch;
 use diskproof_model::observed::{LikePlan, ObservedDevice};
 use diskproof_model::plan::{Order, Origin, Plan, Workload};
 use diskproof_model::record::Record;
@@ -122,7 +125,12 @@ pub(super) fn is_record(path: &Path) -> bool {
 }
 
 /// Repeats the plan of the record on the targets, or on those of the record, and compares.
-pub(super) fn repeat(source: &Path, targets: &[PathBuf], flags: &MeasuringFlags) -> Result<Exit> {
+pub(super) fn repeat(
+    source: &Path,
+    targets: &[PathBuf],
+    flags: &MeasuringFlags,
+    agrees: bool,
+) -> Result<Exit> {
     let shown = source.display().to_string();
     let record = load_file(&shown)?;
     let named: Vec<PathBuf> = match targets {
@@ -133,7 +141,14 @@ pub(super) fn repeat(source: &Path, targets: &[PathBuf], flags: &MeasuringFlags)
     crate::targets::refuse_duplicates(&identities)?;
     let plan = plan(&record, &identities, flags.seed)
         .map_err(|why| Failure::Usage(format!("{shown}: {why}")))?;
+    let mut flags = flags.clone();
+    if let Some(profile) = &plan.fit_for {
+        flags.expected.extend(limits_of(profile)?);
+    }
+    let switch = write_cache_switch(&plan, &identities, &flags, agrees)?;
+    let flags = &flags;
     let mut job = MeasuringJob::new(plan, identities, flags);
+    job.write_cache = switch;
     job.note = job.note.or_else(|| record.note.clone());
     let color = flags.color;
     let is_silent = flags.prints_json();
@@ -146,6 +161,38 @@ pub(super) fn repeat(source: &Path, targets: &[PathBuf], flags: &MeasuringFlags)
     };
     job.then = Some(Box::new(changes));
     measure(job)
+}
+
+/// The switch of the disk's write cache, where the plan measures in states of it. The user has to
+/// agree, since the record may be another one's.
+fn write_cache_switch(
+    plan: &Plan,
+    identities: &[TargetIdentity],
+    flags: &MeasuringFlags,
+    agrees: bool,
+) -> Result<Option<WriteCacheSwitch>, Failure> {
+    let cache = WriteCacheFlags {
+        write_cache: planned_states(plan),
+        yes: agrees,
+    };
+    if cache.write_cache.is_none() {
+        return Ok(None);
+    }
+    let [identity] = identities else {
+        return Err(Failure::Usage(
+            "this run switched the write cache of the disk below one target; name one target"
+                .to_owned(),
+        ));
+    };
+    let switch = cache.switch(identity)?;
+    if let Some(switch) = &switch {
+        if flags.dry_run {
+            flags.verbosity().note(&cache.notice(switch));
+        } else {
+            cache.ask(switch, flags.verbosity())?;
+        }
+    }
+    Ok(switch)
 }
 
 /// The plan on these targets; why it cannot be repeated there.
