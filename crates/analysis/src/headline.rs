@@ -1,6 +1,7 @@
 //! The headline of a verdict: the answer of a run in a sentence, or its first figures.
 //! docs/verdict.md explains it.
 
+use crate::limiter::credit_text;
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::files::{FileOperation, FileStep};
 use diskproof_model::finding::{Cause, Meaning};
@@ -372,6 +373,7 @@ fn latency_search_clause(record: &Record) -> Option<String> {
     let mut measurements = record.measurements.iter();
     let m = measurements.find(|m| m.workload.name == found.workload);
     let rate = m.map(rate_text).unwrap_or_default();
+    let lasting = lasting_text(record, &found.workload);
     let limit = match (first_miss, search.is_settled) {
         (Some((depth, late)), true) => format!("; at {depth}, {late} take longer"),
         (None, true) => "; greater depths were not allowed".to_owned(),
@@ -381,9 +383,20 @@ fn latency_search_clause(record: &Record) -> Option<String> {
         (None, false) => "; the search ended before greater depths were measured".to_owned(),
     };
     Some(format!(
-        "depth {} keeps {share} within {latency}{rate}{limit}",
+        "depth {} keeps {share} within {latency}{rate}{lasting}{limit}",
         found.depth
     ))
+}
+
+/// ` in a burst (1500/s for ever; …)`, of a workload that was measured in one.
+fn lasting_text(record: &Record, workload: &str) -> String {
+    for credit in &record.burst_credits {
+        let mut rows = credit.in_burst.iter();
+        if rows.any(|index| record.measurements[*index].workload.name == workload) {
+            return format!(" in a burst ({})", credit_text(credit));
+        }
+    }
+    String::new()
 }
 
 /// `, at 12,300/s`, of all operations together.

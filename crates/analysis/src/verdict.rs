@@ -6,9 +6,9 @@ use crate::estimate::HALF_WIDTH_MAX;
 use crate::headline::{
     fitness_headline, graded_headline, plain_headline, uncapitalised, verification_headline,
 };
+use crate::limiter::untested;
 use crate::whole_disk::{scaled, whole_disk};
-use diskproof_model::digits::rounded;
-use diskproof_model::finding::{Finding, Meaning};
+use diskproof_model::finding::{Cause, Finding, Meaning};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{Estimate, OpRecord, Record};
@@ -20,7 +20,7 @@ use diskproof_model::verdict::{
 };
 
 /// Findings of a burst or a cache that ended.
-const ENDED_BURSTS: [&str; 2] = ["burst-exhausted", "cache-cliff"];
+const ENDED_BURSTS: [&str; 3] = ["burst-exhausted", "burst-figure", "cache-cliff"];
 
 /// What a database does with a disk, and the figures that decide how well it goes.
 struct Use {
@@ -145,19 +145,37 @@ fn is_of_a_disk(record: &Record) -> bool {
     record.targets.len() == 1 && USES.iter().filter(is_graded).count() > 1
 }
 
-/// The largest burst credit that the run cannot exclude: it would have lasted to the end.
+/// Whether it promises what a disk does for more than the time of one workload.
+fn is_promise(record: &Record) -> bool {
+    record.plan.layers.is_none()
+        && (record.measurements.len() > 1
+            || record.latency_search.is_some()
+            || record.plan.fit_for.is_some())
+}
+
+/// Whether the rates are not those of a disk that could have a credit.
+fn is_without_a_disk(finding: &Finding) -> bool {
+    matches!(
+        finding.says.objection(),
+        Some(Cause::Cache | Cause::PageCache | Cause::EmptyBlocks)
+    )
+}
+
+/// For how long the highest rates were kept without a pause, and what tests whether they last: a
+/// burst credit that allows them for longer would not have shown.
 fn unseen_burst(record: &Record) -> Option<String> {
-    let moved = record.moved.filter(|_| is_of_a_disk(record))?;
     let names_it = |finding: &Finding| {
-        ENDED_BURSTS.contains(&finding.code.as_str()) || finding.says.objection().is_some()
+        ENDED_BURSTS.contains(&finding.code.as_str()) || is_without_a_disk(finding)
     };
-    (!record.findings.iter().any(names_it)).then(|| {
-        format!(
-            "This run moved {} requests and {}; a larger burst credit would not have shown.",
-            rounded(moved.requests as f64, Some(0.0)),
-            format_bytes(moved.bytes)
-        )
-    })
+    if !is_promise(record) || record.findings.iter().any(names_it) {
+        return None;
+    }
+    let untested = untested(record)?;
+    Some(format!(
+        "Without a pause this run kept {}; a burst that lasts longer would not have shown. '{}' \
+         tests for one.",
+        untested.kept, untested.command
+    ))
 }
 
 /// How much of the disk was read at most, and what reads all of it.
@@ -523,11 +541,18 @@ mod tests {
     #[test]
     fn check_states_the_burst_that_it_cannot_exclude() {
         let record = fixture::record();
-        let moved = record.moved.unwrap();
         let caveats = &record.verdict.as_ref().unwrap().caveats;
         assert_eq!(caveats.len(), 2);
         states(&caveats[1], &["'diskproof curve /dev/sda --scan'"]);
-        states(&caveats[0], &[&rounded(moved.requests as f64, Some(0.0))]);
+        // The rows of the fixture all begin at once: none follows another without a pause.
+        states(
+            &caveats[0],
+            &[
+                "10,000/s for 5.0 s",
+                "MB/s for 5.0 s",
+                "'diskproof run /data --rw randread --bs 8k --depth 32 --time 30m'",
+            ],
+        );
         let mut ended = record.clone();
         ended
             .findings

@@ -67,6 +67,8 @@ pub enum Cause {
     Unconfirmed,
     /// What was acknowledged may not be durable.
     NotDurable,
+    /// A burst credit that ended paid for them: the sustained rate is lower.
+    Burst,
     /// Operations failed, or returned other data than was written.
     Failed,
 }
@@ -80,6 +82,7 @@ impl Cause {
             Self::EmptyBlocks => "the blocks were empty",
             Self::Unconfirmed => "no disk counter confirms it",
             Self::NotDurable => "commits may not be durable",
+            Self::Burst => "a burst that ended",
             Self::Failed => "operations failed",
         }
     }
@@ -135,7 +138,7 @@ impl Meaning {
     pub fn allows_comparison(self) -> bool {
         match self {
             Self::NotTheDisk { cause } => match cause {
-                Cause::Cache | Cause::EmptyBlocks | Cause::Failed => false,
+                Cause::Cache | Cause::EmptyBlocks | Cause::Burst | Cause::Failed => false,
                 Cause::PageCache | Cause::Unconfirmed | Cause::NotDurable => true,
             },
             Self::Limit { limit } => !limit.is_of_the_program(),

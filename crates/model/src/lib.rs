@@ -18,6 +18,7 @@ pub mod health;
 pub mod histogram;
 pub mod latency_search;
 pub mod layers;
+pub mod limiter;
 pub mod limits;
 pub mod measurement;
 pub mod merge;

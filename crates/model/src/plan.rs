@@ -158,6 +158,10 @@ impl Order {
     }
 }
 
+/// Windows of a search for the greatest depth: 15 until a depth of thousands is found, as many to
+/// see that its rate lasts, and some that are measured again after a burst.
+const SEARCH_WINDOWS_MAX: u64 = 40;
+
 impl Plan {
     /// A plan of this verb that does nothing yet.
     pub fn of(verb: impl Into<String>, argv: Vec<String>) -> Self {
@@ -184,9 +188,20 @@ impl Plan {
         if let Some(files) = &self.files {
             return Some(files.time_ns);
         }
+        if let Some(search_ns) = self.search_ns_max() {
+            return Some(search_ns);
+        }
         self.groups()
             .map(|group| Some(group.time_ns()? + group.warmup_ns()))
             .sum()
+    }
+
+    /// The longest that a search for the greatest depth may take; `None` of any other plan.
+    fn search_ns_max(&self) -> Option<u64> {
+        let first = self.workloads.first()?;
+        let target = first.shape.latency_target?;
+        let windows = (self.workloads.len() as u64).max(SEARCH_WINDOWS_MAX);
+        Some(windows * (target.window_ns + first.warmup_ns))
     }
 
     /// About how long the whole run takes on these targets, in nanoseconds: the time that is

@@ -116,14 +116,17 @@ fn check_curve(record: &Record) -> Option<Diagnosis> {
     let width = average.relative_half_width();
     let width = width.filter(|width| *width > WIDTH_NOTE)?;
     // A point that is off pulls the interval open more than the average itself.
-    let worst = worst_point(record).map_or_else(String::new, |(offset_bytes, expected, rate)| {
-        format!(
+    // What a thread did not read while it waited for a processor is not the disk's rate.
+    let is_starved = record.surface.as_ref().is_some_and(program::is_starved);
+    let worst = match worst_point(record).filter(|_| !is_starved) {
+        Some((offset_bytes, expected, rate)) => format!(
             " The point at {} differs most from its neighbours: {} instead of about {}.",
             gigabytes(offset_bytes),
             format_throughput(rate),
             format_throughput(expected)
-        )
-    });
+        ),
+        None => String::new(),
+    };
     let path = "/surface/rate/average/half_width_95";
     Some(Diagnosis::with_remedy(
         warning_if(width > HALF_WIDTH_MAX),
@@ -221,6 +224,8 @@ fn check_workloads(record: &Record) -> Option<Diagnosis> {
     }
     let hits: Vec<ImpreciseWorkload> = real(record)
         .filter(|measured| is_result(record, measured.0))
+        // A burst that ends is no noise: burst-figure says what it is.
+        .filter(|measured| !is_in_burst(record, measured.0))
         .filter_map(hit)
         .collect();
     let worst = largest_by(&hits, |hit| hit.width)?;

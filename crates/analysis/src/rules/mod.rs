@@ -10,6 +10,7 @@ mod access_time_off;
 mod amplified;
 mod blocks;
 mod burst_exhausted;
+mod burst_figure;
 mod cache;
 mod disturbed;
 mod engine;
@@ -54,6 +55,7 @@ static RULES: &[&[Rule]] = &[
     &[program::CPU_STOLEN],
     &[program::INTERRUPTED],
     burst_exhausted::RULES,
+    burst_figure::RULES,
     &[rate_limited::RATE_LIMITED],
     &[program::CPU_LIMITED],
     &[program::ENGINE_LIMITED],

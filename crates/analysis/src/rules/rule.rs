@@ -338,6 +338,12 @@ pub(super) fn point_evidence(index: usize, record: &Record, expected: f64) -> Ev
     evidence_at(path, record.curve[index].bytes_per_second, expected, "B/s")
 }
 
+/// Whether the figures of a measurement are those of a burst, wholly or partly.
+pub(super) fn is_in_burst(record: &Record, index: usize) -> bool {
+    let mut credits = record.burst_credits.iter();
+    credits.any(|credit| credit.in_burst.contains(&index))
+}
+
 /// The operations that a reader looks at, over time.
 pub(super) fn headline_series(m: &MeasurementRecord) -> Option<TimeSeries> {
     estimate::summed(m.headline_ops().iter().map(|(_, op)| &op.series))

@@ -8,6 +8,7 @@ mod cli;
 mod commit;
 mod compare;
 mod compare_live;
+mod credits;
 mod curve;
 mod curve_findings;
 mod deploy;

@@ -94,6 +94,7 @@ fn advice() -> Vec<Advice> {
 pub(crate) fn healthy() -> Record {
     graded(Record {
         latency_search: None,
+        burst_credits: Vec::new(),
         schema: RECORD_SCHEMA.to_owned(),
         tool: Tool {
             name: "diskproof".to_owned(),

@@ -18,7 +18,7 @@ use diskproof_analysis::compare::Limit;
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_device::scratch_bytes_max;
 use diskproof_engine::watchdog::{Deferred, Waited};
-use diskproof_model::campaign::{CampaignKind, CampaignPart};
+use diskproof_model::campaign::{CampaignKind, CampaignPart, DroppedSlice};
 use diskproof_model::comparison::Comparison;
 use diskproof_model::data::RunData;
 use diskproof_model::measurement::Measurement;
@@ -379,7 +379,15 @@ fn records(settings: &[String], sides: usize, plan: &Plan, run: &EndedRun) -> Ve
         let of_side = measured.filter(|m| m.target == index).cloned();
         let mut measurements: Vec<Measurement> = of_side.collect();
         measurements.iter_mut().for_each(|m| m.target = 0);
-        let mut record = judge(facts, &RunData::of(measurements), &[]);
+        let dropped = run.results.data.dropped.iter();
+        let mut dropped: Vec<DroppedSlice> =
+            dropped.filter(|one| one.target == index).cloned().collect();
+        dropped.iter_mut().for_each(|one| one.target = 0);
+        let data = RunData {
+            dropped,
+            ..RunData::of(measurements)
+        };
+        let mut record = judge(facts, &data, &[]);
         record.campaign = Some(CampaignPart {
             kind: CampaignKind::Compare,
             id: id.clone(),
