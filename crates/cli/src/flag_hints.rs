@@ -102,11 +102,15 @@ pub(crate) fn report(error: clap::Error) -> ExitCode {
     // clap repeats arguments as they are. What acts on the terminal is spelled out and secrets are
     // hidden, both without colours.
     let plain = error.render().to_string();
-    let has_hidden = arguments.iter().any(|argument| message(argument, None) != *argument);
+    let has_hidden = arguments
+        .iter()
+        .any(|argument| message(argument, None) != *argument);
     if error.use_stderr() && (has_hidden || without_secret(&plain) != plain) {
         let text = message(&plain, None);
-        crate::stdio::eprint_text(&format!("{text}
-"));
+        crate::stdio::eprint_text(&format!(
+            "{text}
+"
+        ));
         return Exit::Usage.into();
     }
     // A closed stdout or stderr changes nothing about the exit code.

@@ -21,8 +21,8 @@ use rustix::fs::{
     fcntl_setfl, fdatasync, fstat, ftruncate, seek, statx,
 };
 use rustix::io::{Errno, pread, pwrite};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

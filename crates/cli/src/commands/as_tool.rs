@@ -18,7 +18,7 @@ use diskproof_compat::{
     DropIn, DropInError, DropInLoad, JobAction, JobRequest, JobSource, LoadTarget, NextPrinter,
     PlanContext, PrimeRequest, Started, ToolPrinter, ToolText, drop_in_named, drop_ins,
 };
-use diskproof_device::{OpenError, OpenTarget, TrustedDirectory};
+use diskproof_device::{OpenTarget, TrustedDirectory};
 use diskproof_model::plan::Plan;
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -359,7 +359,7 @@ fn finish_without_data(
         }
     }
     let printer = SharedPrinter::new("", printer);
-    print(&printer.end(&[], None, false, None))?;
+    print(&printer.end(&[], None, false, None).text)?;
     Ok(Exit::Done)
 }
 
@@ -383,7 +383,7 @@ fn run_jobs(
         JobAction::Run => {}
     }
     let plan = translated.plan;
-    let kept_names = plan
+    let kept_names: Vec<Option<String>> = plan
         .scratch_files
         .iter()
         .map(|file| file.name.clone())
@@ -411,9 +411,9 @@ fn run_jobs(
     }
     let mut printer = SharedPrinter::new(tool.name, (request.printer)(translated.jobs));
     printer.saved_to.clone_from(&request.saved_to);
-    for (directory, name) in plan.targets.iter().zip(&kept_names) {
-        if let Some(name) = name {
-            register(&Path::new(directory).join(name), InputRole::Target);
+    for (index, kept_name) in kept_names.iter().enumerate() {
+        if let Some(name) = kept_name {
+            register(&Path::new(&plan.targets[index]).join(name), InputRole::Target);
         }
     }
     printer.kept_names = kept_names;

@@ -4,6 +4,7 @@
 
 use crate::failure::Failure;
 use diskproof_analysis::again::{Rejudged, judged_again};
+use diskproof_model::plan::Origin;
 use diskproof_model::record::Record;
 use diskproof_model::target::{Layer, LayerKind, MAPPER_USERS, OTHER_MAPPER_USER};
 use serde_json::Value;
@@ -244,7 +245,8 @@ pub(crate) fn anonymous(record: &Record) -> anyhow::Result<Anonymous> {
     }
     let mut names = Replaced::default();
     let mut record = record.clone();
-    record.plan.origin.argv = vec!["diskproof".to_owned(), record.plan.origin.verb.clone()];
+    let verb = record.plan.origin.verb.clone();
+    record.plan.origin = Origin::new(verb.clone(), vec!["diskproof".to_owned(), verb]);
     record.host.uid = if record.host.uid == 0 { 0 } else { NOBODY };
     replace_volume_names(&mut record, &mut names);
     let mut tree = record.to_tree()?;

@@ -406,7 +406,11 @@ pub(crate) fn refuse_errors(measured: &Measurement, target: &OpenTarget) -> Resu
 }
 
 /// Writes each block of a part of a scratch file once, in order.
-pub(crate) fn layout_workload(start_bytes: u64, length_bytes: u64, time_ns: Option<u64>) -> Workload {
+pub(crate) fn layout_workload(
+    start_bytes: u64,
+    length_bytes: u64,
+    time_ns: Option<u64>,
+) -> Workload {
     Workload {
         streams: Streams::with_reads(0),
         access: Access::Sequential,
