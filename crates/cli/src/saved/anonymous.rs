@@ -368,10 +368,12 @@ fn treatment(place: &str) -> Option<Treatment> {
 
 /// Whether the place ends so; what is derived, is so with all within.
 fn is_at(place: &str, end: &str, treatment: Treatment) -> bool {
-    let is_whole = |rest: &str| rest.is_empty() || rest.ends_with('.');
-    match treatment {
-        Treatment::Derived => format!("{place}.").contains(&format!("{end}.")),
-        _ => place.strip_suffix(end).is_some_and(is_whole),
+    if treatment == Treatment::Derived {
+        return format!("{place}.").contains(&format!("{end}."));
+    }
+    match place.strip_suffix(end) {
+        Some(before) => before.is_empty() || before.ends_with('.'),
+        None => false,
     }
 }
 

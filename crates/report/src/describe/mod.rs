@@ -93,6 +93,18 @@ pub(crate) fn sections(record: &Record) -> Vec<Section> {
     sections
 }
 
+/// The answer with its figures once more, for the end of a page that is longer than the screen:
+/// the settings that were tried, the verdict, the promises.
+pub(crate) fn answer_with_figures(record: &Record) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    if let Some(server) = &record.postgres {
+        blocks.extend(inserts::tried_settings(&server.trials));
+    }
+    blocks.extend(verdict(record));
+    blocks.extend(expectations(&record.expectations));
+    blocks
+}
+
 /// What was measured.
 fn figures(record: &Record) -> Vec<Section> {
     use Shown::{Always, File, Short, Whole};

@@ -2,8 +2,6 @@
 //! of the server, its default alongside it, what several sessions gain), and trust.
 
 use super::findings::{limits, tone};
-use super::inserts::tried_settings;
-use super::run::expectations;
 use crate::labels;
 use diskproof_model::block::{Block, Cell, Column, Place, Row, Table, Tone};
 use diskproof_model::digits::{figure_text, rounded};
@@ -33,15 +31,14 @@ pub(crate) fn verdict(record: &Record) -> Vec<Block> {
     blocks
 }
 
-/// The answer with its figures once more, for the end of a page that is longer than the screen:
-/// the settings that were tried, the verdict, the promises.
+/// The headline and the trust, for pages whose tables have the figures.
 pub(crate) fn answer(record: &Record) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    if let Some(server) = &record.postgres {
-        blocks.extend(tried_settings(&server.trials));
-    }
-    blocks.extend(verdict(record));
-    blocks.extend(expectations(&record.expectations));
+    let Some(verdict) = &record.verdict else {
+        return Vec::new();
+    };
+    let mut blocks = vec![Block::text(Tone::Bold, &verdict.headline)];
+    blocks.extend(limits(&record.findings));
+    blocks.push(trust(verdict));
     blocks
 }
 

@@ -9,8 +9,7 @@ use crate::describe::findings::findings;
 use crate::describe::method::commands;
 use crate::describe::run::saved_runs;
 use crate::describe::target::{host, sections};
-use crate::describe::verdict::answer;
-use crate::describe::{self, plan};
+use crate::describe::{self, answer_with_figures, plan};
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
 use diskproof_model::block::{Block, Shown};
@@ -65,7 +64,7 @@ pub fn write_record(
 /// Writes the headline and the trust once more, for the end of a page that is longer than the
 /// screen. Writes nothing for a run without a verdict.
 pub fn write_verdict_again(record: &Record, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let (page, answer) = (&mut Page::new(style, out), answer(record));
+    let (page, answer) = (&mut Page::new(style, out), answer_with_figures(record));
     if !answer.is_empty() {
         page.blank();
     }
