@@ -72,8 +72,8 @@ fn follow(signals: &mut Signals) {
     }
 }
 
-/// Ends the run as SIGPIPE would end another tool: nobody reads its output any more. The Rust runtime
-/// ignores the signal itself.
+/// Ends the run as SIGPIPE would end another tool: nobody reads its output any more. The Rust
+/// runtime ignores the signal itself.
 pub(crate) fn end_without_reader() {
     let number = SIGPIPE as u8;
     // A signal that came before has ended the run.

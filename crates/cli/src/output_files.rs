@@ -1,5 +1,5 @@
-//! The files that a command line writes: opened before the run, written after it. No front end opens
-//! an output elsewhere.
+//! The files that a command line writes: opened before the run, written after it. No front end
+//! opens an output elsewhere.
 
 use crate::failure::Failure;
 pub(crate) use crate::output_sink::{OutputError, Trial, save_file, temporary_path};
@@ -14,8 +14,8 @@ use diskproof_report::formats::{extensions, format_of};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file that is written at the end. Its directory is held open from the start, so that no exchange
-/// of the path meanwhile leads elsewhere.
+/// A file that is written at the end. Its directory is held open from the start, so that no
+/// exchange of the path meanwhile leads elsewhere.
 #[derive(Debug)]
 pub(crate) struct Output {
     path: PathBuf,

@@ -253,8 +253,8 @@ impl Place {
             }
         }
         if !geteuid().is_root() && found.st_uid != geteuid().as_raw() {
-            let why = "the file belongs to another user, and only its owner or root can replace it; \
-                       name another file";
+            let why = "the file belongs to another user, and only its owner or root can replace \
+                       it; name another file";
             return Err(OutputError::kernel(Errno::ACCESS, why.to_owned()));
         }
         Ok(())

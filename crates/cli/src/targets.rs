@@ -54,8 +54,8 @@ pub(crate) fn probe_target(
     Ok(identity)
 }
 
-/// Refuses a path whose symlinks another user made or may exchange, for a target that is written: the
-/// content of any file of root's could be behind it.
+/// Refuses a path whose symlinks another user made or may exchange, for a target that is written:
+/// the content of any file of root's could be behind it.
 pub(crate) fn refuse_foreign_link(path: &Path) -> Result<(), Failure> {
     match TrustedPath::walk(path) {
         Err(error @ PathError::ForeignLink(_)) => Err(Failure::Path(error)),

@@ -181,8 +181,8 @@ impl SharedPrinter {
         }
     }
 
-    /// Opens the files that the tool writes, before the run. The error is what the tool prints where
-    /// it cannot open one.
+    /// Opens the files that the tool writes, before the run. The error is what the tool prints
+    /// where it cannot open one.
     pub(crate) fn open_files(&mut self, trial: Trial) -> Result<(), String> {
         let mut paths: Vec<PathBuf> = self.saved_to.iter().cloned().collect();
         paths.extend(self.lock().file_paths());

@@ -164,8 +164,8 @@ pub trait ToolPrinter: Send {
         Vec::new()
     }
 
-    /// What the tool prints on stderr where it cannot open a file of its own; `error` is the text of
-    /// the kernel's error, as strerror(3) has it.
+    /// What the tool prints on stderr where it cannot open a file of its own; `error` is the text
+    /// of the kernel's error, as strerror(3) has it.
     fn cannot_open(&self, path: &Path, error: &str) -> String {
         format!("{}: {error}\n", path.display())
     }

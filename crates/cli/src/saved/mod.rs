@@ -130,8 +130,9 @@ fn not_saved(error: &HistoryError) -> SaveNote {
     SaveNote::Warning(format!("the run was not saved: {error}"))
 }
 
-/// Refuses, before anything is measured, a history that the user named and that is no file, or would
-/// need one which diskproof did not make. Any other trouble with it is reported when the run is saved.
+/// Refuses, before anything is measured, a history that the user named and that is no file, or
+/// would need one which diskproof did not make. Any other trouble with it is reported when the run
+/// is saved.
 pub(crate) fn refuse_foreign_history(options: &HistoryOptions) -> Result<(), Failure> {
     if options.no_history {
         return Ok(());
