@@ -3,7 +3,7 @@
 //! workload when its rate is known well enough.
 
 use crate::interrupt;
-use crate::stdio::{ProgressLine, Verbosity, eprint_line, stderr_columns};
+use crate::stdio::{ProgressLine, Verbosity, eprint_line, is_reader_gone, stderr_columns};
 use crate::tool_lines::ToolLines;
 use diskproof_analysis::estimate;
 use diskproof_engine::watchdog::Heartbeat;
@@ -189,6 +189,9 @@ impl Live {
         }
         let end = *lock_deadline(&self.deadline);
         self.is_late |= end.is_some_and(|end| self.looked >= end);
+        if self.tool.is_some() && is_reader_gone() {
+            interrupt::end_without_reader();
+        }
         if self.is_late || interrupt::signal().is_some() {
             Control::Interrupt
         } else {

@@ -9,6 +9,7 @@ use diskproof_report::terminal::{self, Detail, MetricDetail};
 use rustix::termios::tcgetwinsize;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const COLUMNS_DEFAULT: usize = 80;
@@ -34,6 +35,21 @@ pub(crate) struct StdoutError(pub io::Error);
 pub(crate) fn is_closed_stdout(error: &anyhow::Error) -> bool {
     let stdout = error.downcast_ref::<StdoutError>();
     stdout.is_some_and(|stdout| stdout.0.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Whether a write to stdout found no reader.
+static IS_READER_GONE: AtomicBool = AtomicBool::new(false);
+
+/// Remembers an error of stdout that means that its reader has gone.
+pub(crate) fn note_closed_stdout(error: &io::Error) {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        IS_READER_GONE.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether the reader of stdout has gone, as far as writing has shown that.
+pub(crate) fn is_reader_gone() -> bool {
+    IS_READER_GONE.load(Ordering::Relaxed)
 }
 
 /// Width and colours of stdout.
@@ -62,9 +78,10 @@ pub(crate) fn style(color: ColorWhen) -> Style {
 /// Writes to stdout through one buffer, and returns what failed.
 pub(crate) fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
-    write(&mut out)
-        .and_then(|()| out.flush())
-        .map_err(|error| StdoutError(error).into())
+    write(&mut out).and_then(|()| out.flush()).map_err(|error| {
+        note_closed_stdout(&error);
+        StdoutError(error).into()
+    })
 }
 
 /// Prints text as it is. A reader that closes the pipe has what it wanted.

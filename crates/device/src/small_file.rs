@@ -1,6 +1,6 @@
-//! Reads small files that a user or a setting names: plans, jobs, certificates, secrets, logs. Such a
-//! name may belong to a pipe without a writer, an endless device or a dead network filesystem, and
-//! none of these may hold the program up.
+//! Reads small files that a user or a setting names: plans, jobs, certificates, secrets, logs. Such
+//! a name may belong to a pipe without a writer, an endless device or a dead network filesystem,
+//! and none of these may hold the program up.
 
 use rustix::fs::OFlags;
 use std::fs::{File, FileType, Metadata};

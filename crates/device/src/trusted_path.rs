@@ -1,8 +1,8 @@
 //! Walks a path without following a symlink that another user may have placed. The kernel applies
 //! such a rule in directories like /tmp only, and not on every machine (fs.protected_symlinks of
-//! proc_sys_fs(5)); a walk that ends in a file to be written needs it for every component. openat2(2)
-//! could refuse all symlinks at once, but not follow some of them, and is missing before Linux 5.6
-//! and under older seccomp filters: this walk serves every kernel.
+//! proc_sys_fs(5)); a walk that ends in a file to be written needs it for every component.
+//! openat2(2) could refuse all symlinks at once, but not follow some of them, and is missing before
+//! Linux 5.6 and under older seccomp filters: this walk serves every kernel.
 
 use crate::naming::{errno_name, errno_of};
 use diskproof_model::errno;
@@ -34,7 +34,12 @@ pub enum PathError {
     )]
     ForeignLink(PathBuf),
     /// The kernel's answer at a component.
-    #[error("cannot open {}: {} ({name})", .path.display(), errno::text(&errno_name(*.errno)), name = errno_name(*.errno))]
+    #[error(
+        "cannot open {}: {} ({name})",
+        .path.display(),
+        errno::text(&errno_name(*.errno)),
+        name = errno_name(*.errno)
+    )]
     Kernel {
         /// The path up to that component.
         path: PathBuf,

@@ -171,8 +171,8 @@ fn remove(directory: &KeptDirectory) -> Result<(), OpenError> {
     })
 }
 
-/// Whether a run's directory holds nothing but files with the names of a run's. False where it cannot
-/// be read.
+/// Whether a run's directory holds nothing but files with the names of a run's. False where it
+/// cannot be read.
 pub fn holds_only_files_of_run(directory: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(directory) else {
         return false;

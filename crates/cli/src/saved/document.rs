@@ -2,6 +2,7 @@
 //! record says of itself is not believed: it is judged again when it is loaded.
 
 use crate::failure::Failure;
+use crate::input_files::{InputRole, register, register_stdin};
 use crate::stdio::eprint_line;
 use diskproof_analysis::again::{Rejudged, judged_again};
 use diskproof_engine::watchdog::{Deferred, Waited};
@@ -42,6 +43,7 @@ pub(super) fn is_file(reference: &str) -> bool {
 pub(super) fn from_file(reference: &str) -> Result<Option<SavedDocument>, Failure> {
     let unreadable = |error: io::Error| Failure::Usage(format!("cannot read {reference}: {error}"));
     let text = if reference == "-" {
+        register_stdin();
         // The program before the pipe decides how long this takes.
         read_up_to_max(std::io::stdin().lock())
     } else if is_file(reference) {
@@ -64,11 +66,14 @@ pub(super) fn from_file(reference: &str) -> Result<Option<SavedDocument>, Failur
     }))
 }
 
-/// Reads a file or a named pipe, in bounded time: a pipe without a writer and a network filesystem
-/// without a server never answer.
+/// Reads a file or a named pipe, which no output replaces, in bounded time: a pipe without a writer
+/// and a network filesystem without a server never answer.
 pub(crate) fn read_document(path: &Path) -> io::Result<String> {
     let name = path.to_owned();
-    let file = answer(OPEN_LIMIT, move || File::open(name))?;
+    let file = answer(OPEN_LIMIT, move || {
+        register(&name, InputRole::Document);
+        File::open(name)
+    })?;
     let limit = if file.metadata()?.is_file() {
         READ_LIMIT
     } else {
