@@ -42,7 +42,10 @@ use diskproof_model::trend::RunToRun;
 /// 4: a figure in a sentence has at least two digits, however wide its interval is.
 ///
 /// 5: a run that ended before it measured anything does not call its figures reliable.
-pub const JUDGING_VERSION: u32 = 5;
+///
+/// 6: every finding says what it means for the figures. Figures that are not the disk's decide no
+/// threshold, and trust is about the figures alone, not about how good the disk is.
+pub const JUDGING_VERSION: u32 = 6;
 /// Most cells of a series in a record: two minutes at the finest, and as many points as a chart can
 /// show.
 const SERIES_CELLS_MAX: usize = 1200;

@@ -1,6 +1,6 @@
 //! Errors, their messages and their exit codes.
 
-use diskproof_device::{OpenError, ProbeError, WriteCacheError};
+use diskproof_device::{OpenError, PathError, ProbeError, WriteCacheError};
 use diskproof_engine::RunError;
 use diskproof_history::HistoryError;
 use diskproof_model::target::Refusal;
@@ -53,6 +53,9 @@ pub enum Failure {
     /// The path cannot be identified, or is nothing to measure.
     #[error(transparent)]
     Probe(#[from] ProbeError),
+    /// A symlink of another user leads there, or nothing is there.
+    #[error(transparent)]
+    Path(#[from] PathError),
     /// The gate refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -101,8 +104,10 @@ impl Failure {
             Self::Usage(_) | Self::Probe(_) | Self::Postgres(PostgresError::NoServer { .. }) => {
                 Exit::Usage
             }
+            Self::Path(PathError::Kernel { .. }) => Exit::Usage,
             Self::History(error) if error.is_refusal() => Exit::Refused,
             Self::Refused(_)
+            | Self::Path(PathError::ForeignLink(_))
             | Self::Unconfirmed(_)
             | Self::WriteCache(
                 WriteCacheError::NoSwitch { .. } | WriteCacheError::UnknownState { .. },

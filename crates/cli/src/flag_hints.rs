@@ -7,6 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory as _};
 use diskproof_compat::{drop_in_named, fio_hint};
 use diskproof_model::shell::quoted;
+use diskproof_report::terminal::message;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -67,6 +68,13 @@ pub(crate) fn report(error: clap::Error) -> ExitCode {
         return Exit::Usage.into();
     }
     let error = with_hints(error, arguments);
+    // clap repeats arguments as they are: what acts on the terminal is spelled out, without colours.
+    let has_hidden = |argument: &String| message(argument, None) != *argument;
+    if arguments.iter().any(has_hidden) && error.use_stderr() {
+        let text = message(&error.render().to_string(), None);
+        crate::stdio::eprint_text(&format!("{text}\n"));
+        return Exit::Usage.into();
+    }
     // A closed stdout or stderr changes nothing about the exit code.
     let _ = error.print();
     if error.use_stderr() {

@@ -103,7 +103,11 @@ impl MeasuringFlags {
 
     /// A target as it was given, identified.
     pub(crate) fn probe(&self, given: &Path) -> Result<TargetIdentity, Failure> {
-        crate::targets::probe_target(given, self.destructive.keep_free, self.verbosity())
+        let destructive = &self.destructive;
+        if destructive.overwrite || !destructive.destroy.is_empty() {
+            crate::targets::refuse_foreign_link(given)?;
+        }
+        crate::targets::probe_target(given, destructive.keep_free, self.verbosity())
     }
 
     /// The same for all targets of a run.

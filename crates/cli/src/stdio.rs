@@ -9,6 +9,7 @@ use diskproof_report::terminal::{self, Detail, MetricDetail};
 use rustix::termios::tcgetwinsize;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const COLUMNS_DEFAULT: usize = 80;
@@ -34,6 +35,21 @@ pub(crate) struct StdoutError(pub io::Error);
 pub(crate) fn is_closed_stdout(error: &anyhow::Error) -> bool {
     let stdout = error.downcast_ref::<StdoutError>();
     stdout.is_some_and(|stdout| stdout.0.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Whether a write to stdout found no reader.
+static IS_READER_GONE: AtomicBool = AtomicBool::new(false);
+
+/// Remembers an error of stdout that means that its reader has gone.
+pub(crate) fn note_closed_stdout(error: &io::Error) {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        IS_READER_GONE.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether the reader of stdout has gone, as far as writing has shown that.
+pub(crate) fn is_reader_gone() -> bool {
+    IS_READER_GONE.load(Ordering::Relaxed)
 }
 
 /// Width and colours of stdout.
@@ -62,9 +78,10 @@ pub(crate) fn style(color: ColorWhen) -> Style {
 /// Writes to stdout through one buffer, and returns what failed.
 pub(crate) fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
-    write(&mut out)
-        .and_then(|()| out.flush())
-        .map_err(|error| StdoutError(error).into())
+    write(&mut out).and_then(|()| out.flush()).map_err(|error| {
+        note_closed_stdout(&error);
+        StdoutError(error).into()
+    })
 }
 
 /// Prints text as it is. A reader that closes the pipe has what it wanted.
@@ -270,12 +287,10 @@ impl ProgressLine {
         !self.is_hidden && self.drawn.is_none_or(is_old)
     }
 
-    /// Shows as much of the text as fits.
+    /// Shows as many of the figures as fit, which commas separate.
     pub(crate) fn show(&mut self, text: &str) {
         self.drawn = Some(Instant::now());
-        let columns = stderr_columns() - COLUMNS_FOR_ECHO;
-        let text: String = text.chars().take(columns).collect();
-        self.write(&text);
+        self.write(&whole_figures(text, progress_columns()));
     }
 
     /// Erases the line.
@@ -293,6 +308,25 @@ impl ProgressLine {
     }
 }
 
+/// Columns of a progress line.
+pub(crate) fn progress_columns() -> usize {
+    stderr_columns() - COLUMNS_FOR_ECHO
+}
+
+/// The beginning of a text that fits the columns and ends before a comma: half a figure would be
+/// read as another figure.
+fn whole_figures(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    // The comma and the space may lie beyond the last column.
+    let beginning: String = text.chars().take(columns + 2).collect();
+    match beginning.rfind(", ") {
+        Some(end) => beginning[..end].to_owned(),
+        None => text.chars().take(columns).collect(),
+    }
+}
+
 /// Width of the terminal on stderr.
 pub(crate) fn stderr_columns() -> usize {
     rustix::termios::tcgetwinsize(io::stderr())
@@ -303,6 +337,19 @@ pub(crate) fn stderr_columns() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn progress_line_ends_after_a_whole_figure() {
+        let line = "1/9 read 12 s left, 12,300/s, 95.2 MB/s";
+        assert_eq!(whole_figures(line, 80), line);
+        assert_eq!(whole_figures(line, 39), line);
+        for columns in 28..39 {
+            assert_eq!(whole_figures(line, columns), "1/9 read 12 s left, 12,300/s");
+        }
+        assert_eq!(whole_figures(line, 27), "1/9 read 12 s left");
+        // The comma in a number is followed by no space.
+        assert_eq!(whole_figures("read 12,300/s", 9), "read 12,3");
+    }
 
     #[test]
     fn locale_decides_between_utf8_and_ascii() {

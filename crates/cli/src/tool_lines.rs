@@ -3,10 +3,13 @@
 //! delays no request. Also the text of another tool, while a run goes on and at its end.
 
 use crate::interrupt;
-use crate::stdio::{ProgressLine, Verbosity, eprint_text};
+use crate::output_files::{Output, OutputError, Trial, save_file};
+use crate::stdio::{ProgressLine, Verbosity, eprint_text, note_closed_stdout};
+use anyhow::Context as _;
 use diskproof_compat::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_device::DiskTally;
 use diskproof_engine::watchdog::{Deferred, Heartbeat, Waited};
+use diskproof_model::errno;
 use diskproof_model::files::FilesMeasurement;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::ping::SingleRequest;
@@ -107,7 +110,8 @@ fn print(messages: &Receiver<PrinterMessage>, closed: &AtomicBool) {
                 line.clear();
                 let mut stdout = io::stdout().lock();
                 let written = stdout.write_all(text.as_bytes());
-                if written.and_then(|()| stdout.flush()).is_err() {
+                if let Err(error) = written.and_then(|()| stdout.flush()) {
+                    note_closed_stdout(&error);
                     closed.store(true, Ordering::Relaxed);
                     break;
                 }
@@ -144,6 +148,16 @@ pub(crate) struct SharedPrinter {
     disks: Arc<Mutex<DiskTally>>,
     /// The file that the text at the end goes to, in place of stdout.
     pub saved_to: Option<PathBuf>,
+    /// The files that the tool writes, open.
+    files: Arc<Vec<Output>>,
+}
+
+/// The end of a tool's run.
+pub(crate) struct ToolEnd {
+    /// What it prints.
+    pub text: ToolText,
+    /// Whether its files were saved.
+    pub saved: anyhow::Result<()>,
 }
 
 impl SharedPrinter {
@@ -163,7 +177,45 @@ impl SharedPrinter {
             has_begun: Arc::default(),
             disks: Arc::new(Mutex::new(DiskTally::of(&[]))),
             saved_to: None,
+            files: Arc::default(),
         }
+    }
+
+    /// Opens the files that the tool writes, before the run. The error is what the tool prints where
+    /// it cannot open one.
+    pub(crate) fn open_files(&mut self, trial: Trial) -> Result<(), String> {
+        let mut paths: Vec<PathBuf> = self.saved_to.iter().cloned().collect();
+        paths.extend(self.lock().file_paths());
+        let mut files = Vec::new();
+        for path in paths {
+            match Output::open(&path, trial) {
+                Ok(output) => files.push(output),
+                Err(error) => return Err(self.cannot_open(&path, &error)),
+            }
+        }
+        self.files = Arc::new(files);
+        Ok(())
+    }
+
+    /// The words of the tool, and those of this program where a rule of its own refuses the file.
+    fn cannot_open(&self, path: &Path, error: &OutputError) -> String {
+        match error.errno {
+            Some(errno) => {
+                let name = errno::name(errno.raw_os_error());
+                self.lock().cannot_open(path, &errno::text(&name))
+            }
+            None => format!("{}: {}: {}\n", self.name, path.display(), error.why),
+        }
+    }
+
+    fn save(&self, path: &Path, content: &str) -> anyhow::Result<()> {
+        let file = OutputFile::new(path, |out| out.write_all(content.as_bytes()));
+        let saved = match self.files.iter().find(|output| output.path() == path) {
+            Some(output) => output.save(&file),
+            None => save_file(&file),
+        };
+        saved.with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, Box<dyn ToolPrinter>> {
@@ -207,7 +259,7 @@ impl SharedPrinter {
         surface: Option<&SurfaceMeasurement>,
         is_interrupted: bool,
         error: Option<&str>,
-    ) -> ToolText {
+    ) -> ToolEnd {
         let own: Vec<Measurement>;
         let measurements = if self.lock().prints_failed() {
             measurements
@@ -229,22 +281,20 @@ impl SharedPrinter {
             host_name: &host.name,
         };
         let mut text = self.lock().end(&result);
-        let save = |path: &Path, content: &str| {
-            let file = OutputFile::new(path, |out| out.write_all(content.as_bytes()));
-            let saved = crate::output_files::save_file(&file);
-            saved.map_err(|error| format!("cannot write {}: {error}\n", path.display()))
-        };
-        for file in self.lock().files(&result) {
-            text.stderr.extend(save(&file.path, &file.text).err());
+        let mut saved = Ok(());
+        let files = self.lock().files(&result);
+        for file in files {
+            saved = saved.and(self.save(&file.path, &file.text));
         }
-        // In place of a file that cannot be written, stdout keeps the text.
         if let Some(path) = &self.saved_to {
-            match save(path, &text.stdout) {
-                Ok(()) => text.stdout.clear(),
-                Err(why) => text.stderr.push_str(&why),
+            let saved_text = self.save(path, &text.stdout);
+            // In place of a file that cannot be written, stdout keeps the text.
+            if saved_text.is_ok() {
+                text.stdout.clear();
             }
+            saved = saved.and(saved_text);
         }
-        text
+        ToolEnd { text, saved }
     }
 }
 

@@ -4,7 +4,7 @@ use diskproof_model::files::FilesMeasurement;
 use diskproof_model::measurement::{DiskTotals, Measurement};
 use diskproof_model::ping::SingleRequest;
 use diskproof_model::surface::SurfaceMeasurement;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Text for the two outputs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -157,6 +157,17 @@ pub trait ToolPrinter: Send {
     /// Whether what was measured suffices: the other workloads are skipped then.
     fn is_complete(&self) -> bool {
         false
+    }
+
+    /// The paths of the files that the tool writes at the end. They are opened before the run.
+    fn file_paths(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// What the tool prints on stderr where it cannot open a file of its own; `error` is the text of
+    /// the kernel's error, as strerror(3) has it.
+    fn cannot_open(&self, path: &Path, error: &str) -> String {
+        format!("{}: {error}\n", path.display())
     }
 
     /// The files that the tool writes at the end.

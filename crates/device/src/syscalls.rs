@@ -1,5 +1,5 @@
 //! The system calls of this crate that no safe wrapper offers: FIEMAP, leases, loop devices, masks
-//! of signals, write-back of pages, tables of descriptors. Raw answers only; judges nothing.
+//! and dispositions of signals, write-back of pages, tables of descriptors. Raw answers only; judges nothing.
 #![allow(unsafe_code)]
 
 use crate::naming::{errno_of, is_device};
@@ -177,6 +177,20 @@ impl Drop for SignalsHeld {
         // allowed.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
     }
+}
+
+/// Whether this process ignores a signal (sigaction(2)). nohup(1) and shells without job control
+/// start programs so, to protect them; a handler would take that protection away.
+pub fn is_signal_ignored(number: i32) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: a null new action only asks; the kernel fills `action`, which lives through the call.
+    let result = unsafe { libc::sigaction(number, std::ptr::null(), action.as_mut_ptr()) };
+    if result != 0 {
+        return false;
+    }
+    // SAFETY: zeroed before, for which all bits are valid, and filled by the successful call.
+    let action = unsafe { action.assume_init() };
+    action.sa_sigaction == libc::SIG_IGN
 }
 
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";

@@ -29,6 +29,7 @@ pub mod plan;
 pub mod postgres;
 pub mod primes;
 pub mod progress;
+pub mod proof;
 pub mod record;
 pub mod rw;
 pub mod saved;

@@ -462,6 +462,10 @@ pub struct Expectation {
     /// decides it in four of five cases. Absent where a day would not, or nothing tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_by_ns: Option<u64>,
+    /// Why the figure may not decide: it is not the disk's. `observed` is what was measured all the
+    /// same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objection: Option<String>,
     /// The figure of the data sheet that it judges (`--spec`); absent for a condition of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promise: Option<Promise>,

@@ -3,6 +3,7 @@
 
 use crate::gallery;
 use crate::models::cliff::Cliff;
+use crate::models::counterfeit::{Beyond, Counterfeit};
 use crate::models::credits::Credits;
 use crate::models::direct::DirectAccess;
 use crate::models::faults::{FaultDirection, MediaFault};
@@ -39,6 +40,7 @@ Keys (SIZE as 4GiB or 100MB, bandwidths per second; TIME as 500us or 2s):
   eio=FROM-TO  eio-read=FROM-TO  eio-write=FROM-TO  eio-after=SIZE  enospc-after=SIZE
   short=FROM-TO/SIZE  short-read=FROM-TO/SIZE  short-write=FROM-TO/SIZE
   cache=durable | honest | lying | honest/N% | lying/N% (share of sectors destaged at once)
+  wrap=SIZE | drop=SIZE   a counterfeit that really holds so much
   direct=accepted | refused-at-open | refused-at-transfer";
 
 /// Why a text is no model.
@@ -138,6 +140,15 @@ fn set(model: &mut Model, key: &str, value: &str) -> Result<(), SpecError> {
         }
         "eio" | "eio-read" | "eio-write" | "eio-after" | "enospc-after" | "short"
         | "short-read" | "short-write" => fault(key, value).map(|fault| model.faults.push(fault)),
+        "wrap" | "drop" => size(value)
+            .filter(|real_bytes| *real_bytes > 0)
+            .map(|real_bytes| {
+                let beyond = match key {
+                    "wrap" => Beyond::Wraps,
+                    _ => Beyond::Drops,
+                };
+                model.counterfeit = Some(Counterfeit { real_bytes, beyond });
+            }),
         "stripe" | "link" | "ragged" | "stall" | "sleep" | "slow" | "cache" | "direct" => {
             set_any(model, key, value)
         }

@@ -4,13 +4,16 @@
 //! do for some trims.
 
 use super::rule::*;
-use diskproof_model::measurement::VerifyResult;
+use diskproof_model::measurement::{RealSize, VerifyResult};
 
 pub(super) const VERIFICATION: &[Rule] = &[BAD, UNVERIFIED];
 
 const BAD: Rule = Rule {
     code: "bad-blocks",
     check: Check::Workloads(check),
+    says: Meaning::NotTheDisk {
+        cause: Cause::Failed,
+    },
     #[cfg(test)]
     examples: tests::BAD_BLOCKS,
 };
@@ -18,6 +21,7 @@ const BAD: Rule = Rule {
 const UNVERIFIED: Rule = Rule {
     code: "unverified-blocks",
     check: Check::Workloads(check_unverified),
+    says: Meaning::Note,
     #[cfg(test)]
     examples: tests::UNVERIFIED_BLOCKS,
 };
@@ -28,6 +32,9 @@ const WRONG: &str = "Move the data off this disk, because the disk, its cable, t
 const NOT_AS_WRITTEN: &str = "If nothing else has written to these blocks, move the data off this \
                               disk, because it loses or changes data. Read the blocks again, then \
                               run memtest and smartctl -a.";
+
+const COUNTERFEIT: &str = "Return this disk: it is a counterfeit, or defective. Copy what it holds \
+                           elsewhere first, and trust none of it.";
 
 /// Bad blocks named in the claim; the record names up to a hundred.
 const NAMED: usize = 3;
@@ -62,6 +69,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
         named => format!(": {}", named.join("; ")),
     };
     let claim = format!("{bad} of {blocks} {is} {what} in {scope}{named}{rest}.");
+    let (claim, remedy) = match counterfeit(record, &hits) {
+        Some(size) => (format!("{size} {claim}"), COUNTERFEIT),
+        None => (claim, remedy),
+    };
     Some(Diagnosis::with_remedy(
         Severity::Failure,
         claim,
@@ -71,6 +82,33 @@ fn check(record: &Record) -> Option<Diagnosis> {
         }),
         remedy,
     ))
+}
+
+/// How much a block device holds, where its damaged blocks show that it is less than it claims:
+/// `/dev/sdb claims 96 MiB, but holds 24 MiB: blocks beyond land 24 MiB lower.`
+fn counterfeit(record: &Record, hits: &[(usize, &VerifyResult)]) -> Option<String> {
+    for (index, verified) in hits {
+        let Some(size) = verified.real_size() else {
+            continue;
+        };
+        let target = record.targets.get(record.measurements[*index].target)?;
+        if target.kind != TargetKind::BlockDevice || size.bytes() >= target.size_bytes {
+            continue;
+        }
+        let (path, claimed) = (&target.path, format_bytes(target.size_bytes));
+        let held = format_bytes(size.bytes());
+        return Some(match size {
+            RealSize::Wraps(_) => format!(
+                "{path} claims {claimed}, but holds {held}: blocks beyond replace those {held} \
+                 lower."
+            ),
+            RealSize::Ends(_) => format!(
+                "{path} claims {claimed}, but holds {held}: every checked block from there on is \
+                 lost."
+            ),
+        });
+    }
+    None
 }
 
 /// Blocks that cannot be judged are a warning where none could be.
@@ -117,6 +155,9 @@ fn check_unverified(record: &Record) -> Option<Diagnosis> {
 pub(super) const UNWRITTEN_BLOCKS: Rule = Rule {
     code: "unwritten-blocks",
     check: Check::Workloads(check_unwritten_blocks),
+    says: Meaning::NotTheDisk {
+        cause: Cause::EmptyBlocks,
+    },
     #[cfg(test)]
     examples: tests::UNWRITTEN_BLOCKS,
 };
@@ -196,6 +237,9 @@ fn empty_reads(index: usize, m: &MeasurementRecord) -> Option<Diagnosis> {
 pub(super) const INEFFECTIVE_TRIMS: Rule = Rule {
     code: "ineffective-trims",
     check: Check::Workloads(check_ineffective_trims),
+    says: Meaning::NotTheDisk {
+        cause: Cause::EmptyBlocks,
+    },
     #[cfg(test)]
     examples: tests::INEFFECTIVE_TRIMS,
 };
@@ -289,6 +333,7 @@ mod tests {
                 result.bad = vec![BadBlock {
                     offset_bytes: 8192,
                     why: "wrong checksum: torn or corrupted".to_owned(),
+                    written_to_bytes: None,
                 }];
             })
         },

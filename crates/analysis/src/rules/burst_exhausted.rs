@@ -16,12 +16,18 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "burst-exhausted",
         check: Check::Workloads(burst_exhausted),
+        says: Meaning::Limit {
+            limit: RateLimit::Cap,
+        },
         #[cfg(test)]
         examples: Examples::of(tests::burst, tests::cliff),
     },
     Rule {
         code: "cache-cliff",
         check: Check::Workloads(cache_cliff),
+        says: Meaning::Limit {
+            limit: RateLimit::Device,
+        },
         #[cfg(test)]
         examples: Examples::of(tests::cliff, tests::burst),
     },

@@ -10,6 +10,9 @@ use diskproof_model::digits::figure_text;
 pub(super) const RATE_LIMITED: Rule = Rule {
     code: "rate-limited",
     check: Check::Run(check_rate_limited),
+    says: Meaning::Limit {
+        limit: RateLimit::Cap,
+    },
     #[cfg(test)]
     examples: tests::EXAMPLES,
 };

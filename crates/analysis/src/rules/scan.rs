@@ -7,6 +7,7 @@ use diskproof_model::surface::UnreadableRange;
 pub(super) const UNREADABLE_BLOCKS: Rule = Rule {
     code: "unreadable-blocks",
     check: Check::Survey(check_unreadable_blocks),
+    says: Meaning::Disk,
     #[cfg(test)]
     examples: tests::UNREADABLE_BLOCKS,
 };
@@ -59,6 +60,7 @@ fn tell(range: &UnreadableRange) -> String {
 pub(super) const SLOW_BLOCKS: Rule = Rule {
     code: "slow-blocks",
     check: Check::Survey(check_slow_blocks),
+    says: Meaning::Disk,
     #[cfg(test)]
     examples: tests::SLOW_BLOCKS,
 };

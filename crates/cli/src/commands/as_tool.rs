@@ -3,22 +3,27 @@
 
 use crate::failure::{Exit, Failure, report};
 use crate::flags::{DestructiveFlags, MeasuringFlags};
+use crate::input_files::{InputRole, register, register_stdin};
 use crate::job_file::{CliOverrides, Closeness, JobFile, JobText, System, read_text};
+use crate::output_files::Trial;
 use crate::plan_file::PLAN_FILE_BYTES_MAX;
 use crate::provenance::{command_line, random_seed};
+use crate::saved::register_history;
 use crate::session::{MeasuringJob, admit_all, measure};
-use crate::stdio::{Verbosity, eprint_line, eprint_text, print_text};
-use crate::targets::{identify, refuse_duplicates};
+use crate::stdio::{Verbosity, eprint_line, eprint_text, is_reader_gone, print_text};
+use crate::targets::{identify, refuse_duplicates, refuse_foreign_link};
 use crate::tool_lines::SharedPrinter;
 use anyhow::{Context as _, Result};
 use diskproof_compat::{
     DropIn, DropInError, DropInLoad, JobAction, JobRequest, JobSource, LoadTarget, NextPrinter,
     PlanContext, PrimeRequest, Started, ToolPrinter, ToolText, drop_in_named, drop_ins,
 };
-use diskproof_device::{OpenError, OpenTarget};
+use diskproof_device::{OpenError, OpenTarget, TrustedDirectory};
 use diskproof_model::plan::Plan;
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{TargetIdentity, TargetKind};
+use rustix::fs::symlinkat;
+use signal_hook::consts::SIGPIPE;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -28,6 +33,8 @@ use std::path::{Path, PathBuf};
 
 /// With 1 in it, a tool that was started through a link prints no notes.
 const QUIET: &str = "DISKPROOF_QUIET";
+/// As a shell reports a tool that SIGPIPE has killed: its output had no reader any more.
+const UNREAD: u8 = 128 + SIGPIPE as u8;
 /// A scratch file is written completely, unless that takes longer.
 const FILLING_NS: u64 = 10_000_000_000;
 
@@ -97,21 +104,31 @@ fn names() -> String {
     names.join(", ")
 }
 
+/// Makes a directory and those above it, where they are missing. The one that is there must not be
+/// reached through somebody else's link.
+fn make_missing(directory: &Path) -> Result<()> {
+    if directory.exists() {
+        return Ok(());
+    }
+    let mut above = directory.ancestors();
+    let there = above.find(|path| path.as_os_str().is_empty() || path.exists());
+    let there = there.filter(|path| !path.as_os_str().is_empty());
+    TrustedDirectory::open(there.unwrap_or(Path::new("."))).map_err(Failure::Path)?;
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("cannot create the directory {}", directory.display()))
+}
+
 /// One link per tool, in a directory that is made if it is missing; a name that exists stays as it
 /// is.
 fn link(directory: &Path) -> Result<Exit> {
     let program = std::env::current_exe().context("cannot find the program's own path")?;
-    std::fs::create_dir_all(directory)
-        .with_context(|| format!("cannot create the directory {}", directory.display()))?;
+    make_missing(directory)?;
+    let opened = TrustedDirectory::open(directory).map_err(Failure::Path)?;
     for tool in drop_ins() {
-        let path = directory.join(tool.name);
-        let link = path.display();
-        std::os::unix::fs::symlink(&program, &path).with_context(|| {
-            if std::fs::symlink_metadata(&path).is_ok() {
-                format!("cannot create the link {link}; remove the existing file")
-            } else {
-                format!("cannot create the link {link}")
-            }
+        symlinkat(&program, &opened.folder, tool.name).with_context(|| {
+            let link = directory.join(tool.name);
+            let link = link.display();
+            format!("cannot create the link {link}; remove the existing file")
         })?;
     }
     let directory = directory.display();
@@ -138,13 +155,18 @@ fn carry_out(tool: &'static DropIn, arguments: &[OsString], flags: &MeasuringFla
         Err(error) => {
             let code = match error.downcast_ref::<Failure>() {
                 Some(Failure::Usage(_)) => exits.usage,
-                Some(Failure::Probe(_) | Failure::Refused(_) | Failure::Open(_)) => exits.target,
+                Some(
+                    Failure::Probe(_) | Failure::Path(_) | Failure::Refused(_) | Failure::Open(_),
+                ) => exits.target,
                 _ => exits.run,
             };
             report(&error);
             code
         }
     };
+    if is_reader_gone() {
+        return Exit::Tool(UNREAD);
+    }
     Exit::Tool(code)
 }
 
@@ -222,7 +244,9 @@ fn run_loads(
         if !matches!(ended, Ok(Exit::Done)) {
             // The printer still holds the figures of the previous load.
             if let Some(printer) = printer.filter(|_| is_shared) {
-                print(&printer.end(&[], None, true, None))?;
+                let end = printer.end(&[], None, true, None);
+                print(&end.text)?;
+                end.saved?;
             }
             return ended;
         }
@@ -252,6 +276,9 @@ fn run_load(
 ) -> Result<Exit> {
     let head = load.head();
     let target = &head.target;
+    if head.writes {
+        refuse_foreign_link(target.path())?;
+    }
     let (identity, new_name) = match find_target(target, flags.verbosity()) {
         Ok(found) => found,
         Err(error) => {
@@ -289,6 +316,12 @@ fn run_load(
         None => SharedPrinter::new(tool.name, load.printer(&plan, &identity)),
     };
     printer.output = new_name.as_ref().map(|_| target.path().clone());
+    if new_name.is_some() {
+        register(target.path(), InputRole::Target);
+    }
+    if let Err(text) = open_files(&mut printer, flags) {
+        return failed(tool, &DropInError::Usage(text));
+    }
     *kept = Some(printer.clone());
     let mut identities = vec![identity];
     identities.extend(others);
@@ -326,7 +359,9 @@ fn finish_without_data(
         }
     }
     let printer = SharedPrinter::new("", printer);
-    print(&printer.end(&[], None, false, None))?;
+    let end = printer.end(&[], None, false, None);
+    print(&end.text)?;
+    end.saved?;
     Ok(Exit::Done)
 }
 
@@ -360,6 +395,9 @@ fn run_jobs(
     }
     let writes = writing.is_some();
     refuse_chosen_by_file(request, flags, &plan.targets)?;
+    for target in plan.targets.iter().filter(|_| writes) {
+        refuse_foreign_link(target)?;
+    }
     let shown = match request.sources.last() {
         Some(JobSource::File(path)) => path.as_path(),
         _ => Path::new(tool.name),
@@ -370,11 +408,32 @@ fn run_jobs(
     }
     let mut printer = SharedPrinter::new(tool.name, (request.printer)(translated.jobs));
     printer.saved_to.clone_from(&request.saved_to);
+    if let (Some(name), Some(directory)) = (&kept_name, plan.targets.first()) {
+        register(&Path::new(directory).join(name), InputRole::Target);
+    }
     printer.kept_name = kept_name;
     printer.count_disks(&identities);
+    if let Err(text) = open_files(&mut printer, flags) {
+        return failed(tool, &DropInError::Usage(text));
+    }
     let mut job = MeasuringJob::new(plan, identities, flags);
     job.tool = Some(printer);
     measure_work(tool, words, job, writes)
+}
+
+/// Opens the files that the tool writes, none of which may be an input. With --json the tool writes
+/// none.
+fn open_files(printer: &mut SharedPrinter, flags: &MeasuringFlags) -> Result<(), String> {
+    if flags.prints_json() {
+        return Ok(());
+    }
+    register_history(flags.history.file());
+    let trial = if flags.dry_run {
+        Trial::Permission
+    } else {
+        Trial::Create
+    };
+    printer.open_files(trial)
 }
 
 /// A file that the user did not write must not decide what is overwritten.
@@ -410,7 +469,10 @@ fn translate(request: &JobRequest) -> Result<JobFile, Failure> {
                 // As in fio, `<(command)` of a shell is a file, too.
                 let is_pipe = std::fs::metadata(path).is_ok_and(|it| it.file_type().is_fifo());
                 let text = match path == Path::new("-") {
-                    true => read_all(std::io::stdin().lock()),
+                    true => {
+                        register_stdin();
+                        read_all(std::io::stdin().lock())
+                    }
                     false if is_pipe => File::open(path)
                         .map_err(|error| error.to_string())
                         .and_then(read_all),
@@ -456,6 +518,10 @@ fn run_primes(tool: &DropIn, request: &PrimeRequest, flags: &MeasuringFlags) -> 
     let measured = diskproof_engine::measure_primes(&request.load, &mut |interval| {
         if printed.is_ok() {
             printed = print_text(&request.printer.interval(interval));
+        }
+        if is_reader_gone() {
+            // The load only computes: nothing is to be undone.
+            std::process::exit(UNREAD.into());
         }
     });
     let result = measured.context("cannot start a thread")?;

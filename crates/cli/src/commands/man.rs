@@ -1,12 +1,13 @@
 //! `diskproof man`: writes the manual pages. Touches no disk.
 
 use super::Args;
-use crate::failure::Exit;
+use crate::failure::{Exit, Failure};
 use anyhow::Context as _;
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use diskproof_compat::{DropIn, Treatment, drop_ins};
+use diskproof_device::TrustedDirectory;
 use diskproof_report::format::OutputFile;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,7 @@ const HELP: &str = concat!(
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct ManFlags {
-    /// The directory, which is created if missing; existing pages are replaced
+    /// The directory, which must exist; existing pages are replaced
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
 }
@@ -43,8 +44,8 @@ const EXIT_CODES: [(&str, &str); 7] = [
 /// Runs the verb.
 pub fn run(flags: &ManFlags) -> anyhow::Result<Exit> {
     let directory = &flags.directory;
-    std::fs::create_dir_all(directory)
-        .with_context(|| format!("cannot create the directory {}", directory.display()))?;
+    // Opened before the first page: no page is written where another user's symlink leads.
+    TrustedDirectory::open(directory).map_err(Failure::Path)?;
     let mut program = Args::command();
     program.build();
     let mut verbs: Vec<Command> = program.get_subcommands().cloned().collect();
@@ -88,7 +89,8 @@ fn write(directory: &Path, name: &str, command: Command, related: &[String]) -> 
 fn save(directory: &Path, name: &str, page: &[u8]) -> anyhow::Result<()> {
     let path = directory.join(format!("{name}.1"));
     crate::output_files::save_file(&OutputFile::new(&path, |out| out.write_all(page)))
-        .with_context(|| format!("cannot write {}", path.display()))
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(())
 }
 
 /// Writes the page of a drop-in, such as `diskproof-as-ioping.1`.

@@ -14,7 +14,6 @@ use crate::workload::{
     empty_schedule, limits_cut_by_time, planned_search, resolve, sector_mismatch,
 };
 use diskproof_model::plan::{EngineChoice, Order, Plan, Skipped, Workload};
-use diskproof_model::record::Record;
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
 use recorded::LikeSource;
@@ -113,18 +112,6 @@ pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
         return recorded::repeat(record, targets, &run.measuring);
     }
     measure(job(run)?)
-}
-
-/// Measures without a page; `then` gets the record.
-pub(crate) fn run_quietly(
-    run: &RunFlags,
-    then: impl Fn(&Record) -> anyhow::Result<()> + 'static,
-) -> anyhow::Result<Exit> {
-    measure(MeasuringJob {
-        is_silent: true,
-        then: Some(Box::new(then)),
-        ..job(run)?
-    })
 }
 
 fn job(run: &RunFlags) -> anyhow::Result<MeasuringJob<'_>> {

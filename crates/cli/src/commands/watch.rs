@@ -8,7 +8,7 @@ mod view;
 use crate::failure::{Exit, Failure};
 use crate::flags::{SECOND, is_stdout, parse_page_name};
 use crate::interrupt;
-use crate::output_files::{Trial, check_outputs, save_records};
+use crate::output_files::{Output, Trial, open_outputs, save_records};
 use crate::saved::{HistoryOptions, keep, print_notes, refuse_foreign_history};
 use crate::stdio::{ColorWhen, Verbosity, ignore_closed_pipe, record_page, to_stdout, write_page};
 use diskproof_model::data::RunData;
@@ -157,8 +157,8 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
         refuse_foreign_history(&watch.history)?;
     }
     let chosen = named_devices(&watch.devices, watch.verbosity())?;
-    let outputs = crate::flags::files(&[&watch.outputs, &watch.html]);
-    check_outputs(&outputs, Trial::Create)?;
+    let paths = crate::flags::files(&[&watch.outputs, &watch.html]);
+    let outputs = open_outputs(&paths, watch.history.file(), Trial::Create)?;
     interrupt::listen()?;
     interrupt::end_cleanly();
     crate::inspection::end();
@@ -208,7 +208,7 @@ fn follow(watch: &WatchFlags, session: &mut WatchSession) -> anyhow::Result<Exit
 fn conclude(
     watch: &WatchFlags,
     (observed, targets): (ObservedRecord, Vec<TargetIdentity>),
-    outputs: &[PathBuf],
+    outputs: &[Output],
 ) -> anyhow::Result<()> {
     let data = RunData {
         observed: Some(observed),

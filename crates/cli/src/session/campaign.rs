@@ -1,7 +1,7 @@
 //! Carries out any campaign on prepared targets: opened and laid out once, then one cell after the
 //! other, as the campaign decides. Also runs the commands that change a setting between two cells.
 
-use super::prepare::{MeasuringJob, ReadyRun, admit_all, prepare, refuse_targets_as_outputs};
+use super::prepare::{MeasuringJob, ReadyRun, admit_all, prepare};
 use super::prepare_command::{self, CommandEnd};
 use super::run::{EarlyEnd, TargetRun};
 use super::slices::Sliced;
@@ -48,7 +48,6 @@ pub(crate) fn measure_campaign(
     cleanup: Option<&str>,
     campaign: impl Campaign + 'static,
 ) -> anyhow::Result<EndedRun> {
-    refuse_targets_as_outputs(&job.flags.files(), &job.identities)?;
     let ready = prepare(&job)?;
     let verbosity = ready.work.verbosity;
     let sides = (settings.to_vec(), reopens);

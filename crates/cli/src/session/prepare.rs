@@ -6,7 +6,6 @@ use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST};
 use crate::inspection::stall_timeout;
 use crate::interrupt;
 use crate::live::Live;
-use crate::output_files::refuse_output;
 use crate::provenance::{run_id, timestamp, tool};
 use crate::saved::refuse_foreign_history;
 use crate::targets::{read_health, warn_of_failing};
@@ -28,12 +27,10 @@ use diskproof_model::record::Record;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_postgres::Programs;
 use diskproof_report::terminal::{RequestLines, budget_line};
-use rustix::fs::{Access, AtFlags, CWD, accessat, major, minor};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -230,22 +227,6 @@ fn raise_descriptor_limit() {
     let current = maximum;
     // On an error the limit stays as it is, and opening a target reports the shortage.
     let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
-}
-
-/// Refuses output files that are a target: saving the record would replace it.
-pub(crate) fn refuse_targets_as_outputs(
-    outputs: &[PathBuf],
-    identities: &[TargetIdentity],
-) -> Result<(), Failure> {
-    let is_target = |found: Metadata| {
-        let device = format!("{}:{}", major(found.dev()), minor(found.dev()));
-        let file = (TargetKind::File, found.ino(), &device);
-        let mut all = identities.iter();
-        all.any(|one| (one.kind, one.inode, &one.device) == file)
-    };
-    let is_wrong = |output: &Path| std::fs::metadata(output).is_ok_and(is_target);
-    let why = "this is the target itself, which would be overwritten; name another file";
-    refuse_output(outputs, is_wrong, why)
 }
 
 /// Checks what can be checked before a run: thresholds that the plan cannot answer, targets that

@@ -181,7 +181,7 @@ fn info_goes_to_a_file_too() {
     here.run("info -o info.json")
         .exits(0)
         .shows("disk")
-        .tells_nothing();
+        .tells("wrote info.json (");
     let text = std::fs::read_to_string(here.at("info.json")).unwrap();
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(document["target"]["path"], here.path().to_str().unwrap());

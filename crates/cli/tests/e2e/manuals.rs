@@ -35,6 +35,8 @@ fn flags(verb: &str) -> Vec<String> {
 fn manual_has_a_page_for_each_verb_and_each_page_every_flag() {
     let here = place();
     let directory = here.path().join("man/man1");
+    run(["man", directory.to_str().unwrap()]).exits(2);
+    std::fs::create_dir_all(&directory).unwrap();
     let ran = run(["man", directory.to_str().unwrap()]);
     ran.exits(0);
     let verbs = verbs();
@@ -75,7 +77,7 @@ fn manual_is_not_written_in_place_of_a_file() {
     let file = here.path().join("data");
     std::fs::write(&file, "kept").unwrap();
     let ran = run(["man", file.to_str().unwrap()]);
-    ran.exits(4).tells("directory");
+    ran.exits(2).tells("directory");
     assert_eq!(std::fs::read(&file).unwrap(), b"kept");
     // A page whose name leads to a device.
     std::os::unix::fs::symlink("/dev/full", here.path().join("diskproof.1")).unwrap();

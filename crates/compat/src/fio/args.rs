@@ -175,7 +175,6 @@ impl FioArguments {
         let interval_ns = general.read("status-interval", interval_ns);
         let interval_ns = interval_ns.map_err(|why| usage(&why))?;
         let saved_to = general.value("output").map(PathBuf::from);
-        let is_saved = saved_to.is_some();
         let options = JobSource::Options {
             global: self.global,
             jobs: self.jobs,
@@ -190,14 +189,14 @@ impl FioArguments {
                 (false, false) => JobAction::Run,
             },
             is_read_only: general.has("readonly"),
-            saved_to,
+            saved_to: saved_to.clone(),
             is_for_programs: !output.normal,
             notes: general.notes,
             printer: Box::new(move |described| {
                 Box::new(FioPrinter {
                     output,
                     described,
-                    is_saved,
+                    saved_to: saved_to.clone(),
                     status_interval_ns: interval_ns,
                     finished: Vec::new(),
                     status: String::new(),

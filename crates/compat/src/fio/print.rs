@@ -16,6 +16,7 @@ use diskproof_model::plan::{EngineChoice, EngineKind};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 /// The forms of output that were chosen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -68,8 +69,8 @@ impl FioOutput {
 pub(super) struct FioPrinter {
     pub(super) output: FioOutput,
     pub(super) described: DescribedJobs,
-    /// Whether everything goes to a file, in one piece.
-    pub(super) is_saved: bool,
+    /// The file that everything goes to, in one piece.
+    pub(super) saved_to: Option<PathBuf>,
     /// How often the output is repeated while jobs run.
     pub(super) status_interval_ns: Option<u64>,
     /// What was measured before the current jobs.
@@ -81,7 +82,7 @@ pub(super) struct FioPrinter {
 impl FioPrinter {
     /// Text for stdout now, or for the file at the end.
     fn say(&mut self, text: String) -> String {
-        if !self.is_saved {
+        if self.saved_to.is_none() {
             return text;
         }
         self.status.push_str(&text);
@@ -228,6 +229,19 @@ impl ToolPrinter for FioPrinter {
     fn measured(&mut self, measurement: &Measurement) -> String {
         self.finished.push(measurement.clone());
         String::new()
+    }
+
+    fn file_paths(&self) -> Vec<PathBuf> {
+        let files = logs(&self.described, &[]).into_iter();
+        files.map(|file| file.path).collect()
+    }
+
+    fn cannot_open(&self, path: &Path, error: &str) -> String {
+        if self.saved_to.as_deref() == Some(path) {
+            format!("fio: output file open error: {error}\n")
+        } else {
+            format!("fopen log: {error}\n")
+        }
     }
 
     fn files(&mut self, result: &ToolResult<'_>) -> Vec<ToolFile> {

@@ -14,7 +14,7 @@ use diskproof_model::surface::{Coverage, CurvePlan, SurfaceMeasurement, Survey};
 use diskproof_model::target::TargetIdentity;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The registry's line.
@@ -341,6 +341,14 @@ impl ToolPrinter for BlocksPrinter {
             None => text.stdout = lines,
         }
         text
+    }
+
+    fn file_paths(&self) -> Vec<PathBuf> {
+        self.load.devices[0].log.iter().cloned().collect()
+    }
+
+    fn cannot_open(&self, path: &Path, _error: &str) -> String {
+        format!("Can't open {}\n", path.display())
     }
 
     fn files(&mut self, _result: &ToolResult<'_>) -> Vec<ToolFile> {

@@ -202,7 +202,8 @@ impl WriteJournal {
         offset: u64,
         generation: u32,
     ) -> Option<BadBlock> {
-        let why = match BlockSignature::of(block) {
+        let found = BlockSignature::of(block);
+        let why = match found {
             Err(SignatureFault::Zero) => "only zeros: the write is lost".to_owned(),
             Err(SignatureFault::Foreign) => {
                 "not written by diskproof: overwritten or corrupted".to_owned()
@@ -220,9 +221,14 @@ impl WriteJournal {
             ),
             Ok(_) => return None,
         };
+        let written_to_bytes = match found {
+            Ok(found) if found.seed == self.seed && found.offset != offset => Some(found.offset),
+            _ => None,
+        };
         Some(BadBlock {
             offset_bytes: offset,
             why,
+            written_to_bytes,
         })
     }
 }

@@ -3,7 +3,7 @@
 //! neither the backend nor the pattern.
 
 use crate::load::write_journal::{BlockSignature, SignatureFault, misdirected};
-use diskproof_model::measurement::{BadBlock, VerifyResult};
+use diskproof_model::measurement::{BadBlock, CheckedPlaces, VerifyResult};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// At most this many bad blocks are named; all are counted.
@@ -20,8 +20,8 @@ enum Mismatch {
     Unsigned,
     /// It was written in blocks of this size.
     OtherSize(u32),
-    /// It is damaged, in this way.
-    Wrong(String),
+    /// It is damaged.
+    Wrong(BadBlock),
 }
 
 /// What a workload's reads found.
@@ -35,6 +35,8 @@ pub(crate) struct ReadVerdict {
     more: [u64; 3],
     /// Seeds of the runs that wrote the good ones.
     seeds: BTreeSet<u64>,
+    /// Where intact and damaged blocks are.
+    places: CheckedPlaces,
 }
 
 impl ReadVerdict {
@@ -46,15 +48,25 @@ impl ReadVerdict {
                 if self.seeds.len() < RUNS_MAX {
                     self.seeds.insert(found.seed);
                 }
+                self.places.add_intact(offset, block.len() as u64);
                 return;
             }
-            Ok(found) => Mismatch::Wrong(misdirected(found.offset)),
+            Ok(found) => Mismatch::Wrong(BadBlock {
+                offset_bytes: offset,
+                why: misdirected(found.offset),
+                written_to_bytes: Some(found.offset),
+            }),
             Err(SignatureFault::Zero | SignatureFault::Foreign) => Mismatch::Unsigned,
             Err(SignatureFault::OtherSize(bytes)) => Mismatch::OtherSize(bytes),
-            Err(SignatureFault::Checksum) => {
-                Mismatch::Wrong("wrong checksum: torn or corrupted".to_owned())
-            }
+            Err(SignatureFault::Checksum) => Mismatch::Wrong(BadBlock {
+                offset_bytes: offset,
+                why: "wrong checksum: torn or corrupted".to_owned(),
+                written_to_bytes: None,
+            }),
         };
+        if let Mismatch::Wrong(bad) = &mismatch {
+            self.places.add_damaged(bad);
+        }
         self.add(offset, mismatch);
     }
 
@@ -71,6 +83,7 @@ impl ReadVerdict {
     /// Adds what another worker found.
     pub(crate) fn merge(&mut self, other: Self) {
         self.blocks += other.blocks;
+        self.places.merge(&other.places);
         for (own, more) in self.more.iter_mut().zip(other.more) {
             *own += more;
         }
@@ -90,8 +103,8 @@ impl ReadVerdict {
         };
         let unsigned = count(|mismatch| *mismatch == Mismatch::Unsigned);
         let other_size = count(|mismatch| matches!(mismatch, Mismatch::OtherSize(_)));
-        let named = |(offset_bytes, mismatch)| match mismatch {
-            Mismatch::Wrong(why) => Some(BadBlock { offset_bytes, why }),
+        let named = |(_, mismatch)| match mismatch {
+            Mismatch::Wrong(bad) => Some(bad),
             _ => None,
         };
         VerifyResult {
@@ -110,6 +123,7 @@ impl ReadVerdict {
                 .filter_map(named)
                 .take(NAMED_MAX)
                 .collect(),
+            places: self.places,
             ..VerifyResult::default()
         }
     }

@@ -122,7 +122,11 @@ pub fn unmet_text(expectation: &Expectation) -> Option<String> {
     let outcome = expectation.outcome();
     (outcome != ExpectationOutcome::Met).then(|| {
         let (promise, measured) = (promise_text(expectation), measured_text(expectation));
-        format!("{}: {promise}: {measured}", outcome.as_str())
+        let why = match &expectation.objection {
+            Some(objection) => format!(": {objection}"),
+            None => String::new(),
+        };
+        format!("{}: {promise}: {measured}{why}", outcome.as_str())
     })
 }
 
@@ -141,6 +145,9 @@ fn measured_text(expectation: &Expectation) -> String {
         let low = expectation.observed_at_least.map(text);
         return low.map_or("not measured".to_owned(), |low| format!("{low} or more"));
     };
+    if expectation.objection.is_some() {
+        return format!("{}, not the disk's", text(value));
+    }
     match expectation.interval {
         Some([low, high]) => {
             let (low, high) = (text(low.max(0.0)), text(high));
@@ -151,8 +158,12 @@ fn measured_text(expectation: &Expectation) -> String {
     }
 }
 
-/// How to decide an undecided one: `measure it for 42 s to decide`.
+/// How to decide an undecided one: `measure it for 42 s to decide`; or what makes its figure
+/// useless.
 fn decision_text(expectation: &Expectation) -> Option<String> {
+    if let Some(objection) = &expectation.objection {
+        return Some(objection.clone());
+    }
     let time = format_duration(expectation.decided_by_ns?);
     Some(match expectation.observed_at_least {
         Some(_) => format!("too few operations: measure it for {time} or more to decide"),
@@ -266,6 +277,7 @@ mod tests {
             met: false,
             undecided: false,
             decided_by_ns: None,
+            objection: None,
             promise: None,
         }
     }

@@ -121,8 +121,14 @@ fn trust(verdict: &RunVerdict) -> Markup {
     html! {
         p class=(class) {
             span.sign aria-hidden="true" { (sign) } " " (shown(&verdict.trust.why))
-            @if let Some(worst) = &verdict.worst {
-                " " a href={"#" (finding_anchor(&worst.code))} { (shown(&worst.code)) }
+            @if let Some(code) = &verdict.trust.finding {
+                " " a href={"#" (finding_anchor(code))} { (shown(code)) }
+            }
+        }
+        @if let Some(finding) = &verdict.weakness {
+            p.alert.warning {
+                span.sign aria-hidden="true" { "!" } " " (shown(&finding.title)) " "
+                a href={"#" (finding_anchor(&finding.code))} { (shown(&finding.code)) }
             }
         }
         @for caveat in &verdict.caveats { p.caveat { (shown(caveat)) } }

@@ -140,6 +140,7 @@ mod tests {
             value,
             half_width_95: Some(value * 1e-3),
             unit: unit.to_owned(),
+            objection: None,
         };
         SavedRun {
             run_id: "3f2a91c07d6e4b58".to_owned(),
