@@ -107,10 +107,7 @@ pub(crate) fn report(error: clap::Error) -> ExitCode {
         .any(|argument| message(argument, None) != *argument);
     if error.use_stderr() && (has_hidden || without_secret(&plain) != plain) {
         let text = message(&plain, None);
-        crate::stdio::eprint_text(&format!(
-            "{text}
-"
-        ));
+        crate::stdio::eprint_text(&format!("{text}\n"));
         return Exit::Usage.into();
     }
     // A closed stdout or stderr changes nothing about the exit code.

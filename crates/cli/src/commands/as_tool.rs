@@ -116,12 +116,25 @@ fn names() -> String {
     names.join(", ")
 }
 
+/// Makes a directory and those above it, where they are missing. The one that is there must not be
+/// reached through somebody else's link.
+fn make_missing(directory: &Path) -> Result<()> {
+    if directory.exists() {
+        return Ok(());
+    }
+    let mut above = directory.ancestors();
+    let there = above.find(|path| path.as_os_str().is_empty() || path.exists());
+    let there = there.filter(|path| !path.as_os_str().is_empty());
+    TrustedDirectory::open(there.unwrap_or(Path::new("."))).map_err(Failure::Path)?;
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("cannot create the directory {}", directory.display()))
+}
+
 /// One link per tool, in a directory that is made if it is missing; a name that exists stays as it
 /// is.
 fn link(directory: &Path) -> Result<Exit> {
     let program = std::env::current_exe().context("cannot find the program's own path")?;
-    std::fs::create_dir_all(directory)
-        .with_context(|| format!("cannot create the directory {}", directory.display()))?;
+    make_missing(directory)?;
     let opened = TrustedDirectory::open(directory).map_err(Failure::Path)?;
     for tool in drop_ins() {
         symlinkat(&program, &opened.folder, tool.name).with_context(|| {
@@ -359,7 +372,9 @@ fn finish_without_data(
         }
     }
     let printer = SharedPrinter::new("", printer);
-    print(&printer.end(&[], None, false, None).text)?;
+    let end = printer.end(&[], None, false, None);
+    print(&end.text)?;
+    end.saved?;
     Ok(Exit::Done)
 }
 
@@ -417,10 +432,10 @@ fn run_jobs(
         }
     }
     printer.kept_names = kept_names;
+    printer.count_disks(&identities);
     if let Err(text) = open_files(&mut printer, flags) {
         return failed(tool, &DropInError::Usage(text));
     }
-    printer.count_disks(&identities);
     let mut job = MeasuringJob::new(plan, identities, flags);
     job.tool = Some(printer);
     measure_work(tool, words, job, writes)
