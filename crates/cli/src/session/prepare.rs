@@ -151,10 +151,6 @@ pub(crate) fn prepare(job: &MeasuringJob<'_>) -> anyhow::Result<ReadyRun> {
     }
     for target in &targets {
         target.wipe_unknown()?;
-        // As other tools make their files, whose jobs may write to a part of them only.
-        if !job.plan.scratch_sizes.is_empty() {
-            target.lengthen(target.capacity_bytes());
-        }
     }
     let own_files = own_files(&targets, job, kept_names)?;
     // Before the run: smartctl would disturb it.
