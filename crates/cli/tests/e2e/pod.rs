@@ -2,7 +2,7 @@
 //! cannot be written, no environment, little memory, limited I/O.
 
 use crate::deploy::{deploy, files};
-use crate::program::{argv, copy_program, needs};
+use crate::program::{argv, copy_program, needs, run};
 use diskproof_simdisk::testbed::{Disk, TempDir, place};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -129,6 +129,14 @@ fn command_lines_of_manifests_run_as_in_a_pod() {
             let code = output.status.code();
             assert!(matches!(code, Some(0 | 1 | 5)), "{line:?}: {code:?} {told}");
             assert!(!output.stdout.is_empty(), "{line:?}");
+            if line.iter().any(|word| word == "--json") {
+                // As `kubectl logs` returns it.
+                let place = place();
+                let log = place.path().join("log.json");
+                fs::write(&log, [&output.stderr[..], &output.stdout].concat()).unwrap();
+                run(["show".as_ref(), log.as_os_str()]).exits(0);
+            }
+            assert!(line.iter().any(|word| word == "--quiet"), "{line:?}");
             let left: Vec<_> = fs::read_dir(&volume).unwrap().collect();
             assert!(left.is_empty(), "{line:?}: {left:?}");
             if let Some(memory) = &memory {
