@@ -232,8 +232,7 @@ fn why_nothing(report: Report<'_>, node: &str) -> String {
         ),
         (
             "Operation not permitted",
-            "this process may not query the disk (EPERM); run as root (sudo), or outside a \
-             container",
+            "this process may not query the disk (EPERM); run as root (sudo), outside a container",
         ),
         (
             " mode, exit(",
@@ -249,15 +248,7 @@ fn why_nothing(report: Report<'_>, node: &str) -> String {
     let said = |part: &str| messages.iter().any(|message| message.contains(part));
     let (enabled, available) = ("/smart_support/enabled", "/smart_support/available");
     if let Some((_, why)) = SAID.iter().find(|(part, _)| said(part)) {
-        let why = why.replace("{node}", node);
-        if rustix::process::geteuid().is_root() {
-            // In a container: root is what the user is already.
-            return why.replace(
-                "run as root (sudo)",
-                "give the container the device and CAP_SYS_RAWIO",
-            );
-        }
-        why
+        why.replace("{node}", node)
     } else if let Some(option) = messages.iter().find_map(|message| device_option(message)) {
         behind_controller(option, node)
     } else if said("Unable to detect device type") {

@@ -294,7 +294,7 @@ fn xfs_ranges(length: u64) -> Vec<Range<u64>> {
 fn is_prime(number: u64) -> bool {
     (2..number)
         .take_while(|divisor| divisor * divisor <= number)
-        .all(|divisor| number % divisor != 0)
+        .all(|divisor| !number.is_multiple_of(divisor))
 }
 
 /// The same bytes without any twice, in order.
