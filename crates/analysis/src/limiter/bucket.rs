@@ -517,23 +517,19 @@ pub(crate) fn held(stretches: &[Stretch], unit: Unit) -> Option<Held> {
     if rate <= 0.0 {
         return None;
     }
-    let mut ordered: Vec<&Stretch> = stretches.iter().collect();
-    ordered.sort_by(|a, b| a.start_ns.total_cmp(&b.start_ns));
-    let (mut longest_ns, mut own_ns, mut end_ns) = (0.0f64, 0.0, f64::NEG_INFINITY);
-    for stretch in ordered {
-        let is_fast = stretch.rate(unit) >= HELD_SHARE * rate;
+    // A slower stretch between two others makes a pause.
+    let mut fast: Vec<&Stretch> = stretches
+        .iter()
+        .filter(|one| one.rate(unit) >= HELD_SHARE * rate)
+        .collect();
+    fast.sort_by(|a, b| a.start_ns.total_cmp(&b.start_ns));
+    let (mut longest_ns, mut begin_ns, mut end_ns) = (0.0f64, 0.0, f64::NEG_INFINITY);
+    for stretch in fast {
         if stretch.start_ns - end_ns > PAUSE_NS_MAX {
-            own_ns = 0.0;
+            begin_ns = stretch.start_ns;
         }
-        // Rows that run at the same time share it.
-        let added_ns = stretch.end_ns() - stretch.start_ns.max(end_ns);
-        own_ns = if is_fast {
-            own_ns + added_ns.max(0.0)
-        } else {
-            0.0
-        };
-        longest_ns = longest_ns.max(own_ns);
         end_ns = end_ns.max(stretch.end_ns());
+        longest_ns = longest_ns.max(end_ns - begin_ns);
     }
     Some(Held {
         rate,

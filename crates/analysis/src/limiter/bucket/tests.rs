@@ -449,6 +449,6 @@ fn longest_time_without_a_pause_is_what_excludes_a_credit() {
         machine.run(0, &row("a", 1.0, 8192.0, 32.0), 5.0);
     }
     let together = held(&machine.stretches, Unit::Requests).unwrap();
-    assert_eq!(together.ns, 20e9);
+    assert!((20e9..20.1e9).contains(&together.ns), "{together:?}");
     assert_eq!(held(&[], Unit::Requests), None);
 }
