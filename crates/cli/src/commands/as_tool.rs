@@ -428,7 +428,10 @@ fn run_jobs(
     printer.saved_to.clone_from(&request.saved_to);
     for (index, kept_name) in kept_names.iter().enumerate() {
         if let Some(name) = kept_name {
-            register(&Path::new(&plan.targets[index]).join(name), InputRole::Target);
+            register(
+                &Path::new(&plan.targets[index]).join(name),
+                InputRole::Target,
+            );
         }
     }
     printer.kept_names = kept_names;
