@@ -175,6 +175,22 @@ for (const made of pages)
       }
     });
 
+    test("first screen of a phone has the answer", async () => {
+      if (made.name.includes("hostile")) return;
+      const viewport = { width: 390, height: 844 };
+      const { page, close } = await open(address, { viewport });
+      const answer = await page.locator("h1").boundingBox();
+      assert.ok(answer.y + answer.height <= viewport.height, JSON.stringify(answer));
+      if (made.name === "compare") {
+        const table = page.locator(".overview table").first();
+        assert.equal(await table.locator("thead th").nth(1).textContent(), "Verdict");
+        const verdict = await table.locator("tbody td").first().boundingBox();
+        assert.ok(verdict.x + verdict.width <= viewport.width, JSON.stringify(verdict));
+        assert.ok(verdict.y + verdict.height <= viewport.height, JSON.stringify(verdict));
+      }
+      await close();
+    });
+
     test("shows which tables scroll", async () => {
       const { page, close } = await open(address, { viewport: { width: 360, height: 740 } });
       const frames = page.locator(".wide:visible");
@@ -198,6 +214,10 @@ for (const made of pages)
         const [findings, charts] = [await box("#findings h2"), await box("#charts h2")];
         assert.ok(findings.x >= charts.x + charts.width, "side by side");
         assert.ok(Math.abs(findings.y - charts.y) < 5, "at the same height");
+      }
+      for (const settings of await page.locator(".wide:has(> table.entries)").all()) {
+        const hidden = await settings.evaluate((frame) => frame.scrollWidth - frame.clientWidth);
+        assert.ok(hidden <= 1, `${hidden} px of the settings are cut off`);
       }
       const tiles = page.locator(".tiles.workloads");
       if ((await tiles.count()) && !made.name.includes("hostile")) {
@@ -248,6 +268,14 @@ for (const made of pages)
           return row ? [ends(element.tHead.rows[0]), ends(row)] : [[], []];
         });
         assert.deepEqual(apart[0], apart[1]);
+      }
+      for (const setting of await page.locator("table.entries tbody th").all()) {
+        const lines = await setting.evaluate((cell) => {
+          const range = document.createRange();
+          range.selectNodeContents(cell);
+          return range.getClientRects().length;
+        });
+        if (!made.name.includes("hostile")) assert.equal(lines, 1, await setting.textContent());
       }
       for (const figure of await page.locator("figure.chart").all()) {
         const box = await figure.boundingBox();

@@ -1,13 +1,13 @@
 //! Thresholds that a user sets on the command line, such as `random-read-d32.iops>=5000`: parsed,
-//! and compared with the figures of a record, each with its interval. Knows the fields of records,
-//! not which workloads a command runs.
+//! and compared with the figures of a record, each with its interval.
 
 use crate::estimate::sum_of;
 use crate::mechanics::reported_rpm;
-use diskproof_model::figure::{Metric, Part, named, survey_figure, threshold_names};
+use diskproof_model::figure::{Metric, Named, Part, named, survey_figure, threshold_names};
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
+use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{
     Estimate, Expectation, ExpectationOutcome, MeasurementRecord, OpRecord, Record,
     positive_interval,
@@ -123,6 +123,17 @@ pub enum ExpectError {
         names = threshold_names().join(", ")
     )]
     Metric(String),
+    /// A metric without a workload.
+    #[error(
+        "'{metric}' names no workload; write WORKLOAD.{metric}, such as \
+         random-read-d32.{metric}{rest}"
+    )]
+    Workload {
+        /// The metric.
+        metric: String,
+        /// The relation and the threshold, as given.
+        rest: String,
+    },
     /// A number of findings that is not an upper limit.
     #[error(
         "'{0}': findings counts warnings and failures; write findings=0, or a limit such as \
@@ -152,6 +163,12 @@ impl FromStr for Expected {
         }
         let (figure, relation, value) =
             Relation::split(text).ok_or_else(|| ExpectError::Relation(text.to_owned()))?;
+        if threshold_names().contains(&figure) {
+            return Err(ExpectError::Workload {
+                metric: figure.to_owned(),
+                rest: text[figure.len()..].trim_start().to_owned(),
+            });
+        }
         let named = named(figure).ok_or_else(|| ExpectError::Metric(figure.to_owned()))?;
         if is_cpu(named.metric) && named.op.is_some() {
             return Err(ExpectError::CpuOfOp(figure.to_owned()));
@@ -248,16 +265,21 @@ impl Expected {
     /// Holds the threshold against a record. Of several targets that ran the workload, the worst
     /// counts. The observed figure is in the unit of the metric.
     pub fn evaluate(&self, record: &Record) -> Expectation {
-        let observed = self.observations(record);
-        let judged = observed.into_iter().map(|seen| (self.outcome(seen), seen));
-        let worst = judged.reduce(|one, other| {
-            if self.is_worse(&other, &one) {
-                other
-            } else {
-                one
+        let mut worst: Option<Judged> = None;
+        for observation in self.observations(record) {
+            let judged = self.judged(observation, record);
+            if worst
+                .as_ref()
+                .is_none_or(|worst| self.is_worse(&judged, worst))
+            {
+                worst = Some(judged);
             }
-        });
-        let (outcome, seen) = worst.unwrap_or((ExpectationOutcome::Undecided, None));
+        }
+        let Judged {
+            outcome,
+            seen,
+            objection,
+        } = worst.unwrap_or_default();
         let is_low_end = |seen: &Observed| seen.spread == Uncertainty::AtLeast;
         Expectation {
             expression: self.expression.clone(),
@@ -266,42 +288,81 @@ impl Expected {
             observed_at_least: seen.filter(is_low_end).map(|seen| seen.value),
             met: outcome == ExpectationOutcome::Met,
             undecided: outcome == ExpectationOutcome::Undecided,
-            decided_by_ns: match (outcome, seen) {
-                (ExpectationOutcome::Undecided, Some(seen)) => self.decided_by_ns(seen, record),
+            decided_by_ns: match (outcome, seen, &objection) {
+                (ExpectationOutcome::Undecided, Some(seen), None) => {
+                    self.decided_by_ns(seen, record)
+                }
                 _ => None,
             },
+            objection,
             threshold: Some(self.threshold),
             promise: None,
         }
     }
 
-    /// The figure on each target; `None` where it was not measured.
-    fn observations(&self, record: &Record) -> Vec<Option<Observed>> {
+    /// What a figure says about the threshold. One that is not the disk's says nothing.
+    fn judged(&self, observation: Observation, record: &Record) -> Judged {
+        let objection = match (observation.seen, observation.source) {
+            (Some(_), Some(source)) => record.objection(source),
+            _ => None,
+        };
+        match objection {
+            Some(objection) => Judged {
+                outcome: ExpectationOutcome::Undecided,
+                seen: observation.seen,
+                objection: Some(objection.text()),
+            },
+            None => Judged {
+                outcome: self.outcome(observation.seen),
+                seen: observation.seen,
+                objection: None,
+            },
+        }
+    }
+
+    /// The figure on each target.
+    fn observations(&self, record: &Record) -> Vec<Observation> {
         let metric = match self.quantity {
             Quantity::Figure(metric) => metric,
             Quantity::Findings => {
                 let is_counted = |finding: &&Finding| finding.severity >= Severity::Warning;
                 let count = record.findings.iter().filter(is_counted).count();
-                return vec![Some(Observed::exact(count as f64))];
+                return vec![Observation::of_no_figure(Some(Observed::exact(
+                    count as f64,
+                )))];
             }
             Quantity::Rpm => {
                 let rpm = reported_rpm(record);
-                return vec![rpm.map(|rpm| Observed::exact(f64::from(rpm)))];
+                let rpm = rpm.map(|rpm| Observed::exact(f64::from(rpm)));
+                return vec![Observation::of_no_figure(rpm)];
             }
         };
         if self.part != Part::Workload {
-            return vec![observe_survey(record, self.part, metric)];
+            return vec![Observation {
+                seen: observe_survey(record, self.part, metric),
+                source: Some(FigureSource::Survey),
+            }];
         }
         if let Some(files) = &record.files {
-            let mut steps = files.steps.iter();
-            let own = steps.find(|of| of.step.name() == self.workload);
-            let own = own.filter(|own| own.figures.count > 0);
-            return vec![own.and_then(|own| observe(metric, own.cpu_share(), &[&own.figures]))];
+            let own = files
+                .steps
+                .iter()
+                .find(|of| of.step.name() == self.workload && of.figures.count > 0);
+            return vec![Observation {
+                seen: own.and_then(|own| observe(metric, own.cpu_share(), &[&own.figures])),
+                source: Some(FigureSource::Files),
+            }];
         }
-        let own = record.measurements.iter();
-        own.filter(|m| m.workload.name == self.workload)
-            .map(|m| observe(metric, m.cpu_share(), &self.ops(m)))
-            .collect()
+        let mut observations = Vec::new();
+        for (index, m) in record.measurements.iter().enumerate() {
+            if m.workload.name == self.workload {
+                observations.push(Observation {
+                    seen: observe(metric, m.cpu_share(), &self.ops(m)),
+                    source: Some(FigureSource::Measurement(index)),
+                });
+            }
+        }
+        observations
     }
 
     /// What a figure says about the threshold: its whole interval decides.
@@ -352,13 +413,9 @@ impl Expected {
         (needed_ns <= DECIDED_BY_NS_MAX).then_some(needed_ns as u64)
     }
 
-    fn is_worse(
-        &self,
-        one: &(ExpectationOutcome, Option<Observed>),
-        other: &(ExpectationOutcome, Option<Observed>),
-    ) -> bool {
-        match (one.1, other.1) {
-            _ if one.0 != other.0 => one.0 > other.0,
+    fn is_worse(&self, one: &Judged, other: &Judged) -> bool {
+        match (one.seen, other.seen) {
+            _ if one.outcome != other.outcome => one.outcome > other.outcome,
             (None, Some(_)) => true,
             (Some(one), Some(other)) => self.relation.is_worse(one.value, other.value),
             (_, None) => false,
@@ -372,6 +429,84 @@ impl Expected {
             None => m.headline_ops().into_iter().map(|(_, op)| op).collect(),
         }
     }
+}
+
+/// A figure that a threshold names, and where it comes from.
+#[derive(Debug, Clone, Copy)]
+struct Observation {
+    /// The figure; `None` where it was not measured.
+    seen: Option<Observed>,
+    /// Its source; `None` of what is no measured figure.
+    source: Option<FigureSource>,
+}
+
+impl Observation {
+    /// A count of findings, or what the disk reports.
+    fn of_no_figure(seen: Option<Observed>) -> Self {
+        Self { seen, source: None }
+    }
+}
+
+/// What a figure says about a threshold.
+#[derive(Debug, Clone)]
+struct Judged {
+    outcome: ExpectationOutcome,
+    seen: Option<Observed>,
+    /// Why the figure may not decide.
+    objection: Option<String>,
+}
+
+impl Default for Judged {
+    fn default() -> Self {
+        Self {
+            outcome: ExpectationOutcome::Undecided,
+            seen: None,
+            objection: None,
+        }
+    }
+}
+
+/// A figure of a saved run.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NamedFigure {
+    /// The figure.
+    pub(crate) estimate: Estimate,
+    /// Why it may not decide: it is not the disk's.
+    pub(crate) objection: Option<String>,
+}
+
+/// The figure that a name means on the first target that has it, as a threshold on it is judged.
+/// `None` where the record does not have it, or has too few operations for a percentile.
+pub(crate) fn named_figure(record: &Record, named: &Named<'_>) -> Option<NamedFigure> {
+    let any = Expected {
+        expression: String::new(),
+        part: named.part,
+        workload: named.subject.to_owned(),
+        op: named.op,
+        quantity: Quantity::Figure(named.metric),
+        relation: Relation::AtLeast,
+        threshold: 0.0,
+    };
+    for observation in any.observations(record) {
+        let judged = any.judged(observation, record);
+        let Some(seen) = judged.seen else {
+            continue;
+        };
+        if seen.spread == Uncertainty::AtLeast {
+            continue;
+        }
+        let estimate = Estimate {
+            n: 1,
+            value: seen.value,
+            half_width_95: seen.interval().map(|[low, high]| (high - low) / 2.0),
+            unit: named.metric.unit.to_owned(),
+        };
+        return Some(NamedFigure {
+            estimate,
+            objection: judged.objection,
+        });
+    }
+    None
 }
 
 fn observe_survey(record: &Record, part: Part, metric: &Metric) -> Option<Observed> {

@@ -1,22 +1,23 @@
 //! The headline of a verdict: the answer of a run in a sentence, or its first figures.
 //! docs/verdict.md explains it.
 
+use crate::limiter::credit_text;
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::files::{FileOperation, FileStep};
+use diskproof_model::finding::{Cause, Meaning};
 use diskproof_model::layers::{CostMeaning, LayerCost, LayerDifference};
 use diskproof_model::measurement::{OpKind, VerifyResult};
 use diskproof_model::observed::ObservedDevice;
 use diskproof_model::ping::{PingLatency, PingRecord};
+use diskproof_model::proof::{FigureSource, Objection};
 use diskproof_model::record::{ExpectationOutcome, MeasurementRecord, OpRecord, Record};
 use diskproof_model::surface::SeekPattern;
 use diskproof_model::sweep::SweepMatrix;
+use diskproof_model::target::TargetKind;
 use diskproof_model::units::{
     counted, format_bytes, format_duration, format_latency, format_percent,
 };
 use diskproof_model::verdict::{Grade, UseGrade};
-
-/// The finding on commits that may return before their data is durable.
-pub(crate) const METHOD_IN_DOUBT: &str = "sync-method-differs";
 
 /// Figures in the headline of a run without grades: the table follows.
 const CLAUSES_MAX: usize = 3;
@@ -89,20 +90,41 @@ pub(crate) fn plain_headline(record: &Record) -> String {
     clauses.extend(layers_clause(record));
     clauses.extend(observed_clauses(record));
     if clauses.is_empty() {
-        let in_doubt = |index: usize| {
-            let mut findings = record.findings.iter();
-            findings.any(|finding| finding.code == METHOD_IN_DOUBT && finding.concerns(index))
-        };
-        let measured = record.measurements.iter().enumerate();
-        let trusted = measured.filter(|(index, _)| !in_doubt(*index));
-        let each = trusted.flat_map(|(_, m)| measurement_clauses(m));
-        clauses.extend(each.take(CLAUSES_MAX));
+        for m in trusted_measurements(record) {
+            clauses.extend(measurement_clauses(m));
+        }
+        clauses.truncate(CLAUSES_MAX);
     }
     if clauses.is_empty() {
         "Nothing was measured.".to_owned()
     } else {
         sentence(&clauses.join("; "))
     }
+}
+
+/// The measurements whose commits are durable; all where there are no such.
+fn trusted_measurements(record: &Record) -> Vec<&MeasurementRecord> {
+    let mut trusted = Vec::new();
+    for (index, m) in record.measurements.iter().enumerate() {
+        if !may_be_lost(record, index) {
+            trusted.push(m);
+        }
+    }
+    if trusted.is_empty() {
+        trusted.extend(&record.measurements);
+    }
+    trusted
+}
+
+/// Whether commits of a measurement may return before their data is durable.
+fn may_be_lost(record: &Record, index: usize) -> bool {
+    let lost = Meaning::NotTheDisk {
+        cause: Cause::NotDurable,
+    };
+    record
+        .findings
+        .iter()
+        .any(|finding| finding.says == lost && finding.concerns(index))
 }
 
 fn survey_clauses(record: &Record) -> Vec<String> {
@@ -263,6 +285,15 @@ fn enumerated(names: &[&str]) -> String {
     }
 }
 
+/// A sentence as the end of another one.
+pub(crate) fn uncapitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => first.to_lowercase().to_string() + letters.as_str(),
+        None => String::new(),
+    }
+}
+
 /// A clause as a sentence.
 pub(crate) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
@@ -342,6 +373,7 @@ fn latency_search_clause(record: &Record) -> Option<String> {
     let mut measurements = record.measurements.iter();
     let m = measurements.find(|m| m.workload.name == found.workload);
     let rate = m.map(rate_text).unwrap_or_default();
+    let lasting = lasting_text(record, &found.workload);
     let limit = match (first_miss, search.is_settled) {
         (Some((depth, late)), true) => format!("; at {depth}, {late} take longer"),
         (None, true) => "; greater depths were not allowed".to_owned(),
@@ -351,9 +383,20 @@ fn latency_search_clause(record: &Record) -> Option<String> {
         (None, false) => "; the search ended before greater depths were measured".to_owned(),
     };
     Some(format!(
-        "depth {} keeps {share} within {latency}{rate}{limit}",
+        "depth {} keeps {share} within {latency}{rate}{lasting}{limit}",
         found.depth
     ))
+}
+
+/// ` in a burst (1500/s for ever; …)`, of a workload that was measured in one.
+fn lasting_text(record: &Record, workload: &str) -> String {
+    for credit in &record.burst_credits {
+        let mut rows = credit.in_burst.iter();
+        if rows.any(|index| record.measurements[*index].workload.name == workload) {
+            return format!(" in a burst ({})", credit_text(credit));
+        }
+    }
+    String::new()
 }
 
 /// `, at 12,300/s`, of all operations together.
@@ -367,22 +410,82 @@ fn rate_text(m: &MeasurementRecord) -> String {
     }
 }
 
+/// The outcome of `--verify` over all workloads.
+struct Verification<'a> {
+    results: Vec<&'a VerifyResult>,
+    /// Bytes of the blocks that were judged.
+    judged_bytes: u64,
+    /// Why intact blocks prove nothing about the disk.
+    objection: Option<Objection<'a>>,
+}
+
+impl<'a> Verification<'a> {
+    fn of(record: &'a Record) -> Self {
+        let mut all = Self {
+            results: Vec::new(),
+            judged_bytes: 0,
+            objection: None,
+        };
+        for (index, m) in record.measurements.iter().enumerate() {
+            let Some(verify) = &m.verify else {
+                continue;
+            };
+            let judged = verify.wrong_blocks() + verify.good_blocks();
+            all.results.push(verify);
+            all.judged_bytes += judged * u64::from(m.workload.block_bytes);
+            let objection = record.objection(FigureSource::Measurement(index));
+            // What failed to read or came back wrong was counted.
+            let is_counted = objection.is_some_and(|found| found.cause == Cause::Failed);
+            if !is_counted {
+                all.objection = all.objection.or(objection);
+            }
+        }
+        all
+    }
+
+    fn sum(&self, count: fn(&VerifyResult) -> u64) -> u64 {
+        self.results.iter().map(|one| count(one)).sum()
+    }
+}
+
 /// The answer; `None` where nothing was verified with `--verify`.
 pub(crate) fn verification_headline(record: &Record) -> Option<String> {
-    let measurements = record.measurements.iter();
-    let verified: Vec<&VerifyResult> = measurements.filter_map(|m| m.verify.as_ref()).collect();
-    let sum = |of: fn(&VerifyResult) -> u64| verified.iter().map(|one| of(one)).sum::<u64>();
-    let wrong = sum(VerifyResult::wrong_blocks);
-    let good = sum(VerifyResult::good_blocks);
-    let (unknown, unchecked) = (sum(|v| v.bad_blocks) - wrong, sum(VerifyResult::unchecked));
+    let all = Verification::of(record);
+    let wrong = all.sum(VerifyResult::wrong_blocks);
+    let good = all.sum(VerifyResult::good_blocks);
+    let unknown = all.sum(|verify| verify.bad_blocks) - wrong;
+    let unchecked = all.sum(VerifyResult::unchecked);
     let judged = counted(wrong + good, "block");
-    let mut text = match (wrong, good, unknown) {
-        (0, 0, 0) => return None,
+    let mut text = match (wrong, good, all.objection) {
+        (0, 0, _) if unknown == 0 => return None,
         (0, 0, _) => "Nothing was verified".to_owned(),
-        (0, _, _) if unchecked > 0 => format!("{judged} intact so far"),
-        (0, 1, _) => "Verified: the block is intact".to_owned(),
-        (0, _, _) => format!("Verified: all {judged} are intact"),
-        (wrong, _, _) => format!("DAMAGED: {wrong} of {judged} read back wrong"),
+        (0, _, Some(objection)) => format!(
+            "Nothing is proved: {judged} read back intact, but {} ({})",
+            uncapitalised(objection.finding.heading()),
+            objection.finding.code
+        ),
+        (0, _, None) if unchecked > 0 => format!("{judged} intact so far"),
+        (0, 1, None) => format!(
+            "Verified: the block is intact, {}",
+            share_of_target(record, all.judged_bytes)
+        ),
+        (0, _, None) => format!(
+            "Verified: all {judged} are intact, {}",
+            share_of_target(record, all.judged_bytes)
+        ),
+        (wrong, _, _) => {
+            let size = all.results.iter().find_map(|verify| verify.real_size());
+            let device = record.targets.first()?;
+            let holds = match size {
+                Some(size) if device.kind == TargetKind::BlockDevice => format!(
+                    "{} of {} are real, ",
+                    format_bytes(size.bytes()),
+                    format_bytes(device.size_bytes)
+                ),
+                _ => String::new(),
+            };
+            format!("DAMAGED: {holds}{wrong} of {judged} read back wrong")
+        }
     };
     if unknown > 0 {
         let unknown = counted(unknown, "block");
@@ -392,6 +495,21 @@ pub(crate) fn verification_headline(record: &Record) -> Option<String> {
         text.push_str(&format!(", {} not read back", counted(unchecked, "block")));
     }
     Some(text + ".")
+}
+
+/// `4 GiB, 0.8 % of /dev/sdb`; of a directory only how much.
+fn share_of_target(record: &Record, bytes: u64) -> String {
+    let amount = format_bytes(bytes);
+    let [target] = record.targets.as_slice() else {
+        return amount;
+    };
+    match target.kind {
+        TargetKind::BlockDevice | TargetKind::File if target.size_bytes > 0 => {
+            let share = (bytes as f64 / target.size_bytes as f64).min(1.0);
+            format!("{amount}, {} of {}", format_percent(share), target.path)
+        }
+        _ => amount,
+    }
 }
 
 #[cfg(test)]
@@ -421,7 +539,7 @@ mod tests {
             (text(1000, 3, None, None), "DAMAGED: 3 of 1000 blocks"),
             (
                 text(1000, 900, Some(900), None),
-                "all 100 blocks are intact, 900 blocks",
+                "all 100 blocks are intact, 800 KiB, 900 blocks",
             ),
             (text(1000, 1000, Some(1000), None), "Nothing was verified"),
             (text(1000, 0, None, Some(1500)), "500 blocks"),

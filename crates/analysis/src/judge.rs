@@ -8,6 +8,7 @@ use crate::files::files_record;
 use crate::kept::{kept, shown_series};
 use crate::layers::layers_record;
 use crate::limited_by::limited_by;
+use crate::limiter::{FoundCredit, found_credits};
 use crate::moved;
 use crate::ping::ping_record;
 use crate::promised::judge_promises;
@@ -42,7 +43,10 @@ use diskproof_model::trend::RunToRun;
 /// 4: a figure in a sentence has at least two digits, however wide its interval is.
 ///
 /// 5: a run that ended before it measured anything does not call its figures reliable.
-pub const JUDGING_VERSION: u32 = 5;
+///
+/// 6: every finding says what it means for the figures. Figures that are not the disk's decide no
+/// threshold, and trust is about the figures alone, not about how good the disk is.
+pub const JUDGING_VERSION: u32 = 6;
 /// Most cells of a series in a record: two minutes at the finest, and as many points as a chart can
 /// show.
 const SERIES_CELLS_MAX: usize = 1200;
@@ -89,7 +93,8 @@ pub enum RunVariation {
 
 /// The record of a run: what was seen, and what it means.
 pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
-    let mut measurements = measurement_records(&data.measurements, &facts.plan);
+    let credits = found_credits(&data.measurements, &data.dropped, &facts.plan);
+    let mut measurements = measurement_records(&data.measurements, &facts.plan, &credits);
     let commands: Vec<String> = measurements
         .iter()
         .map(|m| reproduce_command(m, &measurements, &facts))
@@ -114,6 +119,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         schema: RECORD_SCHEMA.to_owned(),
         sweep: None,
         latency_search: latency_search(&facts.plan, &data.measurements),
+        burst_credits: Vec::new(),
         tool: facts.tool,
         method: facts.plan.method,
         judging: JUDGING_VERSION,
@@ -145,6 +151,10 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         data: None,
     };
     add_run_to_run(&mut record, facts.variation);
+    record.burst_credits = credits
+        .iter()
+        .map(|credit| credit.record(&record.measurements))
+        .collect();
     record.sweep = sweep_record(&record.plan, &record.measurements);
     record.layers = layers_record(&record, &data.layer_places);
     record.findings = rules::findings(&record);
@@ -215,12 +225,19 @@ fn reproduce_command(
     reproduce::command(&members.collect::<Vec<_>>(), target, group)
 }
 
-fn measurement_records(measurements: &[Measurement], plan: &Plan) -> Vec<MeasurementRecord> {
+fn measurement_records(
+    measurements: &[Measurement],
+    plan: &Plan,
+    credits: &[FoundCredit],
+) -> Vec<MeasurementRecord> {
     let all: Vec<WorkloadSlices<'_>> = measurements.iter().map(WorkloadSlices::of).collect();
     let falls = shared_fall(&all);
     let record = |(index, m): (usize, &Measurement)| {
-        let steady = SteadyPart::of(m, falls[index]);
-        let burst_end_ns = steady.burst_end_ns().filter(|_| falls[index].is_none());
+        let credit = credits.iter().find(|credit| credit.target == m.target);
+        let sustained_from_ns = credit.and_then(|credit| credit.sustained_from_ns(index));
+        let steady = SteadyPart::of(m, falls[index], sustained_from_ns);
+        let is_shared = falls[index].is_some() || sustained_from_ns.is_some();
+        let burst_end_ns = steady.burst_end_ns().filter(|_| !is_shared);
         let is_machines = burst_end_ns.is_some_and(|at_ns| machine_fell(&all, index, at_ns));
         let steady = if is_machines {
             SteadyPart::unsettled(m)

@@ -29,6 +29,7 @@ pub(crate) fn kept(data: &RunData, record: &Record) -> Option<RunData> {
     let whole = RunData {
         completes_rows: false,
         measurements: measurements.collect::<Option<_>>()?,
+        dropped: data.dropped.clone(),
         surface: data.surface.as_ref().map(|surface| SurfaceMeasurement {
             curve: Vec::new(),
             access: Vec::new(),

@@ -27,6 +27,7 @@ mod headline;
 mod kept;
 mod layers;
 mod limited_by;
+mod limiter;
 mod mechanics;
 mod moved;
 mod ping;

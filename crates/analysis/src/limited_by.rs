@@ -3,28 +3,14 @@
 
 use crate::estimate::largest_by;
 use crate::rules::rule::{evidence, wanted_depth as in_flight};
-use diskproof_model::finding::{Evidence, Finding, LimitedBy, RateLimit, Severity};
+use diskproof_model::finding::{Evidence, LimitedBy, Meaning, RateLimit, SharedResource};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Access, SyncPolicy};
+use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
 use diskproof_model::target::TargetKind;
 use diskproof_model::units::{format_percent, format_throughput};
 
-/// Findings that name the limit themselves.
-const NAMED: [(&str, RateLimit); 5] = [
-    ("rate-limited", RateLimit::Cap),
-    ("burst-exhausted", RateLimit::Cap),
-    ("engine-limited", RateLimit::Program),
-    ("cpu-limited", RateLimit::Cpu),
-    ("starved", RateLimit::Cpu),
-];
-/// Findings after which the figure is not the disk's.
-const NOT_THE_DISK: [&str; 4] = [
-    "served-from-cache",
-    "not-direct",
-    "unwritten-blocks",
-    "io-errors",
-];
 /// Share of the time in syncs from which on they, and not the writes, set the pace.
 const SYNC_SHARE_MIN: f64 = 0.5;
 /// Protocols leave a link about this share of its bandwidth for data (PCIe 3: 128 of 154 bytes;
@@ -78,25 +64,36 @@ fn known(limit: RateLimit, why: String, evidence: Evidence) -> LimitedBy {
 
 fn by_finding(record: &Record, index: usize) -> Option<LimitedBy> {
     let root = format!("/measurements/{index}/");
-    let find = |code: &str| {
-        let is_it = |finding: &&Finding| finding.code == code && finding.concerns(index);
-        record.findings.iter().find(is_it)
-    };
-    for (code, limit) in NAMED {
-        // A note says that the effect was too small to matter, or that the limit is in order.
-        let counts =
-            |found: &&Finding| found.severity >= Severity::Warning || limit == RateLimit::Cap;
-        if let Some(finding) = find(code).filter(counts) {
-            let own = finding.evidence.iter();
-            let own = own.filter(|evidence| evidence.path.starts_with(&root));
-            return Some(LimitedBy {
-                limit,
-                why: format!("finding {code}"),
-                evidence: own.cloned().collect(),
-            });
-        }
+    let own = record
+        .findings
+        .iter()
+        .filter(|finding| finding.concerns(index));
+    for finding in own {
+        let limit = match finding.says {
+            // A cap may be in order, and then is a note.
+            Meaning::Limit {
+                limit: RateLimit::Cap,
+            } => RateLimit::Cap,
+            // A note says that the effect was too small to matter.
+            Meaning::Limit { limit } if finding.is_serious() => limit,
+            Meaning::OtherLoad {
+                used: SharedResource::Processors,
+            } if finding.is_serious() => RateLimit::Cpu,
+            _ => continue,
+        };
+        return Some(LimitedBy {
+            limit,
+            why: format!("finding {}", finding.code),
+            evidence: finding
+                .evidence
+                .iter()
+                .filter(|evidence| evidence.path.starts_with(&root))
+                .cloned()
+                .collect(),
+        });
     }
-    let code = NOT_THE_DISK.into_iter().find(|code| find(code).is_some())?;
+    let objection = record.objection(FigureSource::Measurement(index))?;
+    let code = &objection.finding.code;
     Some(unknown(&format!("the figure is not the disk's: {code}")))
 }
 

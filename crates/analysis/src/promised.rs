@@ -77,7 +77,7 @@ impl Promised {
             Part::Curve => !expectation.met && !holds_start(record),
             _ => false,
         };
-        if is_open {
+        if is_open && expectation.objection.is_none() {
             (expectation.met, expectation.undecided) = (false, true);
         }
         expectation.promise = Some(self.promise.clone());

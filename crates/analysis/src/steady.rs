@@ -33,13 +33,20 @@ const TURNOVER_PARTS_MIN: u64 = 4;
 impl<'a> SteadyPart<'a> {
     /// Of a measurement. The steady part begins with the first window that starts after the rate
     /// has settled. `fall` is the first slice after a fall that the workloads of the run share.
-    pub(crate) fn of(measurement: &'a Measurement, fall: Option<usize>) -> Self {
+    /// From `sustained_from_ns` of the measured time on a limiter allows its base rate.
+    pub(crate) fn of(
+        measurement: &'a Measurement,
+        fall: Option<usize>,
+        sustained_from_ns: Option<u64>,
+    ) -> Self {
         // Single requests at a pace of their own have no rate that settles.
-        let found = match (measurement.requests.is_empty(), fall) {
-            (true, Some(fall)) => settling_after(measurement, fall),
-            (true, None) => common_settling(measurement),
-            (false, _) => Settling::WHOLE,
+        let found = match (measurement.requests.is_empty(), sustained_from_ns, fall) {
+            (true, Some(from_ns), _) => Settling::new(from_ns, Some(true)),
+            (true, None, Some(fall)) => settling_after(measurement, fall),
+            (true, None, None) => common_settling(measurement),
+            (false, _, _) => Settling::WHOLE,
         };
+        let is_known_fall = fall.is_some() || sustained_from_ns.is_some();
         if found.settling_ns == 0 {
             return Self::whole(measurement, found.settled);
         }
@@ -51,7 +58,7 @@ impl<'a> SteadyPart<'a> {
             Some((earlier, steady))
                 if !earlier.is_empty()
                     && !steady.is_empty()
-                    && (fall.is_some() || !is_stall(&joined(earlier))) =>
+                    && (is_known_fall || !is_stall(&joined(earlier))) =>
             {
                 Self {
                     measurement,

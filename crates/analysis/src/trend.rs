@@ -3,37 +3,106 @@
 
 use crate::compare::Limit;
 use crate::estimate::{mean, student, variance};
+use crate::expect::named_figure;
 use crate::shape::median;
 use diskproof_model::comparison::ConditionOutcome;
+use diskproof_model::figure::{Named, Part};
+use diskproof_model::record::Record;
 use diskproof_model::saved::{Headline, SavedDisk, SavedRun};
 use diskproof_model::trend::{Trend, TrendChange, TrendPoint};
+use std::cmp::Reverse;
 
-/// Runs before a run that it is held against, the latest ones.
+/// Runs before a run that it is compared with, the latest ones.
 const BEFORE_MAX: usize = 10;
 /// Fewer runs do not show how much runs differ.
 const BEFORE_MIN: usize = 3;
 
 /// The figures of the newest run over all runs of its verb on its targets, whatever their order.
-/// Partial runs are left out, and so is what does not compare: runs of another measuring method, on
-/// another host, or on another disk at the same path.
+/// Partial runs do not count, nor do runs of another measuring method, on another host, or on
+/// another disk at the same path.
 pub fn trends(runs: &[SavedRun]) -> Vec<Trend> {
-    let mut runs: Vec<&SavedRun> = runs.iter().filter(|run| !run.partial).collect();
-    runs.sort_by(|a, b| a.started.cmp(&b.started));
-    let Some(newest) = runs.last().copied() else {
+    let runs = complete_runs(runs);
+    let Some(newest) = runs.first().copied() else {
         return Vec::new();
     };
-    runs.retain(|run| {
-        (run.method, &run.verb, &run.host) == (newest.method, &newest.verb, &newest.host)
-            && run.targets == newest.targets
-            && disks(run).eq(disks(newest))
-    });
-    let trend = |of: &Headline| Trend {
-        subject: of.workload.clone(),
-        operation: of.operation.clone(),
-        unit: of.unit.clone(),
-        points: points(&runs, of),
-    };
-    newest.figures.iter().map(trend).collect()
+    let mut comparable = comparable_runs(&runs, newest);
+    comparable.reverse();
+    let mut trends = Vec::new();
+    for figure in &newest.figures {
+        trends.push(Trend {
+            subject: figure.workload.clone(),
+            operation: figure.operation.clone(),
+            metric: headline_metric(figure).to_owned(),
+            unit: figure.unit.clone(),
+            points: headline_points(&comparable, figure),
+        });
+    }
+    trends
+}
+
+/// The figure that a condition names, over the newest run that has it and up to ten earlier runs of
+/// the same verb on the same targets. `None` if no complete run has it.
+///
+/// The short form of a run has no latencies of workloads, so `load` returns the record of a run;
+/// `None` where it cannot be read.
+pub fn condition_trend(
+    named: &Named<'_>,
+    runs: &[SavedRun],
+    mut load: impl FnMut(&SavedRun) -> Option<Record>,
+) -> Option<Trend> {
+    let mut candidates = complete_runs(runs);
+    candidates.retain(|run| may_have(run, named));
+    let mut newest: Option<&SavedRun> = None;
+    let mut found: Vec<TrendPoint> = Vec::new();
+    for run in candidates {
+        if newest.is_some_and(|newest| !is_comparable(run, newest)) {
+            continue;
+        }
+        let Some(figure) = load(run).and_then(|record| named_figure(&record, named)) else {
+            continue;
+        };
+        newest.get_or_insert(run);
+        found.push(TrendPoint {
+            run_id: run.run_id.clone(),
+            started: run.started.clone(),
+            value: figure.estimate.value,
+            half_width_95: figure.estimate.half_width_95,
+            change: None,
+            objection: figure.objection,
+        });
+        if found.len() > BEFORE_MAX {
+            break;
+        }
+    }
+    newest?;
+    found.reverse();
+    add_changes(&mut found);
+    Some(Trend {
+        subject: named.subject.to_owned(),
+        operation: named.op.map_or(String::new(), |op| op.as_str().to_owned()),
+        metric: named.metric.threshold.to_owned(),
+        unit: named.metric.unit.to_owned(),
+        points: found,
+    })
+}
+
+/// The complete runs, the newest first.
+fn complete_runs(runs: &[SavedRun]) -> Vec<&SavedRun> {
+    let mut complete: Vec<&SavedRun> = runs.iter().filter(|run| !run.partial).collect();
+    complete.sort_by_key(|run| Reverse(&run.started));
+    complete
+}
+
+fn comparable_runs<'a>(runs: &[&'a SavedRun], newest: &SavedRun) -> Vec<&'a SavedRun> {
+    let mut comparable = runs.to_vec();
+    comparable.retain(|run| is_comparable(run, newest));
+    comparable
+}
+
+fn is_comparable(run: &SavedRun, newest: &SavedRun) -> bool {
+    (run.method, &run.verb, &run.host) == (newest.method, &newest.verb, &newest.host)
+        && run.targets == newest.targets
+        && disks(run).eq(disks(newest))
 }
 
 /// By serial number where there is one: a kernel name may change from boot to boot.
@@ -41,29 +110,58 @@ fn disks(run: &SavedRun) -> impl Iterator<Item = &str> {
     run.disks.iter().map(SavedDisk::best_name)
 }
 
-fn points(runs: &[&SavedRun], of: &Headline) -> Vec<TrendPoint> {
+/// Whether the record of a run is worth reading: the short form names each workload and survey,
+/// but not the burst of a curve.
+fn may_have(run: &SavedRun, named: &Named<'_>) -> bool {
+    let subject = match named.part {
+        Part::Burst => "curve",
+        _ => named.subject,
+    };
+    run.figures.iter().any(|figure| figure.workload == subject)
+}
+
+/// The name of a headline figure in conditions.
+fn headline_metric(figure: &Headline) -> &'static str {
+    match figure.unit.as_str() {
+        "B/s" => "throughput",
+        "ns" => "mean",
+        _ => "iops",
+    }
+}
+
+fn headline_points(runs: &[&SavedRun], of: &Headline) -> Vec<TrendPoint> {
     let is_same = |other: &&Headline| {
         (&other.workload, &other.operation, &other.unit) == (&of.workload, &of.operation, &of.unit)
     };
     let mut points: Vec<TrendPoint> = Vec::new();
-    let mut before: Vec<f64> = Vec::new();
     for run in runs {
         let Some(figure) = run.figures.iter().find(is_same) else {
             continue;
         };
-        let latest = &before[before.len().saturating_sub(BEFORE_MAX)..];
         points.push(TrendPoint {
             run_id: run.run_id.clone(),
             started: run.started.clone(),
             value: figure.value,
             half_width_95: figure.half_width_95,
-            change: change(latest, figure.value),
+            change: None,
+            objection: figure.objection.clone(),
         });
-        if figure.value > 0.0 {
-            before.push(figure.value);
+    }
+    add_changes(&mut points);
+    points
+}
+
+/// Compares each point with those before it; the oldest comes first. A figure that is not the
+/// disk's is shown, and neither judged nor judged by.
+fn add_changes(points: &mut [TrendPoint]) {
+    let mut before: Vec<f64> = Vec::new();
+    for point in points.iter_mut().filter(|point| point.objection.is_none()) {
+        let latest = &before[before.len().saturating_sub(BEFORE_MAX)..];
+        point.change = change(latest, point.value);
+        if point.value > 0.0 {
+            before.push(point.value);
         }
     }
-    points
 }
 
 /// Ratios of figures are what runs differ by, so the spread is that of the logarithms.
@@ -83,17 +181,17 @@ fn change(before: &[f64], value: f64) -> Option<TrendChange> {
     })
 }
 
-fn is_of(trend: &Trend, limit: &Limit) -> bool {
-    let (subject, metric) = (&trend.subject, trend.metric());
+/// Whether a condition names the figure of a trend.
+pub fn is_named(trend: &Trend, limit: &Limit) -> bool {
+    let (subject, metric) = (&trend.subject, &trend.metric);
     limit.metric == format!("{subject}.{metric}")
         || limit.metric == format!("{subject}.{}.{metric}", trend.operation)
 }
 
-/// Holds a condition such as `commit-fdatasync.iops<-10%` against the newest run. A change that
-/// chance explains, or that has too few runs before it, is undecided.
-pub fn outcome(limit: &Limit, trends: &[Trend]) -> ConditionOutcome {
-    let trend = trends.iter().find(|trend| is_of(trend, limit));
-    let Some(newest) = trend.and_then(|trend| trend.points.last()) else {
+/// Judges the newest run of a trend by a condition such as `commit-fdatasync.iops<-10%`. A change
+/// that chance explains, or that has too few runs before it, is undecided.
+pub fn outcome(limit: &Limit, trend: &Trend) -> ConditionOutcome {
+    let Some(newest) = trend.points.last() else {
         return ConditionOutcome::Unanswered;
     };
     match newest.change {
@@ -109,6 +207,9 @@ pub fn outcome(limit: &Limit, trends: &[Trend]) -> ConditionOutcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture;
+    use diskproof_model::figure::named;
+    use diskproof_model::measurement::OpKind;
 
     fn run(day: u32, values: &[(&str, f64)]) -> SavedRun {
         let headline = |(name, value): &(&str, f64)| Headline {
@@ -117,6 +218,7 @@ mod tests {
             value: *value,
             half_width_95: None,
             unit: "1/s".to_owned(),
+            objection: None,
         };
         SavedRun {
             run_id: format!("{day:032}"),
@@ -147,7 +249,10 @@ mod tests {
     }
 
     fn outcome_of(condition: &str, values: &[f64]) -> ConditionOutcome {
-        outcome(&condition.parse().unwrap(), &of(values))
+        let trends = of(values);
+        let limit: Limit = condition.parse().unwrap();
+        assert!(is_named(&trends[0], &limit), "{condition}");
+        outcome(&limit, &trends[0])
     }
 
     #[test]
@@ -166,7 +271,7 @@ mod tests {
 
     #[test]
     fn condition_fails_only_beyond_chance() {
-        use ConditionOutcome::{DoesNotHold, Holds, Unanswered, Undecided};
+        use ConditionOutcome::{DoesNotHold, Holds, Undecided};
         let steady = [100.0, 101.0, 99.0, 100.5, 80.0];
         let noisy = [100.0, 140.0, 70.0, 110.0, 80.0];
         assert_eq!(outcome_of("c.iops<-10%", &steady), Holds);
@@ -175,7 +280,66 @@ mod tests {
         assert_eq!(outcome_of("c.iops<-10%", &noisy), Undecided);
         assert_eq!(outcome_of("c.iops<-10%", &steady[3..]), Undecided);
         assert_eq!(outcome_of("c.iops<-10%", &[100.0]), Undecided);
-        assert_eq!(outcome_of("c.throughput<-10%", &steady), Unanswered);
+        assert!(!is_named(
+            &of(&steady)[0],
+            &"c.throughput<-10%".parse().unwrap()
+        ));
+    }
+
+    /// A record of a run, with the rate of its commits.
+    fn record(rate: f64) -> Record {
+        let mut record = fixture::record();
+        let commit = fixture::measured(&mut record, "commit-fdatasync");
+        let op = commit.ops.get_mut(&OpKind::Commit).unwrap();
+        op.iops.value = rate;
+        record
+    }
+
+    fn trend_of(condition: &str, runs: &[SavedRun]) -> Option<Trend> {
+        let limit: Limit = condition.parse().unwrap();
+        let named = named(&limit.metric).unwrap();
+        condition_trend(&named, runs, |run| {
+            let figure = run.figures.iter().find(|f| f.workload == named.subject)?;
+            Some(record(figure.value))
+        })
+    }
+
+    #[test]
+    fn condition_is_about_the_newest_run_that_has_its_figure() {
+        let name = "commit-fdatasync";
+        let rates = [100.0, 101.0, 99.0, 100.5, 80.0];
+        let mut runs: Vec<SavedRun> = rates
+            .iter()
+            .zip(1..)
+            .map(|(rate, day)| run(day, &[(name, *rate)]))
+            .collect();
+        let mut ping = run(6, &[("ping", 5.0)]);
+        ping.verb = "ping".to_owned();
+        runs.push(ping);
+        let mut commit = run(7, &[(name, 50.0)]);
+        commit.partial = true;
+        runs.push(commit);
+        let trend = trend_of("commit-fdatasync.iops<-10%", &runs).unwrap();
+        assert_eq!(trend.points.len(), 5);
+        assert_eq!(trend.points[4].run_id, runs[4].run_id);
+        let limit = "commit-fdatasync.iops<-10%".parse().unwrap();
+        assert_eq!(outcome(&limit, &trend), ConditionOutcome::Holds);
+        // A ping has no such figure, and nothing has this one.
+        assert_eq!(trend_of("random.iops<-10%", &runs), None);
+    }
+
+    #[test]
+    fn condition_may_be_about_a_latency() {
+        let runs: Vec<SavedRun> = (1..=15)
+            .map(|day| run(day, &[("commit-fdatasync", 1000.0)]))
+            .collect();
+        let trend = trend_of("commit-fdatasync.p99>20%", &runs).unwrap();
+        assert_eq!((trend.metric.as_str(), trend.unit.as_str()), ("p99", "ns"));
+        // The newest run and ten before it.
+        assert_eq!(trend.points.len(), 11);
+        assert_eq!(trend.points[10].run_id, runs[14].run_id);
+        let limit = "commit-fdatasync.p99>20%".parse().unwrap();
+        assert_eq!(outcome(&limit, &trend), ConditionOutcome::DoesNotHold);
     }
 
     #[test]

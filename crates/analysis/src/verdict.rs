@@ -1,16 +1,16 @@
 //! The verdict: grades for what a database does with a disk, the most severe finding, and whether
-//! the figures can be relied on. docs/verdict.md explains the thresholds. Knows the record only;
-//! how a verdict is printed is the printers' affair.
+//! the figures can be relied on. docs/verdict.md explains the thresholds.
 
 use crate::checked::name_in_check;
 use crate::estimate::HALF_WIDTH_MAX;
 use crate::headline::{
-    METHOD_IN_DOUBT, fitness_headline, graded_headline, plain_headline, verification_headline,
+    fitness_headline, graded_headline, plain_headline, uncapitalised, verification_headline,
 };
+use crate::limiter::untested;
 use crate::whole_disk::{scaled, whole_disk};
-use diskproof_model::digits::rounded;
-use diskproof_model::finding::{Finding, Severity};
+use diskproof_model::finding::{Cause, Finding, Meaning};
 use diskproof_model::measurement::OpKind;
+use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{Estimate, OpRecord, Record};
 use diskproof_model::surface::SurfaceRecord;
 use diskproof_model::target::TargetKind;
@@ -19,19 +19,8 @@ use diskproof_model::verdict::{
     Grade, GradeThresholds, LeadingFinding, RunVerdict, Trust, TrustLevel, UseGrade,
 };
 
-/// Findings after which a figure is not one of the disk, and is not graded.
-const NOT_THE_DISK: [(&str, &str); 8] = [
-    ("io-errors", "operations failed"),
-    ("served-from-cache", "a cache answered"),
-    ("unwritten-blocks", "the blocks were never written"),
-    ("not-direct", "the page cache answered"),
-    ("unproven", "no disk counter confirms it"),
-    ("flush-not-sent", "syncs did not reach the disk"),
-    ("implausible-flush", "a cache acknowledged the commits"),
-    (METHOD_IN_DOUBT, "an equivalent method is far slower"),
-];
 /// Findings of a burst or a cache that ended.
-const ENDED_BURSTS: [&str; 2] = ["burst-exhausted", "cache-cliff"];
+const ENDED_BURSTS: [&str; 3] = ["burst-exhausted", "burst-figure", "cache-cliff"];
 
 /// What a database does with a disk, and the figures that decide how well it goes.
 struct Use {
@@ -107,7 +96,8 @@ pub fn verdict(record: &Record) -> RunVerdict {
     RunVerdict {
         headline,
         grades,
-        worst: worst(record).map(leading),
+        worst: most_severe(record.findings.iter()).map(leading),
+        weakness: weakness(record).map(leading),
         trust: trust(record),
         caveats: caveats.into_iter().flatten().collect(),
     }
@@ -155,20 +145,37 @@ fn is_of_a_disk(record: &Record) -> bool {
     record.targets.len() == 1 && USES.iter().filter(is_graded).count() > 1
 }
 
-/// The largest burst credit that the run cannot exclude: it would have lasted to the end.
+/// Whether it promises what a disk does for more than the time of one workload.
+fn is_promise(record: &Record) -> bool {
+    record.plan.layers.is_none()
+        && (record.measurements.len() > 1
+            || record.latency_search.is_some()
+            || record.plan.fit_for.is_some())
+}
+
+/// Whether the rates are not those of a disk that could have a credit.
+fn is_without_a_disk(finding: &Finding) -> bool {
+    matches!(
+        finding.says.objection(),
+        Some(Cause::Cache | Cause::PageCache | Cause::EmptyBlocks)
+    )
+}
+
+/// For how long the highest rates were kept without a pause, and what tests whether they last: a
+/// burst credit that allows them for longer would not have shown.
 fn unseen_burst(record: &Record) -> Option<String> {
-    let moved = record.moved.filter(|_| is_of_a_disk(record))?;
     let names_it = |finding: &Finding| {
-        ENDED_BURSTS.contains(&finding.code.as_str())
-            || NOT_THE_DISK.iter().any(|(code, _)| finding.code == *code)
+        ENDED_BURSTS.contains(&finding.code.as_str()) || is_without_a_disk(finding)
     };
-    (!record.findings.iter().any(names_it)).then(|| {
-        format!(
-            "This run moved {} requests and {}; a larger burst credit would not have shown.",
-            rounded(moved.requests as f64, Some(0.0)),
-            format_bytes(moved.bytes)
-        )
-    })
+    if !is_promise(record) || record.findings.iter().any(names_it) {
+        return None;
+    }
+    let untested = untested(record)?;
+    Some(format!(
+        "Without a pause this run kept {}; a burst that lasts longer would not have shown. '{}' \
+         tests for one.",
+        untested.kept, untested.command
+    ))
 }
 
 /// How much of the disk was read at most, and what reads all of it.
@@ -214,11 +221,15 @@ fn grade(record: &Record, use_: &Use, index: usize, op: &OpRecord) -> UseGrade {
         Some((known, slowdown)) => &scaled((use_.figure)(op), known, slowdown),
         None => (use_.figure)(op),
     };
-    let findings = record.findings.iter();
-    let doubts: Vec<&Finding> = findings
-        .filter(|finding| finding.severity >= Severity::Warning && finding.concerns(index))
-        .collect();
-    let not_graded = not_graded(op, figure, &doubts);
+    let doubts = record
+        .findings
+        .iter()
+        .filter(|finding| finding.is_serious() && finding.concerns(index));
+    let objection = record.objection(FigureSource::Measurement(index));
+    let not_graded = match objection {
+        Some(objection) if op.count > 0 => Some(objection.cause.words().to_owned()),
+        _ => not_graded(op, figure),
+    };
     let reached = |value: f64| match value {
         v if v >= use_.good_from => Grade::Good,
         v if v >= use_.limited_from => Grade::Limited,
@@ -241,19 +252,14 @@ fn grade(record: &Record, use_: &Use, index: usize, op: &OpRecord) -> UseGrade {
             good_from: use_.good_from,
             source: use_.source.to_owned(),
         },
-        doubts: doubts.iter().map(|finding| finding.code.clone()).collect(),
+        doubts: doubts.map(|finding| finding.code.clone()).collect(),
     }
 }
 
-/// Why a figure supports no grade.
-fn not_graded(op: &OpRecord, figure: &Estimate, doubts: &[&Finding]) -> Option<String> {
+/// Why a figure of the disk supports no grade.
+fn not_graded(op: &OpRecord, figure: &Estimate) -> Option<String> {
     if op.count == 0 {
         return Some("nothing was measured".to_owned());
-    }
-    for (code, why) in NOT_THE_DISK {
-        if doubts.iter().any(|finding| finding.code == code) {
-            return Some(why.to_owned());
-        }
     }
     match figure.relative_half_width() {
         None => Some("measured too briefly".to_owned()),
@@ -262,17 +268,15 @@ fn not_graded(op: &OpRecord, figure: &Estimate, doubts: &[&Finding]) -> Option<S
     }
 }
 
-/// The first of the most severe findings; notes are none.
-fn worst(record: &Record) -> Option<&Finding> {
-    let findings = record.findings.iter();
-    let serious = findings.filter(|finding| finding.severity >= Severity::Warning);
-    serious.reduce(|worst, one| {
-        if one.severity > worst.severity {
-            one
-        } else {
-            worst
+/// The most severe of these findings, of several the first; `None` if there are only notes.
+fn most_severe<'a>(findings: impl Iterator<Item = &'a Finding>) -> Option<&'a Finding> {
+    let mut worst: Option<&Finding> = None;
+    for finding in findings.filter(|finding| finding.is_serious()) {
+        if worst.is_none_or(|worst| finding.severity > worst.severity) {
+            worst = Some(finding);
         }
-    })
+    }
+    worst
 }
 
 fn leading(finding: &Finding) -> LeadingFinding {
@@ -283,45 +287,70 @@ fn leading(finding: &Finding) -> LeadingFinding {
     }
 }
 
-/// Findings on the health of a disk do not make its figures wrong.
+/// The most severe finding on the disk itself, whose figures are right.
+fn weakness(record: &Record) -> Option<&Finding> {
+    most_severe(
+        record
+            .findings
+            .iter()
+            .filter(|finding| matches!(finding.says, Meaning::Disk | Meaning::Health)),
+    )
+}
+
+/// How far the figures can be relied on. A good measurement of a bad disk is reliable.
 fn trust(record: &Record) -> Trust {
-    let findings = record.findings.iter();
-    let severity = findings.filter(|finding| finding.concerns_figures());
-    let level = match severity.map(|finding| finding.severity).max() {
-        Some(Severity::Failure) => TrustLevel::Unreliable,
-        Some(Severity::Warning) => TrustLevel::Doubtful,
-        _ if record.partial => TrustLevel::Doubtful,
-        _ => TrustLevel::Reliable,
+    let wrong: Vec<&Finding> = record
+        .findings
+        .iter()
+        .filter(|finding| {
+            let is_disk = finding.says.objection().is_none() || finding.says.makes_doubtful();
+            finding.is_serious() && !is_disk
+        })
+        .collect();
+    let doubtful: Vec<&Finding> = record
+        .findings
+        .iter()
+        .filter(|finding| finding.is_serious() && finding.says.makes_doubtful())
+        .collect();
+    let count = wrong.len() + doubtful.len();
+    if let Some(finding) = most_severe(wrong.iter().copied()) {
+        return because(TrustLevel::Unreliable, "Unreliable", finding, count);
+    }
+    if let Some(finding) = most_severe(doubtful.iter().copied()) {
+        return because(TrustLevel::Doubtful, "Doubtful", finding, count);
+    }
+    let (level, why) = if !record.partial {
+        (TrustLevel::Reliable, "The figures are reliable.")
+    } else if has_figures(record) {
+        (
+            TrustLevel::Doubtful,
+            "The run ended early; the figures up to that point are reliable.",
+        )
+    } else {
+        (
+            TrustLevel::Doubtful,
+            "The run ended before anything was measured.",
+        )
     };
     Trust {
         level,
-        why: trust_reason(record, level),
+        why: why.to_owned(),
+        finding: None,
     }
 }
 
 /// `Doubtful: other programs used the disk (+2 more).` One line of a terminal.
-fn trust_reason(record: &Record, level: TrustLevel) -> String {
-    let Some(worst) = worst(record) else {
-        return match level {
-            TrustLevel::Reliable => "The figures are reliable: no warning concerns them.",
-            _ if !has_figures(record) => "The run ended before anything was measured.",
-            _ => "The run ended early; the figures up to that point are reliable.",
-        }
-        .to_owned();
-    };
-    let counts = |finding: &&Finding| finding.severity >= Severity::Warning;
-    let more = match record.findings.iter().filter(counts).count() {
+fn because(level: TrustLevel, word: &str, finding: &Finding, count: usize) -> Trust {
+    let more = match count {
         0 | 1 => String::new(),
         count => format!(" (+{} more)", count - 1),
     };
-    let start = match (level, worst.concerns_figures()) {
-        (TrustLevel::Reliable, _) => "Reliable figures, but",
-        (TrustLevel::Doubtful, true) => "Doubtful:",
-        (TrustLevel::Unreliable, true) => "Unreliable:",
-        (TrustLevel::Doubtful, false) => "Doubtful, and",
-        (TrustLevel::Unreliable, false) => "Unreliable, and",
-    };
-    format!("{start} {}{more}.", uncapitalised(worst.heading()))
+    let title = uncapitalised(finding.heading());
+    Trust {
+        level,
+        why: format!("{word}: {title}{more}."),
+        finding: Some(finding.code.clone()),
+    }
 }
 
 /// An interrupted survey, and a run on files, are in the record even if nothing was measured.
@@ -338,19 +367,13 @@ fn has_figures(record: &Record) -> bool {
         || record.postgres.iter().any(|found| !found.loads.is_empty())
 }
 
-/// A sentence as the end of another one.
-fn uncapitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|first| first.to_lowercase().to_string());
-    first.unwrap_or_default() + letters.as_str()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture::files::{file_step, files_plan, files_record};
     use crate::fixture::{self, finding, states, surveyed};
     use diskproof_model::files::FileOperation;
+    use diskproof_model::finding::Severity;
     use diskproof_model::record::Expectation;
 
     fn of<'a>(verdict: &'a RunVerdict, name: &str) -> &'a UseGrade {
@@ -425,15 +448,25 @@ mod tests {
     }
 
     #[test]
-    fn failing_health_leaves_the_figures_reliable() {
-        let mut record = fixture::record();
-        record.findings = vec![finding("ill", Severity::Failure, "/health/0/passed")];
-        let verdict = verdict(&record);
-        assert_eq!(verdict.worst.unwrap().code, "ill");
-        assert_eq!(verdict.trust.level, TrustLevel::Reliable);
-        states(&verdict.trust.why, &["but title of ill"]);
-        record.partial = true;
-        assert_eq!(super::verdict(&record).trust.level, TrustLevel::Doubtful);
+    fn bad_disk_that_was_measured_well_has_reliable_figures() {
+        let path = "/measurements/0/wall_ns";
+        for (code, path) in [
+            ("health-failing", "/health/0/passed"),
+            ("slow-flush", path),
+            ("stalled", path),
+            ("rate-limited", path),
+        ] {
+            let mut record = fixture::record();
+            record.findings = vec![finding(code, Severity::Failure, path)];
+            let judged = verdict(&record);
+            let is_limit = code == "rate-limited";
+            let weakness = judged.weakness.map(|finding| finding.code);
+            assert_eq!(judged.worst.unwrap().code, code);
+            assert_eq!(weakness, (!is_limit).then(|| code.to_owned()));
+            assert_eq!(judged.trust.level, TrustLevel::Reliable, "{code}");
+            record.partial = true;
+            assert_eq!(verdict(&record).trust.level, TrustLevel::Doubtful);
+        }
     }
 
     #[test]
@@ -458,34 +491,37 @@ mod tests {
     }
 
     #[test]
-    fn trust_names_the_most_severe_finding_and_counts_the_others() {
+    fn trust_names_the_finding_that_decides_and_counts_the_others() {
         let path = "/measurements/0/wall_ns";
-        let busy = || finding("busy", Severity::Warning, path);
-        let note = || finding("virtual", Severity::Note, path);
-        let failed = || finding("failed", Severity::Failure, path);
-        let ill = || finding("ill", Severity::Failure, "/health/0/passed");
-        for (findings, level, parts) in [
-            (vec![note()], TrustLevel::Reliable, &[][..]),
+        let busy = || finding("disturbed", Severity::Warning, path);
+        let note = || finding("virtual-disk", Severity::Note, path);
+        let cached = || finding("served-from-cache", Severity::Warning, path);
+        let ill = || finding("health-failing", Severity::Failure, "/health/0/passed");
+        for (findings, level, code, parts) in [
+            (vec![note()], TrustLevel::Reliable, None, &[][..]),
             (
                 vec![note(), busy()],
                 TrustLevel::Doubtful,
-                &["Doubtful: title of busy."],
+                Some("disturbed"),
+                &["title of disturbed."],
             ),
             (
-                vec![busy(), failed(), busy(), note()],
+                vec![ill(), busy(), cached(), note()],
                 TrustLevel::Unreliable,
-                &["Unreliable: title of failed", "(+2 more)"],
+                Some("served-from-cache"),
+                &["(+1 more)"],
             ),
             (
                 vec![busy(), ill()],
                 TrustLevel::Doubtful,
-                &["Doubtful, and title of ill", "(+1 more)"],
+                Some("disturbed"),
+                &[],
             ),
         ] {
             let mut record = fixture::record();
             record.findings = findings;
             let trust = verdict(&record).trust;
-            assert_eq!(trust.level, level, "{parts:?}");
+            assert_eq!((trust.level, trust.finding.as_deref()), (level, code));
             states(&trust.why, parts);
         }
     }
@@ -505,11 +541,18 @@ mod tests {
     #[test]
     fn check_states_the_burst_that_it_cannot_exclude() {
         let record = fixture::record();
-        let moved = record.moved.unwrap();
         let caveats = &record.verdict.as_ref().unwrap().caveats;
         assert_eq!(caveats.len(), 2);
         states(&caveats[1], &["'diskproof curve /dev/sda --scan'"]);
-        states(&caveats[0], &[&rounded(moved.requests as f64, Some(0.0))]);
+        // The rows of the fixture all begin at once: none follows another without a pause.
+        states(
+            &caveats[0],
+            &[
+                "10,000/s for 5.0 s",
+                "MB/s for 5.0 s",
+                "'diskproof run /data --rw randread --bs 8k --depth 32 --time 30m'",
+            ],
+        );
         let mut ended = record.clone();
         ended
             .findings
@@ -537,6 +580,7 @@ mod tests {
             met,
             undecided,
             decided_by_ns: None,
+            objection: None,
             threshold: None,
             promise: None,
         };

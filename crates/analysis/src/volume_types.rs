@@ -85,6 +85,11 @@ pub(crate) fn documented(target: &TargetIdentity, rate: f64, unit: &str) -> Opti
     }
 }
 
+/// Whether volumes of a documented type have a burst credit: those of gp2 that are small do.
+pub(crate) fn has_credit(volume: &str) -> bool {
+    volume.contains("gp2")
+}
+
 fn fixed(types: &[VolumeType], rate: f64, unit: &str) -> Option<String> {
     let has = |one: &&VolumeType| {
         let limits = match unit {

@@ -10,13 +10,19 @@ const HEAD: &str = include_str!("findings_head.md");
 fn findings_reference_holds_every_finding() {
     let mut wanted = HEAD.to_owned();
     for rule in rules() {
-        let taints = if rule.taints().is_some() { "yes" } else { "" };
+        let uses = match (rule.says.objection(), rule.says.allows_comparison()) {
+            (Some(_), false) => "none",
+            (Some(_), true) => "comparison",
+            (None, false) => "all but comparison",
+            (None, true) => "all",
+        };
         wanted.push_str(&format!(
-            "| `{}` | {} | {} | {} | {taints} |\n",
+            "| `{}` | {} | {} | {} | {} | {uses} |\n",
             rule.code,
             rule.text("title"),
             rule.text("meaning"),
             rule.check.scope(),
+            rule.says.text(),
         ));
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/findings.md");

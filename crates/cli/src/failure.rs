@@ -1,6 +1,6 @@
 //! Errors, their messages and their exit codes.
 
-use diskproof_device::{OpenError, ProbeError, WriteCacheError};
+use diskproof_device::{OpenError, PathError, ProbeError, WriteCacheError};
 use diskproof_engine::RunError;
 use diskproof_history::HistoryError;
 use diskproof_model::target::Refusal;
@@ -53,6 +53,9 @@ pub enum Failure {
     /// The path cannot be identified, or is nothing to measure.
     #[error(transparent)]
     Probe(#[from] ProbeError),
+    /// A symlink of another user leads there, or nothing is there.
+    #[error(transparent)]
+    Path(#[from] PathError),
     /// The gate refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -101,28 +104,58 @@ impl Failure {
             Self::Usage(_) | Self::Probe(_) | Self::Postgres(PostgresError::NoServer { .. }) => {
                 Exit::Usage
             }
+            Self::Path(PathError::Kernel { .. }) => Exit::Usage,
             Self::History(error) if error.is_refusal() => Exit::Refused,
             Self::Refused(_)
+            | Self::Path(PathError::ForeignLink(_))
             | Self::Unconfirmed(_)
             | Self::WriteCache(
                 WriteCacheError::NoSwitch { .. } | WriteCacheError::UnknownState { .. },
-            )
-            | Self::Open(
-                OpenError::Refused(_)
-                | OpenError::InUse { .. }
-                | OpenError::NotOurs { .. }
-                | OpenError::Stays { .. },
-            )
-            | Self::Postgres(PostgresError::Open(
-                OpenError::InUse { .. } | OpenError::NotOurs { .. } | OpenError::Stays { .. },
-            )) => Exit::Refused,
-            Self::Open(_)
-            | Self::Run(_)
-            | Self::History(_)
-            | Self::WriteCache(_)
-            | Self::Postgres(_) => Exit::Failed,
+            ) => Exit::Refused,
+            Self::Open(error) | Self::Postgres(PostgresError::Open(error)) => {
+                exit_of_opening(error)
+            }
+            Self::Run(_) | Self::History(_) | Self::WriteCache(_) | Self::Postgres(_) => {
+                Exit::Failed
+            }
         }
     }
+}
+
+fn exit_of_opening(error: &OpenError) -> Exit {
+    match error {
+        OpenError::Refused(_)
+        | OpenError::InUse { .. }
+        | OpenError::NotOurs { .. }
+        | OpenError::Stays { .. } => Exit::Refused,
+        _ => Exit::Failed,
+    }
+}
+
+/// Why a target could not be opened, whether or not the error was made a [`Failure`] on its way.
+pub(crate) fn open_error(error: &anyhow::Error) -> Option<&OpenError> {
+    match error.downcast_ref::<Failure>() {
+        Some(Failure::Open(error)) => Some(error),
+        Some(_) => None,
+        None => error.downcast_ref::<OpenError>(),
+    }
+}
+
+/// Whether the gate refused, before or after it opened the target.
+pub(crate) fn is_refused(error: &anyhow::Error) -> bool {
+    let is_refusal = matches!(error.downcast_ref(), Some(Failure::Refused(_)));
+    is_refusal || error.is::<Refusal>() || matches!(open_error(error), Some(OpenError::Refused(_)))
+}
+
+/// The exit code of any error.
+pub(crate) fn exit_of(error: &anyhow::Error) -> Exit {
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        return failure.exit();
+    }
+    if is_refused(error) {
+        return Exit::Refused;
+    }
+    open_error(error).map_or(Exit::Failed, exit_of_opening)
 }
 
 /// Prints an error, and returns the exit code.
@@ -132,10 +165,10 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         return Exit::Done.into();
     }
     let failure = error.downcast_ref::<Failure>();
-    let exit = failure.map_or(Exit::Failed, Failure::exit);
+    let exit = exit_of(error);
     let mut text = format!("error: {}", with_causes(error));
     // The path in a message of one sentence may hold a newline.
-    let is_sentence = matches!(failure, Some(Failure::Probe(_) | Failure::Open(_)));
+    let is_sentence = matches!(failure, Some(Failure::Probe(_))) || open_error(error).is_some();
     if is_sentence && exit != Exit::Refused {
         text = text.replace('\n', "\\n");
     }
@@ -161,6 +194,30 @@ mod tests {
     use super::*;
     use anyhow::Context as _;
     use std::io;
+
+    #[test]
+    fn refusal_exits_with_its_code_wrapped_or_not() {
+        let refusal = || Refusal {
+            asked: "overwrite /x".to_owned(),
+            reasons: vec!["it is open".to_owned()],
+            remedy: "Nothing was written.".to_owned(),
+        };
+        for error in [
+            anyhow::Error::from(OpenError::Refused(refusal())),
+            Failure::Open(OpenError::Refused(refusal())).into(),
+            Failure::Refused(refusal()).into(),
+            refusal().into(),
+        ] {
+            assert!(
+                is_refused(&error) && exit_of(&error) == Exit::Refused,
+                "{error:?}"
+            );
+        }
+        let path = "/x".to_owned();
+        let error = anyhow::Error::from(OpenError::InUse { path });
+        assert!(!is_refused(&error) && exit_of(&error) == Exit::Refused);
+        assert_eq!(exit_of(&anyhow::anyhow!("x")), Exit::Failed);
+    }
 
     #[test]
     fn error_message_names_each_cause_once() {

@@ -54,7 +54,10 @@ pub(crate) fn measure_fitness(
             "{}: {} ({})",
             limit.name, limit.expected.expression, limit.source
         );
-        flags.verbosity().note(&line);
+        // The result states the limits beside the figures.
+        if flags.dry_run {
+            flags.verbosity().note(&line);
+        }
         note = format!("{note}; {line}");
         flags.expected.push(limit.expected.clone());
     }
@@ -158,11 +161,21 @@ fn share_time(planned: &[PlannedWorkload], time_ns: u64) -> Vec<PlannedWorkload>
     shared
 }
 
-/// The name of a profile, by whatever name people call it. A file keeps its name.
+/// The name of a profile, by whatever name people call it. A file in the current directory never
+/// hides a profile: its name is written with `./`.
 fn known_as(profile: &str) -> &str {
-    let mut names = ALSO_CALLED.iter();
-    let name = names.find(|(also, _)| *also == profile.to_lowercase() && !Path::new(also).exists());
-    name.map_or(profile, |(_, name)| name)
+    let lower = profile.to_lowercase();
+    for (also, name) in ALSO_CALLED {
+        if also == lower {
+            return name;
+        }
+    }
+    for (name, _) in BUILT_IN {
+        if name == lower {
+            return name;
+        }
+    }
+    profile
 }
 
 /// A built-in profile, or a file; with the name that errors show.
@@ -186,7 +199,7 @@ fn read_profile(profile: &str) -> Result<(PlanFile, String), Failure> {
         PlanFile::parse(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))?;
     if file.limits.is_empty() {
         Err(Failure::Usage(format!(
-            "{shown}: the file has no [[limit]] to check; see docs/fitness.md"
+            "{shown}: the file has no [[limit]] to check; see 'diskproof help fitness'"
         )))
     } else {
         Ok((file, shown))
@@ -208,6 +221,14 @@ mod tests {
                 assert!(names.contains(&workload), "{name}: {workload}");
             }
         }
+    }
+
+    #[test]
+    fn profile_is_known_by_each_of_its_names() {
+        for name in ["pg", "PG", "postgres", "PostgreSQL"] {
+            assert_eq!(known_as(name), "postgresql");
+        }
+        assert_eq!(known_as("./pg"), "./pg");
     }
 
     #[test]

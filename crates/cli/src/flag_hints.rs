@@ -6,7 +6,10 @@ use crate::failure::Exit;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory as _};
 use diskproof_compat::{drop_in_named, fio_hint};
+use diskproof_model::secrets::without_secret;
 use diskproof_model::shell::quoted;
+use diskproof_report::formats::extensions;
+use diskproof_report::terminal::message;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -30,9 +33,9 @@ pub(crate) fn with_pasted_fio(arguments: impl Iterator<Item = OsString>) -> Vec<
 const FIRST_WORDS: &str = "\
 diskproof measures what a disk really does for a database. It needs no root.
 
-  diskproof check /data                    about a minute, the verdict first
-  diskproof check /data --for postgresql   is it fit?
-  diskproof compare /old /new              which is faster?
+  diskproof check /data                   # about a minute, the verdict first
+  diskproof check /data --for postgresql  # is it fit?
+  diskproof compare /old /new             # which is faster?
 
 'diskproof --help' lists the verbs, 'diskproof VERB --help' explains one.
 ";
@@ -43,19 +46,48 @@ bandwidth bench benchmark measure perf performance rate slow speed test \
  throughput: diskproof check TARGET
 health identify list-disks smart smartctl status temp temperature wear: diskproof info DEVICE
 badblock badblocks bad-blocks scan surface: diskproof curve DEVICE --scan
-capacity f3 fake h2testw verify: diskproof run DIRECTORY --rw write --verify (docs/verify.md)
+capacity f3 fake h2testw verify: diskproof run DIRECTORY --rw write --verify (diskproof help verify)
 pdf print report result: diskproof show latest, or -o report.html
 iostat iotop live monitor top: diskproof watch
 pg postgres postgresql: diskproof check TARGET --for postgresql, or diskproof commit TARGET
 etcd kafka mariadb mysql sqlite: diskproof check TARGET --for etcd, mysql, sqlite or a profile file
 fsync wal: diskproof commit TARGET
 fill soak stress sustain: diskproof run TARGET --rw write --time 1h
-cron schedule timer trend: diskproof history --trend (docs/history.md)
+cron schedule timer trend: diskproof history --trend (diskproof help history.md)
 discard erase fstrim trim wipe: diskproof run DEVICE --rw trim --destroy NAME, \
  which discards every block
 version: diskproof --version
 latency lat: diskproof ping TARGET
 diff vs: diskproof compare A B";
+
+/// Words that people type for a flag; the flag, where the verb has it; and what leads on.
+/// `EXTENSIONS` stands for the formats of `-o`.
+const FLAG_WORDS: &str = "\
+duration length period runtime run-time seconds timeout: --time: --time 30s
+csv format junit markdown md output-format pdf prom prometheus report save svg xml yaml: -o: \
+ -o FILE, whose ending selects the format: EXTENSIONS
+format output-format report: --json: --json
+every interval: -i: -i 5s
+cron every interval loop repeat schedule: : a timer, which starts the run again: \
+ diskproof help monitoring. 'diskproof history --trend' then shows the runs
+alert assert fail-if limit max min require threshold: --expect: \
+ --expect 'random-read-d32.iops>=5000'
+f force y yes: : the word that releases what may be destroyed: --overwrite for a file, \
+ --destroy and the serial number, model or kernel name for a device
+concurrency io-depth qd queue-depth queuedepth: --depth: --depth 32
+block block-size size-of-block: --bs: --bs 8k
+parallel threads workers: --jobs: --jobs 4
+dev device dir directory disk file filename mount path target: : the target without a flag: \
+ diskproof VERB /data
+no-write no-writes nowrite readonly ro: --read-only: --read-only
+fit fitness preset profile: --for: --for postgresql
+fast short: --quick: --quick
+no-color no-colour nocolor: --color: --color never
+no-save nosave no-history: --no-history: --no-history
+conf config configuration: : a plan file, such as diskproof run plan.toml: diskproof help plans
+label tag: : diskproof history label latest NAME
+baseline compare diff: : diskproof compare A B
+log: -o: -o FILE.json";
 
 /// Prints what clap has to say: help and version on stdout, which is no error, or a usage error
 /// with our hints on stderr.
@@ -67,6 +99,17 @@ pub(crate) fn report(error: clap::Error) -> ExitCode {
         return Exit::Usage.into();
     }
     let error = with_hints(error, arguments);
+    // clap repeats arguments as they are. What acts on the terminal is spelled out and secrets are
+    // hidden, both without colours.
+    let plain = error.render().to_string();
+    let has_hidden = arguments
+        .iter()
+        .any(|argument| message(argument, None) != *argument);
+    if error.use_stderr() && (has_hidden || without_secret(&plain) != plain) {
+        let text = message(&plain, None);
+        crate::stdio::eprint_text(&format!("{text}\n"));
+        return Exit::Usage.into();
+    }
     // A closed stdout or stderr changes nothing about the exit code.
     let _ = error.print();
     if error.use_stderr() {
@@ -98,7 +141,10 @@ fn with_hints(mut error: clap::Error, arguments: &[String]) -> clap::Error {
         }
         _ => Vec::new(),
     };
-    if !hints.is_empty() {
+    if hints.is_empty() {
+        // clap's advice to pass the flag as a value after `--`.
+        error.remove(ContextKind::Suggested);
+    } else {
         suggest(&mut error, hints);
         // clap's own suggestion of a similar flag.
         error.remove(ContextKind::SuggestedArg);
@@ -147,6 +193,9 @@ fn hints_for_unknown(flag: &str, arguments: &[String]) -> Vec<String> {
             Vec::new()
         };
     }
+    if let Some(hint) = hint_for_flag_word(flag, verb) {
+        return vec![hint];
+    }
     let verbs = verbs_with(flag);
     let Some((last, others)) = verbs.split_last() else {
         return Vec::new();
@@ -156,6 +205,27 @@ fn hints_for_unknown(flag: &str, arguments: &[String]) -> Vec<String> {
         others => format!("{} and ", others.join(", ")),
     };
     vec![format!("'{flag}' is a flag of {others}{last}")]
+}
+
+/// Where a word leads that is no flag of this verb.
+fn hint_for_flag_word(flag: &str, verb: &str) -> Option<String> {
+    let word = option_name(flag).to_lowercase().replace('_', "-");
+    for row in FLAG_WORDS.lines() {
+        let mut parts = row.splitn(3, ": ");
+        let (Some(words), Some(own), Some(hint)) = (parts.next(), parts.next(), parts.next())
+        else {
+            continue;
+        };
+        let is_meant = words.split(' ').any(|known| known == word);
+        let has_own = own.is_empty() || verbs_with(own).iter().any(|name| name == verb);
+        if is_meant && has_own {
+            let hint = hint
+                .replace("EXTENSIONS", &extensions(|_| true))
+                .replace("VERB", verb);
+            return Some(format!("try {}", hint.trim_start()));
+        }
+    }
+    None
 }
 
 /// A hint for every option of fio among the arguments, so that one error corrects a whole pasted
@@ -229,4 +299,41 @@ fn verbs_with(flag: &str) -> Vec<String> {
     let verbs = command.get_subcommands();
     let with_it = verbs.filter(|verb| verb.get_arguments().any(is_it));
     with_it.map(|verb| verb.get_name().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn word_for_a_flag_leads_to_a_flag_of_the_verb() {
+        for (flag, verb, expected) in [
+            ("--duration", "check", "--time"),
+            ("--csv", "check", ".csv"),
+            ("--junit", "compare", "-o"),
+            ("--every", "check", "diskproof help monitoring"),
+            ("--threshold", "check", "--expect"),
+            ("--force", "run", "--overwrite"),
+            ("--queue_depth", "sweep", "--depth"),
+            ("--target", "check", "diskproof check /data"),
+        ] {
+            let hint = hint_for_flag_word(flag, verb);
+            let hint = hint.unwrap_or_else(|| panic!("{flag}"));
+            assert!(hint.contains(expected), "{flag}: {hint}");
+        }
+        assert_eq!(hint_for_flag_word("--nonsense", "check"), None);
+        // The verb has no time.
+        assert_eq!(hint_for_flag_word("--duration", "info"), None);
+    }
+
+    #[test]
+    fn every_flag_of_the_table_is_a_flag() {
+        for row in FLAG_WORDS.lines() {
+            let parts: Vec<&str> = row.splitn(3, ": ").collect();
+            let [_, flag, _] = parts.as_slice() else {
+                panic!("{row}");
+            };
+            assert!(flag.is_empty() || !verbs_with(flag).is_empty(), "{row}");
+        }
+    }
 }

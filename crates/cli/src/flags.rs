@@ -29,7 +29,8 @@ pub(crate) const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
 /// The help of `-o`, with the extensions of the formats that `is_listed` selects.
 pub(crate) fn output_help(is_listed: fn(&Format) -> bool) -> String {
     format!(
-        "Save the result; the format follows the extension: {} (repeatable; see docs/formats.md)",
+        "Save the result; the format follows the extension: {} (repeatable; see diskproof help \
+         formats)",
         extensions(is_listed)
     )
 }
@@ -103,7 +104,11 @@ impl MeasuringFlags {
 
     /// A target as it was given, identified.
     pub(crate) fn probe(&self, given: &Path) -> Result<TargetIdentity, Failure> {
-        crate::targets::probe_target(given, self.destructive.keep_free, self.verbosity())
+        let destructive = &self.destructive;
+        if destructive.overwrite || !destructive.destroy.is_empty() {
+            crate::targets::refuse_foreign_link(given)?;
+        }
+        crate::targets::probe_target(given, destructive.keep_free, self.verbosity())
     }
 
     /// The same for all targets of a run.

@@ -2,13 +2,14 @@
 //! second of it further signals are the same request: GNU timeout signals its child and then the
 //! whole group. A later one ends the program at once. Before and after a run the first one ends it
 //! at once: there is nothing to print or save. No file is left behind in any case, because the
-//! scratch file has no name.
+//! scratch file has no name. A signal that was ignored at the start stays ignored.
 
 use crate::failure::Failure;
 use anyhow::Context as _;
+use diskproof_device::is_signal_ignored;
 use diskproof_engine::RunError;
 use signal_hook::consts::{
-    SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ,
+    SIGALRM, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ,
 };
 use signal_hook::iterator::Signals;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -44,7 +45,9 @@ static LISTENS: Mutex<bool> = Mutex::new(false);
 pub(crate) fn listen() -> anyhow::Result<()> {
     let mut listens = LISTENS.lock().unwrap_or_else(PoisonError::into_inner);
     if !*listens {
-        let mut signals = Signals::new(STOPS).context("cannot catch signals")?;
+        // What was ignored at the start stays so: nohup(1), and `&` in a shell without job control.
+        let caught = STOPS.into_iter().filter(|stop| !is_signal_ignored(*stop));
+        let mut signals = Signals::new(caught).context("cannot catch signals")?;
         std::thread::Builder::new()
             .name("diskproof-signals".to_owned())
             .spawn(move || follow(&mut signals))
@@ -67,6 +70,14 @@ fn follow(signals: &mut Signals) {
             now
         });
     }
+}
+
+/// Ends the run as SIGPIPE would end another tool: nobody reads its output any more. The Rust
+/// runtime ignores the signal itself.
+pub(crate) fn end_without_reader() {
+    let number = SIGPIPE as u8;
+    // A signal that came before has ended the run.
+    let _ = SIGNAL.compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst);
 }
 
 /// From now on the first signal asks for a clean end.

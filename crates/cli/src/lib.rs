@@ -9,6 +9,7 @@ mod failure;
 mod fitness;
 mod flag_hints;
 mod flags;
+mod input_files;
 mod inspection;
 mod interrupt;
 pub mod job_file;

@@ -3,7 +3,7 @@
 //! workload when its rate is known well enough.
 
 use crate::interrupt;
-use crate::stdio::{ProgressLine, Verbosity, eprint_line, stderr_columns};
+use crate::stdio::{ProgressLine, Verbosity, eprint_line, is_reader_gone, progress_columns};
 use crate::tool_lines::ToolLines;
 use diskproof_analysis::estimate;
 use diskproof_engine::watchdog::Heartbeat;
@@ -30,8 +30,6 @@ fn late_ns(groups: u64) -> u64 {
     4_000_000_000 + (groups * 100_000_000).min(1_000_000_000.max(groups * 20_000_000))
 }
 
-/// Narrower terminals show the figures without the bar.
-const COLUMNS_WITH_BAR: usize = 76;
 const BAR_COLUMNS: usize = 16;
 /// How often a line reports where a scan could resume: after another fiftieth of its time, so that
 /// little is lost and the lines of a whole day fit on a few screens.
@@ -189,6 +187,9 @@ impl Live {
         }
         let end = *lock_deadline(&self.deadline);
         self.is_late |= end.is_some_and(|end| self.looked >= end);
+        if self.tool.is_some() && is_reader_gone() {
+            interrupt::end_without_reader();
+        }
         if self.is_late || interrupt::signal().is_some() {
             Control::Interrupt
         } else {
@@ -427,13 +428,13 @@ impl Live {
             ACCESS_STEP => format!("{}/s", format_rate(ops)),
             _ => format_throughput(bytes),
         };
-        format!(
-            "{:<18} {}{:3.0} %, {silence}{}{rate}",
-            progress.name,
-            bar(done),
+        let figures = format!(
+            "{:3.0} %, {silence}{}{rate}",
             done * 100.0,
             left.unwrap_or_default()
-        )
+        );
+        let name = format!("{:<18} ", progress.name);
+        progress_text(&name, done, &figures, progress_columns())
     }
 
     /// The progress line: step, workload, bar, time left, rate.
@@ -474,7 +475,8 @@ impl Live {
             line.push_str(&format!("{name:<18} "));
             figures.extend([format!("{}/s", format_rate(ops)), format_throughput(bytes)]);
         }
-        format!("{line}{}{}", bar(self.group_done(done)), figures.join(", "))
+        let done = self.group_done(done);
+        progress_text(&line, done, &figures.join(", "), progress_columns())
     }
 
     fn known_well_enough(&mut self, progress: &Progress<'_>) -> bool {
@@ -517,13 +519,15 @@ fn recent_rates(progress: &Progress<'_>, cells: usize) -> (f64, f64) {
     (ops, bytes)
 }
 
-/// A bar and a space, where the terminal has room for it.
-fn bar(done: f64) -> String {
+/// What is measured, a bar and the figures. The bar goes first where the line is too narrow.
+fn progress_text(what: &str, done: f64, figures: &str, columns: usize) -> String {
     let filled = (done * BAR_COLUMNS as f64) as usize;
-    if stderr_columns() < COLUMNS_WITH_BAR {
-        String::new()
+    let bar = format!("{:-<BAR_COLUMNS$} ", "#".repeat(filled));
+    let with_bar = format!("{what}{bar}{figures}");
+    if with_bar.chars().count() > columns {
+        format!("{what}{figures}")
     } else {
-        format!("{:-<BAR_COLUMNS$} ", "#".repeat(filled))
+        with_bar
     }
 }
 
@@ -590,6 +594,17 @@ impl Watch for Live {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bar_makes_room_for_figures() {
+        let figures = "47 s left, 12,300/s, 95.2 MB/s";
+        let text = |columns| progress_text("1/9 random-read-d32 ", 0.5, figures, columns);
+        assert_eq!(
+            text(67),
+            format!("1/9 random-read-d32 ########-------- {figures}")
+        );
+        assert_eq!(text(66), format!("1/9 random-read-d32 {figures}"));
+    }
 
     #[test]
     fn run_of_fifty_workloads_ends_within_ten_seconds_of_its_announced_time() {

@@ -1,33 +1,81 @@
-//! The files that `-o` names: checked before the run, written after it.
+//! The files that a command line writes: opened before the run, written after it. No front end
+//! opens an output elsewhere.
 
 use crate::failure::Failure;
-use crate::output_sink::Sink;
-pub(crate) use crate::output_sink::{Trial, is_pipe, save_file, temporary_path};
+pub(crate) use crate::output_sink::{OutputError, Trial, save_file, temporary_path};
+use crate::output_sink::{Sink, check_standard_streams};
+use crate::saved::register_history;
 use crate::stdio::Verbosity;
 use anyhow::{Context as _, Result};
 use diskproof_model::record::Record;
-use diskproof_report::format::Format;
+use diskproof_model::units::format_file_size;
+use diskproof_report::format::{Format, OutputFile};
 use diskproof_report::formats::{extensions, format_of};
+use std::io;
 use std::path::{Path, PathBuf};
 
-/// Checks the files that a record is saved to, before the run, so that a wrong path is an error at
-/// once and not after an hour. Leaves nothing behind.
-pub(crate) fn check_outputs(paths: &[PathBuf], trial: Trial) -> Result<(), Failure> {
+/// A file that is written at the end. Its directory is held open from the start, so that no
+/// exchange of the path meanwhile leads elsewhere.
+#[derive(Debug)]
+pub(crate) struct Output {
+    path: PathBuf,
+    sink: Sink,
+}
+
+impl Output {
+    /// Opens the file, and changes nothing.
+    pub(crate) fn open(path: &Path, trial: Trial) -> Result<Self, OutputError> {
+        let sink = Sink::of(path)?;
+        sink.check(trial)?;
+        Ok(Self {
+            path: path.to_owned(),
+            sink,
+        })
+    }
+
+    /// The path as it was named.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether a document goes to a pipe, whose reader may be late.
+    pub(crate) fn is_pipe(&self) -> bool {
+        self.sink.is_pipe()
+    }
+
+    /// Writes the file, or one beside it that has a path of its own; its size in bytes.
+    pub(crate) fn save(&self, file: &OutputFile<'_>) -> io::Result<u64> {
+        if file.path == self.path {
+            self.sink.save(&file.write)
+        } else {
+            save_file(file)
+        }
+    }
+}
+
+/// The files of a record: opened before the run, so that a wrong path is an error at once and not
+/// after an hour. `history` is the value of --history. Leaves nothing behind.
+pub(crate) fn open_outputs(
+    paths: &[PathBuf],
+    history: Option<&Path>,
+    trial: Trial,
+) -> Result<Vec<Output>, Failure> {
     let formats = extensions(|_| true);
     let why = format!("unknown format. The format follows the extension; use one of {formats}.");
     refuse_output(paths, |path| format_of(path).is_none(), &why)?;
-    check_writable(paths, trial)
+    open_all(paths, history, trial)
 }
 
-/// Checks the files for a document that only some formats can hold.
-pub(crate) fn check_documents(
+/// The files of a document that only some formats can hold.
+pub(crate) fn open_documents(
     document: &str,
     can_hold: fn(&Format) -> bool,
     paths: &[PathBuf],
-) -> Result<(), Failure> {
+    history: Option<&Path>,
+) -> Result<Vec<Output>, Failure> {
     let why = format!("{document} can be written only as {}", extensions(can_hold));
     refuse_output(paths, |path| !format_of(path).is_some_and(can_hold), &why)?;
-    check_writable(paths, Trial::Create)
+    open_all(paths, history, Trial::Create)
 }
 
 /// Refuses the first file of which this is true.
@@ -42,57 +90,77 @@ pub(crate) fn refuse_output(
     }
 }
 
-/// Saves the record to every file. A failure does not keep the others from being saved; the first
-/// one is returned.
-pub(crate) fn save_records(record: &Record, paths: &[PathBuf], verbosity: Verbosity) -> Result<()> {
-    let saved = paths
-        .iter()
-        .map(|path| save_record(record, path, verbosity));
-    saved.fold(Ok(()), Result::and)
-}
-
-/// Saves the record to one file, in the format of its extension.
-pub(crate) fn save_record(record: &Record, path: &Path, verbosity: Verbosity) -> Result<()> {
-    save_as_format(record, path, verbosity)
-        .with_context(|| format!("-o {}: cannot save the record", path.display()))
-}
-
-fn save_as_format(record: &Record, path: &Path, verbosity: Verbosity) -> Result<()> {
-    let format = format_of(path).context("unknown format")?;
-    let files = format.files(record, path);
-    anyhow::ensure!(!files.is_empty(), format.requires.missing_text());
-    let mut others = Vec::new();
-    for file in &files {
-        let saved = save_file(file);
-        if file.path == path {
-            saved?;
-        } else {
-            let name = file.path.display().to_string();
-            saved.with_context(|| name.clone())?;
-            others.push(name);
-        }
-    }
-    if !others.is_empty() {
-        verbosity.note(&format!("wrote {}", others.join(", ")));
-    }
-    Ok(())
-}
-
-/// Checks that every path can be written, and that no two of them are the same file.
-pub(crate) fn check_writable(paths: &[PathBuf], trial: Trial) -> Result<(), Failure> {
-    let mut seen: Vec<(&PathBuf, Sink)> = Vec::new();
+/// Opens every path. No two of them may be the same file, and none a file that is read.
+fn open_all(
+    paths: &[PathBuf],
+    history: Option<&Path>,
+    trial: Trial,
+) -> Result<Vec<Output>, Failure> {
+    register_history(history);
+    check_standard_streams().map_err(Failure::Usage)?;
+    let mut outputs: Vec<Output> = Vec::new();
     for path in paths {
-        let sink = Sink::of(path)
-            .and_then(|sink| sink.check(trial).map(|()| sink))
-            .map_err(|why| Failure::Usage(format!("-o {}: {why}", path.display())))?;
-        if let Some((other, _)) = seen.iter().find(|(_, other)| other.is_same(&sink)) {
+        let output = Output::open(path, trial)
+            .map_err(|error| Failure::Usage(format!("-o {}: {}", path.display(), error.why)))?;
+        if let Some(other) = outputs
+            .iter()
+            .find(|other| other.sink.is_same(&output.sink))
+        {
             return Err(Failure::Usage(format!(
                 "-o {}: this is the same file as -o {}; name each file once",
                 path.display(),
-                other.display()
+                other.path.display()
             )));
         }
-        seen.push((path, sink));
+        outputs.push(output);
     }
+    Ok(outputs)
+}
+
+/// Saves the record to every file. A failure does not keep the others from being saved; the first
+/// one is returned.
+pub(crate) fn save_records(
+    record: &Record,
+    outputs: &[Output],
+    verbosity: Verbosity,
+) -> Result<()> {
+    let mut result = Ok(());
+    for output in outputs {
+        let saved = save_record(record, output, verbosity);
+        result = result.and(saved);
+    }
+    result
+}
+
+/// Saves the record to one file, in the format of its extension.
+pub(crate) fn save_record(record: &Record, output: &Output, verbosity: Verbosity) -> Result<()> {
+    save_as_format(record, output, verbosity)
+        .with_context(|| format!("-o {}: cannot save the record", output.path.display()))
+}
+
+fn save_as_format(record: &Record, output: &Output, verbosity: Verbosity) -> Result<()> {
+    let format = format_of(&output.path).context("unknown format")?;
+    let files = format.files(record, &output.path);
+    anyhow::ensure!(!files.is_empty(), format.requires.missing_text());
+    let mut written = Vec::new();
+    for file in &files {
+        let saved = output.save(file);
+        let bytes = if file.path == output.path {
+            saved?
+        } else {
+            saved.with_context(|| file.path.display().to_string())?
+        };
+        written.push(written_text(&file.path, bytes));
+    }
+    verbosity.note(&format!("wrote {}", written.join(", ")));
     Ok(())
+}
+
+/// Notes on stderr that a file was written, and how large it is.
+pub(crate) fn note_written(path: &Path, bytes: u64, verbosity: Verbosity) {
+    verbosity.note(&format!("wrote {}", written_text(path, bytes)));
+}
+
+fn written_text(path: &Path, bytes: u64) -> String {
+    format!("{} ({})", path.display(), format_file_size(bytes))
 }

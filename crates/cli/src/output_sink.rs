@@ -2,11 +2,12 @@
 //! descriptor of the directory, so that no exchange of the path leads anywhere else, and a file
 //! that is replaced keeps its owner and mode.
 
-use diskproof_report::format::OutputFile;
+use crate::input_files::{InputRole, role_of_file, role_of_name};
+use diskproof_device::{PathError, TrustedPath};
+use diskproof_report::format::{OutputFile, WriteContent};
 use rustix::fs::{
     Access, AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, StatxAttributes, StatxFlags, Uid,
-    accessat, fchmod, fchown, fstat, open, openat, readlinkat, renameat, stat, statat, statx,
-    unlinkat,
+    accessat, fchmod, fchown, fstat, openat, renameat, stat, statat, statx, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -14,16 +15,14 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, BufWriter, Write as _};
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// NAME_MAX of every filesystem that Linux writes to.
 const NAME_BYTES_MAX: usize = 255;
 /// Room for the name of a chart, which takes the place of `%`.
 const CHART_NAME_BYTES: usize = 64;
-/// As many symlinks as the kernel follows (path_resolution(7)).
-const SYMLINKS_MAX: usize = 40;
 
 const REPLACED: &str = "another process is replacing it; try again";
 
@@ -36,6 +35,39 @@ pub(crate) enum Trial {
     Permission,
 }
 
+/// Why a file cannot be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OutputError {
+    /// As the end of a sentence that names the file.
+    pub why: String,
+    /// The kernel's error; `None` where a rule of ours refuses the file.
+    pub errno: Option<Errno>,
+}
+
+impl OutputError {
+    fn refused(why: impl Into<String>) -> Self {
+        Self {
+            why: why.into(),
+            errno: None,
+        }
+    }
+
+    fn kernel(errno: Errno, why: String) -> Self {
+        let errno = Some(errno);
+        Self { why, errno }
+    }
+
+    fn is_directory() -> Self {
+        Self::kernel(Errno::ISDIR, "is a directory; name a file".to_owned())
+    }
+}
+
+impl From<OutputError> for io::Error {
+    fn from(error: OutputError) -> Self {
+        Self::other(error.why)
+    }
+}
+
 /// A name in a directory that is held open.
 #[derive(Debug)]
 pub(crate) struct Place {
@@ -43,8 +75,6 @@ pub(crate) struct Place {
     name: OsString,
     /// The directory as it was named, for messages.
     shown: PathBuf,
-    /// The regular file that has this name; `None` where nothing has it.
-    found: Option<Stat>,
 }
 
 /// What an output path leads to.
@@ -52,110 +82,143 @@ pub(crate) struct Place {
 pub(crate) enum Sink {
     /// A file that a complete one replaces, or a new one.
     Replace(Place),
-    /// A pipe, a terminal or a file that is a mount point: it is opened and written.
-    Write(PathBuf, Stat),
+    /// A pipe, a terminal or a file that is a mount point: it is opened and written. The descriptor
+    /// only holds it (O_PATH).
+    Write(OwnedFd),
 }
 
 impl Sink {
-    /// Follows symlinks; the error says why nothing can be written there.
-    pub(crate) fn of(path: &Path) -> Result<Self, String> {
+    /// Walks to where the path leads. Follows no symlink of another user, and ends at no file that
+    /// this command line reads.
+    pub(crate) fn of(path: &Path) -> Result<Self, OutputError> {
         steps::before();
-        let found = match stat(path) {
-            Ok(found) => Some(found),
-            Err(Errno::NOENT) => None,
-            Err(Errno::NAMETOOLONG) => return Err(name_too_long(NAME_BYTES_MAX)),
-            Err(errno) => return Err(format!("cannot open the file: {}", io::Error::from(errno))),
+        let place = match TrustedPath::walk(path) {
+            Ok(TrustedPath::Name(place)) => place,
+            Ok(TrustedPath::Object(object)) => return Self::of_object(object),
+            Ok(TrustedPath::Directory(_)) => return Err(OutputError::is_directory()),
+            Err(error) => return Err(cannot_walk(path, &error)),
         };
-        if let Some(found) = &found
-            && !is_file(found)
-        {
-            check_type(found)?;
-            return Ok(Self::Write(path.to_owned(), *found));
+        if let Some(role) = role_of_name(&place.directory.folder, &place.name) {
+            return Err(is_input(role));
         }
-        let place = Place::of(path)?;
-        match (found, place.found) {
-            (None, None) => Ok(Self::Replace(place)),
-            (Some(found), Some(named))
-                if is_same(&found, &named)
-                    && !place.is_mount_point()
-                    && !is_standard_stream(&found) =>
-            {
-                Ok(Self::Replace(place))
-            }
-            // Also a file that was deleted and is still open as /dev/fd/N.
-            (Some(found), _) => Ok(Self::Write(path.to_owned(), found)),
-            (None, Some(_)) => Err(REPLACED.to_owned()),
+        let place = Place {
+            folder: place.directory.folder,
+            name: place.name,
+            shown: directory_of(path).to_owned(),
+        };
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        steps::before();
+        let held = match openat(&place.folder, &place.name, flags, Mode::empty()) {
+            Ok(held) => held,
+            Err(Errno::NOENT) => return Ok(Self::Replace(place)),
+            Err(errno) => return Err(cannot_open(errno)),
+        };
+        let found = fstat(&held).map_err(cannot_open)?;
+        if !is_file(&found) || place.is_mount_point() || is_standard_stream(&found) {
+            return Self::of_object(held);
+        }
+        match role_of_file(&found) {
+            Some(role) => Err(is_input(role)),
+            None => Ok(Self::Replace(place)),
+        }
+    }
+
+    /// Something that is written as it is, such as a pipe.
+    fn of_object(held: OwnedFd) -> Result<Self, OutputError> {
+        let found = fstat(&held).map_err(cannot_open)?;
+        if !is_file(&found) {
+            check_type(&found)?;
+        }
+        match role_of_file(&found) {
+            Some(role) => Err(is_input(role)),
+            None => Ok(Self::Write(held)),
         }
     }
 
     /// Whether it can be written, as far as that can be known without changing anything.
-    pub(crate) fn check(&self, trial: Trial) -> Result<(), String> {
+    pub(crate) fn check(&self, trial: Trial) -> Result<(), OutputError> {
         match self {
-            Self::Write(path, _) => accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS)
-                .map_err(|error| format!("cannot write to it: {}", io::Error::from(error))),
+            Self::Write(held) => accessat(CWD, proc_path(held), Access::WRITE_OK, AtFlags::EACCESS)
+                .map_err(|errno| {
+                    let why = format!("cannot write to it: {}", io::Error::from(errno));
+                    OutputError::kernel(errno, why)
+                }),
             Self::Replace(place) => {
                 check_name_length(&place.name)?;
                 place.check_replaceable()?;
-                let needed = Access::WRITE_OK | Access::EXEC_OK;
                 let created = match trial {
-                    Trial::Create => place
-                        .create_temporary()
-                        .and_then(|(temporary, file)| place.discard(&temporary, &file)),
-                    Trial::Permission => accessat(&place.folder, ".", needed, AtFlags::EACCESS)
-                        .map_err(io::Error::from),
+                    Trial::Create => place.try_to_create(),
+                    Trial::Permission => {
+                        let needed = Access::WRITE_OK | Access::EXEC_OK;
+                        accessat(&place.folder, ".", needed, AtFlags::EACCESS)
+                            .map_err(io::Error::from)
+                    }
                 };
                 created.map_err(|error| cannot_create(&place.shown, &error))
             }
         }
     }
 
+    /// Writes the document; its size in bytes.
+    pub(crate) fn save(&self, write: &WriteContent<'_>) -> io::Result<u64> {
+        match self {
+            Self::Replace(place) => place.replace(write),
+            Self::Write(held) => write_into(held, write),
+        }
+    }
+
+    /// Whether it is a pipe.
+    pub(crate) fn is_pipe(&self) -> bool {
+        match self {
+            Self::Replace(_) => false,
+            Self::Write(held) => fstat(held)
+                .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Fifo),
+        }
+    }
+
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Replace(one), Self::Replace(other)) => {
-                let folders = fstat(&one.folder).ok().zip(fstat(&other.folder).ok());
-                one.name == other.name && folders.is_some_and(|(one, other)| is_same(&one, &other))
+                one.name == other.name && is_same_file(&one.folder, &other.folder)
             }
             // What is written to /dev/null is lost twice, without harm.
-            (Self::Write(_, one), Self::Write(_, other)) => {
-                is_same(one, other) && !is_null(one.st_rdev)
+            (Self::Write(one), Self::Write(other)) => {
+                is_same_file(one, other) && !fstat(one).is_ok_and(|found| is_null(found.st_rdev))
             }
             _ => false,
         }
     }
 }
 
+fn is_input(role: InputRole) -> OutputError {
+    OutputError::refused(format!("{}; name another file", role.refusal()))
+}
+
+fn cannot_open(errno: Errno) -> OutputError {
+    if errno == Errno::NAMETOOLONG {
+        return name_too_long(NAME_BYTES_MAX);
+    }
+    let why = format!("cannot open the file: {}", io::Error::from(errno));
+    OutputError::kernel(errno, why)
+}
+
+fn cannot_walk(path: &Path, error: &PathError) -> OutputError {
+    match error.errno() {
+        None => OutputError::refused(error.to_string()),
+        Some(errno @ Errno::NAMETOOLONG) => cannot_open(errno),
+        Some(errno) => cannot_create(directory_of(path), &io::Error::from(errno)),
+    }
+}
+
 impl Place {
-    /// Follows the path to a directory and a name in it that is no symlink.
-    fn of(path: &Path) -> Result<Self, String> {
-        let failed = |errno| cannot_create(directory_of(path), &io::Error::from(errno));
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let name_of = |path: &Path| path.file_name().map(OsStr::to_owned).ok_or(Errno::ISDIR);
-        let mut name = name_of(path).map_err(failed)?;
-        let mut folder = open(directory_of(path), flags, Mode::empty()).map_err(failed)?;
-        for _ in 0..SYMLINKS_MAX {
-            steps::before();
-            let Ok(target) = readlinkat(&folder, &name, Vec::new()) else {
-                break;
-            };
-            refuse_foreign_link(&folder, &name)?;
-            let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
-            folder =
-                openat(&folder, directory_of(&target), flags, Mode::empty()).map_err(failed)?;
-            name = name_of(&target).map_err(failed)?;
+    /// The file that has the name; `None` where nothing has it. An error of anything else.
+    fn found(&self) -> io::Result<Option<Stat>> {
+        match statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) if is_file(&found) => Ok(Some(found)),
+            Ok(_) => Err(io::Error::other(REPLACED)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno.into()),
         }
-        steps::before();
-        let found = match statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(found) if is_file(&found) => Some(found),
-            Ok(_) => return Err(REPLACED.to_owned()),
-            Err(Errno::NOENT) => None,
-            Err(errno) => return Err(failed(errno)),
-        };
-        Ok(Self {
-            folder,
-            name,
-            shown: directory_of(path).to_owned(),
-            found,
-        })
     }
 
     fn attributes(&self) -> StatxAttributes {
@@ -170,8 +233,11 @@ impl Place {
     }
 
     /// Whether the file that is there may be replaced by one with the same owner.
-    fn check_replaceable(&self) -> Result<(), String> {
-        let Some(found) = &self.found else {
+    fn check_replaceable(&self) -> Result<(), OutputError> {
+        let found = self
+            .found()
+            .map_err(|error| OutputError::refused(error.to_string()))?;
+        let Some(found) = found else {
             return Ok(());
         };
         for (attribute, letter) in [
@@ -179,37 +245,48 @@ impl Place {
             (StatxAttributes::APPEND, 'a'),
         ] {
             if self.attributes().contains(attribute) {
-                return Err(format!(
+                let why = format!(
                     "the file has the attribute {letter} and cannot be replaced (EPERM); name \
                      another file, or run chattr -{letter} on it"
-                ));
+                );
+                return Err(OutputError::kernel(Errno::PERM, why));
             }
         }
         if !geteuid().is_root() && found.st_uid != geteuid().as_raw() {
-            return Err(
-                "the file belongs to another user, and only its owner or root can replace it; name \
-                 another file"
-                    .to_owned(),
-            );
+            let why = "the file belongs to another user, and only its owner or root can replace \
+                       it; name another file";
+            return Err(OutputError::kernel(Errno::ACCESS, why.to_owned()));
         }
         Ok(())
     }
 
     /// Writes the document under a temporary name and renames it: the file is complete at every
     /// moment.
-    fn replace(&self, output: &OutputFile<'_>) -> io::Result<()> {
-        self.check_replaceable().map_err(io::Error::other)?;
-        let (temporary, file) = self.create_temporary()?;
-        let saved = self.fill(&file, output).and_then(|()| {
+    fn replace(&self, write: &WriteContent<'_>) -> io::Result<u64> {
+        self.check_replaceable()?;
+        let found = self.found()?;
+        if let Some(role) = found.as_ref().and_then(role_of_file) {
+            return Err(is_input(role).into());
+        }
+        // What replaces a file gets its mode before it gets content.
+        let mode = if found.is_some() { 0o600 } else { 0o666 };
+        let (temporary, file) = self.create_temporary(mode)?;
+        let saved = fill(&file, found.as_ref(), write).and_then(|bytes| {
             steps::before();
             self.check_still_named(&temporary, &file)?;
-            let folder = &self.folder;
-            Ok(renameat(folder, &temporary, folder, &self.name)?)
+            renameat(&self.folder, &temporary, &self.folder, &self.name)?;
+            Ok(bytes)
         });
         if saved.is_err() {
             let _ = self.discard(&temporary, &file);
         }
         saved
+    }
+
+    /// Creates a file beside it, and removes that.
+    fn try_to_create(&self) -> io::Result<()> {
+        let (temporary, file) = self.create_temporary(0o600)?;
+        self.discard(&temporary, &file)
     }
 
     /// Removes our file, unless another process has put one in its place.
@@ -227,31 +304,57 @@ impl Place {
         }
     }
 
-    fn fill(&self, file: &File, output: &OutputFile<'_>) -> io::Result<()> {
-        if let Some(found) = &self.found {
-            keep_owner(file, found)?;
-        }
-        let mut out = BufWriter::new(file);
-        (output.write)(&mut out)?;
-        out.flush()?;
-        file.sync_all()
-    }
-
-    fn create_temporary(&self) -> io::Result<(OsString, File)> {
+    fn create_temporary(&self, mode: u32) -> io::Result<(OsString, File)> {
         steps::before();
         let temporary = temporary_name(&self.name);
         let new =
             OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
-        // What replaces a file gets its mode before it gets content.
-        let mode = if self.found.is_some() { 0o600 } else { 0o666 };
         let file = openat(&self.folder, &temporary, new, Mode::from_raw_mode(mode))?;
         Ok((temporary, file.into()))
     }
 }
 
-fn cannot_create(folder: &Path, error: &io::Error) -> String {
+fn fill(file: &File, replaced: Option<&Stat>, write: &WriteContent<'_>) -> io::Result<u64> {
+    if let Some(found) = replaced {
+        keep_owner(file, found)?;
+    }
+    let bytes = write_counted(file, write)?;
+    file.sync_all()?;
+    Ok(bytes)
+}
+
+/// Writes the document, and counts its bytes.
+fn write_counted(file: &File, write: &WriteContent<'_>) -> io::Result<u64> {
+    let counting = CountingWriter { file, bytes: 0 };
+    let mut out = BufWriter::new(counting);
+    write(&mut out)?;
+    out.flush()?;
+    Ok(out.get_ref().bytes)
+}
+
+struct CountingWriter<'a> {
+    file: &'a File,
+    bytes: u64,
+}
+
+impl io::Write for CountingWriter<'_> {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(part)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn cannot_create(folder: &Path, error: &io::Error) -> OutputError {
     let folder = folder.display();
-    format!("cannot create a file in {folder}: {error}; name a writable directory")
+    OutputError {
+        why: format!("cannot create a file in {folder}: {error}; name a writable directory"),
+        errno: Errno::from_io_error(error),
+    }
 }
 
 /// Gives a file the owner, group and mode of another one. A user who may not give it that group
@@ -276,20 +379,20 @@ fn keep_owner(file: &File, found: &Stat) -> io::Result<()> {
     Ok(())
 }
 
-/// A symlink of another user may lead anywhere. The kernel refuses it in directories like /tmp
-/// only, and not everywhere (fs.protected_symlinks of proc_sys_fs(5)).
-fn refuse_foreign_link(folder: &OwnedFd, name: &OsStr) -> Result<(), String> {
-    let own = [0, geteuid().as_raw()];
-    match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(link) if !own.contains(&link.st_uid) => {
-            Err("it is a symlink of another user; name the destination itself".to_owned())
-        }
-        _ => Ok(()),
+fn is_same(one: &Stat, other: &Stat) -> bool {
+    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+}
+
+fn is_same_file(one: impl AsFd, other: impl AsFd) -> bool {
+    match (fstat(one), fstat(other)) {
+        (Ok(one), Ok(other)) => is_same(&one, &other),
+        _ => false,
     }
 }
 
-fn is_same(one: &Stat, other: &Stat) -> bool {
-    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+/// A path that leads to what a descriptor holds, and to nothing else (proc_pid_fd(5)).
+fn proc_path(held: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", held.as_raw_fd())
 }
 
 fn is_file(found: &Stat) -> bool {
@@ -297,17 +400,19 @@ fn is_file(found: &Stat) -> bool {
 }
 
 /// Refuses what must never be written by a mistyped name, such as a disk behind a symlink.
-fn check_type(found: &Stat) -> Result<(), String> {
+fn check_type(found: &Stat) -> Result<(), OutputError> {
     let rdev = found.st_rdev;
     Err(match FileType::from_raw_mode(found.st_mode) {
         FileType::Fifo => return Ok(()),
         FileType::CharacterDevice if is_null(rdev) || is_standard_terminal(rdev) => return Ok(()),
-        FileType::Directory => "is a directory; name a file",
-        FileType::BlockDevice => "is a block device, and would be overwritten; name a file",
-        FileType::CharacterDevice => "is a character device; name a file",
-        _ => "is a socket; name a file",
-    }
-    .to_owned())
+        FileType::Directory => OutputError::is_directory(),
+        FileType::BlockDevice => {
+            OutputError::refused("is a block device, and would be overwritten; name a file")
+        }
+        FileType::CharacterDevice => OutputError::refused("is a character device; name a file"),
+        FileType::Symlink => OutputError::refused(REPLACED),
+        _ => OutputError::refused("is a socket; name a file"),
+    })
 }
 
 /// /dev/null (Linux, Documentation/admin-guide/devices.txt).
@@ -332,7 +437,7 @@ fn is_standard_stream(found: &Stat) -> bool {
     standard_streams().any(|stream| is_same(&stream, found))
 }
 
-fn check_name_length(name: &OsStr) -> Result<(), String> {
+fn check_name_length(name: &OsStr) -> Result<(), OutputError> {
     let most = if name.as_bytes().contains(&b'%') {
         NAME_BYTES_MAX - CHART_NAME_BYTES
     } else {
@@ -345,8 +450,9 @@ fn check_name_length(name: &OsStr) -> Result<(), String> {
     }
 }
 
-fn name_too_long(most: usize) -> String {
-    format!("the name is longer than {most} bytes; use a shorter one")
+fn name_too_long(most: usize) -> OutputError {
+    let why = format!("the name is longer than {most} bytes; use a shorter one");
+    OutputError::kernel(Errno::NAMETOOLONG, why)
 }
 
 /// The directory that a file of this path is in.
@@ -356,33 +462,33 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
-/// Whether a document goes to a pipe, whose reader may be late.
-pub(crate) fn is_pipe(path: &Path) -> bool {
-    stat(path).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Fifo)
-}
-
 /// Saves a document.
-pub(crate) fn save_file(output: &OutputFile<'_>) -> io::Result<()> {
-    match Sink::of(&output.path).map_err(io::Error::other)? {
-        Sink::Replace(place) => place.replace(output),
-        Sink::Write(path, found) => write_into(&path, &found, output),
-    }
+pub(crate) fn save_file(output: &OutputFile<'_>) -> io::Result<u64> {
+    let sink = Sink::of(&output.path)?;
+    sink.save(&output.write)
 }
 
 /// Writes into what is there. Opening a pipe waits for its reader.
-fn write_into(path: &Path, expected: &Stat, output: &OutputFile<'_>) -> io::Result<()> {
+fn write_into(held: &OwnedFd, write: &WriteContent<'_>) -> io::Result<u64> {
     steps::before();
-    let is_stream = is_standard_stream(expected);
+    let found = fstat(held)?;
+    let is_stream = is_standard_stream(&found);
+    let path = proc_path(held);
     let file = File::options().write(true).append(is_stream).open(path)?;
-    if !is_same(&fstat(&file)?, expected) {
-        return Err(io::Error::other(REPLACED));
-    }
-    if is_file(expected) && !is_stream {
+    if is_file(&found) && !is_stream {
         file.set_len(0)?;
     }
-    let mut out = BufWriter::new(&file);
-    (output.write)(&mut out)?;
-    out.flush()
+    write_counted(&file, write)
+}
+
+/// Refuses to print into a file that this command line reads, as `>>data.bin` of a shell would.
+pub(crate) fn check_standard_streams() -> Result<(), String> {
+    for stream in standard_streams() {
+        if let Some(role) = role_of_file(&stream) {
+            return Err(format!("stdout or stderr: {}", is_input(role).why));
+        }
+    }
+    Ok(())
 }
 
 /// The path under which a file is written before it gets its own.
@@ -449,7 +555,7 @@ mod tests {
     /// More steps than a save has.
     const STEPS_MAX: usize = 20;
 
-    fn save(path: &Path) -> io::Result<()> {
+    fn save(path: &Path) -> io::Result<u64> {
         save_file(&OutputFile {
             path: path.to_owned(),
             write: Box::new(|out| out.write_all(b"new")),
@@ -478,8 +584,8 @@ mod tests {
         else {
             return;
         };
-        let why = Sink::of(device).unwrap_err();
-        assert!(why.contains("block device"), "{why}");
+        let error = Sink::of(device).unwrap_err();
+        assert!(error.errno.is_none() && error.why.contains("block device"));
     }
 
     /// What the path may be before and after the exchange.

@@ -31,10 +31,21 @@ pub struct PlanFile {
     pub size: Option<Bytes>,
     /// Targets to measure.
     pub targets: Vec<PathBuf>,
+    /// The scratch file of each target, where they differ.
+    pub scratch_files: Vec<ScratchFile>,
     /// The workloads, with the defaults filled in.
     pub workloads: Vec<PlannedWorkload>,
     /// What the workloads have to reach, in a profile of `--for`.
     pub limits: Vec<FitnessLimit>,
+}
+
+/// A scratch file of a target.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ScratchFile {
+    /// Its size; 0 where the target is no directory.
+    pub bytes: u64,
+    /// The name under which it stays in its directory; `None` where it has none and vanishes.
+    pub name: Option<String>,
 }
 
 /// A limit of a profile.
@@ -139,6 +150,7 @@ impl PlanFile {
             ));
         }
         Ok(Self {
+            scratch_files: Vec::new(),
             note: document.note,
             seed: document.seed,
             size: document.size,

@@ -1,42 +1,61 @@
 //! `check_diskproof`: a plugin of Nagios and Icinga, when the program is started through a link of
 //! that name. One line with performance data on stdout; 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
 
-use crate::commands::{Args, Verb};
+use crate::commands::run::plan_jobs;
 use crate::failure::{Exit, Failure};
-use crate::saved::{HistoryFileFlag, open_if_there, place};
+use crate::flags::MeasuringFlags;
+use crate::plan_file::PlanFile;
+use crate::saved::{HistoryFileFlag, HistoryOptions, open_if_there, place};
+use crate::session::{MeasuringJob, measure};
 use clap::Parser;
+use diskproof_analysis::expect::Expected;
+use diskproof_analysis::rules::rule;
 use diskproof_history::Filter;
-use diskproof_model::finding::Severity;
+use diskproof_model::finding::{Cause, Meaning, Severity};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::Record;
-use diskproof_model::saved::SavedRun;
+use diskproof_model::record::{Expectation, ExpectationOutcome, LatencySummary, Record};
+use diskproof_model::saved::{SavedRun, WorstFinding};
 use diskproof_model::units::{format_duration, format_latency, parse_duration};
 use jiff::Timestamp;
-use std::path::Path;
-use std::sync::mpsc::channel;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 /// The name of the link.
 const NAME: &str = "check_diskproof";
-
-/// Requests a second, and for how long: a hundred, so that ten lie beyond the 90th percentile.
-const LOAD: &str = "--rw randread --bs 4k --rate 25 --time 4s --size 16M --quiet --no-history";
+/// What it measures.
+const LOAD: &str = include_str!("../profiles/monitoring.toml");
 
 /// A plugin for Nagios and Icinga: 25 reads of 4 KiB a second for 4 s, or the newest saved run
 ///
 /// In a directory it reads a scratch file of 16 MiB, which it writes first. A device or a regular
 /// file is only read. --newest measures nothing.
-#[derive(Debug, Parser)]
+///
+/// A state is certain: OK if the whole 95 % interval of the 90th percentile is within the warning
+/// limit, WARNING or CRITICAL if all of it is beyond. In between, and if the figure is not the
+/// disk's, it is UNKNOWN.
+#[derive(Debug, Clone, Parser)]
 #[command(name = NAME, version, max_term_width = 80)]
 struct PluginFlags {
-    /// Directory, regular file or block device
-    #[arg(short, long, default_value = ".")]
-    path: String,
+    /// Directory, regular file or block device on this machine
+    #[arg(short, long)]
+    path: PathBuf,
     /// Warn if the 90th percentile of the read times exceeds this
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration, default_value = "20ms")]
     warning: u64,
     /// Critical if it exceeds this
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration, default_value = "100ms")]
     critical: u64,
+    /// Unknown if there is no answer after so many seconds
+    #[arg(short, long, value_name = "SECONDS", default_value = "60",
+        value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: u64,
+    /// Print the findings too, a line each
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Name of the host to print; the disk is always one of this machine
+    #[arg(short = 'H', long, value_name = "NAME")]
+    hostname: Option<String>,
     /// Instead of reading: the age and the worst finding of the newest complete run on the path
     #[arg(long)]
     newest: bool,
@@ -48,9 +67,6 @@ struct PluginFlags {
     history_file: HistoryFileFlag,
 }
 
-/// Findings after which the figures say nothing about the disk.
-const DOUBTS: [&str; 4] = ["disturbed", "starved", "served-from-cache", "unproven"];
-
 /// A state and what the line says of it.
 #[derive(Debug, Clone, PartialEq)]
 struct Answer {
@@ -58,6 +74,8 @@ struct Answer {
     text: String,
     /// Performance data; empty for none.
     data: String,
+    /// Lines of --verbose.
+    details: Vec<String>,
 }
 
 /// In the order of their exit codes.
@@ -71,21 +89,12 @@ enum State {
     Unknown,
 }
 
-impl State {
-    fn of(value: u64, warning: u64, critical: u64) -> Self {
-        match value {
-            value if value > critical => Self::Critical,
-            value if value > warning => Self::Warning,
-            _ => Self::Ok,
-        }
-    }
-}
-
 fn unknown(text: impl Into<String>) -> Answer {
     Answer {
         state: State::Unknown,
         text: text.into(),
         data: String::new(),
+        details: Vec::new(),
     }
 }
 
@@ -103,92 +112,190 @@ pub(crate) fn run_as_link() -> Option<Exit> {
         }
         Err(error) => {
             let text = error.to_string();
-            let line = text.lines().next().unwrap_or_default();
-            return Some(print(&unknown(line.trim_start_matches("error: "))));
+            let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            let what = lines
+                .next()
+                .unwrap_or_default()
+                .trim_start_matches("error: ");
+            let missing = if what.ends_with(':') {
+                lines.next().unwrap_or_default()
+            } else {
+                ""
+            };
+            return Some(print(&unknown(format!(
+                "{what} {missing}. See {NAME} --help"
+            ))));
         }
     };
-    let judge = if flags.newest { newest } else { measured };
-    let answer = judge(&flags).unwrap_or_else(|error| unknown(format!("{error:#}")));
-    Some(print(&answer))
+    Some(print(&answer(&flags)))
 }
 
 fn print(answer: &Answer) -> Exit {
     // A line break or a bar in the text would end it.
-    let text = answer.text.replace('\n', " ").replace('|', "/");
+    let clean = |text: &str| text.replace('\n', " ").replace('|', "/");
     let (word, data) = (WORDS[answer.state as usize], &answer.data);
-    let line = format!("DISKPROOF {word} - {text}{data}\n");
-    let _ = crate::stdio::print_text(&line);
+    let mut lines = format!("DISKPROOF {word} - {}{data}\n", clean(&answer.text));
+    for detail in &answer.details {
+        lines.push_str(&clean(detail));
+        lines.push('\n');
+    }
+    let _ = crate::stdio::print_text(&lines);
     Exit::Tool(answer.state as u8)
+}
+
+/// The answer in time, or that there is none. A disk that does not answer holds a thread; the end
+/// of the process ends it.
+fn answer(flags: &PluginFlags) -> Answer {
+    let (sender, answered) = channel();
+    let own = flags.clone();
+    std::thread::spawn(move || {
+        let judge = if own.newest { newest } else { measured };
+        let answer = judge(&own).unwrap_or_else(|error| unknown(format!("{error:#}")));
+        let _ = sender.send(answer);
+    });
+    let path = flags.path.display();
+    let mut answer = match answered.recv_timeout(Duration::from_secs(flags.timeout)) {
+        Ok(answer) => answer,
+        Err(RecvTimeoutError::Timeout) => {
+            unknown(format!("{path}: no answer within {} s", flags.timeout))
+        }
+        Err(RecvTimeoutError::Disconnected) => unknown(format!(
+            "{path}: the measurement failed; this is a bug in diskproof"
+        )),
+    };
+    if let Some(host) = &flags.hostname {
+        answer.text = format!("{host} {}", answer.text);
+    }
+    if flags.verbose == 0 {
+        answer.details.clear();
+    }
+    answer
 }
 
 /// Measures, and judges the 90th percentile.
 fn measured(flags: &PluginFlags) -> anyhow::Result<Answer> {
-    let words = ["diskproof", "run", flags.path.as_str()].into_iter();
-    let words = words.chain(LOAD.split(' '));
-    let Verb::Run(run) = Args::try_parse_from(words)?.verb else {
-        unreachable!("the words are those of run");
+    let file = PlanFile {
+        targets: vec![flags.path.clone()],
+        ..PlanFile::parse(LOAD).map_err(Failure::Usage)?
     };
+    let measuring = MeasuringFlags {
+        quiet: true,
+        history: HistoryOptions {
+            no_history: true,
+            ..HistoryOptions::default()
+        },
+        ..MeasuringFlags::default()
+    };
+    let (mut plan, identities) = plan_jobs(file, Path::new(NAME), NAME, &measuring)?;
+    plan.origin.verb = "run".to_owned();
     let (sender, measured) = channel();
-    let ended =
-        crate::commands::run::run_quietly(&run, move |record| Ok(sender.send(record.clone())?));
+    let ended = measure(MeasuringJob {
+        is_silent: true,
+        then: Some(Box::new(move |record: &Record| {
+            Ok(sender.send(record.clone())?)
+        })),
+        ..MeasuringJob::new(plan, identities, &measuring)
+    });
     match (measured.try_recv(), ended) {
-        (Ok(record), _) => Ok(judged(&record, flags.warning, flags.critical)),
+        (Ok(record), _) => judged(&record, flags.warning, flags.critical),
         (Err(_), Err(error)) => Err(error),
         (Err(_), Ok(_)) => Ok(unknown("nothing was measured")),
     }
 }
 
-fn judged(record: &Record, warning: u64, critical: u64) -> Answer {
+/// Whether the 90th percentile keeps a limit in nanoseconds.
+fn limit(record: &Record, ns: u64) -> anyhow::Result<Expectation> {
+    let expected: Expected = format!("reads.read.p90<={ns}ns").parse()?;
+    Ok(expected.evaluate(record))
+}
+
+fn judged(record: &Record, warning: u64, critical: u64) -> anyhow::Result<Answer> {
     let path = record.plan.targets.join(", ");
-    let mut measured = record.measurements.iter();
-    let Some(op) = measured.find_map(|m| m.ops.get(&OpKind::Read)) else {
-        return unknown(format!("{path}: nothing was measured"));
+    let Some(op) = record
+        .measurements
+        .iter()
+        .find_map(|m| m.ops.get(&OpKind::Read))
+    else {
+        return Ok(unknown(format!("{path}: nothing was measured")));
     };
-    let ms = |ns: u64| ns as f64 / 1e6;
-    let data = |name: &str, ns, limits: &str| format!(" {name}={}ms;{limits};0;", ms(ns));
-    let limits = format!("{};{}", ms(warning), ms(critical));
     let errors: u64 = op.errors.values().sum();
-    let latency = &op.latency;
-    let mut values = " |".to_owned();
-    values.extend(latency.p90.map(|ns| data("p90", ns, &limits)));
-    values.extend(latency.p50.map(|ns| data("median", ns, ";")));
-    values.push_str(&data("max", latency.max, ";"));
-    values.push_str(&format!(" errors={errors};;0;0;"));
+    let within_warning = limit(record, warning)?;
+    let within_critical = limit(record, critical)?;
     let (state, text) = if errors > 0 {
         let all = op.count + errors;
         (State::Critical, format!("{errors} of {all} reads failed"))
-    } else if let Some(finding) = doubt(record) {
-        (State::Unknown, finding.to_owned())
-    } else if let Some(p90) = latency.p90 {
-        let text = format!(
-            "90 % of {} reads within {}, the longest took {}",
-            op.count,
-            format_latency(p90),
-            format_latency(latency.max)
-        );
-        (State::of(p90, warning, critical), text)
-    } else {
-        let text = format!("only {} reads were answered within 4 s", op.count);
+    } else if op.count == 0 {
+        let text = "no read was answered within 4 s".to_owned();
         (State::Critical, text)
+    } else {
+        let state = match (within_warning.outcome(), within_critical.outcome()) {
+            (_, ExpectationOutcome::Missed) => State::Critical,
+            (ExpectationOutcome::Missed, _) => State::Warning,
+            (ExpectationOutcome::Met, _) => State::Ok,
+            (ExpectationOutcome::Undecided, _) => State::Unknown,
+        };
+        (state, reads_text(op.count, &op.latency, &within_warning))
     };
-    Answer {
+    Ok(Answer {
         state,
         text: format!("{path}: {text}"),
-        data: values,
-    }
+        data: data(&op.latency, warning, critical, errors),
+        details: record
+            .findings
+            .iter()
+            .map(|finding| format!("{}: {}", finding.code, finding.claim))
+            .collect(),
+    })
 }
 
-/// Why the figures say nothing about the disk.
-fn doubt(record: &Record) -> Option<&str> {
-    let mut findings = record.findings.iter();
-    let found = findings.find(|finding| DOUBTS.contains(&finding.code.as_str()))?;
-    Some(found.heading())
+/// `90 % of 100 reads within 1.75 ms (1.62 to 1.98 ms), the longest took 9.1 ms`, and why the
+/// figure may not decide.
+fn reads_text(count: u64, latency: &LatencySummary, judged: &Expectation) -> String {
+    let p90 = match latency.p90 {
+        Some(ns) => format!("90 % of {count} reads within {}", format_latency(ns)),
+        None => format!("only {count} reads were answered within 4 s"),
+    };
+    let interval = match judged.interval {
+        Some([low, high]) => format!(
+            " ({} to {})",
+            format_latency(low as u64),
+            format_latency(high as u64)
+        ),
+        None => String::new(),
+    };
+    let objection = match &judged.objection {
+        Some(objection) => format!(", but: {objection}"),
+        None => String::new(),
+    };
+    let longest = format_latency(latency.max);
+    format!("{p90}{interval}, the longest took {longest}{objection}")
+}
+
+/// Performance data, with the limits of the 90th percentile.
+fn data(latency: &LatencySummary, warning: u64, critical: u64, errors: u64) -> String {
+    let mut values = " |".to_owned();
+    if let Some(ns) = latency.p90 {
+        let limits = format!("{};{}", milliseconds(warning), milliseconds(critical));
+        values.push_str(&format!(" p90={}ms;{limits};0;", milliseconds(ns)));
+    }
+    if let Some(ns) = latency.p50 {
+        values.push_str(&format!(" median={}ms;;;0;", milliseconds(ns)));
+    }
+    let longest = milliseconds(latency.max);
+    values.push_str(&format!(" max={longest}ms;;;0; errors={errors};;0;0;"));
+    values
+}
+
+fn milliseconds(ns: u64) -> f64 {
+    ns as f64 / 1e6
 }
 
 /// Judges what the history has.
 fn newest(flags: &PluginFlags) -> anyhow::Result<Answer> {
-    let path = Path::new(&flags.path);
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let path = match flags.path.canonicalize() {
+        Ok(path) => path,
+        Err(_) => flags.path.clone(),
+    };
     let place = place(flags.history_file.file())?;
     let filter = Filter {
         target: Some(path.to_string_lossy().into_owned()),
@@ -213,16 +320,12 @@ fn judged_saved(run: &SavedRun, now: Timestamp, max_age_ns: u64) -> Answer {
     let age_s = now.duration_since(started).as_secs().max(0) as u64;
     let data = format!(" | age={age_s}s;;{};0;", max_age_ns / 1_000_000_000);
     let age = format_duration(age_s * 1_000_000_000);
-    let of_worst = run.worst.as_ref().and_then(|worst| {
-        let state = match (worst.code.as_str(), worst.severity) {
-            (_, Severity::Failure) => State::Critical,
-            (code, _) if DOUBTS.contains(&code) => State::Unknown,
-            ("imprecise", _) => return None,
-            (_, Severity::Warning) => State::Warning,
-            _ => return None,
-        };
-        Some((state, format!("{}, {age} ago", worst.code)))
-    });
+    let of_worst = match &run.worst {
+        Some(worst) => {
+            worst_state(worst).map(|state| (state, format!("{}, {age} ago", worst.code)))
+        }
+        None => None,
+    };
     let (state, text) = match of_worst {
         _ if age_s * 1_000_000_000 > max_age_ns => {
             (State::Unknown, format!("last measured {age} ago"))
@@ -230,8 +333,35 @@ fn judged_saved(run: &SavedRun, now: Timestamp, max_age_ns: u64) -> Answer {
         Some(of_worst) => of_worst,
         None => (State::Ok, format!("no warning, measured {age} ago")),
     };
-    let text = format!("{path}: {text}");
-    Answer { state, text, data }
+    Answer {
+        state,
+        text: format!("{path}: {text}"),
+        data,
+        details: Vec::new(),
+    }
+}
+
+/// The state that the worst finding of a saved run gives; `None` where it is no reason to act.
+fn worst_state(worst: &WorstFinding) -> Option<State> {
+    let says = match rule(&worst.code) {
+        Some(rule) => rule.says,
+        None => Meaning::default(),
+    };
+    let serious = match worst.severity {
+        Severity::Note => return None,
+        Severity::Warning => State::Warning,
+        Severity::Failure => State::Critical,
+    };
+    match says {
+        Meaning::NotTheDisk {
+            cause: Cause::Failed,
+        } => Some(State::Critical),
+        Meaning::NotTheDisk { .. } | Meaning::OtherLoad { .. } => Some(State::Unknown),
+        Meaning::Doubtful | Meaning::Note => None,
+        Meaning::Limit { .. } | Meaning::EndedEarly | Meaning::Disk | Meaning::Health => {
+            Some(serious)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -239,11 +369,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_exceeded_not_reached() {
-        assert_eq!(State::of(20, 20, 100), State::Ok);
-        assert_eq!(State::of(21, 20, 100), State::Warning);
-        assert_eq!(State::of(101, 20, 100), State::Critical);
-        assert_eq!([State::Ok as u8, State::Unknown as u8], [0, 3]);
+    fn states_have_the_exit_codes_of_plugins() {
+        let states = [State::Ok, State::Warning, State::Critical, State::Unknown];
+        assert_eq!(states.map(|state| state as u8), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn finding_of_a_saved_run_gives_the_state_of_its_meaning() {
+        use Severity::{Failure, Note, Warning};
+        for (code, severity, state) in [
+            ("io-errors", Failure, Some(State::Critical)),
+            ("served-from-cache", Failure, Some(State::Unknown)),
+            ("disturbed", Warning, Some(State::Unknown)),
+            ("health-failing", Failure, Some(State::Critical)),
+            ("slow-flush", Warning, Some(State::Warning)),
+            ("imprecise", Warning, None),
+            ("virtual-disk", Note, None),
+        ] {
+            let code = code.to_owned();
+            assert_eq!(worst_state(&WorstFinding { severity, code }), state);
+        }
     }
 
     #[test]
@@ -259,9 +404,9 @@ mod tests {
             note: None,
             partial: false,
             method: 9,
-            worst: worst.map(|severity| diskproof_model::saved::WorstFinding {
+            worst: worst.map(|severity| WorstFinding {
                 severity,
-                code: "io-errors".to_owned(),
+                code: "slow-flush".to_owned(),
             }),
             figures: Vec::new(),
         };

@@ -3,6 +3,7 @@
 
 use crate::failure::Failure;
 use crate::flags::SelectionFlags;
+use diskproof_device::read_small_file;
 use diskproof_model::postgres::{PlannedTrial, PostgresLoad, PostgresPlan, TrialLoad, TrialPlan};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_postgres::{CLUSTER_BYTES, Programs, TRIAL_BYTES, find_programs};
@@ -12,6 +13,8 @@ use std::path::{Path, PathBuf};
 const INSTALLED: [(&str, &str); 2] = [("/usr/lib/postgresql", ""), ("/usr", "pgsql-")];
 /// The first version whose numbers have one part, and one that no release will reach soon.
 const VERSIONS: std::ops::RangeInclusive<u32> = 10..=99;
+/// `17` and a newline, or `9.6`.
+const VERSION_BYTES_MAX: u64 = 64;
 /// A data directory, its mount point and the directory of a cluster above it.
 const ANCESTORS: usize = 3;
 
@@ -24,7 +27,8 @@ pub(crate) fn postgres_version(asked: Option<u32>, target: &Path) -> Option<u32>
 
 fn of_data_directory(target: &Path) -> Option<u32> {
     target.ancestors().take(ANCESTORS).find_map(|folder| {
-        let text = std::fs::read_to_string(folder.join("PG_VERSION")).ok()?;
+        let file = read_small_file(&folder.join("PG_VERSION"), VERSION_BYTES_MAX).ok()?;
+        let text = file.into_text().ok()?;
         parse_version(text.trim())
     })
 }

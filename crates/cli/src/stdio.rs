@@ -4,11 +4,13 @@
 use anyhow::Result;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::record::Record;
+use diskproof_model::secrets::without_secret;
 use diskproof_report::style::{Color, Style};
 use diskproof_report::terminal::{self, Detail, MetricDetail};
 use rustix::termios::tcgetwinsize;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const COLUMNS_DEFAULT: usize = 80;
@@ -34,6 +36,21 @@ pub(crate) struct StdoutError(pub io::Error);
 pub(crate) fn is_closed_stdout(error: &anyhow::Error) -> bool {
     let stdout = error.downcast_ref::<StdoutError>();
     stdout.is_some_and(|stdout| stdout.0.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Whether a write to stdout found no reader.
+static IS_READER_GONE: AtomicBool = AtomicBool::new(false);
+
+/// Remembers an error of stdout that means that its reader has gone.
+pub(crate) fn note_closed_stdout(error: &io::Error) {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        IS_READER_GONE.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether the reader of stdout has gone, as far as writing has shown that.
+pub(crate) fn is_reader_gone() -> bool {
+    IS_READER_GONE.load(Ordering::Relaxed)
 }
 
 /// Width and colours of stdout.
@@ -62,9 +79,10 @@ pub(crate) fn style(color: ColorWhen) -> Style {
 /// Writes to stdout through one buffer, and returns what failed.
 pub(crate) fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
-    write(&mut out)
-        .and_then(|()| out.flush())
-        .map_err(|error| StdoutError(error).into())
+    write(&mut out).and_then(|()| out.flush()).map_err(|error| {
+        note_closed_stdout(&error);
+        StdoutError(error).into()
+    })
 }
 
 /// Prints text as it is. A reader that closes the pipe has what it wanted.
@@ -164,6 +182,9 @@ pub(crate) fn write_page(page: &str, color: ColorWhen, out: &mut dyn Write) -> i
     }
 }
 
+/// Lines below a page: where the run was saved, and the prompt.
+const LINES_AFTER: usize = 2;
+
 /// Prints the finished page of a record. On a terminal that is shorter than the page, the verdict
 /// follows once more, because it has scrolled away.
 pub(crate) fn write_record_page(
@@ -174,7 +195,7 @@ pub(crate) fn write_record_page(
 ) -> io::Result<()> {
     write_page(page, color, out)?;
     let rows = tcgetwinsize(io::stdout()).map_or(0, |size| usize::from(size.ws_row));
-    if rows > 0 && page.lines().count() >= rows {
+    if rows > 0 && page.lines().count() + LINES_AFTER >= rows {
         let again = text(|out| terminal::write_verdict_again(record, &colored(), out));
         write_page(&again, color, out)?;
     }
@@ -231,20 +252,19 @@ impl Verbosity {
     }
 }
 
-/// Writes a line to stderr, wrapped at word boundaries on a terminal. A closed stderr does not end
-/// the run.
+/// Writes a line to stderr without passwords, wrapped at word boundaries on a terminal. A closed
+/// stderr does not end the run.
 pub(crate) fn eprint_line(line: &str) {
     let width = io::stderr().is_terminal().then(stderr_columns);
-    let _ = writeln!(
-        io::stderr().lock(),
-        "{}",
-        terminal::message(&format!("diskproof: {line}"), width)
-    );
+    let line = format!("diskproof: {}", without_secret(line));
+    let _ = writeln!(io::stderr().lock(), "{}", terminal::message(&line, width));
 }
 
-/// Writes the text of another tool to stderr as it is.
+/// Writes the text of another tool to stderr as it is, but for passwords.
 pub(crate) fn eprint_text(text: &str) {
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+    let _ = io::stderr()
+        .lock()
+        .write_all(without_secret(text).as_bytes());
 }
 
 /// A progress line that is redrawn in place. The cursor stays at its end: the terminal then echoes
@@ -270,12 +290,10 @@ impl ProgressLine {
         !self.is_hidden && self.drawn.is_none_or(is_old)
     }
 
-    /// Shows as much of the text as fits.
+    /// Shows as many of the figures as fit, which commas separate.
     pub(crate) fn show(&mut self, text: &str) {
         self.drawn = Some(Instant::now());
-        let columns = stderr_columns() - COLUMNS_FOR_ECHO;
-        let text: String = text.chars().take(columns).collect();
-        self.write(&text);
+        self.write(&whole_figures(text, progress_columns()));
     }
 
     /// Erases the line.
@@ -293,6 +311,25 @@ impl ProgressLine {
     }
 }
 
+/// Columns of a progress line.
+pub(crate) fn progress_columns() -> usize {
+    stderr_columns() - COLUMNS_FOR_ECHO
+}
+
+/// The beginning of a text that fits the columns and ends before a comma: half a figure would be
+/// read as another figure.
+fn whole_figures(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    // The comma and the space may lie beyond the last column.
+    let beginning: String = text.chars().take(columns + 2).collect();
+    match beginning.rfind(", ") {
+        Some(end) => beginning[..end].to_owned(),
+        None => text.chars().take(columns).collect(),
+    }
+}
+
 /// Width of the terminal on stderr.
 pub(crate) fn stderr_columns() -> usize {
     rustix::termios::tcgetwinsize(io::stderr())
@@ -303,6 +340,19 @@ pub(crate) fn stderr_columns() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn progress_line_ends_after_a_whole_figure() {
+        let line = "1/9 read 12 s left, 12,300/s, 95.2 MB/s";
+        assert_eq!(whole_figures(line, 80), line);
+        assert_eq!(whole_figures(line, 39), line);
+        for columns in 28..39 {
+            assert_eq!(whole_figures(line, columns), "1/9 read 12 s left, 12,300/s");
+        }
+        assert_eq!(whole_figures(line, 27), "1/9 read 12 s left");
+        // The comma in a number is followed by no space.
+        assert_eq!(whole_figures("read 12,300/s", 9), "read 12,3");
+    }
 
     #[test]
     fn locale_decides_between_utf8_and_ascii() {

@@ -3,11 +3,14 @@
 //! measured or written, the gate decides on that path.
 
 use crate::failure::Failure;
+use crate::input_files::{InputRole, register};
 use crate::stdio::Verbosity;
-use diskproof_device::{ProbeError, disk_health, probe, reported_write_caches};
+use diskproof_device::{
+    PathError, ProbeError, TrustedPath, disk_health, probe, reported_write_caches,
+};
 use diskproof_model::finding::Severity;
 use diskproof_model::health::DiskHealth;
-use diskproof_model::target::TargetIdentity;
+use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
@@ -31,7 +34,11 @@ pub(crate) fn resolve_target(given: &Path, verbosity: Verbosity) -> PathBuf {
 /// Identifies what a path names. The time until the first request is limited from here on.
 pub(crate) fn identify(path: &Path, verbosity: Verbosity) -> Result<TargetIdentity, ProbeError> {
     crate::inspection::begin(path, verbosity);
-    probe(path)
+    let identity = probe(path)?;
+    if identity.kind != TargetKind::Directory {
+        register(Path::new(&identity.path), InputRole::Target);
+    }
+    Ok(identity)
 }
 
 /// A target, identified; its filesystem keeps so many bytes free, where the user says how many.
@@ -45,6 +52,16 @@ pub(crate) fn probe_target(
         filesystem.kept_free_bytes = keep_free;
     }
     Ok(identity)
+}
+
+/// Refuses a path whose symlinks another user made or may exchange, for a target that is written:
+/// the content of any file of root's could be behind it.
+pub(crate) fn refuse_foreign_link(path: &Path) -> Result<(), Failure> {
+    match TrustedPath::walk(path) {
+        Err(error @ PathError::ForeignLink(_)) => Err(Failure::Path(error)),
+        // What is there, and whether it may be written, the gate says.
+        Ok(_) | Err(PathError::Kernel { .. }) => Ok(()),
+    }
 }
 
 /// Notes what the disks below a target report of their write caches, where a tool can tell.

@@ -3,13 +3,18 @@
 //! delays no request. Also the text of another tool, while a run goes on and at its end.
 
 use crate::interrupt;
-use crate::stdio::{ProgressLine, Verbosity, eprint_text};
+use crate::output_files::{Output, OutputError, Trial, save_file};
+use crate::stdio::{ProgressLine, Verbosity, eprint_text, note_closed_stdout};
+use anyhow::Context as _;
 use diskproof_compat::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
+use diskproof_device::DiskTally;
 use diskproof_engine::watchdog::{Deferred, Heartbeat, Waited};
+use diskproof_model::errno;
 use diskproof_model::files::FilesMeasurement;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::ping::SingleRequest;
 use diskproof_model::surface::SurfaceMeasurement;
+use diskproof_model::target::TargetIdentity;
 use diskproof_report::format::OutputFile;
 use signal_hook::consts::SIGUSR1;
 use std::cell::Cell;
@@ -105,7 +110,8 @@ fn print(messages: &Receiver<PrinterMessage>, closed: &AtomicBool) {
                 line.clear();
                 let mut stdout = io::stdout().lock();
                 let written = stdout.write_all(text.as_bytes());
-                if written.and_then(|()| stdout.flush()).is_err() {
+                if let Err(error) = written.and_then(|()| stdout.flush()) {
+                    note_closed_stdout(&error);
                     closed.store(true, Ordering::Relaxed);
                     break;
                 }
@@ -131,13 +137,27 @@ pub(crate) struct SharedPrinter {
     pub name: &'static str,
     /// The file that the tool creates, as the command line names it.
     pub output: Option<PathBuf>,
-    /// The name under which the scratch file stays in its directory.
-    pub kept_name: Option<String>,
+    /// The name under which the scratch file of each target stays in its directory, where it does.
+    pub kept_names: Vec<Option<String>>,
     printer: Arc<Mutex<Box<dyn ToolPrinter>>>,
     /// Whether SIGUSR1 came, of a tool that survives it.
     status_due: Arc<AtomicBool>,
+    /// Whether the text before the first request was printed.
+    has_begun: Arc<AtomicBool>,
+    /// The counters of the targets' devices.
+    disks: Arc<Mutex<DiskTally>>,
     /// The file that the text at the end goes to, in place of stdout.
     pub saved_to: Option<PathBuf>,
+    /// The files that the tool writes, open.
+    files: Arc<Vec<Output>>,
+}
+
+/// The end of a tool's run.
+pub(crate) struct ToolEnd {
+    /// What it prints.
+    pub text: ToolText,
+    /// Whether its files were saved.
+    pub saved: anyhow::Result<()>,
 }
 
 impl SharedPrinter {
@@ -151,15 +171,75 @@ impl SharedPrinter {
         Self {
             name,
             output: None,
-            kept_name: None,
+            kept_names: Vec::new(),
             printer: Arc::new(Mutex::new(printer)),
             status_due,
+            has_begun: Arc::default(),
+            disks: Arc::new(Mutex::new(DiskTally::of(&[]))),
             saved_to: None,
+            files: Arc::default(),
         }
+    }
+
+    /// Opens the files that the tool writes, before the run. The error is what the tool prints
+    /// where it cannot open one.
+    pub(crate) fn open_files(&mut self, trial: Trial) -> Result<(), String> {
+        let mut paths: Vec<PathBuf> = self.saved_to.iter().cloned().collect();
+        paths.extend(self.lock().file_paths());
+        let mut files = Vec::new();
+        for path in paths {
+            match Output::open(&path, trial) {
+                Ok(output) => files.push(output),
+                Err(error) => return Err(self.cannot_open(&path, &error)),
+            }
+        }
+        self.files = Arc::new(files);
+        Ok(())
+    }
+
+    /// The words of the tool, and those of this program where a rule of its own refuses the file.
+    fn cannot_open(&self, path: &Path, error: &OutputError) -> String {
+        match error.errno {
+            Some(errno) => {
+                let name = errno::name(errno.raw_os_error());
+                self.lock().cannot_open(path, &errno::text(&name))
+            }
+            None => format!("{}: {}: {}\n", self.name, path.display(), error.why),
+        }
+    }
+
+    fn save(&self, path: &Path, content: &str) -> anyhow::Result<()> {
+        let file = OutputFile::new(path, |out| out.write_all(content.as_bytes()));
+        let saved = match self.files.iter().find(|output| output.path() == path) {
+            Some(output) => output.save(&file),
+            None => save_file(&file),
+        };
+        saved.with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, Box<dyn ToolPrinter>> {
         self.printer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts what the devices of these targets do.
+    pub(crate) fn count_disks(&self, identities: &[TargetIdentity]) {
+        *self.disks() = DiskTally::of(identities);
+    }
+
+    fn disks(&self) -> MutexGuard<'_, DiskTally> {
+        self.disks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the text before the first request was printed.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Relaxed)
+    }
+
+    /// The text before the first request.
+    fn begin(&self) -> String {
+        self.has_begun.store(true, Ordering::Relaxed);
+        self.lock().begin()
     }
 
     /// The text about a request.
@@ -179,7 +259,7 @@ impl SharedPrinter {
         surface: Option<&SurfaceMeasurement>,
         is_interrupted: bool,
         error: Option<&str>,
-    ) -> ToolText {
+    ) -> ToolEnd {
         let own: Vec<Measurement>;
         let measurements = if self.lock().prints_failed() {
             measurements
@@ -189,7 +269,10 @@ impl SharedPrinter {
             &own
         };
         let host = diskproof_device::host_facts();
+        self.disks().pause();
+        let disks = self.disks().totals();
         let result = ToolResult {
+            disks: &disks,
             measurements,
             surface,
             interrupted: is_interrupted,
@@ -198,22 +281,20 @@ impl SharedPrinter {
             host_name: &host.name,
         };
         let mut text = self.lock().end(&result);
-        let save = |path: &Path, content: &str| {
-            let file = OutputFile::new(path, |out| out.write_all(content.as_bytes()));
-            let saved = crate::output_files::save_file(&file);
-            saved.map_err(|error| format!("cannot write {}: {error}\n", path.display()))
-        };
-        for file in self.lock().files(&result) {
-            text.stderr.extend(save(&file.path, &file.text).err());
+        let mut saved = Ok(());
+        let files = self.lock().files(&result);
+        for file in files {
+            saved = saved.and(self.save(&file.path, &file.text));
         }
-        // In place of a file that cannot be written, stdout keeps the text.
         if let Some(path) = &self.saved_to {
-            match save(path, &text.stdout) {
-                Ok(()) => text.stdout.clear(),
-                Err(why) => text.stderr.push_str(&why),
+            let saved_text = self.save(path, &text.stdout);
+            // In place of a file that cannot be written, stdout keeps the text.
+            if saved_text.is_ok() {
+                text.stdout.clear();
             }
+            saved = saved.and(saved_text);
         }
-        text
+        ToolEnd { text, saved }
     }
 }
 
@@ -239,7 +320,7 @@ impl ToolLines {
     /// Starts the thread that prints, with the text before the first request.
     pub(crate) fn start(printer: SharedPrinter) -> io::Result<Self> {
         let lines = RequestPrinter::start()?;
-        let begin = printer.lock().begin();
+        let begin = printer.begin();
         let interval_ns = printer.lock().interval_ns().filter(|ns| *ns > 0);
         let started = Self {
             printer,
@@ -260,12 +341,14 @@ impl ToolLines {
 
     /// A new file is filled for a workload, which may take long.
     pub(crate) fn laying_out(&self, workload: &str, bytes: u64) {
+        self.printer.disks().pause();
         let text = self.printer.lock().laying_out(workload, bytes);
         self.print(text);
     }
 
     /// Other workloads are next.
     pub(crate) fn begin(&mut self) {
+        self.printer.disks().resume();
         self.reported = 0;
     }
 
@@ -282,7 +365,9 @@ impl ToolLines {
 
     /// Prints the tool's report of the results so far.
     pub(crate) fn so_far(&mut self, elapsed_ns: u64, measurements: &[Measurement]) {
+        let disks = self.printer.disks().totals();
         let results = ResultsSoFar {
+            disks: &disks,
             measurements,
             elapsed_ns,
             unix_ns: unix_ns(),

@@ -55,7 +55,7 @@ impl DropIn {
         let given = parse(self.options, arguments, command.has_one_dash)
             .map_err(|why| self.usage_error(&why, command.after_option_error))?;
         match given.prints {
-            Some(PrintedText::Help) => Ok(Started::text(command.help.to_owned())),
+            Some(PrintedText::Help) => Ok(Started::help(command.help)),
             Some(PrintedText::Version) => Ok(Started::version(self.emulates)),
             None => match read(&given) {
                 Ok(load) => Ok(Started::Load(Box::new(load))),

@@ -108,16 +108,26 @@ pub enum Started {
 }
 
 impl Started {
-    /// What `--version` prints.
+    /// What `--version` prints: the line of the tool, because scripts compare it.
     pub(crate) fn version(emulates: &str) -> Self {
-        let program = concat!("diskproof ", env!("CARGO_PKG_VERSION"));
-        Self::text(format!("{emulates} (emulated by {program})\n"))
+        Self::text(format!("{emulates}\n"))
+    }
+
+    /// The help, whose end says whose it is.
+    pub(crate) fn help(text: &str) -> Self {
+        Self::text(format!("{text}{}", emulation()))
     }
 
     /// Text on stdout.
     pub(crate) fn text(stdout: String) -> Self {
         Self::Text(ToolText::out(stdout))
     }
+}
+
+/// The end of a help.
+pub(crate) fn emulation() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    format!("\nEmulated by diskproof {version}; see 'diskproof as --help'\n")
 }
 
 /// The exit codes of a tool.

@@ -147,6 +147,7 @@ pub(crate) fn result(measurements: &[Measurement]) -> ToolResult<'_> {
         error: None,
         unix_ns: 0,
         host_name: "vm",
+        disks: &[],
     }
 }
 

@@ -279,6 +279,7 @@ impl Dump {
             if printer.interval_ns().is_some() || printer.survives_usr1() {
                 let half = measured(workload, at as u64, 2);
                 let so_far = ResultsSoFar {
+                    disks: &[],
                     elapsed_ns: half.wall_ns,
                     measurements: &[half],
                     unix_ns: UNIX_NS,

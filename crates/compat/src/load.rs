@@ -128,6 +128,16 @@ pub trait DropInLoad {
     /// The plan for the target; the others are added to it.
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError>;
 
+    /// What the tool has printed when it fails to open its target.
+    fn text_before_opening(&self) -> &str {
+        ""
+    }
+
+    /// The length of the new file, where the plan has nothing to do with its content.
+    fn empty_file_bytes(&self) -> u64 {
+        0
+    }
+
     /// What is measured afterwards.
     fn next(&self) -> Option<NextLoad> {
         None

@@ -1,10 +1,10 @@
 //! The output of a drop-in: text that follows the run, text at its end, and errors.
 
 use diskproof_model::files::FilesMeasurement;
-use diskproof_model::measurement::Measurement;
+use diskproof_model::measurement::{DiskTotals, Measurement};
 use diskproof_model::ping::SingleRequest;
 use diskproof_model::surface::SurfaceMeasurement;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Text for the two outputs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,8 +42,8 @@ pub enum DropInError {
     Printed(ToolText),
     /// The target does not fit; the text for stderr, with the tool's name.
     Target(String),
-    /// The tool has an exit code of its own for this; the text for stderr.
-    Code(u8, String),
+    /// The tool has an exit code of its own for this, and perhaps began its output.
+    Code(u8, ToolText),
 }
 
 impl DropInError {
@@ -56,8 +56,8 @@ impl DropInError {
     /// What is printed.
     pub fn printed(&self) -> ToolText {
         match self {
-            Self::Printed(text) => text.clone(),
-            Self::Usage(text) | Self::Target(text) | Self::Code(_, text) => ToolText::err(text),
+            Self::Printed(text) | Self::Code(_, text) => text.clone(),
+            Self::Usage(text) | Self::Target(text) => ToolText::err(text),
         }
     }
 }
@@ -86,6 +86,8 @@ pub struct ToolResult<'a> {
     pub unix_ns: u64,
     /// The name of the machine.
     pub host_name: &'a str,
+    /// The block devices of the targets and their members, since the first request.
+    pub disks: &'a [DiskTotals],
 }
 
 /// What came of a run that goes on.
@@ -97,6 +99,8 @@ pub struct ResultsSoFar<'a> {
     pub elapsed_ns: u64,
     /// Wall-clock time in nanoseconds since 1970.
     pub unix_ns: u64,
+    /// The block devices of the targets and their members, since the first request.
+    pub disks: &'a [DiskTotals],
 }
 
 /// Turns a run into a tool's text, step by step. Each step returns text for stdout.
@@ -153,6 +157,17 @@ pub trait ToolPrinter: Send {
     /// Whether what was measured suffices: the other workloads are skipped then.
     fn is_complete(&self) -> bool {
         false
+    }
+
+    /// The paths of the files that the tool writes at the end. They are opened before the run.
+    fn file_paths(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// What the tool prints on stderr where it cannot open a file of its own; `error` is the text
+    /// of the kernel's error, as strerror(3) has it.
+    fn cannot_open(&self, path: &Path, error: &str) -> String {
+        format!("{}: {error}\n", path.display())
     }
 
     /// The files that the tool writes at the end.

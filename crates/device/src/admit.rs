@@ -22,9 +22,8 @@ use ancestry::Ancestry;
 use ancestry::Outside;
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes};
-use permit::VisibilityGaps;
 pub use permit::{Admission, Consent, Intent, Overwriting, UnknownContent};
-pub(crate) use permit::{Grant, Permit};
+pub(crate) use permit::{Grant, HiddenUsers, Permit, VisibilityGaps};
 pub use refusal::READ_BYTES_MIN;
 use refusal::RefusalReasons;
 pub(crate) use refusal::overwriting_asked;
@@ -50,6 +49,9 @@ pub fn admit_requests(
     intent: Intent<'_>,
     request_bytes: u64,
 ) -> Result<Admission, Refusal> {
+    if !is_proc_mounted() {
+        return Err(without_proc(&identity, intent));
+    }
     let mut reasons = RefusalReasons::default();
     let (asked, grant) = match intent {
         Intent::Read => {
@@ -66,8 +68,7 @@ pub fn admit_requests(
             let size_bytes_min = size_bytes.max(READ_BYTES_MIN);
             judge_scratch(&identity, size_bytes_min, true, &mut reasons);
             judge_inodes(&identity, count, &mut reasons);
-            let (files, size) = (counted(count, "file"), format_bytes(size_bytes));
-            let asked = format!("create {files} ({size}) in {}", identity.path);
+            let asked = files_asked(&identity, size_bytes, count);
             (asked, Grant::Scratch(Permit::new(size_bytes)))
         }
         Intent::Overwrite(consent) => {
@@ -83,6 +84,35 @@ pub fn admit_requests(
         });
     }
     Err(reasons.into_refusal(asked))
+}
+
+fn files_asked(identity: &TargetIdentity, size_bytes: u64, count: u64) -> String {
+    let (files, size) = (counted(count, "file"), format_bytes(size_bytes));
+    format!("create {files} ({size}) in {}", identity.path)
+}
+
+fn is_proc_mounted() -> bool {
+    std::fs::exists("/proc/self/fd").unwrap_or(false)
+}
+
+/// One reason: every other one would only follow from it.
+fn without_proc(identity: &TargetIdentity, intent: Intent<'_>) -> Refusal {
+    let asked = match intent {
+        Intent::Read => format!("read {}", identity.path),
+        Intent::Scratch { size_bytes } => scratch_asked(identity, size_bytes),
+        Intent::Files { size_bytes, count } => files_asked(identity, size_bytes, count),
+        Intent::Overwrite(_) => overwriting_asked(identity),
+    };
+    let mut reasons = RefusalReasons::default();
+    reasons.add(
+        "/proc is not mounted, so neither the filesystem of the target nor its mounts and users \
+         can be checked",
+        "Mount it (mount -t proc proc /proc), or start the container with it.",
+    );
+    match intent {
+        Intent::Overwrite(_) => reasons.into_stepwise_refusal(asked),
+        Intent::Read | Intent::Scratch { .. } | Intent::Files { .. } => reasons.into_refusal(asked),
+    }
 }
 
 fn admit_overwriting(
@@ -152,7 +182,8 @@ fn judge_place(identity: &TargetIdentity, directory: BorrowedFd<'_>, reasons: &m
         return;
     };
     let id = (stat.st_dev, stat.st_ino);
-    if let Outside::Seen(above) = Outside::of(&SysRoot::default(), identity, id) {
+    let (root, path) = (SysRoot::default(), Path::new(&identity.path));
+    for above in Outside::of(&root, path, identity.kind, id).seen {
         servers::judge_directory(&above, reasons);
     }
 }

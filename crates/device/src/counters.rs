@@ -5,7 +5,7 @@
 use crate::exits::ExitListener;
 use crate::processes::ProcessCounters;
 use crate::sysroot::{SysRoot, list, read_number, read_text};
-use diskproof_model::measurement::{ByteCount, DeviceUse, DiskTimes};
+use diskproof_model::measurement::{ByteCount, DeviceUse, DiskTimes, DiskTotals};
 use diskproof_model::target::{Layer, TargetIdentity, TargetKind};
 use diskproof_model::units::SECTOR_BYTES;
 use diskproof_model::watch::{DirectionCounters, DiskReading};
@@ -302,8 +302,15 @@ impl DiskCounters {
         }
     }
 
+    /// Adds all but the time that passed.
+    pub(crate) fn add_to(&self, total: &mut DiskTotals) {
+        total.read_ops += self.number(READ_OPS);
+        total.write_ops += self.number(WRITE_OPS);
+        total.times = total.times.then(self.times(Duration::ZERO));
+    }
+
     /// `None` when any of them is smaller than before.
-    fn since(&self, before: &Self) -> Option<Self> {
+    pub(crate) fn since(&self, before: &Self) -> Option<Self> {
         let pairs = self.0.iter().zip(&before.0).enumerate();
         let changes = pairs.map(|(place, (now, then))| match place {
             READ_MS | WRITE_MS | BUSY_MS | QUEUED_MS => Some(wrapped_since(*now, *then)),
@@ -329,7 +336,11 @@ fn wrapped_since(now: u64, then: u64) -> u64 {
     u64::from((now as u32).wrapping_sub(then as u32))
 }
 
-fn read_counters(root: &SysRoot, name: &str, device: &str) -> Result<DiskCounters, String> {
+pub(crate) fn read_counters(
+    root: &SysRoot,
+    name: &str,
+    device: &str,
+) -> Result<DiskCounters, String> {
     let directory = root.sys.join("dev/block").join(device);
     if read_number::<u32>(&directory.join("queue/iostats")) == Some(0) {
         return Err(format!(

@@ -2,7 +2,7 @@
 
 use crate::link::link_of;
 use crate::sysroot::{SysRoot, first_text, read_number, read_text};
-use diskproof_model::target::{Layer, LayerKind, WriteCache};
+use diskproof_model::target::{Layer, LayerKind, MAPPER_USERS, OTHER_MAPPER_USER, WriteCache};
 use diskproof_model::units::SECTOR_BYTES;
 use std::path::Path;
 
@@ -91,13 +91,10 @@ fn model(at: &Path, kind: LayerKind) -> Option<String> {
 
 /// Device mapper's users begin the UUID with their own name: `LVM-…`, `CRYPT-LUKS2-…`, `mpath-…`.
 fn mapper_model(name: &str, uuid: &str) -> String {
-    let owner = match uuid.split('-').next().unwrap_or_default() {
-        "LVM" => "LVM",
-        "CRYPT" => "crypt",
-        "mpath" => "multipath",
-        _ => "device mapper",
-    };
-    format!("{owner} {name}")
+    let prefix = uuid.split('-').next().unwrap_or_default();
+    let known = MAPPER_USERS.iter().find(|(word, _)| *word == prefix);
+    let user = known.map_or(OTHER_MAPPER_USER, |(_, user)| user);
+    format!("{user} {name}")
 }
 
 /// NVMe and MMC tell the serial themselves, virtio alongside the queue, SCSI in the page 0x80 of

@@ -5,6 +5,7 @@
 //! And what a process of ours and the program that started it as a guard say to each other: lines
 //! on its standard output. Such a process outlives the program and undoes what that has done.
 
+use crate::syscalls::is_signal_ignored;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
 };
@@ -208,10 +209,11 @@ pub fn reported_lines(process: &mut Child) -> io::Result<Receiver<String>> {
     Ok(lines)
 }
 
-/// Is set by every signal that asks a process to end.
+/// Is set by every signal that asks a process to end, and that it does not ignore.
 pub fn ending_signals() -> io::Result<Arc<AtomicBool>> {
     let due = Arc::default();
-    for number in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
+    let asking = [SIGTERM, SIGINT, SIGHUP, SIGQUIT].into_iter();
+    for number in asking.filter(|number| !is_signal_ignored(*number)) {
         signal_hook::flag::register(number, Arc::clone(&due))?;
     }
     Ok(due)

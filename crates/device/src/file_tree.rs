@@ -11,6 +11,7 @@ use crate::claimed::{CLAIM, ClaimedDirectory, not_ours};
 use crate::failure::OpenError;
 use crate::kept::KeptDirectory;
 use crate::mounts::is_in_memory;
+use crate::naming::errno_of;
 use crate::syscalls::{drop_all_caches, write_pages};
 use crate::tree::{Deed, Entry, open_folder, walk};
 use diskproof_model::files::FILES_DIRECTORY;
@@ -49,6 +50,32 @@ pub struct StartedTree {
     pub tree: FileTree,
     /// Files of an earlier run that were removed; `None` where there was no such directory.
     pub leftover_files: Option<u64>,
+}
+
+/// The caches of the machine, and the filesystem that is written first.
+#[derive(Debug)]
+pub struct MachineCaches {
+    folder: Option<OwnedFd>,
+    path: String,
+}
+
+impl MachineCaches {
+    /// Drops clean pages, names and inodes of the whole machine, after everything on the filesystem
+    /// was written. Both may take minutes, and a signal does not end them.
+    pub fn drop_all(self) -> Result<(), OpenError> {
+        if let Some(folder) = &self.folder
+            && let Err(errno) = syncfs(folder)
+        {
+            return Err(OpenError::from_errno(
+                &self.path,
+                "sync its filesystem",
+                errno,
+            ));
+        }
+        drop_all_caches().map_err(|errno| {
+            OpenError::from_errno(&self.path, "drop the caches of the machine", errno)
+        })
+    }
 }
 
 impl FileTree {
@@ -189,11 +216,14 @@ impl FileTree {
         fadvise(self.open(name)?, 0, None, Advice::DontNeed)
     }
 
-    /// Drops the caches of the whole machine, after everything on this filesystem was written.
-    pub fn drop_all_caches(&self) -> Result<(), OpenError> {
-        let synced = self.folders.first().map_or(Ok(()), syncfs);
-        synced.map_err(self.kept.failed("sync its filesystem"))?;
-        drop_all_caches().map_err(self.kept.failed("drop the caches of the machine"))
+    /// The caches of the machine, which another thread may drop while this tree is removed.
+    pub fn machine_caches(&self) -> Result<MachineCaches, OpenError> {
+        let copied = self.folders.first().map(OwnedFd::try_clone).transpose();
+        let failed = self.kept.failed("copy a descriptor");
+        Ok(MachineCaches {
+            folder: copied.map_err(|error| failed(errno_of(&error)))?,
+            path: self.kept.path().display().to_string(),
+        })
     }
 
     /// Removes it with all that this process made in it. Anything else stays:

@@ -12,6 +12,7 @@ mod claimed;
 mod counters;
 mod direct_io;
 mod disk;
+mod disk_tally;
 #[cfg(test)]
 mod exchange_tests;
 mod exits;
@@ -30,6 +31,7 @@ mod layers;
 mod link;
 mod live;
 mod mounts;
+mod namespaces;
 mod naming;
 mod open;
 mod own_files;
@@ -42,10 +44,12 @@ mod request_trace;
 mod same_blocks;
 mod scratch;
 mod signatures;
+mod small_file;
 mod steps;
 mod syscalls;
 mod sysroot;
 mod tree;
+mod trusted_path;
 mod wipe;
 mod write_cache;
 mod write_cache_guard;
@@ -57,12 +61,13 @@ pub use admit::{
 pub use cgroups::memory_free_bytes;
 pub use claimed::ClaimedDirectory;
 pub use counters::{Pulse, Snapshot};
+pub use disk_tally::DiskTally;
 pub use external_program::{
     NoAnswer, ProgramGroup, ending_signals, kill_programs, output_of, report_line, reported_lines,
 };
 pub use failure::OpenError;
 pub use file_tree::{
-    FILES_REMOVER_VERB, FileName, FileTree, NameState, StartedTree, remove_files,
+    FILES_REMOVER_VERB, FileName, FileTree, MachineCaches, NameState, StartedTree, remove_files,
     start_files_remover,
 };
 pub use health::disk_health;
@@ -74,6 +79,9 @@ pub use probe::{ProbeError, probe};
 pub use processes::{ActiveProcesses, ProcessActivity};
 pub use request_trace::{RequestTrace, TraceBatch};
 pub use same_blocks::same_blocks;
+pub use small_file::{SmallFile, SmallFileError, read_small_file};
+pub use syscalls::is_signal_ignored;
 pub use tree::{Entry, drop_cached_pages};
+pub use trusted_path::{PathError, TrustedDirectory, TrustedPath, TrustedPlace, without_symlinks};
 pub use write_cache::{WriteCacheError, WriteCacheSwitch, reported_write_caches};
 pub use write_cache_guard::{GuardedWriteCache, WRITE_CACHE_GUARD_VERB, write_cache_guard};

@@ -330,6 +330,15 @@ impl OpenTarget {
         }
     }
 
+    /// Gives a new scratch file this length, without content.
+    pub fn set_length(&self, size_bytes: u64) -> Result<(), OpenError> {
+        let set = match self.content {
+            TargetContent::Scratch { .. } => ftruncate(self.fd(), size_bytes),
+            _ => Err(Errno::INVAL),
+        };
+        set.map_err(|errno| OpenError::from_errno(&self.identity.path, "set its length", errno))
+    }
+
     /// Cuts a scratch file to what was written and makes that its capacity: for when the time for
     /// laying it out was over.
     pub fn trim_to_written(&mut self) -> Result<(), OpenError> {

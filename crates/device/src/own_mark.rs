@@ -1,6 +1,7 @@
 //! The mark of a file that diskproof made under a name, or overwrote later, and that nothing has
 //! changed since: it holds no data of anybody. The mark is an extended attribute with the inode,
-//! the size and the time of the last change, so neither a copy nor a file with new data has it.
+//! the size and the time of the last change of content, and with the time at which it was set: so
+//! neither a copy nor a file with new data has it, nor one whose time was set back (`touch -r`).
 
 use rustix::fs::{Stat, XattrFlags, fgetxattr, fsetxattr, fstat, lgetxattr, lstat};
 use rustix::io::Errno;
@@ -10,23 +11,50 @@ use std::path::Path;
 
 const NAME: &str = "user.diskproof.own";
 /// Longer than any mark.
-const BYTES_MAX: usize = 128;
+const BYTES_MAX: usize = 160;
+const NS_PER_S: i128 = 1_000_000_000;
+/// How long writing the mark may take, in ns: the first that is enough. Writing it changes the
+/// inode's ctime, so that the mark cannot name that time exactly, only one before and a limit.
+const MARKING_NS: [i128; 3] = [10_000_000, 100_000_000, NS_PER_S];
+const MARKED: &str = " marked ";
+const WITHIN: &str = " within ";
 
-fn text(stat: &Stat) -> String {
+fn content(stat: &Stat) -> String {
     format!(
         "inode {} size {} changed {}.{:09}",
         stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec
     )
 }
 
+/// The time of the last change of anything, which no program can set.
+fn changed_ns(stat: &Stat) -> i128 {
+    i128::from(stat.st_ctime) * NS_PER_S + i128::from(stat.st_ctime_nsec)
+}
+
 /// Marks the file as it is now, unless it is larger than what was ours to write: then somebody
 /// added to it. Filesystems without extended attributes refuse.
 pub(crate) fn set(fd: BorrowedFd<'_>, size_max: u64) -> Result<(), Errno> {
-    let stat = fstat(fd)?;
-    if u64::try_from(stat.st_size).is_ok_and(|size| size > size_max) {
-        return Err(Errno::FBIG);
+    // The first writing shows what the filesystem's own clock says.
+    write(fd, "")?;
+    for within_ns in MARKING_NS {
+        let stat = fstat(fd)?;
+        if u64::try_from(stat.st_size).is_ok_and(|size| size > size_max) {
+            return Err(Errno::FBIG);
+        }
+        let (content, marked_ns) = (content(&stat), changed_ns(&stat));
+        write(
+            fd,
+            &format!("{content}{MARKED}{marked_ns}{WITHIN}{within_ns}"),
+        )?;
+        if is_valid(fd) {
+            return Ok(());
+        }
     }
-    fsetxattr(fd, NAME, text(&stat).as_bytes(), XattrFlags::empty())
+    Err(Errno::TIMEDOUT)
+}
+
+fn write(fd: BorrowedFd<'_>, text: &str) -> Result<(), Errno> {
+    fsetxattr(fd, NAME, text.as_bytes(), XattrFlags::empty())
 }
 
 /// Whether the file has the mark of its present state, and belongs to this user.
@@ -47,7 +75,17 @@ fn belongs(mark: Result<&[u8], Errno>, stat: Result<Stat, Errno>) -> bool {
     let (Ok(mark), Ok(stat)) = (mark, stat) else {
         return false;
     };
-    stat.st_uid == geteuid().as_raw() && text(&stat).as_bytes() == mark
+    stat.st_uid == geteuid().as_raw() && is_mark_of(mark, &stat) == Some(true)
+}
+
+/// `None` where it is no mark at all.
+fn is_mark_of(mark: &[u8], stat: &Stat) -> Option<bool> {
+    let (content_then, time) = std::str::from_utf8(mark).ok()?.split_once(MARKED)?;
+    let (marked_ns, within_ns) = time.split_once(WITHIN)?;
+    let (marked_ns, within_ns): (i128, i128) = (marked_ns.parse().ok()?, within_ns.parse().ok()?);
+    let since_ns = changed_ns(stat).checked_sub(marked_ns)?;
+    let is_as_marked = (0..=within_ns).contains(&since_ns) && MARKING_NS.contains(&within_ns);
+    Some(is_as_marked && content_then == content(stat))
 }
 
 #[cfg(test)]
@@ -83,7 +121,12 @@ mod tests {
         // The clock of the filesystem has ticks of some milliseconds.
         std::thread::sleep(std::time::Duration::from_millis(50));
         let mut other = OpenOptions::new().write(true).open(&path).unwrap();
+        let before = file.metadata().unwrap().modified().unwrap();
         other.write_all(b"x").unwrap();
+        assert!(!is_valid(file.as_fd()));
+        // As touch -r does.
+        other.set_modified(before).unwrap();
+        assert_eq!(file.metadata().unwrap().modified().unwrap(), before);
         assert!(!is_valid(file.as_fd()));
         set(file.as_fd(), 4096).unwrap();
         other.set_len(8192).unwrap();

@@ -221,18 +221,29 @@ impl ProcessActivity {
         let now = ProcessCounters::read(&SysRoot::default());
         let before = std::mem::replace(&mut self.before, now.clone());
         let (others, hidden) = now.since(&before, &[]);
-        let busiest = others.into_iter().map(|other| BusyProcess {
-            pid: other.pid,
-            name: other.name,
-            requests: None,
-            read_bytes: other.read_bytes,
-            write_bytes: other.write_bytes,
-        });
         ActiveProcesses {
-            busiest: busiest.collect(),
+            busiest: with_figures(others),
             hidden,
         }
     }
+}
+
+/// The processes that moved bytes. The initialiser of ext4 has none: only traced requests show what
+/// it does.
+fn with_figures(others: Vec<OtherProcess>) -> Vec<BusyProcess> {
+    let mut busiest = Vec::new();
+    for other in others {
+        if moved(&other) > 0 {
+            busiest.push(BusyProcess {
+                pid: other.pid,
+                name: other.name,
+                requests: None,
+                read_bytes: other.read_bytes,
+                write_bytes: other.write_bytes,
+            });
+        }
+    }
+    busiest
 }
 
 fn moved(other: &OtherProcess) -> u64 {
@@ -348,6 +359,8 @@ mod tests {
         let names: Vec<_> = others.iter().map(|other| other.name.as_str()).collect();
         assert_eq!(names, ["ext4lazyinit", "writer"]);
         assert_eq!((others[0].pid, moved(&others[0])), (77, 0));
+        let shown: Vec<u32> = with_figures(others).iter().map(|one| one.pid).collect();
+        assert_eq!(shown, [3]);
     }
 
     #[test]

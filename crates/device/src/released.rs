@@ -3,13 +3,13 @@
 //! nothing; knows no workload.
 
 use crate::admit::refusal::RefusalReasons;
-use crate::admit::{Consent, Permit, device, file, overwriting_asked};
+use crate::admit::{Consent, HiddenUsers, Permit, VisibilityGaps, device, file, overwriting_asked};
 use crate::direct_io::clear_flags;
 use crate::failure::{OpenError, open_failed};
 use crate::held::{Held, changed};
 use crate::inspect::{CLAIM_TRIES, Inspector, open_claiming};
-use crate::naming::{device_number, node};
-use crate::syscalls::{Writers, writers_beside};
+use crate::naming::{device_number, errno_name, node};
+use crate::syscalls::{Openers, openers_beside};
 use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::{FlockOperation, OFlags, SeekFrom, fcntl_getfl, fcntl_setfl, flock, fstat, seek};
@@ -200,7 +200,7 @@ fn lock(fd: &OwnedFd, reasons: &mut RefusalReasons) {
                 );
             }
             Err(errno) => {
-                let errno = crate::naming::errno_name(errno);
+                let errno = errno_name(errno);
                 return reasons.add(format!("it cannot be locked ({errno})"), "see dmesg");
             }
         }
@@ -223,16 +223,36 @@ fn open_file(
         .map_err(|errno| OpenError::from_errno(&identity.path, "set its file flags", errno))?;
     lock(&fd, reasons);
     let opened = (fd.as_fd(), consent.overwriting);
-    file::judge_again(&SysRoot::default(), identity, held, opened, reasons)?;
-    // Who cannot be seen in /proc (a container, the kernel itself) is counted by the kernel.
-    if reasons.is_empty() && writers_beside(fd.as_fd()) == Writers::Some {
-        reasons.add(
-            "another user has it open for writing: a process in another container, a loop device \
-             or the kernel itself",
-            "find it with: lsof, losetup --all, swapon --show",
-        );
+    let gaps = file::judge_again(&SysRoot::default(), identity, held, opened, reasons)?;
+    if reasons.is_empty() {
+        judge_lease(&fd, &gaps, reasons);
     }
     Ok((Arc::new(fd), None))
+}
+
+/// Who cannot be seen in /proc (a container, an io_uring, the kernel itself) is counted by the
+/// kernel. One of the two must have looked at every user.
+fn judge_lease(fd: &OwnedFd, gaps: &VisibilityGaps, reasons: &mut RefusalReasons) {
+    match openers_beside(fd.as_fd()) {
+        Openers::None => {}
+        Openers::Some => reasons.add(
+            "something has it open, because the kernel grants no lease on it (EAGAIN): a process \
+             in another container, an io_uring, a loop device or the kernel itself",
+            "find it with: lsof, losetup --all, swapon --show",
+        ),
+        Openers::Unknown(errno) => {
+            if let Some(HiddenUsers { who, .. }) = gaps.hidden_users() {
+                let errno = errno_name(errno);
+                reasons.add(
+                    format!(
+                        "whether {who} has it open is unknown, because the kernel grants no lease \
+                         on it ({errno})"
+                    ),
+                    "run as root on the host; on a filesystem with leases its owner may, too",
+                );
+            }
+        }
+    }
 }
 
 /// A device or file that is of another size than when it was looked at is another one.

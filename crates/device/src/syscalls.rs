@@ -1,5 +1,6 @@
 //! The system calls of this crate that no safe wrapper offers: FIEMAP, leases, loop devices, masks
-//! of signals, write-back of pages, tables of descriptors. Raw answers only; judges nothing.
+//! and dispositions of signals, write-back of pages, tables of descriptors. Raw answers only;
+//! judges nothing.
 #![allow(unsafe_code)]
 
 use crate::naming::{errno_of, is_device};
@@ -89,31 +90,50 @@ pub(crate) fn fiemap(
     Ok(map.extents[..(map.mapped_extents as usize).min(EXTENTS)].to_vec())
 }
 
-/// Whether another process has a file open for writing: the kernel grants a lease only where none
-/// has.
+/// Whether anything else has a file open: the kernel grants a write lease only where nothing has,
+/// neither for reading nor for writing (`check_conflicting_open` in linux/fs/locks.c). That counts
+/// descriptors that no table of a process has, such as those in an io_uring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Writers {
-    /// There are none.
+pub(crate) enum Openers {
+    /// Nothing has.
     None,
-    /// There are some.
+    /// Something has.
     Some,
-    /// The filesystem has no leases (NFS, FUSE), or this user may not have one.
-    Unknown,
+    /// The filesystem has no leases (NFS, FUSE), or this user may not have one on a file of another
+    /// owner.
+    Unknown(Errno),
 }
 
 /// Takes a write lease on a descriptor that is open for writing, and gives it back at once
 /// (fcntl(2), F_SETLEASE).
-pub(crate) fn writers_beside(fd: BorrowedFd<'_>) -> Writers {
+pub(crate) fn openers_beside(fd: BorrowedFd<'_>) -> Openers {
     // SAFETY: F_SETLEASE takes a number; the descriptor is open for the length of the borrow.
     let lease = |kind: i32| unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETLEASE, kind) };
     if lease(libc::F_WRLCK) == 0 {
         lease(libc::F_UNLCK);
-        return Writers::None;
+        return Openers::None;
     }
-    match std::io::Error::last_os_error().raw_os_error() {
-        Some(libc::EAGAIN) => Writers::Some,
-        _ => Writers::Unknown,
+    match errno_of(&std::io::Error::last_os_error()) {
+        Errno::AGAIN => Openers::Some,
+        errno => Openers::Unknown(errno),
     }
+}
+
+/// Moves the calling thread into a mount namespace (setns(2)). Its directory and root become those
+/// of the namespace, for this thread alone, which should end soon.
+pub(crate) fn enter_mounts(namespace: BorrowedFd<'_>) -> Result<(), Errno> {
+    // SAFETY: unshare takes a number; this thread shares its root and directory with no other one
+    // from here on.
+    let left = unsafe { libc::unshare(libc::CLONE_FS) };
+    if left != 0 {
+        return Err(errno_of(&std::io::Error::last_os_error()));
+    }
+    // SAFETY: setns takes numbers; the descriptor is open for the length of the borrow.
+    let entered = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNS) };
+    if entered != 0 {
+        return Err(errno_of(&std::io::Error::last_os_error()));
+    }
+    Ok(())
 }
 
 // The file behind a loop device, as its driver reports it: the path in sysfs may belong to another
@@ -179,6 +199,20 @@ impl Drop for SignalsHeld {
     }
 }
 
+/// Whether this process ignores a signal (sigaction(2)). nohup(1) and shells without job control
+/// start programs so, to protect them; a handler would take that protection away.
+pub fn is_signal_ignored(number: i32) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: a null new action only asks; the kernel fills `action`, which lives through the call.
+    let result = unsafe { libc::sigaction(number, std::ptr::null(), action.as_mut_ptr()) };
+    if result != 0 {
+        return false;
+    }
+    // SAFETY: zeroed before, for which all bits are valid, and filled by the successful call.
+    let action = unsafe { action.assume_init() };
+    action.sa_sigaction == libc::SIG_IGN
+}
+
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 /// Writes the pages of a file to the disk and waits for them. Unlike fdatasync(2) it writes neither
@@ -235,12 +269,14 @@ mod tests {
     }
 
     #[test]
-    fn another_writer_is_known_and_none_is_known_too() {
+    fn another_opener_is_known_and_none_is_known_too() {
         let file = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
-        assert_eq!(writers_beside(file.as_file().as_fd()), Writers::None);
+        assert_eq!(openers_beside(file.as_file().as_fd()), Openers::None);
         let other = std::fs::File::options().write(true).open(file.path());
-        assert_eq!(writers_beside(file.as_file().as_fd()), Writers::Some);
+        assert_eq!(openers_beside(file.as_file().as_fd()), Openers::Some);
         drop(other);
-        assert_eq!(writers_beside(file.as_file().as_fd()), Writers::None);
+        assert_eq!(openers_beside(file.as_file().as_fd()), Openers::None);
+        let _reader = std::fs::File::open(file.path());
+        assert_eq!(openers_beside(file.as_file().as_fd()), Openers::Some);
     }
 }

@@ -168,9 +168,13 @@ pub enum HistoryError {
 }
 
 impl HistoryError {
-    /// Whether the history was refused because a file is not this program's.
+    /// Whether the history was refused because of what has its name: a file that is not this
+    /// program's, something that is no file, or a symlink to nothing.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::Foreign(_) | Self::NotOurs { .. })
+        matches!(
+            self,
+            Self::Foreign(_) | Self::NotOurs { .. } | Self::NotAFile(_) | Self::DanglingLink { .. }
+        )
     }
 
     /// The error of SQLite, classified.

@@ -5,7 +5,7 @@
 use crate::error::HistoryError;
 use crate::lock::read_mark;
 use crate::migrations::APPLICATION_ID;
-use crate::place::{Folders, HistoryPlace, exists, start_of, with_suffix};
+use crate::place::{Folders, HistoryPlace, SQLITE_SUFFIXES, exists, start_of, with_suffix};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -15,8 +15,6 @@ use std::sync::{Mutex, PoisonError};
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// Where the header holds the application id, big-endian.
 const APPLICATION_ID_AT: std::ops::Range<usize> = 68..72;
-/// The files that SQLite puts beside a database.
-pub(crate) const SQLITE_SUFFIXES: [&str; 3] = ["-journal", "-shm", "-wal"];
 
 /// The histories that this process has open, and how often.
 static OPEN: Mutex<BTreeMap<PathBuf, usize>> = Mutex::new(BTreeMap::new());

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// So much of a file is read: the header of a SQLite database.
 const HEADER_BYTES: u64 = 100;
+/// The files that SQLite puts beside a database.
+pub(crate) const SQLITE_SUFFIXES: [&str; 3] = ["-journal", "-shm", "-wal"];
 /// As many symlinks as the kernel follows (path_resolution(7)).
 const SYMLINKS_MAX: usize = 40;
 
@@ -33,6 +35,14 @@ pub enum Folders {
 }
 
 impl HistoryPlace {
+    /// The history and the files beside it that belong to it.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let suffixes = ["", ".lock"].into_iter().chain(SQLITE_SUFFIXES);
+        suffixes
+            .map(|suffix| with_suffix(&self.path, suffix))
+            .collect()
+    }
+
     /// The path of the file, as [`Self::resolved`] finds it; `None` where there is none.
     pub(crate) fn existing(&self) -> Option<Result<PathBuf, HistoryError>> {
         match exists(&self.path) {

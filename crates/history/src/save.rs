@@ -3,8 +3,8 @@
 
 use crate::error::HistoryError;
 use crate::lock::PlaceLock;
-use crate::ours::{SQLITE_SUFFIXES, check};
-use crate::place::{HistoryPlace, exists, with_suffix};
+use crate::ours::check;
+use crate::place::{HistoryPlace, SQLITE_SUFFIXES, exists, with_suffix};
 use crate::store::{History, first_fault};
 use diskproof_model::document::DocumentError;
 use diskproof_model::limits::DOCUMENT_BYTES_MAX;

@@ -1,6 +1,7 @@
 //! What a record keeps of the campaign that it belongs to: a series of short measurements whose
 //! order follows from what the earlier ones gave. Does not know how a campaign decides.
 
+use crate::series::TimeSeries;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -52,4 +53,19 @@ pub enum CampaignEnd {
     Bytes,
     /// The time was over.
     Time,
+}
+
+/// A slice that counts in no row any more.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DroppedSlice {
+    /// Its target, or its side.
+    pub target: usize,
+    /// Its workload.
+    pub workload: String,
+    /// Start of its measured time, in nanoseconds after the start of the run.
+    pub start_ns: u64,
+    /// The warm-up before it.
+    pub warmup_ns: u64,
+    /// Reads and writes over time.
+    pub moved: TimeSeries,
 }

@@ -1,6 +1,7 @@
 //! What a run measured, before any judgement. It can be saved exactly: what is read back is judged
 //! the same.
 
+use crate::campaign::DroppedSlice;
 use crate::files::FilesMeasurement;
 use crate::layers::LayerPlace;
 use crate::measurement::Measurement;
@@ -20,6 +21,10 @@ pub struct RunData {
     /// Workloads that have ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measurements: Vec<Measurement>,
+    /// Slices of a campaign that no row covers, because they were measured again: a burst credit
+    /// ended after them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<DroppedSlice>,
     /// The survey.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surface: Option<SurfaceMeasurement>,

@@ -18,6 +18,147 @@ pub enum Severity {
     Failure,
 }
 
+/// What a finding says of the figures that it concerns. Grades, thresholds, promises of a data
+/// sheet, settings, limits, comparisons, trends and the monitoring plugin ask this, so that all of
+/// them agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Meaning {
+    /// The figures are not the disk's.
+    NotTheDisk {
+        /// What they are instead.
+        cause: Cause,
+    },
+    /// The figures are right, and the finding names what limited the rate.
+    Limit {
+        /// The limit.
+        limit: RateLimit,
+    },
+    /// The measurement ended before its plan did.
+    EndedEarly,
+    /// Other programs used the disk or the processors meanwhile.
+    OtherLoad {
+        /// What they used.
+        used: SharedResource,
+    },
+    /// The figures are the disk's, but less certain than they look. A record that does not say what
+    /// a finding means is read as this.
+    #[default]
+    Doubtful,
+    /// The figures are right, and show a property of the disk.
+    Disk,
+    /// The disk reports it about itself; its figures are right.
+    Health,
+    /// The figures are right; the finding says how they came about.
+    Note,
+}
+
+/// What a figure is that is not the disk's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// A cache above or below the counted disks answered.
+    Cache,
+    /// The kernel's page cache stood between the program and the disk.
+    PageCache,
+    /// The blocks had no content, which needs no access to the medium.
+    EmptyBlocks,
+    /// No counter of a disk confirms that it had the requests.
+    Unconfirmed,
+    /// What was acknowledged may not be durable.
+    NotDurable,
+    /// A burst credit that ended paid for them: the sustained rate is lower.
+    Burst,
+    /// Operations failed, or returned other data than was written.
+    Failed,
+}
+
+impl Cause {
+    /// The reason in a few words, for the cell of a table.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Cache => "a cache answered",
+            Self::PageCache => "the page cache answered",
+            Self::EmptyBlocks => "the blocks were empty",
+            Self::Unconfirmed => "no disk counter confirms it",
+            Self::NotDurable => "commits may not be durable",
+            Self::Burst => "a burst that ended",
+            Self::Failed => "operations failed",
+        }
+    }
+}
+
+/// What several programs share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SharedResource {
+    /// The disk.
+    Disk,
+    /// The processors, on this machine or on its host.
+    Processors,
+}
+
+impl Meaning {
+    /// The meaning in a few words, for a table.
+    pub fn text(self) -> String {
+        match self {
+            Self::NotTheDisk { cause } => format!("not the disk's: {}", cause.words()),
+            Self::Limit { limit } => format!("limit: {}", limit.as_str()),
+            Self::EndedEarly => "ended early".to_owned(),
+            Self::OtherLoad {
+                used: SharedResource::Disk,
+            } => "other load on the disk".to_owned(),
+            Self::OtherLoad {
+                used: SharedResource::Processors,
+            } => "other load on the processors".to_owned(),
+            Self::Doubtful => "doubtful".to_owned(),
+            Self::Disk => "property of the disk".to_owned(),
+            Self::Health => "health of the disk".to_owned(),
+            Self::Note => "note".to_owned(),
+        }
+    }
+
+    /// Why the figures may not decide anything: no grade, threshold, promise or setting. `None`
+    /// where they may.
+    pub fn objection(self) -> Option<Cause> {
+        match self {
+            Self::NotTheDisk { cause } => Some(cause),
+            Self::Limit { .. }
+            | Self::EndedEarly
+            | Self::OtherLoad { .. }
+            | Self::Doubtful
+            | Self::Disk
+            | Self::Health
+            | Self::Note => None,
+        }
+    }
+
+    /// Whether the figures may be compared with those of another run. Two disks whose figures are
+    /// both unconfirmed, or both of commits that may be lost, can still be told apart.
+    pub fn allows_comparison(self) -> bool {
+        match self {
+            Self::NotTheDisk { cause } => match cause {
+                Cause::Cache | Cause::EmptyBlocks | Cause::Burst | Cause::Failed => false,
+                Cause::PageCache | Cause::Unconfirmed | Cause::NotDurable => true,
+            },
+            Self::Limit { limit } => !limit.is_of_the_program(),
+            Self::OtherLoad { used } => used == SharedResource::Processors,
+            Self::EndedEarly | Self::Doubtful | Self::Disk | Self::Health | Self::Note => true,
+        }
+    }
+
+    /// Whether the figures are less certain than their intervals.
+    pub fn makes_doubtful(self) -> bool {
+        match self {
+            Self::EndedEarly | Self::OtherLoad { .. } | Self::Doubtful => true,
+            Self::Limit { limit } => limit.is_of_the_program(),
+            // Nothing shows that they are wrong.
+            Self::NotTheDisk { cause } => cause == Cause::Unconfirmed,
+            Self::Disk | Self::Health | Self::Note => false,
+        }
+    }
+}
+
 /// A judgement on a record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
@@ -28,6 +169,9 @@ pub struct Finding {
     pub title: Option<String>,
     /// Its weight.
     pub severity: Severity,
+    /// What it says of the figures that it concerns.
+    #[serde(default)]
+    pub says: Meaning,
     /// One or two sentences a database administrator understands, with the figures.
     pub claim: String,
     /// What was observed; never empty.
@@ -58,18 +202,24 @@ impl Finding {
         self.title.as_deref().unwrap_or(&self.code)
     }
 
-    /// Whether it rests on figures that were measured, and not on the disk's health alone.
-    pub fn concerns_figures(&self) -> bool {
-        let mut paths = self.evidence.iter().map(|evidence| &evidence.path);
-        paths.any(|path| !path.starts_with("/health/"))
-    }
-
     /// Whether its evidence points into a measurement.
     pub fn concerns(&self, measurement: usize) -> bool {
-        let root = format!("/measurements/{measurement}");
-        let rests = self.evidence.iter();
-        let mut rests = rests.filter_map(|evidence| evidence.path.strip_prefix(&root));
-        rests.any(|rest| rest.is_empty() || rest.starts_with('/'))
+        self.rests_on(&format!("/measurements/{measurement}"))
+    }
+
+    /// Whether some of its evidence is at a place of the record, or below it.
+    pub fn rests_on(&self, place: &str) -> bool {
+        self.evidence
+            .iter()
+            .any(|evidence| match evidence.path.strip_prefix(place) {
+                Some(rest) => rest.is_empty() || rest.starts_with('/'),
+                None => false,
+            })
+    }
+
+    /// Whether it weighs enough to matter to the figures.
+    pub fn is_serious(&self) -> bool {
+        self.severity >= Severity::Warning
     }
 }
 
@@ -112,6 +262,21 @@ pub enum RateLimit {
 }
 
 impl RateLimit {
+    /// Whether the program or its processors were the limit, so that the disk can do more.
+    pub fn is_of_the_program(self) -> bool {
+        match self {
+            Self::Cpu | Self::Program => true,
+            Self::Device
+            | Self::Flush
+            | Self::Link
+            | Self::Cap
+            | Self::QueueDepth
+            | Self::FilesystemLock
+            | Self::RequestedRate
+            | Self::Unknown => false,
+        }
+    }
+
     /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -87,10 +87,14 @@ impl<'a> Group<'a> {
         known.contains(&true) && self.workloads.iter().zip(known).all(settled)
     }
 
-    /// Names of the others, in order.
+    /// Names of the others that run on a target of this one, in order.
     pub fn beside<'b>(&'b self, name: &'b str) -> impl Iterator<Item = &'a str> + 'b {
-        let names = self.workloads.iter().map(|one| one.name.as_str());
-        names.filter(move |other| *other != name)
+        let own = self.workloads.iter().find(|one| one.name == name);
+        let is_beside = move |other: &&Workload| {
+            other.name != name && own.is_none_or(|own| own.shares_target(other))
+        };
+        let others = self.workloads.iter().filter(is_beside);
+        others.map(|one| one.name.as_str())
     }
 
     /// Why they cannot run at the same time.
@@ -103,20 +107,24 @@ impl<'a> Group<'a> {
         let layout = laying_out.map(|workload| Clash::Layout {
             name: workload.name.clone(),
         });
-        let caches = self
-            .workloads
-            .iter()
-            .map(|one| (one.name.as_str(), one.cache));
         layout
             .or_else(|| self.overwritten())
-            .or_else(|| page_cache_clash(caches))
+            .or_else(|| self.mixed_caches())
+    }
+
+    fn mixed_caches(&self) -> Option<Clash> {
+        self.workloads.iter().find_map(|first| {
+            let sharing = self.workloads.iter().filter(|one| one.shares_target(first));
+            page_cache_clash(sharing.map(|one| (one.name.as_str(), one.cache)))
+        })
     }
 
     fn overwritten(&self) -> Option<Clash> {
         let all = || self.workloads.iter().enumerate();
         let verified = all().filter(|(_, one)| one.verify == Verify::Checksum);
         let mut pairs = verified.flat_map(|(index, verified)| {
-            let others = all().filter(move |(other, _)| *other != index);
+            let others =
+                all().filter(move |(other, one)| *other != index && one.shares_target(verified));
             others.map(move |(_, other)| (verified, other))
         });
         let (verified, writer) =

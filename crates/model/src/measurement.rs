@@ -407,7 +407,28 @@ pub struct DiskTimes {
     pub elapsed_ms: u64,
 }
 
+/// What the kernel counted of one block device, whatever requested it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DiskTotals {
+    /// Its kernel name.
+    pub name: String,
+    /// Kernel names of the devices that it is made of, where it is a volume or an array.
+    pub members: Vec<String>,
+    /// Read requests that it completed.
+    pub read_ops: u64,
+    /// Write requests that it completed.
+    pub write_ops: u64,
+    /// Merged requests and times.
+    pub times: DiskTimes,
+}
+
 impl DiskTimes {
+    /// The share of the time in which a disk had a request, in percent.
+    pub fn busy_percent(&self) -> f64 {
+        let percent = self.busy_ms as f64 * 100.0 / self.elapsed_ms.max(1) as f64;
+        percent.min(100.0)
+    }
+
     /// Both, one after the other.
     pub fn then(self, later: Self) -> Self {
         Self {
@@ -493,6 +514,52 @@ pub struct VerifyResult {
     /// Where damaged blocks are, and what was wrong; the first 100. In older records also blocks
     /// without a signature.
     pub bad: Vec<BadBlock>,
+    /// Where intact and damaged blocks are.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub places: CheckedPlaces,
+}
+
+/// Where intact and damaged blocks are in a target.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckedPlaces {
+    /// End of the last intact block, in bytes.
+    pub intact_end_bytes: u64,
+    /// Offset of the first damaged block, in bytes; `null` where none is damaged.
+    pub damaged_from_bytes: Option<u64>,
+    /// Blocks that hold what was written to another offset.
+    pub displaced_blocks: u64,
+    /// The greatest common divisor of the distances to those offsets, in bytes.
+    pub displaced_by_bytes: u64,
+}
+
+/// Fewer damaged blocks than this are a defect, and do not show how much a device holds.
+const SIZE_BLOCKS_MIN: u64 = 8;
+/// Chips of flash are larger than this: blocks displaced by less are a defect.
+const SIZE_BYTES_MIN: u64 = 1 << 20;
+
+/// How much a device holds, as its damaged blocks show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RealSize {
+    /// Blocks beyond this many bytes land lower by a multiple of it.
+    Wraps(u64),
+    /// All checked blocks from this offset in bytes on are lost.
+    Ends(u64),
+}
+
+impl RealSize {
+    /// The size in bytes.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Self::Wraps(bytes) | Self::Ends(bytes) => bytes,
+        }
+    }
+}
+
+fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
+    while other > 0 {
+        (one, other) = (other, one % other);
+    }
+    one
 }
 
 /// Reads after the workload.
@@ -506,12 +573,60 @@ pub struct ReadBack {
     pub latency: LatencyHistogram,
 }
 
+impl CheckedPlaces {
+    /// Counts the place of an intact block of this many bytes.
+    pub fn add_intact(&mut self, offset_bytes: u64, block_bytes: u64) {
+        self.intact_end_bytes = self.intact_end_bytes.max(offset_bytes + block_bytes);
+    }
+
+    /// Counts the place of a damaged block.
+    pub fn add_damaged(&mut self, bad: &BadBlock) {
+        let first = self.damaged_from_bytes.unwrap_or(bad.offset_bytes);
+        self.damaged_from_bytes = Some(first.min(bad.offset_bytes));
+        if let Some(written_to) = bad.written_to_bytes {
+            let distance = written_to.abs_diff(bad.offset_bytes);
+            self.displaced_blocks += 1;
+            self.displaced_by_bytes = greatest_common_divisor(self.displaced_by_bytes, distance);
+        }
+    }
+
+    /// Adds the places of blocks that were checked elsewhere, or later.
+    pub fn merge(&mut self, other: &Self) {
+        let Self {
+            intact_end_bytes,
+            damaged_from_bytes,
+            displaced_blocks,
+            displaced_by_bytes,
+        } = *other;
+        self.intact_end_bytes = self.intact_end_bytes.max(intact_end_bytes);
+        self.damaged_from_bytes = match (self.damaged_from_bytes, damaged_from_bytes) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        self.displaced_blocks += displaced_blocks;
+        self.displaced_by_bytes =
+            greatest_common_divisor(self.displaced_by_bytes, displaced_by_bytes);
+    }
+}
+
 impl VerifyResult {
     /// Blocks that are damaged: the others were never written, or in another size.
     pub fn wrong_blocks(&self) -> u64 {
         let other = [self.unsigned_blocks, self.other_size_blocks];
         let unknown = other.into_iter().flatten().sum();
         self.bad_blocks.saturating_sub(unknown)
+    }
+
+    /// How much the target holds; `None` where the damaged blocks do not show it.
+    pub fn real_size(&self) -> Option<RealSize> {
+        let places = &self.places;
+        let is_displaced = places.displaced_blocks >= SIZE_BLOCKS_MIN;
+        if is_displaced && places.displaced_by_bytes >= SIZE_BYTES_MIN {
+            return Some(RealSize::Wraps(places.displaced_by_bytes));
+        }
+        let from = places.damaged_from_bytes?;
+        let is_end = from >= places.intact_end_bytes && places.intact_end_bytes > 0;
+        (is_end && self.wrong_blocks() >= SIZE_BLOCKS_MIN).then_some(RealSize::Ends(from))
     }
 
     /// Blocks that were checked and have the right content.
@@ -533,6 +648,9 @@ pub struct BadBlock {
     pub offset_bytes: u64,
     /// What was wrong with it.
     pub why: String,
+    /// The offset that its content was written to, where that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_to_bytes: Option<u64>,
 }
 
 /// The newest rates of a workload that ends once its rate is steady.

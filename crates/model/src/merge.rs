@@ -348,7 +348,9 @@ impl VerifyResult {
             runs,
             read_back,
             bad,
+            places,
         } = other;
+        self.places.merge(&places);
         merge_some(&mut self.read_back, read_back, |mine, theirs| {
             mine.bytes += theirs.bytes;
             mine.wall_ns += theirs.wall_ns;
@@ -541,6 +543,7 @@ mod tests {
                 .map(|number| BadBlock {
                     offset_bytes: number * 4096,
                     why: "changed".to_owned(),
+                    written_to_bytes: (number > 0).then_some(number * 8192),
                 })
                 .collect(),
             ..VerifyResult::default()

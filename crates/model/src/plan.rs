@@ -8,12 +8,13 @@ use crate::observed::LikePlan;
 use crate::op::OpKind;
 use crate::ping::PingPlan;
 use crate::postgres::PostgresPlan;
+use crate::secrets::without_secrets;
 use crate::surface::{DataSheet, Survey};
 use crate::sweep::SweepPlan;
 use crate::target::{TargetIdentity, TargetKind};
 use crate::trend::DiskAccess;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use crate::shape::BlockShare;
 pub use crate::workload::{
@@ -71,6 +72,10 @@ pub struct Plan {
     pub targets: Vec<String>,
     /// Size of the scratch file in bytes, where a target is a directory.
     pub scratch_bytes: Option<u64>,
+    /// The size of the scratch file of each target in bytes, where they differ; 0 of a target
+    /// without one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scratch_sizes: Vec<u64>,
     /// The longest that the first write of the scratch file may take before the workloads that need
     /// it, in nanoseconds; absent where there is no such write, or no limit to its time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -153,18 +158,25 @@ impl Order {
     }
 }
 
+/// Windows of a search for the greatest depth: 15 until a depth of thousands is found, as many to
+/// see that its rate lasts, and some that are measured again after a burst.
+const SEARCH_WINDOWS_MAX: u64 = 40;
+
 impl Plan {
     /// A plan of this verb that does nothing yet.
     pub fn of(verb: impl Into<String>, argv: Vec<String>) -> Self {
         Self {
             schema: PLAN_SCHEMA.to_owned(),
             method: METHOD_VERSION,
-            origin: Origin {
-                verb: verb.into(),
-                argv,
-            },
+            origin: Origin::new(verb, argv),
             ..Self::default()
         }
+    }
+
+    /// The size of the scratch file of the target with this place, where that is a directory.
+    pub fn scratch_bytes_on(&self, target: usize) -> Option<u64> {
+        let own = self.scratch_sizes.get(target).copied();
+        own.or(self.scratch_bytes)
     }
 
     /// The longest that the workloads may take together, warm-up included, in nanoseconds; `None`
@@ -176,9 +188,20 @@ impl Plan {
         if let Some(files) = &self.files {
             return Some(files.time_ns);
         }
+        if let Some(search_ns) = self.search_ns_max() {
+            return Some(search_ns);
+        }
         self.groups()
             .map(|group| Some(group.time_ns()? + group.warmup_ns()))
             .sum()
+    }
+
+    /// The longest that a search for the greatest depth may take; `None` of any other plan.
+    fn search_ns_max(&self) -> Option<u64> {
+        let first = self.workloads.first()?;
+        let target = first.shape.latency_target?;
+        let windows = (self.workloads.len() as u64).max(SEARCH_WINDOWS_MAX);
+        Some(windows * (target.window_ns + first.warmup_ns))
     }
 
     /// About how long the whole run takes on these targets, in nanoseconds: the time that is
@@ -305,6 +328,27 @@ impl Skipped {
 pub struct Origin {
     /// The verb, such as `check`.
     pub verb: String,
-    /// The whole command line as given.
-    pub argv: Vec<String>,
+    /// The whole command line as given, without passwords.
+    #[serde(deserialize_with = "read_argv")]
+    argv: Vec<String>,
+}
+
+/// Versions up to 0.2.0 saved passwords.
+fn read_argv<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Vec::deserialize(deserializer).map(without_secrets)
+}
+
+impl Origin {
+    /// Hides the passwords in the command line.
+    pub fn new(verb: impl Into<String>, argv: Vec<String>) -> Self {
+        Self {
+            verb: verb.into(),
+            argv: without_secrets(argv),
+        }
+    }
+
+    /// The whole command line as given, without passwords.
+    pub fn argv(&self) -> &[String] {
+        &self.argv
+    }
 }

@@ -9,6 +9,7 @@ use crate::finding::{Finding, LimitedBy};
 use crate::health::DiskHealth;
 use crate::latency_search::LatencySearch;
 use crate::layers::LayersRecord;
+use crate::limiter::BurstCredit;
 use crate::measurement::{
     ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Interruption, MovedTotal, PerOp,
     Starvation, StopReason, VerifyResult, ZeroSample,
@@ -95,6 +96,9 @@ pub struct Record {
     /// The greatest depth at which most requests meet a latency limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_search: Option<LatencySearch>,
+    /// Limiters with a burst credit that ended during the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub burst_credits: Vec<BurstCredit>,
     /// INSERTs of a temporary PostgreSQL server, alongside this run's own commits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub postgres: Option<PostgresRecord>,
@@ -480,6 +484,10 @@ pub struct Expectation {
     /// decides it in four of five cases. Absent where a day would not, or nothing tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_by_ns: Option<u64>,
+    /// Why the figure may not decide: it is not the disk's. `observed` is what was measured all the
+    /// same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objection: Option<String>,
     /// The figure of the data sheet that it judges (`--spec`); absent for a condition of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promise: Option<Promise>,

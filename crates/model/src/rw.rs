@@ -44,6 +44,12 @@ impl Rw {
         chains: &[&[OpKind::Read]],
     };
 
+    /// Random writes.
+    pub const RANDWRITE: Self = Self {
+        order: Order::Random,
+        chains: &[&[OpKind::Write]],
+    };
+
     /// Sequential reads.
     pub const READ: Self = Self {
         order: Order::Sequential,

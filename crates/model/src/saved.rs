@@ -4,6 +4,7 @@
 use crate::figure::{Figure, Part, figures};
 use crate::finding::Severity;
 use crate::op::OpKind;
+use crate::proof::FigureSource;
 use crate::record::{MeasurementRecord, Record};
 use crate::surface::SeekPattern;
 use crate::workload::Access;
@@ -83,6 +84,9 @@ pub struct Headline {
     pub half_width_95: Option<f64>,
     /// `1/s`, `B/s` or `ns`.
     pub unit: String,
+    /// The finding by which the figure is not the disk's, so that it decides nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objection: Option<String>,
 }
 
 impl SavedRun {
@@ -204,7 +208,7 @@ fn headlines(record: &Record) -> Vec<Headline> {
     let mut ranked = Vec::with_capacity(told.len());
     for (kind, figure) in told {
         let round = seen.entry(kind).or_insert(0);
-        ranked.push(((*round, kind), headline(&figure)));
+        ranked.push(((*round, kind), headline(record, &figure)));
         *round += 1;
     }
     ranked.sort_by_key(|(rank, _)| *rank);
@@ -219,7 +223,13 @@ pub fn named(workload: &str, operation: &str) -> String {
     }
 }
 
-fn headline(figure: &Figure<'_>) -> Headline {
+fn headline(record: &Record, figure: &Figure<'_>) -> Headline {
+    let source = match (figure.key.measurement, &record.files) {
+        (Some(index), _) => FigureSource::Measurement(index),
+        (None, Some(_)) => FigureSource::Files,
+        (None, None) => FigureSource::Survey,
+    };
+    let objection = record.objection(source);
     Headline {
         workload: match figure.key.part {
             Part::Access(_) => "access".to_owned(),
@@ -229,5 +239,6 @@ fn headline(figure: &Figure<'_>) -> Headline {
         value: figure.value,
         half_width_95: figure.half_width_95,
         unit: figure.unit.to_owned(),
+        objection: objection.map(|objection| objection.finding.code.clone()),
     }
 }

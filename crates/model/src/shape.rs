@@ -1,7 +1,9 @@
 //! What shapes the load of a few workloads: alignment, pauses, spacing of starts, a latency that
 //! most requests must meet, limits that end it. Everything here is absent from a plain workload.
 
+use crate::op::OpKind;
 use crate::units::{format_bytes, format_duration, format_latency};
+use crate::workload::WriteFlag;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -70,10 +72,73 @@ pub struct LoadShape {
     /// Its depth is one of those at which a latency may be kept to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_target: Option<LatencyTarget>,
+    /// Kinds of operation that go upwards, block after block, where the others of the mix are
+    /// random.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_order: Vec<OpKind>,
+    /// Operations of a mix alternate in proportion to their shares, instead of at random.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub even_mix: bool,
+    /// A limit of operations counts those after the warm-up only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ops_after_warmup: bool,
+    /// How the target is opened, where syncs follow writes that are durable already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened_with: Option<WriteFlag>,
+    /// What each verified block holds in place of a checksum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_content: Option<BlockPattern>,
     /// Its buffers lie in ordinary pages, as those of the tool that it stands for; otherwise in
     /// huge pages where the kernel has them, which large requests gain by.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ordinary_pages: bool,
+}
+
+/// Bytes that repeat through a block, from its start on.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct BlockPattern {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Where in them the offset of the block stands, in eight bytes of which the first is the
+    /// lowest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offset_places: Vec<usize>,
+}
+
+impl BlockPattern {
+    /// The bytes for a block at this offset.
+    fn at(&self, offset: u64) -> Vec<u8> {
+        let mut bytes = self.bytes.clone();
+        for place in &self.offset_places {
+            if let Some(part) = bytes.get_mut(*place..place + 8) {
+                part.copy_from_slice(&offset.to_le_bytes());
+            }
+        }
+        bytes
+    }
+
+    /// Fills a block that belongs to this offset.
+    pub fn fill(&self, block: &mut [u8], offset: u64) {
+        let bytes = self.at(offset);
+        for part in block.chunks_mut(bytes.len().max(1)) {
+            part.copy_from_slice(&bytes[..part.len()]);
+        }
+    }
+
+    /// The first difference of a block that belongs to this offset, in words; `None` where it has
+    /// the pattern.
+    pub fn difference(&self, block: &[u8], offset: u64) -> Option<String> {
+        let wanted = self.at(offset);
+        let pairs = block.iter().zip(wanted.iter().cycle()).enumerate();
+        for (place, (found, wanted)) in pairs {
+            if found != wanted {
+                return Some(format!(
+                    "byte {place} is 0x{found:02x} instead of 0x{wanted:02x}"
+                ));
+            }
+        }
+        None
+    }
 }
 
 /// A share of the operations that several workloads start together: each starts no more than its
@@ -335,6 +400,15 @@ impl LoadShape {
         }
         if self.each_block_once {
             facts.push("each block once per pass".to_owned());
+        }
+        for kind in &self.in_order {
+            facts.push(format!("{} in the order of the blocks", kind.plural()));
+        }
+        if let Some(flag) = self.opened_with {
+            facts.push(format!("opened with {}", flag.as_str()));
+        }
+        if self.known_content.is_some() {
+            facts.push("blocks of a known pattern".to_owned());
         }
         if self.arrivals == Arrivals::Poisson {
             facts.push("Poisson arrivals".to_owned());

@@ -90,7 +90,10 @@ impl Survey {
                 Coverage::Sampled { sample_bytes: None } => points * POINT_NS,
                 Coverage::Sampled {
                     sample_bytes: Some(bytes),
-                } => points * (bytes as f64 / rate * 1e9 + POINT_NS / 4.0),
+                }
+                | Coverage::Blocks { block_bytes: bytes } => {
+                    points * (bytes as f64 / rate * 1e9 + POINT_NS / 4.0)
+                }
             };
             ns.min(all_ns)
                 .min(plan.time_ns.map_or(f64::INFINITY, |ns| ns as f64))
@@ -129,6 +132,11 @@ pub enum Coverage {
     Sampled {
         /// Its size; `None`: as large as precision needs and a fiftieth of the span allows.
         sample_bytes: Option<u64>,
+    },
+    /// A whole block of the target, whose first and last requests are not timed.
+    Blocks {
+        /// Its size.
+        block_bytes: u64,
     },
     /// Everything between this point and the next.
     Full,

@@ -165,6 +165,31 @@ pub struct Layer {
     pub read_only: bool,
 }
 
+/// Users of the device mapper: the word that begins the UUID of their volumes, and the word before
+/// the volume's name in [`Layer::model`].
+pub const MAPPER_USERS: [(&str, &str); 3] =
+    [("LVM", "LVM"), ("CRYPT", "crypt"), ("mpath", "multipath")];
+
+/// The same word for every other user of the device mapper.
+pub const OTHER_MAPPER_USER: &str = "device mapper";
+
+/// Vendors of iSCSI and Fibre Channel targets in software. By default the model of their disks is
+/// the name that an administrator gave to the volume (targetcli sets `emulate_model_alias`; SCST
+/// takes the name of the virtual device).
+const SOFTWARE_VENDORS: [&str; 3] = ["LIO-ORG", "SCST_FIO", "SCST_BIO"];
+
+impl Layer {
+    /// The model as its maker or the hypervisor calls it; `None` where an administrator chose the
+    /// text, as the name of a volume.
+    pub fn hardware_model(&self) -> Option<&str> {
+        let vendor = self.vendor.as_deref().unwrap_or_default();
+        if self.kind == LayerKind::DeviceMapper || SOFTWARE_VENDORS.contains(&vendor) {
+            return None;
+        }
+        self.model.as_deref()
+    }
+}
+
 /// Kind of a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -10,9 +10,11 @@ use serde::{Deserialize, Serialize};
 pub struct Trend {
     /// The workload, or the part of a survey.
     pub subject: String,
-    /// What was done, such as `read`, or `create` of files.
+    /// What was done, such as `read`, or `create` of files; empty where a condition does not say.
     pub operation: String,
-    /// `1/s`, `B/s` or `ns`.
+    /// The figure's name in conditions, such as `iops` or `p99`.
+    pub metric: String,
+    /// `1/s`, `B/s`, `ns`, or `1` of a share.
     pub unit: String,
     /// The runs that have it, the oldest first.
     pub points: Vec<TrendPoint>,
@@ -31,6 +33,9 @@ pub struct TrendPoint {
     pub half_width_95: Option<f64>,
     /// The change; `None` of the first run.
     pub change: Option<TrendChange>,
+    /// The finding by which the figure is not the disk's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objection: Option<String>,
 }
 
 /// A figure against the median of the runs before it.
@@ -41,17 +46,6 @@ pub struct TrendChange {
     /// Whether it lies outside of what 95 of 100 runs like those before would give; `None` with
     /// fewer than three of them.
     pub is_beyond_chance: Option<bool>,
-}
-
-impl Trend {
-    /// The figure's name in conditions: `iops`, `throughput` or `mean`.
-    pub fn metric(&self) -> &'static str {
-        match self.unit.as_str() {
-            "B/s" => "throughput",
-            "ns" => "mean",
-            _ => "iops",
-        }
-    }
 }
 
 /// The total rate of a workload in this run and in earlier ones that did the same on the same

@@ -100,6 +100,18 @@ pub fn format_bytes(bytes: u64) -> String {
     format!("{value:.digits$} {}", UNITS[unit])
 }
 
+/// Prints the size of a file in decimal units, three significant digits: `850 B`, `225 kB`, `1.20
+/// MB`.
+pub fn format_file_size(bytes: u64) -> String {
+    let value = bytes as f64;
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..999_500 => format!("{} kB", significant(value / 1e3)),
+        999_500..999_500_000 => format!("{} MB", significant(value / 1e6)),
+        _ => format!("{} GB", significant(value / 1e9)),
+    }
+}
+
 /// Prints a rate in MB/s (10⁶ bytes), three significant digits or whole numbers: `0.52 MB/s`, `61.3
 /// MB/s`, `1234 MB/s`.
 pub fn format_throughput(bytes_per_second: f64) -> String {
@@ -166,6 +178,21 @@ fn significant(value: f64) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn file_sizes_have_three_digits() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1_000, "1.00 kB"),
+            (225_049, "225 kB"),
+            (999_499, "999 kB"),
+            (1_204_000, "1.20 MB"),
+            (3_000_000_000, "3.00 GB"),
+        ] {
+            assert_eq!(format_file_size(bytes), text);
+        }
+    }
 
     #[test]
     fn sizes_read_as_fio_users_expect() {

@@ -16,6 +16,9 @@ pub struct RunVerdict {
     /// The finding of the greatest severity; `null` where there is no warning and no failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst: Option<LeadingFinding>,
+    /// The most severe finding on the disk itself: its figures are right, and show a weakness.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weakness: Option<LeadingFinding>,
     /// Whether the figures can be relied on.
     pub trust: Trust,
     /// What the figures do not cover, a sentence each: a larger burst credit, the rest of a disk.
@@ -115,6 +118,9 @@ pub struct Trust {
     pub level: TrustLevel,
     /// Why, in one sentence.
     pub why: String,
+    /// The code of the finding that decides it; `null` where none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finding: Option<String>,
 }
 
 /// How far figures can be relied on; a later one is worse.
@@ -123,10 +129,10 @@ pub struct Trust {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum TrustLevel {
-    /// No warning concerns them.
+    /// They are the disk's, whatever they say of it.
     Reliable,
-    /// A warning concerns at least one of them, or the run ended early.
+    /// At least one of them is less certain than it looks, or the run ended early.
     Doubtful,
-    /// A failure concerns at least one of them.
+    /// At least one of them is not the disk's.
     Unreliable,
 }

@@ -24,6 +24,9 @@ pub struct Workload {
     /// Whether it runs at the same time as the workload before it.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub start: Start,
+    /// The place of its only target among those of the plan, from 0; absent where it runs on each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<usize>,
     /// What it does to blocks, in which shares.
     #[serde(flatten)]
     pub streams: Streams,
@@ -84,6 +87,7 @@ impl Workload {
         Self {
             name: name.to_owned(),
             start: Start::AfterPrevious,
+            target: None,
             streams: Streams::with_reads(1000),
             access: Access::Random {
                 distribution: Distribution::Uniform,
@@ -106,6 +110,16 @@ impl Workload {
             shape: LoadShape::default(),
             write_cache: None,
         }
+    }
+
+    /// Whether it runs on the target with this place in the plan.
+    pub fn runs_on(&self, target: usize) -> bool {
+        self.target.is_none_or(|only| only == target)
+    }
+
+    /// Whether it runs on a target of the other one.
+    pub fn shares_target(&self, other: &Self) -> bool {
+        self.target.is_none() || other.target.is_none() || self.target == other.target
     }
 
     /// Whether any operation changes the content of blocks.

@@ -3,6 +3,7 @@
 //! "The Connection Service File", "The Password File"). Knows no names. No message repeats a value,
 //! as it may be a password.
 
+use diskproof_device::{SmallFile, read_small_file};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -147,6 +148,8 @@ const SYSTEM_DIRECTORIES: [&str; 3] = [
     "/etc/sysconfig/pgsql",
     "/usr/local/pgsql/etc",
 ];
+/// Far more than all services or passwords of an organisation have.
+const SETTINGS_BYTES_MAX: u64 = 4 << 20;
 const SYSTEM_FILE: &str = "pg_service.conf";
 const USER_FILE: &str = ".pg_service.conf";
 
@@ -173,9 +176,10 @@ pub(crate) fn service_settings(
 ) -> Result<Settings, String> {
     let mut searched = Vec::new();
     for path in paths {
-        let text = match std::fs::read_to_string(path) {
+        let read = read_small_file(path, SETTINGS_BYTES_MAX).and_then(SmallFile::into_text);
+        let text = match read {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) if error.is_missing() => continue,
             Err(error) => return Err(format!("{}: {error}", path.display())),
         };
         let found = find_service(&text, service, is_keyword);
@@ -245,17 +249,17 @@ impl Password {
 /// The text of a file of passwords that only its owner may read, as libpq demands; empty where
 /// there is none. The error: why it is not used.
 pub(crate) fn read_passwords(path: &Path) -> Result<String, String> {
-    let Ok(metadata) = std::fs::metadata(path) else {
-        return Ok(String::new());
-    };
     let ignored = |why: &str| format!("{}: ignored: {why}", path.display());
-    if !metadata.is_file() {
-        return Err(ignored("it is not a plain file"));
-    }
-    if metadata.mode() & 0o077 != 0 {
+    let file = match read_small_file(path, SETTINGS_BYTES_MAX) {
+        Ok(file) => file,
+        Err(error) if error.is_missing() => return Ok(String::new()),
+        Err(error) => return Err(ignored(&error.to_string())),
+    };
+    if file.metadata.mode() & 0o077 != 0 {
         return Err(ignored("other users may read it; use chmod 600"));
     }
-    std::fs::read_to_string(path).map_err(|error| ignored(&error.to_string()))
+    file.into_text()
+        .map_err(|error| ignored(&error.to_string()))
 }
 
 /// The password of the first line that matches host, port, database and user.

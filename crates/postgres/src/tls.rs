@@ -1,6 +1,7 @@
 //! How a session uses TLS: whether it must, and which certificates it accepts, by the parameters of
 //! libpq (documentation of PostgreSQL, "SSL Support"). rustls does the rest.
 
+use diskproof_device::{SmallFile, read_small_file};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring};
@@ -10,6 +11,7 @@ use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +19,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use tokio_postgres::config::{ChannelBinding, SslMode, SslNegotiation};
 use x509_cert::der::Decode as _;
 
+/// All authorities of a system have some hundred kB.
+const PEM_BYTES_MAX: u64 = 16 << 20;
 /// The authorities that the system trusts.
 const SYSTEM: &str = "system";
 
@@ -115,9 +119,10 @@ fn with_own_certificate(
             certificate.display()
         )
     })?;
-    refuse_readable_key(&key)?;
+    let key_file = read_pem(&key)?;
+    refuse_readable_key(&key, &key_file.metadata)?;
     let chain = certificates(&certificate)?;
-    let private = PrivateKeyDer::from_pem_file(&key).map_err(|error| {
+    let private = PrivateKeyDer::from_pem_slice(&key_file.content).map_err(|error| {
         format!(
             "{}: no key without a password can be read: {error}",
             key.display()
@@ -128,9 +133,7 @@ fn with_own_certificate(
 }
 
 /// As libpq does: only its owner may read a key; of root's, a group may, too.
-fn refuse_readable_key(path: &Path) -> Result<(), String> {
-    let metadata = std::fs::metadata(path);
-    let metadata = metadata.map_err(|error| format!("{}: {error}", path.display()))?;
+fn refuse_readable_key(path: &Path, metadata: &Metadata) -> Result<(), String> {
     let forbidden = if metadata.uid() == 0 { 0o037 } else { 0o077 };
     match metadata.mode() & forbidden {
         0 => Ok(()),
@@ -141,11 +144,16 @@ fn refuse_readable_key(path: &Path) -> Result<(), String> {
     }
 }
 
+/// A file of certificates or of a key.
+fn read_pem(path: &Path) -> Result<SmallFile, String> {
+    let read = read_small_file(path, PEM_BYTES_MAX);
+    read.map_err(|error| format!("{}: {error}", path.display()))
+}
+
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let broken = |why: String| format!("{}: {why}", path.display());
-    let read: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path)
-        .map_err(|error| broken(error.to_string()))?
-        .collect();
+    let file = read_pem(path)?;
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&file.content).collect();
     match read.map_err(|error| broken(error.to_string()))? {
         none if none.is_empty() => Err(broken("it has no certificate in PEM form".to_owned())),
         certificates => Ok(certificates),

@@ -35,4 +35,4 @@ pub use run::{
 pub use server::{ListenError, LogServer};
 pub use text::{write_rehearsal, write_report};
 pub use volatile_disk::DiskBehaviour;
-pub use writer::{NextStep, PAGES_FILE, WriteRun, Written};
+pub use writer::{NextStep, PAGES_FILE, WriteRun, Written, holds_only_files_of_run};

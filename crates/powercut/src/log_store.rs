@@ -4,9 +4,11 @@
 
 use crate::protocol::WireMessage;
 use crate::run::{RunDescription, RunProgress, parse_run};
+use rustix::fs::OFlags;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -130,7 +132,7 @@ impl LogStore {
         match self {
             Self::Folder(folder) => {
                 let path = folder.join(format!("{run:032x}.{EXTENSION}"));
-                Ok(Box::new(BufReader::new(File::open(path)?)))
+                Ok(Box::new(BufReader::new(open_regular(&path)?)))
             }
             Self::Memory(logs) => {
                 let log = lock(logs).get(&run).cloned();
@@ -138,6 +140,17 @@ impl LogStore {
                 Ok(Box::new(Cursor::new(log)))
             }
         }
+    }
+}
+
+/// Opens a log to read it. A pipe of its name would make the server wait for ever.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other("it is not a regular file"))
     }
 }
 
@@ -255,6 +268,20 @@ mod tests {
             }
             assert!((2..4).contains(&read), "{read}");
         }
+    }
+
+    #[test]
+    fn pipe_among_the_logs_is_no_log() {
+        let place = tempfile::tempdir().unwrap();
+        let store = LogStore::Folder(place.path().to_owned());
+        drop(store.create(&example()).unwrap());
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        let pipe = place.path().join(format!("{:032x}.{EXTENSION}", 7));
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
+        let number = example().run_number().unwrap();
+        assert_eq!(store.newest().unwrap(), [number]);
+        assert!(store.open(7).is_err());
     }
 
     #[test]

@@ -15,7 +15,9 @@ use rustix::fs::{fdatasync, fsync};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -167,6 +169,24 @@ fn remove(directory: &KeptDirectory) -> Result<(), OpenError> {
     directory.remove(&|entry| {
         entry.depth == 0 && is_run_name(entry.name_bytes()) && directory.may_have_made(entry)
     })
+}
+
+/// Whether a run's directory holds nothing but files with the names of a run's. False where it
+/// cannot be read.
+pub fn holds_only_files_of_run(directory: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return false;
+    };
+    for entry in entries {
+        let Ok(entry) = entry else {
+            return false;
+        };
+        let is_file = entry.file_type().is_ok_and(|found| found.is_file());
+        if !is_file || !is_run_name(entry.file_name().as_bytes()) {
+            return false;
+        }
+    }
+    true
 }
 
 fn is_run_name(name: &[u8]) -> bool {

@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(columns(csv.lines().last().unwrap()), columns(heading));
         let markdown = written("x.md");
         assert!(
-            markdown.contains("| workload |  | A | B | B/A | change |"),
+            markdown.contains("| workload |  | verdict | A | B | B/A | change |"),
             "{markdown}"
         );
         let svg = written("x.svg");

@@ -263,6 +263,7 @@ mod tests {
             met: true,
             undecided: false,
             decided_by_ns: None,
+            objection: None,
             threshold: None,
             promise: None,
         })

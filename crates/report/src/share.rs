@@ -45,7 +45,8 @@ fn machine(record: &Record) -> String {
     let mut parts: Vec<String> = Vec::new();
     for target in &record.targets {
         for disk in target.disks() {
-            let model = disk.model.as_ref().unwrap_or(&disk.name);
+            // The name of a volume is no model, and may say whose it is.
+            let model = disk.hardware_model().unwrap_or(&disk.name);
             parts.push(format!("{model} {}", format_bytes(disk.size_bytes)));
         }
         parts.extend(target.filesystem.as_ref().map(|of| of.kind.clone()));
@@ -101,6 +102,7 @@ fn checksum(record: &Record) -> io::Result<String> {
 mod tests {
     use super::*;
     use crate::text::columns;
+    use diskproof_model::target::LayerKind;
 
     fn shared(record: &Record) -> String {
         crate::fixture::written(|out| write_record(record, out))
@@ -139,6 +141,20 @@ mod tests {
             assert!(!text.to_lowercase().contains("secret"), "{text}");
         }
     }
+
+    #[test]
+    fn volume_is_named_by_the_kernel_alone() {
+        let mut record = crate::fixture::record();
+        for layer in &mut record.targets[0].layers {
+            layer.kind = LayerKind::DeviceMapper;
+            layer.model = Some("LVM secret-volume".to_owned());
+        }
+        let text = shared(&record);
+        let disk = record.targets[0].disks().next().unwrap();
+        assert!(!text.contains("secret"), "{text}");
+        assert!(text.contains(&disk.name), "{text}");
+    }
+
     #[test]
     fn wide_characters_do_not_widen_a_line() {
         let mut record = crate::fixture::record();

@@ -7,6 +7,7 @@ use crate::fuse::wire::{
     self, Attributes, Body, IN_HEADER_BYTES, InHeader, TRANSFER_BYTES, Transfer, init_flag, opcode,
     open_flag,
 };
+use crate::models::counterfeit::{Beyond, Counterfeit};
 use crate::models::direct::DirectAccess;
 use crate::models::faults::Faults;
 use crate::models::{DiskMachine, DiskRequest, Model, Operation};
@@ -58,6 +59,7 @@ pub struct SimDisk {
 struct Server {
     backing: Backing,
     direct: DirectAccess,
+    counterfeit: Counterfeit,
     faults: Mutex<Faults>,
     schedule: ReplySchedule<PendingReply>,
     counters: RequestCounts,
@@ -131,6 +133,10 @@ impl SimDisk {
         let server = Arc::new(Server {
             backing,
             direct: model.direct,
+            counterfeit: model.counterfeit.unwrap_or(Counterfeit {
+                real_bytes: size_bytes.max(1),
+                beyond: Beyond::Drops,
+            }),
             faults: Mutex::new(Faults::new(model.faults.clone())),
             schedule: ReplySchedule::new(Box::new(DiskMachine::start(&model, size_bytes))),
             counters: RequestCounts::default(),
@@ -386,18 +392,29 @@ impl Server {
         match request.operation {
             Operation::Read => {
                 let mut buffer = self.take_buffer(length);
-                self.backing
-                    .read_at(&mut buffer[..length], request.offset_bytes)
-                    .map_err(errno)?;
+                for part in self.counterfeit.parts(request.offset_bytes, length) {
+                    let bytes = &mut buffer[part.buffer];
+                    match part.offset_bytes {
+                        Some(offset_bytes) => {
+                            self.backing.read_at(bytes, offset_bytes).map_err(errno)?;
+                        }
+                        None => bytes.fill(0),
+                    }
+                }
                 counters
                     .read_bytes
                     .fetch_add(length as u64, Ordering::Relaxed);
                 Ok(Reply::Data { buffer, length })
             }
             Operation::Write => {
-                self.backing
-                    .write_at(data.get(..length).ok_or(libc::EIO)?, request.offset_bytes)
-                    .map_err(errno)?;
+                let data = data.get(..length).ok_or(libc::EIO)?;
+                for part in self.counterfeit.parts(request.offset_bytes, length) {
+                    if let Some(offset_bytes) = part.offset_bytes {
+                        self.backing
+                            .write_at(&data[part.buffer], offset_bytes)
+                            .map_err(errno)?;
+                    }
+                }
                 counters
                     .written_bytes
                     .fetch_add(length as u64, Ordering::Relaxed);

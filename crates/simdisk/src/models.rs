@@ -2,6 +2,7 @@
 //! (`DiskMachine`). Must not know real time, FUSE, threads or the disk's content.
 
 pub mod cliff;
+pub mod counterfeit;
 pub mod credits;
 pub mod direct;
 pub mod done;
@@ -21,6 +22,7 @@ pub mod striped;
 pub mod timing;
 pub mod write_cache;
 
+use self::counterfeit::Counterfeit;
 use self::direct::DirectAccess;
 use self::faults::MediaFault;
 use self::flash::Flash;
@@ -74,6 +76,8 @@ pub struct Model {
     pub write_cache: CacheModel,
     /// Whether O_DIRECT is possible.
     pub direct: DirectAccess,
+    /// What it really holds, where that is less than it claims.
+    pub counterfeit: Option<Counterfeit>,
 }
 
 impl Default for Model {
@@ -89,6 +93,7 @@ impl Default for Model {
             faults: Vec::new(),
             write_cache: CacheModel::default(),
             direct: DirectAccess::default(),
+            counterfeit: None,
         }
     }
 }

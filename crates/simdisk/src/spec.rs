@@ -3,6 +3,7 @@
 
 use crate::gallery;
 use crate::models::cliff::Cliff;
+use crate::models::counterfeit::{Beyond, Counterfeit};
 use crate::models::credits::Credits;
 use crate::models::direct::DirectAccess;
 use crate::models::faults::{FaultDirection, MediaFault};
@@ -26,6 +27,7 @@ Keys (SIZE as 4GiB or 100MB, bandwidths per second; TIME as 500us or 2s):
   bandwidth=SIZE  read-bandwidth=SIZE  write-bandwidth=SIZE
   cliff=SIZE@SIZE         written bytes before it @ bandwidth behind it
   credits=N@N/N           operations saved @ burst IOPS / baseline IOPS
+  byte-credits=SIZE@SIZE/SIZE   bytes saved @ burst / baseline bandwidth
  rotating (rpm first)
   rpm=N  seek=TIME/TIME/TIME (track/average/full)  rate=SIZE/SIZE (outer/inner)
   zones=N  queue=N  buffer=SIZE  overhead=TIME
@@ -39,6 +41,7 @@ Keys (SIZE as 4GiB or 100MB, bandwidths per second; TIME as 500us or 2s):
   eio=FROM-TO  eio-read=FROM-TO  eio-write=FROM-TO  eio-after=SIZE  enospc-after=SIZE
   short=FROM-TO/SIZE  short-read=FROM-TO/SIZE  short-write=FROM-TO/SIZE
   cache=durable | honest | lying | honest/N% | lying/N% (share of sectors destaged at once)
+  wrap=SIZE | drop=SIZE   a counterfeit that really holds so much
   direct=accepted | refused-at-open | refused-at-transfer";
 
 /// Why a text is no model.
@@ -113,16 +116,15 @@ fn names() -> String {
 fn set(model: &mut Model, key: &str, value: &str) -> Result<(), SpecError> {
     let outcome = match key {
         "iops" | "channels" | "latency" | "read-latency" | "write-latency" | "flush"
-        | "bandwidth" | "read-bandwidth" | "write-bandwidth" | "cliff" | "credits" => {
-            match &mut model.mechanism {
-                Mechanism::Flash(flash) => set_flash(flash, key, value),
-                _ => {
-                    return Err(SpecError::Mechanism {
-                        key: key.to_owned(),
-                    });
-                }
+        | "bandwidth" | "read-bandwidth" | "write-bandwidth" | "cliff" | "credits"
+        | "byte-credits" => match &mut model.mechanism {
+            Mechanism::Flash(flash) => set_flash(flash, key, value),
+            _ => {
+                return Err(SpecError::Mechanism {
+                    key: key.to_owned(),
+                });
             }
-        }
+        },
         "rpm" if model.mechanism == Mechanism::Flash(Flash::default()) => {
             integer(value).map(|rpm| model.mechanism = Mechanism::Rotating(plain_rotating(rpm)))
         }
@@ -138,6 +140,15 @@ fn set(model: &mut Model, key: &str, value: &str) -> Result<(), SpecError> {
         }
         "eio" | "eio-read" | "eio-write" | "eio-after" | "enospc-after" | "short"
         | "short-read" | "short-write" => fault(key, value).map(|fault| model.faults.push(fault)),
+        "wrap" | "drop" => size(value)
+            .filter(|real_bytes| *real_bytes > 0)
+            .map(|real_bytes| {
+                let beyond = match key {
+                    "wrap" => Beyond::Wraps,
+                    _ => Beyond::Drops,
+                };
+                model.counterfeit = Some(Counterfeit { real_bytes, beyond });
+            }),
         "stripe" | "link" | "ragged" | "stall" | "sleep" | "slow" | "cache" | "direct" => {
             set_any(model, key, value)
         }
@@ -177,13 +188,22 @@ fn set_flash(flash: &mut Flash, key: &str, value: &str) -> Option<()> {
                 bytes_per_s: rate(then)?,
             });
         }
+        "byte-credits" => {
+            let (saved, rates) = value.split_once('@')?;
+            let (burst, baseline) = rates.split_once('/')?;
+            flash.byte_credits = Some(Credits {
+                amount: size(saved)?,
+                burst_per_s: rate(burst)?,
+                baseline_per_s: rate(baseline)?,
+            });
+        }
         _ => {
             let (operations, rates) = value.split_once('@')?;
             let (burst, baseline) = rates.split_once('/')?;
             flash.credits = Some(Credits {
-                operations: positive(operations)?,
-                burst_iops: positive(burst)?,
-                baseline_iops: positive(baseline)?,
+                amount: positive(operations)?,
+                burst_per_s: positive(burst)?,
+                baseline_per_s: positive(baseline)?,
             });
         }
     }
@@ -370,7 +390,7 @@ mod tests {
     #[test]
     fn spec_keys_build_flash_model() {
         let text = "latency=500us,channels=4,iops=2000,bandwidth=100MB,cliff=2GiB@50MB,\
-                    credits=10@20/3";
+                    credits=10@20/3,byte-credits=1GiB@100MB/50MB";
         let model = parse(text).unwrap();
         let expected = Flash {
             read_latency_ns: 500_000,
@@ -384,9 +404,14 @@ mod tests {
                 bytes_per_s: 50_000_000,
             }),
             credits: Some(Credits {
-                operations: 10,
-                burst_iops: 20,
-                baseline_iops: 3,
+                amount: 10,
+                burst_per_s: 20,
+                baseline_per_s: 3,
+            }),
+            byte_credits: Some(Credits {
+                amount: 1 << 30,
+                burst_per_s: 100_000_000,
+                baseline_per_s: 50_000_000,
             }),
             ..Flash::default()
         };

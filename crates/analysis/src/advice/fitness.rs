@@ -4,29 +4,8 @@ use crate::checked::name_in_check;
 use crate::estimate::HALF_WIDTH_MAX;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
+use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{Advice, Estimate, MeasurementRecord, OpRecord, Record};
-
-/// Findings after which a figure must not become a setting.
-const MISLEADING: [&str; 7] = [
-    "served-from-cache",
-    UNWRITTEN,
-    "not-direct",
-    "io-errors",
-    "flush-not-sent",
-    "implausible-flush",
-    "sync-method-differs",
-];
-const UNWRITTEN: &str = "unwritten-blocks";
-/// A layer that makes up zeros for unwritten blocks, and a cache, answer in less: only an arm that
-/// moves takes as long.
-const SEEK_NS_MIN: f64 = 4e6;
-
-/// Whether single random reads take as long as an arm that moves: then the disk read the blocks,
-/// whether or not they were ever written.
-fn has_obvious_seeks(record: &Record) -> bool {
-    let random = op(record, "random-read-d1", OpKind::Read);
-    random.is_some_and(|op| op.latency.p50.is_some_and(|ns| ns as f64 >= SEEK_NS_MIN))
-}
 
 /// Relative half-width of a rate; the widest that may become a setting where it is unknown.
 pub(super) fn width(rate: &Estimate) -> f64 {
@@ -67,11 +46,6 @@ pub(super) fn unfit_rate(
     precision: Option<f64>,
 ) -> Option<String> {
     let workload = &m.workload.name;
-    let misleading = record.findings.iter().find(|finding| {
-        let code = finding.code.as_str();
-        let is_harmless = code == UNWRITTEN && has_obvious_seeks(record);
-        MISLEADING.contains(&code) && finding.concerns(index) && !is_harmless
-    });
     // A commit goes through the page cache, as the server's own do; what is synced has reached the
     // disk all the same.
     let is_direct = match m.workload.cache {
@@ -79,9 +53,11 @@ pub(super) fn unfit_rate(
         CachePolicy::Cached => m.ops.contains_key(&OpKind::Commit),
         CachePolicy::Buffered => false,
     };
-    let why = match misleading {
-        Some(finding) => Some(finding.code.as_str()),
-        None => (!is_direct).then_some("page cache"),
+    let objection = record.objection(FigureSource::Measurement(index));
+    let why = match objection {
+        Some(objection) => Some(objection.finding.code.as_str()),
+        None if is_direct => None,
+        None => Some("page cache"),
     };
     if let Some(why) = why {
         return Some(format!(

@@ -9,7 +9,7 @@
 //! workload therefore ends early only at the level of 0.1 %, which leaves the last look its 5 %
 //! (Haybittle 1971; Peto et al. 1976).
 
-use super::decision::{Campaign, CampaignCell, MeasuredCell, RandomOrder};
+use super::decision::{Campaign, CampaignCell, CampaignRow, MeasuredCell, RandomOrder, SideCredit};
 use crate::estimate::PairedDifference;
 use diskproof_model::campaign::{CampaignDecision, CampaignEnd};
 use diskproof_model::measurement::OpKind;
@@ -73,7 +73,14 @@ struct Contest {
     blocks: u64,
     left_bytes: Option<u64>,
     ended: Option<CampaignEnd>,
+    /// The number of cells that were done when its blocks began to count.
+    counted_from: usize,
+    /// How often its blocks were dropped.
+    drops: usize,
 }
+
+/// The blocks of a workload are dropped so often at most.
+const DROPS_MAX: usize = 2;
 
 /// A live comparison.
 #[derive(Debug, Clone)]
@@ -88,6 +95,10 @@ pub struct LiveComparison {
     /// The workload of the present block.
     current: Option<usize>,
     order: RandomOrder,
+    /// For each side, the credit that ended, as the cells so far show it.
+    credits: Vec<Option<SideCredit>>,
+    /// The rows that were dropped since the program asked last.
+    dropped: Vec<CampaignRow>,
 }
 
 impl LiveComparison {
@@ -99,6 +110,8 @@ impl LiveComparison {
             blocks: 0,
             left_bytes: workload.stop.bytes,
             ended: None,
+            counted_from: 0,
+            drops: 0,
         };
         Self {
             contests: setup.workloads.iter().map(contest).collect(),
@@ -106,6 +119,8 @@ impl LiveComparison {
             round: Vec::new(),
             block: Vec::new(),
             current: None,
+            credits: vec![None; setup.sides],
+            dropped: Vec::new(),
             setup,
         }
     }
@@ -131,6 +146,7 @@ impl LiveComparison {
         }
         workload.warmup_ns = workload.warmup_ns.min(contest.slice_ns / 2) / CELL_NS * CELL_NS;
         let measured_ns = (contest.slice_ns - workload.warmup_ns) / CELL_NS * CELL_NS;
+        workload.warmup_ns = workload.warmup_ns.max(self.spent_ns());
         workload.stop.time_ns = Some(measured_ns.max(CELL_NS));
         workload.stop.precision = None;
         workload.stop.bytes = contest.left_bytes.map(|bytes| {
@@ -151,8 +167,9 @@ impl LiveComparison {
     /// Takes a complete block into account.
     fn end_block(&mut self, index: usize, done: &[MeasuredCell]) {
         let name = &self.setup.workloads[index].name;
-        let cells = done.iter();
-        let of_it: Vec<&MeasuredCell> = cells
+        let of_it: Vec<&MeasuredCell> = done
+            .iter()
+            .skip(self.contests[index].counted_from)
             .filter(|measured| measured.cell.workload.name == *name)
             .collect();
         let longest_ns = self.setup.slice_ns(BLOCKS_SLOW);
@@ -178,14 +195,75 @@ impl LiveComparison {
     }
 }
 
+impl LiveComparison {
+    /// Drops the blocks of the workloads that a credit which ended made faster than they stay: as
+    /// far as time allows they are measured again.
+    fn drop_bursts(&mut self, done: &[MeasuredCell]) {
+        let names: Vec<String> = self
+            .setup
+            .workloads
+            .iter()
+            .map(|one| one.name.clone())
+            .collect();
+        for side in 0..self.setup.sides {
+            self.credits[side] = SideCredit::of(done, side, &names);
+        }
+        let left_ns = self.setup.time_ns.saturating_sub(elapsed_ns(done));
+        for (index, name) in names.iter().enumerate() {
+            let contest = &self.contests[index];
+            let mut counted = done
+                .iter()
+                .skip(contest.counted_from)
+                .filter(|one| one.cell.workload.name == *name);
+            let is_burst = counted.any(|one| {
+                let credit = self.credits[one.cell.side].as_ref();
+                credit.is_some_and(|credit| credit.is_burst(one))
+            });
+            let needed_ns = contest.slice_ns * self.setup.sides as u64 * BLOCKS_MIN;
+            if !is_burst || contest.drops >= DROPS_MAX || needed_ns > left_ns {
+                continue;
+            }
+            self.drop_blocks(index, done.len());
+        }
+    }
+
+    fn drop_blocks(&mut self, index: usize, done: usize) {
+        let contest = &mut self.contests[index];
+        contest.counted_from = done;
+        contest.drops += 1;
+        contest.blocks = 0;
+        if contest.ended != Some(CampaignEnd::Bytes) {
+            contest.ended = None;
+        }
+        for side in 0..self.setup.sides {
+            self.dropped.push(CampaignRow {
+                side,
+                workload: self.setup.workloads[index].name.clone(),
+            });
+        }
+    }
+
+    /// The warm-up that spends what the credits of all sides refilled.
+    fn spent_ns(&self) -> u64 {
+        self.credits
+            .iter()
+            .flatten()
+            .map(SideCredit::warmup_ns)
+            .max()
+            .unwrap_or(0)
+    }
+}
+
 impl Campaign for LiveComparison {
     fn next(&mut self, done: &[MeasuredCell]) -> Option<CampaignCell> {
         if self.block.is_empty() {
             if let Some(index) = self.current.take() {
                 self.end_block(index, done);
+                self.drop_bursts(done);
             }
             if let Some(index) = self.next_workload() {
-                let block_ns = self.contests[index].slice_ns * self.setup.sides as u64;
+                let slice_ns = self.contests[index].slice_ns + self.spent_ns();
+                let block_ns = slice_ns * self.setup.sides as u64;
                 // The first block of a workload shows at least something.
                 let fits = elapsed_ns(done) + block_ns <= self.setup.time_ns;
                 if fits || self.contests[index].blocks == 0 {
@@ -194,6 +272,10 @@ impl Campaign for LiveComparison {
             }
         }
         self.block.pop()
+    }
+
+    fn take_dropped(&mut self) -> Vec<CampaignRow> {
+        std::mem::take(&mut self.dropped)
     }
 
     fn decisions(&self) -> Vec<CampaignDecision> {

@@ -2,8 +2,11 @@
 //! random order in which campaigns measure, which follows from a seed: splitmix64 (Steele, Lea &
 //! Flood 2014).
 
-use diskproof_model::campaign::CampaignDecision;
+use crate::limiter::{Bucket, Unit, bucket, requests_of, stretches_of_cells, tokens};
+use diskproof_model::campaign::{CampaignDecision, DroppedSlice};
+use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::Workload;
+use diskproof_model::series::TimeSeries;
 use diskproof_model::window::TimeSlice;
 
 /// A campaign.
@@ -11,6 +14,12 @@ pub trait Campaign: Send {
     /// What comes next after these measurements, which are those of all cells so far in order;
     /// `None` when it is over.
     fn next(&mut self, done: &[MeasuredCell]) -> Option<CampaignCell>;
+
+    /// The rows whose cells so far do not count any more, since it was asked last: what they gave was
+    /// that of a burst.
+    fn take_dropped(&mut self) -> Vec<CampaignRow> {
+        Vec::new()
+    }
 
     /// What it has decided when it is over, where its record keeps that.
     fn decisions(&self) -> Vec<CampaignDecision> {
@@ -27,6 +36,15 @@ pub struct CampaignCell {
     pub workload: Workload,
 }
 
+/// All cells of one workload on one side.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CampaignRow {
+    /// On which side.
+    pub side: usize,
+    /// The name of the workload.
+    pub workload: String,
+}
+
 /// A cell and what it gave.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredCell {
@@ -34,7 +52,92 @@ pub struct MeasuredCell {
     pub cell: CampaignCell,
     /// What was measured.
     pub slice: TimeSlice,
+    /// Reads and writes over its measured time.
+    pub moved: TimeSeries,
 }
+
+/// The most cells of time that are kept of a measured cell.
+const MOVED_CELLS_MAX: usize = 500;
+
+impl MeasuredCell {
+    /// What a measurement gave.
+    pub fn new(cell: CampaignCell, measurement: &Measurement) -> Self {
+        Self {
+            cell,
+            slice: TimeSlice::of(measurement),
+            moved: requests_of(measurement).thinned(1, MOVED_CELLS_MAX),
+        }
+    }
+
+    /// Whether it belongs to a row.
+    pub fn is_of(&self, row: &CampaignRow) -> bool {
+        self.cell.side == row.side && self.cell.workload.name == row.workload
+    }
+
+    /// What is kept of it where no row counts it.
+    pub fn dropped(&self) -> DroppedSlice {
+        DroppedSlice {
+            target: self.cell.side,
+            workload: self.cell.workload.name.clone(),
+            start_ns: self.slice.start_ns,
+            warmup_ns: self.cell.workload.warmup_ns,
+            moved: self.moved.clone(),
+        }
+    }
+
+    /// When it ended, in nanoseconds after the start of the run.
+    pub(super) fn end_ns(&self) -> u64 {
+        self.slice.start_ns + self.slice.wall_ns
+    }
+}
+
+/// A warm-up beyond what spends the credit.
+const SPENT_PARTS: u64 = 10;
+const SPENT_NS_MIN: u64 = 50_000_000;
+
+/// A limiter with a credit on one side of a campaign, and how much it can have refilled.
+#[derive(Debug, Clone)]
+pub(super) struct SideCredit {
+    pub(super) bucket: Bucket,
+    tokens: f64,
+}
+
+impl SideCredit {
+    /// What the cells of a side show so far; `None` without a credit that ended. The workloads of
+    /// the campaign have these names.
+    pub(super) fn of(done: &[MeasuredCell], side: usize, names: &[String]) -> Option<Self> {
+        let stretches = stretches_of_cells(done, side, names);
+        let bucket = bucket(&stretches)?;
+        let now_ns = done.last().map_or(0, MeasuredCell::end_ns);
+        let tokens = tokens(&stretches, &bucket, now_ns as f64);
+        Some(Self { bucket, tokens })
+    }
+
+    /// Whether a cell was measured wholly or partly in a burst.
+    pub(super) fn is_burst(&self, cell: &MeasuredCell) -> bool {
+        let kinds = [OpKind::Read, OpKind::Write];
+        let ops = kinds.iter().filter_map(|kind| cell.slice.ops.get(kind));
+        let rate = match self.bucket.unit {
+            Unit::Requests => ops.map(|op| op.iops).sum(),
+            Unit::Bytes => ops.map(|op| op.bytes_per_second).sum(),
+        };
+        self.bucket.is_above(rate)
+    }
+
+    /// The warm-up that spends what was refilled meanwhile, so that a cell after it shows the base
+    /// rate.
+    pub(super) fn warmup_ns(&self) -> u64 {
+        let spent_ns = self.tokens / (self.bucket.burst - self.bucket.base) * 1e9;
+        let spent_ns = spent_ns as u64;
+        match spent_ns {
+            0..SPENT_NS_MIN => 0,
+            _ => (spent_ns + spent_ns / SPENT_PARTS + SPENT_NS_MIN) / CELL_NS * CELL_NS,
+        }
+    }
+}
+
+/// Times are whole cells of the series.
+const CELL_NS: u64 = 10_000_000;
 
 /// A stream of random numbers.
 #[derive(Debug, Clone)]

@@ -1,9 +1,14 @@
 //! The search for the greatest depth at which most requests meet a latency limit: doubled from 1
 //! until too many are late, then halved between what holds and what does not.
 //! docs/latency-target.md explains it.
+//!
+//! A depth is promised only where its rate lasts: it is measured without a pause for as long as the
+//! search before it took. Where a burst credit ends meanwhile, the depths that were measured with
+//! it are measured again, and so they are where the rate of the promised depth falls.
 
-use super::decision::{Campaign, CampaignCell, MeasuredCell};
+use super::decision::{Campaign, CampaignCell, CampaignRow, MeasuredCell, SideCredit};
 use diskproof_model::latency_search::timed_requests;
+use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Plan, Workload};
 use diskproof_model::shape::LatencyTarget;
 use diskproof_model::window::LateRequests;
@@ -36,7 +41,22 @@ pub struct LatencySearchCampaign {
     workloads: Vec<Workload>,
     /// No window begins that would end later, in nanoseconds after the start of the first.
     time_ns: Option<u64>,
+    /// The credit that ended, as the cells so far show it.
+    credit: Option<SideCredit>,
+    /// For each depth, the number of cells that were done when its windows began to count.
+    counted_from: Vec<usize>,
+    /// How often the windows of each depth were dropped.
+    drops: Vec<usize>,
+    /// The rows that were dropped since the program asked last.
+    dropped: Vec<CampaignRow>,
 }
+
+/// The windows of a depth are dropped so often at most: a disk that keeps falling has no answer.
+const DROPS_MAX: usize = 3;
+/// A promised depth whose rate falls by this factor is measured again.
+const FALL_MIN: f64 = 1.1;
+/// Windows after a fall that show that it lasts.
+const FALL_WINDOWS: usize = 2;
 
 /// Whether the latency is kept to at a depth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,21 +75,112 @@ impl LatencySearchCampaign {
     /// Of the workloads of a plan, which differ in their depth alone and ascend; `None` where they
     /// have no latency target.
     pub fn of(plan: &Plan) -> Option<Self> {
-        Some(Self {
-            target: plan.workloads.first()?.shape.latency_target?,
-            workloads: plan.workloads.clone(),
-            time_ns: plan.time_limit_ns,
-        })
+        let target = plan.workloads.first()?.shape.latency_target?;
+        Some(Self::new(
+            target,
+            plan.workloads.clone(),
+            plan.time_limit_ns.or(plan.time_ns_max()),
+        ))
+    }
+
+    fn new(target: LatencyTarget, workloads: Vec<Workload>, time_ns: Option<u64>) -> Self {
+        Self {
+            target,
+            counted_from: vec![0; workloads.len()],
+            drops: vec![0; workloads.len()],
+            workloads,
+            time_ns,
+            credit: None,
+            dropped: Vec::new(),
+        }
+    }
+
+    /// The windows of a depth that count.
+    fn counted<'a>(&self, index: usize, done: &'a [MeasuredCell]) -> Vec<&'a MeasuredCell> {
+        let depth = self.workloads[index].depth;
+        let counting = done.iter().skip(self.counted_from[index]);
+        counting
+            .filter(|one| one.cell.workload.depth == depth)
+            .collect()
+    }
+
+    /// Drops the windows of a depth so far.
+    fn drop_depth(&mut self, index: usize, done: &[MeasuredCell]) {
+        if self.counted(index, done).is_empty() || self.drops[index] >= DROPS_MAX {
+            return;
+        }
+        self.counted_from[index] = done.len();
+        self.drops[index] += 1;
+        self.dropped.push(CampaignRow {
+            side: 0,
+            workload: self.workloads[index].name.clone(),
+        });
+    }
+
+    /// Drops the depths that were measured wholly or partly in a burst.
+    fn drop_bursts(&mut self, done: &[MeasuredCell]) {
+        let names: Vec<String> = self.workloads.iter().map(|one| one.name.clone()).collect();
+        self.credit = SideCredit::of(done, 0, &names);
+        let Some(credit) = self.credit.clone() else {
+            return;
+        };
+        for index in 0..self.workloads.len() {
+            let counted = self.counted(index, done);
+            if counted.iter().any(|one| credit.is_burst(one)) {
+                self.drop_depth(index, done);
+            }
+        }
+    }
+
+    /// Drops all depths where the rate of the promised one has fallen since its first window: what
+    /// was measured so far was faster than what lasts.
+    fn drop_after_fall(&mut self, promised: usize, done: &[MeasuredCell]) {
+        let rates: Vec<f64> = self.counted(promised, done).into_iter().map(rate).collect();
+        let Some((first, later)) = rates.split_first() else {
+            return;
+        };
+        let lasting = later.iter().rev().take(FALL_WINDOWS);
+        let has_fallen = later.len() >= FALL_WINDOWS
+            && lasting.into_iter().all(|rate| *rate * FALL_MIN < *first)
+            && self.drops[promised] < DROPS_MAX;
+        if has_fallen {
+            for index in 0..self.workloads.len() {
+                self.drop_depth(index, done);
+            }
+        }
+    }
+
+    /// Whether the promised depth was measured without a pause for as long as the search before
+    /// took, or runs at the rate that a limiter allows for ever.
+    fn is_sustained(&self, promised: usize, done: &[MeasuredCell]) -> bool {
+        if self.credit.is_some() {
+            return true;
+        }
+        let depth = self.workloads[promised].depth;
+        let other = done
+            .iter()
+            .rposition(|one| one.cell.workload.depth != depth);
+        let Some(other) = other else {
+            return true;
+        };
+        let (Some(first), Some(last)) = (done.first(), done.last()) else {
+            return true;
+        };
+        let begin_ns = first
+            .slice
+            .start_ns
+            .saturating_sub(first.cell.workload.warmup_ns);
+        let searched_ns = done[other].end_ns().saturating_sub(begin_ns);
+        let held_ns = last.end_ns().saturating_sub(done[other].end_ns());
+        held_ns >= searched_ns
     }
 
     /// The requests in each window of a depth so far.
     fn windows(&self, index: usize, done: &[MeasuredCell]) -> Vec<LateRequests> {
-        let depth = self.workloads[index].depth;
-        let own = done.iter().filter(|one| one.cell.workload.depth == depth);
         let late = |one: &MeasuredCell| {
             timed_requests(|kind| one.slice.ops.get(&kind).and_then(|op| op.late))
         };
-        own.map(late).collect()
+        self.counted(index, done).into_iter().map(late).collect()
     }
 
     fn state(&self, index: usize, done: &[MeasuredCell]) -> DepthState {
@@ -111,8 +222,23 @@ impl LatencySearchCampaign {
                 deeper.map(|index| index.max(hold + 1))
             }
             (Some(hold), Some(miss)) if hold + 1 < miss => Some(hold.midpoint(miss)),
-            (Some(hold), _) => Some(hold).filter(|hold| self.windows(*hold, done).len() < WINDOWS),
+            (Some(hold), _) => Some(hold).filter(|hold| {
+                self.windows(*hold, done).len() < WINDOWS || !self.is_sustained(*hold, done)
+            }),
         }
+    }
+
+    /// The greatest depth that holds, below the first that misses.
+    fn promised(&self, done: &[MeasuredCell]) -> Option<usize> {
+        let mut promised = None;
+        for index in 0..self.workloads.len() {
+            match self.state(index, done) {
+                DepthState::Holds => promised = Some(index),
+                DepthState::Misses => break,
+                DepthState::Unmeasured | DepthState::Open => {}
+            }
+        }
+        promised
     }
 
     fn fits(&self, workload: &Workload, done: &[MeasuredCell]) -> bool {
@@ -127,13 +253,30 @@ impl LatencySearchCampaign {
     }
 }
 
+/// Requests per second of a window.
+fn rate(one: &MeasuredCell) -> f64 {
+    let kinds = [OpKind::Read, OpKind::Write];
+    let ops = kinds.iter().filter_map(|kind| one.slice.ops.get(kind));
+    ops.map(|op| op.iops).sum()
+}
+
 impl Campaign for LatencySearchCampaign {
     fn next(&mut self, done: &[MeasuredCell]) -> Option<CampaignCell> {
-        let workload = self.next_index(done).map(|index| &self.workloads[index]);
-        let workload = workload
-            .filter(|workload| self.fits(workload, done))?
-            .clone();
-        Some(CampaignCell { side: 0, workload })
+        self.drop_bursts(done);
+        if let Some(promised) = self.promised(done) {
+            self.drop_after_fall(promised, done);
+        }
+        let index = self.next_index(done)?;
+        let mut workload = self.workloads[index].clone();
+        if let Some(credit) = &self.credit {
+            workload.warmup_ns = workload.warmup_ns.max(credit.warmup_ns());
+        }
+        self.fits(&workload, done)
+            .then_some(CampaignCell { side: 0, workload })
+    }
+
+    fn take_dropped(&mut self) -> Vec<CampaignRow> {
+        std::mem::take(&mut self.dropped)
     }
 }
 

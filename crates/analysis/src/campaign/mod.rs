@@ -7,9 +7,11 @@ mod decision;
 mod gaps;
 mod latency_search;
 mod sweep;
+#[cfg(test)]
+mod volume;
 
 pub use compare_live::{LiveComparison, LiveSetup};
-pub use decision::{Campaign, CampaignCell, MeasuredCell};
+pub use decision::{Campaign, CampaignCell, CampaignRow, MeasuredCell};
 pub use gaps::{IDLE_TIMES_NS, gap_round_ns, gap_schedule};
 pub use latency_search::{LatencySearchCampaign, search_depths};
 pub use sweep::{Sweep, SweepCellSetup, SweepPass, SweepSetup};

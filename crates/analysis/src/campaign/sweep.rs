@@ -6,7 +6,7 @@
 //! or depth. Then the cell that is known worst gets the next slice, until all are known to the
 //! precision or the time is over. Of that time as much is kept as the knees need for three slices.
 
-use super::decision::{Campaign, CampaignCell, MeasuredCell, RandomOrder};
+use super::decision::{Campaign, CampaignCell, CampaignRow, MeasuredCell, RandomOrder, SideCredit};
 use crate::checked::PAGE_BYTES;
 use crate::estimate::student::multiple_95;
 use crate::estimate::{mean, variance};
@@ -81,7 +81,14 @@ struct SweptCell {
     latency_ns: Option<f64>,
     left_bytes: Option<u64>,
     is_over: bool,
+    /// Whether a slice of it was that of a burst: it is measured again as soon as time allows.
+    is_burst: bool,
+    /// How often its slices were dropped.
+    drops: usize,
 }
+
+/// The slices of a cell are dropped so often at most.
+const DROPS_MAX: usize = 3;
 
 impl SweptCell {
     fn of(setup: &SweepCellSetup) -> Self {
@@ -92,6 +99,8 @@ impl SweptCell {
             operations: 0,
             latency_ns: None,
             is_over: false,
+            is_burst: false,
+            drops: 0,
         }
     }
 
@@ -102,6 +111,24 @@ impl SweptCell {
         } else {
             mean(&self.rates)
         }
+    }
+
+    /// Marks it as measured in a burst, wholly or partly.
+    fn mark_burst(&mut self) {
+        if self.drops < DROPS_MAX {
+            self.is_burst = true;
+            self.is_over = self
+                .left_bytes
+                .is_some_and(|left| left < u64::from(self.workload.block_bytes));
+        }
+    }
+
+    /// Forgets its slices, which were those of a burst.
+    fn drop_slices(&mut self) {
+        self.rates.clear();
+        self.operations = 0;
+        self.is_burst = false;
+        self.drops += 1;
     }
 
     /// Whether its slices are too few for an interval.
@@ -120,7 +147,7 @@ impl SweptCell {
         let count = self.rates.len() as f64;
         let rate = self.rate();
         let operations = self.operations.max(1) as f64;
-        if self.is_rough() || rate <= 0.0 {
+        if self.is_rough() || self.is_burst || rate <= 0.0 {
             return 1.0 + 1.96 / operations.sqrt();
         }
         let half_width = multiple_95(count - 1.0) * (variance(&self.rates) / count).sqrt();
@@ -147,7 +174,8 @@ impl SweptCell {
             *left = left.saturating_sub(bytes);
             self.is_over |= *left < u64::from(self.workload.block_bytes);
         }
-        self.is_over |= self.error() <= precision || self.rates.len() >= SLICES_MAX;
+        let is_known = self.error() <= precision || self.rates.len() >= SLICES_MAX;
+        self.is_over |= is_known && !self.is_burst;
     }
 }
 
@@ -168,6 +196,10 @@ pub struct Sweep {
     begin_ns: Option<u64>,
     /// The time between each two slices, in nanoseconds.
     gaps_ns: Vec<u64>,
+    /// The credit that ended, as the slices so far show it.
+    credit: Option<SideCredit>,
+    /// The rows that were dropped since the program asked last.
+    dropped: Vec<CampaignRow>,
 }
 
 impl Sweep {
@@ -190,6 +222,8 @@ impl Sweep {
             latest: None,
             begin_ns: None,
             gaps_ns: Vec::new(),
+            credit: None,
+            dropped: Vec::new(),
         }
     }
 
@@ -204,6 +238,41 @@ impl Sweep {
             self.gaps_ns.push(start_ns(after).saturating_sub(end_ns));
         }
         self.cells[index].add(measured, self.precision);
+        self.mark_bursts(done);
+    }
+
+    /// Marks the cells that a credit which ended made faster than they stay. At first those are all
+    /// so far, later the one that was just measured.
+    fn mark_bursts(&mut self, done: &[MeasuredCell]) {
+        let was_known = self.credit.is_some();
+        let names: Vec<String> = self
+            .cells
+            .iter()
+            .map(|cell| cell.workload.name.clone())
+            .collect();
+        self.credit = SideCredit::of(done, 0, &names);
+        let Some(credit) = &self.credit else {
+            return;
+        };
+        let from = if was_known { done.len() - 1 } else { 0 };
+        for one in done[from..].iter().filter(|one| credit.is_burst(one)) {
+            let mut cells = self.cells.iter_mut();
+            if let Some(cell) = cells.find(|cell| cell.workload.name == one.cell.workload.name) {
+                cell.mark_burst();
+            }
+        }
+    }
+
+    /// Drops the slices of a cell of which the next one follows, where they were those of a burst.
+    fn begin_slice(&mut self, index: usize) {
+        self.latest = Some(index);
+        if self.cells[index].is_burst {
+            self.cells[index].drop_slices();
+            self.dropped.push(CampaignRow {
+                side: 0,
+                workload: self.cells[index].workload.name.clone(),
+            });
+        }
     }
 
     /// The latency that a cell is expected to have, from the nearest one of the same operation.
@@ -273,7 +342,9 @@ impl Sweep {
         let measured_ns = (measured_ns / CELL_NS * CELL_NS).max(CELL_NS);
         // Once around the queue; the engine extends the warm-up where that takes longer.
         let queue_ns = (latency_ns * 1.1) as u64 / CELL_NS * CELL_NS;
-        let warmup_ns = queue_ns.clamp(WARMUP_NS, (measured_ns / 2).max(WARMUP_NS));
+        let queue_ns = queue_ns.clamp(WARMUP_NS, (measured_ns / 2).max(WARMUP_NS));
+        let spent_ns = self.credit.as_ref().map_or(0, SideCredit::warmup_ns);
+        let warmup_ns = queue_ns.max(spent_ns);
         let whole_ns = warmup_ns + measured_ns + latency_ns as u64;
         let is_first = self.latest.is_none();
         if !is_first && now_ns + whole_ns > self.time_ns {
@@ -311,7 +382,7 @@ impl Sweep {
         let (index, cell) = self.first_slice(waiting, now_ns)?;
         self.coarse.retain(|other| *other != index);
         self.fine.retain(|other| *other != index);
-        self.latest = Some(index);
+        self.begin_slice(index);
         Some(cell)
     }
 
@@ -353,7 +424,7 @@ impl Sweep {
         let open = open.into_iter();
         let index = open.min_by_key(|index| self.cells[*index].rates.len())?;
         let cell = self.slice_of(index, now_ns)?;
-        self.latest = Some(index);
+        self.begin_slice(index);
         Some(cell)
     }
 
@@ -375,7 +446,7 @@ impl Sweep {
         }
         open.sort_by(|a, b| self.cells[*b].error().total_cmp(&self.cells[*a].error()));
         let (index, cell) = self.first_slice(open, now_ns)?;
-        self.latest = Some(index);
+        self.begin_slice(index);
         Some(cell)
     }
 }
@@ -397,6 +468,10 @@ impl Campaign for Sweep {
         self.next_knee(now_ns)
             .or_else(|| self.next_of_pass(now_ns))
             .or_else(|| self.next_worst(now_ns))
+    }
+
+    fn take_dropped(&mut self) -> Vec<CampaignRow> {
+        std::mem::take(&mut self.dropped)
     }
 }
 

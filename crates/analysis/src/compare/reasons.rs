@@ -2,7 +2,7 @@
 //! load, spans, findings. Does not know what a workload or a survey is.
 
 use super::sides::is_live_pair;
-use crate::rules;
+use crate::headline::uncapitalised;
 use diskproof_model::comparison::Reason;
 use diskproof_model::finding::Finding;
 use diskproof_model::plan::CachePolicy;
@@ -137,16 +137,16 @@ pub(super) fn tainted(
 ) {
     let harmful = |finding: &&Finding| !harmless.contains(&finding.code.as_str());
     for finding in record.findings.iter().filter(harmful) {
-        let rule = rules::rule(&finding.code);
-        let Some((from, why)) = rule.and_then(|rule| rule.taints()) else {
+        if finding.says.allows_comparison() || !finding.is_serious() {
             continue;
-        };
+        }
         let is_here = finding
             .evidence
             .iter()
             .any(|evidence| places.iter().any(|place| evidence.path.starts_with(place)));
-        if finding.severity >= from && is_here {
-            reasons.add(&finding.code, format!("{why} {name}"));
+        if is_here {
+            let title = uncapitalised(finding.heading());
+            reasons.add(&finding.code, format!("{title} in {name}"));
         }
     }
 }

@@ -4,6 +4,7 @@
 use super::reasons::{is_shared_disturbance, load};
 use super::sides::{Run, RunGroup, Sides};
 use crate::estimate::largest_by;
+use crate::limiter::{credit_text, untested};
 use diskproof_model::comparison::{Basis, MetricComparison, Tally, Verdict};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::units::format_duration;
@@ -175,8 +176,27 @@ pub(super) fn notes(
     notes.extend(busy(&both));
     notes.extend(unsettled(&both));
     notes.extend(lengths(sides));
+    for side in [sides.a.first(), sides.b.first()].into_iter().flatten() {
+        notes.extend(burst(side));
+    }
     notes.extend(variation(sides, metrics));
     notes
+}
+
+/// What a side showed of a burst credit, or for how long it was tested.
+fn burst((name, run): &(String, &Run<'_>)) -> Option<String> {
+    if let Some(credit) = run.record.burst_credits.first() {
+        return Some(format!(
+            "The disk of {name} allows {}.",
+            credit_text(credit)
+        ));
+    }
+    let untested = untested(run.record).filter(|_| run.record.plan.layers.is_none())?;
+    Some(format!(
+        "Without a pause {name} kept {}; a burst that lasts longer would not have shown. '{}' tests \
+         for one.",
+        untested.kept, untested.command
+    ))
 }
 
 /// Where the variation from run to run comes from, or that it is unknown.

@@ -95,6 +95,34 @@ pub(super) fn falls(values: &[f64], cut: usize, least: f64) -> bool {
         && mean(&tail[..near(tail.len()).min(tail.len())]) <= low + margin
 }
 
+/// Fewest operations of a cell, or of several together, in which a step is looked for.
+const STEP_OPS_MIN: f64 = 16.0;
+
+/// The parts of a series before and after one step down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StepDown {
+    /// Cells before it.
+    pub(crate) head: usize,
+    /// The first cell of the lower level.
+    pub(crate) tail: usize,
+}
+
+/// The step down by a factor of at least `least` to a level that lasts to the end, for at least
+/// `tail_min` cells.
+pub(crate) fn step_down(values: &[f64], tail_min: usize, least: f64) -> Option<StepDown> {
+    if values.is_empty() {
+        return None;
+    }
+    let each = mean(values).max(f64::MIN_POSITIVE);
+    let size = (STEP_OPS_MIN / each).ceil().clamp(1.0, values.len() as f64) as usize;
+    let batches: Vec<f64> = values.chunks_exact(size).map(mean).collect();
+    let cut = largest_step(&batches, 1, tail_min.div_ceil(size).max(2))?;
+    falls(&batches, cut, least).then_some(StepDown {
+        head: cut * size,
+        tail: (cut + 1) * size,
+    })
+}
+
 /// Cells per batch: 100 ms at the finest. Requests that complete together spread over less.
 const EVEN_BATCH_CELLS: usize = 10;
 /// The fewest batches that tell.
@@ -138,7 +166,7 @@ pub(crate) fn scatter(values: &[f64]) -> Option<f64> {
 const LIMITER_BATCHES_MIN: usize = 12;
 
 /// Whether counts vary as little as those of a limiter, in enough batches to exclude chance.
-pub(super) fn is_of_limiter(values: &[f64]) -> bool {
+pub(crate) fn is_of_limiter(values: &[f64]) -> bool {
     let batches = (values.iter().sum::<f64>() / SCATTER_OPS_MIN) as usize;
     batches.min(values.len()) >= LIMITER_BATCHES_MIN
         && scatter(values).is_some_and(|scatter| scatter <= EVEN)

@@ -9,7 +9,7 @@ mod stats;
 pub(crate) mod student;
 
 pub(crate) use batches::{BATCHES_MIN, mean_latency, mean_rate, widening};
-pub(crate) use fall::scatter;
+pub(crate) use fall::{is_of_limiter, scatter, step_down};
 pub(crate) use settle::falls_by_chance;
 pub(crate) use stats::{largest_by, mean, smallest_by, variance};
 pub(crate) use student::PairedDifference;

@@ -12,6 +12,7 @@ use diskproof_model::surface::SeekSummary;
 pub(super) const ACCESS_TIME_OFF: Rule = Rule {
     code: "access-time-off",
     check: Check::Survey(check_access_time_off),
+    says: Meaning::Doubtful,
     #[cfg(test)]
     examples: tests::EXAMPLES,
 };

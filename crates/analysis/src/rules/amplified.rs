@@ -7,6 +7,7 @@ use super::traffic::{Excess, Traffic, commits, has_whole_pages};
 pub(super) const AMPLIFIED: Rule = Rule {
     code: "amplified",
     check: Check::Workloads(check_amplified),
+    says: Meaning::Disk,
     #[cfg(test)]
     examples: tests::EXAMPLES,
 };

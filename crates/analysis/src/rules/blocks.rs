@@ -4,13 +4,16 @@
 //! do for some trims.
 
 use super::rule::*;
-use diskproof_model::measurement::VerifyResult;
+use diskproof_model::measurement::{RealSize, VerifyResult};
 
 pub(super) const VERIFICATION: &[Rule] = &[BAD, UNVERIFIED];
 
 const BAD: Rule = Rule {
     code: "bad-blocks",
     check: Check::Workloads(check),
+    says: Meaning::NotTheDisk {
+        cause: Cause::Failed,
+    },
     #[cfg(test)]
     examples: tests::BAD_BLOCKS,
 };
@@ -18,6 +21,7 @@ const BAD: Rule = Rule {
 const UNVERIFIED: Rule = Rule {
     code: "unverified-blocks",
     check: Check::Workloads(check_unverified),
+    says: Meaning::Note,
     #[cfg(test)]
     examples: tests::UNVERIFIED_BLOCKS,
 };
@@ -28,6 +32,12 @@ const WRONG: &str = "Move the data off this disk, because the disk, its cable, t
 const NOT_AS_WRITTEN: &str = "If nothing else has written to these blocks, move the data off this \
                               disk, because it loses or changes data. Read the blocks again, then \
                               run memtest and smartctl -a.";
+
+const COUNTERFEIT: &str = "Return this disk: it is a counterfeit, or defective. Copy what it holds \
+                           elsewhere first, and trust none of it.";
+const NOT_THE_PATTERN: &str = "If the file was filled with this pattern and nothing else has written \
+                               to it, move the data off this disk, because it loses or changes \
+                               data. Read the blocks again, then run memtest and smartctl -a.";
 
 /// Bad blocks named in the claim; the record names up to a hundred.
 const NAMED: usize = 3;
@@ -50,7 +60,14 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .collect();
     let scope = scope(record, hits.iter().map(|h| h.0));
     let are_earlier = hits.iter().all(|(_, v)| v.runs.is_some());
-    let (what, remedy) = if are_earlier {
+    let is_compared = |index: usize| {
+        let name = &record.measurements[index].workload.name;
+        let workload = record.plan.workloads.iter().find(|one| one.name == *name);
+        workload.is_some_and(|one| one.checks_reads() && one.shape.known_content.is_some())
+    };
+    let (what, remedy) = if hits.iter().all(|(index, _)| is_compared(*index)) {
+        ("not the given pattern", NOT_THE_PATTERN)
+    } else if are_earlier {
         ("not what an earlier run wrote", NOT_AS_WRITTEN)
     } else {
         ("wrong when read back", WRONG)
@@ -62,6 +79,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
         named => format!(": {}", named.join("; ")),
     };
     let claim = format!("{bad} of {blocks} {is} {what} in {scope}{named}{rest}.");
+    let (claim, remedy) = match counterfeit(record, &hits) {
+        Some(size) => (format!("{size} {claim}"), COUNTERFEIT),
+        None => (claim, remedy),
+    };
     Some(Diagnosis::with_remedy(
         Severity::Failure,
         claim,
@@ -71,6 +92,33 @@ fn check(record: &Record) -> Option<Diagnosis> {
         }),
         remedy,
     ))
+}
+
+/// How much a block device holds, where its damaged blocks show that it is less than it claims:
+/// `/dev/sdb claims 96 MiB, but holds 24 MiB: blocks beyond land 24 MiB lower.`
+fn counterfeit(record: &Record, hits: &[(usize, &VerifyResult)]) -> Option<String> {
+    for (index, verified) in hits {
+        let Some(size) = verified.real_size() else {
+            continue;
+        };
+        let target = record.targets.get(record.measurements[*index].target)?;
+        if target.kind != TargetKind::BlockDevice || size.bytes() >= target.size_bytes {
+            continue;
+        }
+        let (path, claimed) = (&target.path, format_bytes(target.size_bytes));
+        let held = format_bytes(size.bytes());
+        return Some(match size {
+            RealSize::Wraps(_) => format!(
+                "{path} claims {claimed}, but holds {held}: blocks beyond replace those {held} \
+                 lower."
+            ),
+            RealSize::Ends(_) => format!(
+                "{path} claims {claimed}, but holds {held}: every checked block from there on is \
+                 lost."
+            ),
+        });
+    }
+    None
 }
 
 /// Blocks that cannot be judged are a warning where none could be.
@@ -117,6 +165,9 @@ fn check_unverified(record: &Record) -> Option<Diagnosis> {
 pub(super) const UNWRITTEN_BLOCKS: Rule = Rule {
     code: "unwritten-blocks",
     check: Check::Workloads(check_unwritten_blocks),
+    says: Meaning::NotTheDisk {
+        cause: Cause::EmptyBlocks,
+    },
     #[cfg(test)]
     examples: tests::UNWRITTEN_BLOCKS,
 };
@@ -196,6 +247,9 @@ fn empty_reads(index: usize, m: &MeasurementRecord) -> Option<Diagnosis> {
 pub(super) const INEFFECTIVE_TRIMS: Rule = Rule {
     code: "ineffective-trims",
     check: Check::Workloads(check_ineffective_trims),
+    says: Meaning::NotTheDisk {
+        cause: Cause::EmptyBlocks,
+    },
     #[cfg(test)]
     examples: tests::INEFFECTIVE_TRIMS,
 };
@@ -289,6 +343,7 @@ mod tests {
                 result.bad = vec![BadBlock {
                     offset_bytes: 8192,
                     why: "wrong checksum: torn or corrupted".to_owned(),
+                    written_to_bytes: None,
                 }];
             })
         },

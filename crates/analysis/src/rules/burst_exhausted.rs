@@ -2,13 +2,16 @@
 //! burst credit limits reads as well; a write cache (SLC flash, a controller's memory) fills by
 //! writes alone.
 
+use super::burst_figure::rate_evidence;
 use super::disturbed::is_disturbed;
 use super::program::is_late;
 use super::rate_limited;
 use super::rule::*;
 use crate::estimate::{LastingFall, lasting_fall};
+use crate::limiter::{amount_text, credit_before, credit_text, limit_text};
 use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
 use crate::{estimate, moved, slices};
+use diskproof_model::limiter::BurstCredit;
 use diskproof_model::record::{PhaseKind, PhaseRecord};
 use diskproof_model::series::TimeSeries;
 
@@ -16,12 +19,18 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "burst-exhausted",
         check: Check::Workloads(burst_exhausted),
+        says: Meaning::Limit {
+            limit: RateLimit::Cap,
+        },
         #[cfg(test)]
         examples: Examples::of(tests::burst, tests::cliff),
     },
     Rule {
         code: "cache-cliff",
         check: Check::Workloads(cache_cliff),
+        says: Meaning::Limit {
+            limit: RateLimit::Device,
+        },
         #[cfg(test)]
         examples: Examples::of(tests::cliff, tests::burst),
     },
@@ -45,6 +54,62 @@ struct SlowedWorkload<'a> {
 }
 
 fn burst_exhausted(record: &Record) -> Option<Diagnosis> {
+    by_credit(record).or_else(|| by_fall(record))
+}
+
+/// A credit that the whole run on a target shows.
+fn by_credit(record: &Record) -> Option<Diagnosis> {
+    let credit = disks_credit(record).find(|credit| credit.has_reads || !may_be_cache(credit))?;
+    Some(diagnosis(record, credit))
+}
+
+/// The credits that are the disk's: neither the page cache nor other programs explain the fall.
+/// That the machine was busy does not either: nothing is as even as a limiter by chance.
+fn disks_credit(record: &Record) -> impl Iterator<Item = &BurstCredit> {
+    record.burst_credits.iter().filter(|credit| {
+        let mut rows = credit.at_base.iter();
+        rows.all(|index| {
+            let m = &record.measurements[*index];
+            !is_from_page_cache(record, m) && !is_disturbed(record, (*index, m))
+        })
+    })
+}
+
+/// Whether a write cache may be as large as the credit, which only writes used.
+fn may_be_cache(credit: &BurstCredit) -> bool {
+    let bytes = match credit.unit.as_str() {
+        "B/s" => credit.credit,
+        _ => credit.credit * CACHE_REQUEST_BYTES,
+    };
+    !credit.has_reads && bytes >= CLIFF_BYTES_MIN
+}
+
+/// Of requests whose size differs, so much is assumed.
+const CACHE_REQUEST_BYTES: f64 = 8192.0;
+
+fn diagnosis(record: &Record, credit: &BurstCredit) -> Diagnosis {
+    let first = &record.measurements[credit.at_base[0]];
+    Diagnosis {
+        severity: Severity::Warning,
+        claim: format!(
+            "A limiter with a burst credit of about {} allows {}. {} ran at the lower rate, which \
+             is that of sustained load.",
+            amount_text(credit),
+            credit_text(credit),
+            scope(record, credit.at_base.iter().copied()),
+        ),
+        evidence: credit
+            .at_base
+            .iter()
+            .filter_map(|index| rate_evidence(record, *index, credit))
+            .collect(),
+        remedy: String::new(),
+        reproduce: Some(first.reproduce.clone()),
+    }
+}
+
+/// A fall of single workloads, to a rate that need not be even.
+fn by_fall(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<SlowedWorkload> = slowed(record).collect();
     // Where reads fall, too, the writes fall for the same reason.
     hits.iter().find(|hit| hit.kind == OpKind::Read)?;
@@ -57,45 +122,40 @@ fn burst_exhausted(record: &Record) -> Option<Diagnosis> {
     let first = largest_by(&fast, |hit| moment(hit))?;
     let width = |hit: &SlowedWorkload<'_>| hit.op.iops.relative_half_width().unwrap_or(f64::MAX);
     let known = smallest_by(&fast, |hit| width(hit))?;
-    let (before, after) = (first.fall.before, known.fall.after);
-    let before_first = moved::before(record, first.index, first.fall.at_ns, false);
-    let (requests, took_ns) = (before_first.requests, before_first.took_ns);
-    // What was used beyond what was refilled meanwhile.
-    let credit = (requests - after * took_ns / 1e9).max(0.0);
-    let refill_ns = credit / after * 1e9;
-    let also = match record.measurements.len() {
-        1 => "",
-        _ => " including earlier workloads",
+    let (burst, base) = (first.fall.before, known.fall.after);
+    let credit = credit_before(record, first.index, moment(first), base);
+    let mut at_base: Vec<usize> = hits.iter().map(|hit| hit.index).collect();
+    at_base.sort_unstable();
+    let found = BurstCredit {
+        target: first.m.target,
+        unit: "1/s".to_owned(),
+        base,
+        burst,
+        credit,
+        burst_ns: (credit / (burst - base) * 1e9).clamp(0.0, 1e18) as u64,
+        refill_ns: (credit / base * 1e9).clamp(0.0, 1e18) as u64,
+        at_base,
+        in_burst: Vec::new(),
+        has_reads: true,
     };
     Some(Diagnosis {
-        severity: Severity::Warning,
-        claim: format!(
-            "{} ran at {}/s until {} requests ({}){also} had completed in {}, then at {}/s to \
-             the end.{} This matches a credit of about {} requests that refills at {}/s, in {}. \
-             Sustained load gets the lower rate.",
-            workload_name(record, first.m),
-            rate_text(before),
-            rounded(requests),
-            gigabytes(before_first.bytes as u64),
-            format_duration(took_ns as u64),
-            rate_text(after),
-            others_fell(record, &hits, first.index),
-            rounded(credit),
-            rate_text(after),
-            format_duration(refill_ns.min(1e18) as u64),
-        ),
-        evidence: hits.iter().map(rate_evidence).collect(),
-        remedy: String::new(),
+        evidence: hits.iter().map(rate_evidence_of).collect(),
         reproduce: Some(first.m.reproduce.clone()),
+        ..diagnosis(record, &found)
     })
 }
 
 fn cache_cliff(record: &Record) -> Option<Diagnosis> {
+    if by_credit(record).is_some() {
+        return None;
+    }
     let hits: Vec<SlowedWorkload> = slowed(record).collect();
     if hits.iter().any(|hit| hit.kind == OpKind::Read) {
         return None;
     }
-    let first = hits.first()?;
+    let Some(first) = hits.first() else {
+        return cache_or_credit(record);
+    };
     let LastingFall {
         before,
         after,
@@ -123,13 +183,30 @@ fn cache_cliff(record: &Record) -> Option<Diagnosis> {
                 ""
             }
         ),
-        evidence: hits.iter().map(rate_evidence).collect(),
+        evidence: hits.iter().map(rate_evidence_of).collect(),
         remedy: String::new(),
         reproduce: Some(first.m.reproduce.clone()),
     })
 }
 
-fn rate_evidence(hit: &SlowedWorkload<'_>) -> Evidence {
+/// Writes that fell to one even rate: a cache was full, or a credit ended.
+fn cache_or_credit(record: &Record) -> Option<Diagnosis> {
+    let credit = disks_credit(record).find(|credit| may_be_cache(credit))?;
+    Some(Diagnosis {
+        claim: format!(
+            "{} wrote at {}, after {} at first. A write cache in front of the medium was full, or \
+             the burst credit of the volume was used up. The disk allows {}. Larger bulk loads and \
+             restores get the lower rate.",
+            scope(record, credit.at_base.iter().copied()),
+            limit_text(credit.base, &credit.unit),
+            limit_text(credit.burst, &credit.unit),
+            credit_text(credit),
+        ),
+        ..diagnosis(record, credit)
+    })
+}
+
+fn rate_evidence_of(hit: &SlowedWorkload<'_>) -> Evidence {
     let place = format!("ops/{}/iops/value", hit.kind.as_str());
     let threshold = hit.fall.before / hit.least;
     evidence(hit.index, &place, hit.op.iops.value, threshold, "1/s")
@@ -163,17 +240,6 @@ fn is_from_page_cache(record: &Record, m: &MeasurementRecord) -> bool {
         CachePolicy::Cached => true,
     };
     takes || target.is_some_and(TargetIdentity::has_buffered_loop)
-}
-
-/// The other workloads that fell; empty without any.
-fn others_fell(record: &Record, hits: &[SlowedWorkload<'_>], first: usize) -> String {
-    let mut others: Vec<usize> = hits.iter().map(|hit| hit.index).collect();
-    others.retain(|index| *index != first);
-    if !others.is_empty() {
-        format!(" The rate of {} fell, too.", scope(record, others))
-    } else {
-        String::new()
-    }
 }
 
 /// The fall from a burst to the steady phase.
@@ -238,34 +304,6 @@ fn refined(fall: LastingFall, series: &TimeSeries) -> LastingFall {
     }
 }
 
-/// To two digits: the credit is a fit.
-fn rounded(count: f64) -> String {
-    grouped(to_digits(count, 2))
-}
-
-/// To three digits.
-fn rate_text(rate: f64) -> String {
-    grouped(to_digits(rate, 3))
-}
-
-fn to_digits(value: f64, digits: i32) -> f64 {
-    let magnitude = value.max(1.0).log10().floor() as i32;
-    let unit = 10f64.powi((magnitude - digits + 1).max(0));
-    (value / unit).round() * unit
-}
-
-fn grouped(count: f64) -> String {
-    let digits = format!("{count:.0}");
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -294,9 +332,12 @@ mod tests {
 
     #[test]
     fn credit_is_fitted_from_both_rates() {
-        // 60,000/s for 2.5 s and a warm-up of 0.5 s, refilled at 10,000/s: 150,000 I/Os.
+        // 60,000/s for 2.5 s, refilled at 10,000/s: 125,000 I/Os.
         let claim = burst_exhausted(&burst()).unwrap().claim;
-        states(&claim, &["60,000/s", "180,000", "3.0 s", "150,000", "15 s"]);
+        states(
+            &claim,
+            &["10,000/s for ever", "60,000/s for 2.5 s", "requests"],
+        );
         // 800 writes/s of 1 MiB for 3 s.
         let claim = cache_cliff(&cliff()).unwrap().claim;
         states(&claim, &["839 MB/s", "2.5 GB", "210 MB/s"]);

@@ -14,6 +14,9 @@ use diskproof_model::measurement::{ByteCount, DeviceUse};
 pub(super) const SERVED_FROM_CACHE: Rule = Rule {
     code: "served-from-cache",
     check: Check::Run(check_served_from_cache),
+    says: Meaning::NotTheDisk {
+        cause: Cause::Cache,
+    },
     #[cfg(test)]
     examples: tests::SERVED_FROM_CACHE,
 };
@@ -217,6 +220,9 @@ fn which_cache(record: &Record, hits: &[(CountedBytes<'_>, Missing)]) -> (String
 pub(super) const CACHE_ANSWERED: Rule = Rule {
     code: "cache-answered",
     check: Check::Survey(check_cache_answered),
+    says: Meaning::NotTheDisk {
+        cause: Cause::Cache,
+    },
     #[cfg(test)]
     examples: tests::CACHE_ANSWERED,
 };
@@ -308,6 +314,9 @@ fn faster_than_the_platter(record: &Record, surface: &SurfaceRecord) -> Option<(
 pub(super) const NOT_DIRECT: Rule = Rule {
     code: "not-direct",
     check: Check::Run(check_not_direct),
+    says: Meaning::NotTheDisk {
+        cause: Cause::PageCache,
+    },
     #[cfg(test)]
     examples: tests::NOT_DIRECT,
 };
@@ -354,6 +363,9 @@ fn check_not_direct(record: &Record) -> Option<Diagnosis> {
 pub(super) const UNPROVEN: Rule = Rule {
     code: "unproven",
     check: Check::Run(check_unproven),
+    says: Meaning::NotTheDisk {
+        cause: Cause::Unconfirmed,
+    },
     #[cfg(test)]
     examples: tests::UNPROVEN,
 };

@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 pub(super) const DISTURBED: Rule = Rule {
     code: "disturbed",
     check: Check::Run(check_disturbed),
+    says: Meaning::OtherLoad {
+        used: SharedResource::Disk,
+    },
     #[cfg(test)]
     examples: tests::EXAMPLES,
 };

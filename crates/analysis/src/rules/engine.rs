@@ -11,6 +11,7 @@ use diskproof_model::measurement::{Fallback, FallbackCause};
 pub(super) const ENGINE_FALLBACK: Rule = Rule {
     code: "engine-fallback",
     check: Check::Workloads(check_engine_fallback),
+    says: Meaning::Note,
     #[cfg(test)]
     examples: tests::ENGINE_FALLBACK,
 };
@@ -109,6 +110,7 @@ fn remedy(fallback: &Fallback) -> &'static str {
 pub(super) const IO_PUNTED: Rule = Rule {
     code: "io-punted",
     check: Check::Workloads(check_io_punted),
+    says: Meaning::Note,
     #[cfg(test)]
     examples: tests::IO_PUNTED,
 };
@@ -133,6 +135,7 @@ fn check_io_punted(record: &Record) -> Option<Diagnosis> {
 pub(super) const DEPTH_NOT_HELD: Rule = Rule {
     code: "depth-not-held",
     check: Check::Workloads(check_depth_not_held),
+    says: Meaning::Doubtful,
     #[cfg(test)]
     examples: tests::DEPTH_NOT_HELD,
 };

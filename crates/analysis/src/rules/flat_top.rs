@@ -17,6 +17,7 @@ use crate::shape::{Level, Reach, Shape};
 pub(super) const FLAT_TOP: Rule = Rule {
     code: "flat-top",
     check: Check::Survey(check_flat_top),
+    says: Meaning::Disk,
     #[cfg(test)]
     examples: tests::EXAMPLES,
 };

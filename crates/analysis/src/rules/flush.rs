@@ -11,24 +11,34 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "flush-not-sent",
         check: Check::Workloads(flush_not_sent),
+        says: Meaning::NotTheDisk {
+            cause: Cause::NotDurable,
+        },
         #[cfg(test)]
         examples: Examples::of(tests::without_flushes, tests::with_flushes),
     },
     Rule {
         code: "implausible-flush",
         check: Check::Workloads(implausible_flush),
+        says: Meaning::NotTheDisk {
+            cause: Cause::NotDurable,
+        },
         #[cfg(test)]
         examples: Examples::of(|| tests::turning(500.0), || tests::turning(119.0)),
     },
     Rule {
         code: "sync-method-differs",
         check: Check::Workloads(sync_method_differs),
+        says: Meaning::NotTheDisk {
+            cause: Cause::NotDurable,
+        },
         #[cfg(test)]
         examples: Examples::of(|| tests::methods(9000.0), || tests::methods(900.0)),
     },
     Rule {
         code: "slow-flush",
         check: Check::Workloads(slow_flush),
+        says: Meaning::Disk,
         #[cfg(test)]
         examples: Examples::of(|| tests::flash(1_600_000.0), || tests::flash(90_000.0)),
     },

@@ -9,12 +9,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "health-failing",
         check: Check::Health(failing),
+        says: Meaning::Health,
         #[cfg(test)]
         examples: Examples::of(tests::failing_disk, tests::quiet_disks),
     },
     Rule {
         code: "self-test-failed",
         check: Check::Health(self_test_failed),
+        says: Meaning::Health,
         #[cfg(test)]
         examples: Examples::of(
             || tests::faulty(tests::failed_self_test),
@@ -24,12 +26,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "sectors-pending",
         check: Check::Health(sectors_pending),
+        says: Meaning::Health,
         #[cfg(test)]
         examples: Examples::of(tests::disk_with_pending_sectors, tests::quiet_disks),
     },
     Rule {
         code: "worn-out",
         check: Check::Health(worn_out),
+        says: Meaning::Health,
         #[cfg(test)]
         examples: Examples::of(
             || tests::faulty(|disk| disk.wear_percent = Some(85)),
@@ -44,6 +48,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "media-errors",
         check: Check::Health(media_errors),
+        says: Meaning::Health,
         #[cfg(test)]
         examples: Examples::of(
             || tests::faulty(|disk| disk.media_errors = Some(7)),
@@ -53,6 +58,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "sectors-reallocated",
         check: Check::Health(sectors_reallocated),
+        says: Meaning::Health,
         #[cfg(test)]
         examples: Examples::of(
             || tests::faulty_rotating(|disk| disk.reallocated_sectors = Some(304)),
@@ -62,6 +68,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "link-errors",
         check: Check::Health(link_errors),
+        says: Meaning::Health,
         #[cfg(test)]
         examples: Examples::of(
             || tests::faulty_rotating(|disk| disk.link_errors = Some(3_118_119)),
@@ -71,6 +78,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "too-hot",
         check: Check::Health(too_hot),
+        says: Meaning::Doubtful,
         #[cfg(test)]
         examples: Examples::of(
             || tests::faulty(|disk| disk.temperature_celsius = Some(71)),
@@ -80,6 +88,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         code: "self-test-running",
         check: Check::Health(self_test_running),
+        says: Meaning::OtherLoad {
+            used: SharedResource::Disk,
+        },
         #[cfg(test)]
         examples: Examples::of(
             || tests::faulty(tests::running_self_test),

@@ -12,6 +12,7 @@ use diskproof_model::series::TimeSeries;
 pub(super) const HUNG: Rule = Rule {
     code: "hung",
     check: Check::Run(check_hung),
+    says: Meaning::EndedEarly,
     #[cfg(test)]
     examples: tests::HUNG,
 };
@@ -79,6 +80,7 @@ fn tell(record: &Record, m: &MeasurementRecord, hang: Hang) -> String {
 pub(super) const LATE: Rule = Rule {
     code: "late",
     check: Check::Run(check_late),
+    says: Meaning::EndedEarly,
     #[cfg(test)]
     examples: tests::LATE,
 };
@@ -145,6 +147,7 @@ fn no_time_for_curve(record: &Record) -> Option<(String, Evidence)> {
 pub(super) const STALLED: Rule = Rule {
     code: "stalled",
     check: Check::Run(check_stalled),
+    says: Meaning::Disk,
     #[cfg(test)]
     examples: tests::STALLED,
 };

@@ -15,6 +15,7 @@ use diskproof_model::surface::CurvePoint;
 pub(super) const IMPRECISE: Rule = Rule {
     code: "imprecise",
     check: Check::Run(check_imprecise),
+    says: Meaning::Doubtful,
     #[cfg(test)]
     examples: tests::EXAMPLES,
 };
@@ -49,8 +50,60 @@ fn check_imprecise(record: &Record) -> Option<Diagnosis> {
             [workloads.evidence, curve.evidence].concat(),
             format!("{} {}", workloads.remedy, curve.remedy),
         )),
-        (workloads, curve) => workloads.or(curve).or_else(|| check_steps(record)),
+        (workloads, curve) => workloads
+            .or(curve)
+            .or_else(|| check_steps(record))
+            .or_else(|| check_pings(record)),
     }
+}
+
+/// Fewer single requests say nothing of the disk: the first one may wake it up.
+const PINGS_MIN: u64 = 10;
+
+/// Single requests whose mean time is known worse than figures are graded by.
+fn check_pings(record: &Record) -> Option<Diagnosis> {
+    let mut claims = Vec::new();
+    let mut seen = Vec::new();
+    for (index, m) in real(record) {
+        let Some(ping) = &m.ping else {
+            continue;
+        };
+        for (kind, latency) in &ping.latency {
+            let mean = &latency.mean;
+            let place = format!("ping/latency/{}/mean", kind.as_str());
+            let requests = counted(mean.n, kind.as_str());
+            let name = workload_name(record, m);
+            match mean.relative_half_width() {
+                _ if mean.n < PINGS_MIN => {
+                    claims.push(format!("of only {requests} in {name}"));
+                    let (count, least) = (mean.n as f64, PINGS_MIN as f64);
+                    seen.push(evidence(index, &format!("{place}/n"), count, least, "1"));
+                }
+                Some(width) if width > HALF_WIDTH_MAX => {
+                    let percent = format_percent(width);
+                    claims.push(format!("of {requests} in {name} to ±{percent}"));
+                    let half_width = mean.half_width_95.unwrap_or(0.0);
+                    let most = HALF_WIDTH_MAX * mean.value;
+                    let place = format!("{place}/half_width_95");
+                    seen.push(evidence(index, &place, half_width, most, "ns"));
+                }
+                _ => {}
+            }
+        }
+    }
+    if claims.is_empty() {
+        return None;
+    }
+    Some(Diagnosis::with_remedy(
+        Severity::Warning,
+        format!(
+            "The mean time is only approximate: {}. The next requests may take several times as \
+             long.",
+            claims.join("; ")
+        ),
+        seen,
+        "Send more requests (--count 100).",
+    ))
 }
 
 /// The average of the curve. Of an uneven surface `ragged` says that it is.
@@ -63,14 +116,17 @@ fn check_curve(record: &Record) -> Option<Diagnosis> {
     let width = average.relative_half_width();
     let width = width.filter(|width| *width > WIDTH_NOTE)?;
     // A point that is off pulls the interval open more than the average itself.
-    let worst = worst_point(record).map_or_else(String::new, |(offset_bytes, expected, rate)| {
-        format!(
+    // What a thread did not read while it waited for a processor is not the disk's rate.
+    let is_starved = record.surface.as_ref().is_some_and(program::is_starved);
+    let worst = match worst_point(record).filter(|_| !is_starved) {
+        Some((offset_bytes, expected, rate)) => format!(
             " The point at {} differs most from its neighbours: {} instead of about {}.",
             gigabytes(offset_bytes),
             format_throughput(rate),
             format_throughput(expected)
-        )
-    });
+        ),
+        None => String::new(),
+    };
     let path = "/surface/rate/average/half_width_95";
     Some(Diagnosis::with_remedy(
         warning_if(width > HALF_WIDTH_MAX),
@@ -168,6 +224,8 @@ fn check_workloads(record: &Record) -> Option<Diagnosis> {
     }
     let hits: Vec<ImpreciseWorkload> = real(record)
         .filter(|measured| is_result(record, measured.0))
+        // A burst that ends is no noise: burst-figure says what it is.
+        .filter(|measured| !is_in_burst(record, measured.0))
         .filter_map(hit)
         .collect();
     let worst = largest_by(&hits, |hit| hit.width)?;
@@ -300,7 +358,7 @@ fn hit((index, m): Measured) -> Option<ImpreciseWorkload> {
             )
         }
         (None, _) => (
-            Severity::Note,
+            Severity::Warning,
             evidence(index, "wall_ns", m.wall_ns as f64, WALL_NS_MIN as f64, "ns"),
         ),
         _ if m.settled == Some(false) => (

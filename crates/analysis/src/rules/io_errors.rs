@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 pub(super) const IO_ERRORS: Rule = Rule {
     code: "io-errors",
     check: Check::Run(check_io_errors),
+    says: Meaning::NotTheDisk {
+        cause: Cause::Failed,
+    },
     #[cfg(test)]
     examples: tests::EXAMPLES,
 };

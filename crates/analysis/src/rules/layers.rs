@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 pub(super) const LINK_DEGRADED: Rule = Rule {
     code: "link-degraded",
     check: Check::Run(check_link_degraded),
+    says: Meaning::Disk,
     #[cfg(test)]
     examples: tests::LINK_DEGRADED,
 };
@@ -99,6 +100,7 @@ fn fastest(record: &Record) -> Option<f64> {
 pub(super) const VIRTUAL_DISK: Rule = Rule {
     code: "virtual-disk",
     check: Check::Run(check_virtual_disk),
+    says: Meaning::Note,
     #[cfg(test)]
     examples: tests::VIRTUAL_DISK,
 };
@@ -179,6 +181,7 @@ fn is_named(text: Option<&str>, names: &[&str]) -> bool {
 pub(super) const VOLATILE_WRITE_CACHE: Rule = Rule {
     code: "volatile-write-cache",
     check: Check::Workloads(check_volatile_write_cache),
+    says: Meaning::Note,
     #[cfg(test)]
     examples: tests::VOLATILE_WRITE_CACHE,
 };

@@ -15,6 +15,9 @@ use diskproof_model::measurement::{Interruption, InterruptionKind};
 pub(super) const CPU_LIMITED: Rule = Rule {
     code: "cpu-limited",
     check: Check::Workloads(check_cpu_limited),
+    says: Meaning::Limit {
+        limit: RateLimit::Cpu,
+    },
     #[cfg(test)]
     examples: tests::CPU_LIMITED,
 };
@@ -116,6 +119,9 @@ fn threads(record: &Record, m: &MeasurementRecord) -> f64 {
 pub(super) const STARVED: Rule = Rule {
     code: "starved",
     check: Check::Run(check_starved),
+    says: Meaning::OtherLoad {
+        used: SharedResource::Processors,
+    },
     #[cfg(test)]
     examples: tests::STARVED,
 };
@@ -221,6 +227,9 @@ fn check_starved(record: &Record) -> Option<Diagnosis> {
 pub(super) const CPU_STOLEN: Rule = Rule {
     code: "cpu-stolen",
     check: Check::Run(check_cpu_stolen),
+    says: Meaning::OtherLoad {
+        used: SharedResource::Processors,
+    },
     #[cfg(test)]
     examples: tests::CPU_STOLEN,
 };
@@ -259,6 +268,9 @@ fn check_cpu_stolen(record: &Record) -> Option<Diagnosis> {
 pub(super) const ENGINE_LIMITED: Rule = Rule {
     code: "engine-limited",
     check: Check::Workloads(check_engine_limited),
+    says: Meaning::Limit {
+        limit: RateLimit::Program,
+    },
     #[cfg(test)]
     examples: tests::ENGINE_LIMITED,
 };
@@ -293,6 +305,7 @@ fn check_engine_limited(record: &Record) -> Option<Diagnosis> {
 pub(super) const MISSED_SCHEDULE: Rule = Rule {
     code: "missed-schedule",
     check: Check::Workloads(check_missed_schedule),
+    says: Meaning::Doubtful,
     #[cfg(test)]
     examples: tests::MISSED_SCHEDULE,
 };
@@ -341,6 +354,7 @@ fn check_missed_schedule(record: &Record) -> Option<Diagnosis> {
 pub(super) const INTERRUPTED: Rule = Rule {
     code: "interrupted",
     check: Check::Run(check_interrupted),
+    says: Meaning::EndedEarly,
     #[cfg(test)]
     examples: tests::INTERRUPTED,
 };

@@ -4,12 +4,15 @@
 
 use super::rule::*;
 use crate::estimate::scatter;
-use crate::volume_types::{documented, is_round};
+use crate::volume_types::{documented, has_credit, is_round};
 use diskproof_model::digits::figure_text;
 
 pub(super) const RATE_LIMITED: Rule = Rule {
     code: "rate-limited",
     check: Check::Run(check_rate_limited),
+    says: Meaning::Limit {
+        limit: RateLimit::Cap,
+    },
     #[cfg(test)]
     examples: tests::EXAMPLES,
 };
@@ -176,15 +179,60 @@ struct EvenWorkload<'a> {
     scatter: f64,
 }
 
-fn by_plateau(record: &Record) -> Option<Diagnosis> {
+/// A limiter's rate, of which nothing is documented.
+pub(super) struct LimiterPlateau {
+    pub(super) target: usize,
+    pub(super) rate: f64,
+    pub(super) unit: &'static str,
+    pub(super) rows: Vec<usize>,
+    pub(super) evidence: Vec<Evidence>,
+}
+
+/// The plateau that a limiter explains, unless the type of the volume says that it lasts.
+pub(super) fn plateau_without_known_credit(record: &Record) -> Option<LimiterPlateau> {
+    if by_group(record).is_some() {
+        return None;
+    }
+    let alike = limited_plateau(record);
+    let first = alike.first()?;
+    let target = record.targets.get(first.m.target)?;
+    if documented(target, first.rate, first.unit).is_some_and(|volume| !has_credit(&volume)) {
+        return None;
+    }
+    Some(LimiterPlateau {
+        target: first.m.target,
+        rate: first.rate,
+        unit: first.unit,
+        rows: alike.iter().map(|one| one.index).collect(),
+        evidence: alike.iter().map(plateau_evidence).collect(),
+    })
+}
+
+/// The workloads at the first rate that a limiter explains.
+fn limited_plateau(record: &Record) -> Vec<EvenWorkload<'_>> {
     let plateaus: Vec<EvenWorkload<'_>> = real(record)
         .filter_map(|measured| plateau(record, measured))
         .collect();
     let first = plateaus
         .iter()
-        .find(|one| is_limited(record, one, &plateaus))?;
-    let alike: Vec<&EvenWorkload<'_>> =
-        plateaus.iter().filter(|one| is_alike(one, first)).collect();
+        .position(|one| is_limited(record, one, &plateaus));
+    let Some(first) = first else {
+        return Vec::new();
+    };
+    let (rate, target, unit) = (
+        plateaus[first].rate,
+        plateaus[first].m.target,
+        plateaus[first].unit,
+    );
+    plateaus
+        .into_iter()
+        .filter(|one| one.m.target == target && one.unit == unit && is_near(one.rate, rate))
+        .collect()
+}
+
+fn by_plateau(record: &Record) -> Option<Diagnosis> {
+    let alike = limited_plateau(record);
+    let first = alike.first()?;
     let scatter = alike.iter().map(|one| one.scatter).fold(0.0, f64::max);
     let target = record.targets.get(first.m.target)?;
     let which = match documented(target, first.rate, first.unit) {
@@ -200,7 +248,7 @@ fn by_plateau(record: &Record) -> Option<Diagnosis> {
             figure_text(first.rate, Some(first.rate * ALIKE), first.unit),
             format_percent(scatter.max(0.001))
         ),
-        evidence: alike.iter().map(|one| plateau_evidence(one)).collect(),
+        evidence: alike.iter().map(plateau_evidence).collect(),
         remedy:
             "Plan with this rate. A larger volume, a faster type or provisioned IOPS raise it; \
              database settings do not."
@@ -282,9 +330,11 @@ fn fills_link(record: &Record, m: &MeasurementRecord, rate: f64) -> bool {
 }
 
 fn is_alike(one: &EvenWorkload<'_>, other: &EvenWorkload<'_>) -> bool {
-    one.m.target == other.m.target
-        && one.unit == other.unit
-        && (one.rate / other.rate - 1.0).abs() <= ALIKE
+    one.m.target == other.m.target && one.unit == other.unit && is_near(one.rate, other.rate)
+}
+
+fn is_near(one: f64, other: f64) -> bool {
+    (one / other - 1.0).abs() <= ALIKE
 }
 
 /// Whether a limiter explains the plateau: a documented figure of this very volume, or a round one
@@ -308,11 +358,20 @@ fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>])
         own.filter(|m| wanted_depth(m) >= 2.0 && is_small(m) == is_small(one.m))
     };
     let is_only = others().all(|m| m.workload.streams == one.m.workload.streams);
-    round && (is_both || is_only)
+    round && (is_both || is_only) || is_both && is_mixed_alike(one, all)
+}
+
+/// Whether a mix runs at the rate of pure reads and of pure writes, with blocks of another size
+/// among them: no medium answers all of these alike.
+fn is_mixed_alike(one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>]) -> bool {
+    let alike = || all.iter().filter(|other| is_alike(other, one));
+    let is_mix = |other: &EvenWorkload<'_>| other.m.workload.streams.is_mix();
+    let block_bytes = one.m.workload.block_bytes;
+    alike().any(is_mix) && alike().any(|other| other.m.workload.block_bytes != block_bytes)
 }
 
 #[cfg(test)]
-mod tests {
+pub(in crate::rules) mod tests {
     use super::*;
     use crate::fixture::{self, states, surveyed};
     use diskproof_model::measurement::Measurement;
@@ -344,7 +403,7 @@ mod tests {
     /// Reads, writes and mixes at 3000/s, and the fixture: reads at 10,000/s, writes at 8000/s.
     pub(super) const EXAMPLES: Examples = Examples::of(|| capped(|_| 0), fixture::record);
 
-    fn capped(noise: impl Fn(usize) -> u64) -> Record {
+    pub(in crate::rules) fn capped(noise: impl Fn(usize) -> u64) -> Record {
         fixture::changed(|run| {
             let random = run.1.iter_mut().filter(|m| is_random(m));
             random.for_each(|m| set(m, 3000, &noise));

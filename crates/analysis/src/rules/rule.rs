@@ -1,6 +1,6 @@
 //! What a rule is: the entry of one finding in the registry; and what the rules share: which
 //! measurements they examine, how they point into the record, and how they name what a finding
-//! concerns. Knows no rule and no threshold.
+//! concerns.
 
 use crate::estimate;
 use diskproof_model::finding::Finding;
@@ -9,7 +9,9 @@ use diskproof_model::series::TimeSeries;
 
 // What nearly every rule uses.
 pub(super) use crate::estimate::{HALF_WIDTH_MAX, largest_by, smallest_by};
-pub(super) use diskproof_model::finding::{Evidence, Severity};
+pub(super) use diskproof_model::finding::{
+    Cause, Evidence, Meaning, RateLimit, Severity, SharedResource,
+};
 pub(super) use diskproof_model::measurement::OpKind;
 pub(super) use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy};
 pub(super) use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
@@ -24,9 +26,7 @@ pub(super) use diskproof_model::units::{
 
 /// What is always said of each finding, below its code: the title in at most eight words; what it
 /// means, for the reference, in one or two sentences; what to do, where that is always the same; of
-/// the health of disks what it means for a database. `taints` has the severity from which on
-/// `compare` refuses the figures that the finding concerns, and the reason, before the name of the
-/// run: `operations failed in`.
+/// the health of disks what it means for a database.
 const TEXTS: &str = include_str!("../findings.txt");
 
 /// A rule: the code of its finding, and how it is found.
@@ -36,6 +36,8 @@ pub struct Rule {
     pub code: &'static str,
     /// The rule itself, and what it examines.
     pub check: Check,
+    /// What the finding says of the figures that it concerns.
+    pub says: Meaning,
     /// The cases that its test uses.
     #[cfg(test)]
     pub(crate) examples: Examples,
@@ -180,6 +182,7 @@ impl Rule {
             code: self.code.to_owned(),
             title: Some(self.text("title").to_owned()),
             severity: diagnosis.severity,
+            says: self.says,
             claim: diagnosis.claim,
             evidence: diagnosis.evidence,
             remedy,
@@ -194,17 +197,6 @@ impl Rule {
         let mut own = lines.skip(1).take_while(|line| line.starts_with(' '));
         let text = own.find_map(|line| line.trim_start().strip_prefix(word)?.strip_prefix(": "));
         text.unwrap_or_default()
-    }
-
-    /// From which severity on `compare` refuses the figures that the finding concerns, and why,
-    /// before the name of the run.
-    pub fn taints(&self) -> Option<(Severity, &'static str)> {
-        let (severity, why) = self.text("taints").split_once(", ")?;
-        let severity = match severity {
-            "note" => Severity::Note,
-            _ => Severity::Warning,
-        };
-        Some((severity, why))
     }
 }
 
@@ -344,6 +336,12 @@ pub(super) fn gigabytes(bytes: u64) -> String {
 pub(super) fn point_evidence(index: usize, record: &Record, expected: f64) -> Evidence {
     let path = format!("/curve/{index}/bytes_per_second");
     evidence_at(path, record.curve[index].bytes_per_second, expected, "B/s")
+}
+
+/// Whether the figures of a measurement are those of a burst, wholly or partly.
+pub(super) fn is_in_burst(record: &Record, index: usize) -> bool {
+    let mut credits = record.burst_credits.iter();
+    credits.any(|credit| credit.in_burst.contains(&index))
 }
 
 /// The operations that a reader looks at, over time.

@@ -1,12 +1,14 @@
 //! What a scan met: `unreadable-blocks`, sectors that could not be read, and `slow-blocks`, blocks
 //! that were slow twice.
 
+use super::program;
 use super::rule::*;
 use diskproof_model::surface::UnreadableRange;
 
 pub(super) const UNREADABLE_BLOCKS: Rule = Rule {
     code: "unreadable-blocks",
     check: Check::Survey(check_unreadable_blocks),
+    says: Meaning::Disk,
     #[cfg(test)]
     examples: tests::UNREADABLE_BLOCKS,
 };
@@ -59,6 +61,7 @@ fn tell(range: &UnreadableRange) -> String {
 pub(super) const SLOW_BLOCKS: Rule = Rule {
     code: "slow-blocks",
     check: Check::Survey(check_slow_blocks),
+    says: Meaning::Disk,
     #[cfg(test)]
     examples: tests::SLOW_BLOCKS,
 };
@@ -95,11 +98,19 @@ fn check_slow_blocks(record: &Record) -> Option<Diagnosis> {
         places if places.is_empty() => String::new(),
         places => format!(" The slowest: {}.", places.join("; ")),
     };
+    let is_starved = record.surface.as_ref().is_some_and(program::is_starved);
+    let (severity, doubt) = if is_starved {
+        let doubt = " Whether these blocks are slow is not decided: diskproof waited for a \
+                     processor during the scan. Scan again when the machine is quieter.";
+        (Severity::Note, doubt)
+    } else {
+        (Severity::Warning, "")
+    };
     Some(Diagnosis::new(
-        Severity::Warning,
+        severity,
         format!(
             "{} of {} took more than {} both times they were read; half of all blocks take {} or \
-             less.{places}",
+             less.{places}{doubt}",
             scan.slow_blocks,
             counted(scan.blocks, "block"),
             format_latency(scan.slow_from_ns),
@@ -159,6 +170,15 @@ mod tests {
             &finding.claim,
             &["24 KiB", "LBA 80000000 (4 KiB at 41.0 GB, EIO)", "2 more"],
         );
+    }
+
+    #[test]
+    fn slow_blocks_of_a_starved_scan_are_not_decided() {
+        let mut record = (SLOW_BLOCKS.fires)();
+        record.surface.as_mut().unwrap().starved_share = 0.3;
+        let finding = check_slow_blocks(&record).unwrap();
+        assert_eq!(finding.severity, Severity::Note);
+        states(&finding.claim, &["not decided"]);
     }
 
     #[test]

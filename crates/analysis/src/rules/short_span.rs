@@ -7,6 +7,7 @@ use crate::mechanics::is_said_to_rotate;
 pub(super) const SHORT_SPAN: Rule = Rule {
     code: "short-span",
     check: Check::Workloads(check_short_span),
+    says: Meaning::Note,
     #[cfg(test)]
     examples: tests::EXAMPLES,
 };

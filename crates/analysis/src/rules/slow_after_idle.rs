@@ -7,6 +7,7 @@ use diskproof_model::ping::{IdlePoint, PingRecord};
 pub(super) const SLOW_AFTER_IDLE: Rule = Rule {
     code: "slow-after-idle",
     check: Check::Workloads(check_slow_after_idle),
+    says: Meaning::Disk,
     #[cfg(test)]
     examples: tests::EXAMPLES,
 };

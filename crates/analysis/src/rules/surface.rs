@@ -24,6 +24,7 @@ use crate::surface::{SecondReading, second_reading};
 pub(super) const RAGGED: Rule = Rule {
     code: "ragged",
     check: Check::Survey(check_ragged),
+    says: Meaning::Disk,
     #[cfg(test)]
     examples: tests::RAGGED,
 };
@@ -141,6 +142,7 @@ pub(super) fn is_uneven(shape: &Shape) -> bool {
 pub(super) const SLOW_ZONE: Rule = Rule {
     code: "slow-zone",
     check: Check::Survey(check_slow_zone),
+    says: Meaning::Disk,
     #[cfg(test)]
     examples: tests::SLOW_ZONE,
 };
@@ -276,6 +278,7 @@ fn zone_evidence(record: &Record, shape: &Shape, dip: &Dip) -> Vec<Evidence> {
 pub(super) const NOT_ZONED: Rule = Rule {
     code: "not-zoned",
     check: Check::Survey(check_not_zoned),
+    says: Meaning::Note,
     #[cfg(test)]
     examples: tests::NOT_ZONED,
 };

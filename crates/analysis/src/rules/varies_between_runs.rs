@@ -8,6 +8,7 @@ use diskproof_model::trend::RunToRun;
 pub(super) const VARIES_BETWEEN_RUNS: Rule = Rule {
     code: "varies-between-runs",
     check: Check::Workloads(check_varies_between_runs),
+    says: Meaning::Note,
     #[cfg(test)]
     examples: tests::EXAMPLES,
 };

@@ -1,23 +1,29 @@
 //! `diskproof as`: the command lines of well-known tools. Parsing and output are in the crate
 //! `diskproof-compat`; the run is that of every verb.
 
-use crate::failure::{Exit, Failure, report};
+use crate::failure::{Exit, Failure, is_refused, open_error, report};
 use crate::flags::{DestructiveFlags, MeasuringFlags};
+use crate::input_files::{InputRole, register, register_stdin};
 use crate::job_file::{CliOverrides, Closeness, JobFile, JobText, System, read_text};
+use crate::output_files::Trial;
 use crate::plan_file::PLAN_FILE_BYTES_MAX;
 use crate::provenance::{command_line, random_seed};
-use crate::session::{MeasuringJob, measure};
-use crate::stdio::{Verbosity, eprint_line, eprint_text, print_text};
-use crate::targets::{identify, refuse_duplicates};
+use crate::saved::register_history;
+use crate::session::{MeasuringJob, admit_all, measure};
+use crate::stdio::{Verbosity, eprint_line, eprint_text, is_reader_gone, print_text};
+use crate::targets::{identify, refuse_duplicates, refuse_foreign_link};
 use crate::tool_lines::SharedPrinter;
 use anyhow::{Context as _, Result};
 use diskproof_compat::{
     DropIn, DropInError, DropInLoad, JobAction, JobRequest, JobSource, LoadTarget, NextPrinter,
-    PlanContext, PrimeRequest, Started, ToolText, drop_in_named, drop_ins,
+    PlanContext, PrimeRequest, Started, ToolPrinter, ToolText, drop_in_named, drop_ins,
 };
-use diskproof_device::OpenError;
+use diskproof_device::{OpenTarget, TrustedDirectory};
+use diskproof_model::plan::Plan;
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{TargetIdentity, TargetKind};
+use rustix::fs::symlinkat;
+use signal_hook::consts::SIGPIPE;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -27,6 +33,8 @@ use std::path::{Path, PathBuf};
 
 /// With 1 in it, a tool that was started through a link prints no notes.
 const QUIET: &str = "DISKPROOF_QUIET";
+/// As a shell reports a tool that SIGPIPE has killed: its output had no reader any more.
+const UNREAD: u8 = 128 + SIGPIPE as u8;
 /// A scratch file is written completely, unless that takes longer.
 const FILLING_NS: u64 = 10_000_000_000;
 
@@ -56,14 +64,26 @@ fn after_help() -> String {
         "\nOptions and output are those of the tool; 'diskproof as TOOL --help' lists the \
          options.\nA line on stderr reports figures with a different meaning. Runs are saved in \
          the\nhistory. diskproof's flags go before the tool. A file is overwritten only \
-         with\n--overwrite, a device only with --destroy NAME. docs/drop-in.md lists every \
-         option\nand every difference.\n\nExit codes are those of the tool.\n\nExamples:\n",
+         with\n--overwrite, a device only with --destroy NAME. 'diskproof help drop-in' lists \
+         every\noption and every difference.\n\nExit codes are those of the tool.\n\nExamples:\n",
     );
     for tool in drop_ins() {
-        let _ = writeln!(text, "  diskproof as {} {}", tool.name, tool.example);
+        let example = format!("  diskproof as {} {}", tool.name, tool.example);
+        let _ = writeln!(text, "{}", continued(&example));
     }
     text.push_str("  diskproof as --link ~/bin");
     text
+}
+
+/// A command of more than 80 columns in two lines that a shell joins.
+fn continued(command: &str) -> String {
+    if command.len() <= 80 {
+        return command.to_owned();
+    }
+    match command.get(..78).and_then(|start| start.rsplit_once(' ')) {
+        Some((start, _)) => format!("{start} \\\n    {}", &command[start.len() + 1..]),
+        None => command.to_owned(),
+    }
 }
 
 /// Runs the tool, or creates the links.
@@ -96,21 +116,43 @@ fn names() -> String {
     names.join(", ")
 }
 
-/// One link per tool; a name that exists stays as it is.
+/// Makes a directory and those above it, where they are missing. The one that is there must not be
+/// reached through somebody else's link.
+fn make_missing(directory: &Path) -> Result<()> {
+    if directory.exists() {
+        return Ok(());
+    }
+    let mut above = directory.ancestors();
+    let there = above.find(|path| path.as_os_str().is_empty() || path.exists());
+    let there = there.filter(|path| !path.as_os_str().is_empty());
+    TrustedDirectory::open(there.unwrap_or(Path::new("."))).map_err(Failure::Path)?;
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("cannot create the directory {}", directory.display()))
+}
+
+/// One link per tool, in a directory that is made if it is missing; a name that exists stays as it
+/// is.
 fn link(directory: &Path) -> Result<Exit> {
     let program = std::env::current_exe().context("cannot find the program's own path")?;
+    make_missing(directory)?;
+    let opened = TrustedDirectory::open(directory).map_err(Failure::Path)?;
     for tool in drop_ins() {
-        let path = directory.join(tool.name);
-        let link = path.display();
-        std::os::unix::fs::symlink(&program, &path)
-            .with_context(|| format!("cannot create the link {link}; remove the existing file"))?;
+        symlinkat(&program, &opened.folder, tool.name).with_context(|| {
+            let path = directory.join(tool.name);
+            let link = path.display();
+            if std::fs::symlink_metadata(&path).is_ok() {
+                format!("cannot create the link {link}; remove the existing file")
+            } else {
+                format!("cannot create the link {link}")
+            }
+        })?;
     }
     let directory = directory.display();
     eprint_line(&format!("created links in {directory}: {}", names()));
     Ok(Exit::Done)
 }
 
-/// Everything ends with an exit code of the tool.
+/// Everything ends with an exit code of the tool, which has none of its own for thresholds.
 fn carry_out(tool: &'static DropIn, arguments: &[OsString], flags: &MeasuringFlags) -> Exit {
     let mut flags = flags.clone();
     flags.quiet |= std::env::var_os(QUIET).is_some_and(|value| value == "1");
@@ -120,22 +162,24 @@ fn carry_out(tool: &'static DropIn, arguments: &[OsString], flags: &MeasuringFla
     let code = match start(tool, arguments, &flags) {
         Ok(Exit::Done) => 0,
         Ok(Exit::Tool(code)) => code,
-        Ok(Exit::ThresholdMissed) => 1,
-        Ok(Exit::Undecided) => 5,
         Ok(Exit::Usage) => exits.usage,
         Ok(Exit::Refused) => exits.target,
-        Ok(Exit::Failed) => exits.run,
+        Ok(Exit::Failed | Exit::ThresholdMissed | Exit::Undecided) => exits.run,
         Ok(Exit::Signal(number)) => exits.signal.unwrap_or(128 + number),
         Err(error) => {
             let code = match error.downcast_ref::<Failure>() {
                 Some(Failure::Usage(_)) => exits.usage,
-                Some(Failure::Probe(_) | Failure::Refused(_) | Failure::Open(_)) => exits.target,
+                Some(Failure::Probe(_) | Failure::Path(_)) => exits.target,
+                _ if is_refused(&error) || open_error(&error).is_some() => exits.target,
                 _ => exits.run,
             };
             report(&error);
             code
         }
     };
+    if is_reader_gone() {
+        return Exit::Tool(UNREAD);
+    }
     Exit::Tool(code)
 }
 
@@ -213,7 +257,9 @@ fn run_loads(
         if !matches!(ended, Ok(Exit::Done)) {
             // The printer still holds the figures of the previous load.
             if let Some(printer) = printer.filter(|_| is_shared) {
-                print(&printer.end(&[], None, true, None))?;
+                let end = printer.end(&[], None, true, None);
+                print(&end.text)?;
+                end.saved?;
             }
             return ended;
         }
@@ -243,7 +289,16 @@ fn run_load(
 ) -> Result<Exit> {
     let head = load.head();
     let target = &head.target;
-    let (identity, new_name) = find_target(target, flags.verbosity())?;
+    if head.writes {
+        refuse_foreign_link(target.path())?;
+    }
+    let (identity, new_name) = match find_target(target, flags.verbosity()) {
+        Ok(found) => found,
+        Err(error) => {
+            print_text(load.text_before_opening())?;
+            return Err(error.into());
+        }
+    };
     if matches!(target, LoadTarget::Output(_))
         && identity.kind == TargetKind::Directory
         && new_name.is_none()
@@ -260,6 +315,11 @@ fn run_load(
         Ok(plan) => plan,
         Err(error) => return failed(tool, &error),
     };
+    if plan.workloads.is_empty() && plan.files.is_none() && plan.survey.is_none() {
+        let printer = load.printer(&plan, &identity);
+        let name = new_name.as_deref();
+        return finish_without_data(load, &plan, identity, name, flags, printer);
+    }
     let others = flags.probe_all(&head.further_targets)?;
     let paths = others.iter().map(|one| one.path.clone());
     plan.targets.extend(paths);
@@ -269,18 +329,53 @@ fn run_load(
         None => SharedPrinter::new(tool.name, load.printer(&plan, &identity)),
     };
     printer.output = new_name.as_ref().map(|_| target.path().clone());
+    if new_name.is_some() {
+        register(target.path(), InputRole::Target);
+    }
+    if let Err(text) = open_files(&mut printer, flags) {
+        return failed(tool, &DropInError::Usage(text));
+    }
     *kept = Some(printer.clone());
     let mut identities = vec![identity];
     identities.extend(others);
     refuse_duplicates(&identities)?;
     let filled = plan.scratch_bytes.filter(|_| head.fills_scratch_file);
-    printer.kept_name = new_name;
+    printer.kept_names = vec![new_name];
     let mut job = MeasuringJob::new(plan, identities, flags);
     if let Some(bytes) = filled {
         job = job.filled_within(bytes, FILLING_NS);
     }
-    job.tool = Some(printer);
-    measure_work(tool, words, job, head.writes)
+    job.tool = Some(printer.clone());
+    let ended = measure_work(tool, words, job, head.writes);
+    if ended.is_err() && !printer.has_begun() {
+        print_text(load.text_before_opening())?;
+    }
+    ended
+}
+
+/// Ends a command line that moves no data, such as that of `dd count=0`, whose file is made.
+fn finish_without_data(
+    load: &dyn DropInLoad,
+    plan: &Plan,
+    identity: TargetIdentity,
+    new_name: Option<&str>,
+    flags: &MeasuringFlags,
+    printer: Box<dyn ToolPrinter>,
+) -> Result<Exit> {
+    if let Some(name) = new_name.filter(|_| !flags.dry_run) {
+        let identities = [identity];
+        let consent = flags.destructive.consent(&identities)?;
+        for admission in admit_all(plan, &identities, &flags.expected, &consent)? {
+            let file = OpenTarget::create_named(admission, name)?;
+            file.set_length(load.empty_file_bytes())?;
+            file.mark_own();
+        }
+    }
+    let printer = SharedPrinter::new("", printer);
+    let end = printer.end(&[], None, false, None);
+    print(&end.text)?;
+    end.saved?;
+    Ok(Exit::Done)
 }
 
 /// Carries out what the command line asks for.
@@ -302,7 +397,12 @@ fn run_jobs(
         }
         JobAction::Run => {}
     }
-    let (plan, kept_name) = (translated.plan, translated.kept_name);
+    let plan = translated.plan;
+    let kept_names: Vec<Option<String>> = plan
+        .scratch_files
+        .iter()
+        .map(|file| file.name.clone())
+        .collect();
     let writing = plan.workloads.iter().find(|one| one.flags.writes());
     if let (true, Some(workload)) = (request.is_read_only, writing) {
         let text = format!(
@@ -313,6 +413,9 @@ fn run_jobs(
     }
     let writes = writing.is_some();
     refuse_chosen_by_file(request, flags, &plan.targets)?;
+    for target in plan.targets.iter().filter(|_| writes) {
+        refuse_foreign_link(target)?;
+    }
     let shown = match request.sources.last() {
         Some(JobSource::File(path)) => path.as_path(),
         _ => Path::new(tool.name),
@@ -323,10 +426,37 @@ fn run_jobs(
     }
     let mut printer = SharedPrinter::new(tool.name, (request.printer)(translated.jobs));
     printer.saved_to.clone_from(&request.saved_to);
-    printer.kept_name = kept_name;
+    for (index, kept_name) in kept_names.iter().enumerate() {
+        if let Some(name) = kept_name {
+            register(
+                &Path::new(&plan.targets[index]).join(name),
+                InputRole::Target,
+            );
+        }
+    }
+    printer.kept_names = kept_names;
+    printer.count_disks(&identities);
+    if let Err(text) = open_files(&mut printer, flags) {
+        return failed(tool, &DropInError::Usage(text));
+    }
     let mut job = MeasuringJob::new(plan, identities, flags);
     job.tool = Some(printer);
     measure_work(tool, words, job, writes)
+}
+
+/// Opens the files that the tool writes, none of which may be an input. With --json the tool writes
+/// none.
+fn open_files(printer: &mut SharedPrinter, flags: &MeasuringFlags) -> Result<(), String> {
+    if flags.prints_json() {
+        return Ok(());
+    }
+    register_history(flags.history.file());
+    let trial = if flags.dry_run {
+        Trial::Permission
+    } else {
+        Trial::Create
+    };
+    printer.open_files(trial)
 }
 
 /// A file that the user did not write must not decide what is overwritten.
@@ -362,7 +492,10 @@ fn translate(request: &JobRequest) -> Result<JobFile, Failure> {
                 // As in fio, `<(command)` of a shell is a file, too.
                 let is_pipe = std::fs::metadata(path).is_ok_and(|it| it.file_type().is_fifo());
                 let text = match path == Path::new("-") {
-                    true => read_all(std::io::stdin().lock()),
+                    true => {
+                        register_stdin();
+                        read_all(std::io::stdin().lock())
+                    }
                     false if is_pipe => File::open(path)
                         .map_err(|error| error.to_string())
                         .and_then(read_all),
@@ -409,6 +542,10 @@ fn run_primes(tool: &DropIn, request: &PrimeRequest, flags: &MeasuringFlags) -> 
         if printed.is_ok() {
             printed = print_text(&request.printer.interval(interval));
         }
+        if is_reader_gone() {
+            // The load only computes: nothing is to be undone.
+            std::process::exit(UNREAD.into());
+        }
     });
     let result = measured.context("cannot start a thread")?;
     printed?;
@@ -447,13 +584,6 @@ fn measure_work(
         }
         (ended, _) => ended,
     }
-}
-
-fn is_refused(error: &anyhow::Error) -> bool {
-    matches!(
-        error.downcast_ref(),
-        Some(Failure::Refused(_) | Failure::Open(OpenError::Refused(_)))
-    )
 }
 
 /// The command that releases the target, where none of its flags was given.

@@ -101,13 +101,13 @@ Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
 130 Ctrl-C.
 
 Examples:
-  diskproof check                                   the disk of this directory
-  diskproof check /var/lib/postgresql --quick       the same in 20 s
-  sudo diskproof check /dev/sdb                     reads only
-  sudo diskproof check /dev/sdb --destroy S3Z9NB0K  writes; destroys all data
+  diskproof check                               # the disk of this directory
+  diskproof check /var/lib/postgresql --quick   # the same in 20 s
+  sudo diskproof check /dev/sdb                 # reads only
+  sudo diskproof check /dev/sdb --destroy S3Z9NB0K # writes; destroys all data
   diskproof check --only random-read-d32,commit-fdatasync
-  sudo diskproof check /srv/db --layers             cost of filesystem, LUKS, RAID
-  diskproof check . --spec iops=3000,rate=125MB/s   does it meet the data sheet?
+  sudo diskproof check /srv/db --layers         # cost of filesystem, LUKS, RAID
+  diskproof check . --spec iops=3000,rate=125MB/s # does it meet the data sheet?
   diskproof check . --expect 'commit-fdatasync.p99<=5ms' --json -o today.json";
 
 /// Measure everything that matters about a disk, in about a minute
@@ -127,7 +127,7 @@ pub struct CheckFlags {
     #[arg(long, value_name = "DURATION", value_parser = diskproof_model::units::parse_duration)]
     pub time: Option<u64>,
     /// Decide whether the target is fit for a database: postgresql, etcd, mysql, sqlite, or the
-    /// path of a profile with limits; measures only its workloads (docs/fitness.md)
+    /// path of a profile with limits; measures only its workloads (diskproof help fitness)
     #[arg(long = "for", value_name = "PROFILE")]
     #[arg(conflicts_with_all = ["only", "skip", "read_only", "spec"])]
     pub fit_for: Option<String>,

@@ -81,12 +81,12 @@ Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
 130 Ctrl-C.
 
 Examples:
-  diskproof commit /var/lib/postgresql      every method, in a minute
-  diskproof commit /data --quick            the most important ones, in 20 s
-  diskproof commit /data --rewrite          the same blocks, like pg_test_fsync
+  diskproof commit /var/lib/postgresql     # every method, in a minute
+  diskproof commit /data --quick           # the most important ones, in 20 s
+  diskproof commit /data --rewrite         # the same blocks, like pg_test_fsync
   diskproof commit /data --only fdatasync,group-c16
-  diskproof commit /data --postgres         also INSERTs on a temporary server
-  diskproof commit /data --postgres --try-settings    also the gain of settings
+  diskproof commit /data --postgres        # also INSERTs on a temporary server
+  diskproof commit /data --postgres --try-settings # also the gain of settings
   diskproof commit /data --expect 'fdatasync.p99<=10ms'";
 
 /// Measure how many transactions per second a disk makes durable, with each method
@@ -103,7 +103,7 @@ pub struct CommitFlags {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub time: Option<u64>,
     /// Decide whether the target is fit for a database: postgresql, etcd, mysql, sqlite, or the
-    /// path of a profile with limits; measures only its workloads (docs/fitness.md)
+    /// path of a profile with limits; measures only its workloads (diskproof help fitness)
     #[arg(long = "for", value_name = "PROFILE", conflicts_with_all = ["only", "skip", "rewrite"])]
     pub fit_for: Option<String>,
     /// What is measured.

@@ -7,18 +7,23 @@ mod question;
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{files, is_stdout};
-use crate::output_files::{check_documents, save_file};
+use crate::input_files::{InputRole, register};
+use crate::output_files::{Output, note_written, open_documents};
 use crate::saved::{HistoryFileFlag, earlier_runs, load_all, short};
-use crate::stdio::{ColorWhen, comparison_page, ignore_closed_pipe, to_stdout, write_page};
+use crate::stdio::{
+    ColorWhen, Verbosity, comparison_page, ignore_closed_pipe, to_stdout, write_page,
+};
+use crate::targets::resolve_target;
 use anyhow::Context as _;
 use diskproof_analysis::compare::RunGroup;
 use diskproof_history::StoredRun;
 use diskproof_model::comparison::{Comparison, ConditionOutcome};
 use diskproof_model::record::Record;
+use diskproof_report::format::Format;
 use diskproof_report::formats::format_of;
 use diskproof_report::terminal::MetricDetail;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use flags::CompareFlags;
 pub(crate) use question::{compared, group};
@@ -76,12 +81,11 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
         .into());
     }
     let references = references(compare)?;
-    let outputs = files(&[&compare.outputs, &compare.html]);
-    prepare(&outputs)?;
     let sides = references
         .iter()
         .map(|reference| find_runs(reference, &compare.history_file))
         .collect::<Result<Vec<_>, _>>()?;
+    let outputs = outputs_of(compare)?;
     let records: Vec<&Record> = sides.iter().flatten().map(|(_, record)| record).collect();
     let earlier = earlier_runs(&records, compare.history_file.file());
     let mut groups = references.iter().zip(&sides).map(|(label, runs)| {
@@ -99,7 +103,7 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
         history,
         &compare.limits,
     )?;
-    present(compare, &comparison)
+    present(compare, &comparison, &outputs)
 }
 
 /// Measures the sides, unless the arguments name saved runs.
@@ -107,15 +111,23 @@ fn run_live(compare: &CompareFlags) -> anyhow::Result<Option<Exit>> {
     let Some(targets) = live::live_targets(compare)? else {
         return Ok(None);
     };
-    prepare(&files(&[&compare.outputs, &compare.html]))?;
+    for target in &targets {
+        let target = resolve_target(Path::new(target), Verbosity::Quiet);
+        register(&target, InputRole::Target);
+    }
+    let outputs = outputs_of(compare)?;
     let (comparison, exit) = live::run(compare, &targets)?;
-    let by_conditions = comparison.map(|comparison| present(compare, &comparison));
+    let by_conditions = comparison.map(|comparison| present(compare, &comparison, &outputs));
     Ok(exit.or(by_conditions.transpose()?))
 }
 
 /// Saves and prints a comparison, and returns how the conditions came out.
-fn present(compare: &CompareFlags, comparison: &Comparison) -> anyhow::Result<Exit> {
-    save(comparison, &files(&[&compare.outputs, &compare.html]))?;
+fn present(
+    compare: &CompareFlags,
+    comparison: &Comparison,
+    outputs: &[Output],
+) -> anyhow::Result<Exit> {
+    save(comparison, outputs, Verbosity::lines(compare.live.quiet))?;
     let prints_json = compare.json || compare.outputs.iter().any(|path| is_stdout(path));
     let detail = if compare.all {
         MetricDetail::All
@@ -143,21 +155,36 @@ fn references(compare: &CompareFlags) -> Result<Vec<String>, Failure> {
     }
 }
 
-/// Checks that the output files can be written.
-pub(super) fn prepare(outputs: &[PathBuf]) -> Result<(), Failure> {
-    check_documents(
-        "a comparison",
-        |format| format.comparison.is_some(),
-        outputs,
-    )
+fn outputs_of(compare: &CompareFlags) -> Result<Vec<Output>, Failure> {
+    let paths = files(&[&compare.outputs, &compare.html]);
+    open_outputs(&paths, compare.history_file.file())
+}
+
+/// Opens the files of a comparison.
+pub(super) fn open_outputs(
+    paths: &[PathBuf],
+    history: Option<&Path>,
+) -> Result<Vec<Output>, Failure> {
+    let can_hold = |format: &Format| format.comparison.is_some();
+    open_documents("a comparison", can_hold, paths, history)
 }
 
 /// Writes a comparison to all output files.
-pub(super) fn save(comparison: &Comparison, outputs: &[PathBuf]) -> anyhow::Result<()> {
-    for path in outputs {
-        let file = format_of(path).and_then(|format| format.comparison_file(comparison, path));
-        let saved = file.as_ref().map_or(Ok(()), save_file);
-        saved.with_context(|| format!("-o {}: cannot save the comparison", path.display()))?;
+pub(super) fn save(
+    comparison: &Comparison,
+    outputs: &[Output],
+    verbosity: Verbosity,
+) -> anyhow::Result<()> {
+    for output in outputs {
+        let path = output.path();
+        let format = format_of(path);
+        let Some(file) = format.and_then(|format| format.comparison_file(comparison, path)) else {
+            continue;
+        };
+        let bytes = output
+            .save(&file)
+            .with_context(|| format!("-o {}: cannot save the comparison", path.display()))?;
+        note_written(path, bytes, verbosity);
     }
     Ok(())
 }

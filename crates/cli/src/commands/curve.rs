@@ -63,10 +63,10 @@ Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
 130 Ctrl-C.
 
 Examples:
-  sudo diskproof curve /dev/sdb                     200 points, access times, burst
-  sudo diskproof curve /dev/sdb --full -o full.json read everything
+  sudo diskproof curve /dev/sdb                # 200 points, access times, burst
+  sudo diskproof curve /dev/sdb --full -o full.json # read everything
   sudo diskproof curve /dev/sdb --span 0-50% --short-stroke
-  sudo diskproof curve /dev/sdb --scan -o scan.json every block; Ctrl-C, then:
+  sudo diskproof curve /dev/sdb --scan -o scan.json # every block; Ctrl-C, then:
   sudo diskproof curve /dev/sdb --scan --resume scan.json
   sudo diskproof curve /dev/sdb --spec rpm=7200,seek=11ms,rate=92MB/s
   sudo diskproof curve /dev/sdb --expect 'curve.min>=80MB/s'";

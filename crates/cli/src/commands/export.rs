@@ -3,7 +3,7 @@
 use super::compare;
 use crate::failure::{Exit, Failure};
 use crate::flags::{files, is_stdout, output_help};
-use crate::output_files::{Trial, check_outputs, save_records};
+use crate::output_files::{Trial, open_outputs, save_records};
 use crate::saved::{HistoryFileFlag, SavedDocument, anonymous, find};
 use crate::stdio::{ColorWhen, Verbosity, ignore_closed_pipe, to_stdout};
 use diskproof_report::json;
@@ -37,24 +37,27 @@ pub struct ExportFlags {
 /// Runs the verb.
 pub fn run(export: &ExportFlags) -> anyhow::Result<Exit> {
     let named = [&export.outputs[..], &export.named[..]];
-    let outputs = files(&named);
+    let paths = files(&named);
+    let history = export.history_file.file();
+    let verbosity = Verbosity::lines(export.quiet);
     let prints = named.concat().iter().any(|path| is_stdout(path));
-    match find(&export.run, export.history_file.file())? {
+    match find(&export.run, history)? {
         SavedDocument::Run(stored) => {
             let mut record = stored.record;
-            let mut left_out = None;
+            let mut notes = Vec::new();
             if export.anonymous {
-                let (without, what) = anonymous(&record)?;
-                (record, left_out) = (without, Some(what));
+                let anonymous = anonymous(&record)?;
+                record = anonymous.record;
+                notes.push(format!("left out: {}", anonymous.left_out));
+                notes.push(format!("kept: {}", anonymous.kept));
             }
-            let verbosity = Verbosity::lines(export.quiet);
-            check_outputs(&outputs, Trial::Create)?;
+            let outputs = open_outputs(&paths, history, Trial::Create)?;
             save_records(&record, &outputs, verbosity)?;
             if prints {
                 ignore_closed_pipe(to_stdout(|out| json::write_record(&record, out)))?;
             }
-            if let Some(what) = left_out {
-                verbosity.note(&format!("left out: {what}"));
+            for note in notes {
+                verbosity.note(&note);
             }
         }
         SavedDocument::Comparison(_) if export.anonymous => {
@@ -62,8 +65,8 @@ pub fn run(export: &ExportFlags) -> anyhow::Result<Exit> {
             return Err(Failure::Usage(text.to_owned()).into());
         }
         SavedDocument::Comparison(comparison) => {
-            compare::prepare(&outputs)?;
-            compare::save(&comparison, &outputs)?;
+            let outputs = compare::open_outputs(&paths, history)?;
+            compare::save(&comparison, &outputs, verbosity)?;
             if prints {
                 compare::print(&comparison, true, MetricDetail::All, ColorWhen::Never)?;
             }

@@ -48,11 +48,11 @@ Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
 4 the run failed or operations failed, 5 a threshold is undecided, 130 Ctrl-C.
 
 Examples:
-  diskproof files /data                     16,384 files of 4 KiB, five rounds
-  diskproof files /data --fsync both        durable files and names
+  diskproof files /data                     # 16,384 files of 4 KiB, five rounds
+  diskproof files /data --fsync both        # durable files and names
   diskproof files /data -n 100000 --file-size 1k-64k --directories 100
-  diskproof files /data --threads 16        16 threads share the files
-  sudo diskproof files /data --drop-caches  stat and read from the disk
+  diskproof files /data --threads 16        # 16 threads share the files
+  sudo diskproof files /data --drop-caches  # stat and read from the disk
   diskproof files /data --expect 'create-random.iops>=5000'";
 
 /// Measure how fast many small files are created, looked up, read, renamed and deleted

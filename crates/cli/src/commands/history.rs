@@ -3,18 +3,20 @@
 use crate::failure::{Exit, Failure};
 use crate::saved::{
     HistoryFileFlag, empty_text, import, load_file, open, open_if_there, parse_label, place,
-    print_notes, run_id, short,
+    print_notes, run_id, saved_record, short,
 };
 use crate::stdio::{ColorWhen, Verbosity, eprint_line, print_document, style};
 use diskproof_analysis::compare::Limit;
-use diskproof_analysis::trend::{outcome, trends};
+use diskproof_analysis::trend::{condition_trend, is_named, outcome, trends};
 use diskproof_history::{Filter, History, Listing, SaveOutcome};
 use diskproof_model::comparison::ConditionOutcome;
+use diskproof_model::figure::{named, threshold_names};
 use diskproof_model::saved::SavedRun;
 use diskproof_model::trend::Trend;
 use diskproof_model::units::counted;
 use diskproof_report::{json, terminal};
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Below the help of `history`.
@@ -26,7 +28,7 @@ const HELP: &str = concat!(
     "Examples:\n",
     "  diskproof history --since 7d\n",
     "  diskproof history --serial S64FNE0R --json\n",
-    "  diskproof history --trend --target /data --fail-on 'commit-fdatasync.iops<-10%'\n",
+    "  diskproof history --trend --fail-on 'commit-fdatasync.iops<-10%'\n",
     "  diskproof history label latest before-upgrade\n",
     "  diskproof history import /mnt/usb/db2/*.json\n",
     "  diskproof history prune --older-than 90d --dry-run",
@@ -73,9 +75,9 @@ pub struct List {
     /// the ten runs before
     #[arg(long)]
     pub trend: bool,
-    /// With --trend: exit with 1 if this holds for the newest run beyond the usual spread, such as
-    /// 'commit-fdatasync.iops<-10%', and with 5 if chance or too few runs leave it undecided
-    /// (repeatable)
+    /// With --trend: exit with 1 if this holds, beyond the usual spread, for the newest run that
+    /// has the figure, such as 'commit-fdatasync.iops<-10%' or 'random-read-d1.p99>20%', and with
+    /// 5 if chance or too few runs leave it undecided (repeatable)
     #[arg(long, value_name = "CONDITION", requires = "trend")]
     pub fail_on: Vec<Limit>,
     /// Print the list as JSON
@@ -174,7 +176,8 @@ pub fn run(history: &HistoryFlags) -> anyhow::Result<Exit> {
 
 fn list(list: &List) -> anyhow::Result<Exit> {
     let place = place(list.history_file.file())?;
-    let Listing { runs, unreadable } = match open_if_there(&place)? {
+    let history = open_if_there(&place)?;
+    let Listing { runs, unreadable } = match &history {
         Some(history) => history.list(&list.filter()).map_err(Failure::History)?,
         None => Listing::default(),
     };
@@ -194,7 +197,7 @@ fn list(list: &List) -> anyhow::Result<Exit> {
         }
     }
     if list.trend {
-        return show_trend(&runs, list);
+        return show_trend(&runs, list, history.as_ref());
     }
     if is_nothing {
         return Ok(Exit::Done);
@@ -202,8 +205,19 @@ fn list(list: &List) -> anyhow::Result<Exit> {
     write(&runs, list.json, list.color)
 }
 
-fn show_trend(runs: &[SavedRun], list: &List) -> anyhow::Result<Exit> {
-    let trends = trends(runs);
+fn show_trend(runs: &[SavedRun], list: &List, history: Option<&History>) -> anyhow::Result<Exit> {
+    let mut trends = trends(runs);
+    let mut conditions: Vec<(&Limit, Trend)> = Vec::new();
+    if !trends.is_empty() {
+        for limit in &list.fail_on {
+            conditions.push((limit, trend_of(limit, runs, &trends, history)?));
+        }
+    }
+    for (limit, trend) in &conditions {
+        if !trends.iter().any(|shown| is_named(shown, limit)) {
+            trends.push(trend.clone());
+        }
+    }
     let style = style(list.color);
     print_document(
         list.json,
@@ -220,28 +234,54 @@ fn show_trend(runs: &[SavedRun], list: &List) -> anyhow::Result<Exit> {
         });
     }
     let mut exit = Exit::Done;
-    for limit in &list.fail_on {
-        let (word, code) = match outcome(limit, &trends) {
-            ConditionOutcome::DoesNotHold => continue,
+    for (limit, trend) in &conditions {
+        let (word, code) = match outcome(limit, trend) {
+            ConditionOutcome::DoesNotHold => ("does not hold", Exit::Done),
             ConditionOutcome::Holds => ("holds", Exit::ThresholdMissed),
-            ConditionOutcome::Undecided => ("is undecided", Exit::Undecided),
-            ConditionOutcome::Unanswered => {
-                let name = |trend: &Trend| format!("{}.{}", trend.subject, trend.metric());
-                let names: Vec<String> = trends.iter().map(name).collect();
-                return Err(Failure::Usage(format!(
-                    "--fail-on '{}': no such figure; use one of {}",
-                    limit.expression,
-                    names.join(", ")
-                ))
-                .into());
+            ConditionOutcome::Undecided | ConditionOutcome::Unanswered => {
+                ("is undecided", Exit::Undecided)
             }
         };
-        eprint_line(&format!("--fail-on '{}' {word}", limit.expression));
-        if exit != Exit::ThresholdMissed {
+        if let Some(newest) = trend.points.last() {
+            let run = short(&newest.run_id);
+            let expression = &limit.expression;
+            eprint_line(&format!("--fail-on '{expression}' {word}: run {run}"));
+        }
+        if code == Exit::ThresholdMissed || exit == Exit::Done {
             exit = code;
         }
     }
     Ok(exit)
+}
+
+/// The figure that a condition names, from run to run. What `watch` recorded has a trend, but no
+/// figure that other conditions can name.
+fn trend_of(
+    limit: &Limit,
+    runs: &[SavedRun],
+    shown: &[Trend],
+    history: Option<&History>,
+) -> Result<Trend, Failure> {
+    let figure = named(&limit.metric);
+    let load = |run: &SavedRun| history.and_then(|history| saved_record(history, &run.run_id));
+    if let Some(trend) = figure.and_then(|figure| condition_trend(&figure, runs, load)) {
+        return Ok(trend);
+    }
+    if let Some(trend) = shown.iter().find(|trend| is_named(trend, limit)) {
+        return Ok(trend.clone());
+    }
+    let mut subjects: BTreeSet<&str> = BTreeSet::new();
+    for run in runs {
+        subjects.extend(run.figures.iter().map(|figure| figure.workload.as_str()));
+    }
+    let subjects: Vec<&str> = subjects.into_iter().collect();
+    Err(Failure::Usage(format!(
+        "--fail-on '{}': no saved run has this figure. Write WORKLOAD.METRIC with a workload of {} \
+         and a metric of {}",
+        limit.expression,
+        subjects.join(", "),
+        threshold_names().join(", ")
+    )))
 }
 
 fn write(runs: &[SavedRun], as_json: bool, color: ColorWhen) -> anyhow::Result<Exit> {

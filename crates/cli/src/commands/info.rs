@@ -3,7 +3,7 @@
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{HealthFlags, files};
-use crate::output_files::{check_documents, save_file};
+use crate::output_files::{note_written, open_documents};
 use crate::stdio::{ColorWhen, Verbosity, print_document, style};
 use crate::targets::{identify, note_write_caches, read_health, resolve_target};
 use anyhow::Context as _;
@@ -34,13 +34,12 @@ pub struct InfoFlags {
 
 /// Shows the identity and the health.
 pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
-    let outputs = files(&[&info.outputs]);
-    // Without a measurement there are neither figures nor charts: other formats would be empty.
-    check_documents("info", |format| format.identity.is_some(), &outputs)?;
     let target = resolve_target(&info.target, Verbosity::Lines);
     let mut identity = identify(&target, Verbosity::Lines).map_err(Failure::Probe)?;
     note_write_caches(&mut identity);
-    crate::session::refuse_targets_as_outputs(&outputs, std::slice::from_ref(&identity))?;
+    let paths = files(&[&info.outputs]);
+    // Without a measurement there are neither figures nor charts: other formats would be empty.
+    let outputs = open_documents("info", |format| format.identity.is_some(), &paths, None)?;
     let health = read_health(std::slice::from_ref(&identity), info.health.no_health);
     let findings = diskproof_analysis::rules::health_findings(&health);
     let examined = Examined {
@@ -49,12 +48,15 @@ pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
         health: &health,
         findings: &findings,
     };
-    for path in &outputs {
+    for output in &outputs {
+        let path = output.path();
         let Some(write) = format_of(path).and_then(|format| format.identity) else {
             continue;
         };
-        save_file(&OutputFile::new(path, |out| write(&examined, out)))
+        let bytes = output
+            .save(&OutputFile::new(path, |out| write(&examined, out)))
             .with_context(|| format!("-o {}: cannot save it", path.display()))?;
+        note_written(path, bytes, Verbosity::Lines);
     }
     print_document(
         info.json || outputs.len() < info.outputs.len(),

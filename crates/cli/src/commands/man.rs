@@ -1,12 +1,14 @@
 //! `diskproof man`: writes the manual pages. Touches no disk.
 
 use super::Args;
-use crate::failure::Exit;
+use crate::failure::{Exit, Failure};
 use anyhow::Context as _;
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use diskproof_compat::{DropIn, Treatment, drop_ins};
+use diskproof_device::TrustedDirectory;
+use diskproof_model::shell::quoted;
 use diskproof_report::format::OutputFile;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +23,7 @@ const HELP: &str = concat!(
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct ManFlags {
-    /// The directory, which is created if missing; existing pages are replaced
+    /// An existing directory; pages in it are replaced
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
 }
@@ -43,13 +45,18 @@ const EXIT_CODES: [(&str, &str); 7] = [
 /// Runs the verb.
 pub fn run(flags: &ManFlags) -> anyhow::Result<Exit> {
     let directory = &flags.directory;
-    std::fs::create_dir_all(directory)
-        .with_context(|| format!("cannot create the directory {}", directory.display()))?;
+    if !directory.is_dir() {
+        let shown = quoted(&directory.display().to_string());
+        return Err(Failure::Usage(format!(
+            "man: {shown} is not a directory. To create it: mkdir -p {shown}"
+        ))
+        .into());
+    }
+    // Opened before the first page: no page is written where another user's symlink leads.
+    TrustedDirectory::open(directory).map_err(Failure::Path)?;
     let mut program = Args::command();
     program.build();
-    let mut verbs: Vec<Command> = program.get_subcommands().cloned().collect();
-    // clap's own `help` repeats the pages.
-    verbs.retain(|verb| verb.get_name() != "help");
+    let verbs: Vec<Command> = program.get_subcommands().cloned().collect();
     let page_name = |verb: &Command| format!("diskproof-{}", verb.get_name());
     let names: Vec<String> = verbs.iter().map(page_name).collect();
     write(directory, "diskproof", program, &names)?;
@@ -88,7 +95,8 @@ fn write(directory: &Path, name: &str, command: Command, related: &[String]) -> 
 fn save(directory: &Path, name: &str, page: &[u8]) -> anyhow::Result<()> {
     let path = directory.join(format!("{name}.1"));
     crate::output_files::save_file(&OutputFile::new(&path, |out| out.write_all(page)))
-        .with_context(|| format!("cannot write {}", path.display()))
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(())
 }
 
 /// Writes the page of a drop-in, such as `diskproof-as-ioping.1`.

@@ -53,6 +53,7 @@ verbs! {
     as_tool: As(AsFlags),
     completions: Completions(CompletionsFlags),
     man: Man(ManFlags),
+    help: Help(HelpFlags),
 }
 
 /// Measures what a disk really does for a database, proves the figures, explains them and
@@ -60,7 +61,11 @@ verbs! {
 #[derive(Debug, Parser)]
 #[command(name = "diskproof")]
 #[command(version = concat!(env!("CARGO_PKG_VERSION"), env!("DISKPROOF_COMMIT")))]
-#[command(max_term_width = 80, arg_required_else_help = true)]
+#[command(
+    max_term_width = 80,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
 pub struct Args {
     /// The verb.
     #[command(subcommand)]
@@ -87,6 +92,30 @@ mod tests {
         };
         let defaults = crate::flags::MeasuringFlags::default();
         assert_eq!(format!("{:?}", flags.measuring), format!("{defaults:?}"));
+    }
+
+    /// The examples of a help text, each as one pastes it.
+    fn examples(help: &str) -> Vec<&str> {
+        let (_, examples) = help.split_once("Examples:\n").unwrap_or_default();
+        examples.lines().collect()
+    }
+
+    #[test]
+    fn examples_can_be_pasted() {
+        let mut count = 0;
+        for verb in Args::command().get_subcommands() {
+            let help = verb.get_after_help().map(ToString::to_string);
+            for line in examples(&help.unwrap_or_default()) {
+                // clap breaks longer lines, also within quotes.
+                assert!(line.chars().count() <= 80, "{line}");
+                let command = line.split(" # ").next().unwrap().trim();
+                // A comment without its sign would be arguments.
+                assert!(!command.contains("  "), "{line}");
+                assert_eq!(command.matches('\'').count() % 2, 0, "{line}");
+                count += 1;
+            }
+        }
+        assert!(count > 60, "{count}");
     }
 
     #[test]

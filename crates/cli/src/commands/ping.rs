@@ -60,13 +60,13 @@ Exit codes: 0 done, 1 a threshold was missed (--abort-above, --expect), 2 usage,
 threshold is undecided, 130 Ctrl-C.
 
 Examples:
-  diskproof ping                            one read per second, until Ctrl-C
-  diskproof ping /data /backup -c 60        two targets, a minute
-  sudo diskproof ping /dev/sda -w 30s       reads of a device
-  diskproof ping /data -G                   reads and durable writes in turn
-  diskproof ping /data -R                   no pauses, for 3 s
-  diskproof ping /data --abort-above 100ms  exit with 1 after a slow request
-  diskproof ping /data --gaps               the cost of waking the disk up";
+  diskproof ping                            # one read per second, until Ctrl-C
+  diskproof ping /data /backup -c 60        # two targets, a minute
+  sudo diskproof ping /dev/sda -w 30s       # reads of a device
+  diskproof ping /data -G                   # reads and durable writes in turn
+  diskproof ping /data -R                   # no pauses, for 3 s
+  diskproof ping /data --abort-above 100ms  # exit with 1 after a slow request
+  diskproof ping /data --gaps               # the cost of waking the disk up";
 
 /// Send single requests and print the time of each, or measure the cost of waking the disk (--gaps)
 #[derive(Debug, clap::Args)]

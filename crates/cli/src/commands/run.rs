@@ -9,12 +9,12 @@ use crate::job_file::{CliOverrides, JobFile, System, read_text};
 use crate::plan_file::{PlanFile, resolve_planned, sector_bytes};
 use crate::provenance::{command_line, random_seed};
 use crate::session::{MeasuringJob, measure};
+use crate::stdio::eprint_text;
 use crate::workload::{
     Bytes, Content, FioFlags, Memory, ResolveContext, Wording, WorkloadAxes, WorkloadFlags,
     empty_schedule, limits_cut_by_time, planned_search, resolve, sector_mismatch,
 };
 use diskproof_model::plan::{EngineChoice, Order, Plan, Skipped, Workload};
-use diskproof_model::record::Record;
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
 use recorded::LikeSource;
@@ -36,17 +36,17 @@ occasional disturbances take that long to appear.
 
 With --latency-target, run finds the greatest depth at which requests meet the
 latency, which is the number of sessions that the disk can serve in time. See
-docs/latency-target.md.
+'diskproof help latency-target'.
 
 A plan file (*.toml) contains workloads that run in order, or concurrently with
-together = true. Its keys are the names of the flags; see docs/plans. --seed,
---size, --note, --engine and targets on the command line override those of the
-file. A fio job file (*.fio, *.job) is translated into a plan: run reports
-differences from fio and refuses options without an equivalent; see
-docs/job-files.md. A saved run (*.json, or the *.html page) is repeated with its
-plan and seed, and compared with what was measured then. The limits of its --for
-profile are checked again. If it switched the disk's write cache, run asks before
-it does so, or takes --yes; --dry-run shows which disks.
+together = true. Its keys are the names of the flags; see 'diskproof help plans'.
+--seed, --size, --note, --engine and targets on the command line override those
+of the file. A fio job file (*.fio, *.job) is translated into a plan: run
+reports differences from fio and refuses options without an equivalent; see
+'diskproof help job-files'. A saved run (*.json, or the *.html page) is repeated
+with its plan and seed, and compared with what was measured then. The limits of
+its --for profile are checked again. If it switched the disk's write cache, run
+asks before it does so, or takes --yes; --dry-run shows which disks.
 Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
@@ -54,19 +54,20 @@ Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
 130 Ctrl-C.
 
 Examples:
-  diskproof run                                     random 8 KiB reads
-  diskproof run /data --rw randrw --depth 32        half reads, half writes
-  diskproof run /data --rw write --bs 1M --depth 8  sequential writes
-  diskproof run /data --rw write --fdatasync 1      commits
-  diskproof run /data --depth 64 --rate 2000        latency at a fixed load
-  diskproof run /data --bs 4k,64k --depth 1,16      four workloads
+  diskproof run .                                # random 8 KiB reads
+  diskproof run /data --rw randrw --depth 32     # half reads, half writes
+  diskproof run /data --rw write --bs 1M --depth 8 # sequential writes
+  diskproof run /data --rw write --fdatasync 1   # commits
+  diskproof run /data --depth 64 --rate 2000     # latency at a fixed load
+  diskproof run /data --bs 4k,64k --depth 1,16   # four workloads
   diskproof run /data --depth 64 --latency-target 5ms
-  sudo diskproof run /dev/sdb --span 0-10%          short stroke
+  sudo diskproof run /dev/sdb --span 0-10%       # short stroke
   sudo diskproof run /dev/sdb /dev/sdc --rw read --bs 1M --depth 8
-  diskproof run docs/plans/postgresql-cookbook.toml /data
-  diskproof run job.fio --dry-run                   show the translated plan
-  diskproof run before.html /data                   the same plan again, compared
-  diskproof run --like latest /mnt/new              a load that watch recorded";
+  diskproof help postgresql-cookbook.toml > cookbook.toml
+  diskproof run cookbook.toml /data
+  diskproof run job.fio --dry-run                # show the translated plan
+  diskproof run before.html /data                # the same plan again, compared
+  diskproof run --like latest /mnt/new           # a load that watch recorded";
 
 /// Run any workload from flags named as in fio, from a plan file or from a fio job file
 #[derive(Debug, clap::Args)]
@@ -121,19 +122,38 @@ pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
         let why = "--yes agrees to what a saved run (RECORD) changes; no saved run is named";
         return Err(Failure::Usage(why.to_owned()).into());
     }
+    if run.is_bare() {
+        eprint_text(BARE);
+        return Ok(Exit::Usage);
+    }
     measure(job(run)?)
 }
 
-/// Measures without a page; `then` gets the record.
-pub(crate) fn run_quietly(
-    run: &RunFlags,
-    then: impl Fn(&Record) -> anyhow::Result<()> + 'static,
-) -> anyhow::Result<Exit> {
-    measure(MeasuringJob {
-        is_silent: true,
-        then: Some(Box::new(then)),
-        ..job(run)?
-    })
+/// What `run` answers where nothing says what to run and on what.
+const BARE: &str = "\
+error: run measures any workload; name a target or a workload
+
+  diskproof run . --time 10s                # random 8 KiB reads here
+  diskproof run /data --rw randrw --depth 32
+  diskproof run job.fio --dry-run           # the plan of a fio job file
+
+'diskproof check .' measures everything that matters. 'diskproof run --help'
+lists the flags.
+";
+
+impl RunFlags {
+    /// Whether neither a target nor a workload is named. The default would fill a file of 1 GiB
+    /// and read for half a minute.
+    fn is_bare(&self) -> bool {
+        self.operands.is_empty()
+            && self.fio.filename.is_none()
+            && self.like.is_none()
+            && self.sections.is_empty()
+            && self.axes.is_empty()
+            && self.workload.is_empty()
+            && self.measuring.size.is_none()
+            && !self.measuring.dry_run
+    }
 }
 
 fn job(run: &RunFlags) -> anyhow::Result<MeasuringJob<'_>> {
@@ -301,15 +321,28 @@ impl RunRequest {
     }
 
     fn plan(&self, identities: &[TargetIdentity], memory: Memory) -> Result<Plan, Failure> {
-        crate::targets::refuse_duplicates(identities)?;
-        let scratch_bytes = self.scratch_bytes(identities)?;
-        let size = |identity: &TargetIdentity| {
-            scratch_bytes
-                .filter(|_| identity.kind == TargetKind::Directory)
-                .unwrap_or(identity.size_bytes)
+        let files = &self.file.scratch_files;
+        let scratch_bytes = if files.is_empty() {
+            crate::targets::refuse_duplicates(identities)?;
+            self.scratch_bytes(identities)?
+        } else {
+            // Files of different names in a directory are different targets.
+            files
+                .iter()
+                .map(|file| file.bytes)
+                .filter(|bytes| *bytes > 0)
+                .max()
         };
+        let mut target_bytes = Vec::new();
+        for (index, identity) in identities.iter().enumerate() {
+            let own = files.get(index).map(|file| file.bytes).or(scratch_bytes);
+            target_bytes.push(match (identity.kind, own) {
+                (TargetKind::Directory, Some(bytes)) => bytes,
+                _ => identity.size_bytes,
+            });
+        }
         let context = ResolveContext {
-            target_bytes: identities.iter().map(size).collect(),
+            target_bytes,
             memory,
             content: if identities.iter().all(|i| i.kind == TargetKind::Directory) {
                 Content::Nothing
@@ -323,8 +356,9 @@ impl RunRequest {
         let (workloads, time_limit_ns) = search.unwrap_or((workloads, None));
         Ok(Plan {
             seed: self.file.seed.unwrap_or_else(random_seed),
-            targets: identities.iter().map(|one| one.path.clone()).collect(),
+            targets: self.target_names(identities),
             scratch_bytes,
+            scratch_sizes: files.iter().map(|file| file.bytes).collect(),
             time_limit_ns,
             workloads,
             like: match &self.work {
@@ -356,6 +390,19 @@ impl RunRequest {
             }
             WorkSource::Like(like) => Ok((like.workloads(unit_bytes)?, Vec::new())),
         }
+    }
+
+    /// The paths of the targets; of a file that stays under its name, its own.
+    fn target_names(&self, identities: &[TargetIdentity]) -> Vec<String> {
+        let mut names = Vec::new();
+        for (index, identity) in identities.iter().enumerate() {
+            let file = self.file.scratch_files.get(index);
+            names.push(match file.and_then(|file| file.name.as_ref()) {
+                Some(name) => format!("{}/{name}", identity.path.trim_end_matches('/')),
+                None => identity.path.clone(),
+            });
+        }
+        names
     }
 
     /// Size of the scratch file in each directory; `None` without a directory.

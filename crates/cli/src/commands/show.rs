@@ -4,7 +4,7 @@
 use super::compare;
 use crate::failure::{Exit, Failure};
 use crate::flags::{files, is_stdout, parse_page_name};
-use crate::output_files::{Trial, check_outputs, save_records};
+use crate::output_files::{Trial, open_outputs, save_records};
 use crate::saved::{HistoryFileFlag, SavedDocument, find};
 use crate::stdio::{
     ColorWhen, Verbosity, commands_page, ignore_closed_pipe, record_page, to_stdout,
@@ -101,8 +101,8 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
         record.advice = advice(&record);
         page = None;
     }
-    let outputs = files(&[&show.outputs, &show.html]);
-    check_outputs(&outputs, Trial::Create)?;
+    let paths = files(&[&show.outputs, &show.html]);
+    let outputs = open_outputs(&paths, show.history_file.file(), Trial::Create)?;
     save_records(&record, &outputs, Verbosity::lines(show.quiet))?;
     if let Some(format) = show.format {
         return print_format(&record, format);
@@ -138,9 +138,9 @@ fn show_comparison(show: &ShowFlags, comparison: &Comparison) -> anyhow::Result<
 }
 
 fn write_comparison(show: &ShowFlags, comparison: &Comparison) -> anyhow::Result<Exit> {
-    let outputs = files(&[&show.outputs, &show.html]);
-    compare::prepare(&outputs)?;
-    compare::save(comparison, &outputs)?;
+    let paths = files(&[&show.outputs, &show.html]);
+    let outputs = compare::open_outputs(&paths, show.history_file.file())?;
+    compare::save(comparison, &outputs, Verbosity::lines(show.quiet))?;
     if show.prints_json() || outputs.is_empty() {
         let detail = MetricDetail::Independent;
         compare::print(comparison, show.prints_json(), detail, show.color)?;

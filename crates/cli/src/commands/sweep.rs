@@ -7,7 +7,9 @@ use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_MIN, SECOND, choices, o
 use crate::plan_file::sector_bytes;
 use crate::postgres::postgres_version;
 use crate::session::{MeasuringJob, measure};
-use crate::workload::{BlockSize, Bytes, refuse_repeated};
+use crate::workload::{
+    BlockSize, Bytes, Count, parse_listed_count, parse_listed_size, refuse_repeated,
+};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use diskproof_analysis::campaign::{Sweep, SweepSetup};
 use diskproof_model::plan::Plan;
@@ -48,6 +50,7 @@ const SIZES: [u32; 7] = [
 const SIZES_QUICK: [u32; 3] = [8 << 10, 128 << 10, 1 << 20];
 const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 const DEPTHS_QUICK: [u32; 4] = [1, 4, 16, 64];
+const DEPTH_MAX: u64 = 256;
 /// The smallest of `--spans`, and the factor between two.
 const SPAN_BYTES_MIN: u64 = 1 << 20;
 const SPAN_STEP: u64 = 4;
@@ -72,11 +75,11 @@ Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
 130 Ctrl-C.
 
 Examples:
-  diskproof sweep /data                          the default matrix
-  diskproof sweep /data --quick                  a coarse one, in 20 s
-  sudo diskproof sweep /dev/sdb -o sdb.html      reads only, as a page
+  diskproof sweep /data                      # the default matrix
+  diskproof sweep /data --quick              # a coarse one, in 20 s
+  sudo diskproof sweep /dev/sdb -o sdb.html  # reads only, as a page
   diskproof sweep /data --bs 8k,64k,1M --depth 1,32,256 --rw read,write
-  sudo diskproof sweep /dev/sdb --spans          caches and the short stroke
+  sudo diskproof sweep /dev/sdb --spans      # caches and the short stroke
   diskproof sweep /data -o io-properties.yaml -o disk.iocost
   diskproof sweep /data --expect 'randread-8k-d32.iops>=20000'";
 
@@ -95,11 +98,11 @@ pub struct SweepFlags {
     pub time: Option<u64>,
     /// Block sizes, from 512 to 1G [default: 4k,8k,32k,128k,256k,1M,4M]
     #[arg(long, visible_alias = "blocksize", value_name = "BYTES")]
-    #[arg(value_delimiter = ',')]
+    #[arg(value_delimiter = ',', value_parser = parse_listed_size)]
     pub bs: Vec<BlockSize>,
     /// Requests in flight, from 1 to 256 [default: 1,2,4,8,16,32,64]
     #[arg(long, visible_alias = "iodepth", value_name = "N", value_delimiter = ',',
-        value_parser = clap::value_parser!(u32).range(1..=256))]
+        value_parser = parse_depth)]
     pub depth: Vec<u32>,
     /// Operations; half of a mix are reads, stride reads every sixteenth block, reread and rewrite
     /// repeat the same 16 MiB [default: randread,randwrite; randread,read if the target is only
@@ -151,6 +154,15 @@ const VIEWS: &[Choice<SweepView>] = choices! {
     "iops" SweepView::Iops, "iops(1): random reads at doubling sizes, 32 in flight";
     "iozone" SweepView::Iozone, "iozone: kB/s by record size and operation, one at a time";
 };
+
+/// A depth of the matrix.
+fn parse_depth(text: &str) -> Result<u32, String> {
+    let Count(depth) = parse_listed_count(text).map_err(|error| error.to_string())?;
+    match u32::try_from(depth) {
+        Ok(fitting) if (1..=DEPTH_MAX).contains(&depth) => Ok(fitting),
+        _ => Err(format!("{depth} is not in 1..={DEPTH_MAX}")),
+    }
+}
 
 /// What an older tool measures where the user names nothing else: sizes, depth, operations.
 fn axes_of(view: SweepView) -> (Vec<u32>, u32, Vec<SweepOperation>) {

@@ -8,7 +8,7 @@ mod view;
 use crate::failure::{Exit, Failure};
 use crate::flags::{SECOND, is_stdout, parse_page_name};
 use crate::interrupt;
-use crate::output_files::{Trial, check_outputs, save_records};
+use crate::output_files::{Output, Trial, open_outputs, save_records};
 use crate::saved::{HistoryOptions, keep, print_notes, refuse_foreign_history};
 use crate::stdio::{ColorWhen, Verbosity, ignore_closed_pipe, record_page, to_stdout, write_page};
 use diskproof_model::data::RunData;
@@ -57,12 +57,12 @@ Exit codes: 0 done, 2 usage, 4 the devices vanished or a file was not saved,
 130 Ctrl-C.
 
 Examples:
-  sudo diskproof watch                       all disks, until q
-  sudo diskproof watch sda /data             a device, and the disks below /data
-  diskproof watch -i 5s -c 12 | tee log      a minute in steps of 5 s
+  sudo diskproof watch                     # all disks, until q
+  sudo diskproof watch sda /data           # a device, and the disks below /data
+  diskproof watch -i 5s -c 12 | tee log    # a minute in steps of 5 s
   sudo diskproof watch sda --record --time 10m
-  diskproof run --like latest /mnt/new-disk  the same load elsewhere
-  sudo diskproof watch --postgres user=postgres   is the load PostgreSQL's?
+  diskproof run --like latest /mnt/new-disk # the same load elsewhere
+  sudo diskproof watch --postgres user=postgres # is the load PostgreSQL's?
   diskproof watch --postgres 'host=db1 user=monitor sslmode=verify-full'";
 
 /// Show the live load of disks: rates, latency, share of seeks, busy threads
@@ -157,8 +157,8 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
         refuse_foreign_history(&watch.history)?;
     }
     let chosen = named_devices(&watch.devices, watch.verbosity())?;
-    let outputs = crate::flags::files(&[&watch.outputs, &watch.html]);
-    check_outputs(&outputs, Trial::Create)?;
+    let paths = crate::flags::files(&[&watch.outputs, &watch.html]);
+    let outputs = open_outputs(&paths, watch.history.file(), Trial::Create)?;
     interrupt::listen()?;
     interrupt::end_cleanly();
     crate::inspection::end();
@@ -208,7 +208,7 @@ fn follow(watch: &WatchFlags, session: &mut WatchSession) -> anyhow::Result<Exit
 fn conclude(
     watch: &WatchFlags,
     (observed, targets): (ObservedRecord, Vec<TargetIdentity>),
-    outputs: &[PathBuf],
+    outputs: &[Output],
 ) -> anyhow::Result<()> {
     let data = RunData {
         observed: Some(observed),
@@ -217,10 +217,7 @@ fn conclude(
     // The plan has no work: the load is that of others.
     let plan = Plan {
         targets: targets.iter().map(|one| one.path.clone()).collect(),
-        ..Plan::of(
-            "watch",
-            server::without_password(crate::provenance::command_line()),
-        )
+        ..Plan::of("watch", crate::provenance::command_line())
     };
     let mut facts = crate::session::facts_now(plan, targets);
     facts.note.clone_from(&watch.note);

@@ -1,11 +1,12 @@
 //! The machine and its files, as far as a job file refers to them. Read-only.
 
+use crate::input_files::{InputRole, register};
 use crate::plan_file::PLAN_FILE_BYTES_MAX;
-use diskproof_device::{ProbeError, host_facts, is_own_file, probe};
+use diskproof_device::{
+    ProbeError, SmallFile, SmallFileError, host_facts, is_own_file, probe, read_small_file,
+};
 use diskproof_model::target::TargetKind;
 use diskproof_model::units::format_bytes;
-use std::fs::File;
-use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 /// What a path leads to.
@@ -107,32 +108,19 @@ impl Environment for System {
     }
 }
 
-/// Text of a plan or job file, or why it cannot be read.
+/// Text of a plan, profile or job file, or why it cannot be read. No output replaces the file.
 pub fn read_text(path: &Path) -> Result<String, String> {
-    let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
-    if !metadata.is_file() {
-        return Err("not a regular file; write the workloads to one".to_owned());
-    }
-    let too_large = |bytes: u64| {
-        Err(format!(
-            "the file has {}, but a plan has at most {}; is this the right file?",
-            format_bytes(bytes),
-            format_bytes(PLAN_FILE_BYTES_MAX)
-        ))
-    };
-    if metadata.len() > PLAN_FILE_BYTES_MAX {
-        return too_large(metadata.len());
-    }
-    let mut text = String::new();
-    // Some files of the kernel report no size and never end.
-    let read = File::open(path)
-        .and_then(|file| file.take(PLAN_FILE_BYTES_MAX + 1).read_to_string(&mut text));
-    match read {
-        Ok(bytes) if bytes as u64 > PLAN_FILE_BYTES_MAX => too_large(bytes as u64),
-        Ok(_) => Ok(text),
-        Err(error) if error.kind() == ErrorKind::InvalidData => {
-            Err("not UTF-8 text; save it as UTF-8".to_owned())
+    register(path, InputRole::Document);
+    let read = read_small_file(path, PLAN_FILE_BYTES_MAX).and_then(SmallFile::into_text);
+    read.map_err(|error| match error {
+        SmallFileError::TooLarge(bytes_max) => format!(
+            "the file is larger, but a plan has at most {}; is this the right file?",
+            format_bytes(bytes_max)
+        ),
+        SmallFileError::NotRegular(_) => {
+            "not a regular file; write the workloads to one".to_owned()
         }
-        Err(error) => Err(error.to_string()),
-    }
+        SmallFileError::NotText => "not UTF-8 text; save it as UTF-8".to_owned(),
+        SmallFileError::Io(_) | SmallFileError::NoAnswer => error.to_string(),
+    })
 }

@@ -22,6 +22,10 @@ pub(crate) struct FioJob {
     pub flags: WorkloadFlags,
     /// Number of copies.
     pub numjobs: u64,
+    /// Whether each copy has one of the processors for itself, in turn.
+    pub splits_cpus: bool,
+    /// The number of its first copy among those of all jobs.
+    pub first_copy: u64,
     /// Use of the page cache.
     pub cache: Cache,
     /// Part of the file, and amount of I/O.
@@ -52,6 +56,10 @@ pub(crate) struct FioJob {
     pub scheduler: Option<(String, SourceLine)>,
     /// `directory`; several of them separated by colons.
     pub directories: Vec<String>,
+    /// Number of files of each copy (`nrfiles`).
+    pub files: u64,
+    /// Whether sequential requests go to the files in turn.
+    pub alternates: bool,
     /// Pattern of file names, for jobs without `filename`.
     pub filename_format: String,
 }
@@ -60,6 +68,11 @@ impl FioJob {
     /// What it does, in which order of blocks.
     pub(crate) fn rw(&self) -> Rw {
         self.flags.rw.unwrap_or(Rw::RANDREAD)
+    }
+
+    /// Whether its files have one name together, and vanish at the end.
+    pub(crate) fn vanishes(&self) -> bool {
+        self.unlinks || self.files > 1
     }
 
     /// Whether its offsets are random.

@@ -39,8 +39,6 @@ pub struct JobFile {
     pub notes: Vec<String>,
     /// The jobs, with the workloads that carry them out.
     pub jobs: DescribedJobs,
-    /// The name under which fio would leave the only new file.
-    pub kept_name: Option<String>,
 }
 
 impl JobFile {
@@ -85,11 +83,16 @@ impl JobFile {
         }
         let parts = jobs.iter().map(|job| spread::spread(job, &translation));
         let parts = parts.collect::<Translated<Vec<_>>>()?;
-        // How many existing files each job visits in turn.
-        let files = jobs.iter().zip(&parts);
-        let files = files.map(|(job, parts)| job.filename.as_ref().map_or(1, |_| parts.len()));
-        let files: Vec<usize> = files.collect();
-        let all = parts.concat();
+        let mut files: Vec<usize> = Vec::new();
+        for (job, parts) in jobs.iter().zip(&parts) {
+            files.push(visited_files(job, parts));
+        }
+        let mut all = parts.concat();
+        let mut copies = 0;
+        for job in &mut all {
+            job.first_copy = copies;
+            copies += job.numjobs;
+        }
         let placements = placement::place(&all, &translation)?;
         let (plan, of_parts) = workloads::plan(&all, &placements, &translation)?;
         let mut of_parts = of_parts.into_iter();
@@ -100,11 +103,21 @@ impl JobFile {
             of_jobs.iter_mut().for_each(Vec::clear);
         }
         Ok(Self {
-            kept_name: placements.kept_name.filter(|_| plan.targets.len() == 1),
             plan,
             notes: translation.into_notes(jobs.len()),
             jobs: describe(&jobs, &files, &sections, &global, of_jobs),
         })
+    }
+}
+
+/// The number of existing files that each copy of a job visits in turn. Where the copies are
+/// divided among the files, each has one.
+fn visited_files(job: &FioJob, parts: &[FioJob]) -> usize {
+    let has_all = parts.first().is_none_or(|part| part.numjobs == job.numjobs);
+    if job.filename.is_some() && has_all {
+        parts.len()
+    } else {
+        1
     }
 }
 
@@ -157,7 +170,7 @@ fn describe(
     global: &[Rc<Setting>],
     workloads: Vec<Vec<JobWorkload>>,
 ) -> DescribedJobs {
-    let is_own = |one: &&Rc<Setting>| one.scope == Scope::Own && one.option.key != "name";
+    let is_own = |one: &&Rc<Setting>| one.scope == Scope::Own;
     let mut described = Vec::new();
     let mut group = 0;
     for (index, (job, workloads)) in jobs.iter().zip(workloads).enumerate() {

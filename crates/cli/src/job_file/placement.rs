@@ -4,10 +4,10 @@
 use super::environment::PathKind;
 use super::jobs::FioJob;
 use super::reading::FILENAME_FORMAT_DEFAULT;
-use super::spread::{check_end, growing_file, paths_of};
+use super::spread::{check_end, needed_bytes, paths_of, vanishing_files};
 use super::translation::{Translated, Translation};
 use crate::output_sink::directory_of;
-use crate::plan_file::quoted;
+use crate::plan_file::{ScratchFile, quoted};
 use diskproof_compat::fio_values::Amount;
 use diskproof_model::op::OpKind;
 use diskproof_model::units::format_bytes;
@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 /// Parts of different jobs begin at multiples of this, which is a multiple of every sector, page
 /// and flash block.
 const PART_BYTES: u64 = 1 << 20;
+/// Direct I/O takes a page on every filesystem.
+const PAGE_BYTES: u64 = 4096;
 
 /// A part of a target that a copy of a job uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,12 +58,12 @@ pub(crate) struct Placements {
     /// The size of each target. The targets of the command line share one entry, which is 0 when
     /// they differ in kind.
     pub total_bytes: Vec<u64>,
-    /// Size of the scratch file.
-    pub scratch_bytes: Option<u64>,
+    /// The scratch file of each target, unless the command line names the targets.
+    pub scratch_files: Vec<ScratchFile>,
+    /// The size of the scratch file in each target of the command line.
+    given_bytes: Option<u64>,
     /// The placement of each job.
     pub by_job: Vec<JobPlacement>,
-    /// The name under which fio would leave the only new file.
-    pub kept_name: Option<String>,
 }
 
 /// The target that holds a job's files.
@@ -76,6 +78,10 @@ struct TargetRoot {
     is_scratch: bool,
     /// Whether its file exists, and grows.
     grows: bool,
+    /// The name under which its file stays.
+    name: Option<String>,
+    /// Whether it is a block device, which ends where it ends.
+    is_device: bool,
 }
 
 /// A job with its files, one for each copy.
@@ -96,7 +102,8 @@ pub(crate) fn place(jobs: &[FioJob], translation: &Translation<'_>) -> Translate
     let places = Places {
         given: (!targets.is_empty()).then(|| given(translation)),
         written: writing.flat_map(|(_, paths)| paths).collect(),
-        growing: growing_file(jobs, &paths, translation),
+        needed: needed_bytes(jobs, &paths),
+        vanishing: vanishing_files(jobs, &paths),
         translation,
     };
     let files = of_jobs.map(|(job, paths)| places.files(job, paths));
@@ -114,7 +121,7 @@ pub(crate) fn place(jobs: &[FioJob], translation: &Translation<'_>) -> Translate
         let here = files.iter().enumerate();
         let here = here.filter(|(_, files)| files.root == **root);
         let (here, members): (Vec<usize>, Vec<&JobFiles<'_>>) = here.unzip();
-        let (parts, total) = allocate(&members, root.bytes)?;
+        let (parts, total) = allocate(&members, root)?;
         if let (Some(path), Some(bytes), false) = (&root.path, root.bytes, root.is_scratch) {
             for (member, parts) in members.iter().zip(&parts) {
                 let ends = parts.iter().map(|part| part.end());
@@ -139,13 +146,34 @@ pub(crate) fn place(jobs: &[FioJob], translation: &Translation<'_>) -> Translate
             };
             by_job.insert(here[index], placement);
         }
-        placements.add_target(root, root.bytes.unwrap_or(total), &members, translation)?;
+        placements.add_target(root, root.bytes.unwrap_or(total), &members, translation);
     }
     placements.by_job = by_job.into_values().collect();
+    note_kept(&roots, translation);
     Ok(placements)
 }
 
 impl Placements {
+    /// The size of the largest scratch file.
+    pub(crate) fn scratch_bytes(&self) -> Option<u64> {
+        let sizes = self.scratch_files.iter().map(|file| file.bytes);
+        sizes.filter(|bytes| *bytes > 0).max().or(self.given_bytes)
+    }
+
+    /// The scratch files, where they are not all of the same size and without a name.
+    pub(crate) fn named_files(&self) -> Vec<ScratchFile> {
+        let mut files = self.scratch_files.iter().filter(|file| file.bytes > 0);
+        let is_alike = match files.next() {
+            Some(first) => first.name.is_none() && files.all(|file| file == first),
+            None => true,
+        };
+        if is_alike {
+            Vec::new()
+        } else {
+            self.scratch_files.clone()
+        }
+    }
+
     /// Adds a target, and a note where scratch files replace files of the job file.
     fn add_target(
         &mut self,
@@ -153,7 +181,7 @@ impl Placements {
         total: u64,
         members: &[&JobFiles<'_>],
         translation: &Translation<'_>,
-    ) -> Translated<()> {
+    ) {
         note_trimmed_files(root, members, translation);
         let mut paths: Vec<&PathBuf> = members.iter().flat_map(|one| one.paths).collect();
         paths.sort();
@@ -162,32 +190,47 @@ impl Placements {
         let is_known = root.path.is_some() || root.bytes.is_some() || root.is_scratch;
         self.total_bytes.push(if is_known { total } else { 0 });
         self.targets.extend(root.path.clone());
-        match &root.path {
-            Some(_) if !root.is_scratch => return Ok(()),
-            None if paths.len() > 1 => translation.note_line(format!(
+        let file = match &root.path {
+            Some(_) if root.is_scratch => ScratchFile {
+                bytes: total,
+                name: root.name.clone(),
+            },
+            _ => ScratchFile::default(),
+        };
+        self.scratch_files.push(file);
+        if root.path.is_none() {
+            self.given_bytes = Some(total);
+        }
+        match (&root.path, &root.name) {
+            (None, _) if paths.len() > 1 => translation.note_line(format!(
                 "the {} files of the jobs become adjacent parts of the target",
                 paths.len()
             )),
-            None => {}
-            Some(directory) => {
-                self.kept_name = kept_name(members, &paths, root.grows, translation);
-                if self.scratch_bytes.is_some_and(|other| other != total) {
-                    return Err(members[0].job.error(DIFFERENT_WORKLOADS));
-                }
-                let kept = self.kept_name.as_ref().filter(|_| translation.is_as_fio());
+            (Some(directory), None) if root.is_scratch => {
                 let directory = translation.shown(directory);
-                translation.note_line(match (paths.as_slice(), kept) {
-                    ([path], Some(_)) => {
-                        let what = if root.grows { "grows" } else { "is filled" };
-                        let path = translation.shown(path);
-                        format!("{path} {what} before its first use, and stays")
-                    }
-                    (paths, _) => replaced_text(paths, total, &directory, translation),
-                });
+                translation.note_line(replaced_text(&paths, total, &directory, translation));
             }
+            _ => {}
         }
-        self.scratch_bytes = Some(total);
-        Ok(())
+    }
+}
+
+/// Notes the files that stay.
+fn note_kept(roots: &[&TargetRoot], translation: &Translation<'_>) {
+    let kept: Vec<&&TargetRoot> = roots.iter().filter(|root| root.name.is_some()).collect();
+    match kept.as_slice() {
+        [] => {}
+        [root] => {
+            let directory = root.path.clone().unwrap_or_default();
+            let path = directory.join(root.name.as_deref().unwrap_or_default());
+            let what = if root.grows { "grows" } else { "is filled" };
+            let path = translation.shown(&path);
+            translation.note_line(format!("{path} {what} before its first use, and stays"));
+        }
+        several => translation.note_line(format!(
+            "the {} new files of the jobs are filled before their first use, and stay",
+            several.len()
+        )),
     }
 }
 
@@ -230,21 +273,11 @@ fn note_trimmed_files(root: &TargetRoot, members: &[&JobFiles<'_>], translation:
     }
 }
 
-/// The name of the only file, a new or growing one, that the jobs name and do not remove.
-fn kept_name(
-    members: &[&JobFiles<'_>],
-    paths: &[&PathBuf],
-    grows: bool,
-    translation: &Translation<'_>,
-) -> Option<String> {
-    let [path] = paths else {
-        return None;
-    };
-    let keeps = |one: &&JobFiles<'_>| one.job.filename.is_some() && !one.job.unlinks;
-    let is_new = grows || translation.found(path) == PathKind::Nothing;
-    let is_kept = is_new && members.iter().all(keeps);
-    let name = path.file_name().filter(|_| is_kept);
-    name.and_then(|name| name.to_str()).map(str::to_owned)
+/// The last part of a path.
+fn file_name(path: &Path) -> Option<String> {
+    path.file_name()
+        .and_then(|name| name.to_str())
+        .map(str::to_owned)
 }
 
 /// Refuses a scheduler that the disk does not have.
@@ -270,13 +303,6 @@ fn check_scheduler(files: &JobFiles<'_>, translation: &Translation<'_>) -> Trans
     Ok(())
 }
 
-/// The error of jobs that differ between targets.
-pub(crate) const DIFFERENT_WORKLOADS: &str = concat!(
-    "the jobs differ between their disks or directories, and a plan runs the same workloads on ",
-    "each target; run the sections one by one (--section NAME), or name the targets on the ",
-    "command line"
-);
-
 /// The targets of the command line. The size of a directory is that of --size.
 fn given(translation: &Translation<'_>) -> TargetRoot {
     let targets = translation.overrides.targets.iter();
@@ -290,6 +316,9 @@ fn given(translation: &Translation<'_>) -> TargetRoot {
         // None, where one of them is.
         bytes: bytes.min().flatten(),
         is_scratch: found.iter().all(|found| *found == PathKind::Directory),
+        is_device: found
+            .iter()
+            .all(|found| matches!(found, PathKind::Device(_))),
         ..TargetRoot::default()
     }
 }
@@ -299,8 +328,10 @@ struct Places<'a> {
     given: Option<TargetRoot>,
     /// The files that a job writes or trims.
     written: BTreeSet<&'a PathBuf>,
-    /// The file that grows, and its bytes.
-    growing: Option<(PathBuf, u64)>,
+    /// The bytes of each file that its jobs use, as far as they say so.
+    needed: BTreeMap<&'a PathBuf, u64>,
+    /// The files of jobs that leave none behind.
+    vanishing: BTreeSet<&'a PathBuf>,
     translation: &'a Translation<'a>,
 }
 
@@ -333,20 +364,24 @@ impl Places<'_> {
     /// The target that holds one of the job's files.
     fn root(&self, job: &FioJob, paths: &[PathBuf], path: &PathBuf) -> Result<TargetRoot, String> {
         let shown = quoted(&self.translation.shown(path));
-        if let Some((_, bytes)) = self.growing.as_ref().filter(|one| one.0 == *path) {
-            return Ok(TargetRoot {
-                bytes: Some(bytes.next_multiple_of(PART_BYTES)),
+        let found = self.translation.found(path);
+        match found {
+            PathKind::File(bytes) if self.grows(path, bytes) => Ok(TargetRoot {
+                bytes: self
+                    .needed
+                    .get(path)
+                    .map(|bytes| bytes.next_multiple_of(PAGE_BYTES)),
                 grows: true,
+                name: file_name(path),
                 ..self.scratch_beside(path)?
-            });
-        }
-        match self.translation.found(path) {
+            }),
             PathKind::File(bytes) if self.is_replaced(job, paths, path, bytes) => {
                 self.scratch_beside(path)
             }
             PathKind::File(bytes) | PathKind::Device(bytes) => Ok(TargetRoot {
                 path: Some(path.clone()),
                 bytes: Some(bytes),
+                is_device: matches!(found, PathKind::Device(_)),
                 ..TargetRoot::default()
             }),
             PathKind::Directory => Err(format!(
@@ -360,8 +395,24 @@ impl Places<'_> {
                      line"
                 ))
             }
-            PathKind::Nothing => self.scratch_beside(path),
+            PathKind::Nothing => Ok(TargetRoot {
+                name: file_name(path).filter(|_| self.stays(path)),
+                ..self.scratch_beside(path)?
+            }),
         }
+    }
+
+    /// Whether a file stays where fio leaves it.
+    fn stays(&self, path: &PathBuf) -> bool {
+        self.translation.is_as_fio() && !self.vanishing.contains(path)
+    }
+
+    /// Whether an existing file grows: one of our own that stays, beyond whose end a job goes. fio
+    /// makes every such file longer; here others keep their size.
+    fn grows(&self, path: &PathBuf, bytes: u64) -> bool {
+        self.stays(path)
+            && self.needed.get(path).is_some_and(|needed| *needed > bytes)
+            && self.translation.environment.is_own(path)
     }
 
     /// Whether a scratch file replaces an existing file. A file that the author names is used. One
@@ -371,8 +422,11 @@ impl Places<'_> {
         let is_too_small = matches!(job.extent.size, Some(Amount::Bytes(size)) if size > bytes);
         let is_one = paths.iter().all(|other| other == path);
         let is_named = job.filename_format != FILENAME_FORMAT_DEFAULT;
-        let is_read = is_named && is_one && !is_too_small && !self.written.contains(path);
-        job.filename.is_none() && !is_read
+        let stays = self.stays(path);
+        let is_read =
+            (is_named || stays) && is_one && !is_too_small && !self.written.contains(path);
+        let is_own = stays && self.translation.environment.is_own(path);
+        job.filename.is_none() && !is_read && !is_own
     }
 
     /// A scratch file in the directory of this path.
@@ -383,7 +437,7 @@ impl Places<'_> {
                 path: Some(directory.to_path_buf()),
                 bytes: self.translation.overrides.size,
                 is_scratch: true,
-                grows: false,
+                ..TargetRoot::default()
             }),
             PathKind::Other(why) => Err(why),
             _ => {
@@ -399,10 +453,8 @@ impl Places<'_> {
 
 /// The parts of each job's copies, and the bytes of all files together. A single file begins at 0
 /// and may be as large as its target.
-fn allocate(
-    members: &[&JobFiles<'_>],
-    whole: Option<u64>,
-) -> Translated<(Vec<Vec<FilePart>>, u64)> {
+fn allocate(members: &[&JobFiles<'_>], root: &TargetRoot) -> Translated<(Vec<Vec<FilePart>>, u64)> {
+    let whole = root.bytes;
     let mut paths = members.iter().flat_map(|one| one.paths);
     let is_single = paths.all(|path| *path == members[0].paths[0]);
     let whole = whole.filter(|_| is_single);
@@ -410,20 +462,20 @@ fn allocate(
     for files in members {
         let job = files.job;
         // A job without a size takes that of the file which an earlier one makes.
-        let made = extents_of(members, &inside);
+        let made = extents_of(members, &inside, root);
         let made = made.get(files.paths[0].as_path()).copied();
         let known = whole.or(made.filter(|_| job.extent.size.is_none()));
         let unit = job.smallest_block();
         let has_file = |other: &&&JobFiles<'_>| other.paths.contains(&files.paths[0]);
         let is_shared = members.iter().filter(has_file).count() > 1;
         let parts = (0..job.numjobs).map(|copy| {
-            let mut part = part(job, copy, known)?;
+            let mut part = part(job, copy, known, root)?;
             // The job visits neither the bytes behind the last whole block of its own file nor
             // those before its offset; unless another job visits the latter, the file need not
             // hold them.
             if files.is_own {
                 part.length = part.length / unit * unit;
-                if whole.is_none() && !is_shared {
+                if whole.is_none() && !is_shared && root.name.is_none() {
                     part.start = 0;
                 }
             }
@@ -431,11 +483,13 @@ fn allocate(
         });
         inside.push(parts.collect::<Result<Vec<_>, _>>()?);
     }
-    let extents = extents_of(members, &inside);
+    let extents = extents_of(members, &inside, root);
     let (mut starts, mut end): (BTreeMap<&Path, u64>, u64) = (BTreeMap::new(), 0);
     for files in members {
         // The copies of a job are adjacent, so that they can be one workload.
-        end = end.checked_next_multiple_of(PART_BYTES).unwrap_or(u64::MAX);
+        if root.name.is_none() {
+            end = end.checked_next_multiple_of(PART_BYTES).unwrap_or(u64::MAX);
+        }
         for path in files.paths {
             if !starts.contains_key(path.as_path()) {
                 starts.insert(path, end);
@@ -450,27 +504,47 @@ fn allocate(
             part.start = part.start.saturating_add(starts[path.as_path()]);
         }
     }
-    let end = end.checked_next_multiple_of(PART_BYTES);
+    // A file that stays is as long as in fio, but for less than a page.
+    let unit = if root.name.is_some() {
+        PAGE_BYTES
+    } else {
+        PART_BYTES
+    };
+    let end = end.checked_next_multiple_of(unit);
     Ok((inside, end.unwrap_or(u64::MAX)))
 }
 
 /// The bytes that the first jobs, whose parts are known, use of each file.
-fn extents_of<'a>(members: &[&JobFiles<'a>], inside: &[Vec<FilePart>]) -> BTreeMap<&'a Path, u64> {
+fn extents_of<'a>(
+    members: &[&JobFiles<'a>],
+    inside: &[Vec<FilePart>],
+    root: &TargetRoot,
+) -> BTreeMap<&'a Path, u64> {
     let mut extents: BTreeMap<&Path, u64> = BTreeMap::new();
     for (files, parts) in members.iter().zip(inside) {
+        let file_bytes = files.job.extent.file_bytes.unwrap_or(0);
         for (path, part) in files.paths.iter().zip(parts) {
             let extent = extents.entry(path).or_default();
-            *extent = (*extent).max(part.end());
+            *extent = (*extent).max(part.end()).max(file_bytes);
+            // A file that stays has also what is behind its last whole block.
+            if root.name.is_some() {
+                *extent = (*extent).max(part.start.saturating_add(part.job_bytes));
+            }
         }
     }
     extents
 }
 
 /// The part of its file that a copy of a job uses. `whole` is the size of the file, if it exists.
-fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Translated<FilePart> {
-    let of = |amount: Amount| match (amount, whole) {
+fn part(job: &FioJob, copy: u64, whole: Option<u64>, root: &TargetRoot) -> Translated<FilePart> {
+    // As in fio, a new file has the size of the job.
+    let new_bytes = match (job.extent.file_bytes, job.extent.size) {
+        (Some(bytes), _) | (None, Some(Amount::Bytes(bytes))) => Some(bytes),
+        _ => None,
+    };
+    let of = |amount: Amount| match (amount, whole.or(new_bytes)) {
         (Amount::Percent(_), None) => Err(job.error_without_options(
-            "a value in percent needs an existing file or device; write it in bytes",
+            "a value in percent needs an existing file or device, or a size in bytes",
         )),
         (amount, whole) => Ok(amount.of(whole.unwrap_or(0))),
     };
@@ -484,6 +558,8 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Translated<FilePart> {
     let rest = whole.map(|whole| whole.saturating_sub(start));
     let length = match (job.extent.size, rest) {
         (Some(size @ Amount::Percent(_)), Some(rest)) => of(size)?.min(rest),
+        // As in fio, a job ends with the device.
+        (Some(size), Some(rest)) if root.is_device => of(size)?.min(rest),
         (Some(size), _) => of(size)?,
         (None, Some(rest)) => rest,
         (None, None) if job.extent.fills => {
@@ -499,11 +575,18 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Translated<FilePart> {
             ));
         }
     };
-    // As in fio, a copy that begins inside the file ends at its end.
-    let length = job.extent.file_bytes.map_or(length, |file_bytes| {
-        length.min(file_bytes.saturating_sub(start))
-    });
-    if length < job.smallest_block() {
+    // As in fio, a copy that begins inside the file ends at its end, and random requests go
+    // anywhere in it.
+    let in_file = job
+        .extent
+        .file_bytes
+        .map(|bytes| bytes.saturating_sub(start));
+    let job_bytes = length.min(in_file.unwrap_or(u64::MAX));
+    let length = match in_file {
+        Some(in_file) if job.is_random() => in_file.min(rest.unwrap_or(u64::MAX)),
+        _ => job_bytes,
+    };
+    if job_bytes < job.smallest_block() {
         return Err(job.error_without_options(
             "the job's part of the file is smaller than a block, or starts after the end of the \
              file; use a larger size, or a smaller bs or offset",
@@ -516,7 +599,7 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Translated<FilePart> {
             (Some(_), Some(rest)) => rest,
             _ => length,
         },
-        job_bytes: length,
+        job_bytes,
         is_whole_file: start == 0,
     })
 }

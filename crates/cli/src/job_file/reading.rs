@@ -165,7 +165,9 @@ impl<'a> JobReader<'a> {
         let ends_all = self.choice("exit_what", ends_all)?.unwrap_or(false);
         let exits_all = self.flag("exitall")?;
         let rw = flags.rw.unwrap_or(Rw::RANDREAD);
-        if self.has_several_files(rw)? {
+        let files = self.files()?;
+        let alternates = self.alternates(rw, &flags)?;
+        if files > 1 {
             self.note(FILES);
         }
         let named = |(setting, name): (&Setting, &str)| (name.to_owned(), setting.source.clone());
@@ -181,8 +183,12 @@ impl<'a> JobReader<'a> {
             description: self.text("description").map(str::to_owned),
             numjobs: self.number("numjobs", NUMJOBS_MAX)?.unwrap_or(1).max(1),
             cache: self.cache(is_mmap)?,
-            extent: self.extent()?,
+            extent: self.extent(files)?,
+            files,
+            alternates,
             is_mapped: self.is_mapped(rw)?,
+            splits_cpus: self.text("cpus_allowed_policy") == Some("split"),
+            first_copy: 0,
             flags,
             overwrites: self.flag("overwrite")?,
             waits: self.flag("stonewall")?,
@@ -221,6 +227,13 @@ impl<'a> JobReader<'a> {
             rw.chains = Rw::READ.chains;
         }
         flags.rw = Some(rw);
+        if rw.order == Order::Random {
+            for kind in rw.kinds() {
+                if self.random_percent(kind)? == 0 {
+                    flags.shape.in_order.push(kind);
+                }
+            }
+        }
         let depth = self.depth(engine)?;
         if depth < self.bytes("iodepth", 1)? {
             self.note(
@@ -282,19 +295,28 @@ impl<'a> JobReader<'a> {
         })
     }
 
-    fn extent(&self) -> Translated<JobExtent> {
-        let (size, file_bytes) = (self.amount("size")?, self.number("filesize", u64::MAX)?);
-        let filesize = file_bytes.map(Amount::Bytes);
-        if filesize.is_some() && size.is_some() && size != filesize {
-            return Err(self.error(
-                "filesize",
-                "size differs, but in diskproof a file is as large as its used part; write that as \
-                 size, and the bytes to transfer as io_size",
+    fn extent(&self, files: u64) -> Translated<JobExtent> {
+        if let Some((setting, value)) = self.value("filesize")?
+            && value.contains(['-', ':'])
+        {
+            return Err(setting.error(
+                "files of random sizes are not supported; for many small files use diskproof \
+                 files DIR --count N --file-size BYTES, for large ones a single filesize",
             ));
         }
+        let size = self.amount("size")?;
+        let each = self.number("filesize", u64::MAX)?;
+        // The files of a job are one here.
+        let file_bytes = each.map(|bytes| bytes.saturating_mul(files));
+        let filesize = file_bytes.map(Amount::Bytes);
         let fills = self.flag("fill_device")?;
         let loops = self.bytes("loops", 1)?.max(1);
-        let ops = self.bytes("number_ios", 0)?.saturating_mul(loops);
+        let is_time_based = self.flag("time_based")? && self.time("runtime")? > 0;
+        let mut ops = self.bytes("number_ios", 0)?.saturating_mul(loops);
+        // As in fio, which starts to count anew in each of its laps.
+        if is_time_based {
+            ops = 0;
+        }
         let is_whole = |size: &Amount| matches!(size, Amount::Bytes(0) | Amount::Percent(100));
         Ok(JobExtent {
             offset: self.amount("offset")?.unwrap_or(Amount::ZERO),
@@ -305,7 +327,7 @@ impl<'a> JobReader<'a> {
             io_size: self.amount("io_size")?.filter(|size| *size != Amount::ZERO),
             loops,
             ops: Some(ops).filter(|ops| *ops > 0),
-            is_time_based: self.flag("time_based")? && self.time("runtime")? > 0,
+            is_time_based,
         })
     }
 
@@ -322,6 +344,11 @@ impl<'a> JobReader<'a> {
                 Ok(false)
             };
         };
+        if kind == "pattern" {
+            flags.shape.known_content = Some(self.verify_pattern()?.ok_or_else(|| {
+                setting.error("it needs the pattern; add one such as verify_pattern=0x55")
+            })?);
+        }
         let is_pattern = matches!(kind, "meta" | "pattern" | "pattern_hdr");
         let mut sums = ["md5", "crc", "sha", "xxhash"].iter();
         if !is_pattern && !sums.any(|sum| kind.starts_with(sum)) {
@@ -342,7 +369,7 @@ impl<'a> JobReader<'a> {
         let writes = rw.changes_blocks() && !only;
         flags.verify = is_checked.then_some(true);
         flags.signs_only = writes && !is_checked;
-        if is_checked && writes {
+        if is_checked && writes && flags.shape.known_content.is_none() {
             let (has_pattern, no_pattern) = (
                 "verify uses diskproof's own checksums, checked after all writes; the blocks \
                  contain random data instead of the pattern",
@@ -373,7 +400,11 @@ impl<'a> JobReader<'a> {
         let at_end = self.flag("end_fsync")? || self.flag("fsync_on_close")?;
         if rw.makes(OpKind::Write) {
             (flags.fsync, flags.fdatasync) = (fsync, fdatasync);
-            flags.sync = sync.map(SyncedWrites);
+            if fsync.is_some() || fdatasync.is_some() {
+                flags.shape.opened_with = sync;
+            } else {
+                flags.sync = sync.map(SyncedWrites);
+            }
             let is_only = fsync.is_none() && fdatasync.is_none() && sync.is_none();
             flags.end_fsync = (at_end && is_only).then_some(true);
         }

@@ -246,7 +246,12 @@ impl Reader<'_> {
             .global
             .extend(global.iter().map(|one| setting(one, Scope::Global)));
         for job in jobs {
-            let own = job.options.iter().map(|one| setting(one, Scope::Own));
+            let name = JobOption {
+                key: "name".to_owned(),
+                value: Some(job.name.clone()),
+            };
+            let own = std::iter::once(&name).chain(&job.options);
+            let own = own.map(|one| setting(one, Scope::Own));
             self.done.sections.push(Section {
                 source: source.clone(),
                 name: job.name.clone(),

@@ -13,6 +13,7 @@ use crate::workload::{Count, Rate};
 use diskproof_compat::fio_values::Amount;
 use diskproof_model::shell;
 use diskproof_model::units::format_bytes;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The cause of most names that lead nowhere.
@@ -26,9 +27,18 @@ pub(crate) fn spread(job: &FioJob, translation: &Translation<'_>) -> Translated<
         Some(file) if file.0.len() > 1 => over_files(job, file, translation),
         // As in fio, a job with file names takes the first directory.
         Some(_) => Ok(vec![job.clone()]),
-        None if job.directories.len() > 1 => over_directories(job),
+        None if job.directories.len() > 1 && !leaves_files(job, translation) => {
+            over_directories(job)
+        }
         None => over_places(job, translation),
     }
+}
+
+/// The directory of a copy: as in fio, they take turns.
+fn directory_of_copy(job: &FioJob, copy: u64) -> Vec<String> {
+    let all = job.directories.iter().cycle();
+    let place = copy as usize % job.directories.len().max(1);
+    all.skip(place).take(1).cloned().collect()
 }
 
 /// The path of a file of the job.
@@ -52,6 +62,10 @@ pub(crate) fn paths_of(job: &FioJob, translation: &Translation<'_>) -> Vec<PathB
         return copies(device);
     }
     let name = |copy: u64| {
+        let job = &FioJob {
+            directories: directory_of_copy(job, copy),
+            ..job.clone()
+        };
         let format = job.filename_format.replace("$jobnum", &copy.to_string());
         let format = format.replace("$filenum", "0").replace("$clientuid", "");
         path_of(job, &format.replace("$jobname", &job.section))
@@ -66,29 +80,33 @@ fn over_files(
 ) -> Translated<Vec<FioJob>> {
     let paths: Vec<PathBuf> = names.iter().map(|name| path_of(job, name)).collect();
     let is_new = |path: &PathBuf| translation.found(path) == PathKind::Nothing;
-    if paths.iter().all(is_new) {
+    let parts = paths.len() as u64;
+    // All requests in flight together are those of the job.
+    let depth = job.flags.depth.map_or(1, |depth| depth.0);
+    let divides_depth = depth % parts == 0;
+    let has_own = leaves_files(job, translation) && divides_depth;
+    if paths.iter().all(is_new) && !has_own {
         check_new_files(job, &paths)
             .map_err(|why| source.error(format!("{why}. {COLON_SEPARATES}")))?;
         translation.note(FILES, &job.section);
         let mut one = job.clone();
         one.filename = Some((names[..1].to_vec(), source.clone()));
+        one.files = parts;
+        one.alternates = may_alternate(job);
         return Ok(vec![one]);
     }
-    if let Some(missing) = paths.iter().find(|path| is_new(path)) {
+    if let Some(missing) = paths.iter().find(|path| is_new(path) && !has_own) {
         let shown = quoted(&missing.display().to_string());
         return Err(source.error(format!(
             "{shown} does not exist, but other files do; create it, or write a section for each. \
              {COLON_SEPARATES}"
         )));
     }
-    let parts = paths.len() as u64;
     let mut shared = job.clone();
     let of_bytes = |amount: Option<Amount>| match amount {
         Some(Amount::Bytes(bytes)) => Some(Amount::Bytes(bytes / parts)),
         other => other,
     };
-    // All requests in flight together are those of the job.
-    let depth = job.flags.depth.map_or(1, |depth| depth.0);
     match (depth % parts, job.numjobs % parts) {
         (0, _) => shared.flags.depth = Some(Count(depth / parts)),
         (_, 0) => shared.numjobs /= parts,
@@ -103,9 +121,14 @@ fn over_files(
         }
     }
     shared.extent.size = of_bytes(job.extent.size);
-    shared.extent.io_size = of_bytes(job.extent.io_size);
-    shared.extent.ops = job.extent.ops.map(|ops| ops.div_ceil(parts));
-    shared.flags.rate = job.flags.rate.map(|rate| Rate(rate.0 / parts as f64));
+    if divides_depth {
+        shared.extent.io_size = of_bytes(job.extent.io_size);
+        shared.extent.ops = job.extent.ops.map(|ops| ops.div_ceil(parts));
+        shared.flags.rate = job.flags.rate.map(|rate| Rate(rate.0 / parts as f64));
+    } else {
+        // A copy does all of its work in one file.
+        shared.extent.io_size = job.extent.io_size.or(job.extent.size);
+    }
     translation.note(
         "each file or disk of a job has its own queue with a share of iodepth; fio fills one queue \
          from all of them in turn, so the slowest delays the others",
@@ -122,14 +145,25 @@ fn check_new_files(job: &FioJob, paths: &[PathBuf]) -> Result<(), &'static str> 
     if paths.iter().any(|path| path.parent() != paths[0].parent()) {
         return Err("new files in several directories are not supported; write a section for each");
     }
-    if job.is_uniform() {
+    if job.is_uniform() || may_alternate(job) {
         Ok(())
     } else {
         Err(
-            "several new files for one job are supported only with uniformly random \
-                  requests, because they become one file; write a section for each",
+            "several new files for one job become one file, which is supported with uniformly \
+             random requests, and with reads or writes of one size; write a section for each",
         )
     }
+}
+
+/// Whether sequential requests can go to the parts of one file in turn.
+fn may_alternate(job: &FioJob) -> bool {
+    let flags = &job.flags;
+    !job.is_random()
+        && !job.rw().is_mix()
+        && job.one_block().is_some()
+        && flags.stride.is_none()
+        && flags.backward.is_none()
+        && flags.shape.zone_stride.is_none()
 }
 
 /// fio gives the directories to the copies of a job in turn.
@@ -152,28 +186,45 @@ fn over_directories(job: &FioJob) -> Translated<Vec<FioJob>> {
     })))
 }
 
-/// Copies whose files are on several disks, or in several directories, become a job each.
+/// Copies become a job each where their files are on several disks or in several directories, or
+/// stay under their names.
 fn over_places(job: &FioJob, translation: &Translation<'_>) -> Translated<Vec<FioJob>> {
     let paths = paths_of(job, translation);
+    let stays = leaves_files(job, translation);
     let place = |path: &PathBuf| match translation.found(path) {
         PathKind::Device(_) => path.clone(),
+        _ if stays => path.clone(),
         _ => directory_of(path).to_path_buf(),
     };
     let first = place(&paths[0]);
     if paths.iter().all(|path| place(path) == first) {
         return Ok(vec![job.clone()]);
     }
-    if job.extent.increment != Amount::ZERO {
-        return Err(job.error(
-            "offset_increment with files in several directories is not supported; write a section \
-             for each",
-        ));
+    let mut copies = Vec::new();
+    for copy in 0..job.numjobs {
+        let mut one = job.clone();
+        one.numjobs = 1;
+        one.directories = directory_of_copy(job, copy);
+        one.filename_format = job.filename_format.replace("$jobnum", &copy.to_string());
+        one.extent.increment = Amount::ZERO;
+        one.extent.offset = match (job.extent.offset, job.extent.increment) {
+            (offset, Amount::ZERO) => offset,
+            (Amount::Bytes(offset), Amount::Bytes(increment)) => {
+                Amount::Bytes(offset.saturating_add(increment.saturating_mul(copy)))
+            }
+            (Amount::Percent(offset), Amount::Percent(increment)) => {
+                Amount::Percent(offset.saturating_add(increment.saturating_mul(copy)))
+            }
+            _ => {
+                return Err(job.error(
+                    "offset and offset_increment are in bytes and in percent; write both alike, \
+                     or a section for each copy",
+                ));
+            }
+        };
+        copies.push(one);
     }
-    Ok(concurrent((0..paths.len()).map(|copy| FioJob {
-        numjobs: 1,
-        filename_format: job.filename_format.replace("$jobnum", &copy.to_string()),
-        ..job.clone()
-    })))
+    Ok(concurrent(copies.into_iter()))
 }
 
 /// Jobs that run together: only the first one waits for others.
@@ -190,26 +241,33 @@ fn concurrent(parts: impl Iterator<Item = FioJob>) -> Vec<FioJob> {
     parts.enumerate().map(joined).collect()
 }
 
-/// The only file of all jobs, where it is our own and one of them goes beyond its end, and the
-/// bytes that it needs. fio makes every such file longer; here others keep their size.
-pub(crate) fn growing_file(
+/// Whether a job leaves its files behind, each under its own name.
+fn leaves_files(job: &FioJob, translation: &Translation<'_>) -> bool {
+    translation.is_as_fio() && !job.vanishes()
+}
+
+/// The files of jobs that leave none behind.
+pub(crate) fn vanishing_files<'a>(
     jobs: &[FioJob],
-    paths: &[Vec<PathBuf>],
-    translation: &Translation<'_>,
-) -> Option<(PathBuf, u64)> {
-    let path = paths.first()?.first()?;
-    let is_only = paths.iter().flatten().all(|other| other == path);
-    let stays = |job: &FioJob| job.filename.is_some() && !job.unlinks;
-    let PathKind::File(bytes) = translation.found(path) else {
-        return None;
-    };
-    let may_grow = translation.is_as_fio()
-        && translation.overrides.targets.is_empty()
-        && is_only
-        && jobs.iter().all(stays)
-        && translation.environment.is_own(path);
-    let needed = jobs.iter().filter_map(end_of).max()?;
-    (may_grow && needed > bytes).then(|| (path.clone(), needed))
+    paths: &'a [Vec<PathBuf>],
+) -> BTreeSet<&'a PathBuf> {
+    let of_jobs = jobs.iter().zip(paths).filter(|(job, _)| job.vanishes());
+    of_jobs.flat_map(|(_, paths)| paths).collect()
+}
+
+/// The bytes of each file that its jobs use, as far as they say so.
+pub(crate) fn needed_bytes<'a>(
+    jobs: &[FioJob],
+    paths: &'a [Vec<PathBuf>],
+) -> BTreeMap<&'a PathBuf, u64> {
+    let mut needed = BTreeMap::new();
+    for (job, paths) in jobs.iter().zip(paths) {
+        if let (Some(end), Some(path)) = (end_of(job), paths.first()) {
+            let bytes = needed.entry(path).or_insert(0);
+            *bytes = end.max(*bytes);
+        }
+    }
+    needed
 }
 
 /// Where the last copy of a job ends; `None` where that follows from the size of the file.

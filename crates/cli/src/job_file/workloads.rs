@@ -1,14 +1,14 @@
 //! Turns placed fio jobs into the workloads of a plan file. Pure.
 
 use super::jobs::{Cache, FioJob};
-use super::placement::{DIFFERENT_WORKLOADS, FilePart, Placements};
+use super::placement::{FilePart, Placements};
 use super::translation::{Closeness, Translated, Translation};
 use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::workload::{Bytes, Count, Position, SpanBounds, WORKLOADS_MAX, WorkloadFlags};
 use diskproof_compat::JobWorkload;
 use diskproof_compat::fio_values::Amount;
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::{EngineChoice, EngineKind};
+use diskproof_model::plan::{BlockShare, EngineChoice, EngineKind};
 use diskproof_model::shape::{LoadShape, ZoneStride};
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -35,11 +35,11 @@ pub(crate) fn plan(
         return Err(job.error("exit_what=all would skip the later jobs; use group"));
     }
     for group in groups {
-        let (mut members, carried) = members(&group, jobs, placements, translation)?;
+        let mut members = members(&group, jobs, placements, translation)?;
         add_group_notes(&members, translation);
         check_steady(&members)?;
         // Each by itself, as in fio.
-        let ends_alone = members.len() > 1 && !members.iter().any(|(job, ..)| job.exits_all);
+        let ends_alone = members.len() > 1 && !members.iter().any(|member| member.job.exits_all);
         let is_new = workloads.is_empty() && is_first_pass(&members);
         for index in &group {
             if placements.by_job[*index].is_first_to_write && !is_new {
@@ -50,20 +50,28 @@ pub(crate) fn plan(
                 );
             }
         }
-        for (index, (job, copy, flags)) in members.iter_mut().enumerate() {
+        for (index, member) in members.iter_mut().enumerate() {
+            let GroupMember {
+                job,
+                copy,
+                flags,
+                carried,
+            } = member;
             flags.together = (index > 0).then_some(true);
             flags.ends_alone = ends_alone.then_some(true);
             // With several targets, one workload stands for several jobs.
-            let label = if placements.total_bytes.len() > 1 {
+            let label = if carried.len() > 1 {
                 job.word()
             } else {
                 &job.name
             };
             let name = unique_name(&mut names, label, job.word(), *copy);
             flags.name = Some(parsed(job, &name)?);
-            for (target, carried) in carried.iter().enumerate() {
-                let name = name.clone();
-                of_jobs[carried[index]].push(JobWorkload { name, target });
+            for Carried { target, job } in carried {
+                of_jobs[*job].push(JobWorkload {
+                    name: name.clone(),
+                    target: *target,
+                });
             }
             workloads.push(PlannedWorkload {
                 line: job.source.line,
@@ -80,8 +88,9 @@ pub(crate) fn plan(
     }
     let plan = PlanFile {
         note: note(jobs),
-        size: placements.scratch_bytes.map(Bytes),
+        size: placements.scratch_bytes().map(Bytes),
         targets: placements.targets.clone(),
+        scratch_files: placements.named_files(),
         workloads,
         ..PlanFile::default()
     };
@@ -99,10 +108,11 @@ fn note(jobs: &[FioJob]) -> Option<String> {
 
 /// Refuses jobs whose sum would have to be steady.
 fn check_steady(members: &[GroupMember<'_>]) -> Translated<()> {
-    let is_summed =
-        |(job, ..): &&GroupMember<'_>| job.flags.shape.steady.is_some() && job.reports_together;
+    let is_summed = |member: &&GroupMember<'_>| {
+        member.job.flags.shape.steady.is_some() && member.job.reports_together
+    };
     match members.iter().find(is_summed).filter(|_| members.len() > 1) {
-        Some((job, ..)) => Err(job.error(
+        Some(member) => Err(member.job.error(
             "steadystate with group_reporting applies to the sum of several jobs, which is not \
              supported; remove one of the two",
         )),
@@ -113,7 +123,7 @@ fn check_steady(members: &[GroupMember<'_>]) -> Translated<()> {
 /// Whether the group is one job that fills a new scratch file from its start. Then the blocks are
 /// new here, too.
 fn is_first_pass(members: &[GroupMember<'_>]) -> bool {
-    let [(job, _, flags)] = members else {
+    let [GroupMember { job, flags, .. }] = members else {
         return false;
     };
     let is_plain = !job.is_random()
@@ -182,10 +192,10 @@ fn groups(jobs: &[FioJob]) -> Translated<Vec<Vec<usize>>> {
 
 /// Adds notes on what jobs that run together share here, but not in fio.
 fn add_group_notes(members: &[GroupMember<'_>], translation: &Translation<'_>) {
-    let [(first, ..), _, ..] = members else {
+    let [GroupMember { job: first, .. }, _, ..] = members else {
         return;
     };
-    let jobs = || members.iter().map(|(job, ..)| *job);
+    let jobs = || members.iter().map(|member| member.job);
     let add = |note| jobs().for_each(|job| translation.note(note, &job.section));
     if jobs().any(|job| job.flags.warmup != first.flags.warmup) {
         add("concurrent jobs share the longest of their warm-ups");
@@ -228,36 +238,70 @@ fn settle_caches(group: &[usize], jobs: &[FioJob], translation: &Translation<'_>
     settled.collect()
 }
 
-/// A job, the number of its copy where each copy is a workload, and the workload.
-type GroupMember<'a> = (&'a FioJob, Option<u64>, WorkloadFlags);
+/// A workload of a group.
+struct GroupMember<'a> {
+    job: &'a FioJob,
+    /// The number of the copy, where each copy is a workload.
+    copy: Option<u64>,
+    flags: WorkloadFlags,
+    /// The jobs that it carries out.
+    carried: Vec<Carried>,
+}
 
-/// The workloads of a group, and for each target the jobs that they carry out.
-type GroupMembers<'a> = (Vec<GroupMember<'a>>, Vec<Vec<usize>>);
+/// A job that a workload carries out.
+struct Carried {
+    target: usize,
+    /// Its place among all jobs.
+    job: usize,
+}
 
-/// The workloads of a group. They must be the same on each target.
+/// The workloads of a group. Where they are the same on each target, each runs on all of them.
 fn members<'a>(
     group: &[usize],
     jobs: &'a [FioJob],
     placements: &Placements,
     translation: &Translation<'_>,
-) -> Translated<GroupMembers<'a>> {
+) -> Translated<Vec<GroupMember<'a>>> {
     let caches = settle_caches(group, jobs, translation);
     let targets = placements.total_bytes.len();
-    let mut by_target: Vec<Vec<GroupMember<'a>>> = vec![Vec::new(); targets];
-    let mut carried: Vec<Vec<usize>> = vec![Vec::new(); targets];
+    let mut by_target: Vec<Vec<GroupMember<'a>>> = Vec::new();
+    by_target.resize_with(targets, Vec::new);
     for (index, cache) in group.iter().zip(caches) {
         let (job, placement) = (&jobs[*index], &placements.by_job[*index]);
-        let total_bytes = placements.total_bytes[placement.target];
-        let made = workloads(job, &placement.parts, total_bytes, cache, translation)?;
-        carried[placement.target].extend(std::iter::repeat_n(*index, made.len()));
-        let made = made.into_iter().map(|(copy, flags)| (job, copy, flags));
-        by_target[placement.target].extend(made);
+        let target = placement.target;
+        let total_bytes = placements.total_bytes[target];
+        for (copy, flags) in workloads(job, &placement.parts, total_bytes, cache, translation)? {
+            by_target[target].push(GroupMember {
+                job,
+                copy,
+                flags,
+                carried: vec![Carried {
+                    target,
+                    job: *index,
+                }],
+            });
+        }
     }
-    let flags = |target: usize| by_target[target].iter().map(|(_, _, flags)| flags);
-    if !(1..targets).all(|target| flags(target).eq(flags(0))) {
-        return Err(jobs[group[0]].error(DIFFERENT_WORKLOADS));
+    let flags = |target: usize| by_target[target].iter().map(|member| &member.flags);
+    let are_alike = (1..targets).all(|target| flags(target).eq(flags(0)));
+    let mut by_target = by_target.into_iter().enumerate();
+    if !are_alike {
+        let mut all = Vec::new();
+        for (target, members) in by_target {
+            for mut member in members {
+                member.flags.target = Some(target);
+                all.push(member);
+            }
+        }
+        return Ok(all);
     }
-    Ok((by_target.swap_remove(0), carried))
+    let (_, mut first) = by_target.next().unwrap_or_default();
+    for (_, members) in by_target {
+        for (own, other) in first.iter_mut().zip(members) {
+            own.carried.extend(other.carried);
+        }
+    }
+    Ok(first)
 }
 
 /// The workloads of a job: one for all copies where the load stays the same, else one per copy.
@@ -286,7 +330,8 @@ fn workloads(
     // The printer of fio shows each copy, unless the job wants one figure.
     let is_one = closeness == Closeness::Disk || job.reports_together || copies == 1;
     if let Some(part) = united(job, parts, closeness).filter(|_| is_one) {
-        let flags = flags(job, copies, parts[0], part, total_bytes, cache, closeness)?;
+        let mut flags = flags(job, copies, parts[0], part, total_bytes, cache, closeness)?;
+        pin(job, 0, &mut flags);
         return Ok(vec![(None, flags)]);
     }
     if closeness == Closeness::Disk && parts.iter().all(|part| *part == parts[0]) {
@@ -296,11 +341,23 @@ fn workloads(
             &job.section,
         );
     }
-    let one = |(copy, part): (usize, &FilePart)| {
-        let flags = flags(job, 1, *part, *part, total_bytes, cache, closeness)?;
-        Ok((Some(copy as u64 + 1), flags))
-    };
-    parts.iter().enumerate().map(one).collect()
+    let mut all = Vec::new();
+    for (copy, part) in parts.iter().enumerate() {
+        let mut flags = flags(job, 1, *part, *part, total_bytes, cache, closeness)?;
+        pin(job, copy as u64, &mut flags);
+        all.push((Some(copy as u64 + 1), flags));
+    }
+    Ok(all)
+}
+
+/// Gives a copy its processor, where each has one for itself.
+fn pin(job: &FioJob, copy: u64, flags: &mut WorkloadFlags) {
+    if let (true, Some(scheduling)) = (job.splits_cpus, &mut flags.shape.scheduling)
+        && !scheduling.cpus.is_empty()
+    {
+        let place = (job.first_copy + copy) as usize % scheduling.cpus.len();
+        scheduling.cpus = vec![scheduling.cpus[place]];
+    }
 }
 
 /// The part that all copies use together, if the workers of one workload use it in the same way:
@@ -309,7 +366,8 @@ fn united(job: &FioJob, parts: &[FilePart], closeness: Closeness) -> Option<File
     let first = parts[0];
     let is_one = parts.iter().all(|part| *part == first);
     let shape = &job.flags.shape;
-    if parts.len() > 1 && (shape.steady.is_some() || shape.zone_stride.is_some()) {
+    let is_for_each = shape.steady.is_some() || shape.zone_stride.is_some() || job.splits_cpus;
+    if parts.len() > 1 && is_for_each {
         return None;
     }
     if parts.len() == 1 || (is_one && job.is_random()) {
@@ -353,6 +411,13 @@ fn flags(
         (Some(_), _, false) => (Some(bytes), None),
         (None, ops, false) => (Some(bytes), ops),
     };
+    let mut job_flags = job.flags.clone();
+    if job.rw().leaves_no_content() {
+        fit_trims(&mut job_flags, part.length);
+    }
+    if job.alternates {
+        alternate(&mut job_flags, job, part);
+    }
     let is_all = part.start == 0 && part.length == total_bytes;
     let span = SpanBounds {
         start: Position::Bytes(part.start),
@@ -370,8 +435,28 @@ fn flags(
         cached: (cache == Cache::Kept || drops_first).then_some(true),
         drops_cache_first: drops_first.then_some(true),
         shape: shape(job, closeness),
-        ..job.flags.clone()
+        ..job_flags
     })
+}
+
+/// Lets requests go to the parts of a file in turn that stand for several files.
+fn alternate(flags: &mut WorkloadFlags, job: &FioJob, part: FilePart) {
+    let block = job.smallest_block();
+    let each = part.length / job.files / block * block;
+    if each > block {
+        flags.stride = Some(Bytes(each));
+    }
+}
+
+/// Leaves out sizes of trims for which there is no room at random offsets; fio draws another one
+/// then.
+fn fit_trims(flags: &mut WorkloadFlags, span_bytes: u64) {
+    if let Some(split) = &mut flags.bssplit {
+        let has_room = |share: &BlockShare| u64::from(share.block_bytes) <= span_bytes / 2;
+        if split.0.iter().any(has_room) {
+            split.0.retain(has_room);
+        }
+    }
 }
 
 /// With a mix of sizes the map of visited blocks shortens blocks. Only fio's own figures need that,

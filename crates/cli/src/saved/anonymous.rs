@@ -1,35 +1,222 @@
-//! A record without what identifies its machine: the facts that name it are replaced, and the
-//! record is judged again, so that every text follows from what is left. Model, firmware, size and
-//! kernel stay.
+//! A record without what identifies its machine. Every text of a record has a place in the schema,
+//! and the place decides: it stays, it is replaced, or it follows from the others and is derived
+//! again. A text is never searched for names. Model, firmware, size and kernel stay.
 
+use crate::failure::Failure;
+use diskproof_analysis::again::{Rejudged, judged_again};
+use diskproof_model::plan::Origin;
 use diskproof_model::record::Record;
+use diskproof_model::target::{Layer, LayerKind, MAPPER_USERS, OTHER_MAPPER_USER};
 use serde_json::Value;
-use std::cmp::Reverse;
 
-/// Facts that identify: the end of the place in the record, where lists have no indexes, what it
-/// is, and what stands there instead.
-const PLACES: [(&str, &str, &str); 17] = [
-    ("host.name", "host name", "host"),
-    ("io_limits.group", "control group", "/group"),
-    ("plan.targets", "path", "/path"),
-    ("targets.path", "path", "/path"),
-    ("layers.path", "path", "/path"),
-    ("filesystem.mount_point", "path", "/path"),
-    ("filesystem.source", "source of a filesystem", "source"),
-    ("layers.backing_file", "path", "/path"),
-    ("postgres.programs", "path", "/path"),
-    ("plan.fit_for", "path", "/path"),
-    ("layers.serial", "serial number", "serial"),
-    ("health.serial", "serial number", "serial"),
-    ("others.name", "process name", "process"),
-    ("processes.name", "process name", "process"),
-    ("server.address", "server address", "server"),
-    ("campaign.prepare", "command", "command"),
-    ("record.note", "note", "note"),
+/// What happens to the text at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Treatment {
+    /// It stays: it names nothing of the machine.
+    Public,
+    /// The judge derives it again from the other parts.
+    Derived,
+    /// It identifies: a numbered placeholder takes its place.
+    Name(Identity),
+    /// It identifies where it is a path: the profiles of this program are words.
+    Profile,
+    /// A sentence that may quote a path, a server or another program.
+    Sentence,
+    /// The name of a block device by the kernel, which names nothing except in a RAID of a name.
+    Device,
+    /// An option of a mount, whose value may name something.
+    MountOption,
+}
+
+/// What a text identifies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    one: &'static str,
+    several: &'static str,
+    placeholder: &'static str,
+}
+
+impl Identity {
+    const fn new(one: &'static str, several: &'static str, placeholder: &'static str) -> Self {
+        Self {
+            one,
+            several,
+            placeholder,
+        }
+    }
+}
+
+const HOST: Identity = Identity::new("host name", "host names", "host");
+const GROUP: Identity = Identity::new("control group", "control groups", "/group");
+const PATH: Identity = Identity::new("path", "paths", "/path");
+const SOURCE: Identity = Identity::new("mount source", "mount sources", "source");
+const SERIAL: Identity = Identity::new("serial number", "serial numbers", "serial");
+const PROCESS: Identity = Identity::new("process name", "process names", "process");
+const SERVER: Identity = Identity::new("server address", "server addresses", "server");
+const COMMAND: Identity = Identity::new("command", "commands", "command");
+const NOTE: Identity = Identity::new("note", "notes", "note");
+const VOLUME: Identity = Identity::new("volume name", "volume names", "volume");
+const RAID: Identity = Identity::new("RAID name", "RAID names", "md_");
+const REASON: Identity = Identity::new("reason", "reasons", "the reason is left out");
+
+/// Treatments by the end of the place, without the indexes of lists.
+const PLACES: &[(Treatment, &[&str])] = &[
+    (Treatment::Name(HOST), &["host.name"]),
+    (Treatment::Name(GROUP), &["io_limits.group"]),
+    (
+        Treatment::Name(PATH),
+        &[
+            "plan.targets",
+            "targets.path",
+            "layers.path",
+            "filesystem.mount_point",
+            "layers.backing_file",
+            "postgres.programs",
+        ],
+    ),
+    (Treatment::Name(SOURCE), &["filesystem.source"]),
+    (Treatment::Name(SERIAL), &["layers.serial", "health.serial"]),
+    (Treatment::Name(PROCESS), &["others.name", "processes.name"]),
+    (Treatment::Name(SERVER), &["server.address"]),
+    (
+        Treatment::Name(COMMAND),
+        &["campaign.prepare", "skipped.command"],
+    ),
+    (Treatment::Name(NOTE), &["record.note"]),
+    (Treatment::Profile, &["plan.fit_for"]),
+    (
+        Treatment::Sentence,
+        &[
+            "record.ended_early",
+            "stalled.around",
+            "layers.unresolved",
+            "targets.unresolved",
+            "device.unresolved",
+            "layers.skipped.why",
+            "places.why",
+            "layer_places.why",
+            "caches.failed",
+            "observed.hidden",
+            "health.unavailable",
+            "trials.untested",
+        ],
+    ),
+    (
+        Treatment::Device,
+        &[
+            "layers.name",
+            "layers.below",
+            "device.disks",
+            "devices.name",
+            "explained.devices",
+            "like.device",
+            "disk_access.disk",
+            "health.disk",
+        ],
+    ),
+    (Treatment::MountOption, &["filesystem.options"]),
+    (
+        Treatment::Derived,
+        &[
+            "record.findings",
+            "record.verdict",
+            "record.advice",
+            "measurements.limited_by",
+            "measurements.reproduce",
+            "surface.reproduce",
+            "record.latency_search",
+            "promise.name",
+            "promise.unit",
+        ],
+    ),
+    (Treatment::Public, PUBLIC),
 ];
 
-/// Packed columns and distributions, which hold no text.
-const PACKED: [&str; 4] = ["hdr", "latency", "latency_intended", "series"];
+/// Places whose texts name nothing of the machine: words of this program, of the kernel and of the
+/// makers of hardware, units, versions, times, packed columns; and names of workloads, which stay
+/// although a job file may choose them.
+const PUBLIC: &[&str] = &[
+    "tool.name",
+    "tool.version",
+    "run_id",
+    "started",
+    "host.kernel",
+    "host.os",
+    "host.cpu",
+    "host.hypervisor",
+    "host.container",
+    "host.load_average",
+    "host.governor",
+    "io_limits.device",
+    "clock.source",
+    "plan.schema",
+    "origin.verb",
+    "origin.argv",
+    "workloads.name",
+    "workload.name",
+    "skipped.workload",
+    "plan.skipped.why",
+    "loads.name",
+    "load.name",
+    "wal_sync_method",
+    "postgres.version",
+    "server.version",
+    "server.missing",
+    "trials.setting",
+    "trials.default",
+    "trials.candidate",
+    "trial.setting",
+    "trial.default",
+    "trial.candidate",
+    "trials.plans",
+    "trials.workload",
+    "campaign.id",
+    "campaign.side",
+    "decisions.workload",
+    "targets.device",
+    "filesystem.kind",
+    "layers.device",
+    "layers.model",
+    "layers.vendor",
+    "layers.firmware",
+    "layers.scheduler",
+    "layers.backing_filesystem",
+    "link.bus",
+    "link.speed",
+    "link.speed_max",
+    "together_with",
+    "unit",
+    "hdr",
+    "ops.latency",
+    "ops.latency_intended",
+    "ops.series",
+    "ops.intended",
+    "op.latency",
+    "op.latency_intended",
+    "op.series",
+    "loads.latency",
+    "io.backend",
+    "io.object",
+    "io.context",
+    "health.source",
+    "health.protocol",
+    "health.model",
+    "health.firmware",
+    "health.alarms",
+    "self_test.status",
+    "cache.why",
+    "cache_why",
+    "fallbacks.why",
+    "engine.features",
+    "bad.why",
+    "requests.error",
+    "cells.why",
+    "unreadable.errno",
+    "own.workload",
+    "costs.workload",
+    "expectations.expression",
+    "capacity.verb",
+];
 
 /// Options of filesystems whose values name nothing of the machine.
 const OPTIONS: [&str; 12] = [
@@ -37,138 +224,260 @@ const OPTIONS: [&str; 12] = [
     "swidth", "stripe", "vers",
 ];
 
-/// What was replaced.
+/// Names of workloads that a note lists at most.
+const NAMES_MAX: usize = 6;
+
+/// A record without the names of its machine.
+pub(crate) struct Anonymous {
+    /// The record, derived again from what is left.
+    pub(crate) record: Record,
+    /// What was replaced or removed: `1 host name, 2 paths`.
+    pub(crate) left_out: String,
+    /// What a reader of the record can still learn of the machine and its user.
+    pub(crate) kept: String,
+}
+
+/// The record without the names of its machine. Fails on a record that keeps no data: its sentences
+/// cannot be derived again.
+pub(crate) fn anonymous(record: &Record) -> anyhow::Result<Anonymous> {
+    if record.data.is_none() {
+        return Err(no_data().into());
+    }
+    let mut names = Replaced::default();
+    let mut record = record.clone();
+    let verb = record.plan.origin.verb.clone();
+    record.plan.origin = Origin::new(verb.clone(), vec!["diskproof".to_owned(), verb]);
+    record.host.uid = if record.host.uid == 0 { 0 } else { NOBODY };
+    replace_volume_names(&mut record, &mut names);
+    let mut tree = record.to_tree()?;
+    replace_names(&mut tree, "record", &mut names);
+    let left_out = names.text();
+    let mut replaced = Record::from_tree(&tree)?;
+    let kept = kept(&replaced);
+    replaced.note = Some(format!("anonymous, without {left_out}; kept: {kept}"));
+    let (record, found) = judged_again(replaced);
+    if found == Rejudged::NoData {
+        return Err(no_data().into());
+    }
+    Ok(Anonymous {
+        record,
+        left_out,
+        kept,
+    })
+}
+
+/// The user id that Linux gives to nobody.
+const NOBODY: u32 = 65_534;
+
+fn no_data() -> Failure {
+    Failure::Usage(
+        "--anonymous: the record keeps no data, so its sentences, which may name the machine, \
+         cannot be derived without the names. Export the run from the history where it was \
+         measured, or measure with fewer requests"
+            .to_owned(),
+    )
+}
+
+fn kept(record: &Record) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for workload in &record.plan.workloads {
+        if !names.contains(&workload.name.as_str()) {
+            names.push(&workload.name);
+        }
+    }
+    let mut text = "models, firmware, sizes, kernel, system, times".to_owned();
+    if names.is_empty() {
+        return text;
+    }
+    text.push_str(", names of workloads (");
+    text.push_str(&names[..names.len().min(NAMES_MAX)].join(", "));
+    if names.len() > NAMES_MAX {
+        text.push_str(", …");
+    }
+    text.push(')');
+    text
+}
+
+/// The names that were replaced so far.
 #[derive(Debug, Default)]
-struct Replaced(Vec<(&'static str, String, String)>);
+struct Replaced(Vec<ReplacedName>);
+
+#[derive(Debug)]
+struct ReplacedName {
+    identity: Identity,
+    text: String,
+    placeholder: String,
+}
 
 impl Replaced {
-    /// The same text has the same name everywhere.
-    fn instead_of(&mut self, what: &'static str, instead: &str, text: &str) -> String {
-        if let Some((_, _, instead)) = self.0.iter().find(|(_, known, _)| known == text) {
-            return instead.clone();
+    /// The placeholder of a name; the same name of one kind has the same everywhere.
+    fn placeholder(&mut self, identity: Identity, text: &str) -> String {
+        let mut number = 1;
+        for name in &self.0 {
+            if name.identity == identity {
+                if name.text == text {
+                    return name.placeholder.clone();
+                }
+                number += 1;
+            }
         }
-        let alike = self.0.iter().filter(|(known, ..)| *known == what).count();
-        let instead = format!("{instead}{}", alike + 1);
-        self.0.push((what, text.to_owned(), instead.clone()));
-        instead
+        let placeholder = if identity == REASON {
+            identity.placeholder.to_owned()
+        } else {
+            format!("{}{number}", identity.placeholder)
+        };
+        self.0.push(ReplacedName {
+            identity,
+            text: text.to_owned(),
+            placeholder: placeholder.clone(),
+        });
+        placeholder
     }
 
     /// `1 host name, 2 paths`.
     fn text(&self) -> String {
-        let mut counts: Vec<(&str, u64)> = Vec::new();
-        for (what, ..) in &self.0 {
-            match counts.iter_mut().find(|(known, _)| known == what) {
+        let mut counts: Vec<(Identity, usize)> = Vec::new();
+        for name in &self.0 {
+            match counts.iter_mut().find(|(known, _)| *known == name.identity) {
                 Some((_, count)) => *count += 1,
-                None => counts.push((what, 1)),
+                None => counts.push((name.identity, 1)),
             }
         }
-        let words = counts.into_iter().map(|(what, count)| match (count, what) {
-            (1, what) => format!("1 {what}"),
-            (n, "source of a filesystem") => format!("{n} sources of filesystems"),
-            (n, "server address") => format!("{n} server addresses"),
-            (n, what) => format!("{n} {what}s"),
-        });
-        words.collect::<Vec<_>>().join(", ")
+        let mut words = Vec::new();
+        for (identity, count) in counts {
+            let noun = if count == 1 {
+                identity.one
+            } else {
+                identity.several
+            };
+            words.push(format!("{count} {noun}"));
+        }
+        words.join(", ")
     }
 }
 
-/// The record without them, and what was left out.
-pub(crate) fn anonymous(record: &Record) -> serde_json::Result<(Record, String)> {
-    let mut json = record.to_tree()?;
-    let mut replaced = Replaced::default();
-    json["plan"]["origin"]["argv"] = serde_json::json!(["diskproof", record.plan.origin.verb]);
-    walk(&mut json, "record", &mut |place, text| {
-        if place.ends_with("filesystem.options") {
-            *text = option(text);
-            return;
+/// What happens to the texts at a place; `None` where the schema lists the words that it may hold.
+fn treatment(place: &str) -> Option<Treatment> {
+    for (treatment, ends) in PLACES {
+        if ends.iter().any(|end| is_at(place, end, *treatment)) {
+            return Some(*treatment);
         }
-        let of = PLACES.iter().find(|(end, ..)| place.ends_with(end));
-        // "/" and an empty name identify nothing; a profile of `--for` is a path only with a slash.
-        let is_name = text.len() > 1
-            && (of.is_none_or(|(end, ..)| *end != "plan.fit_for") || text.contains('/'));
-        if let Some((_, what, instead)) = of.filter(|_| is_name) {
-            *text = replaced.instead_of(what, instead, text);
-        }
-    });
-    json["host"]["uid"] = if record.host.uid == 0 { 0 } else { 65534 }.into();
-    let (record, _) = diskproof_analysis::again::judged_again(Record::from_tree(&json)?);
-    let mut json = record.to_tree()?;
-    let known = &mut replaced.0;
-    known.sort_by_key(|(_, text, _)| Reverse(text.len()));
-    walk(&mut json, "record", &mut |place, text| {
-        // A process may be called as a word of any other text.
-        let is_finding = place.contains(".findings") || place.contains(".verdict");
-        for (what, known, instead) in &replaced.0 {
-            if *what != "process name" || is_finding {
-                *text = without(text, known, instead);
-            }
-        }
-    });
-    let mut record: Record = Record::from_tree(&json)?;
-    let left_out = replaced.text();
-    record.note = Some(format!("anonymous, without {left_out}"));
-    Ok((record, left_out))
+    }
+    None
 }
 
-/// Calls `change` with the place of every text that is no packed one.
-fn walk(value: &mut Value, place: &str, change: &mut impl FnMut(&str, &mut String)) {
+/// Whether the place ends so; what is derived, is so with all within.
+fn is_at(place: &str, end: &str, treatment: Treatment) -> bool {
+    if treatment == Treatment::Derived {
+        return format!("{place}.").contains(&format!("{end}."));
+    }
+    match place.strip_suffix(end) {
+        Some(before) => before.is_empty() || before.ends_with('.'),
+        None => false,
+    }
+}
+
+fn replace_names(value: &mut Value, place: &str, names: &mut Replaced) {
     match value {
-        Value::String(text) => change(place, text),
-        Value::Array(items) => items.iter_mut().for_each(|item| walk(item, place, change)),
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                let is_packed = PACKED.contains(&key.as_str()) && value.is_string();
-                if !is_packed {
-                    walk(value, &format!("{place}.{key}"), change);
-                }
+        Value::String(text) => replace_name(text, place, names),
+        Value::Array(items) => {
+            for item in items {
+                replace_names(item, place, names);
             }
         }
-        _ => {}
+        Value::Object(fields) => {
+            for (key, field) in fields {
+                replace_names(field, &format!("{place}.{key}"), names);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn replace_name(text: &mut String, place: &str, names: &mut Replaced) {
+    let identity = match treatment(place) {
+        None | Some(Treatment::Public | Treatment::Derived) => return,
+        Some(Treatment::MountOption) => {
+            *text = mount_option(text);
+            return;
+        }
+        Some(Treatment::Name(identity)) => identity,
+        Some(Treatment::Sentence) => REASON,
+        Some(Treatment::Profile) if text.contains('/') => PATH,
+        Some(Treatment::Profile) => return,
+        Some(Treatment::Device) if text.starts_with(RAID.placeholder) => RAID,
+        Some(Treatment::Device) => return,
+    };
+    // The root and an empty name identify nothing.
+    if !text.is_empty() && text != "/" {
+        *text = names.placeholder(identity, text);
+    }
+}
+
+/// Replaces what an administrator called volumes and files where it stands in for a model, or
+/// within the name of a layer.
+fn replace_volume_names(record: &mut Record, names: &mut Replaced) {
+    let mut named_disks = Vec::new();
+    for layer in record
+        .targets
+        .iter_mut()
+        .flat_map(|target| &mut target.layers)
+    {
+        if layer.hardware_model().is_none()
+            && let Some(model) = &layer.model
+        {
+            let text = without_volume_name(layer, model, names);
+            layer.model = Some(text);
+            named_disks.push(layer.name.clone());
+        }
+    }
+    for health in &mut record.health {
+        if named_disks.contains(&health.disk) {
+            health.model = None;
+        }
+    }
+    let layers = record
+        .plan
+        .layers
+        .iter_mut()
+        .flat_map(|plan| &mut plan.layers);
+    for layer in layers {
+        layer.name = match (layer.device_kind, layer.name.split_once(" (")) {
+            (Some(_), Some((device, _))) => device.to_owned(),
+            (Some(_), None) => layer.name.clone(),
+            (None, _) => file_layer_name(&layer.name),
+        };
+    }
+}
+
+fn without_volume_name(layer: &Layer, model: &str, names: &mut Replaced) -> String {
+    let placeholder = names.placeholder(VOLUME, model);
+    if layer.kind != LayerKind::DeviceMapper {
+        return placeholder;
+    }
+    for (_, user) in MAPPER_USERS {
+        if model.starts_with(user) {
+            return format!("{user} {placeholder}");
+        }
+    }
+    format!("{OTHER_MAPPER_USER} {placeholder}")
+}
+
+/// `file on ext4` of `disk-of-acme.img on ext4`.
+fn file_layer_name(name: &str) -> String {
+    match name.rsplit_once(" on ") {
+        Some((_, filesystem)) => format!("file on {filesystem}"),
+        None => "file".to_owned(),
     }
 }
 
 /// A mount option, without a value that may name a path, a server or a user.
-fn option(text: &str) -> String {
+fn mount_option(text: &str) -> String {
     match text.split_once('=') {
         Some((key, _)) if !OPTIONS.contains(&key) => key.to_owned(),
         _ => text.to_owned(),
     }
 }
 
-/// The text with whole words `known` replaced.
-fn without(text: &str, known: &str, instead: &str) -> String {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(start) = rest.find(known) {
-        let end = start + known.len();
-        out.push_str(&rest[..start]);
-        let is_whole = !out.ends_with(is_word) && !rest[end..].starts_with(is_word);
-        out.push_str(if is_whole { instead } else { known });
-        rest = &rest[end..];
-    }
-    out + rest
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_whole_words_are_replaced() {
-        let text = "db1: /srv/data, /srv/data/x, /srv/data2, adb1, db1_x (db1)";
-        let text = without(text, "/srv/data", "/path1");
-        assert_eq!(
-            without(&text, "db1", "host1"),
-            "host1: /path1, /path1/x, /srv/data2, adb1, db1_x (host1)"
-        );
-    }
-
-    #[test]
-    fn mount_option_keeps_values_that_name_nothing() {
-        assert_eq!(option("subvol=/@secret"), "subvol");
-        assert_eq!(option("addr=10.1.2.3"), "addr");
-        assert_eq!(option("errors=remount-ro"), "errors=remount-ro");
-        assert_eq!(option("noatime"), "noatime");
-    }
-}
+mod tests;

@@ -2,6 +2,7 @@
 //! record says of itself is not believed: it is judged again when it is loaded.
 
 use crate::failure::Failure;
+use crate::input_files::{InputRole, register, register_stdin};
 use crate::stdio::eprint_line;
 use diskproof_analysis::again::{Rejudged, judged_again};
 use diskproof_engine::watchdog::{Deferred, Waited};
@@ -42,6 +43,7 @@ pub(super) fn is_file(reference: &str) -> bool {
 pub(super) fn from_file(reference: &str) -> Result<Option<SavedDocument>, Failure> {
     let unreadable = |error: io::Error| Failure::Usage(format!("cannot read {reference}: {error}"));
     let text = if reference == "-" {
+        register_stdin();
         // The program before the pipe decides how long this takes.
         read_up_to_max(std::io::stdin().lock())
     } else if is_file(reference) {
@@ -64,11 +66,14 @@ pub(super) fn from_file(reference: &str) -> Result<Option<SavedDocument>, Failur
     }))
 }
 
-/// Reads a file or a named pipe, in bounded time: a pipe without a writer and a network filesystem
-/// without a server never answer.
+/// Reads a file or a named pipe, which no output replaces, in bounded time: a pipe without a writer
+/// and a network filesystem without a server never answer.
 pub(crate) fn read_document(path: &Path) -> io::Result<String> {
     let name = path.to_owned();
-    let file = answer(OPEN_LIMIT, move || File::open(name))?;
+    let file = answer(OPEN_LIMIT, move || {
+        register(&name, InputRole::Document);
+        File::open(name)
+    })?;
     let limit = if file.metadata()?.is_file() {
         READ_LIMIT
     } else {
@@ -111,8 +116,21 @@ fn parse(text: &str) -> Result<AnyDocument, String> {
         .then(|| diskproof_report::html::page_json(text))
         .transpose();
     let page = page.map_err(|error| error.to_string())?;
-    let json = page.as_deref().unwrap_or(text);
+    let json = page.as_deref().unwrap_or_else(|| json_of_log(start));
     AnyDocument::from_json(json).map_err(|error| error.to_string())
+}
+
+/// The JSON object in a log that holds stdout and stderr, such as that of a container: progress and
+/// notes stand on lines before and after it. Other text is returned as it is.
+fn json_of_log(text: &str) -> &str {
+    let from_object = match text.find("\n{") {
+        Some(line_end) if !text.starts_with(['{', '[']) => &text[line_end + 1..],
+        _ => text,
+    };
+    match from_object.rfind("\n}") {
+        Some(line_end) => &from_object[..line_end + 2],
+        None => from_object,
+    }
 }
 
 /// The run as this program judges it; says where that is not what is stored.
@@ -152,6 +170,27 @@ pub(super) fn judged_quietly(stored: StoredRun) -> StoredRun {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn record_is_found_between_lines_of_a_log() {
+        let record = diskproof_analysis::fixture::record();
+        let json = serde_json::to_string_pretty(&record).unwrap();
+        let compact = serde_json::to_string(&record).unwrap();
+        let before = "1/9 read: 12,300/s {so far}\nnote: a { in a note\n";
+        for text in [
+            format!("{before}{json}\n"),
+            format!("{json}\nsaved as 3f2a91c0\n"),
+            format!("{before}{json}\nsaved as 3f2a91c0\n"),
+            format!("{before}{compact}\n"),
+        ] {
+            let AnyDocument::Record(found) = parse(&text).unwrap() else {
+                panic!("a comparison");
+            };
+            assert_eq!(found.run_id, record.run_id);
+        }
+        let cut = &json[..json.len() / 2];
+        assert!(parse(&format!("{before}{cut}")).is_err());
+    }
 
     #[test]
     fn document_error_distinguishes_other_files_damage_and_other_versions() {

@@ -10,14 +10,14 @@ use crate::failure::Failure;
 use crate::stdio::{Verbosity, eprint_line};
 pub(crate) use anonymous::anonymous;
 use diskproof_history::{
-    History, NewRun, SaveOutcome, SaveReport, StoredRun, refuse_foreign, save,
+    History, HistoryError, NewRun, SaveOutcome, SaveReport, StoredRun, refuse_foreign, save,
 };
 use diskproof_model::record::Record;
 pub(crate) use document::{SavedDocument, read_document};
-use document::{from_file, is_file, judged};
+use document::{from_file, is_file, judged, judged_quietly};
 pub(crate) use earlier::{RunKey, capacities, disk_access, earlier_runs, runs_before};
-use place::{Destination, HistoryEnvironment, NOWHERE, history_answer};
-pub(crate) use place::{empty_text, open, open_if_there, place, state_folder};
+use place::{Destination, HistoryEnvironment, NOWHERE, history_answer, reached};
+pub(crate) use place::{empty_text, open, open_if_there, place, register_history, state_folder};
 use std::path::{Path, PathBuf};
 
 /// Digits of a shortened run id: unique among millions of runs, and narrow enough for a list.
@@ -37,6 +37,13 @@ pub struct HistoryOptions {
     /// Do not save the run; DISKPROOF_NO_HISTORY=1 does the same
     #[arg(long)]
     pub no_history: bool,
+}
+
+impl HistoryOptions {
+    /// The flag's value.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.history.as_deref()
+    }
 }
 
 /// The flag of verbs that read the history.
@@ -85,7 +92,10 @@ pub(crate) fn keep(record: &Record, page: &str, options: &HistoryOptions) -> Vec
         return Vec::new();
     }
     let place = match HistoryEnvironment::real().place(options.history.as_deref()) {
-        Destination::At(place) => place,
+        Destination::At(place) => match reached(place) {
+            Ok(place) => place,
+            Err(error) => return vec![not_saved(&error)],
+        },
         Destination::Off if options.label.is_none() => return Vec::new(),
         Destination::Off => {
             return vec![SaveNote::Warning(
@@ -112,12 +122,17 @@ pub(crate) fn keep(record: &Record, page: &str, options: &HistoryOptions) -> Vec
             ));
             moved.into_iter().chain([note]).collect()
         }
-        Err(error) => vec![SaveNote::Warning(format!("the run was not saved: {error}"))],
+        Err(error) => vec![not_saved(&error)],
     }
 }
 
-/// Refuses, before anything is measured, a history that the user named and that would need a file
-/// which diskproof did not make. Any other trouble with it is reported when the run is saved.
+fn not_saved(error: &HistoryError) -> SaveNote {
+    SaveNote::Warning(format!("the run was not saved: {error}"))
+}
+
+/// Refuses, before anything is measured, a history that the user named and that is no file, or
+/// would need one which diskproof did not make. Any other trouble with it is reported when the run
+/// is saved.
 pub(crate) fn refuse_foreign_history(options: &HistoryOptions) -> Result<(), Failure> {
     if options.no_history {
         return Ok(());
@@ -126,7 +141,7 @@ pub(crate) fn refuse_foreign_history(options: &HistoryOptions) -> Result<(), Fai
     else {
         return Ok(());
     };
-    match history_answer(&place, refuse_foreign) {
+    match history_answer(&reached(place)?, refuse_foreign) {
         Err(Failure::History(error)) if error.is_refusal() => Err(Failure::History(error)),
         _ => Ok(()),
     }
@@ -230,6 +245,13 @@ fn get(history: &History, id: &str) -> Result<StoredRun, Failure> {
     let gone = || format!("another process has just removed run {id} from the history");
     let stored = history.get(id)?.ok_or_else(|| Failure::Usage(gone()))?;
     Ok(judged(stored, short(id)))
+}
+
+/// The record of a run as this program judges it; `None` where it cannot be read, or where another
+/// process has removed it.
+pub(crate) fn saved_record(history: &History, id: &str) -> Option<Record> {
+    let stored = history.get(id).ok().flatten()?;
+    Some(judged_quietly(stored).record)
 }
 
 /// The complete id of the run that `reference` names.

@@ -2,6 +2,8 @@
 //! bounded time.
 
 use crate::failure::Failure;
+use crate::input_files::{InputRole, register};
+use diskproof_device::{PathError, TrustedPath, without_symlinks};
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_history::{Folders, History, HistoryError, HistoryPlace};
 use rustix::process::geteuid;
@@ -15,6 +17,8 @@ pub(super) const NOWHERE: &str =
 
 /// Waiting for the lock of a history takes up to 20 s, checking a large one a few more.
 const HISTORY_LIMIT: Duration = Duration::from_secs(60);
+/// Finding out which files are there takes milliseconds.
+const LOOK_LIMIT: Duration = Duration::from_secs(5);
 /// Name of the threads that read and write the history.
 const THREAD: &str = "diskproof-saved";
 
@@ -24,11 +28,53 @@ pub(crate) fn place(history: Option<&Path>) -> Result<HistoryPlace, Failure> {
     // DISKPROOF_NO_HISTORY prevents saving, not reading.
     environment.off = false;
     match environment.place(history) {
-        Destination::At(place) => Ok(place),
+        Destination::At(place) => Ok(reached(place)?),
         Destination::Off | Destination::Nowhere => {
             Err(Failure::Usage(format!("there is no history: {NOWHERE}")))
         }
     }
+}
+
+/// The place, with the symlinks of its folder resolved. Those of another user are followed nowhere:
+/// they may lead to a file that only this user can replace.
+pub(super) fn reached(place: HistoryPlace) -> Result<HistoryPlace, HistoryError> {
+    let found = TrustedPath::walk(&place.path).and_then(|_| {
+        let (Some(folder), Some(name)) = (place.path.parent(), place.path.file_name()) else {
+            return Ok(place.path.clone());
+        };
+        let named = if folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            folder
+        };
+        Ok(without_symlinks(named)?.join(name))
+    });
+    match found {
+        Ok(path) => Ok(HistoryPlace { path, ..place }),
+        Err(PathError::ForeignLink(path)) => Err(HistoryError::NotOurs {
+            path,
+            why: "is a symbolic link that another user made or may change",
+        }),
+        // The history says it in its own words.
+        Err(PathError::Kernel { .. }) => Ok(place),
+    }
+}
+
+/// No output replaces the history, or a file beside it that belongs to it. `flag` is the value of
+/// --history.
+pub(crate) fn register_history(flag: Option<&Path>) {
+    let mut environment = HistoryEnvironment::real();
+    environment.off = false;
+    let Destination::At(place) = environment.place(flag) else {
+        return;
+    };
+    let registering = Deferred::start_or_run(THREAD, move || {
+        for path in place.files() {
+            register(&path, InputRole::History);
+        }
+    });
+    // A home on a dead network filesystem does not keep a run from being measured.
+    let _ = registering.wait(LOOK_LIMIT);
 }
 
 /// The result of an operation on a history, in bounded time.

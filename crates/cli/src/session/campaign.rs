@@ -1,7 +1,7 @@
 //! Carries out any campaign on prepared targets: opened and laid out once, then one cell after the
 //! other, as the campaign decides. Also runs the commands that change a setting between two cells.
 
-use super::prepare::{MeasuringJob, ReadyRun, admit_all, prepare, refuse_targets_as_outputs};
+use super::prepare::{MeasuringJob, ReadyRun, admit_all, prepare};
 use super::prepare_command::{self, CommandEnd};
 use super::run::{EarlyEnd, TargetRun};
 use super::slices::Sliced;
@@ -10,30 +10,54 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::live::Live;
 use crate::stdio::{Verbosity, eprint_line};
-use diskproof_analysis::campaign::{Campaign, CampaignCell, MeasuredCell};
+use diskproof_analysis::campaign::{Campaign, CampaignCell, CampaignRow, MeasuredCell};
 use diskproof_device::{Consent, OpenTarget, probe, same_blocks};
 use diskproof_engine::watchdog::Heartbeat;
+use diskproof_model::campaign::DroppedSlice;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{EngineUse, Measurement, StopReason};
 use diskproof_model::plan::{CachePolicy, EngineChoice, Layout, Span, Workload};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::window::TimeSlice;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// Where the cells of a campaign are measured.
+pub(super) trait CampaignBench {
+    /// Measures a cell, and adds what it gave to the results of its row.
+    fn measure(&mut self, cell: &CampaignCell) -> Result<MeasuredCell, EarlyEnd>;
+
+    /// Removes a row from the results, and keeps what its slices moved.
+    fn drop_row(&mut self, row: &CampaignRow, slices: Vec<DroppedSlice>);
+}
+
 /// Measures what the campaign asks for, until it is over. The error of a cell ends the campaign.
 pub(super) fn carry_out(
     campaign: &mut dyn Campaign,
-    mut measure: impl FnMut(&CampaignCell) -> Result<TimeSlice, EarlyEnd>,
+    bench: &mut impl CampaignBench,
 ) -> Result<(), EarlyEnd> {
-    let mut done = Vec::new();
-    while let Some(cell) = campaign.next(&done) {
-        let slice = measure(&cell)?;
-        done.push(MeasuredCell { cell, slice });
+    let mut done: Vec<MeasuredCell> = Vec::new();
+    // How many cells were done when the row was dropped last.
+    let mut counted_from: BTreeMap<CampaignRow, usize> = BTreeMap::new();
+    loop {
+        let next = campaign.next(&done);
+        for row in campaign.take_dropped() {
+            let from = counted_from
+                .insert(row.clone(), done.len())
+                .unwrap_or_default();
+            let slices = done[from..]
+                .iter()
+                .filter(|one| one.is_of(&row))
+                .map(MeasuredCell::dropped)
+                .collect();
+            bench.drop_row(&row, slices);
+        }
+        let Some(cell) = next else {
+            return Ok(());
+        };
+        done.push(bench.measure(&cell)?);
     }
-    Ok(())
 }
 
 /// Opens the targets and carries out the campaign on them. The job has the workloads with their
@@ -48,7 +72,6 @@ pub(crate) fn measure_campaign(
     cleanup: Option<&str>,
     campaign: impl Campaign + 'static,
 ) -> anyhow::Result<EndedRun> {
-    refuse_targets_as_outputs(&job.flags.files(), &job.identities)?;
     let ready = prepare(&job)?;
     let verbosity = ready.work.verbosity;
     let sides = (settings.to_vec(), reopens);
@@ -98,7 +121,7 @@ fn supervise(
         if !reopens {
             cells.lay_out()?;
         }
-        carry_out(campaign.as_mut(), |cell| cells.measure(cell))?;
+        carry_out(campaign.as_mut(), &mut cells)?;
         cells.run.results().decisions = campaign.decisions();
         Ok(())
     })
@@ -272,8 +295,10 @@ impl PreparedCells<'_> {
         }
         self.run.add(vec![measurement]);
     }
+}
 
-    fn measure(&mut self, cell: &CampaignCell) -> Result<TimeSlice, EarlyEnd> {
+impl CampaignBench for PreparedCells<'_> {
+    fn measure(&mut self, cell: &CampaignCell) -> Result<MeasuredCell, EarlyEnd> {
         let index = self.target(cell.side);
         self.run.results().step = Some(cell.workload.name.clone());
         if let Some(command) = self.settings.get(cell.side) {
@@ -299,9 +324,17 @@ impl PreparedCells<'_> {
         };
         measurement.target = index;
         let ended = self.run.check(std::slice::from_ref(&measurement));
-        let slice = TimeSlice::of(&measurement);
+        let measured = MeasuredCell::new(cell.clone(), &measurement);
         self.add(cell, &workload, measurement);
-        ended.map(|()| slice)
+        ended.map(|()| measured)
+    }
+
+    fn drop_row(&mut self, row: &CampaignRow, slices: Vec<DroppedSlice>) {
+        let mut results = self.run.results();
+        let data = &mut results.data;
+        data.measurements
+            .retain(|m| m.target != row.side || m.workload.name != row.workload);
+        data.dropped.extend(slices);
     }
 }
 

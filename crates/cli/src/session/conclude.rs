@@ -6,13 +6,13 @@ use super::watchdog::EndedRun;
 use crate::failure::{Exit, Failure};
 use crate::flags::UndecidedMeans;
 use crate::interrupt;
-use crate::output_files::{is_pipe, save_record, temporary_path};
+use crate::output_files::{Output, save_record, temporary_path};
 use crate::saved::{self, HistoryOptions, RunKey, SaveNote};
 use crate::stdio::{
     Verbosity, close_stdout, commands_page, eprint_line, eprint_text, ignore_closed_pipe,
     is_closed_stdout, record_page, to_stdout, write_record_page,
 };
-use crate::tool_lines::SharedPrinter;
+use crate::tool_lines::{SharedPrinter, ToolEnd};
 use anyhow::Result;
 use diskproof_analysis::judge::{RunFacts, RunVariation, judge};
 use diskproof_analysis::rules::{Check, Rule, rule};
@@ -22,14 +22,15 @@ use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_model::data::RunData;
 use diskproof_model::errno;
 use diskproof_model::finding::{Finding, Severity};
-use diskproof_model::plan::{METHOD_VERSION, Plan};
+use diskproof_model::measurement::VerifyResult;
+use diskproof_model::plan::{METHOD_VERSION, Order, Plan};
+use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
 use diskproof_model::units::format_duration;
 use diskproof_report::formats::format_of;
 use diskproof_report::terminal::Detail;
 use diskproof_report::{json, unmet_text};
 use std::cell::Cell;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -40,7 +41,11 @@ const SAVE_POLL: Duration = Duration::from_millis(50);
 const SAVE_AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 
 /// Judges, saves and prints what was measured, and returns how the run ended.
-pub(super) fn conclude(end: EndedRun, outputs: &[PathBuf], job: &MeasuringJob<'_>) -> Result<Exit> {
+pub(super) fn conclude(
+    end: EndedRun,
+    outputs: &[Arc<Output>],
+    job: &MeasuringJob<'_>,
+) -> Result<Exit> {
     let flags = job.flags;
     let mut facts = end.facts();
     let wait = SaveWait {
@@ -53,11 +58,15 @@ pub(super) fn conclude(end: EndedRun, outputs: &[PathBuf], job: &MeasuringJob<'_
     let data = &end.results.data;
     let record = Arc::new(judge(facts, data, &flags.expected));
     let tool = job.tool.as_ref();
-    let tool = tool.map(|tool| text_of_tool(tool, &record, &end));
-    if tool.is_some() {
+    let (mut tool_text, mut tool_saved) = (None, Ok(()));
+    if let Some(tool) = tool {
+        let ToolEnd { text, saved } = text_of_tool(tool, &record, &end);
+        (tool_text, tool_saved) = (Some(text), saved);
         note_unanswered(data, flags.verbosity());
     }
-    let (mut saved, hung_saves, is_incomplete) = save_and_print(&record, outputs, job, tool, &wait);
+    let (saved, hung_saves, is_incomplete) =
+        save_and_print(&record, outputs, job, tool_text, &wait);
+    let mut saved = tool_saved.and(saved);
     if let Some(then) = &job.then {
         saved = saved.and_then(|()| then(&record));
     }
@@ -84,7 +93,7 @@ pub(super) fn conclude(end: EndedRun, outputs: &[PathBuf], job: &MeasuringJob<'_
 }
 
 /// What a tool prints at the end of its run.
-fn text_of_tool(tool: &SharedPrinter, record: &Record, end: &EndedRun) -> ToolText {
+fn text_of_tool(tool: &SharedPrinter, record: &Record, end: &EndedRun) -> ToolEnd {
     let data = &end.results.data;
     let is_interrupted = interrupt::signal().is_some();
     let failed = failed_request(record);
@@ -95,7 +104,7 @@ fn text_of_tool(tool: &SharedPrinter, record: &Record, end: &EndedRun) -> ToolTe
     if let Some(files) = &data.files {
         tool.files_measured(files);
     }
-    let mut text = tool.end(
+    let ToolEnd { mut text, saved } = tool.end(
         &data.measurements,
         data.surface.as_ref(),
         is_interrupted,
@@ -125,11 +134,16 @@ fn text_of_tool(tool: &SharedPrinter, record: &Record, end: &EndedRun) -> ToolTe
         _ => String::new(),
     };
     text.stderr.insert_str(0, &first);
+    for measured in &record.measurements {
+        if let Some(line) = unverifiable_line(tool.name, measured, &record.plan) {
+            text.stderr.push_str(&line);
+        }
+    }
     for finding in record.findings.iter().filter(|one| spoils_figures(one)) {
         let line = format!("{}: {}: {}\n", tool.name, finding.code, finding.claim);
         text.stderr.push_str(&line);
     }
-    text
+    ToolEnd { text, saved }
 }
 
 /// Whether a figure is false. Errors of requests are printed as such.
@@ -211,7 +225,7 @@ impl SaveWait {
 /// on filesystems that hang, and whether a save was not done in time.
 fn save_and_print(
     record: &Arc<Record>,
-    outputs: &[PathBuf],
+    outputs: &[Arc<Output>],
     job: &MeasuringJob<'_>,
     tool: Option<ToolText>,
     wait: &SaveWait,
@@ -228,26 +242,27 @@ fn save_and_print(
     }
     // Saved before it is printed: a reader that goes away, such as `head`, must not cost the
     // record.
-    let start_save = |path: &PathBuf| {
-        let (record, path) = (Arc::clone(record), path.clone());
-        Deferred::start_or_run(SAVE_THREAD, move || save_record(&record, &path, verbosity))
-    };
-    let saves: Vec<_> = outputs.iter().map(start_save).collect();
+    let mut saves = Vec::new();
+    for output in outputs {
+        let (record, output) = (Arc::clone(record), Arc::clone(output));
+        let save = move || save_record(&record, &output, verbosity);
+        saves.push(Deferred::start_or_run(SAVE_THREAD, save));
+    }
     let history = {
         let (record, page, options) = (Arc::clone(record), page.clone(), flags.history.clone());
         Deferred::start_or_run(SAVE_THREAD, move || saved::keep(&record, &page, &options))
     };
     let (mut outcome, mut hung) = (Ok(()), Vec::new());
     let (mut is_saved, mut is_incomplete) = (false, false);
-    for (path, save) in outputs.iter().zip(saves) {
+    for (output, save) in outputs.iter().zip(saves) {
         let saved = wait.wait(&save).unwrap_or_else(|| {
             is_incomplete = true;
-            if !is_pipe(path) {
-                hung.push(path.display().to_string());
+            if !output.is_pipe() {
+                hung.push(output.path().display().to_string());
             }
-            Err(save_timed_out(path, wait))
+            Err(save_timed_out(output, wait))
         });
-        let is_record = format_of(path).is_some_and(|format| format.extension == ".json");
+        let is_record = format_of(output.path()).is_some_and(|format| format.extension == ".json");
         is_saved |= saved.is_ok() && is_record;
         outcome = outcome.and(saved);
     }
@@ -292,16 +307,16 @@ fn closed_before_json(is_saved: bool) -> Result<()> {
     Ok(())
 }
 
-fn save_timed_out(path: &Path, wait: &SaveWait) -> anyhow::Error {
-    let name = path.display();
-    if is_pipe(path) {
+fn save_timed_out(output: &Output, wait: &SaveWait) -> anyhow::Error {
+    let name = output.path().display();
+    if output.is_pipe() {
         let reason = wait.reason("its reader");
         return anyhow::anyhow!("-o {name}: the record was not written to this pipe: {reason}");
     }
     let reason = wait.reason("its filesystem");
     anyhow::anyhow!(
         "-o {name}: the record was not saved: {reason}; {} may be left behind",
-        temporary_path(path).display()
+        temporary_path(output.path()).display()
     )
 }
 
@@ -366,6 +381,18 @@ fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {
     }
 }
 
+/// Says that blocks cannot be verified. Damaged ones are a finding.
+fn unverifiable_line(tool: &str, measured: &MeasurementRecord, plan: &Plan) -> Option<String> {
+    let verify = measured.verify.as_ref()?;
+    let unknown = verify.bad_blocks - verify.wrong_blocks();
+    let target = plan.targets.get(measured.target).filter(|_| unknown > 0)?;
+    Some(format!(
+        "{tool}: verify failed at file {target}: {unknown} of {} blocks have no checksum of \
+         diskproof, and those of other programs cannot be verified\n",
+        verify.blocks
+    ))
+}
+
 /// The first request that the target answered with an error: its target, what it did, such as
 /// `writing`, and the errno.
 fn failed_request(record: &Record) -> Option<(&str, &'static str, &str)> {
@@ -388,9 +415,14 @@ fn failed_request(record: &Record) -> Option<(&str, &'static str, &str)> {
 
 /// Whether the run ended early, or its target returned errors.
 pub(crate) fn has_errors(record: &Record) -> bool {
+    // To other tools a block that cannot be checked is a damaged one.
+    let damaged = match record.plan.order {
+        Order::Whole => |verify: &VerifyResult| verify.bad_blocks,
+        Order::AsGiven | Order::InTurns { .. } => VerifyResult::wrong_blocks,
+    };
     let has_measured = |measured: &MeasurementRecord| {
         let verify = measured.verify.as_ref();
-        measured.errors_total() > 0 || verify.is_some_and(|verify| verify.wrong_blocks() > 0)
+        measured.errors_total() > 0 || verify.is_some_and(|verify| damaged(verify) > 0)
     };
     let mut steps = record.files.iter().flat_map(|files| &files.steps);
     let surface = record.surface.as_ref();
@@ -403,8 +435,14 @@ pub(crate) fn has_errors(record: &Record) -> bool {
         || scan.is_some_and(|scan| scan.unreadable_bytes > 0)
 }
 
-/// Whether a check of earlier writes found none of them.
+/// Whether a check of blocks found none that it could judge, or the disk did not answer it.
 fn has_verified_nothing(record: &Record) -> bool {
-    let mut verified = record.measurements.iter().filter_map(|m| m.verify.as_ref());
-    verified.any(|verify| verify.runs == Some(0) && verify.blocks > 0)
+    record.measurements.iter().enumerate().any(|(index, m)| {
+        let Some(verify) = &m.verify else {
+            return false;
+        };
+        let is_foreign = verify.runs == Some(0) && verify.blocks > 0;
+        let source = FigureSource::Measurement(index);
+        is_foreign || record.objection(source).is_some()
+    })
 }

@@ -15,14 +15,12 @@ mod watchdog;
 
 pub(crate) use campaign::measure_campaign;
 pub(crate) use conclude::{has_errors, process_may_stay};
-#[cfg(test)]
-pub(crate) use prepare::admit_all;
-pub(crate) use prepare::{MeasuringJob, facts_now, refuse_targets_as_outputs};
+pub(crate) use prepare::{MeasuringJob, admit_all, facts_now};
 pub(crate) use run::EarlyEnd;
 pub(crate) use watchdog::EndedRun;
 
 use crate::failure::{Exit, Failure};
-use crate::output_files::{Trial, check_outputs, refuse_output};
+use crate::output_files::{Output, Trial, open_outputs, refuse_output};
 use crate::stdio::{print_document, style};
 use crate::tool_lines::{RequestPrinter, ToolLines};
 use crate::write_cache::planned_states;
@@ -36,6 +34,7 @@ use diskproof_report::formats::format_of;
 use diskproof_report::{json, terminal};
 use prepare::{ReadyRun, prepare, rehearse};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Prepares, measures and concludes; or only shows the plan.
 pub(crate) fn measure(mut job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
@@ -44,16 +43,16 @@ pub(crate) fn measure(mut job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
     }
     let flags = job.flags;
     refuse_unswitched(&job)?;
-    let outputs = flags.files();
-    refuse_format_of_sweep(&job.plan, &outputs)?;
+    let paths = flags.files();
+    refuse_format_of_sweep(&job.plan, &paths)?;
     flags.destructive.consent(&job.identities)?;
     let trial = if flags.dry_run {
         Trial::Permission
     } else {
         Trial::Create
     };
-    check_outputs(&outputs, trial)?;
-    refuse_targets_as_outputs(&outputs, &job.identities)?;
+    let opened = open_outputs(&paths, flags.history.file(), trial)?;
+    let outputs: Vec<Arc<Output>> = opened.into_iter().map(Arc::new).collect();
     if flags.dry_run {
         return dry_run(&job);
     }

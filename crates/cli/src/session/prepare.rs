@@ -6,7 +6,6 @@ use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST};
 use crate::inspection::stall_timeout;
 use crate::interrupt;
 use crate::live::Live;
-use crate::output_files::refuse_output;
 use crate::provenance::{run_id, timestamp, tool};
 use crate::saved::refuse_foreign_history;
 use crate::targets::{read_health, warn_of_failing};
@@ -28,12 +27,10 @@ use diskproof_model::record::Record;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_postgres::Programs;
 use diskproof_report::terminal::{RequestLines, budget_line};
-use rustix::fs::{Access, AtFlags, CWD, accessat, major, minor};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -127,7 +124,10 @@ pub(crate) fn prepare(job: &MeasuringJob<'_>) -> anyhow::Result<ReadyRun> {
     let consent = job.flags.destructive.consent(&job.identities)?;
     interrupt::listen()?;
     let stall_timeout = stall_timeout()?;
-    let kept_name = job.tool.as_ref().and_then(|tool| tool.kept_name.as_deref());
+    let kept_names = match &job.tool {
+        Some(tool) => tool.kept_names.as_slice(),
+        None => &[],
+    };
     let (flags, verbosity) = (job.flags, job.flags.verbosity());
     // A load that follows another one has been identified before it.
     crate::inspection::begin(Path::new(&job.plan.targets.join(", ")), verbosity);
@@ -139,12 +139,12 @@ pub(crate) fn prepare(job: &MeasuringJob<'_>) -> anyhow::Result<ReadyRun> {
         verbosity.note(&hint);
     }
     let mut targets = Vec::new();
-    for admission in admissions {
+    for (index, admission) in admissions.into_iter().enumerate() {
         if job.plan.files.is_some() {
             file_tree = Some(admission);
             continue;
         }
-        targets.push(match kept_name {
+        targets.push(match kept_names.get(index).and_then(Option::as_ref) {
             Some(name) => OpenTarget::create_named(admission, name)?,
             None => OpenTarget::open(admission)?,
         });
@@ -152,7 +152,7 @@ pub(crate) fn prepare(job: &MeasuringJob<'_>) -> anyhow::Result<ReadyRun> {
     for target in &targets {
         target.wipe_unknown()?;
     }
-    let own_files = own_files(&targets, job, kept_name)?;
+    let own_files = own_files(&targets, job, kept_names)?;
     // Before the run: smartctl would disturb it.
     let health = read_health(&job.identities, flags.health.no_health);
     warn_of_failing(&health, verbosity);
@@ -210,13 +210,14 @@ pub(crate) fn facts_now(plan: Plan, targets: Vec<TargetIdentity>) -> RunFacts {
 fn own_files(
     targets: &[OpenTarget],
     job: &MeasuringJob<'_>,
-    kept_name: Option<&str>,
+    kept_names: &[Option<String>],
 ) -> Result<Vec<OpenTarget>, Failure> {
     let destructive = &job.flags.destructive;
     let rewrites = destructive.own_files && !destructive.overwrite && job.plan.writes();
     let mut own = Vec::new();
-    for (target, identity) in targets.iter().zip(&job.identities) {
-        if kept_name.is_some() || (rewrites && identity.kind == TargetKind::File) {
+    for (index, (target, identity)) in targets.iter().zip(&job.identities).enumerate() {
+        let is_kept = kept_names.get(index).is_some_and(Option::is_some);
+        if is_kept || (rewrites && identity.kind == TargetKind::File) {
             own.push(target.reopen()?);
         }
     }
@@ -230,22 +231,6 @@ fn raise_descriptor_limit() {
     let current = maximum;
     // On an error the limit stays as it is, and opening a target reports the shortage.
     let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
-}
-
-/// Refuses output files that are a target: saving the record would replace it.
-pub(crate) fn refuse_targets_as_outputs(
-    outputs: &[PathBuf],
-    identities: &[TargetIdentity],
-) -> Result<(), Failure> {
-    let is_target = |found: Metadata| {
-        let device = format!("{}:{}", major(found.dev()), minor(found.dev()));
-        let file = (TargetKind::File, found.ino(), &device);
-        let mut all = identities.iter();
-        all.any(|one| (one.kind, one.inode, &one.device) == file)
-    };
-    let is_wrong = |output: &Path| std::fs::metadata(output).is_ok_and(is_target);
-    let why = "this is the target itself, which would be overwritten; name another file";
-    refuse_output(outputs, is_wrong, why)
 }
 
 /// Checks what can be checked before a run: thresholds that the plan cannot answer, targets that
@@ -270,8 +255,9 @@ pub(crate) fn admit_all(
     }
     check_discards(&plan.workloads, identities)?;
     let mut admissions = Vec::new();
-    for identity in identities {
-        let intent = match (&plan.files, plan.scratch_bytes) {
+    for (index, identity) in identities.iter().enumerate() {
+        check_room_for_all(plan, identities, index)?;
+        let intent = match (&plan.files, plan.scratch_bytes_on(index)) {
             (Some(files), _) => Intent::Files {
                 size_bytes: files.set_bytes(),
                 count: files.count,
@@ -286,6 +272,31 @@ pub(crate) fn admit_all(
         admissions.push(admission);
     }
     Ok(admissions)
+}
+
+/// Refuses the scratch file of a target for which those of the targets before it leave no room on
+/// the same filesystem, where each has its own size.
+fn check_room_for_all(
+    plan: &Plan,
+    identities: &[TargetIdentity],
+    index: usize,
+) -> Result<(), Failure> {
+    let identity = &identities[index];
+    if plan.scratch_sizes.is_empty() || identity.kind != TargetKind::Directory {
+        return Ok(());
+    }
+    let mut size_bytes = 0;
+    for (other, bytes) in identities.iter().zip(&plan.scratch_sizes).take(index + 1) {
+        if other.device == identity.device {
+            size_bytes += bytes;
+        }
+    }
+    admit_requests(
+        identity.clone(),
+        Intent::Scratch { size_bytes },
+        request_bytes(plan),
+    )?;
+    Ok(())
 }
 
 /// The largest single request, without which a workload could not begin. Other tools' requests end

@@ -303,7 +303,7 @@ impl TargetRun {
     pub(super) fn lay_out(&mut self, workload: &Workload, live: &mut Live) -> Result<(), EarlyEnd> {
         for (index, target) in self.targets.iter_mut().enumerate() {
             let (written, capacity) = (target.usable_bytes(), target.capacity_bytes());
-            if !target.is_scratch() {
+            if !target.is_scratch() || !workload.runs_on(index) {
                 continue;
             }
             // A file cut to what its layout had time for may be too small for a later workload.

@@ -105,6 +105,12 @@ impl ReadyRun {
             });
         }
         self.facts.stalled = stalled;
+        if !self.facts.plan.scratch_sizes.is_empty() {
+            // As other tools make their files, whose jobs may write to a part of them only.
+            for file in &self.own_files {
+                file.lengthen(file.capacity_bytes());
+            }
+        }
         mark_own(self.own_files);
         // The share of the machine's CPU time that its hypervisor gave to others.
         let cpu_time = MachineCpuTime::now().zip(self.start);

@@ -6,7 +6,8 @@
 
 use super::parsers::{
     BlockSize, BlockSplit, Bytes, Count, LatencyPercentile, OffsetDistribution, Precision, Rate,
-    ReadShare, SpanBounds, SyncedWrites, Time, WorkloadName, Zones, parse_key,
+    ReadShare, SpanBounds, SyncedWrites, Time, WorkloadName, Zones, parse_key, parse_listed_count,
+    parse_listed_size,
 };
 use crate::flags::{ENGINES, chosen};
 use diskproof_model::op::OpKind;
@@ -159,6 +160,10 @@ pub struct WorkloadFlags {
     /// only.
     #[arg(skip)]
     pub drops_cache_first: Option<bool>,
+    /// The place of its only target. fio jobs set it.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub target: Option<usize>,
     /// Whether it writes blocks with checksums and leaves them for a later workload to check. fio
     /// jobs set it.
     #[arg(skip)]
@@ -249,17 +254,17 @@ pub(crate) const WORKLOADS_MAX: usize = 1440;
 pub struct WorkloadAxes {
     /// Block size; with several, such as 4k,64k, each makes a workload [default: 8k]
     #[arg(long, visible_alias = "blocksize", value_name = "BYTES")]
-    #[arg(value_delimiter = ',')]
+    #[arg(value_delimiter = ',', value_parser = parse_listed_size)]
     pub bs: Vec<BlockSize>,
     /// Requests in flight per job; with several, such as 1,4,16, each makes a workload [default:
     /// 1]
     #[arg(long, visible_alias = "iodepth", value_name = "N")]
-    #[arg(value_delimiter = ',')]
+    #[arg(value_delimiter = ',', value_parser = parse_listed_count)]
     pub depth: Vec<Count>,
     /// Number of workers, each with a thread and a queue; with several, each makes a workload
     /// [default: 1]
     #[arg(long, visible_alias = "numjobs", value_name = "N")]
-    #[arg(value_delimiter = ',')]
+    #[arg(value_delimiter = ',', value_parser = parse_listed_count)]
     pub jobs: Vec<Count>,
 }
 

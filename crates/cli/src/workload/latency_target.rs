@@ -77,7 +77,7 @@ fn refuse_excluded(flags: &WorkloadFlags) -> Resolved<()> {
 }
 
 /// A search: a workload for each depth, ascending, and the time that it may take, in nanoseconds;
-/// `None` until the depth is found.
+/// `None` where the plan of the search decides.
 type PlannedSearch = (Vec<Workload>, Option<u64>);
 
 /// The search that these workloads ask for on so many targets, if they do.

@@ -238,11 +238,17 @@ pub(super) fn memory_excess<'a>(
 }
 
 fn buffer_bytes(workload: &Workload, context: &ResolveContext) -> u128 {
+    if workload.leaves_no_content() {
+        return 0;
+    }
     // In a mix, reads and writes have separate buffers.
+    let targets = match workload.target {
+        Some(_) => 1,
+        None => context.target_bytes.len() as u64,
+    };
     let directions = 1 + u64::from(workload.reads() && workload.writes());
     let in_flight = u64::from(workload.depth) * u64::from(workload.workers);
-    u128::from(in_flight * u64::from(workload.block_bytes))
-        * u128::from(directions * context.target_bytes.len() as u64)
+    u128::from(in_flight * u64::from(workload.block_bytes)) * u128::from(directions * targets)
 }
 
 fn journal_bytes(workload: &Workload, context: &ResolveContext) -> u128 {

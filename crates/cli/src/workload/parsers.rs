@@ -102,6 +102,43 @@ impl FromStr for Count {
     }
 }
 
+/// A number in a list such as `--depth 1,4,16`. A range is an error that shows the list.
+pub(crate) fn parse_listed_count(text: &str) -> Result<Count, ValueError> {
+    match doublings(text) {
+        Some(list) => Err(ValueError::Value(format!(
+            "'{text}' is a range; list the values: {list}"
+        ))),
+        None => text.parse(),
+    }
+}
+
+/// A size in a list such as `--bs 4k,64k`. A range is an error that shows a list.
+pub(crate) fn parse_listed_size(text: &str) -> Result<BlockSize, ValueError> {
+    if let Some((from, to)) = text.split_once('-')
+        && parse_size(from).is_ok()
+        && parse_size(to).is_ok()
+    {
+        return Err(ValueError::Value(format!(
+            "'{text}' is a range; list the sizes, such as {from},64k,{to}"
+        )));
+    }
+    text.parse()
+}
+
+/// `1,2,4,8` for the range `1-8`.
+fn doublings(range: &str) -> Option<String> {
+    let (from, to) = range.split_once(['-', ':'])?;
+    let last: u64 = to.trim_start_matches(['-', '.', ':']).parse().ok()?;
+    let mut value: u64 = from.parse().ok()?;
+    let mut values = Vec::new();
+    while value < last && value > 0 {
+        values.push(value.to_string());
+        value = value.saturating_mul(2);
+    }
+    values.push(last.to_string());
+    Some(values.join(","))
+}
+
 /// A duration in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Time(pub u64);

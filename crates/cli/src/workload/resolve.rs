@@ -41,6 +41,11 @@ pub(crate) fn resolve(
     wording: Wording,
 ) -> Resolved<Workload> {
     let rw = flags.rw.unwrap_or(Rw::RANDREAD);
+    let mut context = context.clone();
+    if let Some(bytes) = flags.target.and_then(|only| context.target_bytes.get(only)) {
+        context.target_bytes = vec![*bytes];
+    }
+    let context = &context;
     let resolution = Resolution { flags, context, rw };
     resolution.workload().map_err(|why| wording.of(&why))
 }
@@ -71,6 +76,7 @@ impl Resolution<'_> {
             engine: engine.unwrap_or(EngineChoice::Auto),
             rate: flags.rate.map(|rate| rate.0),
             ends_alone: is_set(flags.ends_alone),
+            target: flags.target,
             ..Workload::named(name.map_or(self.rw.as_str(), |name| &name.0))
         };
         if is_set(flags.together) {
@@ -83,8 +89,11 @@ impl Resolution<'_> {
         workload.span = Span::new(start_bytes, flags.span.is_some().then_some(length));
         workload.verify = self.verify(&workload)?;
         let only_drops = self.rw.leaves_no_content();
-        let checks = workload.verify == Verify::Checksum && !flags.writes();
-        let once = (checks || only_drops).then_some(length);
+        let verifies = workload.verify == Verify::Checksum;
+        // A check of what was written is a pass over the span, and so is writing in order.
+        let writes_in_order = self.rw.order == Order::Sequential && !self.rw.is_mix();
+        let is_pass = !flags.writes() || writes_in_order;
+        let once = (only_drops || (verifies && is_pass)).then_some(length);
         workload.sync = self.sync()?;
         workload.stop = self.stop(block_bytes, once)?;
         workload.streams = self.streams()?;

@@ -184,3 +184,66 @@ fn findings_may_be_an_expectation() {
     let ran = run_in(&here, &[&base[..], &["--expect", "findings<=100"]].concat());
     ran.exits(0).shows("met");
 }
+
+#[test]
+fn page_of_the_documentation_is_a_topic_of_help() {
+    let (_place, here) = folder();
+    let page = include_str!("../../../../docs/fitness.md");
+    for topic in ["fitness", "docs/fitness.md"] {
+        let ran = run_in(&here, &["help", topic]);
+        ran.exits(0).tells_nothing();
+        assert_eq!(ran.out, page, "{topic}");
+    }
+    let ran = run_in(&here, &["help", "nonsense"]);
+    ran.exits(2).shows_nothing().tells("fitness");
+    // A plan that help prints is one that runs.
+    let plan = run_in(&here, &["help", "postgresql-cookbook.toml"]).out;
+    std::fs::write(here.join("cookbook.toml"), plan).unwrap();
+    let ran = run_in(&here, &["run", "cookbook.toml", ".", "--dry-run"]);
+    ran.exits(0);
+}
+
+#[test]
+fn run_without_words_starts_nothing() {
+    let (_place, here) = folder();
+    let ran = run_in(&here, &["run"]);
+    ran.exits(2).shows_nothing().tells("diskproof run .");
+    let ran = run_in(&here, &["run", "--json", "--no-history"]);
+    ran.exits(2).shows_nothing();
+    assert_eq!(names(&here), [""; 0]);
+    let ran = run_in(&here, &["run", "--dry-run"]);
+    ran.exits(0);
+}
+
+#[test]
+fn folder_never_hides_a_profile() {
+    let (_place, here) = folder();
+    std::fs::create_dir(here.join("pg")).unwrap();
+    let ran = run_in(&here, &["check", ".", "--for", "pg", "--dry-run"]);
+    ran.exits(0).shows("postgresql");
+}
+
+#[test]
+fn words_for_flags_lead_to_flags() {
+    let (_place, here) = folder();
+    for (words, part) in [
+        (&["check", "--duration", "5s"][..], "--time"),
+        (&["check", "--csv"], "-o FILE"),
+        (&["check", "--junit", "x.xml"], "-o FILE"),
+        (&["check", "--force"], "--overwrite"),
+        (&["check", "--every", "1h"], "diskproof help monitoring"),
+        (&["sweep", "--depth", "1-64"], "1,2,4,8,16,32,64"),
+        (&["run", ".", "--depth", "1-8"], "1,2,4,8"),
+        (&["sweep", "--bs", "4k-1M"], "4k,64k,1M"),
+        (&["history", "--format", "json"], "--json"),
+        (
+            &["check", "--expect", "iops>1000"],
+            "random-read-d32.iops>1000",
+        ),
+    ] {
+        let ran = run_in(&here, words);
+        ran.exits(2).shows_nothing().tells(part);
+        assert!(!ran.err.contains("as a value"), "{}", ran.err);
+        assert!(!ran.err.contains("--quiet"), "{}", ran.err);
+    }
+}

@@ -1,8 +1,9 @@
 //! What `deploy/` holds is read by the tools it is for.
 
-use crate::program::{argv, needs};
+use crate::program::{argv, copy_program, names, needs};
 use diskproof_simdisk::testbed::{TempDir, can_run, place};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -73,6 +74,69 @@ fn manifests_are_valid() {
         command
             .arg("--strict")
             .arg(&manifest)
+            .env("PYTHONPATH", tools.path());
+        assert_ran(&mut command);
+    }
+}
+
+/// Each change of a manifest is one that the policy forbids.
+const FORBIDDEN: [(&str, &str); 7] = [
+    ("runAsNonRoot: true", "runAsNonRoot: false"),
+    ("type: RuntimeDefault", "type: Unconfined"),
+    (
+        "allowPrivilegeEscalation: false",
+        "allowPrivilegeEscalation: true",
+    ),
+    ("drop: [ALL]", "drop: [NET_RAW]"),
+    ("drop: [ALL]", "drop: [ALL], add: [SYS_ADMIN]"),
+    ("    spec:\n", "    spec:\n      hostPID: true\n"),
+    (
+        "    volumeMounts",
+        "    ports: [{containerPort: 1, hostPort: 1}]\n          volumeMounts",
+    ),
+];
+
+#[test]
+fn manifests_are_admitted_under_the_restricted_policy() {
+    let Some(tools) = of_pypi("pyyaml") else {
+        return;
+    };
+    let place = place();
+    let checker = place.path().join("restricted.py");
+    fs::write(&checker, include_str!("restricted.py")).unwrap();
+    let check = |manifest: &Path| {
+        let mut command = Command::new("python3");
+        command.arg(&checker).arg(manifest);
+        command.env("PYTHONPATH", tools.path()).output().unwrap()
+    };
+    for manifest in files("kubernetes", "yaml") {
+        let output = check(&manifest);
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{told}");
+        let text = fs::read_to_string(&manifest).unwrap();
+        for (allowed, forbidden) in FORBIDDEN {
+            assert!(text.contains(allowed), "{}: {allowed}", manifest.display());
+            let changed = place.path().join("changed.yaml");
+            fs::write(&changed, text.replace(allowed, forbidden)).unwrap();
+            let code = check(&changed).status.code();
+            assert_eq!(code, Some(1), "{}: {forbidden}", manifest.display());
+        }
+    }
+}
+
+#[test]
+fn pipelines_follow_the_schemas_of_github_and_gitlab() {
+    let Some(tools) = of_pypi("check-jsonschema") else {
+        return;
+    };
+    for (schema, file) in [
+        ("vendor.github-workflows", "github-actions.yml"),
+        ("vendor.gitlab-ci", "gitlab-ci.yml"),
+    ] {
+        let mut command = Command::new(tools.path().join("bin/check-jsonschema"));
+        command
+            .args(["--builtin-schema", schema])
+            .arg(deploy().join("ci").join(file))
             .env("PYTHONPATH", tools.path());
         assert_ran(&mut command);
     }
@@ -177,4 +241,85 @@ fn units_are_valid_and_confined() {
             .args(security)
             .current_dir(place.path()),
     );
+}
+
+/// The words of the service's command, with these paths in place of its own.
+fn command_of_service(program: &Path, target: &Path, state: &Path) -> Vec<String> {
+    let unit = fs::read_to_string(deploy().join("systemd/diskproof-check.service")).unwrap();
+    let (_, rest) = unit.split_once("\nExecStart=").unwrap();
+    let joined = rest.replace("\\\n", " ");
+    let line = joined.lines().next().unwrap();
+    let mut words = Vec::new();
+    for word in line.split_whitespace() {
+        words.push(
+            word.replace("/usr/bin/diskproof", program.to_str().unwrap())
+                .replace("${DISKPROOF_TARGET}", target.to_str().unwrap())
+                .replace("/var/lib/diskproof", state.to_str().unwrap()),
+        );
+    }
+    words
+}
+
+/// Runs the service's command as systemd does: root with the capabilities of the unit, and only
+/// these two folders writable.
+fn run_service(target: &Path, state: &Path) -> Output {
+    let unit = fs::read_to_string(deploy().join("systemd/diskproof-check.service")).unwrap();
+    for user in ["\nUser=", "\nDynamicUser="] {
+        assert!(!unit.contains(user), "{user}");
+    }
+    let (_, rest) = unit.split_once("\nCapabilityBoundingSet=").unwrap();
+    let mut bounding = "-all".to_owned();
+    for capability in rest.lines().next().unwrap().split_whitespace() {
+        let name = capability.strip_prefix("CAP_").unwrap().to_lowercase();
+        bounding += &format!(",+{name}");
+    }
+    let place = place();
+    let program = place.path().join("diskproof");
+    copy_program(&program);
+    let script = "mount --make-rprivate / && mount --bind \"$1\" \"$1\" && \
+                  mount --bind \"$2\" \"$2\" && mount -o remount,bind,ro / && cd / && shift 2 && \
+                  exec setpriv --bounding-set=\"$BOUNDING\" --inh-caps=-all --no-new-privs env -i \
+                  \"$@\" --size 32M --time 3s";
+    let words = command_of_service(&program, target, state);
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "sh", "-c", script, "sh"])
+        .args([target, state])
+        .args(words.iter().filter(|word| *word != "--quick"))
+        .env("BOUNDING", bounding);
+    command.output().unwrap()
+}
+
+#[test]
+fn service_measures_directories_of_any_user_and_its_metrics_are_readable() {
+    needs!("unshare", "setpriv");
+    let place = place();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    for (name, owner, mode) in [
+        ("of_root", 0, 0o755),
+        ("closed", 0, 0o700),
+        ("of_postgres", 999, 0o700),
+    ] {
+        let target = place.path().join(name);
+        let state = place.path().join(format!("state_{name}"));
+        for folder in [&target, &state] {
+            fs::create_dir(folder).unwrap();
+        }
+        fs::set_permissions(&state, fs::Permissions::from_mode(0o755)).unwrap();
+        std::os::unix::fs::chown(&target, Some(owner), Some(owner)).unwrap();
+        fs::set_permissions(&target, fs::Permissions::from_mode(mode)).unwrap();
+        let output = run_service(&target, &state);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            matches!(output.status.code(), Some(0 | 1 | 5)),
+            "{name}: {told}"
+        );
+        let mut reader = Command::new("setpriv");
+        reader
+            .args(argv("--reuid 65534 --regid 65534 --clear-groups cat"))
+            .arg(state.join("check.prom"));
+        let metrics = assert_ran(&mut reader).stdout;
+        assert!(String::from_utf8_lossy(&metrics).contains("diskproof_run_info"));
+        assert_eq!(names(&target).len(), 0, "{name}");
+    }
 }

@@ -1,6 +1,9 @@
 //! `diskproof files` from the outside.
 
-use crate::program::{Ran, argv, diskproof, eventually, names, needs, program, run, saved_record};
+use crate::program::{
+    PipedRun, Ran, argv, diskproof, eventually, names, needs, program, program_path, run,
+    saved_record,
+};
 use diskproof_model::files::FileOperation;
 use diskproof_model::record::{FilesRecord, Record};
 use diskproof_simdisk::testbed::{Loop, Mount, place};
@@ -341,4 +344,28 @@ fn dry_run_of_files_names_count_bytes_and_time() {
     ] {
         files(here.path(), wrong).exits(2);
     }
+}
+
+/// A reader that never comes stands for a kernel that takes minutes to drop the caches.
+#[test]
+fn interrupt_does_not_wait_for_the_caches_of_the_machine() {
+    needs!("unshare");
+    let here = place();
+    let fifo = here.path().join("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR).unwrap();
+    let data = here.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let script = "mount --make-rprivate / && mount --bind \"$1\" /proc/sys/vm/drop_caches && \
+                  shift && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "sh", "-c", script, "sh"])
+        .args([&fifo, &PathBuf::from(program_path())])
+        .args(["files".as_ref(), data.as_os_str()])
+        .args(argv("-n 30 --file-size 1k --drop-caches --no-history"));
+    let run = PipedRun::of(&mut command);
+    run.wait_for_thread("diskproof-cache");
+    let ran = run.interrupt();
+    ran.exits(130);
+    assert!(names(&data).is_empty());
 }

@@ -54,7 +54,9 @@ fn every_format_is_written_whole_and_alone() {
     let mut expected = outputs.to_vec();
     expected.sort_unstable();
     assert_eq!(names(here.path()), expected);
-    ran.tells_not("wrote");
+    for name in outputs {
+        ran.tells(&format!("wrote {name} ("));
+    }
     let fio = ("a.fio.json", "{\n  \"fio version\" : \"diskproof-");
     for (name, begin) in [
         fio,
@@ -209,7 +211,7 @@ fn scripts_for_fio_find_our_figures() {
     // The history knows the run, and another verb writes the same.
     let again = here.path().join("again.fio.json");
     let ran = run(["export", &record.run_id, again.to_str().unwrap()]);
-    ran.exits(0).tells_nothing();
+    ran.exits(0).tells("wrote ");
     assert_eq!(fio_json(&again), document);
 }
 

@@ -158,6 +158,32 @@ fn trend_without_enough_runs_is_undecided() {
     trend(&format!("--fail-on {subject}.nothing<-1%")).exits(2);
     // Two runs show no spread.
     trend(&format!("--fail-on {subject}.iops>=-100%")).exits(5);
+    trend(&format!("--fail-on {subject}.p50>=-100%")).exits(5);
+    trend(&format!("--fail-on {subject}.iops>1000000%")).exits(0);
+}
+
+/// As docs/history.md has it: a timer's condition is about the nightly check, whatever ran since.
+#[test]
+fn trend_condition_skips_runs_without_its_figure() {
+    let here = Here::new();
+    for _ in 0..2 {
+        here.line(MOMENT);
+    }
+    let shown = here.line("history --trend --json").json();
+    let subject = shown[0]["subject"].as_str().unwrap().to_owned();
+    let run = shown[0]["points"][1]["run_id"].as_str().unwrap()[..8].to_owned();
+    here.line("ping . -c 2 -i 1ms").exits(0);
+    for (condition, code) in [
+        ("iops>1000000%", 0),
+        ("p50>1000000%", 0),
+        ("iops>=-100%", 5),
+    ] {
+        let line = format!("history --trend --fail-on {subject}.{condition}");
+        here.line(&line).exits(code).tells(&run).shows(&subject);
+    }
+    here.line("history --trend --fail-on nothing.iops<-1%")
+        .exits(2)
+        .tells(&subject);
 }
 
 #[test]
@@ -236,10 +262,6 @@ fn trouble_with_the_history_is_a_warning_and_costs_nothing() {
             .tells("warning: ")
             .tells(part);
     };
-    std::fs::create_dir(here.history()).unwrap();
-    warns("regular file");
-    here.line("history").exits(4);
-    std::fs::remove_dir(here.history()).unwrap();
     run().tells_nothing();
     let rubbish = "rubbish ".repeat(1000);
     std::fs::write(here.history(), &rubbish).unwrap();
@@ -251,6 +273,36 @@ fn trouble_with_the_history_is_a_warning_and_costs_nothing() {
     names.retain(|name| name.contains(".corrupt-"));
     let renamed = here.place.path().join(&names[0]);
     assert_eq!(std::fs::read_to_string(renamed).unwrap(), rubbish);
+}
+
+#[test]
+fn named_history_that_is_no_file_is_refused_before_the_run() {
+    let here = Here::new();
+    let path = here.place.path().join("own.db");
+    let pipe = || {
+        std::process::Command::new("mkfifo")
+            .arg(&path)
+            .status()
+            .unwrap();
+    };
+    let put: [&dyn Fn(); 4] = [
+        &|| std::fs::create_dir(&path).unwrap(),
+        &|| std::os::unix::fs::symlink("/dev/null", &path).unwrap(),
+        &|| std::os::unix::fs::symlink("nowhere", &path).unwrap(),
+        &pipe,
+    ];
+    for put in put {
+        put();
+        for line in [MOMENT, "run --dry-run"] {
+            let ran = here.line(&format!("{line} --history own.db"));
+            ran.exits(3).shows_nothing().tells("the history");
+        }
+        let ran = here.line("history --history own.db");
+        ran.exits(3).shows_nothing().tells("the history");
+        let _ = std::fs::remove_file(&path);
+        let _ = std::fs::remove_dir(&path);
+        assert_eq!(program::names(here.place.path()), [""; 0]);
+    }
 }
 
 #[test]
@@ -355,8 +407,8 @@ fn import_of_pipe_without_writer_ends_by_itself() {
 }
 
 #[test]
-fn history_behind_dangling_symlink_is_a_warning_and_an_error() {
+fn history_behind_dangling_symlink_is_refused() {
     let here = Here::new();
     std::os::unix::fs::symlink("nowhere.db", here.history()).unwrap();
-    here.line("history").exits(4).tells("symbolic link");
+    here.line("history").exits(3).tells("symbolic link");
 }

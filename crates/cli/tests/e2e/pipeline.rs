@@ -91,10 +91,7 @@ fn check_plan(flags: &[&str]) -> Plan {
     };
     let argv = words.map(|word| (*word).to_owned()).collect();
     Plan {
-        origin: Origin {
-            verb: "check".to_owned(),
-            argv,
-        },
+        origin: Origin::new("check", argv),
         ..plan(&check, &target()).unwrap()
     }
 }

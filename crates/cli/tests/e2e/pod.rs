@@ -1,12 +1,13 @@
 //! Every command line of a manifest runs as in its pod: another user, no capabilities, a root that
 //! cannot be written, no environment, little memory, limited I/O.
 
-use crate::deploy::files;
-use crate::program::{argv, copy_program, needs};
+use crate::deploy::{deploy, files};
+use crate::program::{argv, copy_program, needs, run};
 use diskproof_simdisk::testbed::{Disk, TempDir, place};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -128,6 +129,14 @@ fn command_lines_of_manifests_run_as_in_a_pod() {
             let code = output.status.code();
             assert!(matches!(code, Some(0 | 1 | 5)), "{line:?}: {code:?} {told}");
             assert!(!output.stdout.is_empty(), "{line:?}");
+            if line.iter().any(|word| word == "--json") {
+                // As `kubectl logs` returns it.
+                let place = place();
+                let log = place.path().join("log.json");
+                fs::write(&log, [&output.stderr[..], &output.stdout].concat()).unwrap();
+                run(["show".as_ref(), log.as_os_str()]).exits(0);
+            }
+            assert!(line.iter().any(|word| word == "--quiet"), "{line:?}");
             let left: Vec<_> = fs::read_dir(&volume).unwrap().collect();
             assert!(left.is_empty(), "{line:?}: {left:?}");
             if let Some(memory) = &memory {
@@ -164,4 +173,32 @@ fn io_limit_of_a_pod_is_named() {
     assert!(claim.contains("200"), "{claim}");
     let by = &record["measurements"][0]["limited_by"];
     assert!(by.to_string().contains("200"), "{by}");
+}
+
+/// The loop of docs/kubernetes.md, with a cluster that answers at the second question.
+#[test]
+fn loop_of_the_page_ends_with_either_answer() {
+    let page = fs::read_to_string(deploy().join("../docs/kubernetes.md")).unwrap();
+    let line = page
+        .lines()
+        .find(|line| line.starts_with("    until kubectl"));
+    let line = line.unwrap().replace("sleep 2", "sleep 0.01");
+    for conditions in ["SuccessCriteriaMet Complete", "FailureTarget Failed"] {
+        let place = place();
+        let cluster = format!(
+            "#!/bin/sh\n[ \"$1 $2 $3\" = 'get job diskproof' ] || exit 1\n\
+             [ -e asked ] && echo '{conditions}'\n: >asked\n"
+        );
+        let kubectl = place.path().join("kubectl");
+        fs::write(&kubectl, cluster).unwrap();
+        fs::set_permissions(&kubectl, fs::Permissions::from_mode(0o755)).unwrap();
+        let output = Command::new("timeout")
+            .args(["20", "sh", "-c", &line])
+            .current_dir(place.path())
+            .env("PATH", format!("{}:/usr/bin:/bin", place.path().display()))
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{conditions}: {told}");
+    }
 }

@@ -1,8 +1,8 @@
-//! The steps of the CI recipes run in a folder of their own, and what they write is what its
-//! consumers read.
+//! The steps of the CI recipes run in a folder of their own, in an environment that has only what
+//! a runner has, and what they write is what its consumers read.
 
 use crate::deploy::deploy;
-use crate::program::copy_program;
+use crate::program::{content_hash, program_path};
 use boon::{Compiler, Schemas};
 use diskproof_simdisk::testbed::place;
 use serde_json::{Value, json};
@@ -10,6 +10,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
+
+/// Where a runner finds its programs.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 fn recipe(name: &str) -> String {
     fs::read_to_string(deploy().join("ci").join(name)).unwrap()
@@ -39,17 +42,31 @@ fn github_scripts(text: &str) -> Vec<String> {
     scripts
 }
 
-/// The commands of `script:`; a line without a dash continues the one before.
+/// The commands of `before_script:` and `script:`, which run in one shell; a line without a dash
+/// continues the one before.
 fn gitlab_script(text: &str) -> String {
-    let after = text.split_once("  script:\n").unwrap().1;
     let mut script = String::new();
-    for line in after.lines().take_while(|line| indent(line) >= 4) {
-        match line.trim().strip_prefix("- ") {
-            Some(command) => script += &format!("\n{command}"),
-            None => script += &format!(" {}", line.trim()),
+    for section in ["\n  before_script:\n", "\n  script:\n"] {
+        let (_, after) = text.split_once(section).unwrap();
+        for line in after.lines().take_while(|line| indent(line) >= 4) {
+            match line.trim().strip_prefix("- ") {
+                Some(command) => script += &format!("\n{command}"),
+                None => script += &format!(" {}", line.trim()),
+            }
         }
     }
     script
+}
+
+/// Whether the machine lacks a program that every runner has.
+fn is_missing(test: &str, programs: &[&str]) -> bool {
+    for program in programs {
+        if Command::new(program).arg("--version").output().is_err() {
+            println!("SKIPPED: {test}: {program}");
+            return true;
+        }
+    }
+    false
 }
 
 fn write_program(path: &Path, text: &str) {
@@ -57,23 +74,32 @@ fn write_program(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Runs a script as the runner does; `diskproof` there measures in the shortest time.
+/// Runs a script as the runner does: with its own home, and with the folders that earlier steps
+/// have added to the path. What it downloads as diskproof measures in the shortest time.
 fn run_script(folder: &Path, script: &str) -> Output {
-    let programs = folder.join("programs");
-    if !programs.exists() {
-        fs::create_dir(&programs).unwrap();
-        let real = programs.join("real");
-        fs::create_dir(&real).unwrap();
-        copy_program(&real.join("diskproof"));
-        let text = "short=\n[ $1 != compare ] || short='--time 9s'\n\
-                    exec \"${0%/*}/real/diskproof\" \"$@\" --size 32M $short";
-        write_program(&programs.join("diskproof"), text);
+    let shipped = folder.join("shipped");
+    if !shipped.exists() {
+        let text = format!(
+            "short=\n[ $1 != compare ] || short='--time 9s'\nexec '{}' \"$@\" --size 32M $short",
+            program_path()
+        );
+        write_program(&shipped, &text);
     }
-    let path = std::env::var("PATH").unwrap();
+    let hash = content_hash(&shipped);
+    let added = folder.join("path");
+    let mut path = PATH.to_owned();
+    for line in fs::read_to_string(&added).unwrap_or_default().lines() {
+        path = format!("{line}:{path}");
+    }
     Command::new("bash")
         .args(["-e", "-c", script])
         .current_dir(folder)
-        .env("PATH", format!("{}:{path}", programs.display()))
+        .env_clear()
+        .env("PATH", path)
+        .env("HOME", folder.join("home"))
+        .env("DISKPROOF_URL", format!("file://{}", shipped.display()))
+        .env("DISKPROOF_SHA256", hash.split_whitespace().next().unwrap())
+        .env("GITHUB_PATH", added)
         .env("GITHUB_BASE_REF", "main")
         .env("GITHUB_STEP_SUMMARY", folder.join("summary.md"))
         .output()
@@ -97,18 +123,15 @@ git clone -q --bare . ../origin.git && git remote add origin ../origin.git
 
 #[test]
 fn github_steps_run() {
+    if is_missing("github_steps_run", &["git", "make", "curl"]) {
+        return;
+    }
     let place = place();
     let folder = place.path().join("project");
     fs::create_dir(&folder).unwrap();
-    for program in ["git", "make"] {
-        if Command::new(program).arg("--version").output().is_err() {
-            println!("SKIPPED: github_steps_run: {program}");
-            return;
-        }
-    }
     assert_ended(&run_script(&folder, PROJECT), &[0], PROJECT);
     let scripts = github_scripts(&recipe("github-actions.yml"));
-    assert_eq!(scripts.len(), 3);
+    assert_eq!(scripts.len(), 5);
     for script in &scripts {
         // A busy machine may find one of two equal programs slower.
         assert_ended(&run_script(&folder, script), &[0, 1], script);
@@ -175,8 +198,33 @@ fn benchmark_action() -> Value {
     })
 }
 
+/// A pull request may come from anybody: its job may not write to the repository.
+#[test]
+fn only_pushes_to_the_default_branch_may_write() {
+    let text = recipe("github-actions.yml");
+    let (_, jobs) = text.split_once("\njobs:\n").unwrap();
+    assert!(text.contains("\npermissions: {contents: read}\n"));
+    let mut all: Vec<String> = Vec::new();
+    for line in jobs.lines() {
+        match all.last_mut() {
+            Some(job) if indent(line) > 2 => *job += &format!("{line}\n"),
+            _ => all.push(String::new()),
+        }
+    }
+    assert_eq!(all.len(), 2);
+    let mut writing = all.iter().filter(|job| job.contains("contents: write"));
+    let follow = writing.next().unwrap();
+    assert_eq!(writing.next(), None);
+    assert!(follow.contains("if: github.event_name == 'push'"));
+    let pushing = all.iter().filter(|job| job.contains("auto-push: true"));
+    assert!(pushing.eq([follow]));
+}
+
 #[test]
 fn gitlab_script_runs() {
+    if is_missing("gitlab_script_runs", &["curl"]) {
+        return;
+    }
     let place = place();
     write_program(
         &place.path().join("apply"),
@@ -184,7 +232,7 @@ fn gitlab_script_runs() {
     );
     let text = recipe("gitlab-ci.yml");
     let script = gitlab_script(&text);
-    assert_eq!(script.trim().lines().count(), 2, "{script}");
+    assert_eq!(script.trim().lines().count(), 7, "{script}");
     let output = run_script(place.path(), &script);
     // As its allow_failure has it.
     assert!(text.contains("exit_codes: [5]"));

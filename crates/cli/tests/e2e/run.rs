@@ -50,7 +50,7 @@ fn help_fits_80_columns_and_has_examples() {
         ran.exits(0).tells_nothing().fits_80_columns();
         ran.shows("Examples:")
             .shows("--iodepth")
-            .shows("docs/plans");
+            .shows("diskproof help plans");
     }
 }
 

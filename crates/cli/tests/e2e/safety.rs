@@ -485,3 +485,161 @@ fn gate_opens_for_writing_in_three_files() {
     assert_eq!(writers, ["own_files.rs", "released.rs", "scratch.rs"]);
     assert_eq!(heirs, ["reopen.rs"]);
 }
+
+/// Runs the program as a user without rights, from a copy that this user may run.
+fn as_nobody(place: &Path, line: &str) -> Ran {
+    let copy = place.join("diskproof");
+    program::copy_program(&copy);
+    let mut command = std::process::Command::new("setpriv");
+    command.args(argv("--reuid=65534 --regid=65534 --clear-groups"));
+    Ran::of(command.arg(&copy).args(argv(line)).current_dir(place))
+}
+
+/// Only the owner of a file may have a lease on it, and /proc hides the processes of others.
+#[test]
+fn file_of_another_owner_is_refused_where_its_users_cannot_be_seen() {
+    needs!("setpriv");
+    let place = place();
+    let file = place.path().join("shared");
+    random_file(&file, 4 * MIB);
+    run("chmod", &["666", file.to_str().unwrap()]);
+    let line = "run shared --rw randwrite --overwrite --time 1s";
+    let before = content_hash(&file);
+    // Its users are as unknown where nobody has it open.
+    let open = std::fs::File::options().write(true).open(&file).unwrap();
+    for held in [Some(open), None] {
+        as_nobody(place.path(), line)
+            .exits(3)
+            .tells("is unknown")
+            .tells("lease");
+        drop(held);
+    }
+    assert_eq!(content_hash(&file), before);
+    // The owner may have one.
+    std::os::unix::fs::chown(&file, Some(65534), Some(65534)).unwrap();
+    let open = std::fs::File::open(&file).unwrap();
+    as_nobody(place.path(), line)
+        .exits(3)
+        .tells("something has it open");
+    assert_eq!(content_hash(&file), before);
+    drop(open);
+    as_nobody(place.path(), line).exits(0);
+    assert_ne!(content_hash(&file), before);
+}
+
+/// The time of the last change of content can be set back, that of the inode cannot.
+#[test]
+fn dd_does_not_take_a_changed_file_with_its_old_time_for_its_own() {
+    needs!("touch");
+    let place = place();
+    let (file, copy) = (place.path().join("out"), place.path().join("copy"));
+    let dd = || diskproof!("as dd if=/dev/zero of={} bs=1M count=4", file.display());
+    dd().exits(0);
+    dd().exits(0);
+    std::fs::copy(&file, &copy).unwrap();
+    let (from, to) = (file.to_str().unwrap(), copy.to_str().unwrap());
+    run("touch", &["-r", from, to]);
+    // The clock of the filesystem has ticks of some milliseconds.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let precious = "printf precious | dd conv=notrunc status=none of=";
+    run(
+        "sh",
+        &["-c", &format!("{precious}{from} && touch -r {to} {from}")],
+    );
+    let before = content_hash(&file);
+    let refused = dd();
+    assert_ne!(refused.code, Some(0), "{refused}");
+    assert_eq!(content_hash(&file), before);
+}
+
+#[test]
+fn passwords_reach_neither_terminal_nor_record() {
+    const SECRET: &str = "hunter2";
+    let place = place();
+    let record = place.path().join("record.json");
+    for line in [
+        format!("watch --postgres postgres:{SECRET}@nohost.invalid"),
+        format!("watch --postgres postgresql://u:{SECRET}@127.0.0.1:1/d?sslpassword={SECRET}"),
+        format!("watch --postgress=postgres://u:{SECRET}@h"),
+        format!("run /nonexistent/sslpassword={SECRET}"),
+    ] {
+        let ran = diskproof!("{line}");
+        assert_ne!(ran.code, Some(0), "{ran}");
+        assert!(!format!("{}{}", ran.out, ran.err).contains(SECRET), "{ran}");
+    }
+    let sysbench = "sysbench fileio --file-total-size=16M --file-num=1 --time=1";
+    let given = format!("--file-test-mode=rndrd --mysql-password={SECRET}");
+    let ran = Ran::of(
+        program::program(argv(&format!("as {sysbench} prepare"))).current_dir(place.path()),
+    );
+    ran.exits(0);
+    let output = record.display();
+    let line = format!("as -o {output} {sysbench} {given} run");
+    Ran::of(program::program(argv(&line)).current_dir(place.path())).exits(0);
+    let text = std::fs::read_to_string(&record).unwrap();
+    assert!(text.contains("--mysql-password=(hidden)") && !text.contains(SECRET));
+}
+
+#[test]
+fn without_proc_the_refusal_is_about_proc_alone() {
+    needs!("unshare");
+    let place = place();
+    random_file(&place.path().join("data"), 4 * MIB);
+    let without_proc = |line: &str| {
+        let program = program::program_path();
+        let inside = format!("umount --lazy /proc && exec {program} {line}");
+        let mut command = std::process::Command::new("unshare");
+        Ran::of(
+            command
+                .args(["--mount", "sh", "-c", &inside])
+                .current_dir(place.path()),
+        )
+    };
+    let before = content_hash(&place.path().join("data"));
+    for line in [
+        "run . --rw randread --time 1s",
+        "run data --rw randwrite --overwrite --time 1s",
+        "run data --time 1s",
+    ] {
+        let ran = without_proc(line);
+        ran.exits(3)
+            .tells("/proc is not mounted")
+            .tells_not("database");
+    }
+    assert_eq!(content_hash(&place.path().join("data")), before);
+    without_proc("info .")
+        .exits(0)
+        .shows_not("0 B")
+        .shows("unknown");
+}
+
+/// A message that nobody has received holds a descriptor that no table of a process shows.
+#[test]
+fn user_that_only_the_kernel_counts_is_refused_with_3() {
+    needs!("python3");
+    let place = place();
+    let file = place.path().join("data");
+    random_file(&file, 4 * MIB);
+    let script = "import os, socket, sys; a, b = socket.socketpair(); \
+                  f = os.open(sys.argv[1], os.O_RDONLY); socket.send_fds(a, [b'x'], [f]); \
+                  os.close(f); print('there', flush=True); sys.stdin.readline()";
+    let mut holder = std::process::Command::new("python3")
+        .args(["-c", script, file.to_str().unwrap()])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = std::io::BufReader::new(holder.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut said, &mut String::new()).unwrap();
+    let before = content_hash(&file);
+    let ran = diskproof!(
+        "run {} --rw randwrite --overwrite --time 1s",
+        file.display()
+    );
+    ran.exits(3)
+        .tells("something has it open")
+        .tells_not("for writing");
+    assert_eq!(content_hash(&file), before);
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+}

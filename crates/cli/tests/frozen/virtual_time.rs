@@ -46,10 +46,8 @@ fn measured(workload: &Workload) -> Measurement {
 /// A run of these workloads.
 fn run(workloads: Vec<Workload>) -> RunParts {
     let (mut facts, _) = fixture::run();
-    facts.plan.origin = Origin {
-        verb: "run".to_owned(),
-        argv: vec!["diskproof".to_owned(), "run".to_owned()],
-    };
+    let argv = vec!["diskproof".to_owned(), "run".to_owned()];
+    facts.plan.origin = Origin::new("run", argv);
     let measurements = workloads.iter().map(measured).collect();
     facts.plan.workloads = workloads;
     (facts, measurements)

@@ -6,7 +6,7 @@ mod print;
 #[cfg(test)]
 mod tests;
 
-use crate::command::{CommandLine, GivenArguments, in_range, scaled};
+use crate::command::{self, CommandLine, GivenArguments};
 use crate::drop_in::{DropIn, Started};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext};
 use crate::plan::{RANDOM, blocking, direct_or, every, part, until_bytes};
@@ -19,6 +19,7 @@ use print::{
     CHUNK_BYTES, CsvFormat, FILES_UNIT, READ, REWRITE, RunLabels, SEEKS, TablePrinter, WRITE,
     name_in_run,
 };
+use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
 /// The registry's line.
@@ -30,7 +31,11 @@ const MIB: u64 = 1 << 20;
 const SIZE_MIB: u64 = 1024;
 const SEEKS_DEFAULT: u64 = 8192;
 const SEEKERS: u32 = 5;
-const CONCURRENCY_MAX: u64 = 64;
+const CONCURRENCY_MAX: u64 = 200;
+/// Both in MiB.
+const SIZE_MIN_MIB: u64 = 300;
+const ROUNDED_TO_MIB: u64 = 1024;
+const CHUNK_BYTES_MIN: u64 = 256;
 const RUNS_MAX: u64 = 100;
 /// In units of 1024.
 const FILES_MAX: u64 = 9765;
@@ -38,9 +43,6 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 const DIRECTORIES_MAX: u64 = 10_000;
 /// bonnie++ has no limit of time.
 const FILES_NS: u64 = 86_400 * 1_000_000_000;
-
-/// Units of numbers other than sizes in MiB.
-const UNITS: [(&str, u64); 2] = [("", 1), ("k", 1024)];
 
 /// What the arguments say.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,18 +66,14 @@ fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
     if let Some(operand) = given.operands.first() {
         return Err(format!("unexpected argument {operand}"));
     }
-    let runs = given.scaled("x", &UNITS, 1..=RUNS_MAX)?.unwrap_or(1);
-    let memory_mib = given.scaled("r", &UNITS, 0..=1 << 30)?;
-    let mut parts = given.value("s").unwrap_or_default().split(':');
-    let size_mib = match (parts.next().filter(|text| !text.is_empty()), memory_mib) {
-        (Some(text), _) => {
-            let mib = scaled(text, &[("", 1), ("m", 1), ("g", 1024)]);
-            let mib = mib.filter(|mib| *mib <= 1 << 30);
-            mib.ok_or_else(|| format!("-s {text}: not a size in MiB"))?
-        }
-        (None, Some(mib @ 1..)) => 2 * mib,
-        (None, _) => SIZE_MIB,
-    };
+    let runs = in_range("x", given.value("x"), "", 1..=RUNS_MAX)?.unwrap_or(1);
+    let concurrency = in_range("c", given.value("c"), "", 1..=CONCURRENCY_MAX)?.unwrap_or(1);
+    let LargeFile {
+        size_mib,
+        chunk_bytes,
+        seeks,
+        seekers,
+    } = large_file(given, concurrency)?;
     let files = match (size_mib, given.value("n")) {
         (0, Some("0")) => return Err("-s 0 -n 0 leaves no test".to_owned()),
         (_, Some("0")) => None,
@@ -85,14 +83,6 @@ fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
         (_, _) if runs > 1 => None,
         (_, text) => Some(files_of(text.unwrap_or("16"), given.has("b"))?),
     };
-    let mut part = |default: u64, most: u64| match parts.next().filter(|text| !text.is_empty()) {
-        None => Ok(default),
-        Some(text) => in_range("s", text, scaled(text, &UNITS), &(1..=most)),
-    };
-    let chunk_bytes = part(u64::from(CHUNK_BYTES), MIB)? as u32;
-    let seeks = part(SEEKS_DEFAULT, 1 << 40)?;
-    let seekers = part(u64::from(SEEKERS), 1024)? as u32;
-    let concurrency = given.scaled("c", &UNITS, 1..=CONCURRENCY_MAX)?;
     let formats = [
         ("1.98", CsvFormat::V198),
         ("1.96", CsvFormat::V196),
@@ -113,7 +103,7 @@ fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
         is_of_files: size_mib == 0 && files.is_some(),
         labels: RunLabels {
             machine: given.value("m").map(str::to_owned),
-            concurrency: concurrency.unwrap_or(1) as u32,
+            concurrency: concurrency as u32,
             size_mib,
             chunk_bytes,
             seeks,
@@ -130,6 +120,81 @@ fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
     })
 }
 
+/// The large file and its seeks, from -s and -r.
+struct LargeFile {
+    size_mib: u64,
+    chunk_bytes: u32,
+    seeks: u64,
+    seekers: u32,
+}
+
+fn large_file(given: &GivenArguments, concurrency: u64) -> Result<LargeFile, String> {
+    let memory_mib = in_range("r", given.value("r"), "", 0..=1 << 30)?;
+    let mut parts = given.value("s").unwrap_or_default().split(':');
+    let mut part = |units: &str, range: RangeInclusive<u64>| {
+        let text = parts.next().filter(|text| !text.is_empty());
+        in_range("s", text, units, range)
+    };
+    let size_mib = match part("gt", 0..=1 << 30)? {
+        Some(mib) => mib,
+        None => size_for_memory(memory_mib),
+    };
+    let chunk_bytes = part("k", CHUNK_BYTES_MIN..=MIB)?.unwrap_or(u64::from(CHUNK_BYTES));
+    if !chunk_bytes.is_power_of_two() {
+        return Err(format!(
+            "-s: the chunk of {chunk_bytes} bytes is not a power of two"
+        ));
+    }
+    let seeks = part("k", 1..=1 << 40)?.unwrap_or(SEEKS_DEFAULT);
+    let seekers = part("", 1..=1024)?.unwrap_or(u64::from(SEEKERS));
+    let used_mib = memory_mib.unwrap_or(0);
+    if size_mib > 0 && size_mib.saturating_mul(concurrency) < 2 * used_mib {
+        return Err(format!(
+            "File size should be double RAM for good results, RAM is {used_mib}M."
+        ));
+    }
+    Ok(LargeFile {
+        size_mib,
+        chunk_bytes: chunk_bytes as u32,
+        seeks,
+        seekers: seekers as u32,
+    })
+}
+
+/// A number as bonnie++ reads it: the digits that the text begins with, times 1024 for each place of
+/// its last letter in `units`. Another letter counts for nothing, so 32M is 32.
+fn in_range(
+    name: &str,
+    text: Option<&str>,
+    units: &str,
+    range: RangeInclusive<u64>,
+) -> Result<Option<u64>, String> {
+    let Some(text) = text else {
+        return Ok(None);
+    };
+    let digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let digits = &text[..text.len() - digits.len()];
+    let letter = text.chars().last().unwrap_or(' ').to_ascii_lowercase();
+    let power = units.find(letter).map_or(0, |place| place as u32 + 1);
+    let number = digits.parse::<u64>().ok();
+    let number = number.and_then(|number| number.checked_mul(1 << (10 * power)));
+    command::in_range(name, text, number, &range).map(Some)
+}
+
+/// The size of the file without -s, in MiB: twice the memory that -r names, rounded up to a GiB
+/// from half of one on, as bonnie++ does.
+fn size_for_memory(memory_mib: Option<u64>) -> u64 {
+    let Some(memory_mib) = memory_mib else {
+        return SIZE_MIB;
+    };
+    let size_mib = SIZE_MIN_MIB.max(2 * memory_mib);
+    if size_mib % ROUNDED_TO_MIB > ROUNDED_TO_MIB / 2 {
+        size_mib.next_multiple_of(ROUNDED_TO_MIB)
+    } else {
+        size_mib
+    }
+}
+
 fn notes_of_large_file(given: &GivenArguments, runs: u64) -> Vec<String> {
     let mut notes = Vec::new();
     if runs > 1 && given.value("n") != Some("0") {
@@ -139,24 +204,23 @@ fn notes_of_large_file(given: &GivenArguments, runs: u64) -> Vec<String> {
     if !given.has("f") {
         notes.push("the tests by character do not run; their fields are empty".to_owned());
     }
-    notes.push("rewrites and seeks write at places of their own (docs/drop-in.md)".to_owned());
+    let places = "rewrites and seeks write at places of their own (diskproof help drop-in)";
+    notes.push(places.to_owned());
     notes
 }
 
 /// `16`, `16:100k:10k:4`: 1024 files each, sizes, directories.
 fn files_of(text: &str, syncs_each: bool) -> Result<FilesPlan, String> {
     let mut parts = text.split(':');
-    let mut part = |default: u64, range: std::ops::RangeInclusive<u64>| {
+    let mut part = |units: &str, default: u64, range: RangeInclusive<u64>| {
         let given = parts.next().filter(|text| !text.is_empty());
-        let number = given.map_or(Some(default), |text| scaled(text, &UNITS));
-        let number = number.filter(|number| range.contains(number));
-        let most = range.end();
-        number.ok_or_else(|| format!("-n {text}: use up to {most} as in files:max:min:dirs"))
+        let number = in_range("n", given, units, range)?;
+        Ok::<_, String>(number.unwrap_or(default))
     };
-    let count = part(16, 1..=FILES_MAX)?;
-    let bytes_max = part(0, 0..=FILE_BYTES_MAX)?;
-    let bytes_min = part(0, 0..=bytes_max)?;
-    let directories = part(1, 1..=DIRECTORIES_MAX)? as u32;
+    let count = part("m", 16, 1..=FILES_MAX)?;
+    let bytes_max = part("kmg", 0, 0..=FILE_BYTES_MAX)?;
+    let bytes_min = part("kmg", 0, 0..=bytes_max)?;
+    let directories = part("k", 1, 1..=DIRECTORIES_MAX)? as u32;
     match parts.next() {
         None => Ok(FilesPlan {
             count: count * FILES_UNIT,
@@ -187,18 +251,23 @@ impl BonnieLoad {
             WRITE | REWRITE => CachePolicy::Cached,
             _ => CachePolicy::Buffered,
         };
-        let name = name_in_run(name, run);
         Workload {
             streams: Streams::with_reads(read_permille),
             workers: self.labels.concurrency,
             span: part(u64::from(run) * size, size),
-            sync: match (read_permille < 1000, self.syncs_each) {
+            // bonnie++ syncs each file that it closes; -b adds one after each writing seek.
+            sync: match (read_permille < 1000, self.syncs_each && name == SEEKS) {
                 (false, _) => SyncPolicy::None,
                 (true, false) => SyncPolicy::AtEnd,
                 (true, true) => every(1, SyncCall::Fsync),
             },
-            cache: direct_or(self.is_direct, buffered),
-            ..blocking(&name, Access::Sequential, self.labels.chunk_bytes)
+            // bonnie++ opens the file with O_DIRECT only to create it.
+            cache: direct_or(self.is_direct && name == WRITE, buffered),
+            ..blocking(
+                &name_in_run(name, run),
+                Access::Sequential,
+                self.labels.chunk_bytes,
+            )
         }
     }
 
@@ -222,7 +291,6 @@ impl BonnieLoad {
             Workload {
                 access: RANDOM,
                 workers: self.labels.seekers * self.labels.concurrency,
-                sync: SyncPolicy::None,
                 stop: until_bytes(self.labels.seeks * u64::from(self.labels.chunk_bytes)),
                 ..self.test(SEEKS, 900, run)
             },

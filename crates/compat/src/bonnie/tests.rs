@@ -148,3 +148,73 @@ fn options_are_those_of_the_usage() {
     let ours: BTreeSet<&str> = ours.filter(|short| !short.is_empty()).collect();
     assert_eq!(ours, real);
 }
+
+/// As strace shows it of 2.00a: a sync when a test closes the file; with -b one after each seek
+/// that writes. O_DIRECT only where the file is created.
+#[test]
+fn flags_apply_to_the_tests_of_the_tool() {
+    let tests = |line: &str| plan(load(&DROP_IN, line).as_ref(), &directory()).workloads;
+    let each = every(1, SyncCall::Fsync);
+    for (flags, seeks, direct) in [
+        ("", SyncPolicy::AtEnd, false),
+        ("-b", each, false),
+        ("-D", SyncPolicy::AtEnd, true),
+        ("-D -b", each, true),
+    ] {
+        let tests = tests(&format!("-f -n 0 -s 8 {flags}"));
+        let syncs: Vec<SyncPolicy> = tests.iter().map(|one| one.sync).collect();
+        let wanted = [
+            SyncPolicy::AtEnd,
+            SyncPolicy::AtEnd,
+            SyncPolicy::None,
+            seeks,
+        ];
+        assert_eq!(syncs, wanted, "{flags}");
+        for test in &tests {
+            let is_direct = test.cache == CachePolicy::Direct;
+            assert_eq!(
+                is_direct,
+                direct && test.name == WRITE,
+                "{flags} {}",
+                test.name
+            );
+        }
+    }
+}
+
+/// As atoi(3) and the suffixes of bonnie++ read them.
+#[test]
+fn numbers_are_read_as_the_tool_does() {
+    for (line, mib) in [
+        ("-r 32M", 300),
+        ("-r 400", 1024),
+        ("-r 250", 500),
+        ("-r 300", 1024),
+        ("-r 1000", 2048),
+        ("-r 700", 1400),
+        ("-r 0", 300),
+        ("", 1024),
+        ("-s 2g", 2048),
+        ("-s 64m", 64),
+        ("-s 64:16k", 64),
+        ("-s 64 -r 32M", 64),
+        ("-s 32 -r 32 -c 2", 32),
+    ] {
+        let plan = plan(
+            load(&DROP_IN, &format!("-f -n 0 {line}")).as_ref(),
+            &directory(),
+        );
+        assert_eq!(plan.scratch_bytes, Some(mib << 20), "{line}");
+    }
+    for line in [
+        "-s 63 -r 32",
+        "-s x",
+        "-s 8:3000",
+        "-s 8:128",
+        "-s 8:2048k",
+        "-c 201",
+    ] {
+        let words = crate::fixture::words(line);
+        assert!((DROP_IN.start)(&words).is_err(), "{line}");
+    }
+}

@@ -43,7 +43,7 @@ struct CopyLoad {
 /// Reads the operands.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
     match arguments.first().map(String::as_str) {
-        Some("--help") => return Ok(Started::text(DROP_IN.help(22, form))),
+        Some("--help") => return Ok(Started::help(&DROP_IN.help(22, form))),
         Some("--version") => return Ok(Started::version(DROP_IN.emulates)),
         _ => {}
     }
@@ -137,9 +137,6 @@ fn read(arguments: &[String]) -> Result<CopyLoad, String> {
     let skip = bytes_of("skip", "iflag=skip_bytes")?;
     let seek = bytes_of("seek", "oflag=seek_bytes")?;
     let bytes = bytes_of("count", "iflag=count_bytes")?;
-    if bytes == Some(0) {
-        return Err("count=0 moves no data, so there is nothing to measure".to_owned());
-    }
     let status = match given.value("status") {
         None | Some("progress") => StatusLevel::All,
         Some("noxfer") => StatusLevel::Records,
@@ -234,9 +231,15 @@ impl CopyLoad {
                 target.size_bytes
             ));
         }
-        match bytes {
-            0 => error(" has no data to move"),
-            bytes => Ok(bytes),
+        let is_cut = !is_new && self.head.writes && self.bytes == Some(0);
+        if is_cut && !self.has("conv=notrunc") && target.size_bytes != self.start {
+            return error(" is not truncated: an existing target keeps its size; remove the file");
+        }
+        match (bytes, self.bytes) {
+            // The file is made, or there, and that is all.
+            (0, Some(0)) => Ok(0),
+            (0, _) => error(" has no data to move"),
+            (bytes, _) => Ok(bytes),
         }
     }
 }
@@ -265,7 +268,7 @@ impl DropInLoad for CopyLoad {
             ("last-block", self.start + whole, rest, rest),
         ];
         let parts: Vec<_> = parts.into_iter().filter(|part| part.2 > 0).collect();
-        let last = parts.len() - 1;
+        let last = parts.len().saturating_sub(1);
         let workload = |(index, (name, start, bytes, block_bytes))| Workload {
             streams: Streams::with_reads(if self.head.writes { 0 } else { 1000 }),
             span: part(start, bytes),
@@ -283,8 +286,18 @@ impl DropInLoad for CopyLoad {
             ..blocking(name, Access::Sequential, block_bytes as u32)
         };
         let workloads = parts.into_iter().enumerate().map(workload).collect();
-        let scratch_bytes = is_new.then_some(self.start + whole + rest);
+        // A file without content needs no space, but the gate asks for some.
+        let end = if bytes > 0 {
+            self.start + whole + rest
+        } else {
+            BLOCK_BYTES
+        };
+        let scratch_bytes = is_new.then_some(end);
         Ok(DROP_IN.plan(context, scratch_bytes, workloads))
+    }
+
+    fn empty_file_bytes(&self) -> u64 {
+        self.start
     }
 
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {

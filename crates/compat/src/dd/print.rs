@@ -76,7 +76,10 @@ pub(super) fn transfer(bytes: u64, seconds: f64) -> String {
         (false, false) => format!(" ({si}, {iec})"),
     };
     let plural = if bytes == 1 { "" } else { "s" };
-    let rate = if seconds > 0.0 {
+    let rate = if bytes == 0 {
+        // As dd prints it.
+        "0.0 kB".to_owned()
+    } else if seconds > 0.0 {
         human(bytes as f64 / seconds, 1000.0)
     } else {
         "Infinity B".to_owned()

@@ -74,6 +74,7 @@ fn status_goes_to_stderr() {
     let measured = [measurement(&plan.workloads[0], OpKind::Write, 8, 4_000_000)];
     let mut printer = load.printer(&plan, &target);
     let so_far = printer.status(&ResultsSoFar {
+        disks: &[],
         measurements: &measured,
         elapsed_ns: 4_000_000,
         unix_ns: 0,
@@ -86,6 +87,29 @@ fn status_goes_to_stderr() {
         "8+0 records in\n8+0 records out\n\
          8388608 bytes (8.4 MB, 8.0 MiB) copied, 0.004 s, 2.1 GB/s\n"
     );
+}
+
+#[test]
+fn no_block_is_nothing_to_measure() {
+    for (line, target, length) in [
+        ("if=/dev/zero of=new count=0", directory(), 0),
+        (
+            "if=/dev/zero of=new bs=1M count=0 seek=3",
+            directory(),
+            3 * MIB,
+        ),
+        ("if=there of=/dev/null count=0", file(MIB), 0),
+    ] {
+        let load = load(&DROP_IN, line);
+        let plan = plan(load.as_ref(), &target);
+        assert!(plan.workloads.is_empty(), "{line}");
+        assert_eq!(load.empty_file_bytes(), length);
+        let text = load.printer(&plan, &target).end(&result(&[])).stderr;
+        assert_eq!(
+            text,
+            "0+0 records in\n0+0 records out\n0 bytes copied, 0 s, 0.0 kB/s\n"
+        );
+    }
 }
 
 /// Operands, conversions and flags in the help of the real one.

@@ -1,10 +1,11 @@
 //! The command line of fio: job files, and jobs made of options.
 
 use super::job_options::{fio_option, fio_options_beginning, fio_similar, is_switch};
+use super::option_help::{engine_help, option_help};
 use super::print::{FioOutput, FioPrinter};
 use super::values::time_ns;
 use crate::command::{GivenArguments, GivenOption};
-use crate::drop_in::{DropIn, DropInOption, Started, Treatment};
+use crate::drop_in::{DropIn, DropInOption, Started, Treatment, emulation};
 use crate::jobs::{DescribedJobs, JobAction, JobOption, JobRequest, JobSource, OptionsJob};
 use crate::printer::{DropInError, ToolText};
 use diskproof_model::shell::quoted;
@@ -63,8 +64,10 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
                 let note = format!("--{name} has no effect: {why}");
                 reader.general.notes.push(note);
             }
-            (Treatment::Carried, "version") => return Ok(Started::version(DROP_IN.emulates)),
-            (Treatment::Carried, "help") => return Ok(Started::Text(help())),
+            (Treatment::Carried, "version") => reader.show(ToolText::out(version())),
+            (Treatment::Carried, "help") => reader.show(help()),
+            (Treatment::Carried, "cmdhelp") => reader.show(option_help(value.as_deref())),
+            (Treatment::Carried, "enghelp") => reader.show(engine_help(value.as_deref())?),
             (Treatment::Carried, _) => reader.general.options.push(GivenOption { name, value }),
         }
     }
@@ -121,9 +124,18 @@ struct FioArguments {
     /// Whether options belong to the last job.
     in_job: bool,
     files: Vec<PathBuf>,
+    /// What is printed in place of a run.
+    shown: Option<ToolText>,
 }
 
 impl FioArguments {
+    /// Adds a text that is printed in place of a run.
+    fn show(&mut self, text: ToolText) {
+        let shown = self.shown.get_or_insert_default();
+        shown.stdout.push_str(&text.stdout);
+        shown.stderr.push_str(&text.stderr);
+    }
+
     /// As in fio, options before the first name apply to every job, and a name that begins with
     /// "global" names no job.
     fn job_option(&mut self, name: &str, value: Option<String>) {
@@ -145,18 +157,24 @@ impl FioArguments {
     }
 
     fn finish(self) -> Result<Started, DropInError> {
+        if let Some(text) = self.shown {
+            return Ok(Started::Text(text));
+        }
         let general = self.general;
+        let output = FioOutput::read(&general).map_err(|why| usage(&why))?;
         if self.jobs.is_empty() && self.files.is_empty() {
+            // Scripts check so whether fio knows an option.
+            if general.has("parse-only") || general.has("showcmd") {
+                return Ok(Started::Text(ToolText::default()));
+            }
             return Err(DropInError::Printed(ToolText {
-                stdout: format!("{}\n{}", DROP_IN.emulates, help().stdout),
                 stderr: "No job(s) defined\n\n".to_owned(),
+                ..help()
             }));
         }
-        let output = FioOutput::read(&general).map_err(|why| usage(&why))?;
         let interval_ns = general.read("status-interval", interval_ns);
         let interval_ns = interval_ns.map_err(|why| usage(&why))?;
         let saved_to = general.value("output").map(PathBuf::from);
-        let is_saved = saved_to.is_some();
         let options = JobSource::Options {
             global: self.global,
             jobs: self.jobs,
@@ -171,14 +189,14 @@ impl FioArguments {
                 (false, false) => JobAction::Run,
             },
             is_read_only: general.has("readonly"),
-            saved_to,
+            saved_to: saved_to.clone(),
             is_for_programs: !output.normal,
             notes: general.notes,
             printer: Box::new(move |described| {
                 Box::new(FioPrinter {
                     output,
                     described,
-                    is_saved,
+                    saved_to: saved_to.clone(),
                     status_interval_ns: interval_ns,
                     finished: Vec::new(),
                     status: String::new(),
@@ -206,14 +224,20 @@ fn command_line(described: &DescribedJobs) -> String {
     words.extend(described.global.iter().map(option));
     for job in &described.jobs {
         words.push(format!("--name={}", quoted(&job.name)));
-        words.extend(job.options.iter().map(option));
+        let others = job.options.iter().filter(|option| option.key != "name");
+        words.extend(others.map(option));
     }
     words.join(" ") + " \n"
 }
 
-/// The general options.
+/// The line of --version, which scripts compare.
+fn version() -> String {
+    format!("{}\n", DROP_IN.emulates)
+}
+
+/// The version and the general options.
 fn help() -> ToolText {
-    let mut text = "fio [options] [job options] <job file(s)>\n".to_owned();
+    let mut text = version() + "fio [options] [job options] <job file(s)>\n";
     for option in DROP_IN.options {
         let name = match option.value {
             "" => option.long.to_owned(),
@@ -221,5 +245,5 @@ fn help() -> ToolText {
         };
         text += &format!("  --{name:<22}{}\n", option.help);
     }
-    ToolText::out(text)
+    ToolText::out(text + &emulation())
 }

@@ -1,11 +1,9 @@
-//! What all entries of a run share: when it was, the rates of its groups, and the disks below its
-//! targets as the kernel counts their requests.
+//! What all entries of a run share: when it was, the rates of its groups, and the block devices of
+//! its files as the kernel counts their requests.
 
 use super::stats::{DirectionStats, JobEntry};
 use crate::jobs::JobOption;
-use diskproof_model::measurement::{DiskTimes, Measurement};
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use diskproof_model::measurement::DiskTotals;
 
 /// The version of fio whose output this is.
 pub(super) const EMULATES: &str = "fio-3.33";
@@ -16,7 +14,7 @@ pub(super) struct RunFrame<'a> {
     pub time: String,
     pub elapsed_s: u64,
     pub global: &'a [JobOption],
-    pub disks: Vec<UsedDisk>,
+    pub disks: &'a [DiskTotals],
     pub entries: &'a [JobEntry],
 }
 
@@ -72,87 +70,89 @@ impl GroupTotal {
     }
 }
 
-/// The requests of a disk.
-#[derive(Debug, Clone)]
-pub(super) struct UsedDisk {
-    pub name: String,
-    pub read_ops: u64,
-    pub write_ops: u64,
-    /// Merges and times, where the kernel counts them in all measurements.
-    pub times: Option<DiskTimes>,
+/// The counts of a disk, or the means over the members of a volume.
+pub(super) struct DiskFigures {
+    /// Requests, merges and milliseconds, each of reads and of writes, and the milliseconds of all
+    /// requests.
+    pub counts: [u64; 7],
+    /// The percentage of the time in which it had a request; of members, that of the busiest.
+    pub busy_percent: f64,
 }
 
-impl UsedDisk {
-    /// Requests, merges and milliseconds, each of reads and of writes, the milliseconds of all
-    /// requests, and the percentage of the time in which it had one.
-    pub(super) fn figures(&self) -> Option<([u64; 7], f64)> {
-        let times = self.times?;
-        let counts = [
-            self.read_ops,
-            self.write_ops,
-            times.read_merges,
-            times.write_merges,
-            times.read_ms,
-            times.write_ms,
-            times.queued_ms,
-        ];
-        let busy = times.busy_ms as f64 * 100.0 / times.elapsed_ms.max(1) as f64;
-        Some((counts, busy.min(100.0)))
-    }
-}
-
-/// Each disk that was the only one below its target.
-pub(super) fn used_disks(measurements: &[Measurement]) -> Vec<UsedDisk> {
-    // Each with the end of what it counts.
-    let mut disks: BTreeMap<&str, (UsedDisk, u64)> = BTreeMap::new();
-    for measurement in measurements {
-        let device = &measurement.device;
-        let ([name], None) = (&device.disks[..], &device.unresolved) else {
-            continue;
-        };
-        let own = UsedDisk {
-            name: name.clone(),
-            read_ops: device.read_ops,
-            write_ops: device.write_ops,
-            times: device.times,
-        };
-        let start_ns = measurement.start_ns;
-        let end_ns = start_ns + measurement.wall_ns;
-        match disks.get_mut(name.as_str()) {
-            None => {
-                disks.insert(name, (own, end_ns));
-            }
-            Some((disk, until_ns)) => {
-                // Concurrent measurements of a disk count the same requests.
-                if start_ns >= *until_ns {
-                    disk.read_ops += own.read_ops;
-                    disk.write_ops += own.write_ops;
-                    disk.times = disk.times.zip(own.times).map(|(a, b)| a.then(b));
-                }
-                *until_ns = end_ns.max(*until_ns);
-            }
+impl DiskFigures {
+    /// The figures of a disk itself.
+    pub(super) fn of_disk(disk: &DiskTotals) -> Self {
+        let times = &disk.times;
+        Self {
+            counts: [
+                disk.read_ops,
+                disk.write_ops,
+                times.read_merges,
+                times.write_merges,
+                times.read_ms,
+                times.write_ms,
+                times.queued_ms,
+            ],
+            busy_percent: times.busy_percent(),
         }
     }
-    disks.into_values().map(|(disk, _)| disk).collect()
+
+    /// The figures of its members, `None` where it has none.
+    pub(super) fn of_members(disk: &DiskTotals, disks: &[DiskTotals]) -> Option<Self> {
+        let mut sum = Self {
+            counts: [0; 7],
+            busy_percent: 0.0,
+        };
+        let mut members = 0;
+        for other in disks
+            .iter()
+            .filter(|other| disk.members.contains(&other.name))
+        {
+            let own = Self::of_disk(other);
+            for (total, count) in sum.counts.iter_mut().zip(own.counts) {
+                *total += count;
+            }
+            sum.busy_percent = sum.busy_percent.max(own.busy_percent);
+            members += 1;
+        }
+        if members == 0 {
+            return None;
+        }
+        for total in &mut sum.counts {
+            *total /= members;
+        }
+        Some(sum)
+    }
 }
 
-/// The lines of the disks whose requests the kernel times.
-pub(super) fn lines(disks: &[UsedDisk]) -> String {
+/// The lines of the disks.
+pub(super) fn lines(disks: &[DiskTotals]) -> String {
     let mut text = String::new();
+    if !disks.is_empty() {
+        text.push_str("\nDisk stats (read/write):\n");
+    }
     for disk in disks {
-        let Some((counts, busy)) = disk.figures() else {
-            continue;
-        };
-        let pair = |at: usize| format!("{}/{}", counts[at], counts[at + 1]);
-        let (ios, merges, ticks, queued) = (pair(0), pair(2), pair(4), counts[6]);
-        if text.is_empty() {
-            text.push_str("\nDisk stats (read/write):\n");
-        }
-        let _ = writeln!(
-            text,
-            "  {}: ios={ios}, merge={merges}, ticks={ticks}, in_queue={queued}, util={busy:3.2}%",
-            disk.name
-        );
+        let name = &disk.name;
+        let own = line(&DiskFigures::of_disk(disk), "");
+        text.push_str(&match DiskFigures::of_members(disk, disks) {
+            None => format!("  {name}: {own}\n"),
+            Some(members) => format!("    {name}: {own}, {}\n", line(&members, "aggr")),
+        });
     }
     text
+}
+
+/// The figures of a line, each with this before its name.
+fn line(figures: &DiskFigures, prefix: &str) -> String {
+    let counts = &figures.counts;
+    let pair = |at: usize| format!("{}/{}", counts[at], counts[at + 1]);
+    format!(
+        "{prefix}ios={}, {prefix}merge={}, {prefix}ticks={}, {prefix}in_queue={}, \
+         {prefix}util={:3.2}%",
+        pair(0),
+        pair(2),
+        pair(4),
+        counts[6],
+        figures.busy_percent
+    )
 }

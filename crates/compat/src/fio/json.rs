@@ -1,12 +1,13 @@
 //! fio's JSON output, laid out as fio does it: keys in order, floats with six digits.
 
-use super::frame::{EMULATES, RunFrame, UsedDisk};
+use super::frame::{DiskFigures, EMULATES, RunFrame};
 use super::job_options::fio_option;
 use super::normal::names;
 use super::stats::{DirectionStats, JobEntry, SteadyEntry, figures, percentiles};
 use crate::jobs::JobOption;
 use diskproof_model::fio_bins::{bins, depth_shares, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
+use diskproof_model::measurement::DiskTotals;
 use diskproof_model::shape::{SteadyFigure, SteadyTest};
 
 /// A value as text, without a line break at its end.
@@ -63,32 +64,58 @@ pub(super) fn document(frame: &RunFrame<'_>, has_bins: bool) -> String {
         ("time", quoted(&frame.time)),
     ];
     if !frame.global.is_empty() {
-        pairs.push(("global options", options(frame.global, None)));
+        pairs.push(("global options", options(frame.global)));
     }
     let jobs = frame.entries.iter();
     pairs.push(("jobs", array(jobs.map(|entry| job(entry, frame, has_bins)))));
-    pairs.push(("disk_util", array(frame.disks.iter().map(disk))));
+    if !frame.disks.is_empty() {
+        let disks = frame.disks.iter();
+        pairs.push(("disk_util", array(disks.map(|one| disk(one, frame.disks)))));
+    }
     object(pairs) + "\n"
 }
 
-fn disk(disk: &UsedDisk) -> Json {
-    let mut pairs = vec![
-        ("name", quoted(&disk.name)),
-        ("read_ios", disk.read_ops.to_string()),
-        ("write_ios", disk.write_ops.to_string()),
-    ];
-    if let Some(([_, _, times @ ..], busy)) = disk.figures() {
-        let names = "read_merges write_merges read_ticks write_ticks in_queue";
-        let times = times.map(|count| count.to_string());
-        pairs.extend(names.split(' ').zip(times));
-        pairs.push(("util", float(busy)));
+/// The keys of a disk's figures, and those of the means over its members. `aggr_write_merge` is fio's
+/// spelling.
+const DISK_KEYS: [&str; 8] = [
+    "read_ios",
+    "write_ios",
+    "read_merges",
+    "write_merges",
+    "read_ticks",
+    "write_ticks",
+    "in_queue",
+    "util",
+];
+const MEMBER_KEYS: [&str; 8] = [
+    "aggr_read_ios",
+    "aggr_write_ios",
+    "aggr_read_merges",
+    "aggr_write_merge",
+    "aggr_read_ticks",
+    "aggr_write_ticks",
+    "aggr_in_queue",
+    "aggr_util",
+];
+
+fn disk(disk: &DiskTotals, disks: &[DiskTotals]) -> Json {
+    let mut pairs = vec![("name", quoted(&disk.name))];
+    add_figures(&mut pairs, DISK_KEYS, &DiskFigures::of_disk(disk));
+    if let Some(members) = DiskFigures::of_members(disk, disks) {
+        add_figures(&mut pairs, MEMBER_KEYS, &members);
     }
     object(pairs)
 }
 
-fn options(options: &[JobOption], name: Option<&str>) -> Json {
+fn add_figures(pairs: &mut Vec<(&str, Json)>, keys: [&'static str; 8], figures: &DiskFigures) {
+    for (key, count) in keys.into_iter().zip(figures.counts) {
+        pairs.push((key, count.to_string()));
+    }
+    pairs.push((keys[7], float(figures.busy_percent)));
+}
+
+fn options(options: &[JobOption]) -> Json {
     let mut pairs: Vec<(&str, Json)> = Vec::new();
-    pairs.extend(name.map(|name| ("name", quoted(name))));
     // As in fio, without options that have no value, and under their first names.
     for option in options {
         let Some(value) = option.value.as_deref() else {
@@ -117,8 +144,10 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
         ("error", error.to_string()),
         ("eta", 0.to_string()),
         ("elapsed", frame.elapsed_s.to_string()),
-        ("job options", options(&entry.options, Some(&entry.name))),
     ];
+    if !entry.options.is_empty() {
+        pairs.push(("job options", options(&entry.options)));
+    }
     for ((stats, all_bytes), name) in frame.directions(entry).zip(names(entry)) {
         // Mixed reads have all others as well.
         if name == "mixed" || !entry.is_mixed {
@@ -143,11 +172,20 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
         ("latency_ns", ranges(&shares.ns)),
         ("latency_us", ranges(&shares.us)),
         ("latency_ms", ranges(&shares.ms)),
+    ]);
+    if let Some(continued) = &entry.continued {
+        pairs.push(("total_err", continued.errors.to_string()));
+        pairs.push(("first_error", continued.first_number().to_string()));
+    }
+    pairs.extend([
         ("latency_depth", entry.depth.to_string()),
         ("latency_target", latency_ns.to_string()),
         ("latency_percentile", float(percent)),
         ("latency_window", window_us.to_string()),
     ]);
+    if let Some(description) = &entry.description {
+        pairs.push(("desc", quoted(description)));
+    }
     let found = entry.steady.iter();
     pairs.extend(found.map(|found| ("steadystate", steady(found))));
     object(pairs)
@@ -201,10 +239,7 @@ fn steady(found: &SteadyEntry) -> Json {
 
 fn sync(histogram: &LatencyHistogram, entry: &JobEntry, has_bins: bool) -> Json {
     let latency = latency(histogram, Some(&entry.percentiles), has_bins);
-    object([
-        ("total_ios", histogram.count().to_string()),
-        ("lat_ns", latency),
-    ])
+    object([("total_ios", entry.syncs.to_string()), ("lat_ns", latency)])
 }
 
 fn direction(stats: &DirectionStats, all_bytes: u64, entry: &JobEntry, has_bins: bool) -> Json {
@@ -224,8 +259,8 @@ fn direction(stats: &DirectionStats, all_bytes: u64, entry: &JobEntry, has_bins:
         ("short_ios", stats.short.to_string()),
         ("drop_ios", 0.to_string()),
         ("slat_ns", latency(&LatencyHistogram::new(), None, false)),
-        ("clat_ns", latency(&stats.latency, clat, has_bins)),
-        ("lat_ns", latency(&stats.latency, lat, has_bins)),
+        ("clat_ns", latency(&entry.clat(stats), clat, has_bins)),
+        ("lat_ns", latency(&entry.lat(stats), lat, has_bins)),
         ("bw_min", whole(kib.min)),
         ("bw_max", whole(kib.max)),
         ("bw_agg", float(kib.share_of(all_bytes.max(1) as f64))),

@@ -1,7 +1,7 @@
 //! fio's logs: rates and latencies at intervals (`write_bw_log`, `write_iops_log`, `write_lat_log`
 //! with `log_avg_msec`), and distributions of latencies (`write_hist_log`).
 
-use super::stats::write_kind;
+use super::stats::{hides, write_kind};
 use crate::jobs::{DescribedJob, DescribedJobs};
 use crate::printer::ToolFile;
 use diskproof_model::fio_bins::{BINS, bin_index};
@@ -30,6 +30,9 @@ const LOGS: [(&str, &str, LogKind); 5] = [
     ("write_hist_log", "clat_hist", LogKind::Bins),
 ];
 
+/// Logs that a job does not have when it turns their times off.
+const LEFT_OUT: [(&str, &str); 2] = [("lat", "disable_lat"), ("clat", "disable_clat")];
+
 /// The logs of all jobs. As in fio, each copy of a job has a number, and its own log; copies that
 /// ran as one workload share that of the first.
 pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> Vec<ToolFile> {
@@ -42,6 +45,12 @@ pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> V
             };
             let own: Vec<&Measurement> = measurements.iter().filter(is_own).collect();
             for (option, suffix, kind) in LOGS {
+                if LEFT_OUT
+                    .iter()
+                    .any(|(log, by)| *log == suffix && hides(described, job, by))
+                {
+                    continue;
+                }
                 let prefix = match described.value(job, option) {
                     None => continue,
                     Some(prefix) if prefix.is_empty() => job.name.replace('/', "."),

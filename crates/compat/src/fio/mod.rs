@@ -6,6 +6,7 @@ mod job_options;
 mod json;
 mod logs;
 mod normal;
+mod option_help;
 mod print;
 mod stats;
 mod terse;

@@ -125,12 +125,17 @@ fn direction(name: &str, stats: &DirectionStats, all: u64, entry: &JobEntry) -> 
         both(stats.bytes, "").0,
         stats.runtime_ms
     );
-    text.push_str(&times("clat", &stats.latency));
-    text.push_str(&times(" lat", &stats.latency));
-    let list = &entry.percentiles;
-    let shown = [("lat", entry.shows_lat), ("clat", entry.shows_clat)];
-    for (name, _) in shown.into_iter().filter(|(_, is_shown)| *is_shown) {
-        text.push_str(&percentile_lines(name, &stats.latency, list));
+    let (clat, lat) = (entry.clat(stats), entry.lat(stats));
+    for (name, latency) in [("clat", &clat), (" lat", &lat)] {
+        if latency.count() > 0 {
+            text.push_str(&times(name, latency));
+        }
+    }
+    if entry.shows_lat {
+        text.push_str(&percentile_lines("lat", &lat, &entry.percentiles));
+    }
+    if entry.shows_clat {
+        text.push_str(&percentile_lines("clat", &clat, &entry.percentiles));
     }
     text.push_str(&samples(&stats.kib_per_second, all, &stats.iops));
     text
@@ -217,17 +222,25 @@ fn footer(entry: &JobEntry) -> String {
     let (latency_ns, window_us, percent) = entry.searched_for();
     let [read, write, trim] = &entry.directions;
     let one = "0=0.0%, 4=100.0%, 8=0.0%, 16=0.0%, 32=0.0%, 64=0.0%, >=64=0.0%";
+    let errors = entry.continued.as_ref().map_or(String::new(), |continued| {
+        let (errors, number, name) = (
+            continued.errors,
+            continued.first_number(),
+            continued.first_name(),
+        );
+        format!("     errors    : total={errors}, first_error={number}/<{name}>\n")
+    });
     format!(
         "  cpu          : usr={:3.2}%, sys={:3.2}%, ctx=0, majf=0, minf=0\n  \
          IO depths    : {depths}\n     submit    : {one}\n     complete  : {one}\n     \
-         issued rwts: total={},{},{},{} short={},{},0,0 dropped=0,0,0,0\n     \
+         issued rwts: total={},{},{},{} short={},{},0,0 dropped=0,0,0,0\n{errors}     \
          latency   : target={latency_ns}, window={window_us}, percentile={percent:.2}%, depth={}\n",
         entry.user_percent,
         entry.system_percent,
         read.count,
         write.count,
         trim.count,
-        entry.sync.count(),
+        entry.syncs,
         read.short,
         write.short,
         entry.depth

@@ -1,6 +1,7 @@
 //! What a run of jobs prints: the forms of output, in fio's order.
 
-use super::frame::{EMULATES, RunFrame, lines, used_disks};
+use super::frame::{EMULATES, RunFrame, lines};
+use super::job_options::{FioOption, fio_option};
 use super::json::document;
 use super::logs::logs;
 use super::normal::{entry as entry_text, group as group_text, short};
@@ -8,13 +9,14 @@ use super::stats::{JobEntry, entries, error_number};
 use super::terse::line;
 use super::values::{Base, bytes};
 use crate::command::GivenArguments;
-use crate::jobs::DescribedJobs;
+use crate::jobs::{DescribedJob, DescribedJobs};
 use crate::printer::{ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText};
-use diskproof_model::measurement::Measurement;
+use diskproof_model::measurement::{DiskTotals, Measurement};
 use diskproof_model::plan::{EngineChoice, EngineKind};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 /// The forms of output that were chosen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -29,12 +31,10 @@ pub(super) struct FioOutput {
 impl FioOutput {
     /// Reads `--output-format` and its relatives.
     pub(super) fn read(general: &GivenArguments) -> Result<Self, String> {
-        let version = match general.value("terse-version").unwrap_or("3") {
-            "3" => 3,
-            "4" => 4,
-            "5" => 5,
-            "2" => return Err("terse version 2 is not supported; use 3, 4 or 5".to_owned()),
-            other => return Err(format!("bad terse version format: {other}")),
+        let version = general.value("terse-version").unwrap_or("3");
+        let version = match version.parse() {
+            Ok(version @ 2..=5) => version,
+            _ => return Err(format!("bad terse version format: {version}")),
         };
         let mut chosen = Self::default();
         let formats = general.value("output-format");
@@ -69,8 +69,8 @@ impl FioOutput {
 pub(super) struct FioPrinter {
     pub(super) output: FioOutput,
     pub(super) described: DescribedJobs,
-    /// Whether everything goes to a file, in one piece.
-    pub(super) is_saved: bool,
+    /// The file that everything goes to, in one piece.
+    pub(super) saved_to: Option<PathBuf>,
     /// How often the output is repeated while jobs run.
     pub(super) status_interval_ns: Option<u64>,
     /// What was measured before the current jobs.
@@ -82,7 +82,7 @@ pub(super) struct FioPrinter {
 impl FioPrinter {
     /// Text for stdout now, or for the file at the end.
     fn say(&mut self, text: String) -> String {
-        if !self.is_saved {
+        if self.saved_to.is_none() {
             return text;
         }
         self.status.push_str(&text);
@@ -100,9 +100,10 @@ impl FioPrinter {
                 found.unwrap_or_else(|| default.to_owned())
             };
             let (name, group, rw) = (&job.name, job.group, value("rw", "read"));
-            let rw = rw.split(':').next().unwrap_or_default();
-            let [reads, writes, trims] = block_sizes(&value("bs", "4k"));
-            let (engine, depth) = (value("ioengine", "psync"), value("iodepth", "1"));
+            let [reads, writes, trims] = self.block_sizes(job);
+            let rw = shown_rw(&rw);
+            let engine = value("ioengine", "psync");
+            let depth = bytes(&value("iodepth", "1"), Base::Binary).unwrap_or(1);
             let _ = writeln!(
                 text,
                 "{name}: (g={group}): rw={rw}, bs=(R) {reads}, (W) {writes}, (T) {trims}, \
@@ -125,18 +126,42 @@ impl FioPrinter {
         text
     }
 
-    fn text(&self, measurements: &[Measurement], error: Option<&str>, unix_ns: u64) -> String {
+    /// The sizes of a job's requests. The last of the options that set them counts.
+    fn block_sizes(&self, job: &DescribedJob) -> [String; 3] {
+        let options = self.described.global.iter().chain(&job.options).rev();
+        for option in options {
+            let name = fio_option(&option.key).map(FioOption::name);
+            if let (Some("bs" | "bsrange" | "bssplit"), Some(value)) = (name, &option.value) {
+                return block_sizes(value);
+            }
+        }
+        block_sizes("4k")
+    }
+
+    /// The disks, unless every job turns their figures off.
+    fn shown_disks<'a>(&self, disks: &'a [DiskTotals]) -> &'a [DiskTotals] {
+        let mut jobs = self.described.jobs.iter();
+        if jobs.any(|job| self.described.is_on(job, "disk_util", true)) {
+            disks
+        } else {
+            &[]
+        }
+    }
+
+    fn text(&self, measurements: &[Measurement], so_far: &RunState<'_>) -> String {
         let mut entries = entries(&self.described, measurements);
         for entry in entries.iter_mut().filter(|entry| entry.runtime_ms == 0) {
-            let failed = error.map(|name| (error_number(name), name.to_owned()));
+            let failed = so_far
+                .error
+                .map(|name| (error_number(name), name.to_owned()));
             entry.error = entry.error.take().or(failed);
         }
         let frame = RunFrame {
-            unix_ns,
-            time: local_time(unix_ns),
+            unix_ns: so_far.unix_ns,
+            time: local_time(so_far.unix_ns),
             elapsed_s: elapsed_s(measurements),
             global: &self.described.global,
-            disks: used_disks(measurements),
+            disks: self.shown_disks(so_far.disks),
             entries: &entries,
         };
         let mut text = String::new();
@@ -153,7 +178,7 @@ impl FioPrinter {
             text.extend(run.map(|entry| entry_text(entry, &frame, pid)));
             let groups = entries.chunk_by(|one, next| one.group == next.group);
             text.extend(groups.map(group_text));
-            text.push_str(&lines(&frame.disks));
+            text.push_str(&lines(frame.disks));
         }
         text
     }
@@ -184,7 +209,12 @@ impl ToolPrinter for FioPrinter {
 
     fn so_far(&mut self, results: &ResultsSoFar<'_>) -> String {
         let measurements = [&self.finished, results.measurements].concat();
-        let text = self.text(&measurements, None, results.unix_ns);
+        let state = RunState {
+            error: None,
+            unix_ns: results.unix_ns,
+            disks: results.disks,
+        };
+        let text = self.text(&measurements, &state);
         self.say(text)
     }
 
@@ -201,17 +231,43 @@ impl ToolPrinter for FioPrinter {
         String::new()
     }
 
+    fn file_paths(&self) -> Vec<PathBuf> {
+        let files = logs(&self.described, &[]).into_iter();
+        files.map(|file| file.path).collect()
+    }
+
+    fn cannot_open(&self, path: &Path, error: &str) -> String {
+        if self.saved_to.as_deref() == Some(path) {
+            format!("fio: output file open error: {error}\n")
+        } else {
+            format!("fopen log: {error}\n")
+        }
+    }
+
     fn files(&mut self, result: &ToolResult<'_>) -> Vec<ToolFile> {
         logs(&self.described, result.measurements)
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
-        let text = self.text(result.measurements, result.error, result.unix_ns);
+        let state = RunState {
+            error: result.error,
+            unix_ns: result.unix_ns,
+            disks: result.disks,
+        };
+        let text = self.text(result.measurements, &state);
         ToolText {
             stdout: self.status.clone() + &text,
             stderr: notes(result.measurements),
         }
     }
+}
+
+/// What the output has besides measurements.
+struct RunState<'a> {
+    /// The error that ended the run, by its name.
+    error: Option<&'a str>,
+    unix_ns: u64,
+    disks: &'a [DiskTotals],
 }
 
 /// What the figures do not say.
@@ -227,6 +283,16 @@ fn notes(measurements: &[Measurement]) -> String {
     text
 }
 
+/// fio's name for what a job does.
+fn shown_rw(value: &str) -> &str {
+    match value.split(':').next().unwrap_or_default() {
+        "readwrite" => "rw",
+        other => other,
+    }
+}
+
+/// The smallest and the largest size of each direction, which the text lists: a size
+/// (`bs`), a range (`bsrange`), or sizes with shares (`bssplit`).
 fn block_sizes(value: &str) -> [String; 3] {
     let mut sizes = value
         .split(',')
@@ -235,12 +301,14 @@ fn block_sizes(value: &str) -> [String; 3] {
     let first = sizes.next().unwrap_or("4k");
     let second = sizes.next().unwrap_or(first);
     let third = sizes.next().unwrap_or(second);
-    [first, second, third].map(|size| {
-        let bytes = match bytes(size, Base::Binary) {
-            Ok(bytes) => short(bytes, 4, Base::Binary, "B"),
-            Err(_) => size.to_owned(),
-        };
-        format!("{bytes}-{bytes}")
+    [first, second, third].map(|sizes| {
+        let sizes = sizes.split([':', '-']);
+        let sizes = sizes.map(|size| size.split('/').next().unwrap_or_default());
+        let sizes: Vec<u64> = sizes.flat_map(|size| bytes(size, Base::Binary)).collect();
+        let least = sizes.iter().min().copied().unwrap_or(4096);
+        let most = sizes.iter().max().copied().unwrap_or(4096);
+        let [least, most] = [least, most].map(|size| short(size, 4, Base::Binary, "B"));
+        format!("{least}-{most}")
     })
 }
 

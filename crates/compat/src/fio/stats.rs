@@ -1,11 +1,13 @@
 //! The figures of fio from measurements: one entry for each job, or for all jobs of a group.
 
+use super::values::{Base, bytes};
 use crate::jobs::{DescribedJob, DescribedJobs, JobOption, JobWorkload};
 use diskproof_model::errno;
 use diskproof_model::fio_bins::{PERCENTILES, RateSamples, bins};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::measurement::{Measurement, OpKind, SteadyOutcome, StopReason};
+use diskproof_model::plan::{SyncCall, SyncPolicy};
 use diskproof_model::series::Cell;
 use diskproof_model::shape::{LatencyTarget, SteadyEnd, SteadyFigure};
 use std::collections::BTreeMap;
@@ -34,6 +36,8 @@ pub(super) struct JobEntry {
     /// Reads, writes and trims.
     pub directions: [DirectionStats; 3],
     pub sync: LatencyHistogram,
+    /// The number of syncs that fio reports.
+    pub syncs: u64,
     pub runtime_ms: u64,
     pub user_percent: f64,
     pub system_percent: f64,
@@ -42,16 +46,108 @@ pub(super) struct JobEntry {
     /// Whether percentiles are shown as `clat`, and as `lat`.
     pub shows_clat: bool,
     pub shows_lat: bool,
+    /// Whether these times are left out (`disable_clat`, `disable_lat`, `gtod_reduce`).
+    pub hides_clat: bool,
+    pub hides_lat: bool,
     pub percentiles: Vec<f64>,
     /// Whether the rate was steady (`steadystate`).
     pub steady: Option<SteadyEntry>,
     /// The author's description.
     pub description: Option<String>,
+    /// The errors after which it went on (`continue_on_error`); `None` where it would end.
+    pub continued: Option<ContinuedErrors>,
     /// What the depth was searched for (`latency_target`).
     pub latency_target: Option<LatencyTarget>,
 }
 
+/// Errors of requests after which a job went on.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ContinuedErrors {
+    pub errors: u64,
+    /// The first one by its name.
+    pub first: Option<String>,
+}
+
+impl ContinuedErrors {
+    fn add(&mut self, measurement: &Measurement) {
+        for (name, count) in measurement.ops.values().flat_map(|op| &op.errors) {
+            self.errors += count;
+            self.first.get_or_insert_with(|| name.clone());
+        }
+    }
+
+    /// Its number; 0 without errors.
+    pub(super) fn first_number(&self) -> i32 {
+        self.first.as_deref().map_or(0, error_number)
+    }
+
+    /// Its name, or that of no error.
+    pub(super) fn first_name(&self) -> &str {
+        self.first.as_deref().unwrap_or("Success")
+    }
+}
+
 impl JobEntry {
+    /// Takes what fio shows of the last job of an entry.
+    fn take_options(&mut self, described: &DescribedJobs, job: &DescribedJob) {
+        self.options.clone_from(&job.options);
+        self.shows_clat = described.is_on(job, "clat_percentiles", true);
+        self.shows_lat = described.is_on(job, "lat_percentiles", false);
+        let depth = described.value(job, "iodepth");
+        let depth = depth.and_then(|text| bytes(&text, Base::Binary).ok());
+        self.depth = depth.unwrap_or(1) as u32;
+        self.hides_clat = hides(described, job, "disable_clat");
+        self.hides_lat = hides(described, job, "disable_lat");
+        let list = described.value(job, "percentile_list").unwrap_or_default();
+        let mut percentiles: Vec<f64> = list
+            .split(':')
+            .filter_map(|value| value.parse().ok())
+            .collect();
+        percentiles.sort_by(f64::total_cmp);
+        if percentiles.is_empty() {
+            percentiles = PERCENTILES.to_vec();
+        }
+        self.percentiles = percentiles;
+        let continues = described.value(job, "continue_on_error");
+        let ends = matches!(continues.as_deref(), None | Some("none" | "0"));
+        self.continued = (!ends).then(ContinuedErrors::default);
+    }
+
+    /// As in fio, the sync at the end has no figures, and calls of fdatasync have times but no
+    /// number.
+    fn add_syncs(&mut self, measurement: &Measurement) {
+        let call = match measurement.workload.sync {
+            SyncPolicy::AtEnd => return,
+            SyncPolicy::Every { call, .. } => call,
+            _ => SyncCall::Fsync,
+        };
+        let Some(sync) = measurement.ops.get(&OpKind::Sync) else {
+            return;
+        };
+        self.sync.merge(&sync.latency);
+        if call == SyncCall::Fsync {
+            self.syncs += sync.latency.count();
+        }
+    }
+
+    /// The times from submission to completion of a direction, as the output shows them.
+    pub(super) fn clat(&self, stats: &DirectionStats) -> LatencyHistogram {
+        if self.hides_clat {
+            LatencyHistogram::new()
+        } else {
+            stats.latency.clone()
+        }
+    }
+
+    /// The whole latencies of a direction, as the output shows them.
+    pub(super) fn lat(&self, stats: &DirectionStats) -> LatencyHistogram {
+        if self.hides_lat {
+            LatencyHistogram::new()
+        } else {
+            stats.latency.clone()
+        }
+    }
+
     /// The error that ended a job, or that its requests had.
     fn take_error(&mut self, measurement: &Measurement) {
         let mut errors = measurement.ops.values().flat_map(|op| op.errors.keys());
@@ -63,7 +159,8 @@ impl JobEntry {
             _ => {}
         }
         let mut verified = measurement.verify.iter();
-        if verified.any(|verify| verify.wrong_blocks() > 0) {
+        // Also a block that has no checksum.
+        if verified.any(|verify| verify.bad_blocks > 0) {
             self.error = Some((84, "EILSEQ".to_owned()));
         }
     }
@@ -201,6 +298,11 @@ impl DirectionStats {
     }
 }
 
+/// Whether a job turns a time off by its own option, or by the one for all.
+pub(super) fn hides(described: &DescribedJobs, job: &DescribedJob, option: &str) -> bool {
+    described.is_on(job, option, false) || described.is_on(job, "gtod_reduce", false)
+}
+
 /// Whole milliseconds, and at least one.
 fn milliseconds(ns: u64) -> u64 {
     (ns / 1_000_000).max(1)
@@ -293,6 +395,7 @@ pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -
             let copies = job.copies_of_workload();
             match entries.last_mut() {
                 Some((entry, members)) if merges && entry.group == job.group => {
+                    entry.take_options(described, job);
                     entry.jobs += copies;
                     members.extend(own);
                 }
@@ -327,29 +430,20 @@ fn own_measurements<'a>(
 }
 
 fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntry {
-    let list = described.value(job, "percentile_list").unwrap_or_default();
     let unified = described.value(job, "unified_rw_reporting");
     let unified = unified.unwrap_or_default();
-    let values = list.split(':').filter_map(|value| value.parse().ok());
-    let mut list: Vec<f64> = values.collect();
-    list.sort_by(f64::total_cmp);
-    if list.is_empty() {
-        list = PERCENTILES.to_vec();
-    }
-    JobEntry {
+    let mut entry = JobEntry {
         name: job.name.clone(),
         group: job.group,
-        options: job.options.clone(),
         description: described.value(job, "description"),
         jobs,
         files: 1,
         is_mixed: matches!(unified.as_str(), "1" | "mixed"),
         both: matches!(unified.as_str(), "2" | "both").then(DirectionStats::default),
-        shows_clat: described.is_on(job, "clat_percentiles", true),
-        shows_lat: described.is_on(job, "lat_percentiles", false),
-        percentiles: list,
         ..JobEntry::default()
-    }
+    };
+    entry.take_options(described, job);
+    entry
 }
 
 /// The operations that fio counts as writes.
@@ -375,15 +469,11 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
             both.add_read_back(measurement);
         }
         entry.directions[0].add_read_back(measurement);
-        if let Some(sync) = measurement.ops.get(&OpKind::Sync) {
-            entry.sync.merge(&sync.latency);
-        }
-        // The files share the depth, unless they share the copies.
-        let divides_depth = u64::from(measurement.workload.workers) == entry.jobs;
-        let files = if divides_depth { entry.files } else { 1 };
-        let depth = measurement.workload.depth * files as u32;
-        entry.depth = entry.depth.max(depth);
+        entry.add_syncs(measurement);
         entry.latency_target = measurement.workload.shape.latency_target;
+        if entry.latency_target.is_some() {
+            entry.depth = measurement.workload.depth;
+        }
         entry.runtime_ms +=
             milliseconds(measurement.wall_ns) * u64::from(measurement.workload.workers);
         entry.in_flight += measurement.achieved_depth;
@@ -393,6 +483,9 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
         {
             let outcome = outcome.clone();
             entry.steady.get_or_insert(SteadyEntry { end, outcome });
+        }
+        if let Some(continued) = &mut entry.continued {
+            continued.add(measurement);
         }
         entry.take_error(measurement);
     }

@@ -1,7 +1,7 @@
 //! fio's terse output: one line per entry, fields separated by semicolons. Times are in
 //! microseconds.
 
-use super::frame::{EMULATES, RunFrame};
+use super::frame::{DiskFigures, EMULATES, RunFrame};
 use super::stats::{DirectionStats, JobEntry, figures, percentiles};
 use diskproof_model::fio_bins::{depth_shares, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
@@ -12,16 +12,25 @@ const PERCENTILES_SHOWN: usize = 20;
 /// The line of an entry.
 pub(super) fn line(entry: &JobEntry, frame: &RunFrame<'_>, version: u32) -> String {
     let error = entry.error.as_ref().map_or(0, |(number, _)| *number);
-    let mut fields = vec![
-        version.to_string(),
-        EMULATES.to_owned(),
+    let mut fields = vec![version.to_string()];
+    if version > 2 {
+        fields.push(EMULATES.to_owned());
+    }
+    fields.extend([
         entry.name.clone(),
         entry.group.to_string(),
         error.to_string(),
-    ];
-    let shown = if version > 3 { 3 } else { 2 };
+    ]);
+    let shown = match (entry.is_mixed, version) {
+        (true, _) => 1,
+        (false, 3) => 2,
+        (false, _) => 3,
+    };
     for (stats, all_bytes) in frame.directions(entry).take(shown) {
         direction(&mut fields, stats, all_bytes, (version, entry));
+    }
+    if let Some(both) = &entry.both {
+        direction(&mut fields, both, both.rate(), (version, entry));
     }
     fields.push(format!("{:.6}%", entry.user_percent));
     fields.push(format!("{:.6}%", entry.system_percent));
@@ -31,16 +40,30 @@ pub(super) fn line(entry: &JobEntry, frame: &RunFrame<'_>, version: u32) -> Stri
     let shares = range_shares(entry.directions.iter().map(|stats| &stats.latency));
     let ranges = shares.us.iter().chain(&shares.ms);
     fields.extend(ranges.map(|(_, share)| format!("{share:3.2}%")));
-    for disk in &frame.disks {
-        let Some((counts, busy)) = disk.figures() else {
-            continue;
-        };
-        fields.push(disk.name.clone());
-        fields.extend(counts.map(|count| count.to_string()));
-        fields.push(format!("{busy:.2}%"));
+    if version > 2 {
+        for disk in frame.disks {
+            disk_fields(&mut fields, &disk.name, &DiskFigures::of_disk(disk));
+            if let Some(members) = DiskFigures::of_members(disk, frame.disks) {
+                disk_fields(&mut fields, "slaves", &members);
+            }
+        }
     }
-    fields.extend(entry.description.clone());
-    fields.join(";") + "\n"
+    if let Some(continued) = &entry.continued {
+        fields.push(continued.errors.to_string());
+        fields.push(continued.first_number().to_string());
+    }
+    let mut line = fields.join(";");
+    if let Some(description) = &entry.description {
+        let end = if version == 2 { "\n" } else { "" };
+        line.push_str(&format!("{end};{description}"));
+    }
+    line + "\n"
+}
+
+fn disk_fields(fields: &mut Vec<String>, name: &str, figures: &DiskFigures) {
+    fields.push(name.to_owned());
+    fields.extend(figures.counts.map(|count| count.to_string()));
+    fields.push(format!("{:3.2}%", figures.busy_percent));
 }
 
 fn direction(
@@ -54,17 +77,27 @@ fn direction(
     fields.push((stats.iops() as u64).to_string());
     fields.push(stats.runtime_ms.to_string());
     fields.push("0;0;0.000000;0.000000".to_owned());
-    fields.push(times(&stats.latency));
-    let found = percentiles(&stats.latency, &entry.percentiles);
+    fields.push(times(&entry.clat(stats)));
+    let list: &[f64] = if entry.shows_clat || entry.shows_lat {
+        &entry.percentiles
+    } else {
+        &[]
+    };
+    let shown = if entry.shows_lat {
+        entry.lat(stats)
+    } else {
+        entry.clat(stats)
+    };
+    let found = percentiles(&shown, list);
     for index in 0..PERCENTILES_SHOWN {
-        let percent = entry.percentiles.get(index);
+        let percent = list.get(index);
         let us = found.get(index).map_or(0, |(_, ns)| ns / 1000);
         fields.push(match percent {
             Some(percent) => format!("{percent:.6}%={us}"),
             None => "0%=0".to_owned(),
         });
     }
-    fields.push(times(&stats.latency));
+    fields.push(times(&entry.lat(stats)));
     let (kib, iops) = (stats.kib_per_second, stats.iops);
     let share = kib.share_of(all_bytes.max(1) as f64);
     fields.push(format!(

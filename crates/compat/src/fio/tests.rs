@@ -1,4 +1,3 @@
-use super::frame::used_disks;
 use super::normal::short;
 use super::values::Base;
 use super::*;
@@ -7,10 +6,10 @@ use crate::fixture::{measurement, result, words};
 use crate::jobs::{
     DescribedJob, DescribedJobs, JobAction, JobOption, JobRequest, JobSource, JobWorkload,
 };
-use crate::printer::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
+use crate::printer::{DropInError, ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::measurement::{DeviceUse, DiskTimes, Measurement, OpKind};
-use diskproof_model::plan::Workload;
+use diskproof_model::measurement::{DiskTimes, DiskTotals, Measurement, OpKind};
+use diskproof_model::plan::{SyncCall, SyncPolicy, Workload};
 use diskproof_model::window::{Window, WindowLatency};
 use std::path::Path;
 
@@ -200,6 +199,7 @@ fn output_so_far_has_finished_jobs_too() {
     assert_eq!(printer.interval_ns(), Some(500_000_000));
     let running = [reads("b")];
     let results = ResultsSoFar {
+        disks: &[],
         measurements: &running,
         elapsed_ns: 2_000_000_000,
         unix_ns: 0,
@@ -224,6 +224,7 @@ fn output_so_far_comes_first_in_a_file() {
     let mut printer = printer("--status-interval=1 --output=x --output-format=terse --name=a");
     let measurements = [reads("a"), reads("b")];
     let so_far = printer.so_far(&ResultsSoFar {
+        disks: &[],
         measurements: &measurements[..1],
         elapsed_ns: 1_000_000_000,
         unix_ns: 0,
@@ -256,69 +257,261 @@ fn the_error_field_has_the_number_of_what_ended_a_job() {
     assert_eq!(error(&[reads("a")], Some("EIO")), 0);
 }
 
-/// As fio prints them; a disk whose requests the kernel does not time has no line.
-#[test]
-fn disk_stats_have_the_counts_and_the_busy_share() {
-    let text = |times: Option<DiskTimes>, line: &str| {
-        let mut one = reads("a");
-        one.device = DeviceUse {
-            disks: vec!["vda".to_owned()],
-            read_ops: 12_617,
-            write_ops: 3,
-            times,
-            ..DeviceUse::default()
-        };
-        printer(line).end(&result(&[one])).stdout
-    };
-    let times = Some(DiskTimes {
-        read_merges: 1,
-        write_merges: 2,
-        read_ms: 621,
-        write_ms: 4,
-        queued_ms: 625,
-        busy_ms: 638,
-        elapsed_ms: 1000,
-    });
-    let normal = text(times, "--name=a");
-    let lines = "\n\nDisk stats (read/write):\n  vda: ios=12617/3, merge=1/2, ticks=621/4, \
-                 in_queue=625, util=63.80%\n";
-    assert!(normal.ends_with(lines), "{normal}");
-    assert!(!text(None, "--name=a").contains("Disk stats"));
-    let terse = text(times, "--minimal --name=a");
-    assert!(
-        terse.ends_with(";vda;12617;3;1;2;621;4;625;63.80%\n"),
-        "{terse}"
-    );
-    assert!(!text(None, "--minimal --name=a").contains("vda"));
-    let json = text(times, "--output-format=json --name=a");
-    assert!(json.contains("\"read_ticks\" : 621"), "{json}");
+fn disk(name: &str, members: &[&str], reads: u64) -> DiskTotals {
+    DiskTotals {
+        name: name.to_owned(),
+        members: members.iter().map(|&member| member.to_owned()).collect(),
+        read_ops: reads,
+        write_ops: 3,
+        times: DiskTimes {
+            read_merges: 1,
+            write_merges: 2,
+            read_ms: 621,
+            write_ms: 4,
+            queued_ms: 625,
+            busy_ms: 638,
+            elapsed_ms: 1000,
+        },
+    }
 }
 
-/// Jobs that run together on several disks; two on one disk count its requests once.
 #[test]
-fn disk_stats_have_every_disk_of_concurrent_jobs() {
-    let one = |name: &str, disk: &str, start_ns: u64| {
-        let mut one = reads(name);
-        one.start_ns = start_ns;
-        one.device = DeviceUse {
-            disks: vec![disk.to_owned()],
-            read_ops: 100,
-            ..DeviceUse::default()
+fn disk_stats_have_the_counts_and_the_busy_share() {
+    let text = |disks: &[DiskTotals], line: &str| {
+        let result = ToolResult {
+            disks,
+            ..result(&[])
         };
-        one
+        printer(line).end(&result).stdout
     };
-    let later_ns = reads("a").wall_ns;
-    let all = [
-        ("a", "vda", 0),
-        ("b", "vdb", 0),
-        ("c", "vda", 0),
-        ("d", "vda", later_ns),
+    let sda = [disk("sda", &[], 12_617)];
+    let normal = text(&sda, "--name=a");
+    let lines = "\n\nDisk stats (read/write):\n  sda: ios=12617/3, merge=1/2, ticks=621/4, \
+                 in_queue=625, util=63.80%\n";
+    assert!(normal.ends_with(lines), "{normal}");
+    assert!(!text(&[], "--name=a").contains("Disk stats"));
+    let terse = text(&sda, "--minimal --name=a");
+    let end = ";sda;12617;3;1;2;621;4;625;63.80%\n";
+    assert!(terse.ends_with(end), "{terse}");
+    assert!(!text(&sda, "--minimal --terse-version=2 --name=a").contains("sda"));
+    let json = text(&sda, "--output-format=json --name=a");
+    assert!(json.contains("\"read_ticks\" : 621"), "{json}");
+    assert!(!text(&[], "--output-format=json --name=a").contains("disk_util"));
+}
+
+/// As fio prints it for a mirror of two disks.
+#[test]
+fn disk_stats_of_a_volume_have_the_means_of_its_members() {
+    let disks = [
+        disk("dm-0", &["sda", "sdb"], 30),
+        disk("sda", &[], 10),
+        disk("sdb", &[], 21),
     ];
-    let all = all.map(|(name, disk, start_ns)| one(name, disk, start_ns));
-    let used = used_disks(&all).into_iter();
-    let used: Vec<(String, u64)> = used.map(|disk| (disk.name, disk.read_ops)).collect();
-    let wanted = [("vda".to_owned(), 200), ("vdb".to_owned(), 100)];
-    assert_eq!(used, wanted);
+    let result = ToolResult {
+        disks: &disks,
+        ..result(&[])
+    };
+    let normal = printer("--name=a").end(&result).stdout;
+    let line = "    dm-0: ios=30/3, merge=1/2, ticks=621/4, in_queue=625, util=63.80%, \
+                aggrios=15/3, aggrmerge=1/2, aggrticks=621/4, aggrin_queue=625, \
+                aggrutil=63.80%\n  sda: ios=10/3";
+    assert!(normal.contains(line), "{normal}");
+    let terse = printer("--name=a --minimal").end(&result).stdout;
+    assert!(terse.contains(";63.80%;slaves;15;3;1;2;621;4;625;63.80%;sda;"));
+    let json = printer("--name=a --output-format=json").end(&result).stdout;
+    assert_eq!(json.matches("\"aggr_read_ios\" : 15,").count(), 1);
+    assert!(json.contains("\"aggr_write_merge\" : 2,"));
+}
+
+/// The numbers of fields of fio 3.33, without a disk.
+#[test]
+fn terse_lines_have_as_many_fields_as_those_of_fio() {
+    for (version, unified, fields) in [
+        ("2", "none", 161),
+        ("2", "mixed", 79),
+        ("2", "both", 202),
+        ("3", "none", 121),
+        ("3", "mixed", 80),
+        ("3", "both", 162),
+        ("4", "none", 162),
+        ("4", "mixed", 80),
+        ("4", "both", 203),
+        ("5", "none", 180),
+        ("5", "mixed", 86),
+        ("5", "both", 227),
+    ] {
+        let job = DescribedJob {
+            name: "a".to_owned(),
+            workloads: vec![JobWorkload {
+                name: "a".to_owned(),
+                target: 0,
+            }],
+            copies: 1,
+            options: vec![option("unified_rw_reporting", Some(unified))],
+            ..DescribedJob::default()
+        };
+        let described = DescribedJobs {
+            global: Vec::new(),
+            jobs: vec![job],
+        };
+        let line = format!("--name=a --minimal --terse-version={version}");
+        let text = (request(&line).printer)(described).end(&result(&[reads("a")]));
+        let found = text.stdout.trim_end().split(';').count();
+        assert_eq!(found, fields, "{version} {unified}");
+    }
+}
+
+/// A group has the options of its last job, and the name and description of its first.
+#[test]
+fn group_shows_the_options_of_its_last_job() {
+    let job = |name: &str, percent: &str| DescribedJob {
+        name: name.to_owned(),
+        workloads: vec![JobWorkload {
+            name: name.to_owned(),
+            target: 0,
+        }],
+        copies: 1,
+        options: vec![
+            option("ba", Some("8k")),
+            option("group_reporting", None),
+            option("description", Some(name)),
+            option("percentile_list", Some(percent)),
+            option("continue_on_error", Some("all")),
+        ],
+        ..DescribedJob::default()
+    };
+    let described = DescribedJobs {
+        global: Vec::new(),
+        jobs: vec![job("a", "50"), job("b", "90")],
+    };
+    let mut failed = reads("a");
+    let read = failed.ops.get_mut(&OpKind::Read).unwrap();
+    read.errors.insert("EIO".to_owned(), 3);
+    let all = [failed, reads("b")];
+    let print = |form: &str| {
+        let line = format!("--name=a --output-format={form}");
+        (request(&line).printer)(described.clone())
+            .end(&result(&all))
+            .stdout
+    };
+    let json: serde_json::Value = serde_json::from_str(&print("json")).unwrap();
+    let only = &json["jobs"][0];
+    assert_eq!(json["jobs"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&only["jobname"], &only["desc"]),
+        (&"a".into(), &"a".into())
+    );
+    assert_eq!(only["job options"]["percentile_list"], "90");
+    assert_eq!(only["job options"]["ba"], "8k");
+    assert_eq!(only["job options"].get("name"), None);
+    let percentiles = only["read"]["clat_ns"]["percentile"].as_object().unwrap();
+    assert_eq!(Vec::from_iter(percentiles.keys()), ["90.000000"]);
+    assert_eq!(
+        (&only["total_err"], &only["first_error"]),
+        (&3.into(), &5.into())
+    );
+    assert!(print("terse").ends_with(";3;5;a\n"));
+    assert!(print("normal").contains("     errors    : total=3, first_error=5/<EIO>\n"));
+}
+
+#[test]
+fn syncs_are_counted_as_by_fio() {
+    let syncs = |policy: SyncPolicy| {
+        let mut one = reads("a");
+        one.workload.sync = policy;
+        let mut sync = one.ops[&OpKind::Read].clone();
+        sync.latency = LatencyHistogram::new();
+        sync.latency.record(5000);
+        one.ops.insert(OpKind::Sync, sync);
+        let end = printer("--name=a --output-format=json").end(&result(&[one]));
+        let json: serde_json::Value = serde_json::from_str(&end.stdout).unwrap();
+        json["jobs"][0]["sync"]["total_ios"].as_u64().unwrap()
+    };
+    assert_eq!(syncs(SyncPolicy::AtEnd), 0);
+    let call = SyncCall::Fsync;
+    assert_eq!(syncs(SyncPolicy::Every { writes: 32, call }), 1);
+    let call = SyncCall::Fdatasync;
+    assert_eq!(syncs(SyncPolicy::Every { writes: 32, call }), 0);
+}
+
+#[test]
+fn heading_has_the_names_and_sizes_of_fio() {
+    let heading = |options: &[(&str, &str)]| {
+        let options = options.iter();
+        let described = DescribedJobs {
+            global: vec![option("bs", Some("64k"))],
+            jobs: vec![DescribedJob {
+                name: "a".to_owned(),
+                copies: 1,
+                options: options
+                    .map(|(key, value)| option(key, Some(value)))
+                    .collect(),
+                ..DescribedJob::default()
+            }],
+        };
+        (request("--name=a").printer)(described).begin()
+    };
+    for (options, wanted) in [
+        (
+            &[("rw", "readwrite")][..],
+            "rw=rw, bs=(R) 64.0KiB-64.0KiB, ",
+        ),
+        (&[("readwrite", "randread:8")], "rw=randread, "),
+        (
+            &[("bsrange", "4k-16k")],
+            "bs=(R) 4096B-16.0KiB, (W) 4096B-16.0KiB, ",
+        ),
+        (
+            &[("bssplit", "4k/50:8k/50,1m")],
+            "bs=(R) 4096B-8192B, (W) 1024KiB-1024KiB, ",
+        ),
+        (
+            &[("bssplit", "4k/50:8k/50"), ("bs", "1k")],
+            "bs=(R) 1024B-1024B, ",
+        ),
+    ] {
+        let text = heading(options);
+        assert!(text.contains(wanted), "{text}");
+    }
+}
+
+/// The questions of test suites (blktests, xfstests) and of scripts.
+#[test]
+fn probes_of_scripts_are_answered_as_by_fio() {
+    let answer = |line: &str| match (DROP_IN.start)(&words(line)) {
+        Ok(Started::Text(text)) => (0, text),
+        Ok(_) => panic!("{line}"),
+        Err(DropInError::Code(code, text)) => (code, text),
+        Err(error) => (DROP_IN.exits.usage, error.printed()),
+    };
+    for line in [
+        "--parse-only --terse-version=4",
+        "--parse-only",
+        "--showcmd",
+    ] {
+        assert_eq!(answer(line), (0, ToolText::default()), "{line}");
+    }
+    assert_eq!(answer("--parse-only --terse-version=9").0, 1);
+    assert_eq!(answer("--terse-version=4").0, 1);
+    assert_eq!(answer("-v").1.stdout, "fio-3.33\n");
+    assert_eq!(answer("--version -v").1.stdout, "fio-3.33\nfio-3.33\n");
+    assert!(
+        answer("--help")
+            .1
+            .stdout
+            .starts_with("fio-3.33\nfio [options]")
+    );
+    assert!(answer("--cmdhelp=zonemode").1.stdout.contains("zbd"));
+    assert!(answer("--cmdhelp").1.stdout.contains("\nzonemode "));
+    assert_eq!(answer("--cmdhelp=nosuch").0, 0);
+    assert!(answer("--enghelp").1.stdout.contains("\n\tio_uring\n"));
+    assert!(
+        answer("--enghelp=libaio")
+            .1
+            .stdout
+            .contains("cmdprio_bssplit ")
+    );
+    assert_eq!(answer("--enghelp=nosuch").0, 1);
 }
 
 #[test]

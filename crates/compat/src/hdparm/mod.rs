@@ -22,6 +22,9 @@ pub(crate) static DROP_IN: LazyLock<DropIn> =
 
 /// TIMING_BUF_MB.
 const BLOCK_BYTES: u32 = 2 << 20;
+/// Names of the workloads.
+const CACHED_READS: &str = "cached-reads";
+const DEVICE_READS: &str = "device-reads";
 const CACHE_NS: u64 = 2 * SECOND;
 const DEVICE_NS: u64 = 3 * SECOND;
 const GIB: u64 = 1 << 30;
@@ -79,15 +82,14 @@ impl DropInLoad for TimingLoad {
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
         let target = context.target;
-        let error = |text: &str| DropInError::Target(format!("{}: {text}\n", self.head.path()));
         if target.kind == TargetKind::Directory {
-            return Err(error("is a directory; name a device or a file"));
+            return Err(self.unreadable("is a directory; name a device or a file"));
         }
         let block = u64::from(BLOCK_BYTES);
         let start_bytes = self.offset_gib.unwrap_or(0).saturating_mul(GIB);
         let bytes = target.size_bytes.saturating_sub(start_bytes) / block * block;
         if bytes == 0 || target.size_bytes < block {
-            return Err(error("has fewer than 2 MiB to read"));
+            return Err(self.unreadable("has fewer than 2 MiB to read"));
         }
         let mut workloads = Vec::new();
         if self.times_cache {
@@ -95,7 +97,7 @@ impl DropInLoad for TimingLoad {
                 cache: direct_or(self.is_direct, CachePolicy::Cached),
                 span: part(0, block),
                 stop: until_ns(CACHE_NS),
-                ..blocking("cached-reads", Access::Sequential, BLOCK_BYTES)
+                ..blocking(CACHED_READS, Access::Sequential, BLOCK_BYTES)
             });
         }
         if self.times_device {
@@ -106,7 +108,7 @@ impl DropInLoad for TimingLoad {
                     bytes: Some(bytes),
                     ..until_ns(DEVICE_NS)
                 },
-                ..blocking("device-reads", Access::Sequential, BLOCK_BYTES)
+                ..blocking(DEVICE_READS, Access::Sequential, BLOCK_BYTES)
             });
         }
         Ok(DROP_IN.plan(context, None, workloads))
@@ -123,30 +125,60 @@ impl DropInLoad for TimingLoad {
     }
 
     fn printer(&self, plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
-        let labels = plan.workloads.iter().map(|workload| {
-            let is_cache = workload.name == "cached-reads";
-            match (is_cache, self.is_direct) {
-                (true, true) => " Timing O_DIRECT cached reads:   ".to_owned(),
-                (true, false) => " Timing cached reads:   ".to_owned(),
-                (false, is_direct) => {
-                    let how = if is_direct { "O_DIRECT" } else { "buffered" };
-                    let from = self.offset_gib.map(|gib| format!(" (offset {gib} GB)"));
-                    format!(" Timing {how} disk reads{}: ", from.unwrap_or_default())
-                }
-            }
-        });
+        let names = plan.workloads.iter().map(|workload| workload.name.as_str());
         Box::new(TimingPrinter {
-            path: (!self.is_quiet).then(|| self.head.path().to_string()),
-            labels: labels.collect(),
+            heading: self.heading(),
+            labels: names.map(|name| self.label(name)).collect(),
         })
+    }
+}
+
+impl TimingLoad {
+    /// The line with the name of the device; empty with -q.
+    fn heading(&self) -> String {
+        if self.is_quiet {
+            String::new()
+        } else {
+            format!("\n{}:\n", self.head.path())
+        }
+    }
+
+    /// What stands before the figures of a workload of this name.
+    fn label(&self, name: &str) -> String {
+        match (name, self.is_direct) {
+            (CACHED_READS, true) => " Timing O_DIRECT cached reads:   ".to_owned(),
+            (CACHED_READS, false) => " Timing cached reads:   ".to_owned(),
+            (_, is_direct) => {
+                let how = if is_direct { "O_DIRECT" } else { "buffered" };
+                let from = self.offset_gib.map(|gib| format!(" (offset {gib} GB)"));
+                format!(" Timing {how} disk reads{}: ", from.unwrap_or_default())
+            }
+        }
+    }
+
+    /// hdparm opens any file, and finds out in its timings that it cannot be read. Only that of the
+    /// device is an error.
+    fn unreadable(&self, why: &str) -> DropInError {
+        let path = self.head.path();
+        let (code, label) = if self.times_device {
+            (DROP_IN.exits.run, self.label(DEVICE_READS))
+        } else {
+            (0, String::new())
+        };
+        DropInError::Code(
+            code,
+            ToolText {
+                stdout: self.heading() + &label,
+                stderr: format!("{path}: {why}\n"),
+            },
+        )
     }
 }
 
 /// Prints line by line.
 #[derive(Debug)]
 struct TimingPrinter {
-    /// The device, where the output names it.
-    path: Option<String>,
+    heading: String,
     labels: VecDeque<String>,
 }
 
@@ -158,11 +190,7 @@ impl TimingPrinter {
 
 impl ToolPrinter for TimingPrinter {
     fn begin(&mut self) -> String {
-        let label = self.label();
-        match &self.path {
-            Some(path) => format!("\n{path}:\n{label}"),
-            None => label,
-        }
+        self.heading.clone() + &self.label()
     }
 
     fn measured(&mut self, measurement: &Measurement) -> String {

@@ -47,3 +47,26 @@ fn options_are_those_of_the_help() {
     let carried = |option: &&crate::drop_in::DropInOption| option.treatment == Treatment::Carried;
     assert_eq!(DROP_IN.options.iter().filter(carried).count(), 7);
 }
+
+/// What hdparm has printed when it finds that it cannot read.
+#[test]
+fn small_file_is_an_error_of_the_device_timing() {
+    for (line, wanted, stdout) in [
+        ("-t", 5, "\n/dev/sda:\n Timing buffered disk reads: "),
+        ("-tT", 5, "\n/dev/sda:\n Timing buffered disk reads: "),
+        ("-qt --direct", 5, " Timing O_DIRECT disk reads: "),
+        ("-T", 0, "\n/dev/sda:\n"),
+    ] {
+        let load = load(&DROP_IN, &format!("{line} /dev/sda"));
+        let target = device(1 << 20);
+        let context = PlanContext {
+            target: &target,
+            seed: 1,
+            argv: &[],
+        };
+        let Err(DropInError::Code(code, text)) = load.plan(&context) else {
+            panic!("{line}");
+        };
+        assert_eq!((code, text.stdout.as_str()), (wanted, stdout), "{line}");
+    }
+}

@@ -147,8 +147,9 @@ fn workload(given: &GivenArguments, block_bytes: u32, interval_ns: u64, stop: St
     };
     let deadline = stop.time_ns.filter(|_| interval_ns > 0);
     let in_time = deadline.map(|ns| ns.div_ceil(interval_ns));
-    let limit = stop.ops.into_iter().chain(in_time).min();
-    let limit = limit.filter(|_| read_permille < 1000);
+    // As in ioping, no wait follows the last request that is due in time.
+    let requests = stop.ops.into_iter().chain(in_time).min();
+    let limit = requests.filter(|_| read_permille < 1000);
     let is_cached = given.has("C");
     Workload {
         streams: Streams::with_reads(read_permille),
@@ -156,6 +157,7 @@ fn workload(given: &GivenArguments, block_bytes: u32, interval_ns: u64, stop: St
         block_bytes,
         stop: Stop {
             bytes: limit.map(|requests| requests.saturating_mul(u64::from(block_bytes))),
+            ops: requests,
             ..stop
         },
         rate: (interval_ns > 0).then(|| 1e9 / interval_ns as f64),

@@ -148,3 +148,18 @@ fn failed_request_is_an_error_of_the_run() {
     let text = printed("-c 5 .", &requests);
     assert!(text.ends_with("ioping: request failed: EIO\n"), "{text}");
 }
+
+#[test]
+fn deadline_is_the_number_of_requests_that_are_due_before_it() {
+    for (line, ops) in [
+        ("-w 1.2s -i 1s", Some(2)),
+        ("-w 3s -i 1s", Some(3)),
+        ("-w 3s -i 1s -c 2", Some(2)),
+        ("-w 3s -i 0", None),
+        ("-c 5", Some(5)),
+    ] {
+        let load = load(&DROP_IN, &format!("{line} ."));
+        let plan = plan(load.as_ref(), &directory());
+        assert_eq!(plan.workloads[0].stop.ops, ops, "{line}");
+    }
+}

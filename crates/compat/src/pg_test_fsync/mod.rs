@@ -37,6 +37,8 @@ const OPEN_FILE: &str =
 struct FsyncLoad {
     head: LoadHead,
     seconds: u32,
+    /// The first lines, which the tool prints before it opens its file.
+    opening: String,
 }
 
 /// Reads the arguments.
@@ -65,12 +67,19 @@ fn read(given: &GivenArguments) -> Result<FsyncLoad, String> {
         let text = format!("the test file has no name; {file} is neither written nor removed");
         notes.insert(0, text);
     }
+    let seconds = seconds.unwrap_or(DEFAULT_SECONDS);
+    let plural = if seconds == 1 { "" } else { "s" };
+    let opening = format!(
+        "{seconds} second{plural} per test\n\
+         O_DIRECT supported on this platform for open_datasync and open_sync.\n"
+    );
     Ok(FsyncLoad {
+        opening,
         head: LoadHead {
             fills_scratch_file: true,
             ..LoadHead::new(LoadTarget::directory_of(Path::new(file)), notes)
         },
-        seconds: seconds.unwrap_or(DEFAULT_SECONDS),
+        seconds,
     })
 }
 
@@ -93,10 +102,14 @@ impl DropInLoad for FsyncLoad {
         Ok(DROP_IN.plan(context, scratch_bytes, workloads.collect()))
     }
 
+    fn text_before_opening(&self) -> &str {
+        &self.opening
+    }
+
     fn printer(&self, _plan: &Plan, target: &TargetIdentity) -> Box<dyn ToolPrinter> {
         Box::new(FsyncPrinter {
             rows: self.rows(target),
-            seconds: self.seconds,
+            opening: self.opening.clone(),
             current: 0,
             has_gap: false,
         })
@@ -107,7 +120,8 @@ impl DropInLoad for FsyncLoad {
 #[derive(Debug)]
 struct FsyncPrinter {
     rows: Vec<TestRow>,
-    seconds: u32,
+    /// The first lines.
+    opening: String,
     /// The row whose label was printed last.
     current: usize,
     /// Whether the current table has a row without direct I/O.
@@ -147,12 +161,7 @@ impl FsyncPrinter {
 
 impl ToolPrinter for FsyncPrinter {
     fn begin(&mut self) -> String {
-        let plural = if self.seconds == 1 { "" } else { "s" };
-        let mut text = format!(
-            "{} second{plural} per test\n\
-             O_DIRECT supported on this platform for open_datasync and open_sync.\n",
-            self.seconds
-        );
+        let mut text = self.opening.clone();
         self.advance(&mut text);
         text
     }

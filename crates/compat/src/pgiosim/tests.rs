@@ -36,6 +36,7 @@ fn lines_have_the_layout_of_the_tool() {
     first.ops.get_mut(&OpKind::Read).unwrap().count = 1000;
     first.ops.get_mut(&OpKind::Write).unwrap().count = 500;
     let line = printer.so_far(&ResultsSoFar {
+        disks: &[],
         measurements: &[first],
         elapsed_ns: 10 * second,
         unix_ns: 0,

@@ -65,8 +65,8 @@ fn start(arguments: &[String]) -> Result<Started, DropInError> {
     let mut words: Vec<&str> = given.value("test").into_iter().collect();
     words.extend(given.operands.iter().map(String::as_str));
     match words.as_slice() {
-        _ if given.prints == Some(PrintedText::Help) => Ok(Started::text(help())),
-        ["fileio" | "cpu", "help"] => Ok(Started::text(help())),
+        _ if given.prints == Some(PrintedText::Help) => Ok(Started::help(&help())),
+        ["fileio" | "cpu", "help"] => Ok(Started::help(&help())),
         ["fileio", step @ ("prepare" | "cleanup")] => Ok(Started::text(format!(
             "{} ({step}: nothing to do, 'run' makes and removes its own file)\n\n",
             DROP_IN.emulates
@@ -97,10 +97,10 @@ fn help() -> String {
     })
 }
 
-/// The number of the first of these options that was given, or the default.
+/// The value of an option, or the default.
 fn number(
     given: &GivenArguments,
-    names: &[&str],
+    name: &str,
     range: RangeInclusive<u64>,
     default: u64,
 ) -> Result<u64, String> {
@@ -113,9 +113,58 @@ fn number(
         ("g", kib * kib * kib),
         ("t", kib * kib * kib * kib),
     ];
-    let name = names.iter().find(|name| given.has(name));
-    let number = name.map_or(Ok(None), |name| given.scaled(name, &units, range));
-    Ok(number?.unwrap_or(default))
+    Ok(given.scaled(name, &units, range)?.unwrap_or(default))
+}
+
+/// An option whose old name still works.
+struct RenamedOption {
+    old: &'static str,
+    name: &'static str,
+    default: u64,
+    most: u64,
+}
+
+const THREADS: RenamedOption = RenamedOption {
+    old: "num-threads",
+    name: "threads",
+    default: 1,
+    most: THREADS_MAX,
+};
+const EVENTS: RenamedOption = RenamedOption {
+    old: "max-requests",
+    name: "events",
+    default: 0,
+    most: 1 << 53,
+};
+const TIME: RenamedOption = RenamedOption {
+    old: "max-time",
+    name: "time",
+    default: 10,
+    most: TIME_MAX,
+};
+const RATE: RenamedOption = RenamedOption {
+    old: "tx-rate",
+    name: "rate",
+    default: 0,
+    most: 1 << 40,
+};
+
+impl RenamedOption {
+    /// The value. As in sysbench, that of the old name comes first, unless it is what the old name
+    /// means by default; a warning says so.
+    fn read(&self, given: &GivenArguments, warnings: &mut String) -> Result<u64, String> {
+        let (old, name) = (self.old, self.name);
+        let unset = u64::from(name == THREADS.name);
+        let number_of_old = number(given, old, unset..=self.most, unset)?;
+        if number_of_old == unset {
+            return number(given, name, unset..=self.most, self.default);
+        }
+        let _ = writeln!(
+            warnings,
+            "WARNING: --{old} is deprecated, use --{name} instead"
+        );
+        Ok(number_of_old)
+    }
 }
 
 /// A switch such as `--file-fsync-end=no`.
@@ -129,19 +178,22 @@ fn switch(given: &GivenArguments, name: &str, default: bool) -> Result<bool, Str
 }
 
 fn run_settings(given: &GivenArguments) -> Result<RunSettings, String> {
-    let above_zero = |names: &[&str], most, default| {
-        let number = number(given, names, 0..=most, default)?;
-        Ok::<_, String>(Some(number).filter(|number| *number > 0))
-    };
-    let nanoseconds = |seconds: Option<u64>| seconds.map(|seconds| seconds * SECOND);
+    // In this order sysbench warns.
+    let mut warnings = String::new();
+    let threads = THREADS.read(given, &mut warnings)?;
+    let events = EVENTS.read(given, &mut warnings)?;
+    let seconds = TIME.read(given, &mut warnings)?;
+    let rate = RATE.read(given, &mut warnings)?;
+    let interval_s = number(given, "report-interval", 0..=TIME_MAX, 0)?;
     let settings = RunSettings {
-        threads: number(given, &["threads", "num-threads"], 1..=THREADS_MAX, 1)?,
-        seed: above_zero(&["rand-seed"], 1 << 53, 0)?,
-        time_ns: nanoseconds(above_zero(&["time", "max-time"], TIME_MAX, 10)?),
-        events: above_zero(&["events", "max-requests"], 1 << 53, 0)?,
-        rate: above_zero(&["rate", "tx-rate"], 1 << 40, 0)?,
-        interval_ns: nanoseconds(above_zero(&["report-interval"], TIME_MAX, 0)?),
-        percentile: number(given, &["percentile"], 0..=100, 95)?,
+        warnings,
+        threads,
+        seed: above_zero(number(given, "rand-seed", 0..=1 << 53, 0)?),
+        time_ns: above_zero(seconds * SECOND),
+        events: above_zero(events),
+        rate: above_zero(rate),
+        interval_ns: above_zero(interval_s * SECOND),
+        percentile: number(given, "percentile", 0..=100, 95)?,
         histogram: switch(given, "histogram", false)?,
     };
     match settings.time_ns.or(settings.events) {
@@ -150,17 +202,26 @@ fn run_settings(given: &GivenArguments) -> Result<RunSettings, String> {
     }
 }
 
+/// A number for which 0 means that there is none.
+fn above_zero(number: u64) -> Option<u64> {
+    Some(number).filter(|number| *number > 0)
+}
+
 fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
     let name = given.value("file-test-mode").unwrap_or_default();
     let mode = MODES.iter().find(|known| known.name == name).copied();
     let mode = mode.ok_or_else(|| format!("Invalid IO operations mode: {name}."))?;
     let settings = run_settings(given)?;
-    let block_bytes = number(given, &["file-block-size"], 1..=BLOCK_BYTES_MAX, 16_384)?;
-    let files = number(given, &["file-num"], 1..=1_000_000, 128)?;
-    let total_bytes = number(given, &["file-total-size"], 1..=1 << 50, 2 << 30)?;
-    if total_bytes / files < block_bytes {
-        return Err("a file is smaller than a block; use fewer files".to_owned());
+    let block_bytes = number(given, "file-block-size", 1..=BLOCK_BYTES_MAX, 16_384)?;
+    let files = number(given, "file-num", 1..=1_000_000, 128)?;
+    let total_bytes = number(given, "file-total-size", 1..=1 << 50, 2 << 30)?;
+    let file_bytes = total_bytes / files;
+    if file_bytes == 0 {
+        let text = format!("--file-total-size={total_bytes}: {files} files have no bytes each");
+        return Err(text);
     }
+    // sysbench cuts a request at the end of its file.
+    let request_bytes = block_bytes.min(file_bytes);
     let (engine, depth, io_mode) = io_mode(given)?;
     let (is_direct, opened, flags) = extra_flags(given)?;
     let ratio = ratio(given)?;
@@ -170,7 +231,7 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
         ModeKind::Mix => (1000.0 * ratio / (1.0 + ratio)).round() as u16,
     };
     let (policy, syncs) = syncs(given, read_permille)?;
-    let used_bytes = total_bytes / block_bytes * block_bytes;
+    let used_bytes = total_bytes / request_bytes * request_bytes;
     let access = random_or_sequential(mode.is_random);
     let notes = notes(given, is_direct, read_permille, settings.threads);
     Ok(FileioLoad {
@@ -185,7 +246,7 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
                 time_ns: settings.time_ns,
                 bytes: settings
                     .events
-                    .map(|events| events.saturating_mul(block_bytes)),
+                    .map(|events| events.saturating_mul(request_bytes)),
                 ..Stop::default()
             },
             rate: settings.rate.map(|rate| rate as f64),
@@ -199,15 +260,16 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
                 ModeKind::Create => Layout::Provides,
                 _ => Layout::Needed,
             },
-            ..blocking(mode.name, access, block_bytes as u32)
+            ..blocking(mode.name, access, request_bytes as u32)
         },
         shown: ShownSettings {
             settings,
             mode,
             flags,
             files,
-            file_bytes: total_bytes / files,
+            file_bytes,
             block_bytes,
+            request_bytes,
             ratio,
             syncs,
             io_mode,
@@ -217,7 +279,7 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
 
 /// --file-io-mode: the engine, its depth, and how the report names it.
 fn io_mode(given: &GivenArguments) -> Result<(EngineKind, u64, &'static str), String> {
-    let backlog = number(given, &["file-async-backlog"], 1..=65_536, 128)?;
+    let backlog = number(given, "file-async-backlog", 1..=65_536, 128)?;
     let io_modes = [
         ("sync", (EngineKind::Sync, 1, "synchronous")),
         ("async", (EngineKind::Aio, backlog, "asynchronous")),
@@ -233,12 +295,13 @@ fn read_cpu(given: &GivenArguments) -> Result<PrimeRequest, String> {
     if let Some(option) = options.find(|given| given.name.starts_with("file-")) {
         return Err(format!("invalid option: --{}", option.name));
     }
-    let max_prime = number(given, &["cpu-max-prime"], 1..=PRIME_MAX, 10_000)?;
+    let max_prime = number(given, "cpu-max-prime", 1..=PRIME_MAX, 10_000)?;
     let settings = run_settings(given)?;
     if settings.rate.is_some() {
         return Err("--rate does not apply to the test cpu; omit it".to_owned());
     }
     let mut notes = given.notes.clone();
+    notes.extend(warning_of_test(given));
     notes.push("the test cpu uses no disk, so it is not saved in the history".to_owned());
     Ok(PrimeRequest {
         load: PrimeLoad {
@@ -263,8 +326,16 @@ fn ratio(given: &GivenArguments) -> Result<f64, String> {
     ratio.ok_or_else(|| format!("--file-rw-ratio={text}: not a ratio"))
 }
 
+/// What sysbench says of the old way to name a test.
+fn warning_of_test(given: &GivenArguments) -> Option<String> {
+    let text = "WARNING: the --test option is deprecated. You can pass a script name or path on \
+                the command line without any options.";
+    given.has("test").then(|| text.to_owned())
+}
+
 fn notes(given: &GivenArguments, is_direct: bool, read_permille: u16, threads: u64) -> Vec<String> {
     let mut notes = given.notes.clone();
+    notes.extend(warning_of_test(given));
     notes.push("one unnamed file replaces the prepared ones".to_owned());
     if !is_direct {
         let text = "the page cache may answer; add --file-extra-flags=direct to reach the disk";
@@ -305,7 +376,7 @@ fn syncs(given: &GivenArguments, read_permille: u16) -> Result<(SyncPolicy, Stri
     let (fsync, fdatasync) = (SyncCall::Fsync, SyncCall::Fdatasync);
     let calls = [("fsync", fsync), ("fdatasync", fdatasync)];
     let call = given.choice("file-fsync-mode", &calls);
-    let frequency = number(given, &["file-fsync-freq"], 0..=1_000_000_000, 100)?;
+    let frequency = number(given, "file-fsync-freq", 0..=1_000_000_000, 100)?;
     let all = switch(given, "file-fsync-all", false)?;
     let at_end = switch(given, "file-fsync-end", true)?;
     let call = call.map_err(|other| format!("invalid fsync mode: {other}"))?;

@@ -51,8 +51,10 @@ pub(super) const MODES: [TestMode; 6] = [
 ];
 
 /// The settings of both tests.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct RunSettings {
+    /// Lines about old names of options, which come first.
+    pub(super) warnings: String,
     pub(super) threads: u64,
     pub(super) seed: Option<u64>,
     /// No event starts after this time.
@@ -75,7 +77,10 @@ pub(super) struct ShownSettings {
     pub(super) flags: String,
     pub(super) files: u64,
     pub(super) file_bytes: u64,
+    /// As the command line has it.
     pub(super) block_bytes: u64,
+    /// As requests have it: a block is not larger than its file.
+    pub(super) request_bytes: u64,
     pub(super) ratio: f64,
     pub(super) syncs: String,
     pub(super) io_mode: &'static str,
@@ -124,7 +129,7 @@ impl FileioPrinter {
         let (shown, before) = (&self.shown, &mut self.reported);
         let passed = seconds(end_ns.saturating_sub(before.at_ns).max(1));
         let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / passed;
-        let mib = |count: f64| count * shown.block_bytes as f64 / MIB;
+        let mib = |count: f64| count * shown.request_bytes as f64 / MIB;
         let mut latency = LatencyHistogram::new();
         latency.add_part(&before.latency.take_since(&now.latency));
         let percentile = shown.settings.percentile;
@@ -228,13 +233,26 @@ fn head(settings: &RunSettings) -> String {
         format!("Report intermediate results every {seconds} second(s)\n")
     });
     format!(
-        "sysbench 1.0.20 (emulated by diskproof {})\n\nRunning the test with following \
+        "{}sysbench 1.0.20 (emulated by diskproof {})\n\nRunning the test with following \
          options:\nNumber of threads: {}\n{}{}{seed}\n\n\n",
+        settings.warnings,
         env!("CARGO_PKG_VERSION"),
         settings.threads,
         rate.unwrap_or_default(),
         interval.unwrap_or_default()
     )
+}
+
+impl RunSettings {
+    /// How many intervals end within so much of the run. As in sysbench, one that ends with the run
+    /// has no line: its figures are in the report.
+    fn intervals_within(&self, elapsed_ns: u64) -> u64 {
+        let Some(interval_ns) = self.interval_ns else {
+            return 0;
+        };
+        let last_ns = self.time_ns.unwrap_or(u64::MAX).saturating_sub(1);
+        elapsed_ns.min(last_ns) / interval_ns
+    }
 }
 
 impl ToolPrinter for FileioPrinter {
@@ -270,16 +288,13 @@ impl ToolPrinter for FileioPrinter {
     }
 
     fn so_far(&mut self, results: &ResultsSoFar<'_>) -> String {
-        let first = results.measurements.first();
-        first.map_or(String::new(), |one| self.interval(one, results.elapsed_ns))
-    }
-
-    /// The last interval may end with the run.
-    fn measured(&mut self, measurement: &Measurement) -> String {
-        let interval_ns = self.shown.settings.interval_ns.unwrap_or(u64::MAX);
-        let over = |ns: u64| ns / interval_ns;
-        if over(measurement.wall_ns) > over(self.reported.at_ns) {
-            self.interval(measurement, measurement.wall_ns)
+        let Some(first) = results.measurements.first() else {
+            return String::new();
+        };
+        let settings = &self.shown.settings;
+        let reported = settings.intervals_within(self.reported.at_ns);
+        if settings.intervals_within(results.elapsed_ns) > reported {
+            self.interval(first, results.elapsed_ns)
         } else {
             String::new()
         }
@@ -325,6 +340,13 @@ impl PrimePrinter {
 
     /// An interval is over.
     pub fn interval(&self, interval: &PrimeInterval) -> String {
+        let settings = &self.settings;
+        let is_last = settings
+            .time_ns
+            .is_some_and(|time_ns| interval.end_ns >= time_ns);
+        if is_last {
+            return String::new();
+        }
         let percentile = self.settings.percentile;
         format!(
             "[ {:.0}s ] thds: {} eps: {:.2} lat (ms,{}%): {:.2}\n",

@@ -154,17 +154,88 @@ fn intervals_of_fileio_are_printed_while_it_runs() {
         one
     };
     let first = printer.so_far(&ResultsSoFar {
+        disks: &[],
         measurements: &[reads(100, second)],
         elapsed_ns: second,
         unix_ns: 0,
     });
     assert_eq!(first, format!("[ 1s ] reads: 1.56 {tail} 0.100\n"));
+    // The interval that ends with the run has no line, however late it is read.
     let whole = reads(300, 2 * second);
-    let second_line = format!("[ 2s ] reads: 3.12 {tail} 0.900\n");
-    assert_eq!(printer.measured(&whole), second_line);
+    for elapsed_ns in [2 * second, 2 * second + 30_000_000] {
+        let last = printer.so_far(&ResultsSoFar {
+            disks: &[],
+            measurements: std::slice::from_ref(&whole),
+            elapsed_ns,
+            unix_ns: 0,
+        });
+        assert_eq!(last, "");
+    }
     assert_eq!(printer.measured(&whole), "");
     let end = printer.end(&result(&[whole]));
     let wanted = "Latency histogram (values are in milliseconds)\n       value  ------------- \
                   distribution ------------- count\n";
     assert!(end.stdout.starts_with(wanted), "{}", end.stdout);
+}
+
+/// A request ends with its file, as strace shows it of 1.0.20.
+#[test]
+fn blocks_are_not_larger_than_their_file() {
+    for (size, bytes, total) in [
+        (
+            "--file-num=1 --file-total-size=4096 --file-block-size=16384",
+            4096,
+            4096,
+        ),
+        (
+            "--file-num=4 --file-total-size=16384 --file-block-size=1M",
+            4096,
+            16384,
+        ),
+        (
+            "--file-num=1 --file-total-size=64K --file-block-size=16384",
+            16384,
+            65536,
+        ),
+    ] {
+        let line = format!("fileio {size} --file-test-mode=rndwr --events=5 run");
+        let (load, target) = (load(&DROP_IN, &line), directory());
+        let plan = plan(load.as_ref(), &target);
+        let workload = &plan.workloads[0];
+        assert_eq!(u64::from(workload.block_bytes), bytes, "{line}");
+        assert_eq!(plan.scratch_bytes, Some(total), "{line}");
+        assert_eq!(workload.stop.bytes, Some(5 * bytes), "{line}");
+        // The report has the size of the command line.
+        let begin = load.printer(&plan, &target).begin();
+        assert_eq!(
+            begin.contains("Block size 16KiB"),
+            size.contains("block-size=16384"),
+            "{begin}"
+        );
+    }
+}
+
+/// In the order of the tool; a value that the old name has by default counts as none.
+#[test]
+fn old_names_come_first_and_with_a_warning() {
+    let of = |line: &str| primes_of(&format!("cpu {line} run"));
+    let old = of("--time=5 --max-time=1 --events=2 --max-requests=3 --threads=2 --num-threads=3");
+    assert_eq!(
+        (old.load.threads, old.load.time_ns, old.load.events),
+        (3, Some(1_000_000_000), Some(3))
+    );
+    let begin = old.printer.begin();
+    let wanted = "WARNING: --num-threads is deprecated, use --threads instead\n\
+                  WARNING: --max-requests is deprecated, use --events instead\n\
+                  WARNING: --max-time is deprecated, use --time instead\nsysbench 1.0.20 (";
+    assert!(begin.starts_with(wanted), "{begin}");
+    let defaults = of("--max-time=0 --max-requests=0 --num-threads=1 --threads=2");
+    assert_eq!((defaults.load.threads, defaults.load.events), (2, None));
+    assert!(defaults.printer.begin().starts_with("sysbench 1.0.20 ("));
+    let last = PrimeInterval {
+        start_ns: 9_000_000_000,
+        end_ns: 10_000_000_000,
+        latency: latencies(&[(1, 1)]),
+    };
+    assert_eq!(defaults.printer.interval(&last), "");
 }

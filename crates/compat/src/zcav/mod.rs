@@ -14,7 +14,7 @@ use diskproof_model::surface::{Coverage, CurvePlan, SurfaceMeasurement, Survey};
 use diskproof_model::target::TargetIdentity;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The registry's line.
@@ -26,6 +26,7 @@ const GIB: u64 = 1 << 30;
 const BLOCK_MIB: u64 = 512;
 const BLOCK_MIB_MAX: u64 = 1 << 20;
 const LOOPS_MAX: u64 = 100;
+const HEADING: &str = "#block offset (GiB), MiB/s, time\n";
 /// A survey keeps so many points.
 const POINTS_MAX: u64 = 100_000;
 
@@ -129,30 +130,59 @@ fn mib(option: &str, text: &str) -> Result<u64, String> {
     number.ok_or_else(|| format!("{option} {text}: not a number of MiB"))
 }
 
+impl BlocksLoad {
+    /// The number of the first block that is read. zcav skips blocks before each one that it reads,
+    /// except for the first one of the device.
+    fn first_block(&self) -> u64 {
+        match self.start_bytes / self.block_bytes {
+            0 => 0,
+            start => start + self.skip - 1,
+        }
+    }
+
+    /// How many blocks are read. The end of -r limits their number: zcav does not count the skipped
+    /// ones, and reads on until that many are read or the device ends.
+    fn points(&self, size_bytes: u64) -> u64 {
+        let end_bytes = self.end_bytes.unwrap_or(u64::MAX);
+        let most = end_bytes.saturating_sub(self.start_bytes) / self.block_bytes;
+        let blocks = (size_bytes / self.block_bytes).saturating_sub(self.first_block());
+        blocks.div_ceil(self.skip).min(most)
+    }
+
+    /// Of a single pass, zcav has printed the heading when it finds no block.
+    fn too_small(&self) -> DropInError {
+        let path = &self.devices[0].path;
+        let stdout = if self.loops == 1 { HEADING } else { "" };
+        DropInError::Code(
+            2,
+            ToolText {
+                stdout: stdout.to_owned(),
+                stderr: format!("Data file/device \"{path}\" too small.\n"),
+            },
+        )
+    }
+}
+
 impl DropInLoad for BlocksLoad {
     fn head(&self) -> &LoadHead {
         &self.head
     }
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
-        let (path, block_bytes) = (&self.devices[0].path, self.block_bytes);
-        let error = |text: &str| DROP_IN.target_error(&format!("{path}: {text}"));
         DROP_IN.refuse_directory(&self.head, context)?;
-        let (end, target) = (self.end_bytes.unwrap_or(u64::MAX), context.target);
-        let bytes = end.min(target.size_bytes).saturating_sub(self.start_bytes);
-        let points = (bytes / block_bytes).div_ceil(self.skip);
+        let block_bytes = self.block_bytes;
+        let points = self.points(context.target.size_bytes);
         if points == 0 {
-            let text = format!("Data file/device \"{path}\" too small.\n");
-            return Err(DropInError::Code(2, text));
+            return Err(self.too_small());
         }
         if points > POINTS_MAX {
-            return Err(error("more than 100,000 blocks; use a larger -b"));
+            let path = &self.devices[0].path;
+            let text = format!("{path}: more than 100,000 blocks; use a larger -b");
+            return Err(DROP_IN.target_error(&text));
         }
         let coverage = match self.skip {
             1 => Coverage::Full,
-            _ => Coverage::Sampled {
-                sample_bytes: Some(block_bytes),
-            },
+            _ => Coverage::Blocks { block_bytes },
         };
         // The last block read ends the span.
         let span_bytes = ((points - 1) * self.skip + 1) * block_bytes;
@@ -162,7 +192,7 @@ impl DropInLoad for BlocksLoad {
             } else {
                 OpKind::Read
             },
-            span: part(self.start_bytes, span_bytes),
+            span: part(self.first_block() * block_bytes, span_bytes),
             engine: EngineChoice::Auto,
             curve: Some(CurvePlan {
                 points: points as u32,
@@ -274,7 +304,7 @@ impl BlocksPrinter {
 
     /// Of several passes, the totals come first.
     fn lines(&mut self) -> String {
-        let mut lines = "#block offset (GiB), MiB/s, time\n".to_owned();
+        let mut lines = HEADING.to_owned();
         let block_bytes = self.load.block_bytes;
         for (number, block) in &mut self.blocks {
             let offset = (number * block_bytes) as f64 / GIB as f64;
@@ -311,6 +341,14 @@ impl ToolPrinter for BlocksPrinter {
             None => text.stdout = lines,
         }
         text
+    }
+
+    fn file_paths(&self) -> Vec<PathBuf> {
+        self.load.devices[0].log.iter().cloned().collect()
+    }
+
+    fn cannot_open(&self, path: &Path, _error: &str) -> String {
+        format!("Can't open {}\n", path.display())
     }
 
     fn files(&mut self, _result: &ToolResult<'_>) -> Vec<ToolFile> {

@@ -91,3 +91,50 @@ fn options_are_those_of_the_usage() {
         .filter(|option| refused(option.treatment));
     assert_eq!(count.count(), 0);
 }
+
+/// Where zcav 2.00a reads, by strace.
+#[test]
+fn skipped_blocks_are_those_of_the_tool() {
+    for (line, start, points, length) in [
+        ("-b 4 -s 2", 0, 16, 124),
+        ("-b 4 -s 3", 0, 11, 124),
+        ("-b 5 -s 3", 0, 9, 125),
+        ("-b 4 -s 2 -r 8:40", 12, 8, 60),
+        ("-b 4 -s 2 -r 40", 0, 10, 76),
+        ("-b 4 -r 9:40", 8, 8, 32),
+        ("-b 40 -s 2", 0, 2, 120),
+    ] {
+        let load = load(&DROP_IN, &format!("{line} /dev/sda"));
+        let survey = plan(load.as_ref(), &device(128 << 20)).survey.unwrap();
+        let span = part(start << 20, length << 20);
+        assert_eq!(
+            (survey.span, survey.curve.unwrap().points),
+            (span, points),
+            "{line}"
+        );
+    }
+    let survey = plan(load(&DROP_IN, "-s 2 /dev/sda").as_ref(), &device(GIB)).survey;
+    let block_bytes = 512 << 20;
+    assert_eq!(
+        survey.unwrap().curve.unwrap().coverage,
+        Coverage::Blocks { block_bytes }
+    );
+}
+
+#[test]
+fn heading_comes_before_the_error_of_a_single_pass() {
+    for (line, heading) in [("", HEADING), ("-c 2", "")] {
+        let load = load(&DROP_IN, &format!("{line} /dev/sda"));
+        let target = device(1 << 20);
+        let context = crate::load::PlanContext {
+            target: &target,
+            seed: 1,
+            argv: &[],
+        };
+        let Err(DropInError::Code(2, text)) = load.plan(&context) else {
+            panic!("{line}");
+        };
+        assert_eq!(text.stdout, heading);
+        assert!(text.stderr.contains("too small"));
+    }
+}

@@ -3,16 +3,16 @@
 //!
 //! A bind mount shows a part of a filesystem elsewhere, and the way up from there misses the
 //! directory of a server that holds it: the root field of mountinfo names that part. An overlay
-//! writes to a directory elsewhere, too. Judges nothing but a mounted file.
+//! writes to a directory elsewhere, too. Judges nothing.
 
-use super::refusal::RefusalReasons;
 use crate::failure::{OpenError, open_failed};
 use crate::held::{Held, changed, proc_path};
 use crate::mounts::{self, MountEntry, holding};
+use crate::naming::device_number;
 use crate::steps::{self, GateStep};
 use crate::sysroot::SysRoot;
-use diskproof_model::target::{TargetIdentity, TargetKind};
-use rustix::fs::{AtFlags, Mode, OFlags, accessat, fstat, lstat, openat, statat};
+use diskproof_model::target::TargetKind;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, accessat, fstat, lstat, openat, statat};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -136,81 +136,149 @@ pub(super) fn above(path: &Path) -> Ancestry {
     Ancestry::of_directory(Held::at(path).expect("it exists").fd(), path).expect("it has ancestors")
 }
 
-/// The directories above a target within its filesystem.
-pub(super) enum Outside {
-    /// Its path shows them all.
-    None,
-    /// Another mount shows them.
-    Seen(Ancestry),
-    /// No mount shows all of them; the part of the filesystem that is mounted.
-    Hidden(PathBuf),
+/// One way to a target: its own path, or where a mount shows the same thing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    path: PathBuf,
+    kind: TargetKind,
+    /// Device and inode.
+    id: (u64, u64),
+    /// `major:minor` of the filesystem in mountinfo; empty where no mount shows it.
+    device: String,
+    /// The path within the filesystem.
+    inside: PathBuf,
+    /// Whether the mount shows the filesystem from its top.
+    is_whole: bool,
+}
+
+/// Mounts upon mounts lead to more places than anybody stacks; ends circles.
+const PLACES_MAX: usize = 64;
+
+impl Place {
+    fn new(mounts: &[MountEntry], path: &Path, kind: TargetKind, id: (u64, u64)) -> Self {
+        let mount = holding(mounts, &device_number(id.0), path);
+        let inside = mount.and_then(|mount| mount.inside(path));
+        Self {
+            path: path.to_owned(),
+            kind,
+            id,
+            device: mount.map(|mount| mount.device.clone()).unwrap_or_default(),
+            inside: Path::new("/").join(inside.unwrap_or_default()),
+            is_whole: mount.is_none_or(is_whole),
+        }
+    }
+
+    /// Whether a mount shows this file alone.
+    pub(super) fn is_mounted_by(&self, mount: &MountEntry) -> bool {
+        self.kind == TargetKind::File
+            && mount.device == self.device
+            && mount.root != "/"
+            && Path::new(&mount.root) == self.inside
+    }
+
+    /// The places to which one mount translates this one.
+    fn translated(&self, mounts: &[MountEntry]) -> Vec<Self> {
+        let Some(mount) = holding(mounts, &device_number(self.id.0), &self.path) else {
+            return Vec::new();
+        };
+        let mut found: Vec<Self> = self.in_upper_directory(mounts, mount).into_iter().collect();
+        for other in mounts {
+            let root = Path::new(&other.root);
+            if other.device != mount.device || !self.inside.starts_with(root) {
+                continue;
+            }
+            let is_wider = root.components().count() < Path::new(&mount.root).components().count();
+            let below = self.inside.strip_prefix(root).unwrap_or(&self.inside);
+            let path = Path::new(&other.point).join(below);
+            // Another mount may cover the place, so the inode decides.
+            if is_wider && lstat(&path).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == self.id) {
+                found.push(Self::new(mounts, &path, self.kind, self.id));
+            }
+        }
+        found
+    }
+
+    /// The upper directory of an overlay takes all writes: the file there, or the directory in
+    /// which a write makes it. None where a container does not show it.
+    fn in_upper_directory(&self, mounts: &[MountEntry], mount: &MountEntry) -> Option<Self> {
+        let upper = Path::new(mount.option("upperdir")?);
+        let path = upper.join(mount.inside(&self.path)?);
+        for path in path.ancestors().take_while(|path| path.starts_with(upper)) {
+            // The option may name it by a symlink.
+            let Ok(path) = path.canonicalize() else {
+                continue;
+            };
+            let stat = lstat(&path).ok()?;
+            let kind = match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory => TargetKind::Directory,
+                _ => TargetKind::File,
+            };
+            return Some(Self::new(mounts, &path, kind, (stat.st_dev, stat.st_ino)));
+        }
+        None
+    }
+}
+
+/// A target by its own path and by everything that the mounts translate it to, until nothing new
+/// appears: a bind mount below an overlay, a part of a btrfs subvolume.
+pub(super) fn places(
+    mounts: &[MountEntry],
+    path: &Path,
+    kind: TargetKind,
+    id: (u64, u64),
+) -> Vec<Place> {
+    let mut places = vec![Place::new(mounts, path, kind, id)];
+    let mut next = 0;
+    while let Some(place) = places.get(next).cloned() {
+        for other in place.translated(mounts) {
+            if places.len() < PLACES_MAX && !places.contains(&other) {
+                places.push(other);
+            }
+        }
+        next += 1;
+    }
+    places
+}
+
+/// The directories above a target that its own path does not show.
+pub(super) struct Outside {
+    /// Other mounts show these.
+    pub(super) seen: Vec<Ancestry>,
+    /// The part of a filesystem that is mounted, where no mount shows what is above it.
+    pub(super) hidden: Option<PathBuf>,
 }
 
 impl Outside {
     /// Of the target, whose inode is `id`.
-    pub(super) fn of(root: &SysRoot, identity: &TargetIdentity, id: (u64, u64)) -> Self {
-        let (mounts, path) = (mounts::read(root, "self"), Path::new(&identity.path));
-        let Some(mount) = holding(&mounts, &identity.device, path) else {
-            return Self::None;
+    pub(super) fn of(root: &SysRoot, path: &Path, kind: TargetKind, id: (u64, u64)) -> Self {
+        let mounts = mounts::read(root, "self");
+        let places = places(&mounts, path, kind, id);
+        let mut outside = Self {
+            seen: Vec::new(),
+            hidden: None,
         };
-        if let Some(above) = above_overlay(mount, path, identity.kind) {
-            return Self::Seen(above);
-        }
-        if is_whole(mount) {
-            return Self::None;
-        }
-        let Some(inside) = mount.inside(path) else {
-            return Self::None;
-        };
-        let inside = Path::new("/").join(inside);
-        let wholes = mounts.iter().filter(|other| {
-            other.device == mount.device && is_whole(other) && inside.starts_with(&other.root)
-        });
-        for other in wholes {
-            let below = inside.strip_prefix(&other.root).unwrap_or(&inside);
-            // Another mount may cover the place, so the inode decides.
-            if let Ok(above) = ancestry(&Path::new(&other.point).join(below), identity.kind, id) {
-                return Self::Seen(above);
+        for place in &places {
+            let is_shown = places
+                .iter()
+                .any(|other| other.device == place.device && other.is_whole);
+            if !is_shown {
+                outside.hidden = Some(part_of(&mounts, place));
+            }
+            // The way up from its own path is judged already.
+            if place.path != path {
+                match ancestry(&place.path, place.kind, place.id) {
+                    Ok(above) => outside.seen.push(above),
+                    Err(_) => outside.hidden = Some(part_of(&mounts, place)),
+                }
             }
         }
-        Self::Hidden(PathBuf::from(&mount.root))
+        outside
     }
 }
 
-/// Refuses a file that is itself mounted somewhere: it has that name, too, and a container or a
-/// server uses it there.
-pub(super) fn judge_mounted_file(
-    root: &SysRoot,
-    identity: &TargetIdentity,
-    reasons: &mut RefusalReasons,
-) {
-    let (mounts, path) = (mounts::read(root, "self"), Path::new(&identity.path));
-    let Some(mount) = holding(&mounts, &identity.device, path) else {
-        return;
-    };
-    let inside = mount.inside(path).map(|inside| Path::new("/").join(inside));
-    let mounted = mounts.iter().find(|other| {
-        other.device == mount.device
-            && other.root != "/"
-            && inside.as_deref() == Some(Path::new(&other.root))
-    });
-    if let Some(mounted) = mounted {
-        reasons.add(
-            format!("it is mounted at {} (bind mount of a file)", mounted.point),
-            format!(
-                "umount {}, or copy the file and name the copy",
-                diskproof_model::shell::quoted(&mounted.point)
-            ),
-        );
-    }
-}
-
-/// The directories above the upper directory of an overlay, which takes all writes; none where a
-/// container does not show it.
-fn above_overlay(mount: &MountEntry, path: &Path, kind: TargetKind) -> Option<Ancestry> {
-    let upper = Path::new(mount.option("upperdir")?).join(mount.inside(path)?);
-    let stat = lstat(&upper).ok()?;
-    ancestry(&upper, kind, (stat.st_dev, stat.st_ino)).ok()
+fn part_of(mounts: &[MountEntry], place: &Place) -> PathBuf {
+    let mount = holding(mounts, &device_number(place.id.0), &place.path);
+    mount.map_or_else(|| place.path.clone(), |mount| PathBuf::from(&mount.root))
 }
 
 /// Whether a mount shows its filesystem from the top. A btrfs subvolume has its own top.

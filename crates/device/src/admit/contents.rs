@@ -10,6 +10,8 @@ use diskproof_model::units::{counted, format_bytes};
 
 /// The block size for `dd`: no device has larger logical blocks.
 const ZERO_BYTES: u64 = 4096;
+/// A label of ZFS, all of which has to go.
+const ZFS_LABEL_BYTES: u64 = 256 << 10;
 
 /// No signature is longer, and a partition table is farther from the start of any of them.
 const MARK_BYTES: u64 = 32;
@@ -201,10 +203,20 @@ fn clearing(path: &str, signature: &Signature) -> String {
             format!("{SAVED}: zpool labelclear -f {place}, or wipefs --all {place}")
         }
         (Clearing::Zeros, _) => format!("{SAVED}: {}", zeros(&path, signature.offset)),
+        (Clearing::ZeroedLabel, _) => {
+            let dd = zeros_of(&path, signature.offset, ZFS_LABEL_BYTES);
+            format!("{SAVED}: {dd}")
+        }
     }
 }
 
 fn zeros(quoted: &str, offset: u64) -> String {
-    let seek = offset / ZERO_BYTES;
-    format!("dd if=/dev/zero of={quoted} bs={ZERO_BYTES} seek={seek} count=1 conv=notrunc,fsync")
+    zeros_of(quoted, offset, ZERO_BYTES)
+}
+
+fn zeros_of(quoted: &str, offset: u64, length: u64) -> String {
+    let (seek, count) = (offset / ZERO_BYTES, length / ZERO_BYTES);
+    format!(
+        "dd if=/dev/zero of={quoted} bs={ZERO_BYTES} seek={seek} count={count} conv=notrunc,fsync"
+    )
 }

@@ -6,7 +6,7 @@
 use super::ancestry::Ancestry;
 use super::contents::{self, Shown};
 use super::family::{BackingFile, DeviceFamily, Subject};
-use super::file::judge_names;
+use super::file::{judge_names, judge_outside};
 use super::in_use;
 use super::names::{disk_of, names};
 use super::permit::{Consent, VisibilityGaps};
@@ -50,7 +50,7 @@ pub(super) fn judge(
             if inspector.is_claimed() && !is_used {
                 add_claimed(identity, reasons);
             }
-            judge_contents(identity, &family, consent, &inspector, reasons);
+            judge_contents(root, identity, &family, consent, &inspector, reasons);
         }
         Err(error) => reasons.add_uninspected(format!("it cannot be inspected: {error}")),
     }
@@ -94,7 +94,7 @@ pub(crate) fn judge_again(
         return;
     };
     in_use::judge(root, Subject::Device(&family), reasons);
-    judge_contents(identity, &family, consent, inspector, reasons);
+    judge_contents(root, identity, &family, consent, inspector, reasons);
 }
 
 /// What EBUSY on an exclusive opening means.
@@ -207,6 +207,7 @@ pub(crate) fn inspect(identity: &TargetIdentity, inspector: &Inspector<impl AsFd
 }
 
 fn judge_contents(
+    root: &SysRoot,
     identity: &TargetIdentity,
     family: &DeviceFamily,
     consent: &Consent,
@@ -221,7 +222,7 @@ fn judge_contents(
     } else {
         None
     };
-    judge_backing(family, &found, whole.as_ref(), reasons);
+    judge_backing(root, family, &found, whole.as_ref(), reasons);
 }
 
 /// A member of a RAID of the firmware, say, shows the partitions of the volume as its own. Returns
@@ -233,7 +234,7 @@ fn judge_disk_around(family: &DeviceFamily, reasons: &mut RefusalReasons) -> Opt
     match Inspector::of_relative(&node, &disk.device) {
         Ok(inspector) => {
             contents::judge_around(&node, &inspector.scan_around(size_bytes), reasons);
-            Some(inspector.scan_device(size_bytes, &family.whole_slices()))
+            Some(inspector.scan(size_bytes, &family.whole_slices()))
         }
         Err(error) => {
             reasons.add_uninspected(format!("its whole disk cannot be inspected: {error}"));
@@ -245,6 +246,7 @@ fn judge_disk_around(family: &DeviceFamily, reasons: &mut RefusalReasons) -> Opt
 /// Judges every file and device behind the target. Marks that the target shows, or the whole disk
 /// around it, are judged there: a partition may be overwritten while its neighbours hold data.
 fn judge_backing(
+    root: &SysRoot,
     family: &DeviceFamily,
     target: &ScanResult,
     whole: Option<&ScanResult>,
@@ -265,7 +267,7 @@ fn judge_backing(
     };
     for file in &family.backing_files {
         let shown = placed(file.start);
-        if let Err(error) = judge_file(file, &shown, reasons) {
+        if let Err(error) = judge_file(root, file, &shown, reasons) {
             add_uninspected(file, &error.to_string(), reasons);
         }
     }
@@ -285,6 +287,7 @@ fn judge_backing(
 }
 
 fn judge_file(
+    root: &SysRoot,
     file: &BackingFile,
     shown: &[Shown<'_>],
     reasons: &mut RefusalReasons,
@@ -301,6 +304,7 @@ fn judge_file(
     }
     let above = Ancestry::of_file(&path, id)?;
     servers::judge_file(&above, reasons);
+    judge_outside(root, &file.path, id, reasons);
     let fd = held
         .reopen(OFlags::RDONLY | OFlags::NONBLOCK)
         .map_err(failed)?;

@@ -267,6 +267,36 @@ pub(crate) enum Subject<'a> {
     },
 }
 
+/// A regular file that must not be in use.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SubjectFile<'a> {
+    pub(super) path: &'a Path,
+    /// Device and inode.
+    pub(super) id: (u64, u64),
+}
+
+impl<'a> Subject<'a> {
+    /// The file itself, or those behind a loop device that can be looked at from here.
+    pub(super) fn files(&self) -> Vec<SubjectFile<'a>> {
+        match *self {
+            Self::File { path, id } => vec![SubjectFile {
+                path: Path::new(path),
+                id,
+            }],
+            Self::Device(family) => {
+                let mut files = Vec::new();
+                for file in &family.backing_files {
+                    if let Some(id) = file.id {
+                        let path = file.path.as_path();
+                        files.push(SubjectFile { path, id });
+                    }
+                }
+                files
+            }
+        }
+    }
+}
+
 impl Subject<'_> {
     pub(super) fn members(&self) -> &[Member] {
         match self {
@@ -300,6 +330,16 @@ impl Subject<'_> {
                 is_it(Path::new(path), Some(*id)).then(|| (*path).to_owned())
             }
         }
+    }
+
+    /// For the last part of a path: a file or the node of a device that is called so.
+    pub(super) fn has_name(&self, name: &Path) -> Option<String> {
+        let name = name.as_os_str();
+        self.owns_file(|path, _| path.file_name() == Some(name))
+            .or_else(|| {
+                let mut nodes = self.members().iter().map(Member::node);
+                nodes.find(|node| Path::new(node).file_name() == Some(name))
+            })
     }
 
     pub(super) fn owns_device(&self, device: &str) -> Option<String> {

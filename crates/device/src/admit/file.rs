@@ -1,7 +1,7 @@
 //! Whether an existing file may be overwritten: the user released it, nothing uses it, it belongs
 //! to no server, and it is no image of anything. Reads its ends; writes nothing.
 
-use super::ancestry::{Ancestry, Outside, judge_mounted_file};
+use super::ancestry::{Ancestry, Outside};
 use super::contents;
 use super::family::Subject;
 use super::in_use;
@@ -23,6 +23,7 @@ use rustix::fs::{
     Access as Permission, AtFlags, OFlags, StatxAttributes, StatxFlags, fstat, statx,
 };
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 
 /// Everything that speaks against overwriting it, before it is opened for writing.
 pub(super) fn judge(
@@ -107,15 +108,15 @@ pub(crate) fn judge_again(
     held: &Held,
     (fd, overwriting): (BorrowedFd<'_>, Overwriting),
     reasons: &mut RefusalReasons,
-) -> Result<(), OpenError> {
+) -> Result<VisibilityGaps, OpenError> {
     judge_own(overwriting, fd, reasons);
     let before = Ancestry::of_file(&identity.path, held.id())?;
-    judge_owners(root, identity, fd, reasons);
+    let gaps = judge_owners(root, identity, fd, reasons);
     let found = Inspector::through(fd).scan(identity.size_bytes, &[]);
     contents::judge_file(&found, reasons);
     held.check_steady(&identity.path)?;
     if Ancestry::of_file(&identity.path, held.id())?.is_same(&before) {
-        return Ok(());
+        return Ok(gaps);
     }
     Err(changed(
         &identity.path,
@@ -143,19 +144,7 @@ fn judge_owners(
         Ok(above) => servers::judge_file(&above, reasons),
         Err(error) => add_uninspected(&error, reasons),
     }
-    match Outside::of(root, identity, id) {
-        Outside::None => {}
-        Outside::Seen(above) => servers::judge_file(&above, reasons),
-        Outside::Hidden(part) => reasons.add(
-            format!(
-                "only {} of its filesystem is mounted here, so the directories above may belong to \
-                 a database server",
-                part.display()
-            ),
-            "name it where the whole filesystem is mounted, or a directory for a scratch file",
-        ),
-    }
-    judge_mounted_file(root, identity, reasons);
+    judge_outside(root, Path::new(&identity.path), id, reasons);
     judge_names(stat.st_nlink, reasons);
     let allocated_bytes = u64::try_from(stat.st_blocks)
         .unwrap_or(0)
@@ -163,6 +152,30 @@ fn judge_owners(
     judge_room(identity, allocated_bytes, reasons);
     let path = identity.path.as_str();
     in_use::judge(root, Subject::File { path, id }, reasons)
+}
+
+/// Refuses a file of a server whose directories another mount shows, and one whose directories no
+/// mount shows.
+pub(super) fn judge_outside(
+    root: &SysRoot,
+    path: &Path,
+    id: (u64, u64),
+    reasons: &mut RefusalReasons,
+) {
+    let outside = Outside::of(root, path, TargetKind::File, id);
+    for above in &outside.seen {
+        servers::judge_file(above, reasons);
+    }
+    if let Some(part) = outside.hidden {
+        reasons.add(
+            format!(
+                "only {} of its filesystem is mounted here, so the directories above may belong to \
+                 a database server",
+                part.display()
+            ),
+            "name it where the whole filesystem is mounted, or a directory for a scratch file",
+        );
+    }
 }
 
 /// A file that has lost its name belongs to who still has it open. The number has another width on

@@ -3,17 +3,20 @@
 //! /proc and /sys. Opens nothing but loop devices, for reading: each is asked for its file, in a
 //! thread, as the disk or the server below a file may not answer.
 
+use super::ancestry::places;
 use super::family::{Node, Subject, backing_path};
 use super::openers;
 use super::permit::{HiddenBy, VisibilityGaps};
 use super::refusal::RefusalReasons;
 use crate::mounts::{self, MountEntry};
-use crate::naming::node;
+use crate::namespaces::{MountTables, Namespace};
+use crate::naming::{errno_name, node};
 use crate::syscalls::file_behind_loop;
 use crate::sysroot::{SysRoot, devices_in, list, read_text};
 use diskproof_model::shell::quoted;
+use diskproof_model::target::TargetKind;
 use rustix::fs::stat;
-use std::collections::HashSet;
+use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -56,66 +59,108 @@ pub(crate) fn judge(
     judge_openers(root, subject, reasons)
 }
 
-/// Pid and name of a process that lives in a mount namespace, `None` for our own, and its mounts.
-type MountTable = (Option<(u32, String)>, Vec<MountEntry>);
-
 fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
-    let tables = mount_tables(root);
-    if tables.first().is_none_or(|(_, own)| own.is_empty()) {
+    let all = MountTables::read(root);
+    let own: &[MountEntry] = all.tables.first().map_or(&[], |table| &table.mounts);
+    if own.is_empty() {
         reasons.add(
             "/proc/self/mountinfo cannot be read, so the mounts are unknown",
             "mount /proc",
         );
     }
-    for (inside, mounts) in &tables {
-        for mount in mounts {
-            let by_source = || {
-                // bcachefs names all its devices, with colons between.
-                let sources = std::iter::once(mount.source.as_str()).chain(mount.source.split(':'));
-                sources
-                    .map(Path::new)
-                    .filter(|source| source.is_absolute())
-                    .find_map(|source| match stat(source) {
-                        Ok(stat) => subject.owns(&Node::from(&stat)),
-                        Err(_) => subject.owns_node_name(source),
-                    })
-            };
-            if let Some(what) = subject.owns_device(&mount.device).or_else(by_source) {
-                let MountEntry { kind, point, .. } = mount;
-                let umount = format!("umount {}", quoted(point));
-                let is_mounted = format!("{what} is mounted at {point} ({kind})");
-                match inside {
-                    None if point == "/" => reasons.add(
-                        is_mounted,
-                        "this is the disk of the running system: name another one",
-                    ),
-                    None => reasons.add(is_mounted, umount),
-                    Some((pid, name)) => reasons.add(
-                        format!("{is_mounted} in the mount namespace of process {pid} ({name})"),
-                        format!("nsenter --target {pid} --mount {umount}"),
-                    ),
-                }
+    let mut files = Vec::new();
+    for file in subject.files() {
+        files.extend(places(own, file.path, TargetKind::File, file.id));
+    }
+    for table in &all.tables {
+        for mount in &table.mounts {
+            if let Some(what) = mounted_device(subject, mount) {
+                add_mounted_device(&what, mount, &table.namespace, reasons);
             }
+            if files.iter().any(|file| file.is_mounted_by(mount)) {
+                add_mounted_file(mount, &table.namespace, reasons);
+            }
+        }
+    }
+    for one in &all.unreadable {
+        // A user without rights sees no other namespace either, which is said elsewhere.
+        if !matches!(one.errno, Errno::PERM | Errno::ACCESS) {
+            let (path, errno) = (one.path.display(), errno_name(one.errno));
+            reasons.add(
+                format!("the mounts of the namespace at {path} cannot be read ({errno})"),
+                format!("umount {}", quoted(&path.to_string())),
+            );
         }
     }
 }
 
-/// Our own mounts first, then those of every other mount namespace that a process lives in and that
-/// this user may look at.
-fn mount_tables(root: &SysRoot) -> Vec<MountTable> {
-    let namespace = |who: &str| std::fs::read_link(root.proc.join(who).join("ns/mnt")).ok();
-    let mut seen: HashSet<PathBuf> = namespace("self").into_iter().collect();
-    let mut tables = vec![(None, mounts::read(root, "self"))];
-    for name in list(&root.proc) {
-        let Ok(pid) = name.parse::<u32>() else {
-            continue;
-        };
-        if namespace(&name).is_some_and(|namespace| seen.insert(namespace)) {
-            let who = read_text(&root.proc.join(&name).join("comm")).unwrap_or_default();
-            tables.push((Some((pid, who)), mounts::read(root, &name)));
+/// The part of the subject that is mounted there as a device.
+fn mounted_device(subject: Subject<'_>, mount: &MountEntry) -> Option<String> {
+    if let Some(what) = subject.owns_device(&mount.device) {
+        return Some(what);
+    }
+    // bcachefs names all its devices, with colons between.
+    let sources = std::iter::once(mount.source.as_str()).chain(mount.source.split(':'));
+    sources
+        .map(Path::new)
+        .filter(|source| source.is_absolute())
+        .find_map(|source| match stat(source) {
+            Ok(stat) => subject.owns(&Node::from(&stat)),
+            Err(_) => subject.owns_node_name(source),
+        })
+}
+
+fn add_mounted_device(
+    what: &str,
+    mount: &MountEntry,
+    namespace: &Namespace,
+    reasons: &mut RefusalReasons,
+) {
+    let MountEntry { kind, point, .. } = mount;
+    let is_mounted = format!("{what} is mounted at {point} ({kind})");
+    if point == "/" && *namespace == Namespace::Own {
+        let step = "this is the disk of the running system: name another one";
+        return reasons.add(is_mounted, step);
+    }
+    let step = unmounting(point, namespace);
+    reasons.add(format!("{is_mounted}{}", in_namespace(namespace)), step);
+}
+
+/// A file that is mounted has that name, too, and a container or a server uses it there.
+fn add_mounted_file(mount: &MountEntry, namespace: &Namespace, reasons: &mut RefusalReasons) {
+    let point = &mount.point;
+    let place = in_namespace(namespace);
+    let umount = unmounting(point, namespace);
+    reasons.add(
+        format!("it is mounted at {point}{place} (bind mount of a file)"),
+        format!("{umount}, or copy the file and name the copy"),
+    );
+}
+
+/// ` in the mount namespace of process 77 (postgres)`; nothing for our own.
+fn in_namespace(namespace: &Namespace) -> String {
+    match namespace {
+        Namespace::Own => String::new(),
+        Namespace::Process { pid, name } => {
+            format!(" in the mount namespace of process {pid} ({name})")
+        }
+        Namespace::Kept { path } => {
+            format!(" in the mount namespace that {} keeps", path.display())
         }
     }
-    tables
+}
+
+/// The command that ends a mount in a namespace.
+fn unmounting(point: &str, namespace: &Namespace) -> String {
+    let umount = format!("umount {}", quoted(point));
+    match namespace {
+        Namespace::Own => umount,
+        Namespace::Process { pid, .. } => format!("nsenter --target {pid} --mount {umount}"),
+        Namespace::Kept { path } => {
+            let path = quoted(&path.display().to_string());
+            format!("nsenter --mount={path} {umount}")
+        }
+    }
 }
 
 /// mountinfo names one device of a btrfs, and an anonymous number; sysfs lists all members of those
@@ -145,7 +190,7 @@ fn judge_swaps(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReason
         Err(error) => {
             return reasons.add(
                 format!("/proc/swaps cannot be read ({error}), so the swap devices are unknown"),
-                "run as root",
+                "run as root, outside a container",
             );
         }
     };
@@ -229,20 +274,27 @@ fn judge_openers(
     subject: Subject<'_>,
     reasons: &mut RefusalReasons,
 ) -> VisibilityGaps {
-    let (mut found, mut hidden) = openers::find(root, &subject);
+    let mut found = openers::find(root, &subject);
     for _ in 1..OPENERS_LOOKS {
-        if found.is_empty() {
+        if found.reasons.is_empty() && found.unseen.is_empty() {
             break;
         }
         std::thread::sleep(OPENERS_PAUSE);
-        (found, hidden) = openers::find(root, &subject);
+        let again = openers::find(root, &subject);
+        // A message between two processes is read the next moment.
+        found
+            .unseen
+            .retain(|process| again.unseen.contains(process));
+        found.reasons = again.reasons;
+        found.hidden = again.hidden;
     }
-    for (reason, step) in found {
+    for (reason, step) in found.reasons {
         reasons.add(reason, step);
     }
     VisibilityGaps {
-        processes: hidden,
+        processes: found.hidden,
         hidden_by: hidden_by(root),
+        unseen: found.unseen,
     }
 }
 

@@ -1,53 +1,186 @@
-//! Which processes hold something open or have it mapped into memory, from /proc/PID/fd,
-//! /proc/PID/task/*/fd and /proc/PID/maps. Does not know what follows.
+//! Which processes hold something open, have it registered in an io_uring or mapped into memory,
+//! from fd, fdinfo and maps of /proc/PID and its threads. Judges nothing.
 
 use super::family::{Node, Subject};
+use crate::mounts::unescape;
 use crate::syscalls::share_table;
-use crate::sysroot::{SysRoot, list, read_text};
+use crate::sysroot::{SysRoot, list, read_text, value_of};
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statx};
 use rustix::io::Errno;
 use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// A reason and a step for each process that has a part of the subject open or in its memory, and
-/// how many processes cannot be looked at.
-pub(super) fn find(root: &SysRoot, subject: &Subject<'_>) -> (Vec<(String, String)>, u32) {
-    let (mut found, mut hidden) = (Vec::new(), 0);
+/// What a look at all processes shows.
+#[derive(Debug, Default)]
+pub(super) struct FoundOpeners {
+    /// A reason and a step for each process that has a part of the subject open or in its memory.
+    pub(super) reasons: Vec<(String, String)>,
+    /// Processes that cannot be looked at.
+    pub(super) hidden: u32,
+    /// Processes with files that /proc does not list.
+    pub(super) unseen: Vec<String>,
+}
+
+/// Looks at every process but our own.
+pub(super) fn find(root: &SysRoot, subject: &Subject<'_>) -> FoundOpeners {
+    let mut found = FoundOpeners::default();
     for pid in root.other_processes() {
         let directory = root.proc.join(pid.to_string());
-        let mut add = |what: String, how: &str| {
-            let name = read_text(&directory.join("comm")).unwrap_or_default();
-            found.push((
+        if let Err(error) = std::fs::read_dir(directory.join("fd")) {
+            // Any other error: it has just ended.
+            found.hidden += u32::from(error.kind() == ErrorKind::PermissionDenied);
+            continue;
+        }
+        let process = look_into(subject, &directory, pid);
+        found.hidden += u32::from(process.is_denied);
+        if process.uses.is_empty() && !process.has_unseen {
+            continue;
+        }
+        let name = read_text(&directory.join("comm")).unwrap_or_default();
+        for Use { what, how } in process.uses {
+            found.reasons.push((
                 format!("{what} is {how} by process {pid} ({name})"),
                 format!("end process {pid} ({name}), or have it close {what}"),
             ));
-        };
-        if let Err(error) = std::fs::read_dir(directory.join("fd")) {
-            // Any other error: it has just ended.
-            hidden += u32::from(error.kind() == ErrorKind::PermissionDenied);
-            continue;
         }
-        let mut denied = false;
-        for table in tables(&directory, pid) {
-            for descriptor in std::fs::read_dir(table).into_iter().flatten().flatten() {
-                match look_at(&descriptor.path()) {
-                    Ok(told) => subject
-                        .owns(&node(&told))
-                        .into_iter()
-                        .for_each(|what| add(what, "held open")),
-                    // Root without CAP_SYS_PTRACE, as in most containers, sees that there are
-                    // descriptors, and not of what.
-                    Err(errno) => denied |= matches!(errno, Errno::ACCESS | Errno::PERM),
-                }
-            }
+        if process.has_unseen {
+            found.unseen.push(format!("{pid} ({name})"));
         }
-        hidden += u32::from(denied);
-        mapped(subject, &directory)
-            .into_iter()
-            .for_each(|what| add(what, "mapped into memory"));
     }
-    (found, hidden)
+    found
+}
+
+/// A part of the subject, and how a process has it.
+#[derive(Debug, PartialEq, Eq)]
+struct Use {
+    what: String,
+    how: &'static str,
+}
+
+/// What one process has.
+#[derive(Debug, Default)]
+struct ProcessFiles {
+    uses: Vec<Use>,
+    is_denied: bool,
+    /// Whether it has files that /proc does not list.
+    has_unseen: bool,
+}
+
+fn look_into(subject: &Subject<'_>, directory: &Path, pid: u32) -> ProcessFiles {
+    let mut process = ProcessFiles::default();
+    for table in tables(directory, pid) {
+        for descriptor in std::fs::read_dir(&table).into_iter().flatten().flatten() {
+            let told = match look_at(&descriptor.path()) {
+                Ok(told) => told,
+                // Root without CAP_SYS_PTRACE, as in most containers, sees that there are
+                // descriptors, and not of what.
+                Err(errno) => {
+                    process.is_denied |= matches!(errno, Errno::ACCESS | Errno::PERM);
+                    continue;
+                }
+            };
+            if let Some(what) = subject.owns(&node(&told)) {
+                let how = "held open";
+                process.uses.push(Use { what, how });
+            }
+            let info = table.with_file_name("fdinfo").join(descriptor.file_name());
+            process.look_behind(subject, &told, &descriptor.path(), &info);
+        }
+    }
+    for what in mapped(subject, directory) {
+        let how = "mapped into memory";
+        process.uses.push(Use { what, how });
+    }
+    process
+}
+
+impl ProcessFiles {
+    /// Files that a descriptor of another kind has: those registered in an io_uring, and those in
+    /// messages that nobody has received yet.
+    fn look_behind(&mut self, subject: &Subject<'_>, told: &Statx, link: &Path, info: &Path) {
+        let text = match FileType::from_raw_mode(told.stx_mode.into()) {
+            FileType::Socket => std::fs::read_to_string(info).unwrap_or_default(),
+            FileType::RegularFile
+            | FileType::Directory
+            | FileType::Symlink
+            | FileType::Fifo
+            | FileType::CharacterDevice
+            | FileType::BlockDevice => return,
+            FileType::Unknown => {
+                let name = std::fs::read_link(link).unwrap_or_default();
+                if name != Path::new("anon_inode:[io_uring]") {
+                    return;
+                }
+                let Ok(text) = read_ring(info) else {
+                    self.has_unseen = true;
+                    return;
+                };
+                text
+            }
+        };
+        self.has_unseen |= has_unseen_files(&text);
+        for what in registered(subject, &text) {
+            let how = "registered in an io_uring";
+            self.uses.push(Use { what, how });
+        }
+    }
+}
+
+/// The kernel leaves the list of files out while a request is being submitted to the ring.
+const RING_LOOKS: u32 = 20;
+
+/// What the kernel says of a ring (`io_uring_show_fdinfo` in linux/io_uring/fdinfo.c), with the
+/// list of its files.
+fn read_ring(info: &Path) -> std::io::Result<String> {
+    for _ in 0..RING_LOOKS {
+        let text = std::fs::read_to_string(info)?;
+        if text.lines().any(|line| line.starts_with("UserFiles:")) {
+            return Ok(text);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    Err(ErrorKind::WouldBlock.into())
+}
+
+/// Parts of the subject among the files that are registered in a ring: lines of a number and a path
+/// behind `UserFiles`. Before Linux 6.9 the kernel prints the last part of the path only.
+fn registered(subject: &Subject<'_>, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let lines = text
+        .lines()
+        .skip_while(|line| !line.starts_with("UserFiles:"));
+    for line in lines.skip(1) {
+        let Some((number, path)) = line.trim_start().split_once(": ") else {
+            break;
+        };
+        if number.parse::<u32>().is_err() {
+            break;
+        }
+        let path = PathBuf::from(unescape(path));
+        let what = if path.is_absolute() {
+            look_at(&path)
+                .ok()
+                .and_then(|told| subject.owns(&node(&told)))
+                .or_else(|| subject.owns_node_name(&path))
+        } else {
+            subject.has_name(&path)
+        };
+        found.extend(what);
+    }
+    found
+}
+
+/// Whether a ring has requests in flight, whose files are not listed, or a socket holds descriptors
+/// that nobody has received yet (`scm_fds`, unix_show_fdinfo in linux/net/unix/af_unix.c).
+fn has_unseen_files(text: &str) -> bool {
+    let number = |key: &str| value_of(text, key, ':').and_then(|value| value.parse::<u32>().ok());
+    let in_messages = number("scm_fds").is_some_and(|count| count > 0);
+    let in_requests = match (number("CachedSqHead"), number("CachedCqTail")) {
+        (Some(taken), Some(completed)) => taken != completed,
+        _ => false,
+    };
+    in_messages || in_requests
 }
 
 /// Without asking a server: a hanging NFS must not hang us.

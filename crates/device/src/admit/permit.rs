@@ -84,12 +84,58 @@ pub(crate) enum Grant {
 }
 
 /// What could not be seen, though it does not speak against the target by itself.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct VisibilityGaps {
     /// Processes whose open files this user may not look at.
     pub(crate) processes: u32,
     /// Why there may be processes that are not even listed.
     pub(crate) hidden_by: Option<HiddenBy>,
+    /// Processes with files that /proc does not list, such as `7 (qemu)`: files of requests in
+    /// flight in an io_uring, descriptors in a message that nobody has received yet.
+    pub(crate) unseen: Vec<String>,
+}
+
+/// Users of a target that cannot be seen.
+pub(crate) struct HiddenUsers {
+    /// Such as `one process of another user or the system`.
+    pub(crate) who: String,
+    /// What shows them.
+    pub(crate) step: &'static str,
+}
+
+impl VisibilityGaps {
+    /// The processes that cannot be looked at; `None` where all can.
+    pub(crate) fn hidden_users(&self) -> Option<HiddenUsers> {
+        let (who, step) = match (self.hidden_by, self.processes) {
+            (Some(HiddenBy::Namespace), _) => (
+                "a process outside of this container (PID namespace)".to_owned(),
+                "run on the host",
+            ),
+            (Some(HiddenBy::MountOption), _) => (
+                "a process of another user, which hidepid hides,".to_owned(),
+                "run as root",
+            ),
+            (None, 0) => return None,
+            (None, 1) => (
+                "one process of another user or the system".to_owned(),
+                as_root_on_the_host(),
+            ),
+            (None, processes) => (
+                format!("one of {processes} processes of other users or the system"),
+                as_root_on_the_host(),
+            ),
+        };
+        Some(HiddenUsers { who, step })
+    }
+}
+
+/// Root in a container lacks capabilities, and is root already.
+fn as_root_on_the_host() -> &'static str {
+    if rustix::process::geteuid().is_root() {
+        "run on the host, or with CAP_SYS_PTRACE,"
+    } else {
+        "run as root, on the host,"
+    }
 }
 
 /// What keeps processes out of /proc.
@@ -118,29 +164,24 @@ impl Admission {
     /// What the gate could not check, one sentence, where that matters: the kernel's exclusive
     /// claim is then what it relies on.
     pub fn hint(&self) -> Option<String> {
-        let (who, step) = match (self.gaps.hidden_by, self.gaps.processes) {
-            (Some(HiddenBy::Namespace), _) => (
-                "a process outside of this container (PID namespace)".to_owned(),
-                "run on the host",
-            ),
-            (Some(HiddenBy::MountOption), _) => (
-                "a process of another user, which hidepid hides,".to_owned(),
-                "run as root",
-            ),
-            (None, 0) => return None,
-            (None, 1) => (
-                "one process of another user or the system".to_owned(),
-                "run as root, on the host,",
-            ),
-            (None, processes) => (
-                format!("one of {processes} processes of other users or the system"),
-                "run as root, on the host,",
-            ),
-        };
-        Some(format!(
-            "{}: cannot check whether {who} has it open; {step} to include them",
-            self.identity.path
-        ))
+        let path = &self.identity.path;
+        let mut parts = Vec::new();
+        if let Some(HiddenUsers { who, step }) = self.gaps.hidden_users() {
+            parts.push(format!(
+                "cannot check whether {who} has it open; {step} to include them"
+            ));
+        }
+        if let Some(first) = self.gaps.unseen.first() {
+            let others = match self.gaps.unseen.len() {
+                1 => String::new(),
+                processes => format!(" and {} others", processes - 1),
+            };
+            parts.push(format!(
+                "process {first}{others} may have it open without a descriptor, in an io_uring or \
+                 in a message of a socket, which /proc does not show"
+            ));
+        }
+        (!parts.is_empty()).then(|| format!("{path}: {}", parts.join("; ")))
     }
 
     pub(crate) fn into_parts(self) -> (TargetIdentity, Grant) {

@@ -112,7 +112,12 @@ pub(super) fn judge_access(
     } else {
         "read"
     };
+    let is_root = rustix::process::geteuid().is_root();
     let remedy = match identity.kind {
+        // In a container, or before a security module.
+        TargetKind::BlockDevice if is_root => "Give the container the device (--device) and \
+                                               CAP_DAC_OVERRIDE, or name a directory on it."
+            .to_owned(),
         TargetKind::BlockDevice => "Run as root or as a member of the device's group (often \
                                     `disk`), or name a directory on it."
             .to_owned(),

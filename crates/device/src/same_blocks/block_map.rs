@@ -140,7 +140,7 @@ fn read_table(text: &str, number: &str) -> BlockMap {
 
 fn unreadable(text: &str) -> String {
     match text.lines().next().unwrap_or_default() {
-        "" => "dmsetup shows no table; run as root".to_owned(),
+        "" => "dmsetup shows no table; run as root, outside a container".to_owned(),
         line => format!("the device mapper table has no usable line: {line}"),
     }
 }

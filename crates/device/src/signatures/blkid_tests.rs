@@ -390,6 +390,17 @@ const TYPES_BY_MAGIC: &[Row] = &[
         "scoutfs filesystem",
         &[(64 * KIB + 4, b"\x8bB<\x10")],
     ),
+    // Version 2.41 splits the type.
+    (
+        "scoutfs_meta",
+        "scoutfs filesystem",
+        &[(64 * KIB + 4, b"\x8bB<\x10")],
+    ),
+    (
+        "scoutfs_data",
+        "scoutfs filesystem",
+        &[(64 * KIB + 4, b"\x8bB<\x10")],
+    ),
     (
         "cs_fvault2",
         "Apple Core Storage volume",

@@ -75,16 +75,7 @@ impl<'a> Image<'a> {
         }
         let offset = number * CHUNK_BYTES;
         let wanted = CHUNK_BYTES.min(self.size_bytes.saturating_sub(offset)) as usize;
-        let read = if self.began.elapsed() > self.longest {
-            Err(Errno::TIMEDOUT)
-        } else {
-            (self.read_at)(offset, wanted)
-        };
-        let chunk = match read {
-            Ok(bytes) if bytes.len() >= wanted => Some(Rc::new(bytes)),
-            Ok(_) => self.failed(offset, None),
-            Err(errno) => self.failed(offset, Some(errno)),
-        };
+        let chunk = self.read(offset, wanted).map(Rc::new);
         let mut chunks = self.chunks.borrow_mut();
         if chunks.len() >= CHUNKS_MAX {
             chunks.clear();
@@ -93,7 +84,20 @@ impl<'a> Image<'a> {
         chunk
     }
 
-    fn failed(&self, offset: u64, errno: Option<Errno>) -> Option<Rc<Vec<u8>>> {
+    fn read(&self, offset: u64, length: usize) -> Option<Vec<u8>> {
+        let read = if self.began.elapsed() > self.longest {
+            Err(Errno::TIMEDOUT)
+        } else {
+            (self.read_at)(offset, length)
+        };
+        match read {
+            Ok(bytes) if bytes.len() >= length => Some(bytes),
+            Ok(_) => self.failed(offset, None),
+            Err(errno) => self.failed(offset, Some(errno)),
+        }
+    }
+
+    fn failed(&self, offset: u64, errno: Option<Errno>) -> Option<Vec<u8>> {
         let unreadable = Unreadable { offset, errno };
         let mut all = self.unreadable.borrow_mut();
         if !all.contains(&unreadable) {
@@ -170,6 +174,16 @@ impl<'i, 'a> View<'i, 'a> {
             }
         }
         Some(bytes)
+    }
+
+    /// The same in one request, and not remembered: for long pieces, whose offset must suit direct
+    /// I/O.
+    pub(crate) fn piece(&self, offset: u64, length: usize) -> Option<Vec<u8>> {
+        let end = offset.checked_add(length as u64)?;
+        if end > self.length {
+            return None;
+        }
+        self.image.read(self.start + offset, length)
     }
 
     /// Whether a text stands at an offset within it.

@@ -1,5 +1,5 @@
-//! Signatures that are fixed bytes at fixed places: the rows of magics.txt. Those that need
-//! arithmetic or a second look are in structures.rs.
+//! Signatures that are fixed bytes at fixed places: the rows of magics.txt, and the form of such a
+//! table. Those that need arithmetic or a second look are in structures.rs.
 //!
 //! libblkid adds conditions that a damaged copy may miss; the table does not. A false alarm costs a
 //! `wipefs`, a missed signature costs the data.
@@ -16,6 +16,9 @@ pub(crate) enum Clearing {
     ZpoolLabelclear,
     /// No tool knows it: the block has to be overwritten with zeros.
     Zeros,
+    /// A label of ZFS where `zpool labelclear` does not look: all of it has to be overwritten with
+    /// zeros.
+    ZeroedLabel,
 }
 
 /// What a signature means.
@@ -56,21 +59,23 @@ impl Signature {
 
 /// Where a text stands.
 #[derive(Debug, Clone, Copy)]
-enum At {
+pub(super) enum At {
     /// So many bytes from the start.
     Start(u64),
     /// So many bytes before the end, after the size was rounded down to a multiple.
     End { unit: u64, back: u64, plus: u64 },
+    /// So many bytes from the start of a sector, whichever it is.
+    Sector(u64),
 }
 
 /// One text at one place.
 #[derive(Debug)]
 pub(super) struct Magic {
-    what: &'static str,
-    at: At,
-    text: Vec<u8>,
+    pub(super) what: &'static str,
+    pub(super) at: At,
+    pub(super) text: Vec<u8>,
     clearing: Clearing,
-    role: Role,
+    pub(super) role: Role,
 }
 
 /// All rows of magics.txt.
@@ -100,10 +105,14 @@ impl At {
             Self::End { unit, back, plus } => {
                 (size / unit * unit).checked_sub(back)?.checked_add(plus)
             }
+            Self::Sector(_) => None,
         }
     }
 
     fn parse(text: &str) -> Option<Self> {
+        if let Some(place) = text.strip_prefix('*') {
+            return sum(place).map(Self::Sector);
+        }
         let (place, unit) = text.split_once('@').unwrap_or((text, "1s"));
         let Some(end) = place.strip_prefix('-') else {
             return sum(place).map(Self::Start);
@@ -117,7 +126,8 @@ impl At {
     }
 }
 
-fn read_table(table: &'static str) -> Option<Vec<Magic>> {
+/// The rows of a table; `None` where one is not as the first lines of magics.txt describe it.
+pub(super) fn read_table(table: &'static str) -> Option<Vec<Magic>> {
     let mut magics = Vec::new();
     let (mut clearing, mut role) = (Clearing::Zeros, Role::Content);
     for line in table.lines().filter(|line| !line.starts_with('#')) {

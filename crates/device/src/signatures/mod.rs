@@ -5,6 +5,7 @@
 mod image;
 mod magics;
 mod partition_tables;
+mod remains;
 mod structures;
 mod unknown;
 
@@ -62,11 +63,20 @@ pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> ScanResult {
     }
 }
 
-/// The same for a device, and whether its ends and those of `known` partitions hold data that no
-/// signature explains.
+/// The same for a device, with what is left of a filesystem or table whose beginning is gone, and
+/// whether its ends and those of `known` partitions hold data that no signature explains.
 pub(crate) fn scan_device(image: &Image<'_>, known: &[Slice]) -> ScanResult {
     let mut found = scan(image, known);
     let whole = image.whole();
+    let mut seen: HashSet<(&str, u64)> = HashSet::new();
+    for signature in &found.signatures {
+        seen.insert((signature.what, signature.offset));
+    }
+    for signature in remains::find(&whole) {
+        if seen.insert((signature.what, signature.offset)) {
+            found.signatures.push(signature);
+        }
+    }
     let signed: HashSet<u64> = found
         .signatures
         .iter()

@@ -111,25 +111,53 @@ fn read_logical(view: &View<'_, '_>, extended: u64, sector: u64, tables: &mut Ta
     }
 }
 
-/// The header stands in the second sector, its copy in the last (UEFI 2.10, 5.3).
+const BACKUP_GPT: &str = "backup GPT partition table";
+
+/// The header stands in the second sector, its copy in the last (UEFI 2.10, 5.3), and where the
+/// header says: the last sector of a disk that was smaller then.
 fn read_gpt(view: &View<'_, '_>, tables: &mut Tables) {
     for sector in SECTOR_BYTES {
-        let last = (view.length() / sector)
-            .checked_sub(1)
-            .map(|number| number * sector);
-        let places = [
-            ("GPT partition table", Some(sector)),
-            ("backup GPT partition table", last),
-        ];
+        let mut places = vec![("GPT partition table", sector)];
+        if let Some(last) = last_sector(view, sector) {
+            places.push((BACKUP_GPT, last));
+        }
+        if is_gpt_header(view, sector)
+            && let Some(number) = view.le64(sector + 32)
+            && let Some(alternate) = number.checked_mul(sector)
+            && places.iter().all(|(_, known)| *known != alternate)
+        {
+            places.push((BACKUP_GPT, alternate));
+        }
         for (what, at) in places {
-            if let Some(at) = at
-                && view.array::<8>(at).as_ref() == Some(b"EFI PART")
-            {
+            if is_gpt_header(view, at) {
                 tables.mark(what, at);
                 read_gpt_entries(view, at, sector, tables);
             }
         }
     }
+}
+
+/// The copies of a GPT's header in the last sector.
+pub(super) fn backup_gpt(view: &View<'_, '_>) -> Vec<Signature> {
+    let mut tables = Tables::default();
+    for sector in SECTOR_BYTES {
+        if let Some(last) = last_sector(view, sector)
+            && is_gpt_header(view, last)
+        {
+            tables.mark(BACKUP_GPT, last);
+        }
+    }
+    tables.marks
+}
+
+fn last_sector(view: &View<'_, '_>, sector: u64) -> Option<u64> {
+    (view.length() / sector)
+        .checked_sub(1)
+        .map(|number| number * sector)
+}
+
+fn is_gpt_header(view: &View<'_, '_>, at: u64) -> bool {
+    view.array::<8>(at).as_ref() == Some(b"EFI PART")
 }
 
 fn read_gpt_entries(

@@ -4,7 +4,7 @@
 //!
 //! And copies of superblocks far from both ends. They survive when the first MiB of a filesystem is
 //! zeroed, and a filesystem checker restores the filesystem from them. Their offsets depend on the
-//! geometry, so only those of the usual geometries are checked.
+//! geometry, so only those of the default geometries are checked here; remains.rs has the others.
 
 use super::image::View;
 use super::magics::Clearing::{self, Wipefs, Zeros, ZpoolLabelclear};
@@ -15,8 +15,8 @@ use std::collections::BTreeSet;
 
 const KIB: u64 = 1 << 10;
 
-const EXT_COPY: &str = "backup superblock of an ext2/3/4 filesystem";
-const XFS_COPY: &str = "second superblock of an XFS filesystem";
+pub(super) const EXT_COPY: &str = "backup superblock of an ext2/3/4 filesystem";
+pub(super) const XFS_COPY: &str = "second superblock of an XFS filesystem";
 const NTFS_COPY: &str = "second boot sector of an NTFS filesystem in its middle";
 
 /// A structure: its name, its offset if present, how to remove it, and what it is.
@@ -59,6 +59,16 @@ pub(super) fn find(view: &View<'_, '_>) -> impl Iterator<Item = Signature> {
         .chain(ntfs_copy(view).map(copy(NTFS_COPY)))
 }
 
+/// Structures that the beginning of a partition shows, wherever it ends; all but those of ZFS.
+pub(super) fn at_start(view: &View<'_, '_>) -> impl Iterator<Item = Signature> {
+    let contents = CHECKS
+        .iter()
+        .filter(|(_, _, clearing, role)| *clearing != ZpoolLabelclear && *role == Content);
+    contents.filter_map(|(what, check, clearing, role)| {
+        Some(Signature::new(what, check(view)?, *clearing, *role))
+    })
+}
+
 /// The first of some offsets at which a check says yes.
 fn first(
     offsets: impl IntoIterator<Item = u64>,
@@ -83,11 +93,8 @@ fn nilfs(view: &View<'_, '_>) -> Option<u64> {
 
 const ZFS_LABEL_BYTES: u64 = 256 * KIB;
 
-/// Two labels at each end (ZFS On-Disk Specification, chapter 1): a list of names and values at 16
-/// KiB of each, and from 128 KiB on a ring of uberblocks, in the byte order of the machine that
-/// wrote them. The smallest slot has 1 KiB.
+/// Two labels at each end (ZFS On-Disk Specification, chapter 1).
 fn zfs(view: &View<'_, '_>) -> Option<u64> {
-    const UBERBLOCK: u64 = 0x00ba_b10c;
     let size = view.length() / ZFS_LABEL_BYTES * ZFS_LABEL_BYTES;
     let labels = [
         Some(0),
@@ -95,18 +102,28 @@ fn zfs(view: &View<'_, '_>) -> Option<u64> {
         size.checked_sub(2 * ZFS_LABEL_BYTES),
         size.checked_sub(ZFS_LABEL_BYTES),
     ];
-    labels.into_iter().flatten().find_map(|label| {
-        let slots = (0..128).map(|slot| label + 128 * KIB + slot * KIB);
-        let ring = first(slots, |at| {
-            Some([UBERBLOCK, UBERBLOCK.swap_bytes()].contains(&view.le64(at)?))
-        });
-        ring.or_else(|| {
-            first([label + 16 * KIB], |at| {
-                let list = view.bytes(at, 1024)?;
-                // XDR encoding, then names in plain text: every label has one of its guid.
-                Some(list[0] == 1 && list[1] <= 1 && list.windows(4).any(|text| text == b"guid"))
-            })
-        })
+    labels
+        .into_iter()
+        .flatten()
+        .find_map(|label| zfs_ring(view, label).or_else(|| zfs_list(view, label)))
+}
+
+/// The ring of uberblocks of a label, from 128 KiB on, in the byte order of the machine that wrote
+/// them. The smallest slot has 1 KiB.
+pub(super) fn zfs_ring(view: &View<'_, '_>, label: u64) -> Option<u64> {
+    const UBERBLOCK: u64 = 0x00ba_b10c;
+    let slots = (0..128).map(|slot| label + 128 * KIB + slot * KIB);
+    first(slots, |at| {
+        Some([UBERBLOCK, UBERBLOCK.swap_bytes()].contains(&view.le64(at)?))
+    })
+}
+
+/// The list of names and values at 16 KiB of a label.
+pub(super) fn zfs_list(view: &View<'_, '_>, label: u64) -> Option<u64> {
+    first([label + 16 * KIB], |at| {
+        let list = view.bytes(at, 1024)?;
+        // XDR encoding, then names in plain text: every label has one of its guid.
+        Some(list[0] == 1 && list[1] <= 1 && list.windows(4).any(|text| text == b"guid"))
     })
 }
 

@@ -296,3 +296,210 @@ fn gate_refuses_holes_that_would_fill_the_filesystem() {
         "{reasons:?}"
     );
 }
+
+/// A mount namespace in which a file is mounted, and what makes it exist.
+fn gate_sees_mounted_file(place: &Path, file: &Path) {
+    let point = place.join("point");
+    std::fs::write(&point, "").unwrap();
+    let bind = format!("mount --bind {} {}", file.display(), point.display());
+    {
+        let inside = format!("unshare --mount sh -c '{bind}; echo there; read line'");
+        let _process = Process::start(&inside);
+        assert_refused(file, "in the mount namespace of process ");
+    }
+    overwriting(file).unwrap();
+    // No process lives in a namespace that a mount keeps.
+    let (folder, kept) = (place.join("kept"), place.join("kept/namespace"));
+    std::fs::create_dir(&folder).unwrap();
+    let _private = Bind::new(&folder, &folder);
+    run("mount", &["--make-private", folder.to_str().unwrap()]);
+    std::fs::write(&kept, "").unwrap();
+    let keep = format!("unshare --mount={} {bind}", kept.display());
+    run("sh", &["-c", &keep]);
+    let unmount = Bind(kept.clone());
+    let reason = format!("in the mount namespace that {} keeps", kept.display());
+    assert_refused(file, &reason);
+    drop(unmount);
+    overwriting(file).unwrap();
+}
+
+#[test]
+fn gate_refuses_file_that_another_namespace_has_mounted() {
+    let name = "gate_refuses_file_that_another_namespace_has_mounted";
+    if !can_run(name, &["unshare", "mount"]) {
+        return;
+    }
+    let place = place();
+    let file = place.path().join("data");
+    fill(&file);
+    gate_sees_mounted_file(place.path(), &file);
+}
+
+#[test]
+fn gate_refuses_device_that_a_kept_namespace_has_mounted() {
+    let name = "gate_refuses_device_that_a_kept_namespace_has_mounted";
+    if !can_run(name, &["losetup", "unshare", "mount", "mkfs.ext4"]) {
+        return;
+    }
+    let place = place();
+    let image = place.path().join("image");
+    let disk = Loop::sparse(&image, 16 * MIB, &[]);
+    run("mkfs.ext4", &["-q", disk.node.to_str().unwrap()]);
+    let (folder, kept) = (
+        place.path().join("kept"),
+        place.path().join("kept/namespace"),
+    );
+    std::fs::create_dir(&folder).unwrap();
+    let _private = Bind::new(&folder, &folder);
+    run("mount", &["--make-private", folder.to_str().unwrap()]);
+    std::fs::write(&kept, "").unwrap();
+    let keep = format!(
+        "unshare --mount={} mount {} /mnt",
+        kept.display(),
+        disk.node.display()
+    );
+    run("sh", &["-c", &keep]);
+    let _unmount = Bind(kept.clone());
+    let consent = crate::support::consent(disk.name());
+    let reasons = admitted(&disk.node, &consent).unwrap_err();
+    let expected = format!(
+        "is mounted at /mnt (ext4) in the mount namespace that {}",
+        kept.display()
+    );
+    assert!(
+        reasons.iter().any(|reason| reason.contains(&expected)),
+        "{reasons:?}"
+    );
+}
+
+#[test]
+fn gate_follows_mounts_upon_mounts_to_directories_of_servers() {
+    let name = "gate_follows_mounts_upon_mounts_to_directories_of_servers";
+    if !can_run(name, &["losetup", "mount", "mkfs.btrfs", "btrfs"]) {
+        return;
+    }
+    let place = place();
+    let at = |name: &str| place.path().join(name);
+    let shown = |name: &str| at(name).display().to_string();
+    for folder in ["pg/base/up", "bound", "low", "pg/base/work", "merged"] {
+        std::fs::create_dir_all(at(folder)).unwrap();
+    }
+    std::fs::write(at("pg/PG_VERSION"), "16\n").unwrap();
+    std::fs::write(at("low/lower"), vec![1; 4 * MIB as usize]).unwrap();
+    {
+        // An overlay whose upper directory is reached by a bind mount of a part of the server's.
+        let _bind = Bind::new(&at("pg/base"), &at("bound"));
+        let (low, upper, work) = (shown("low"), shown("bound/up"), shown("bound/work"));
+        let options = format!("lowerdir={low},upperdir={upper},workdir={work}");
+        run(
+            "mount",
+            &["-t", "overlay", "overlay", "-o", &options, &shown("merged")],
+        );
+        let _mounted = Bind(at("merged"));
+        fill(&at("merged/data"));
+        assert_refused(&at("merged/data"), "PostgreSQL data directory");
+        // A file of the lower directory is copied to the upper one when it is written to.
+        assert_refused(&at("merged/lower"), "PostgreSQL data directory");
+    }
+    // A subvolume within the data directory, mounted elsewhere.
+    let disk = Loop::sparse(&at("image"), 128 * MIB, &[]);
+    run("mkfs.btrfs", &["-q", disk.node.to_str().unwrap()]);
+    for folder in ["top", "sub", "bind"] {
+        std::fs::create_dir(at(folder)).unwrap();
+    }
+    let node = disk.node.to_str().unwrap();
+    run("mount", &[node, &shown("top")]);
+    let _top = Bind(at("top"));
+    std::fs::create_dir(at("top/pg")).unwrap();
+    std::fs::write(at("top/pg/PG_VERSION"), "16\n").unwrap();
+    run("btrfs", &["subvolume", "create", &shown("top/pg/base")]);
+    std::fs::create_dir(at("top/pg/base/5")).unwrap();
+    fill(&at("top/pg/base/5/data"));
+    fill(&at("top/free"));
+    run("mount", &["-o", "subvol=pg/base", node, &shown("sub")]);
+    let _sub = Bind(at("sub"));
+    assert_refused(&at("sub/5/data"), "PostgreSQL data directory");
+    let _bind = Bind::new(&at("sub/5"), &at("bind"));
+    assert_refused(&at("bind/data"), "PostgreSQL data directory");
+    overwriting(&at("top/free")).unwrap();
+}
+
+/// Another process that has the file without a descriptor of its own.
+fn holder(script: &str, file: &Path) -> Process {
+    let command = format!("exec python3 -c '{script}' {}", file.display());
+    Process::start(&command)
+}
+
+/// Registers a file in an io_uring, and closes its descriptor.
+const RING: &str = r#"
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+ring = libc.syscall(425, 8, (ctypes.c_char * 120)())
+file = os.open(sys.argv[1], os.O_RDONLY)
+assert libc.syscall(427, ring, 2, (ctypes.c_int * 1)(file), 1) == 0
+os.close(file)
+print("there", flush=True)
+sys.stdin.readline()
+"#;
+
+/// Sends a descriptor that nobody receives.
+const MESSAGE: &str = r#"
+import os, socket, sys
+sender, receiver = socket.socketpair()
+file = os.open(sys.argv[1], os.O_RDONLY)
+socket.send_fds(sender, [b"x"], [file])
+os.close(file)
+print("there", flush=True)
+sys.stdin.readline()
+"#;
+
+#[test]
+fn gate_refuses_file_and_device_in_an_io_uring() {
+    if !can_run(
+        "gate_refuses_file_and_device_in_an_io_uring",
+        &["losetup", "python3"],
+    ) {
+        return;
+    }
+    let place = place();
+    let file = place.path().join("data");
+    fill(&file);
+    let held = holder(RING, &file);
+    assert_refused(&file, "is registered in an io_uring by process ");
+    drop(held);
+    let disk = Loop::sparse(&place.path().join("image"), 16 * MIB, &[]);
+    let held = holder(RING, &disk.node);
+    let reasons = admitted(&disk.node, &crate::support::consent(disk.name())).unwrap_err();
+    let expected = format!("{} is registered in an io_uring", disk.node.display());
+    assert!(
+        reasons.iter().any(|reason| reason.contains(&expected)),
+        "{reasons:?}"
+    );
+    drop(held);
+}
+
+#[test]
+fn gate_refuses_file_and_names_process_with_descriptor_in_flight() {
+    let name = "gate_refuses_file_and_names_process_with_descriptor_in_flight";
+    if !can_run(name, &["losetup", "python3"]) {
+        return;
+    }
+    let place = place();
+    let file = place.path().join("data");
+    fill(&file);
+    let before = run("sha256sum", &[file.to_str().unwrap()]);
+    let held = holder(MESSAGE, &file);
+    // /proc shows nothing; the lease does, once the file is open.
+    let opened = OpenTarget::open(overwriting(&file).unwrap());
+    assert!(
+        matches!(&opened, Err(OpenError::Refused(refusal)) if refusal.reasons[0].contains("lease")),
+        "{opened:?}"
+    );
+    assert_eq!(run("sha256sum", &[file.to_str().unwrap()]), before);
+    let disk = Loop::sparse(&place.path().join("image"), 16 * MIB, &[]);
+    let other = holder(MESSAGE, &disk.node);
+    let admission = admitted(&disk.node, &crate::support::consent(disk.name())).unwrap();
+    let hint = admission.hint().unwrap_or_default();
+    assert!(hint.contains("without a descriptor"), "{hint}");
+    drop((held, other));
+}

@@ -173,3 +173,38 @@ fn gate_refuses_fat_without_a_boot_sector() {
     run("mkfs.vfat", &["-A", "-I", "-F16", disk.node()]);
     disk.assert_refused("mkfs.vfat -A", &["it holds a signature: FAT filesystem"]);
 }
+
+#[test]
+fn gate_refuses_partition_whose_table_is_zeroed_until_it_is_zeroed_too() {
+    let name = "gate_refuses_partition_whose_table_is_zeroed_until_it_is_zeroed_too";
+    if !can_run(name, &["losetup", "mkfs.ext4", "sfdisk"]) {
+        return;
+    }
+    let disk = Disk::new(300 * MIB);
+    let table = "printf 'label: gpt\\n2048,,L\\n' | sfdisk -q --no-reread --no-tell-kernel";
+    crate::support::shell(&format!("{table} {} >/dev/null 2>&1", disk.node()));
+    run(
+        "mkfs.ext4",
+        &[
+            "-q",
+            "-b",
+            "4096",
+            "-E",
+            "offset=1048576",
+            disk.node(),
+            "290M",
+        ],
+    );
+    let end = 300 * MIB - 33 * 512;
+    write(&disk, 0, &vec![0; MIB as usize]);
+    write(&disk, end, &[0; 33 * 512]);
+    disk.assert_refused(
+        "first partition",
+        &[
+            "ext2/3/4 filesystem or its journal (byte 1049656)",
+            "backup superblock of an ext2/3/4 filesystem (byte 135266304)",
+        ],
+    );
+    crate::support::follow(&disk, "first partition");
+    disk.assert_writable();
+}

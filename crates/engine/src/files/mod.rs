@@ -8,13 +8,15 @@ use crate::load::pattern::Permutation;
 use crate::random::Random;
 use crate::run::error::RunError;
 use crate::run::session::Session;
+use crate::run::watchdog::{CHECK_EVERY, Deferred, Waited};
 use diskproof_device::{FileTree, Snapshot};
 use diskproof_model::files::{
     CacheDrop, CacheState, FileCaches, FileOperation, FileOrder, FileRound, FileStep,
     FileStepMeasurement, FilesMeasurement, FilesPlan,
 };
 use diskproof_model::measurement::{ByteCount, StopReason};
-use diskproof_model::progress::Watch;
+use diskproof_model::progress::{Control, Phase, Progress, Watch};
+use diskproof_model::series::TimeSeries;
 use pass::{Pass, PassResult, PassSignals, TRANSFER_BYTES, Task};
 use set::FileSet;
 use std::sync::Arc;
@@ -212,13 +214,39 @@ impl FilesRun<'_> {
             note(&mut self.page_drops, failed.map_or(Ok(()), Err));
         }
         if drops_all {
-            let dropped = self.tree.drop_all_caches();
-            note(
-                &mut self.name_drops,
-                dropped.map_err(|error| error.to_string()),
-            );
+            let Some(dropped) = self.drop_machine_caches()? else {
+                return Ok(true);
+            };
+            note(&mut self.name_drops, dropped);
         }
         Ok(false)
+    }
+
+    /// Drops the caches of the machine in a thread of its own, because no signal ends the system
+    /// calls. `None` if the user ended the run meanwhile: the kernel then finishes alone.
+    fn drop_machine_caches(&mut self) -> Result<Option<Result<(), String>>, RunError> {
+        let caches = match self.tree.machine_caches() {
+            Ok(caches) => caches,
+            Err(error) => return Ok(Some(Err(error.to_string()))),
+        };
+        let dropping = Deferred::start("diskproof-caches", move || caches.drop_all());
+        let dropping = dropping.map_err(RunError::Thread)?;
+        let series = TimeSeries::new(CHECK_EVERY.as_nanos() as u64);
+        loop {
+            match dropping.poll(CHECK_EVERY) {
+                Waited::Done(dropped) => {
+                    return Ok(Some(dropped.map_err(|error| error.to_string())));
+                }
+                Waited::Lost => return Err(RunError::lost("cache drop")),
+                Waited::TimedOut(elapsed) => {
+                    let elapsed_ns = elapsed.as_nanos() as u64;
+                    let progress = Progress::new("cache drop", Phase::Layout, elapsed_ns, &series);
+                    if self.watch.tick(&progress) == Control::Interrupt {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
     }
 
     /// Measures a step once and adds it to what was measured.

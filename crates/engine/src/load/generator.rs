@@ -43,6 +43,8 @@ pub(crate) enum AfterWrite {
 pub(crate) struct RequestGenerator {
     /// Steps that may still start before the next portion.
     left: u64,
+    /// Steps of all portions so far.
+    taken: u64,
     /// The source of portions; `None` once the worker has ended.
     budget: Option<Budget>,
     /// The requests in flight.
@@ -108,8 +110,10 @@ impl RequestGenerator {
                 ..GeneratorOptions::default()
             })
         });
+        let left = budget.take_portion();
         Self {
-            left: budget.take_portion(),
+            left,
+            taken: left,
             budget: Some(budget),
             slots: Slots::new(depth),
             pattern,
@@ -235,10 +239,19 @@ impl RequestGenerator {
         (self.left, self.budget) = (0, None);
     }
 
+    /// Counts its steps from now on: it may start those again that it has started.
+    #[cold]
+    pub(crate) fn restart_budget(&mut self) {
+        if self.budget.is_some() {
+            self.left = self.taken;
+        }
+    }
+
     /// Takes the next portion; whether there was one.
     #[cold]
     fn take_portion_next(&mut self) -> bool {
         self.left = self.budget.as_ref().map_or(0, Budget::take_portion);
+        self.taken = self.taken.saturating_add(self.left);
         self.left > 0
     }
 

@@ -4,6 +4,7 @@
 //! not move blocks.
 
 use diskproof_model::measurement::BadBlock;
+use diskproof_model::shape::BlockPattern;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Marks our blocks: "diskprov" as a number.
@@ -131,6 +132,8 @@ pub(crate) struct WriteJournal {
     start: u64,
     block_bytes: u64,
     generations: Vec<AtomicU32>,
+    /// What the blocks hold in place of signatures.
+    pattern: Option<BlockPattern>,
 }
 
 impl WriteJournal {
@@ -143,7 +146,13 @@ impl WriteJournal {
             start,
             block_bytes: u64::from(block_bytes),
             generations,
+            pattern: None,
         }
+    }
+
+    /// The same for blocks that hold a pattern, where there is one, in place of signatures.
+    pub(crate) fn with_pattern(self, pattern: Option<BlockPattern>) -> Self {
+        Self { pattern, ..self }
     }
 
     fn entry(&self, offset: u64) -> Option<&AtomicU32> {
@@ -185,8 +194,12 @@ impl WriteJournal {
         })
     }
 
-    /// Writes the header of a block. The payload may be anything.
+    /// Writes the header of a block, whose payload may be anything; or the pattern.
     pub(crate) fn sign(&self, block: &mut [u8], offset: u64, generation: u32) {
+        if let Some(pattern) = &self.pattern {
+            pattern.fill(block, offset);
+            return;
+        }
         let signature = BlockSignature {
             seed: self.seed,
             offset,
@@ -202,7 +215,16 @@ impl WriteJournal {
         offset: u64,
         generation: u32,
     ) -> Option<BadBlock> {
-        let why = match BlockSignature::of(block) {
+        if let Some(pattern) = &self.pattern {
+            let why = pattern.difference(block, offset)?;
+            return Some(BadBlock {
+                offset_bytes: offset,
+                why,
+                written_to_bytes: None,
+            });
+        }
+        let found = BlockSignature::of(block);
+        let why = match found {
             Err(SignatureFault::Zero) => "only zeros: the write is lost".to_owned(),
             Err(SignatureFault::Foreign) => {
                 "not written by diskproof: overwritten or corrupted".to_owned()
@@ -220,9 +242,14 @@ impl WriteJournal {
             ),
             Ok(_) => return None,
         };
+        let written_to_bytes = match found {
+            Ok(found) if found.seed == self.seed && found.offset != offset => Some(found.offset),
+            _ => None,
+        };
         Some(BadBlock {
             offset_bytes: offset,
             why,
+            written_to_bytes,
         })
     }
 }

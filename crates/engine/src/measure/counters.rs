@@ -2,7 +2,7 @@
 
 use crate::io::errno_name;
 use crate::lock::lock;
-use crate::measure::result::{EndReason, WorkerSnapshot};
+use crate::measure::result::WorkerSnapshot;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement, PerOp, SERIES_CELLS_MAX};
 use diskproof_model::series::{Cell, TimeSeries};
@@ -49,6 +49,14 @@ struct SeenLatencies {
     intended: LatencyHistogram,
 }
 
+/// What a worker counts before its measured time, for one that has no other.
+#[derive(Debug, Default)]
+struct WarmupCells {
+    /// Start of the warm-up.
+    start_ns: u64,
+    cells: WorkerSnapshot,
+}
+
 /// Of no latency at all.
 const NO_RANGE: (u64, u64) = (u64::MAX, 0);
 
@@ -70,6 +78,8 @@ pub(crate) struct Counters {
     /// Bytes moved up to the last cell, warm-up included.
     pub asked: ByteCount,
     errnos: BTreeMap<(OpKind, i32), u64>,
+    /// The cells of the warm-up, from its start on, until that is over.
+    warmup: Option<Box<WarmupCells>>,
     failures_in_row: u32,
     /// How long requests were in flight that failed or were interrupted: no latency says it.
     uncounted_ns: u128,
@@ -88,9 +98,10 @@ pub(crate) const FATAL_ERRNOS: [i32; 6] = [
 ];
 
 impl Counters {
-    /// Nothing counted yet; what completes before `measure_ns` is warm-up. `intended` is an empty
-    /// distribution in an open loop, where latencies count from the intended start, too.
-    pub(crate) fn new(measure_ns: u64, intended: Option<&LatencyHistogram>) -> Self {
+    /// Nothing counted yet; what completes between `start_ns` and `measure_ns` is warm-up.
+    /// `intended` is an empty distribution in an open loop, where latencies count from the intended
+    /// start, too.
+    pub(crate) fn new(start_ns: u64, measure_ns: u64, intended: Option<&LatencyHistogram>) -> Self {
         let of_kind = || OpCounters {
             cell: Cell::default(),
             latency_min_ns: u64::MAX,
@@ -111,6 +122,12 @@ impl Counters {
             last_ns: 0,
             asked: ByteCount::default(),
             errnos: BTreeMap::new(),
+            warmup: (measure_ns > start_ns).then(|| {
+                Box::new(WarmupCells {
+                    start_ns,
+                    ..WarmupCells::default()
+                })
+            }),
             failures_in_row: 0,
             uncounted_ns: 0,
             last_errno: 0,
@@ -296,6 +313,12 @@ impl Counters {
             of_kind.latency_min_ns = u64::MAX;
             self.asked.add(kind, cell.bytes);
             if !self.measuring || self.series_closed {
+                if let Some(warmup) = &mut self.warmup
+                    && cell != Cell::default()
+                {
+                    let at_ns = self.cell_start_ns.saturating_sub(warmup.start_ns);
+                    warmup.cells.add(kind, at_ns, &cell);
+                }
                 continue;
             }
             if cell != Cell::default() {
@@ -316,7 +339,19 @@ impl Counters {
         self.cell_start_ns = now;
     }
 
+    /// Takes the warm-up for the measured time, because nothing follows it.
+    #[cold]
+    pub(crate) fn keep_warmup(&mut self, snapshot: &mut WorkerSnapshot) {
+        if let Some(warmup) = self.warmup.take() {
+            self.measuring = true;
+            self.measure_ns = warmup.start_ns;
+            self.cell_start_ns = self.cell_start_ns.max(warmup.start_ns);
+            snapshot.so_far.ops = warmup.cells.so_far.ops;
+        }
+    }
+
     fn forget_latencies(&mut self) {
+        self.warmup = None;
         self.errnos.clear();
         self.uncounted_ns = 0;
         for of_kind in &mut self.by_kind {
@@ -387,13 +422,8 @@ impl Counters {
 
     /// All counts. Kinds that never occurred are skipped; kinds that occurred only in the warm-up,
     /// or completed after the end, are kept. Only after a last [`Counters::end_cell`].
-    pub(crate) fn finish(
-        self,
-        ending: EndReason,
-        snapshot: &mut WorkerSnapshot,
-    ) -> (PerOp<OpMeasurement>, ByteCount) {
+    pub(crate) fn finish(self, snapshot: &mut WorkerSnapshot) -> (PerOp<OpMeasurement>, ByteCount) {
         let errnos = self.errnos;
-        let used_up_warming = !self.measuring && ending == EndReason::Budget;
         let kinds = self.by_kind.into_iter().zip(OpKind::ALL);
         let ops = kinds.filter_map(|(of_kind, kind)| {
             let mut op = of_kind.op;
@@ -402,9 +432,6 @@ impl Counters {
             let named = errnos.map(|((_, errno), n)| (errno_name(*errno), *n));
             op.errors = named.collect();
             let occurred = op.count > 0 || op.latency.count() > 0 || !op.errors.is_empty();
-            if used_up_warming {
-                clear_latencies(&mut op);
-            }
             occurred.then_some((kind, op))
         });
         (ops.collect(), self.asked)
@@ -429,7 +456,7 @@ mod tests {
     #[test]
     fn counters_add_streaks_like_single_operations() {
         let (published, mut snapshot) = sinks();
-        let mut counters = Counters::new(0, None);
+        let mut counters = Counters::new(0, 0, None);
         counters.end_cell(0, &published, &mut snapshot);
         let (read, write) = (OpKind::Read, OpKind::Write);
         let kinds = [read, read, write, read, read, read, write, write, write];
@@ -439,7 +466,7 @@ mod tests {
             counters.record(kind, bytes, latency_ns, 1000);
         }
         counters.end_cell(2000, &published, &mut snapshot);
-        let (ops, asked) = counters.finish(EndReason::Time, &mut snapshot);
+        let (ops, asked) = counters.finish(&mut snapshot);
         assert_eq!(asked.read_bytes, 4096 + 4 * 512);
         assert_eq!(asked.write_bytes, 2 * 4096 + 2 * 512);
         for kind in [read, write] {
@@ -455,7 +482,7 @@ mod tests {
     #[test]
     fn failed_requests_count_in_depth_and_late_ones_in_latency() {
         let (published, mut snapshot) = sinks();
-        let mut counters = Counters::new(0, None);
+        let mut counters = Counters::new(0, 0, None);
         counters.end_cell(0, &published, &mut snapshot);
         counters.record(OpKind::Read, 512, 300, 1000);
         counters.fail(OpKind::Read, libc::EIO, 700, 1000);
@@ -464,30 +491,34 @@ mod tests {
         counters.close_series(2000, &mut snapshot);
         counters.record(OpKind::Write, 512, 9_000, 11_000);
         counters.end_cell(11_000, &published, &mut snapshot);
-        let (ops, _) = counters.finish(EndReason::Time, &mut snapshot);
+        let (ops, _) = counters.finish(&mut snapshot);
         assert_eq!(ops[&OpKind::Write].count, 0);
         assert_eq!(ops[&OpKind::Write].latency.max_ns(), 9_000);
     }
 
     #[test]
-    fn warm_up_that_uses_the_budget_up_keeps_only_errors() {
+    fn warm_up_that_uses_the_budget_up_counts() {
         let (published, mut snapshot) = sinks();
-        let mut counters = Counters::new(1_000_000, Some(&LatencyHistogram::new()));
+        let mut counters = Counters::new(0, 1_000_000, Some(&LatencyHistogram::new()));
         counters.record(OpKind::Read, 512, 300, 1000);
         counters.record_waited(OpKind::Read, 300, 40);
         counters.fail(OpKind::Read, libc::EIO, 700, 1000);
         counters.end_cell(2000, &published, &mut snapshot);
-        let (ops, asked) = counters.finish(EndReason::Budget, &mut snapshot);
+        counters.keep_warmup(&mut snapshot);
+        let (ops, asked) = counters.finish(&mut snapshot);
         let read = &ops[&OpKind::Read];
-        assert_eq!(read.count, 0);
-        assert_eq!(read.latency.count(), 0);
-        assert_eq!(read.latency_intended.as_ref().unwrap().count(), 0);
+        assert_eq!(
+            (read.count, read.bytes, read.series.total().ops),
+            (1, 512, 1)
+        );
+        assert_eq!(read.latency.count(), 1);
+        assert_eq!(read.latency_intended.as_ref().unwrap().count(), 1);
         assert_eq!((read.errors.len(), asked.read_bytes), (1, 512));
     }
 
     #[test]
     fn success_resets_consecutive_failures() {
-        let mut counters = Counters::new(0, None);
+        let mut counters = Counters::new(0, 0, None);
         let fail = |counters: &mut Counters| counters.fail(OpKind::Read, libc::EIO, 1, 1);
         (0..3).for_each(|_| fail(&mut counters));
         assert_eq!(counters.fatal_errno(3), Some(libc::EIO));

@@ -1,9 +1,10 @@
 //! Checks the blocks that a workload reads: each must carry the signature of an earlier write to
-//! its place. The journal of that write is gone, so any generation of any run is right. Knows
-//! neither the backend nor the pattern.
+//! its place, or hold a given pattern. The journal of that write is gone, so any generation of any
+//! run is right.
 
 use crate::load::write_journal::{BlockSignature, SignatureFault, misdirected};
-use diskproof_model::measurement::{BadBlock, VerifyResult};
+use diskproof_model::measurement::{BadBlock, CheckedPlaces, VerifyResult};
+use diskproof_model::shape::BlockPattern;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// At most this many bad blocks are named; all are counted.
@@ -20,8 +21,8 @@ enum Mismatch {
     Unsigned,
     /// It was written in blocks of this size.
     OtherSize(u32),
-    /// It is damaged, in this way.
-    Wrong(String),
+    /// It is damaged.
+    Wrong(BadBlock),
 }
 
 /// What a workload's reads found.
@@ -33,28 +34,59 @@ pub(crate) struct ReadVerdict {
     bad: BTreeMap<u64, Mismatch>,
     /// Those beyond them: all, without a signature, and of another size.
     more: [u64; 3],
-    /// Seeds of the runs that wrote the good ones.
-    seeds: BTreeSet<u64>,
+    /// Seeds of the runs that wrote the good ones; `None` where a pattern is compared, which says
+    /// nothing of who wrote it.
+    seeds: Option<BTreeSet<u64>>,
+    /// Where intact and damaged blocks are.
+    places: CheckedPlaces,
 }
 
 impl ReadVerdict {
+    /// Compares a block that was read from `offset` with a pattern.
+    fn compare(&mut self, block: &[u8], offset: u64, pattern: &BlockPattern) {
+        self.blocks += 1;
+        let Some(why) = pattern.difference(block, offset) else {
+            self.places.add_intact(offset, block.len() as u64);
+            return;
+        };
+        let bad = BadBlock {
+            offset_bytes: offset,
+            why,
+            written_to_bytes: None,
+        };
+        self.places.add_damaged(&bad);
+        self.add(offset, Mismatch::Wrong(bad));
+    }
+
     /// Checks a block that was read from `offset`.
     pub(crate) fn check(&mut self, block: &[u8], offset: u64) {
         self.blocks += 1;
+        self.seeds.get_or_insert_default();
         let mismatch = match BlockSignature::of(block) {
             Ok(found) if found.offset == offset => {
-                if self.seeds.len() < RUNS_MAX {
-                    self.seeds.insert(found.seed);
+                let seeds = self.seeds.get_or_insert_default();
+                if seeds.len() < RUNS_MAX {
+                    seeds.insert(found.seed);
                 }
+                self.places.add_intact(offset, block.len() as u64);
                 return;
             }
-            Ok(found) => Mismatch::Wrong(misdirected(found.offset)),
+            Ok(found) => Mismatch::Wrong(BadBlock {
+                offset_bytes: offset,
+                why: misdirected(found.offset),
+                written_to_bytes: Some(found.offset),
+            }),
             Err(SignatureFault::Zero | SignatureFault::Foreign) => Mismatch::Unsigned,
             Err(SignatureFault::OtherSize(bytes)) => Mismatch::OtherSize(bytes),
-            Err(SignatureFault::Checksum) => {
-                Mismatch::Wrong("wrong checksum: torn or corrupted".to_owned())
-            }
+            Err(SignatureFault::Checksum) => Mismatch::Wrong(BadBlock {
+                offset_bytes: offset,
+                why: "wrong checksum: torn or corrupted".to_owned(),
+                written_to_bytes: None,
+            }),
         };
+        if let Mismatch::Wrong(bad) = &mismatch {
+            self.places.add_damaged(bad);
+        }
         self.add(offset, mismatch);
     }
 
@@ -71,10 +103,13 @@ impl ReadVerdict {
     /// Adds what another worker found.
     pub(crate) fn merge(&mut self, other: Self) {
         self.blocks += other.blocks;
+        self.places.merge(&other.places);
         for (own, more) in self.more.iter_mut().zip(other.more) {
             *own += more;
         }
-        self.seeds.extend(other.seeds);
+        if let Some(seeds) = other.seeds {
+            self.seeds.get_or_insert_default().extend(seeds);
+        }
         for (offset, mismatch) in other.bad {
             self.add(offset, mismatch);
         }
@@ -90,26 +125,28 @@ impl ReadVerdict {
         };
         let unsigned = count(|mismatch| *mismatch == Mismatch::Unsigned);
         let other_size = count(|mismatch| matches!(mismatch, Mismatch::OtherSize(_)));
-        let named = |(offset_bytes, mismatch)| match mismatch {
-            Mismatch::Wrong(why) => Some(BadBlock { offset_bytes, why }),
+        let runs = self.seeds.as_ref().map(|seeds| seeds.len() as u64);
+        let named = |(_, mismatch)| match mismatch {
+            Mismatch::Wrong(bad) => Some(bad),
             _ => None,
         };
         VerifyResult {
             blocks: self.blocks,
             bad_blocks: self.bad.len() as u64 + self.more[0],
-            unsigned_blocks: Some(unsigned + self.more[1]),
-            other_size_blocks: Some(other_size + self.more[2]),
+            unsigned_blocks: runs.map(|_| unsigned + self.more[1]),
+            other_size_blocks: runs.map(|_| other_size + self.more[2]),
             other_size_bytes: self.bad.values().find_map(|mismatch| match mismatch {
                 Mismatch::OtherSize(bytes) => Some(*bytes),
                 _ => None,
             }),
-            runs: Some(self.seeds.len() as u64),
+            runs,
             bad: self
                 .bad
                 .into_iter()
                 .filter_map(named)
                 .take(NAMED_MAX)
                 .collect(),
+            places: self.places,
             ..VerifyResult::default()
         }
     }
@@ -122,9 +159,19 @@ pub(crate) struct ReadCheck {
     read: Vec<(u32, u64, u32)>,
     /// What was found so far.
     pub verdict: ReadVerdict,
+    /// What the blocks hold, where that is not a signature.
+    pattern: Option<BlockPattern>,
 }
 
 impl ReadCheck {
+    /// For blocks that hold this pattern; with signatures without one.
+    pub(crate) fn new(pattern: Option<BlockPattern>) -> Self {
+        Self {
+            pattern,
+            ..Self::default()
+        }
+    }
+
     /// A read is complete; its buffer stays as it is until [`ReadCheck::look`].
     pub(crate) fn note(&mut self, slot: u32, offset: u64, len: u32) {
         self.read.push((slot, offset, len));
@@ -134,8 +181,11 @@ impl ReadCheck {
     pub(crate) fn look<'a>(&mut self, bytes: impl Fn(usize, usize) -> &'a [u8]) -> bool {
         let any = !self.read.is_empty();
         for (slot, offset, len) in self.read.drain(..) {
-            self.verdict
-                .check(bytes(slot as usize, len as usize), offset);
+            let block = bytes(slot as usize, len as usize);
+            match &self.pattern {
+                Some(pattern) => self.verdict.compare(block, offset, pattern),
+                None => self.verdict.check(block, offset),
+            }
         }
         any
     }

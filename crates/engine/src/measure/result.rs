@@ -63,6 +63,8 @@ pub(crate) struct WorkerResult {
     pub windows: Vec<Window>,
     /// Whether its measured time ended with a completion after its planned end.
     pub overtime: bool,
+    /// Whether its operations or bytes were used up in the warm-up, which it measured.
+    pub is_warmup: bool,
     /// Whether its rate was steady, where that ends it.
     pub steady: Option<SteadyOutcome>,
     /// What its reads found, where they are checked.

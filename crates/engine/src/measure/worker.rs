@@ -18,6 +18,7 @@ use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{OpKind, SERIES_INTERVAL_NS, ZeroSample};
 use diskproof_model::plan::Workload;
 use diskproof_model::series::TimeSeries;
+use diskproof_model::shape::LoadShape;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -118,6 +119,8 @@ pub(crate) struct Worker<B, C> {
     pub limits: Option<Box<LoadLimits>>,
     /// Checks what it reads.
     read_check: Option<Box<ReadCheck>>,
+    /// Whether the operations of the warm-up do not count towards its limit.
+    restarts_budget: bool,
 }
 
 /// The requests with which a worker fills its queue.
@@ -157,7 +160,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         Self {
             backend,
             clock,
-            counters: Counters::new(schedule.measure_ns, intended.as_ref()),
+            counters: Counters::new(schedule.start_ns, schedule.measure_ns, intended.as_ref()),
             generator,
             schedule,
             cell_end_ns: 0,
@@ -179,14 +182,21 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             first_fill: FirstFill::Pending,
             limits: None,
             read_check: None,
+            restarts_budget: false,
         }
     }
 
-    /// Checks what it reads, where `does` says so.
-    pub(crate) fn checking_reads(mut self, does: bool) -> Self {
-        if does {
+    /// Counts the operations of a shape that says so from the end of the warm-up on.
+    pub(crate) fn counting_as(mut self, shape: &LoadShape) -> Self {
+        self.restarts_budget = shape.ops_after_warmup;
+        self
+    }
+
+    /// Checks what it reads, where there is such a check.
+    pub(crate) fn checking_reads(mut self, check: Option<ReadCheck>) -> Self {
+        if let Some(check) = check {
             self.generator = self.generator.without_batches();
-            self.read_check = Some(Box::default());
+            self.read_check = Some(Box::new(check));
         }
         self
     }
@@ -438,6 +448,9 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         self.counters
             .end_cell(cell_end_ns, &self.published, &mut lock(&self.snapshot));
         if !was_measuring && self.counters.measuring {
+            if self.restarts_budget {
+                self.generator.restart_budget();
+            }
             self.warmup_in_flight_ns = self.generator.slots.in_flight_ns(self.schedule.measure_ns);
             self.processor_wait.0 = self.clock.processor_wait();
             if self.counters.last_ns == 0 {
@@ -623,6 +636,13 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let now = self.clock.now().max(self.last_now_ns);
         let (ending, stop_ns) = self.ending.unwrap_or((EndReason::Stopped, now));
         let mut snapshot = lock(&self.snapshot);
+        let is_warmup = ending == EndReason::Budget
+            && !self.counters.measuring
+            && stop_ns < self.schedule.measure_ns;
+        if is_warmup {
+            self.counters.keep_warmup(&mut snapshot);
+            self.schedule.measure_ns = self.schedule.start_ns;
+        }
         self.counters.end_cell(now, &self.published, &mut snapshot);
         let last_ns = self.counters.last_ns.max(self.schedule.measure_ns);
         let stop_ns = stop_ns.max(self.schedule.measure_ns);
@@ -644,7 +664,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let windows = self
             .windows
             .finish(window_end_ns - self.schedule.measure_ns, ops, totals);
-        let (ops, asked) = self.counters.finish(ending, &mut snapshot);
+        let (ops, asked) = self.counters.finish(&mut snapshot);
         let interruptions = std::mem::take(&mut snapshot.so_far.interruptions);
         drop(snapshot);
         WorkerResult {
@@ -661,6 +681,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             interruptions,
             windows,
             overtime: self.overtime.is_some(),
+            is_warmup,
             read_verdict: self.read_check.map(|check| check.verdict),
             ending,
         }

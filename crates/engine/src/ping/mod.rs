@@ -97,7 +97,7 @@ fn start_pinger(
     sender: SyncSender<PingEvent>,
 ) -> Result<Arc<PingSignals>, RunError> {
     let (workload, index) = (&orders.known.workload, orders.known.target);
-    let durability = durability_of(workload.sync);
+    let durability = durability_of(workload);
     let fd = match durability {
         WriteDurability::BySync => target
             .fd()

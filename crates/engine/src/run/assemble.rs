@@ -6,6 +6,7 @@ use crate::load::pacer::Pacer;
 use crate::measure::read_check::ReadVerdict;
 use crate::measure::result::{EndReason, WorkerResult};
 use crate::measure::windows::add_up;
+use crate::measure::worker::WorkerSchedule;
 use crate::run::hang::{join, since};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
@@ -196,6 +197,28 @@ pub(crate) fn join_interruptions(
 pub(crate) enum FlowEnd {
     Aligned,
     Ragged,
+}
+
+/// The schedule of the measured time of an assignment. Where its workers used up all that they were
+/// to do in the warm-up, that is what they measured; otherwise what some of them did there does not
+/// count.
+pub(crate) fn measured_schedule(
+    schedule: WorkerSchedule,
+    results: &mut [WorkerResult],
+) -> WorkerSchedule {
+    if !results.is_empty() && results.iter().all(|result| result.is_warmup) {
+        return schedule.measuring_from(schedule.start_ns);
+    }
+    for result in results.iter_mut().filter(|result| result.is_warmup) {
+        *result = WorkerResult {
+            asked: result.asked,
+            stop_ns: schedule.measure_ns,
+            last_ns: schedule.measure_ns,
+            ending: result.ending,
+            ..WorkerResult::default()
+        };
+    }
+    schedule
 }
 
 /// How long the workers measured together, from `measure_ns` on. The wait for the last requests in

@@ -259,17 +259,21 @@ fn check_run(
                 Err(error) => Some(BadBlock {
                     offset_bytes: at,
                     why: format!("cannot be read: {error}"),
+                    written_to_bytes: None,
                 }),
             },
         };
         // The lock is not held during a read.
         let mut result = lock(&checked.result);
         result.blocks += 1;
-        if let Some(bad) = bad {
-            result.bad_blocks += 1;
-            if result.bad.len() < NAMED_MAX {
-                result.bad.push(bad);
-            }
+        let Some(bad) = bad else {
+            result.places.add_intact(at, block as u64);
+            continue;
+        };
+        result.bad_blocks += 1;
+        result.places.add_damaged(&bad);
+        if result.bad.len() < NAMED_MAX {
+            result.bad.push(bad);
         }
     }
 }

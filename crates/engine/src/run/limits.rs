@@ -27,9 +27,11 @@ pub(crate) fn extent_of(span: Span, limit: u64) -> Extent {
 
 /// Requests of a group in flight on so many targets together.
 pub(crate) fn in_flight_max(group: Group<'_>, targets: usize) -> u64 {
-    let of_one = |workload: &Workload| u64::from(workload.workers) * u64::from(workload.depth);
-    let of_each: u64 = group.workloads.iter().map(of_one).sum();
-    of_each.saturating_mul(targets as u64)
+    let of_one = |workload: &Workload| {
+        let places = (0..targets).filter(|target| workload.runs_on(*target));
+        u64::from(workload.workers) * u64::from(workload.depth) * places.count() as u64
+    };
+    group.workloads.iter().map(of_one).sum()
 }
 
 /// Threads of each worker: an I/O engine with one request at a time gets its depth from threads.

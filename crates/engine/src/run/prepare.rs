@@ -148,10 +148,11 @@ fn journal_for(
     let why = if shape.align_bytes.is_some_and(|bytes| bytes != block) || shape.random_run.is_some()
     {
         Some("offsets must be multiples of the block, each chosen independently")
+    } else if workload.checks_reads() && shape.known_content.is_some() {
+        None
     } else if !workload.block_mix.is_empty()
         || !workload.streams.other_sizes().is_empty()
-        || !block.is_multiple_of(8)
-        || block < 64
+        || (shape.known_content.is_none() && (!block.is_multiple_of(8) || block < 64))
     {
         Some("blocks must have one size, at least 64 bytes and a multiple of 8")
     } else if let Access::Stride { stride_bytes } = workload.access
@@ -173,12 +174,9 @@ fn journal_for(
         );
         return Err(unverifiable(workload, target, &why));
     }
-    Ok(Some(Arc::new(WriteJournal::new(
-        seed,
-        extent.start,
-        extent.length,
-        block,
-    ))))
+    let journal = WriteJournal::new(seed, extent.start, extent.length, block)
+        .with_pattern(shape.known_content.clone());
+    Ok(Some(Arc::new(journal)))
 }
 
 /// Treats the page cache as the workload asks, as far as the target allows.

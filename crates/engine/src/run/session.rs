@@ -5,7 +5,7 @@
 use crate::io::clock::{ActiveClock, Clock, MonotonicClock};
 use crate::measure::usage;
 use crate::measure::worker::WorkerSchedule;
-use crate::run::assemble::{FinalSync, RunContext, assemble, flow};
+use crate::run::assemble::{FinalSync, RunContext, assemble, flow, measured_schedule};
 use crate::run::calibrate::max_iops;
 use crate::run::error::RunError;
 use crate::run::first_request::{FIRST_BYTES, find_slow};
@@ -104,36 +104,32 @@ impl Session {
         group.clash().map_or(Ok(()), Err)?;
         // Preparing a workload lays out no more than that one needs.
         for workload in group.workloads.iter().filter(|_| !group.is_alone()) {
-            for target in targets.iter_mut() {
-                self.give_content(workload, target, watch)?;
+            for (index, target) in targets.iter_mut().enumerate() {
+                if workload.runs_on(index) {
+                    self.give_content(workload, target, watch)?;
+                }
             }
         }
-        // Page cache mode and read-ahead belong to an open file description, so each workload has
-        // its own.
-        let others = group.workloads[1..].iter().map(|_| {
-            targets
-                .iter()
-                .map(OpenTarget::reopen)
-                .collect::<Result<Vec<_>, _>>()
-        });
-        let mut others = others.collect::<Result<Vec<_>, _>>()?;
-        let (mut prepared, in_flight_max) = (Vec::new(), in_flight_max(group, targets.len()));
-        let of_others = others.iter_mut().map(Vec::as_mut_slice);
-        let of_each = std::iter::once(&mut *targets).chain(of_others);
-        for (workload, targets) in group.workloads.iter().zip(of_each) {
-            for (index, target) in targets.iter_mut().enumerate() {
-                let mut one = self.prepare(workload, target, in_flight_max, watch)?;
-                one.known.target = index;
-                prepared.push(Arc::new(one));
-            }
+        let mut seats = seats(group, targets)?;
+        let in_flight_max = in_flight_max(group, targets.len());
+        let mut prepared = Vec::new();
+        for seat in &mut seats {
+            let workload = &group.workloads[seat.member];
+            let target = match &mut seat.own {
+                Some(own) => own,
+                None => &mut targets[seat.target],
+            };
+            let mut one = self.prepare(workload, target, in_flight_max, watch)?;
+            one.known.target = seat.target;
+            prepared.push(Arc::new(one));
         }
         // After all of them: some empty the page cache.
-        for (index, target) in targets
-            .iter_mut()
-            .chain(others.iter_mut().flatten())
-            .enumerate()
-        {
-            self.hold_in_memory(&prepared[index], target, watch)?;
+        for (one, seat) in prepared.iter().zip(&mut seats) {
+            let target = match &mut seat.own {
+                Some(own) => own,
+                None => &mut targets[seat.target],
+            };
+            self.hold_in_memory(one, target, watch)?;
         }
         for target in 0..targets.len() {
             let known = prepared.iter().map(|prepared| &prepared.known);
@@ -141,8 +137,18 @@ impl Session {
             let used = known.map(|known| (known.workload.name.as_str(), known.cache.used));
             page_cache_clash(used).map_or(Ok(()), Err)?;
         }
-        let opens: Vec<&OpenTarget> = targets.iter().chain(others.iter().flatten()).collect();
-        let measurements = self.measure(group, &opens, &prepared, Phase::Measure, watch)?;
+        let mut assignments = Vec::new();
+        for (seat, prepared) in seats.iter().zip(&prepared) {
+            assignments.push(Assignment {
+                workload: &group.workloads[seat.member],
+                member: seat.member,
+                target: seat.target,
+                open: seat.own.as_ref().unwrap_or(&targets[seat.target]),
+                prepared,
+            });
+        }
+        let all: Vec<&OpenTarget> = targets.iter().collect();
+        let measurements = self.measure(group, &all, &assignments, Phase::Measure, watch)?;
         note_content(&measurements, &prepared, targets);
         Ok(measurements)
     }
@@ -188,8 +194,14 @@ impl Session {
     ) -> Result<Measurement, RunError> {
         let group = Group::alone(workload);
         let prepared = self.prepare(workload, target, in_flight_max(group, 1), watch)?;
-        let prepared = [Arc::new(prepared)];
-        let mut measured = self.measure(group, &[&*target], &prepared, Phase::Layout, watch)?;
+        let assignment = Assignment {
+            workload,
+            member: 0,
+            target: 0,
+            open: target,
+            prepared: &Arc::new(prepared),
+        };
+        let mut measured = self.measure(group, &[&*target], &[assignment], Phase::Layout, watch)?;
         let measured = measured.remove(0);
         match measured.hang.filter(|hang| !hang.late) {
             Some(hang) => {
@@ -271,25 +283,16 @@ impl Session {
         Ok(())
     }
 
-    /// `opens` and `prepared` hold, workload by workload, one per target.
+    /// Measures the assignments, which are in the order of the workloads and, for each of them, of
+    /// the targets.
     fn measure(
         &self,
         group: Group<'_>,
-        opens: &[&OpenTarget],
-        prepared: &[Arc<PreparedTarget>],
+        targets: &[&OpenTarget],
+        assignments: &[Assignment<'_>],
         phase: Phase,
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
-        let targets = &opens[..opens.len() / group.workloads.len()];
-        let places = opens.iter().zip(prepared).enumerate();
-        let assignments = places.map(|(index, (open, prepared))| Assignment {
-            workload: &group.workloads[index / targets.len()],
-            member: index / targets.len(),
-            target: prepared.known.target,
-            open,
-            prepared,
-        });
-        let assignments: Vec<Assignment<'_>> = assignments.collect();
         let snapshots: Vec<Snapshot> = targets
             .iter()
             .map(|target| Snapshot::take(target.identity()))
@@ -299,7 +302,7 @@ impl Session {
             self.origin_ns,
             self.stall_timeout,
             group,
-            &assignments,
+            assignments,
         )?;
         let cpu_before = usage::process();
         let clock = ActiveClock::new();
@@ -310,14 +313,13 @@ impl Session {
         let schedule = workers.decided(schedule, clock.now());
         let total = ProcessTotal::since(cpu_before, schedule.start_ns, clock.now());
         let of_threads: Vec<CpuTime> = workers.states.iter().map(|state| state.cpu).collect();
-        let mut measurements =
-            self.assemble_all(&assignments, workers, schedule, control, watch)?;
+        let mut measurements = self.assemble_all(assignments, workers, schedule, control, watch)?;
         counter_log.read(clock.now());
         share_out(&mut measurements, &of_threads, total);
         counter_log.fill(&mut measurements, schedule.measure_ns);
         count_devices(&mut measurements, targets, snapshots);
         for (index, measurement) in measurements.iter_mut().enumerate() {
-            self.verify_written(measurement, &assignments, index, watch)?;
+            self.verify_written(measurement, assignments, index, watch)?;
             measurement.ceiling_iops = max_iops(measurement);
         }
         Ok(measurements)
@@ -332,14 +334,14 @@ impl Session {
         control: Control,
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
-        let common_ns = schedule.measure_ns;
-        // From the common start on, also where a workload starts later.
-        let states = workers.states.iter().zip(assignments);
-        let ends = states.map(|(state, assignment)| {
-            let measure_ns = schedule.delayed(assignment.workload).measure_ns;
-            flow(&state.results, measure_ns).0 + (measure_ns - common_ns)
-        });
-        let ends: Vec<u64> = ends.collect();
+        let mut schedules: Vec<WorkerSchedule> = Vec::new();
+        let mut ends_ns: Vec<u64> = Vec::new();
+        for (state, assignment) in workers.states.iter_mut().zip(assignments) {
+            let own = schedule.delayed(assignment.workload);
+            let own = measured_schedule(own, &mut state.results);
+            ends_ns.push(own.measure_ns + flow(&state.results, own.measure_ns).0);
+            schedules.push(own);
+        }
         let mut syncs: Vec<Option<FinalSync>> = vec![None; assignments.len()];
         let mut measurements = Vec::new();
         for (index, assignment) in assignments.iter().enumerate() {
@@ -362,17 +364,20 @@ impl Session {
                 None => None,
             };
             let state = std::mem::take(&mut workers.states[index]);
-            let delay_ns = assignment.workload.shape.start_delay_ns;
+            let WorkerSchedule {
+                start_ns,
+                measure_ns,
+                ..
+            } = schedules[index];
             let mut context = RunContext {
-                pacer: state
-                    .pacer
-                    .map(|pacer| pacer.starting_at(schedule.start_ns + delay_ns)),
+                pacer: state.pacer.map(|pacer| pacer.starting_at(start_ns)),
                 final_sync: syncs[index],
                 hang: state.hang,
                 all_until_ns: others()
                     .filter(|other| !assignments[*other].workload.ends_alone)
-                    .map(|other| ends[other].saturating_sub(delay_ns))
+                    .map(|other| ends_ns[other].saturating_sub(measure_ns))
                     .min(),
+                measure_ns,
                 ..assignment.context(schedule, self.origin_ns, control)
             };
             context.known.engine.features = state.features;
@@ -425,6 +430,35 @@ pub(crate) fn layout_workload(
         layout: Layout::Provides,
         ..Workload::named("layout")
     }
+}
+
+/// A workload on a target, with the description of its own that it has where another one uses that
+/// of the target.
+struct Seat {
+    member: usize,
+    target: usize,
+    own: Option<OpenTarget>,
+}
+
+/// The workloads of a group on their targets. Page cache mode and read-ahead belong to an open file
+/// description, so each has its own.
+fn seats(group: Group<'_>, targets: &[OpenTarget]) -> Result<Vec<Seat>, RunError> {
+    let mut seats: Vec<Seat> = Vec::new();
+    for (member, workload) in group.workloads.iter().enumerate() {
+        for (target, open) in targets.iter().enumerate() {
+            if !workload.runs_on(target) {
+                continue;
+            }
+            let is_used = seats.iter().any(|seat| seat.target == target);
+            let own = if is_used { Some(open.reopen()?) } else { None };
+            seats.push(Seat {
+                member,
+                target,
+                own,
+            });
+        }
+    }
+    Ok(seats)
 }
 
 /// Which parts of scratch files have content now. From the start of a span on in which a workload

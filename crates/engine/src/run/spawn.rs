@@ -19,6 +19,7 @@ use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
 use crate::lock::lock;
 use crate::measure::load_limits::LoadLimits;
+use crate::measure::read_check::ReadCheck;
 use crate::measure::result::{SharedSnapshot, WorkerResult};
 use crate::measure::turnover::MeasureGate;
 use crate::measure::usage;
@@ -41,6 +42,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
 
+/// Trims have no data.
+const TRIM_BUFFER_BYTES: u32 = 4096;
 /// A worker that starts later looks this often whether the run is over.
 const START_CHECK_NS: u64 = 50_000_000;
 
@@ -195,7 +198,12 @@ fn work(
 /// Buffers with the data of the first writes.
 fn filled_buffers(config: &WorkerConfig, slots: u32) -> io::Result<Buffers> {
     let workload = &config.prepared.known.workload;
-    let largest = largest_block(workload);
+    // Nothing is read into those of trims.
+    let largest = if workload.leaves_no_content() {
+        TRIM_BUFFER_BYTES
+    } else {
+        largest_block(workload)
+    };
     let mut buffers = if workload.shape.ordinary_pages {
         Buffers::in_ordinary_pages(slots as usize, largest as usize)?
     } else {
@@ -284,6 +292,9 @@ fn run_worker<B: Backend>(
         write_shift(workload, config.depth),
         config.seed ^ (config.stream << 48),
     );
+    let checks_reads = workload.checks_reads() && known.engine.used != EngineKind::Null;
+    let pattern = workload.shape.known_content.clone();
+    let read_check = checks_reads.then(|| ReadCheck::new(pattern));
     wait_for_start(&clock, schedule.start_ns, &config.stop, &config.snapshot);
     let mut worker = Worker::new(
         backend,
@@ -294,7 +305,8 @@ fn run_worker<B: Backend>(
         config.published,
     )
     .cache_handling(cache_handling)
-    .checking_reads(workload.checks_reads() && known.engine.used != EngineKind::Null)
+    .checking_reads(read_check)
+    .counting_as(&workload.shape)
     .gated(gate);
     worker.limits = LoadLimits::of(&workload.shape, schedule.start_ns);
     worker.snapshot = config.snapshot;

@@ -116,7 +116,8 @@ impl<'a> WorkerGroup<'a> {
             pacer: Pacer::of(assignment.workload, seed ^ index as u64),
             ..AssignmentState::default()
         });
-        let targets = assignments.len() / group.workloads.len();
+        let places = assignments.iter().map(|assignment| assignment.target + 1);
+        let targets = places.max().unwrap_or(0);
         let mut workers = Self {
             group,
             origin_ns,
@@ -146,7 +147,7 @@ impl<'a> WorkerGroup<'a> {
         sender: &Sender<WorkerReport>,
     ) -> Result<(), RunError> {
         let Assignment { open, workload, .. } = self.assignments[index];
-        let durability = durability_of(workload.sync);
+        let durability = durability_of(workload);
         let is_shared = config.len() == 1 && durability == WriteDurability::BySync;
         let (mut descriptions, mut outcome) = (Vec::new(), Ok(()));
         let mut sync_fd = None;
@@ -326,14 +327,14 @@ fn flow_parts(assignments: &[Assignment<'_>]) -> Vec<Option<Arc<FlowPart>>> {
 }
 
 /// When the writes of a workload are durable. The descriptions of its workers have the flag.
-pub(crate) fn durability_of(sync: SyncPolicy) -> WriteDurability {
-    match sync {
-        SyncPolicy::WithWrite {
-            flag: WriteFlag::OpenDsync,
-        } => WriteDurability::Data,
-        SyncPolicy::WithWrite {
-            flag: WriteFlag::OpenSync,
-        } => WriteDurability::File,
-        _ => WriteDurability::BySync,
+pub(crate) fn durability_of(workload: &Workload) -> WriteDurability {
+    let flag = match workload.sync {
+        SyncPolicy::WithWrite { flag } => Some(flag),
+        _ => workload.shape.opened_with,
+    };
+    match flag {
+        Some(WriteFlag::OpenDsync) => WriteDurability::Data,
+        Some(WriteFlag::OpenSync) => WriteDurability::File,
+        Some(WriteFlag::RwfDsync) | None => WriteDurability::BySync,
     }
 }

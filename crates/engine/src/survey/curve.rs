@@ -240,14 +240,19 @@ fn power_of_two_below(bytes: u64) -> u64 {
     1 << bytes.max(1).ilog2()
 }
 
+/// The size of a sample or a block, where the plan sets it.
+fn asked_bytes(coverage: Coverage) -> Option<u64> {
+    match coverage {
+        Coverage::Sampled { sample_bytes } => sample_bytes,
+        Coverage::Blocks { block_bytes } => Some(block_bytes),
+        Coverage::Full => None,
+    }
+}
+
 /// How to sample a curve on a target of about this rate; `None` where there is no time for it.
 pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> Option<CurveSizing> {
     let span = target.extent.length;
-    let asked = if let Coverage::Sampled { sample_bytes } = plan.coverage {
-        sample_bytes
-    } else {
-        None
-    };
+    let asked = asked_bytes(plan.coverage);
     let points = u64::from(plan.points.max(1));
     let least = UNIT_BYTES * u64::from(target.depth);
     // Small requests end in time. Without a limit they would show how many requests a disk answers.
@@ -273,8 +278,15 @@ pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> Option
         points: points.min(span / in_flight).max(1),
         sample_bytes: None,
     };
-    if plan.coverage == Coverage::Full {
-        return Some(whole(points));
+    match plan.coverage {
+        Coverage::Full => return Some(whole(points)),
+        Coverage::Blocks { block_bytes } => {
+            return Some(CurveSizing {
+                sample_bytes: Some(block_bytes - in_flight - tail_bytes),
+                ..whole(points)
+            });
+        }
+        Coverage::Sampled { .. } => {}
     }
     let floor = in_flight * SAMPLE_BATCHES_MIN;
     let seconds = |bytes: u64| bytes as f64 / rate * SLOWER_ELSEWHERE;

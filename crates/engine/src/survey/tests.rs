@@ -206,6 +206,26 @@ fn sampled_curve_agrees_with_full_curve() {
     near(average(&sampled), average(&whole), 0.02);
 }
 
+/// Every second block, the last one at the end of the span. What is timed lies inside the block.
+#[test]
+fn blocks_of_a_curve_lie_where_they_begin() {
+    for block_bytes in [MIB, 5 * MIB, 64 * MIB, 512 * MIB] {
+        for model in ["ssd-sata", "cloud-3000-iops", ZONED] {
+            let bench = Bench::new(model, 31 * block_bytes);
+            let curve = bench.curve(16, Coverage::Blocks { block_bytes });
+            let case = format!("{model} {block_bytes}");
+            assert_eq!(curve.len(), 16, "{case}");
+            for (index, point) in curve.iter().enumerate() {
+                let start = 2 * index as u64 * block_bytes;
+                let end = point.offset_bytes + point.bytes;
+                assert!(point.offset_bytes >= start, "{case} {index}");
+                assert!(end <= start + block_bytes, "{case} {index}");
+                assert!(point.bytes >= block_bytes / 2, "{case} {index}");
+            }
+        }
+    }
+}
+
 #[test]
 fn curve_meets_link_limit_and_fixed_rate() {
     for (text, rate) in [

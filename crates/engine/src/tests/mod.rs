@@ -5,3 +5,5 @@ pub(crate) mod loads;
 #[cfg(test)]
 pub(crate) mod sim_backend;
 pub(crate) mod simulate;
+#[cfg(test)]
+mod warmup;

@@ -14,7 +14,7 @@ use crate::measure::sampler::Sampler;
 use crate::measure::turnover::MeasureGate;
 use crate::measure::worker::{AdvanceOutcome, Worker};
 use crate::random::Random;
-use crate::run::assemble::{RunContext, assemble};
+use crate::run::assemble::{RunContext, assemble, measured_schedule};
 use crate::run::limits::{after_write_of, budget_of, gate_of, schedule_of};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{
@@ -249,7 +249,7 @@ pub fn simulate_on(
         Arc::clone(&published),
     );
     let gate = gate_of(Group::alone(workload), schedule, 1);
-    worker = worker.gated(gate.clone());
+    worker = worker.gated(gate.clone()).counting_as(&workload.shape);
     let (mut control, mut next_tick) = (Control::Continue, 0);
     while worker.advance()? == AdvanceOutcome::Running {
         if clock.now() < next_tick || control != Control::Continue {
@@ -262,11 +262,14 @@ pub fn simulate_on(
     }
     let decided_ns = |gate: &Arc<MeasureGate>| gate.start_ns(clock.now()).unwrap_or(gate.latest_ns);
     let measure_ns = gate.as_ref().map_or(schedule.measure_ns, decided_ns);
+    let mut results = vec![worker.finish()];
+    let decided = schedule.measuring_from(measure_ns);
+    let measure_ns = measured_schedule(decided, &mut results).measure_ns;
     let context = RunContext {
         pacer,
         ..RunContext::new(simulated(workload, extent), measure_ns, 0, control)
     };
-    Ok(assemble(context, vec![worker.finish()]))
+    Ok(assemble(context, results))
 }
 
 fn progress<'a>(

@@ -1,11 +1,12 @@
 //! The house rules of the workspace, checked on its sources: line length, no cycle of
-//! modules, and the dependencies that the architecture allows. Reads files only; needs nothing of
-//! the program.
+//! modules, the dependencies that the architecture allows, and links of the documentation. Reads
+//! files only; needs nothing of the program.
 
+mod links;
 mod modules;
 mod sources;
 
-use sources::{crate_names, repository_root, text_sources};
+use sources::{crate_names, markdown_pages, repository_root, text_sources};
 use std::fs;
 
 /// Columns of the longest line, as in `rustfmt.toml`.
@@ -74,4 +75,37 @@ fn crates_know_only_whom_they_may() {
             }
         }
     }
+}
+
+#[test]
+fn links_of_pages_lead_somewhere() {
+    let pages = markdown_pages();
+    let mut dead = Vec::new();
+    for page in &pages {
+        for link in links::relative_links(page) {
+            let is_there = repository_root().join(&link.path).exists();
+            let mut same = pages.iter().filter(|other| other.path == link.path);
+            let has_anchor = link.anchor.is_empty()
+                || same.any(|other| links::anchors(other).contains(&link.anchor));
+            if !is_there || !has_anchor {
+                dead.push(format!("{}: {}#{}", page.path, link.path, link.anchor));
+            }
+        }
+    }
+    check("links that lead nowhere", &dead);
+}
+
+#[test]
+fn readme_names_every_page_of_the_documentation() {
+    let pages = markdown_pages();
+    let readme = pages.iter().find(|page| page.path == "README.md");
+    let links = links::relative_links(readme.expect("there is a README"));
+    let mut lost = Vec::new();
+    for page in &pages {
+        let is_named = links.iter().any(|link| link.path == page.path);
+        if page.path.starts_with("docs/") && !is_named {
+            lost.push(page.path.clone());
+        }
+    }
+    check("pages that README does not name", &lost);
 }

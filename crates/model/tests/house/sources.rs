@@ -73,6 +73,26 @@ pub(crate) fn text_sources() -> Vec<SourceFile> {
     files
 }
 
+/// Every Markdown page that people read in the repository.
+pub(crate) fn markdown_pages() -> Vec<SourceFile> {
+    let root = repository_root();
+    let mut files = Vec::new();
+    for folder in ["crates", "docs", "tests"] {
+        collect(&root.join(folder), &["md"], &mut files);
+    }
+    // Beginnings of pages, whose links are those of the page that a test writes.
+    files.retain(|file| !file.path.ends_with("_head.md"));
+    for name in [
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "README.md",
+    ] {
+        files.push(SourceFile::read(&root.join(name)));
+    }
+    files
+}
+
 fn collect(folder: &Path, extensions: &[&str], files: &mut Vec<SourceFile>) {
     let mut entries: Vec<PathBuf> = fs::read_dir(folder)
         .expect("a folder of the repository")

@@ -3,6 +3,7 @@
 //! size, a line for each depth; measured cells only.
 
 use super::types::{Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark, latency_unit, slug};
+use crate::labels;
 use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Access;
@@ -108,7 +109,8 @@ const KNEE_CAPTION: &str = "More requests in flight give more IOPS up to the kne
 const NO_KNEE_CAPTION: &str = "More requests in flight give more IOPS until the disk is busy; then \
                                they wait longer. These depths and intervals show no knee.";
 
-/// Block size, order and kind of operation: `8 KiB random reads`.
+/// Block size, order and kind of operation, with what makes it durable: `8 KiB random reads`,
+/// `8 KiB commits (write+fdatasync)`.
 fn what(record: &Record, m: &MeasurementRecord, kind: OpKind) -> String {
     let order = match m.workload.access {
         Access::Random { .. } | Access::Zoned { .. } => "random ",
@@ -121,8 +123,13 @@ fn what(record: &Record, m: &MeasurementRecord, kind: OpKind) -> String {
     let target = target.filter(|_| record.targets.len() > 1);
     let target = target.map(|target| format!(" on {}", target.path));
     let block = format_bytes(u64::from(m.workload.block_bytes));
+    let sync = match kind {
+        OpKind::Commit => labels::sync(m.workload.sync),
+        _ => None,
+    };
+    let method = sync.map_or(String::new(), |sync| format!(" ({sync})"));
     format!(
-        "{block} {order}{}s{}{}",
+        "{block} {order}{}s{method}{}{}",
         kind.as_str(),
         mixed.unwrap_or_default(),
         target.unwrap_or_default()

@@ -6,7 +6,7 @@ use super::comparison::{
     sides_text, subject_text,
 };
 use crate::labels;
-use crate::text::{distinct, list};
+use crate::text::{distinct, glue, list};
 use diskproof_model::block::{Align, Block, Column, Place, Row, Table, Tone};
 use diskproof_model::comparison::{
     Candidate, Comparison, MetricComparison, Ratio, RunReference, Side, Verdict,
@@ -25,8 +25,22 @@ const SIDES_MAX: usize = 4;
 /// Figures of a side where there are many.
 const FIGURES_MAX: usize = 3;
 
-/// The page.
+/// The page for a terminal.
 pub(crate) fn short(comparison: &Comparison) -> Vec<Block> {
+    let mut blocks = answer_blocks(comparison);
+    let text = if comparison.candidates.len() >= SIDES_MAX {
+        "outlier: more than 1.5 interquartile ranges beyond the quartiles · each side against \
+         the first: --all"
+    } else {
+        "A, B in the units shown; change with its 95 % interval · every metric, what differs \
+         between the runs, and explanations: --all"
+    };
+    blocks.push(Block::text(Tone::Dim, text));
+    blocks
+}
+
+/// The answer in a sentence, which comes first, and the figures that it rests on.
+pub(crate) fn answer_blocks(comparison: &Comparison) -> Vec<Block> {
     if comparison.candidates.len() >= SIDES_MAX {
         return many(comparison);
     }
@@ -35,14 +49,7 @@ pub(crate) fn short(comparison: &Comparison) -> Vec<Block> {
         blocks.extend(of_candidate(comparison, candidate, &letter(index)));
     }
     blocks.extend(conditions(comparison));
-    blocks.push(more());
     blocks
-}
-
-fn more() -> Block {
-    let text = "A, B in the units shown; change with its 95 % interval · every metric, what \
-                differs between the runs, and explanations: --all";
-    Block::text(Tone::Dim, text)
 }
 
 fn of_candidate(comparison: &Comparison, candidate: &Candidate, letter: &str) -> Vec<Block> {
@@ -51,8 +58,9 @@ fn of_candidate(comparison: &Comparison, candidate: &Candidate, letter: &str) ->
     let headline = || candidate.metrics.iter().filter(|metric| metric.headline);
     let rows: Vec<Row> = headline().take(ROWS_MAX).map(row).collect();
     if !rows.is_empty() {
-        let mut columns = Column::numbers(["", "A", letter, "change", "95 %"]);
-        columns.push(Column::new("verdict", Align::Left));
+        let mut columns = Column::numbers(["", "change", "A", letter, "95 %"]);
+        // The verdict stands where a narrow screen shows it.
+        columns.insert(1, Column::new("verdict", Align::Left));
         let caption = format!("{letter} against A");
         blocks.push(Block::Table(Table::new(&caption, columns, rows)));
     }
@@ -156,11 +164,11 @@ fn row(metric: &MetricComparison) -> Row {
     };
     let cells = vec![
         name,
+        glue(&format!("{sign} {}", metric.verdict.as_str())),
+        labels::or_unknown(metric.ratio.map(change_text)),
         of_a,
         of_b,
-        labels::or_unknown(metric.ratio.map(change_text)),
         labels::or_unknown(metric.ratio.map(percent_interval)),
-        format!("{sign} {}", metric.verdict.as_str()),
     ];
     Row {
         tone,
@@ -264,9 +272,6 @@ fn many(comparison: &Comparison) -> Vec<Block> {
         blocks.push(Block::Table(Table::new("Sides", columns, rows.collect())));
     }
     blocks.extend(conditions(comparison));
-    let text = "outlier: more than 1.5 interquartile ranges beyond the quartiles · each side \
-                against the first: --all";
-    blocks.push(Block::text(Tone::Dim, text));
     blocks
 }
 

@@ -60,7 +60,8 @@ fn differences(letter: &str, candidate: &Candidate) -> Vec<Block> {
     let row = |of: &Difference| Row::from(vec![of.what.clone(), of.a.clone(), of.b.clone()]);
     let title = format!("what differs from A to {letter}");
     let rows: Vec<Row> = candidate.differences.iter().map(row).collect();
-    let table = (!rows.is_empty()).then(|| Block::words(&title, ["", "A", letter], rows));
+    let table =
+        (!rows.is_empty()).then(|| Block::words("Facts that differ", ["", "A", letter], rows));
     Block::headed(&title, table)
 }
 
@@ -81,13 +82,13 @@ fn metrics(letter: &str, candidate: &Candidate, detail: MetricDetail, margin: f6
     let (number, caption) = (Column::number, format!("Metrics of {letter} against A"));
     let columns = vec![
         Column::new("", Align::Left),
+        Column::new("verdict", Align::Left),
         number("A", Place::Always),
         number(letter, Place::Always),
         number(&format!("{letter}/A"), Place::Roomy(1)),
         number("change", Place::Always),
         number("95 %", Place::Always),
         number("ratio", Place::Drawn),
-        Column::new("verdict", Align::Left),
     ];
     Table::new(&caption, columns, rows.collect())
 }
@@ -115,13 +116,13 @@ fn row(metric: &MetricComparison, reach: f64, margin: f64) -> Row {
     };
     let cells = vec![
         format!("  {}", figure_name(metric)).into(),
+        glue(&format!("{sign} {}", metric.verdict.as_str())).into(),
         of_a.into(),
         of_b.into(),
         of_ratio(ratio_text).into(),
         of_ratio(change_text).into(),
         of_ratio(interval_text).into(),
         Cell::drawn(metric.ratio.map_or(Mark::None, mark)),
-        format!("{sign} {}", metric.verdict.as_str()).into(),
     ];
     Row {
         tone,
@@ -192,7 +193,7 @@ fn legend(comparison: &Comparison) -> String {
     format!(
         "95 %: confidence interval of the ratio. better, worse: significantly different after \
          correction for the number of metrics, and by more than {margin}. same: the whole interval \
-         is within {margin}. All metrics: --all, --json. Explanations: docs/compare.md."
+         is within {margin}. All metrics: --all, --json. Explanations: diskproof help compare.md."
     )
 }
 

@@ -180,15 +180,21 @@ impl<'r> Figures<'r> {
         blocks
     }
 
-    /// So many rows and what failed. Rows of methods that the noise hides are left out.
-    pub(crate) fn digest(self, rows_max: usize, notes_max: usize) -> Vec<Block> {
+    /// At most so many remarks on what failed, and on what was verified.
+    pub(crate) fn urgent_notes(&self, notes_max: usize) -> Vec<Block> {
+        let is_urgent = |kind| matches!(kind, RemarkKind::Failed | RemarkKind::Verified);
+        let mut notes = remarks::notes(&self.measurements, is_urgent);
+        notes.truncate(notes_max);
+        notes
+    }
+
+    /// So many rows and the notes. Rows of methods that the noise hides are left out.
+    pub(crate) fn digest(self, rows_max: usize, notes: Vec<Block>) -> Vec<Block> {
         let own = self.measurements.iter();
         let commits = own.filter_map(|m| m.ops.get(&OpKind::Commit));
         let noise = too_noisy(commits.map(|op| &op.iops), "commits");
         let mut blocks = noise.map_or_else(|| digest(self.table, rows_max), |noise| vec![noise]);
-        let is_urgent = |kind| matches!(kind, RemarkKind::Failed | RemarkKind::Verified);
-        let notes = remarks::notes(&self.measurements, is_urgent);
-        blocks.extend(notes.into_iter().take(notes_max));
+        blocks.extend(notes);
         blocks
     }
 }

@@ -3,7 +3,7 @@
 use crate::labels;
 use crate::text::list;
 use diskproof_model::block::{Block, Cell, Column, Narrow, Row, Table, Tone};
-use diskproof_model::finding::{Finding, Severity};
+use diskproof_model::finding::{Finding, Meaning, RateLimit, Severity};
 use diskproof_model::record::Advice;
 use diskproof_model::units::counted;
 
@@ -21,11 +21,12 @@ pub(crate) fn findings(all: &[Finding]) -> Vec<Block> {
     Block::headed("findings", all.iter().cloned().map(Block::Finding))
 }
 
-/// Findings on what sets the rate in place of the disk.
-const LIMITERS: [&str; 2] = ["rate-limited", "burst-exhausted"];
-
+/// Whether a finding names what sets the rate in place of the disk.
 fn is_limiter(finding: &Finding) -> bool {
-    LIMITERS.contains(&finding.code.as_str())
+    let cap = Meaning::Limit {
+        limit: RateLimit::Cap,
+    };
+    finding.says == cap
 }
 
 /// What sets the rate in place of the disk, as a part of the verdict.

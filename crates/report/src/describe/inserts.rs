@@ -190,13 +190,21 @@ fn trials(trials: &[TrialRecord]) -> Vec<Block> {
     if trials.is_empty() {
         return Vec::new();
     }
-    let title = "Server settings, each compared with its default";
+    let mut blocks = tried_settings(trials);
+    blocks.push(Block::text(Tone::Dim, TRIALS_LEGEND));
+    blocks
+}
+
+/// The table alone; nothing where nothing was tried.
+pub(crate) fn tried_settings(trials: &[TrialRecord]) -> Vec<Block> {
+    if trials.is_empty() {
+        return Vec::new();
+    }
     let names = ["setting", "default", "tried", "gain", "95 %", "result"];
     let rows = trials.iter().map(trial_row).collect();
     vec![
-        Block::Heading(title.to_owned()),
+        Block::Heading("Server settings, each compared with its default".to_owned()),
         Block::words("Settings that were tried", names, rows),
-        Block::text(Tone::Dim, TRIALS_LEGEND),
     ]
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn blocks(record: &Record) -> Vec<Block> {
         ("clock", readings),
     ])
     .collect();
-    let words = record.plan.origin.argv.iter().map(|word| quoted(word));
+    let words = record.plan.origin.argv().iter().map(|word| quoted(word));
     blocks.push(Block::Command {
         what: "The command of this run".to_owned(),
         text: words.collect::<Vec<_>>().join(" "),

@@ -30,7 +30,7 @@ use diskproof_model::postgres::PostgresRecord;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_duration, format_percent};
-use figures::{Figures, conditions, depth_trials, limited_by_text, shared_conditions};
+use figures::{Figures, conditions, depth_trials, limited_by_text, shared_conditions, shown_ops};
 use findings::{advice, advice_in_short, conf_lines, findings, findings_in_short};
 use method::{engines_text, proof_text};
 use run::{expectations, not_run, partial_text, request_text, run_id, skipped_facts, start_text};
@@ -39,6 +39,14 @@ use verdict::{grades, verdict};
 
 /// A run of at most this time has a page of one screen.
 const BRIEF_NS: u64 = 30_000_000_000;
+/// Lines of such a page: what a terminal of 24 lines has left beside the plan in two lines, where
+/// the run was saved, and the prompt.
+const BRIEF_LINES: usize = 20;
+/// Fewer rows of figures are no table.
+const BRIEF_ROWS_MIN: usize = 3;
+/// Columns of a usual terminal, and those before the text of a fact.
+const COLUMNS: usize = 80;
+const FACT_COLUMNS: usize = 69;
 /// Rows of a table, notes below it and findings on a short page.
 const ROWS_MAX: usize = 16;
 /// A server has rows of its own.
@@ -85,6 +93,18 @@ pub(crate) fn sections(record: &Record) -> Vec<Section> {
     sections
 }
 
+/// The answer with its figures once more, for the end of a page that is longer than the screen:
+/// the settings that were tried, the verdict, the promises.
+pub(crate) fn answer_with_figures(record: &Record) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    if let Some(server) = &record.postgres {
+        blocks.extend(inserts::tried_settings(&server.trials));
+    }
+    blocks.extend(verdict(record));
+    blocks.extend(expectations(&record.expectations));
+    blocks
+}
+
 /// What was measured.
 fn figures(record: &Record) -> Vec<Section> {
     use Shown::{Always, File, Short, Whole};
@@ -129,8 +149,14 @@ fn figures(record: &Record) -> Vec<Section> {
         }
         if let Some(figures) = figures {
             add(Whole, figures.blocks());
-            let (rows_max, notes_max) = limits(record);
-            add(Short, figures.digest(rows_max, notes_max));
+            let notes_max = if is_brief(record) {
+                NOTES_BRIEF
+            } else {
+                NOTES_MAX
+            };
+            let notes = figures.urgent_notes(notes_max);
+            let rows_max = rows_max(record, &notes);
+            add(Short, figures.digest(rows_max, notes));
         }
         let missing = not_run(record, target);
         if !missing.is_empty() {
@@ -182,10 +208,17 @@ fn title(record: &Record) -> Vec<Block> {
         Block::text(Tone::Bold, title.join(" · ")),
         Block::text(Tone::Dim, names.join(" · ")),
     ];
-    let note = record.note.as_ref();
-    blocks.extend(note.map(|note| Block::text(Tone::Dim, format!("note: {note}"))));
+    // With --for the note states each limit with its source, and the table of limits is the answer.
+    if record.plan.fit_for.is_none() {
+        blocks.extend(note(record));
+    }
     blocks.extend(partial_text(record).map(|why| Block::toned_fact(Tone::Error, "PARTIAL", why)));
     blocks
+}
+
+fn note(record: &Record) -> Option<Block> {
+    let note = record.note.as_ref()?;
+    Some(Block::text(Tone::Dim, format!("note: {note}")))
 }
 
 /// Machine, disk, filesystem, engine, conditions, and the proof of the figures.
@@ -238,21 +271,71 @@ fn end(record: &Record) -> Vec<Block> {
     let (run, method, seed) = (&record.run_id, record.method, record.plan.seed);
     let run = format!("run {run} · method {method} · seed {seed}");
     let more = "commands that reproduce each figure: --commands · all data: --json";
-    vec![Block::text(Tone::Dim, run), Block::text(Tone::Dim, more)]
+    let mut blocks = vec![Block::text(Tone::Dim, run), Block::text(Tone::Dim, more)];
+    if record.plan.fit_for.is_some() {
+        blocks.extend(note(record));
+    }
+    blocks
 }
 
-/// Rows and notes of a table on a short page.
-fn limits(record: &Record) -> (usize, usize) {
-    let is_brief = is_brief(record);
-    let notes_max = if is_brief { NOTES_BRIEF } else { NOTES_MAX };
-    let server = record.postgres.as_ref();
-    (server.map_or(ROWS_MAX, |_| ROWS_WITH_SERVER), notes_max)
+/// Rows of figures on a short page. On one screen they get what the other parts leave.
+fn rows_max(record: &Record, notes: &[Block]) -> usize {
+    if record.postgres.is_some() {
+        return ROWS_WITH_SERVER;
+    }
+    if !is_brief(record) || record.targets.len() > 1 {
+        return ROWS_MAX;
+    }
+    let promises = expectations(&record.expectations);
+    // An empty line before the promises and before the figures, and the names of the columns.
+    let mut lines = if promises.is_empty() { 2 } else { 3 };
+    let skipped: Vec<Block> = skipped_facts(&record.plan).collect();
+    let end = end_in_short(record);
+    for blocks in [
+        &title(record),
+        &verdict(record),
+        &promises,
+        &skipped,
+        &end,
+        notes,
+    ] {
+        lines += line_count(blocks);
+    }
+    let rows = BRIEF_LINES.saturating_sub(lines);
+    let measured = record
+        .measurements
+        .iter()
+        .map(|m| shown_ops(m).len().max(1));
+    if measured.sum::<usize>() <= rows {
+        return rows;
+    }
+    // One line counts the others.
+    rows.saturating_sub(1).max(BRIEF_ROWS_MIN)
 }
 
-/// Whether the page is one screen: of a quick run, and below the lines of single requests.
-fn is_brief(record: &Record) -> bool {
+/// Lines that the blocks take on a usual terminal.
+fn line_count(blocks: &[Block]) -> usize {
+    let mut lines = 0;
+    for block in blocks {
+        lines += match block {
+            Block::Text(_, text) => 1 + text.chars().count() / COLUMNS,
+            Block::Fact(fact) => 1 + fact.text.chars().count() / FACT_COLUMNS,
+            Block::Table(table) => {
+                let has_names = table.columns.iter().any(|column| !column.name.is_empty());
+                table.rows.len() + usize::from(has_names)
+            }
+            _ => 1,
+        };
+    }
+    lines
+}
+
+/// Whether the page is one screen: of a quick run, of a profile with its few workloads, and below
+/// the lines of single requests.
+pub(crate) fn is_brief(record: &Record) -> bool {
     let mut measured = record.measurements.iter();
     record.plan.time_limit_ns.is_some_and(|ns| ns <= BRIEF_NS)
+        || record.plan.fit_for.is_some()
         || measured.len() > 0 && measured.all(|m| m.ping.is_some())
 }
 

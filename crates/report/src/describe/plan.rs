@@ -67,7 +67,8 @@ fn survey_text(survey: &Survey) -> String {
             Coverage::Full => format!("all of it {operation}"),
             Coverage::Sampled {
                 sample_bytes: Some(bytes),
-            } => {
+            }
+            | Coverage::Blocks { block_bytes: bytes } => {
                 format!("{} {operation} at each", format_bytes(bytes))
             }
             Coverage::Sampled { sample_bytes: None } => {

@@ -98,7 +98,8 @@ pub(crate) fn expectations(all: &[Expectation]) -> Vec<Block> {
     };
     let names = ["result", "promised, allowance", "measured (95 % interval)"];
     let rows: Vec<Row> = all.iter().map(row).collect();
-    let table = (!rows.is_empty()).then(|| Block::words("Promised and measured", names, rows));
+    let table =
+        (!rows.is_empty()).then(|| Block::words("Each promise with its figure", names, rows));
     let open = all.iter().filter_map(|one| {
         let text = format!("{}: {}", promise_text(one), decision_text(one)?);
         Some(Block::toned_fact(Tone::Warning, "undecided", text))
@@ -122,7 +123,11 @@ pub fn unmet_text(expectation: &Expectation) -> Option<String> {
     let outcome = expectation.outcome();
     (outcome != ExpectationOutcome::Met).then(|| {
         let (promise, measured) = (promise_text(expectation), measured_text(expectation));
-        format!("{}: {promise}: {measured}", outcome.as_str())
+        let why = match &expectation.objection {
+            Some(objection) => format!(": {objection}"),
+            None => String::new(),
+        };
+        format!("{}: {promise}: {measured}{why}", outcome.as_str())
     })
 }
 
@@ -141,6 +146,9 @@ fn measured_text(expectation: &Expectation) -> String {
         let low = expectation.observed_at_least.map(text);
         return low.map_or("not measured".to_owned(), |low| format!("{low} or more"));
     };
+    if expectation.objection.is_some() {
+        return format!("{}, not the disk's", text(value));
+    }
     match expectation.interval {
         Some([low, high]) => {
             let (low, high) = (text(low.max(0.0)), text(high));
@@ -151,8 +159,12 @@ fn measured_text(expectation: &Expectation) -> String {
     }
 }
 
-/// How to decide an undecided one: `measure it for 42 s to decide`.
+/// How to decide an undecided one: `measure it for 42 s to decide`; or what makes its figure
+/// useless.
 fn decision_text(expectation: &Expectation) -> Option<String> {
+    if let Some(objection) = &expectation.objection {
+        return Some(objection.clone());
+    }
     let time = format_duration(expectation.decided_by_ns?);
     Some(match expectation.observed_at_least {
         Some(_) => format!("too few operations: measure it for {time} or more to decide"),
@@ -266,6 +278,7 @@ mod tests {
             met: false,
             undecided: false,
             decided_by_ns: None,
+            objection: None,
             promise: None,
         }
     }

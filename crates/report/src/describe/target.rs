@@ -103,14 +103,22 @@ pub(crate) fn model(disk: &Layer) -> Option<String> {
     }
 }
 
+/// The size of the memory; `None` where /proc did not show it, which a record keeps as 0.
+fn memory(host: &HostFacts) -> Option<String> {
+    match host.memory_bytes {
+        0 => None,
+        bytes => Some(format_bytes(bytes)),
+    }
+}
+
 /// The machine.
 pub(crate) fn host_text(host: &HostFacts) -> String {
     let mut facts = vec![
         host.name.clone(),
         format!("Linux {}", host.kernel),
         counted(u64::from(host.cpus), "CPU"),
-        format_bytes(host.memory_bytes),
     ];
+    facts.extend(memory(host));
     let within = |what: &str, name: &Option<String>| Some(format!("{what} ({})", name.as_ref()?));
     facts.extend(within("virtual", &host.hypervisor));
     facts.extend(within("in a container", &host.container));
@@ -149,7 +157,10 @@ pub(crate) fn host(host: &HostFacts) -> Vec<Block> {
         ("processor", host.cpu.clone()),
         ("CPUs usable", Some(host.cpus.to_string())),
         ("CPU governor", host.governor.clone()),
-        ("memory", Some(format_bytes(host.memory_bytes))),
+        (
+            "memory",
+            Some(memory(host).unwrap_or_else(|| "unknown".to_owned())),
+        ),
         ("virtual machine", host.hypervisor.clone()),
         ("container", host.container.clone()),
         ("load average", host.load_average.clone()),

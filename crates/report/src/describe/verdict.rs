@@ -1,10 +1,11 @@
 //! The verdict as blocks: a row for each use, the decision that `commit` allows (the fastest method
 //! of the server, its default alongside it, what several sessions gain), and trust.
 
-use super::findings::limits;
+use super::findings::{limits, tone};
 use crate::labels;
 use diskproof_model::block::{Block, Cell, Column, Place, Row, Table, Tone};
 use diskproof_model::digits::{figure_text, rounded};
+use diskproof_model::finding::{Cause, Finding, Meaning};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::OFF_SUFFIX;
 use diskproof_model::record::{Estimate, OpRecord, Record};
@@ -25,11 +26,12 @@ pub(crate) fn verdict(record: &Record) -> Vec<Block> {
     let summary = commit_summary(record).into_iter();
     blocks.extend(summary.map(|(label, text)| Block::toned_fact(Tone::Bold, label, text)));
     blocks.extend(limits(&record.findings));
+    blocks.extend(weakness(verdict));
     blocks.push(trust(verdict));
     blocks
 }
 
-/// The headline and the trust once more, for the end of a page that is longer than the screen.
+/// The headline and the trust, for pages whose tables have the figures.
 pub(crate) fn answer(record: &Record) -> Vec<Block> {
     let Some(verdict) = &record.verdict else {
         return Vec::new();
@@ -38,6 +40,13 @@ pub(crate) fn answer(record: &Record) -> Vec<Block> {
     blocks.extend(limits(&record.findings));
     blocks.push(trust(verdict));
     blocks
+}
+
+/// What the figures show of the disk, where that is bad.
+fn weakness(verdict: &RunVerdict) -> Option<Block> {
+    let finding = verdict.weakness.as_ref()?;
+    let text = format!("{} ({})", finding.title, finding.code);
+    Some(Block::toned_fact(tone(finding.severity), "disk", text))
 }
 
 /// The grades of the selected targets.
@@ -102,10 +111,6 @@ fn trust(verdict: &RunVerdict) -> Block {
 pub(super) const METHODS: [&str; 4] = ["fdatasync", "fsync", "open_datasync", "open_sync"];
 /// Rows of sessions that share syncs, and how their names go on.
 const GROUP: &str = "group-c";
-/// Findings after which no method is known to keep data.
-const UNSAFE: [&str; 2] = ["flush-not-sent", "implausible-flush"];
-/// The finding on methods that may return before their data is durable.
-const IN_DOUBT: &str = "sync-method-differs";
 
 /// The lines; none where the default was not measured, or nothing that it stands against.
 fn commit_summary(record: &Record) -> Vec<(&'static str, String)> {
@@ -117,22 +122,19 @@ fn commit_summary(record: &Record) -> Vec<(&'static str, String)> {
     let Some(default) = commits(record, method).filter(|_| has_choice) else {
         return Vec::new();
     };
-    let is_doubted = is_in_doubt(record, method);
+    let doubt = doubt_of(record, method);
     let mut of_default = format!("{method}: {}", text(default));
-    if is_doubted {
-        of_default += &format!(" (in doubt: {IN_DOUBT})");
+    if let Some(finding) = doubt {
+        of_default += &format!(" (in doubt: {})", finding.code);
     }
-    let trusted = METHODS.iter().filter(|name| !is_in_doubt(record, name));
-    let measured = trusted.filter_map(|name| Some((*name, commits(record, name)?)));
-    let fastest = measured.max_by(|a, b| a.1.iops.value.total_cmp(&b.1.iops.value));
-    let mut findings = record.findings.iter();
-    let unsafe_by = findings.find(|finding| UNSAFE.contains(&finding.code.as_str()));
-    let fastest = match (unsafe_by, fastest) {
-        (Some(finding), _) => Some(format!("none is proven to keep data; see {}", finding.code)),
-        (None, Some((name, commits))) if is_doubted || low(&commits.iops) > high(&default.iops) => {
+    let fastest = match (fastest_trusted(record), doubt) {
+        (Some((name, commits)), _)
+            if doubt.is_some() || low(&commits.iops) > high(&default.iops) =>
+        {
             Some(format!("{name}: {}", text(commits)))
         }
-        (None, Some(_)) => Some(format!("no method is significantly faster than {method}")),
+        (Some(_), _) => Some(format!("no method is significantly faster than {method}")),
+        (None, Some(finding)) => Some(format!("none is proven to keep data; see {}", finding.code)),
         (None, None) => None,
     };
     let lines = [
@@ -145,14 +147,34 @@ fn commit_summary(record: &Record) -> Vec<(&'static str, String)> {
     lines.chain(write_cache(record, default)).collect()
 }
 
-/// Whether the method is far faster than another with the same guarantee.
-fn is_in_doubt(record: &Record, method: &str) -> bool {
-    let mut names = record.measurements.iter().map(|m| &m.workload.name);
-    let Some(index) = names.position(|name| name == method) else {
-        return false;
+/// The fastest method whose commits are not in doubt.
+fn fastest_trusted(record: &Record) -> Option<(&'static str, &OpRecord)> {
+    let mut fastest: Option<(&'static str, &OpRecord)> = None;
+    for method in METHODS {
+        let Some(measured) = commits(record, method) else {
+            continue;
+        };
+        let is_faster = fastest.is_none_or(|best| measured.iops.value > best.1.iops.value);
+        if is_faster && doubt_of(record, method).is_none() {
+            fastest = Some((method, measured));
+        }
+    }
+    fastest
+}
+
+/// The finding by which commits of the method may return before their data is durable.
+fn doubt_of<'a>(record: &'a Record, method: &str) -> Option<&'a Finding> {
+    let lost = Meaning::NotTheDisk {
+        cause: Cause::NotDurable,
     };
-    let mut findings = record.findings.iter();
-    findings.any(|finding| finding.code == IN_DOUBT && finding.concerns(index))
+    let index = record
+        .measurements
+        .iter()
+        .position(|m| m.workload.name == method)?;
+    record
+        .findings
+        .iter()
+        .find(|finding| finding.says == lost && finding.concerns(index))
 }
 
 fn commits<'a>(record: &'a Record, workload: &str) -> Option<&'a OpRecord> {
@@ -219,7 +241,7 @@ fn high(rate: &Estimate) -> f64 {
 mod tests {
     use super::*;
     use crate::fixture::assert_shows;
-    use diskproof_model::finding::{Evidence, Finding, Severity};
+    use diskproof_model::finding::{Evidence, Severity};
 
     fn record(rates: &[(&str, f64)]) -> Record {
         let mut record = crate::fixture::record();
@@ -282,9 +304,12 @@ mod tests {
                 unit: "1/s".to_owned(),
             });
             record.findings = vec![Finding {
-                code: IN_DOUBT.to_owned(),
+                code: "sync-method-differs".to_owned(),
                 title: None,
                 severity: Severity::Warning,
+                says: Meaning::NotTheDisk {
+                    cause: Cause::NotDurable,
+                },
                 claim: String::new(),
                 evidence: evidence.collect(),
                 remedy: String::new(),

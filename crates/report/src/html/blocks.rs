@@ -6,7 +6,7 @@ use crate::describe::run::third_digit;
 use crate::svg::px;
 use crate::text::{joined, trimmed};
 use diskproof_model::block::{
-    Align, Block, Cell, Column, Fact, Group, Mark, Place, Row, Table, Tone,
+    Align, Block, Cell, Column, Fact, Group, Mark, Narrow, Place, Row, Table, Tone,
 };
 use diskproof_model::comparison::Ratio;
 use diskproof_model::digits::figure_text;
@@ -92,7 +92,11 @@ fn used(table: &Table) -> Vec<(usize, &Column)> {
 fn rows(table: &Table) -> Markup {
     let columns = used(table);
     let has_groups = table.rows.iter().any(|row| row.group.is_some());
-    let style = if has_groups { "figures" } else { "plain" };
+    let style = match table.narrow {
+        _ if has_groups => "figures",
+        Narrow::Entries => "entries",
+        _ => "plain",
+    };
     html! {
         table class=(style) {
             @if !table.caption.is_empty() && !has_groups {

@@ -7,7 +7,9 @@ use super::document::{COMPARISON_ID, page};
 use super::elements::{section, shown};
 use crate::chart::{Axis, Chart, Scale, Series, SeriesMark};
 use crate::describe;
+use crate::describe::changes::answer_blocks;
 use crate::describe::comparison::{MetricDetail, letter, look};
+use diskproof_model::block::Block;
 use diskproof_model::comparison::{
     Candidate, Comparison, PercentilePair, PercentilePoint, Verdict,
 };
@@ -66,17 +68,21 @@ fn names(comparison: &Comparison) -> String {
     names.join(" – ")
 }
 
+/// The answer, the tally and the figures that the answer rests on.
 fn overview(comparison: &Comparison) -> Markup {
+    let described = answer_blocks(comparison);
+    let (answer, figures) = match described.split_first() {
+        Some((Block::Text(_, answer), figures)) => (shown(answer), figures),
+        _ => (names(comparison), described.as_slice()),
+    };
     html! {
         section.overview #verdict aria-labelledby="title" {
             p.kicker {
                 "comparison · differences up to " (format_percent(comparison.margin)) " are ignored"
             }
-            h1 #title { (names(comparison)) }
-            @for candidate in &comparison.candidates {
-                p.headline { (shown(&candidate.summary)) }
-                (tally(candidate))
-            }
+            h1 #title { (answer) }
+            @for candidate in &comparison.candidates { (tally(candidate)) }
+            (blocks(figures, None))
         }
     }
 }

@@ -26,9 +26,9 @@ pub(super) fn overview(record: &Record, hero: Option<&Chart>) -> Markup {
                 (shown(&request_text(&record.plan))) " · " (shown(&start_text(&record.started)))
                 " · " (format_duration(record.elapsed_ns()))
             }
-            h1 #title { (subject(record)) }
+            h1 #title { (answer(record)) }
             @for target in record.targets.iter() { (disk_lines(target)) }
-            @if let Some(note) = &record.note { p.note { strong { "Note: " } (shown(note)) } }
+            @if record.plan.fit_for.is_none() { (note(record)) }
             @if let Some(why) = partial_text(record) {
                 p.alert.failure { strong { "Partial run: " } (shown(&why)) }
             }
@@ -38,9 +38,18 @@ pub(super) fn overview(record: &Record, hero: Option<&Chart>) -> Markup {
         }
         @if !record.expectations.is_empty() {
             @let content = blocks(&expectations(&record.expectations), Some(record));
+            // With --for the note states the source of each limit.
+            @let sources = record.plan.fit_for.as_ref().map(|_| note(record));
+            @let content = html! { (content) @if let Some(sources) = sources { (sources) } };
             (section("expectations", "Promised and measured", &content))
         }
         (on_paper(record))
+    }
+}
+
+fn note(record: &Record) -> Markup {
+    html! {
+        @if let Some(note) = &record.note { p.note { strong { "Note: " } (shown(note)) } }
     }
 }
 
@@ -76,15 +85,22 @@ fn on_paper(record: &Record) -> Markup {
     }
 }
 
-/// The headline, whether the figures can be relied on, and a card for each use.
+/// Whether the figures can be relied on, and a card for each use.
 fn verdict_part(record: &Record, verdict: &RunVerdict) -> Markup {
     html! {
-        p.headline { (shown(&verdict.headline)) }
         (blocks(&limits(&record.findings).collect::<Vec<_>>(), Some(record)))
         (trust(verdict))
         @if !verdict.grades.is_empty() {
             ul.uses { @for grade in &verdict.grades { (use_card(record, grade)) } }
         }
+    }
+}
+
+/// What the run found; without a verdict what was measured.
+fn answer(record: &Record) -> String {
+    match &record.verdict {
+        Some(verdict) if !verdict.headline.is_empty() => shown(&verdict.headline),
+        _ => subject(record),
     }
 }
 
@@ -121,8 +137,14 @@ fn trust(verdict: &RunVerdict) -> Markup {
     html! {
         p class=(class) {
             span.sign aria-hidden="true" { (sign) } " " (shown(&verdict.trust.why))
-            @if let Some(worst) = &verdict.worst {
-                " " a href={"#" (finding_anchor(&worst.code))} { (shown(&worst.code)) }
+            @if let Some(code) = &verdict.trust.finding {
+                " " a href={"#" (finding_anchor(code))} { (shown(code)) }
+            }
+        }
+        @if let Some(finding) = &verdict.weakness {
+            p.alert.warning {
+                span.sign aria-hidden="true" { "!" } " " (shown(&finding.title)) " "
+                a href={"#" (finding_anchor(&finding.code))} { (shown(&finding.code)) }
             }
         }
         @for caveat in &verdict.caveats { p.caveat { (shown(caveat)) } }

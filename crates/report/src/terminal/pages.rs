@@ -9,8 +9,7 @@ use crate::describe::findings::findings;
 use crate::describe::method::commands;
 use crate::describe::run::saved_runs;
 use crate::describe::target::{host, sections};
-use crate::describe::verdict::answer;
-use crate::describe::{self, plan};
+use crate::describe::{self, answer_with_figures, plan};
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
 use diskproof_model::block::{Block, Shown};
@@ -49,9 +48,12 @@ pub fn write_record(
         Detail::Short => Shown::Short,
         Detail::Whole => Shown::Whole,
     };
+    let is_brief = detail == Detail::Short && describe::is_brief(record);
     let all = describe::sections(record).into_iter();
     for section in all.filter(|section| [Shown::Always, other].contains(&section.shown)) {
-        if !matches!(section.id, "title" | "notes") {
+        // One screen has no line for the space between the title and the answer.
+        let is_close = is_brief && section.id == "verdict";
+        if !is_close && !matches!(section.id, "title" | "notes") {
             page.blank();
         }
         write_blocks(page, Some(record), &section.blocks);
@@ -62,7 +64,7 @@ pub fn write_record(
 /// Writes the headline and the trust once more, for the end of a page that is longer than the
 /// screen. Writes nothing for a run without a verdict.
 pub fn write_verdict_again(record: &Record, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let (page, answer) = (&mut Page::new(style, out), answer(record));
+    let (page, answer) = (&mut Page::new(style, out), answer_with_figures(record));
     if !answer.is_empty() {
         page.blank();
     }
@@ -140,6 +142,7 @@ mod tests {
             value,
             half_width_95: Some(value * 1e-3),
             unit: unit.to_owned(),
+            objection: None,
         };
         SavedRun {
             run_id: "3f2a91c07d6e4b58".to_owned(),

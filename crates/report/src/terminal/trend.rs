@@ -46,7 +46,12 @@ fn blocks(trend: &Trend) -> [Block; 2] {
     columns[1].place = Place::Roomy(1);
     columns[2].align = Align::Right;
     columns[3].place = Place::Roomy(2);
-    let title = named(&trend.subject, &trend.operation);
+    let subject = named(&trend.subject, &trend.operation);
+    let title = match trend.metric.as_str() {
+        // The unit of its figures says which of them it is.
+        "iops" | "throughput" | "average" => subject,
+        metric => format!("{subject} {metric}"),
+    };
     let table = Table::new("", columns, rows.collect());
     [Block::Heading(title), Block::Table(table)]
 }
@@ -85,6 +90,7 @@ mod tests {
             value,
             half_width_95: Some(10.0),
             change,
+            objection: None,
         };
         let changed = |share, is_beyond_chance| {
             Some(TrendChange {
@@ -95,6 +101,7 @@ mod tests {
         let trend = Trend {
             subject: "commit-fdatasync".to_owned(),
             operation: "commit".to_owned(),
+            metric: "iops".to_owned(),
             unit: "1/s".to_owned(),
             points: vec![
                 point(1, 2000.0, None),

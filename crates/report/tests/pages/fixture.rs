@@ -11,13 +11,26 @@ pub(crate) use surveyed::{depths, surveyed};
 pub(crate) use verdict::graded;
 pub(crate) use workloads::{plan, read_only_plan};
 
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::finding::{Cause, Evidence, Finding, Meaning, RateLimit, Severity};
 use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::*;
 use diskproof_model::plan::*;
 use diskproof_model::record::*;
 use std::collections::BTreeMap;
 use workloads::{EIGHT, measurement, op};
+
+/// What the findings of the fixtures say.
+fn says(code: &str) -> Meaning {
+    match code {
+        "served-from-cache" => Meaning::NotTheDisk {
+            cause: Cause::Cache,
+        },
+        "rate-limited" | "burst-exhausted" => Meaning::Limit {
+            limit: RateLimit::Cap,
+        },
+        _ => Meaning::Doubtful,
+    }
+}
 
 /// A finding of the given severity.
 pub(crate) fn finding(severity: Severity, code: &str, claim: &str, remedy: &str) -> Finding {
@@ -26,6 +39,7 @@ pub(crate) fn finding(severity: Severity, code: &str, claim: &str, remedy: &str)
         code: code.to_owned(),
         title: None,
         severity,
+        says: says(code),
         claim: claim.to_owned(),
         evidence: vec![Evidence {
             path,
@@ -80,6 +94,7 @@ fn advice() -> Vec<Advice> {
 pub(crate) fn healthy() -> Record {
     graded(Record {
         latency_search: None,
+        burst_credits: Vec::new(),
         schema: RECORD_SCHEMA.to_owned(),
         tool: Tool {
             name: "diskproof".to_owned(),
@@ -197,6 +212,7 @@ fn expectations() -> Vec<Expectation> {
         met,
         undecided: false,
         decided_by_ns: None,
+        objection: None,
         threshold: None,
         promise: None,
     };
@@ -304,6 +320,7 @@ pub(crate) fn hostile() -> Record {
     record.findings[0].claim = EVIL.to_owned();
     record.findings[0].code = "long-".repeat(40);
     record.expectations = vec![Expectation {
+        objection: None,
         expression: EVIL.to_owned(),
         observed: Some(f64::MAX),
         interval: Some([f64::MIN, f64::MAX]),

@@ -440,11 +440,7 @@ fn verdict_is_repeated_as_on_the_page() {
         let page = written(|out| terminal::write_record(record, Detail::Whole, &PLAIN_80, out));
         let again = written(|out| terminal::write_verdict_again(record, &PLAIN_80, out));
         assert_eq!(again.is_empty(), record.verdict.is_none(), "{again}");
-        // Where the page shows grades, the headline repeats them in one sentence.
-        let headline = record.verdict.as_ref().map(|of| of.headline.as_str());
-        let known = |line: &str| page.contains(line) || Some(line) == headline;
-        assert!(again.lines().all(known), "{again}");
-        assert!(again.lines().count() <= 5, "{again}");
+        assert!(again.lines().all(|line| page.contains(line)), "{again}");
     }
 }
 

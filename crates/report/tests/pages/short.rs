@@ -173,7 +173,8 @@ fn short_pages_fit_their_screens() {
     for record in [check.clone(), alarming(check.clone())] {
         assert!(lines(&record) <= 45, "{}", short(&record));
         let quick = quick(record);
-        assert!(lines(&quick) <= 24, "{}", short(&quick));
+        // With the plan, where the run was saved and the prompt, 24.
+        assert!(lines(&quick) <= 20, "{}", short(&quick));
     }
     let partial = fixture::graded(fixture::partial());
     assert!(lines(&partial) <= 45, "{}", short(&partial));
@@ -218,4 +219,15 @@ fn what_limits_the_disk_is_part_of_the_verdict() {
     assert!(!short(&record).contains("Raise it."), "{}", short(&record));
     let again = written(|out| terminal::write_verdict_again(&record, &PLAIN_80, out));
     assert!(again.contains("\nlimit "), "{again}");
+}
+
+#[test]
+fn answer_is_repeated_with_its_figures() {
+    let record = fixture::graded(fixture::healthy());
+    let grade = record.verdict.as_ref().unwrap().grades[0]
+        .figure
+        .value_text();
+    let again = written(|out| terminal::write_verdict_again(&record, &PLAIN_80, out));
+    assert!(again.contains(&grade), "{again}");
+    assert!(again.lines().count() <= 8, "{again}");
 }

@@ -1,15 +1,16 @@
-//! Burst credits: a bucket of operations that fills at the baseline rate and empties at the burst
-//! rate, as cloud volumes have. Must not know what the operations do.
+//! Burst credits: a bucket of operations or of bytes that fills at the baseline rate and empties at
+//! the burst rate, as cloud volumes have. It refills in every pause and under every smaller load.
+//! Must not know what the operations do.
 
-/// The numbers of a bucket.
+/// The numbers of a bucket, in operations or in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Credits {
-    /// Operations in the full bucket, which it is at the start.
-    pub operations: u64,
-    /// Operations per second while credits last.
-    pub burst_iops: u64,
-    /// Operations per second for ever.
-    pub baseline_iops: u64,
+    /// What the full bucket holds, which it is at the start.
+    pub amount: u64,
+    /// Rate per second while credits last.
+    pub burst_per_s: u64,
+    /// Rate per second for ever.
+    pub baseline_per_s: u64,
 }
 
 /// A bucket in use.
@@ -26,30 +27,31 @@ impl CreditBucket {
     pub fn new(credits: Credits) -> Self {
         Self {
             credits,
-            level: credits.operations as f64,
+            level: credits.amount as f64,
             level_at_ns: 0.0,
             free_ns: 0.0,
         }
     }
 
-    /// When an operation that arrived at `arrival_ns` has passed.
-    pub fn pass(&mut self, arrival_ns: u64) -> u64 {
-        let per_ns = self.credits.baseline_iops.max(1) as f64 / 1e9;
-        self.free_ns =
-            self.free_ns.max(arrival_ns as f64) + 1e9 / self.credits.burst_iops.max(1) as f64;
+    /// When so many operations or bytes that arrived at `arrival_ns` have passed.
+    pub fn pass(&mut self, arrival_ns: u64, amount: u64) -> u64 {
+        let amount = amount as f64;
+        let per_ns = self.credits.baseline_per_s.max(1) as f64 / 1e9;
+        let burst_per_ns = self.credits.burst_per_s.max(1) as f64 / 1e9;
+        self.free_ns = self.free_ns.max(arrival_ns as f64) + amount / burst_per_ns;
         self.fill(per_ns);
-        if self.level < 1.0 {
-            self.free_ns += (1.0 - self.level) / per_ns;
+        if self.level < amount {
+            self.free_ns += (amount - self.level) / per_ns;
             self.fill(per_ns);
-            self.level = self.level.max(1.0);
+            self.level = self.level.max(amount);
         }
-        self.level -= 1.0;
+        self.level -= amount;
         self.free_ns.round() as u64
     }
 
     fn fill(&mut self, per_ns: f64) {
         self.level = (self.level + (self.free_ns - self.level_at_ns) * per_ns)
-            .min(self.credits.operations.max(1) as f64);
+            .min(self.credits.amount.max(1) as f64);
         self.level_at_ns = self.free_ns;
     }
 }
@@ -59,16 +61,16 @@ mod tests {
     use super::*;
 
     const GP2: Credits = Credits {
-        operations: 5000,
-        burst_iops: 3000,
-        baseline_iops: 500,
+        amount: 5000,
+        burst_per_s: 3000,
+        baseline_per_s: 500,
     };
 
     /// Operations passed by `until_ns` when asked for as many as possible.
     fn passed(until_ns: u64) -> u64 {
         let mut bucket = CreditBucket::new(GP2);
         (0..)
-            .map(|_| bucket.pass(0))
+            .map(|_| bucket.pass(0, 1))
             .take_while(|ns| *ns <= until_ns)
             .count() as u64
     }
@@ -88,12 +90,28 @@ mod tests {
     #[test]
     fn credits_refill_up_to_capacity() {
         let mut bucket = CreditBucket::new(GP2);
-        let empty_ns = (0..6100).map(|_| bucket.pass(0)).last().unwrap();
+        let empty_ns = (0..6100).map(|_| bucket.pass(0, 1)).last().unwrap();
         let later = empty_ns + 3600 * 1_000_000_000;
         let burst = (0..)
-            .map(|_| bucket.pass(later))
+            .map(|_| bucket.pass(later, 1))
             .take_while(|ns| *ns <= later + 2_000_000_000)
             .count() as u64;
         assert!(burst.abs_diff(6000) <= 1, "{burst}");
+    }
+
+    /// 64 MB at 100 instead of 60 MB/s: 1.6 s, in which 160 MB pass; a block may exceed the level.
+    #[test]
+    fn credits_in_bytes_fall_to_baseline() {
+        let credits = Credits {
+            amount: 64_000_000,
+            burst_per_s: 100_000_000,
+            baseline_per_s: 60_000_000,
+        };
+        let mut bucket = CreditBucket::new(credits);
+        let blocks = (0..)
+            .map(|_| bucket.pass(0, 1_000_000))
+            .take_while(|ns| *ns <= 11_600_000_000)
+            .count() as u64;
+        assert!(blocks.abs_diff(160 + 600) <= 2, "{blocks}");
     }
 }

@@ -25,6 +25,8 @@ pub struct Flash {
     pub iops: Option<u64>,
     /// Reads and writes per second, with a burst.
     pub credits: Option<Credits>,
+    /// Bytes read and written per second, with a burst.
+    pub byte_credits: Option<Credits>,
     /// Bytes per second read.
     pub read_bytes_per_s: Option<u64>,
     /// Bytes per second written.
@@ -40,6 +42,7 @@ pub struct FlashMachine {
     channel_free_ns: Vec<u64>,
     pacing: Option<Pacing>,
     credits: Option<CreditBucket>,
+    byte_credits: Option<CreditBucket>,
     cliff: Option<CliffEdge>,
     pipe_free_ns: u64,
     done: DoneQueue,
@@ -52,6 +55,7 @@ impl Flash {
             channel_free_ns: vec![0; self.channels.unwrap_or(0) as usize],
             pacing: self.iops.map(Pacing::new),
             credits: self.credits.map(CreditBucket::new),
+            byte_credits: self.byte_credits.map(CreditBucket::new),
             cliff: self.cliff.map(CliffEdge::new),
             pipe_free_ns: 0,
             done: DoneQueue::default(),
@@ -78,7 +82,12 @@ impl FlashMachine {
             end_ns = end_ns.max(pacing.pass(request.arrival_ns));
         }
         if let Some(credits) = &mut self.credits {
-            end_ns = end_ns.max(credits.pass(request.arrival_ns));
+            end_ns = end_ns.max(credits.pass(request.arrival_ns, 1));
+        }
+        if let Some(credits) = &mut self.byte_credits
+            && request.operation != Operation::Trim
+        {
+            end_ns = end_ns.max(credits.pass(request.arrival_ns, request.length_bytes));
         }
         let pipe_ns = match request.operation {
             Operation::Trim => 0,

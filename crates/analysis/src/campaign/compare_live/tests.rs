@@ -1,8 +1,10 @@
 //! The decisions of live comparisons of disks with known properties.
 
+use super::super::volume::{Volume, Volumes, rates};
 use super::*;
 use crate::fixture::test_rng::TestRng;
 use diskproof_model::plan::Stop;
+use diskproof_model::series::TimeSeries;
 use diskproof_model::window::{SliceLatency, TimeSlice};
 use std::collections::BTreeMap;
 
@@ -57,6 +59,7 @@ impl Disks {
                 wall_ns,
                 ops: BTreeMap::from([(OpKind::Read, op)]),
             },
+            moved: TimeSeries::new(1),
         }
     }
 }
@@ -204,6 +207,7 @@ fn bytes_end_a_workload() {
                 wall_ns,
                 ops: BTreeMap::from([(OpKind::Read, op)]),
             },
+            moved: TimeSeries::new(1),
             cell,
         });
     }
@@ -235,4 +239,31 @@ fn same_seed_gives_the_same_cells() {
     };
     assert_eq!(cells(1), cells(1));
     assert_ne!(cells(1), cells(2));
+}
+
+/// 4000/s until the credit is spent, then 1000/s, beside a volume that always allows 1500/s.
+#[test]
+fn blocks_of_a_burst_are_measured_again() {
+    let credit = Volume {
+        service_ns: 340_000.0,
+        base: 1000.0,
+        burst: 4000.0,
+        credit: 5000.0,
+    };
+    let constant = Volume {
+        base: 1500.0,
+        burst: 1500.0,
+        ..credit
+    };
+    let mut asked = setup(1, 2, 120);
+    asked.workloads[0].depth = 32;
+    let mut campaign = LiveComparison::new(asked);
+    let mut volumes = Volumes::new(&[credit, constant], 1e9);
+    volumes.carry_out(&mut campaign);
+    let kept = rates(&volumes.kept);
+    assert!(kept.len() >= 2 * BLOCKS_MIN as usize, "{kept:?}");
+    for (side, _, rate) in kept {
+        let lasting = [1000.0, 1500.0][side];
+        assert!((rate / lasting - 1.0).abs() < 0.05, "side {side}: {rate}");
+    }
 }

@@ -1,8 +1,10 @@
 //! The decisions of sweeps of disks with known properties.
 
+use super::super::volume::{Volume, Volumes, rates};
 use super::*;
 use crate::fixture::test_rng::TestRng;
 use diskproof_model::plan::Stop;
+use diskproof_model::series::TimeSeries;
 use diskproof_model::stream::Streams;
 use diskproof_model::window::{SliceLatency, SliceOp, TimeSlice};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,6 +72,7 @@ impl Disk {
                 wall_ns,
                 ops: BTreeMap::from([(OpKind::Read, op)]),
             },
+            moved: TimeSeries::new(1),
         }
     }
 }
@@ -264,4 +267,28 @@ fn short_time_measures_what_fits() {
             "{seconds}: {end_ns}"
         );
     }
+}
+
+/// 3000/s until the credit is spent, then 1000/s: all cells want more.
+#[test]
+fn cells_of_a_burst_are_measured_again() {
+    let volume = Volume {
+        service_ns: 340_000.0,
+        base: 1000.0,
+        burst: 3000.0,
+        credit: 20_000.0,
+    };
+    let mut sweep = Sweep::new(&setup(180, None));
+    let mut volumes = Volumes::new(&[volume], 1e9);
+    volumes.carry_out(&mut sweep);
+    let kept = rates(&volumes.kept);
+    let lasting = kept
+        .iter()
+        .filter(|(_, _, rate)| (rate / 1000.0 - 1.0).abs() < 0.05)
+        .count();
+    assert!(
+        lasting == kept.len(),
+        "{lasting} of {}: {kept:?}",
+        kept.len()
+    );
 }

@@ -18,12 +18,13 @@ use diskproof_analysis::compare::Limit;
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_device::scratch_bytes_max;
 use diskproof_engine::watchdog::{Deferred, Waited};
-use diskproof_model::campaign::{CampaignKind, CampaignPart};
+use diskproof_model::campaign::{CampaignKind, CampaignPart, DroppedSlice};
 use diskproof_model::comparison::Comparison;
 use diskproof_model::data::RunData;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::{Plan, Skipped, Workload};
 use diskproof_model::record::Record;
+use diskproof_model::secrets::without_secret;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_report::terminal::Detail;
 use std::fs::File;
@@ -44,10 +45,11 @@ pub(super) fn run(
         identities.push(measuring.probe(Path::new(target))?);
     }
     check_kinds(&identities, live_flags)?;
-    let labels = if live_flags.prepare.is_empty() {
+    let commands = shown_commands(&live_flags.prepare);
+    let labels = if commands.is_empty() {
         targets
     } else {
-        &live_flags.prepare
+        &commands
     };
     let count = labels.len();
     let (of_side, layout_ns, cells_ns) = live_plan(live_flags, measuring, &identities, count)?;
@@ -75,6 +77,14 @@ pub(super) fn run(
     let campaign = LiveComparison::new(setup);
     let ended = measure_campaign(job, settings, live_flags.reopen, cleanup, campaign)?;
     conclude(compare, measuring, labels, &of_side, &ended)
+}
+
+/// The commands as pages and records show them: without passwords.
+fn shown_commands(commands: &[String]) -> Vec<String> {
+    commands
+        .iter()
+        .map(|command| without_secret(command))
+        .collect()
 }
 
 /// A condition on a workload that is not measured would be noticed only after the run.
@@ -314,7 +324,12 @@ fn conclude(
     run: &EndedRun,
 ) -> anyhow::Result<(Option<Comparison>, Option<Exit>)> {
     let verbosity = measuring.verbosity();
-    let records = records(&compare.live.prepare, labels.len(), plan, run);
+    let records = records(
+        &shown_commands(&compare.live.prepare),
+        labels.len(),
+        plan,
+        run,
+    );
     interrupt::end_at_once();
     if !run.hung.is_empty() {
         verbosity.note(&process_may_stay(&run.hung, plan));
@@ -364,7 +379,15 @@ fn records(settings: &[String], sides: usize, plan: &Plan, run: &EndedRun) -> Ve
         let of_side = measured.filter(|m| m.target == index).cloned();
         let mut measurements: Vec<Measurement> = of_side.collect();
         measurements.iter_mut().for_each(|m| m.target = 0);
-        let mut record = judge(facts, &RunData::of(measurements), &[]);
+        let dropped = run.results.data.dropped.iter();
+        let mut dropped: Vec<DroppedSlice> =
+            dropped.filter(|one| one.target == index).cloned().collect();
+        dropped.iter_mut().for_each(|one| one.target = 0);
+        let data = RunData {
+            dropped,
+            ..RunData::of(measurements)
+        };
+        let mut record = judge(facts, &data, &[]);
         record.campaign = Some(CampaignPart {
             kind: CampaignKind::Compare,
             id: id.clone(),

@@ -4,12 +4,15 @@
 use crate::failure::{Exit, Failure};
 use crate::stdio::eprint_line;
 use anyhow::Context as _;
+use diskproof_device::{read_small_file, without_symlinks};
 use diskproof_model::shell::quoted;
 use diskproof_powercut::{ListenError, LogClient, LogServer, LogStore, PORT_DEFAULT, Token};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+/// A secret of a line, with room for comments of other tools.
+const TOKEN_BYTES_MAX: u64 = 64 << 10;
 /// Bits of a mode: read by the group, and by all.
 const OTHERS_READ: u32 = 0o044;
 
@@ -47,14 +50,20 @@ fn read_token(file: Option<&Path>) -> Result<Token, Failure> {
         return Ok(Token::default());
     };
     let named = |why: String| Failure::Usage(format!("--token-file {}: {why}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(|error| named(error.to_string()))?;
-    if std::fs::metadata(file).is_ok_and(|found| found.mode() & OTHERS_READ != 0) {
+    let token_file = match read_small_file(file, TOKEN_BYTES_MAX) {
+        Ok(token_file) => token_file,
+        Err(error) => return Err(named(error.to_string())),
+    };
+    if token_file.metadata.mode() & OTHERS_READ != 0 {
         let path = file.display();
         eprint_line(&format!(
             "warning: other users can read the token in {path}. Run: chmod 600 {path}"
         ));
     }
-    Token::parse(&text).map_err(named)
+    match token_file.into_text() {
+        Ok(text) => Token::parse(&text).map_err(named),
+        Err(error) => Err(named(error.to_string())),
+    }
 }
 
 /// Flags of `powercut serve`.
@@ -86,12 +95,13 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 /// Serves until a signal ends the program; every report is durable by then.
 pub(super) fn serve(flags: &ServeFlags) -> anyhow::Result<Exit> {
     let token = read_token(flags.token_file.as_deref())?;
-    let folder = match &flags.log {
+    let named = match &flags.log {
         Some(folder) => folder.clone(),
         None => crate::saved::state_folder()
             .ok_or_else(|| Failure::Usage("name a folder for the logs with --log DIR".to_owned()))?
             .join("powercut"),
     };
+    let folder = without_symlinks(&named).map_err(Failure::Path)?;
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)

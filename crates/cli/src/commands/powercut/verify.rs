@@ -13,8 +13,8 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::format_duration;
 use diskproof_powercut::{
     CutError, CutReport, CutTarget, CutVerdict, NotProvenReason, PAGES_FILE, RunDescription,
-    RunLog, StreamContent, VerifyFacts, boot_id, change_before, content_before, judge,
-    read_content, short, write_report,
+    RunLog, StreamContent, VerifyFacts, boot_id, change_before, content_before,
+    holds_only_files_of_run, judge, read_content, short, write_report,
 };
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -80,9 +80,12 @@ pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
     print(flags, &log, &report)?;
     if let Some(directory) = directory.filter(|directory| directory.exists()) {
         let path = quoted(&directory.display().to_string());
-        eprint_line(&format!(
-            "the files of the test remain; remove them with: rm -r {path}"
-        ));
+        let how = if holds_only_files_of_run(&directory) {
+            format!("remove them with: rm -r {path}")
+        } else {
+            format!("{path} also holds others, so remove only pages, file-N and entry-N in it")
+        };
+        eprint_line(&format!("the files of the test remain; {how}"));
     }
     Ok(match report.verdict {
         CutVerdict::Honest => Exit::Done,

@@ -5,7 +5,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, DestructiveFlags, choices, one_of};
 use crate::interrupt;
 use crate::stdio::{ProgressLine, Verbosity, eprint_line};
-use crate::targets::probe_target;
+use crate::targets::{probe_target, refuse_foreign_link};
 
 use diskproof_device::{Intent, KeptDirectory, OpenTarget, admit, host_facts};
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -66,6 +66,7 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
     } else {
         Verbosity::of_stderr()
     };
+    refuse_foreign_link(&flags.target)?;
     let identity = probe_target(&flags.target, flags.destructive.keep_free, verbosity)?;
     let mut description = describe(flags, &identity);
     let bytes = description.region_bytes() + FILES_BYTES;

@@ -234,10 +234,7 @@ fn plan(record: &Record, on: &[TargetIdentity], seed: Option<u64>) -> Result<Pla
         seed: seed.unwrap_or(plan.seed),
         targets: on.iter().map(|identity| identity.path.clone()).collect(),
         disk_access: None,
-        origin: Origin {
-            verb,
-            argv: crate::provenance::command_line(),
-        },
+        origin: Origin::new(verb, crate::provenance::command_line()),
         method: Plan::of("", Vec::new()).method,
         ..plan.clone()
     })

@@ -359,43 +359,10 @@ impl ServerThread {
     }
 }
 
-/// The command line without a connection string that holds a password.
-pub(super) fn without_password(argv: Vec<String>) -> Vec<String> {
-    const FLAG: &str = "--postgres";
-    const HIDDEN: &str = "(hidden)";
-    let mut is_value = false;
-    let hide = |argument: String| {
-        let was_value = std::mem::replace(&mut is_value, argument == FLAG);
-        let joined = argument
-            .strip_prefix(FLAG)
-            .and_then(|rest| rest.strip_prefix('='));
-        match joined {
-            _ if was_value && ConnectInfo::has_password(&argument) => HIDDEN.to_owned(),
-            Some(text) if ConnectInfo::has_password(text) => format!("{FLAG}={HIDDEN}"),
-            _ => argument,
-        }
-    };
-    argv.into_iter().map(hide).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::path::PathBuf;
-
-    #[test]
-    fn password_of_the_command_line_is_not_recorded() {
-        for (words, hidden) in [
-            (
-                "watch --postgres postgres://ann:secret@h/d --postgres=password=secret sda",
-                "watch --postgres (hidden) --postgres=(hidden) sda",
-            ),
-            ("--postgres user=a", "--postgres user=a"),
-        ] {
-            let words = words.split(' ').map(str::to_owned).collect();
-            assert_eq!(without_password(words).join(" "), hidden);
-        }
-    }
 
     #[test]
     fn server_elsewhere_or_without_rights_has_no_devices() {

@@ -1,38 +1,58 @@
 //! Reads the options that name files: of data, directories, and of fio's logs, which have rates and
 //! latencies at intervals. No single request is recorded.
 
-use super::JobReader;
+use super::{FILENAME_FORMAT_DEFAULT, JobReader};
 use crate::job_file::sections::{Scope, Setting, SourceLine};
 use crate::job_file::translation::Translated;
+use crate::workload::WorkloadFlags;
 use diskproof_model::rw::{Order, Rw};
 use std::path::{Component, Path};
 
 impl JobReader<'_> {
-    /// Several files of one job are one here, where no order of requests among them is lost: random
-    /// requests go to any of them, or one file follows another.
-    pub(super) fn has_several_files(&self, rw: Rw) -> Translated<bool> {
-        if self.bytes("nrfiles", 1)? <= 1 {
+    /// The number of files of each copy. Where all would have one name, they are one file.
+    pub(super) fn files(&self) -> Translated<u64> {
+        let format = self
+            .text("filename_format")
+            .unwrap_or(FILENAME_FORMAT_DEFAULT);
+        if format.contains("$filenum") {
+            Ok(self.bytes("nrfiles", 1)?.max(1))
+        } else {
+            Ok(1)
+        }
+    }
+
+    /// Whether sequential requests go to several files in turn. They are one file here, so that
+    /// must be possible in its parts.
+    pub(super) fn alternates(&self, rw: Rw, flags: &WorkloadFlags) -> Translated<bool> {
+        if self.files()? <= 1 {
             return Ok(false);
         }
         let service = self.value("file_service_type")?.map(|(_, value)| value);
-        let is_alike = match (rw.order, service) {
-            (Order::Random, None | Some("roundrobin" | "random" | "sequential")) => {
-                self.is_uniform()?
+        let is_sized = self.setting("size").or(self.setting("filesize")).is_some();
+        let is_plain = flags.bssplit.is_none()
+            && flags.stride.is_none()
+            && flags.backward.is_none()
+            && flags.shape.zone_stride.is_none()
+            && !rw.is_mix();
+        let is_single = self.setting("filename").is_none();
+        match (rw.order, service) {
+            _ if !is_sized || !is_single => {}
+            (Order::Random, None | Some("roundrobin" | "random" | "sequential"))
+                if self.is_uniform()? =>
+            {
+                return Ok(false);
             }
-            (Order::Sequential, Some("sequential")) => true,
-            _ => false,
-        };
-        let is_sized = self.setting("size").is_some() && self.setting("filesize").is_none();
-        if is_alike && is_sized && self.setting("filename").is_none() {
-            Ok(true)
-        } else {
-            Err(self.error(
-                "nrfiles",
-                "several files for one job are supported with uniformly random requests, or with \
-             file_service_type=sequential, if size is set, and neither filesize nor filename; \
-             otherwise use nrfiles=1 and their total size",
-            ))
+            (Order::Sequential, Some("sequential")) => return Ok(false),
+            (Order::Sequential, None | Some("roundrobin")) if is_plain => return Ok(true),
+            _ => {}
         }
+        Err(self.error(
+            "nrfiles",
+            "several files for one job are supported with uniformly random requests, with reads \
+             or writes of one size in turn, or with file_service_type=sequential, if size or \
+             filesize is set and filename is not; otherwise use nrfiles=1 and their total size. \
+             For many small files use diskproof files DIR --count N --file-size BYTES",
+        ))
     }
 
     pub(super) fn filename(&self) -> Translated<Option<(Vec<String>, SourceLine)>> {

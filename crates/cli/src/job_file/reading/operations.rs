@@ -24,8 +24,44 @@ const RATE_DEVIATION_MAX: f64 = 0.01;
 const DISTRIBUTIONS: [(&str, &str); 3] = [("zipf", "1.1"), ("pareto", "0.2"), ("normal", "0")];
 
 impl JobReader<'_> {
-    /// Order and direction, and the number behind them; 0 without one.
+    /// Order and direction, and the number behind them; 0 without one. A mix without reads or
+    /// without writes is none.
     pub(super) fn rw(&self) -> Translated<(Rw, i64)> {
+        let (mut rw, mut step) = self.written_rw()?;
+        if rw.is_mix() {
+            match self.read_share(rw)? {
+                Some(ReadShare(0)) => rw.chains = Rw::RANDWRITE.chains,
+                Some(ReadShare(1000)) => rw.chains = Rw::RANDREAD.chains,
+                _ => {}
+            }
+        }
+        let mut has_random = false;
+        for kind in rw.kinds() {
+            has_random |= self.random_percent(kind)? > 0;
+        }
+        // Where fio counts down from a negative number, the next random offset never comes.
+        if rw.order == Order::Random && (step < 0 || !has_random) {
+            rw.order = Order::Sequential;
+            step = 0;
+        }
+        Ok((rw, step))
+    }
+
+    /// The percentage of a kind of operation that has random offsets: 0 or 100.
+    pub(super) fn random_percent(&self, kind: OpKind) -> Translated<u64> {
+        let Some((setting, value)) = self.value("percentage_random")? else {
+            return Ok(100);
+        };
+        match self.size(setting, of_list(value, kind))? {
+            percent @ (0 | 100) => Ok(percent),
+            _ => Err(setting.error(
+                "a direction is random or sequential here: write 0 or 100 for each, or two \
+                 concurrent sections",
+            )),
+        }
+    }
+
+    fn written_rw(&self) -> Translated<(Rw, i64)> {
         let Some((setting, value)) = self.value("rw")? else {
             return Ok((Rw::READ, 0));
         };
@@ -122,7 +158,14 @@ impl JobReader<'_> {
             let range = of_list(value, kind);
             let (low, high) = range.split_once(['-', ':']).unwrap_or((range, range));
             let size = |text: &str| self.size(setting, text.trim());
-            return ranged(size(low)?, size(high)?).ok_or_else(|| {
+            let (low, high) = (size(low)?, size(high)?);
+            let sizes = if kind.drops_blocks() {
+                ranged_trims(low, high)
+            } else {
+                ranged(low, high)
+            };
+            let has_room = kind.drops_blocks() || high <= BLOCK_BYTES_MAX;
+            return sizes.filter(|_| has_room).ok_or_else(|| {
                 setting.error(format!(
                     "write a smaller and a larger size, at most {RANGE_SIZES_MAX} times as large \
                      and 1G"
@@ -174,7 +217,7 @@ impl JobReader<'_> {
 
     /// The multiple of random offsets, where it is not the smallest block.
     pub(super) fn alignment(&self, rw: Rw, smallest: u64) -> Translated<Option<u32>> {
-        let Some((setting, value)) = self.value("blockalign")? else {
+        let Some((setting, value)) = self.value("ba")? else {
             return Ok(None);
         };
         let align = self.size(setting, self.of_direction(setting, value, rw)?)?;
@@ -294,6 +337,8 @@ impl JobReader<'_> {
                          write two concurrent sections",
                     )
                 })?);
+                // Each direction has a schedule of its own; the two have a common multiple.
+                flags.shape.even_mix = self.text("rate_process") != Some("poisson");
             }
             reads + writes
         };
@@ -328,7 +373,7 @@ pub(super) fn of_list(value: &str, kind: OpKind) -> &str {
 /// with the same share. fio draws from `low` to `low + high`, cuts that to a multiple of `low`, and
 /// then to `high`.
 fn ranged(low: u64, high: u64) -> Option<Vec<BlockShare>> {
-    if low == 0 || low > high || high > BLOCK_BYTES_MAX || high / low > RANGE_SIZES_MAX {
+    if low == 0 || low > high || high > u64::from(u32::MAX) || high / low > RANGE_SIZES_MAX {
         return None;
     }
     if low == high {
@@ -352,6 +397,20 @@ fn ranged(low: u64, high: u64) -> Option<Vec<BlockShare>> {
         shares.iter_mut().for_each(|share| share.weight = 1);
     }
     Some(shares)
+}
+
+/// The same for trims, which need no memory: of more sizes than a mix holds, some at equal
+/// distances stand for all.
+fn ranged_trims(low: u64, high: u64) -> Option<Vec<BlockShare>> {
+    let most = u64::from(u32::MAX) / low.max(1) * low;
+    let high = high.min(most);
+    if low > 0 && low < high && high / low > RANGE_SIZES_MAX {
+        let step = (high / RANGE_SIZES_MAX).next_multiple_of(low);
+        let sizes = (0..RANGE_SIZES_MAX).map(|number| low + number * step);
+        let sizes = sizes.take_while(|size| *size <= high);
+        return Some(sizes.map(|size| BlockShare::new(size as u32, 1)).collect());
+    }
+    ranged(low, high)
 }
 
 /// The percent of each size of `bssplit`. As in fio, sizes without one divide what the others

@@ -8,8 +8,8 @@ use crate::workload::{LatencyPercentile, Time, WorkloadFlags};
 use diskproof_compat::fio_values::{self as numbers, Amount};
 use diskproof_model::rw::{Order, Rw};
 use diskproof_model::shape::{
-    Arrivals, FloorUnit, FlowShare, IoPriority, LoadShape, RateFloor, SteadyEnd, SteadyFigure,
-    SteadyTest, ThinkCount, ThinkTime, ThreadScheduling, WriteContent, ZoneStride,
+    Arrivals, BlockPattern, FloorUnit, FlowShare, IoPriority, LoadShape, RateFloor, SteadyEnd,
+    SteadyFigure, SteadyTest, ThinkCount, ThinkTime, ThreadScheduling, WriteContent, ZoneStride,
 };
 
 /// fio's default (`rate_cycle`).
@@ -32,6 +32,9 @@ const CHUNK_BYTES_DEFAULT: u64 = 512;
 const WORKING_SET_PERCENT: u64 = 5;
 /// fio's limit (`MAX_PATTERN_SIZE`).
 const PATTERN_BYTES_MAX: usize = 512;
+const PATTERN_FORM: &str = "write up to 512 bytes as hexadecimal digits (0xabcd), numbers (-12), \
+                            text in double quotes, or several of them, and %o for the offset in \
+                            verify_pattern; files are not supported";
 
 impl JobReader<'_> {
     /// Completes the shape, which already has its sizes and its runs at random offsets.
@@ -40,7 +43,10 @@ impl JobReader<'_> {
         flags.shape = LoadShape {
             align_bytes,
             // fio's map of visited blocks never fills where offsets have another alignment.
-            each_block_once: align_bytes.is_none() && self.is_mapped(rw)?,
+            each_block_once: align_bytes.is_none()
+                && flags.shape.in_order.is_empty()
+                && self.is_mapped(rw)?,
+            ops_after_warmup: self.time("ramp_time")? > 0 && self.bytes("number_ios", 0)? > 0,
             arrivals: self.arrivals()?,
             think: self.think()?,
             start_delay_ns: self.time("startdelay")?,
@@ -214,10 +220,9 @@ impl JobReader<'_> {
                 ns => ns,
             },
         };
-        let why = "it is less than two check intervals";
         match end.samples() {
-            2.. => Ok(Some(end)),
-            _ => Err(self.error("steadystate_duration", why)),
+            0 => Err(self.error("steadystate_duration", "it is less than a check interval")),
+            _ => Ok(Some(end)),
         }
     }
 
@@ -284,11 +289,8 @@ impl JobReader<'_> {
             return Ok(Vec::new());
         };
         match self.value("cpus_allowed_policy")? {
-            None | Some((_, "shared")) => Ok(cpus),
-            Some((setting, _)) => Err(setting.error(
-                "a processor per copy is not supported; write a section with cpus_allowed for each \
-                 copy",
-            )),
+            None | Some((_, "shared" | "split")) => Ok(cpus),
+            Some((setting, _)) => Err(setting.error("write shared or split")),
         }
     }
 
@@ -355,21 +357,35 @@ impl JobReader<'_> {
 
     fn pattern(&self) -> Translated<Option<Vec<u8>>> {
         self.parsed("buffer_pattern", |text| {
-            let fits = |bytes: &Vec<u8>| (1..=PATTERN_BYTES_MAX).contains(&bytes.len());
-            pattern_bytes(text).filter(fits).ok_or(
-                "write up to 512 bytes as hexadecimal digits (0xabcd), numbers (-12), text in \
-                 double quotes, or several of them; files are not supported",
-            )
+            let pattern = pattern_of(text).filter(|pattern| pattern.offset_places.is_empty());
+            pattern.map(|pattern| pattern.bytes).ok_or(PATTERN_FORM)
+        })
+    }
+
+    /// `verify_pattern`, which may contain the offset of the block (`%o`).
+    pub(super) fn verify_pattern(&self) -> Translated<Option<BlockPattern>> {
+        self.parsed("verify_pattern", |text| {
+            pattern_of(text).ok_or(PATTERN_FORM)
         })
     }
 }
 
+/// A pattern of an allowed length.
+fn pattern_of(text: &str) -> Option<BlockPattern> {
+    pattern_bytes(text).filter(|pattern| (1..=PATTERN_BYTES_MAX).contains(&pattern.bytes.len()))
+}
+
 /// The bytes of a pattern: hexadecimal digits in their order, decimal numbers with the lowest byte
-/// first and without leading zeros, and text.
-fn pattern_bytes(text: &str) -> Option<Vec<u8>> {
+/// first and without leading zeros, text, and the place of the offset (`%o`).
+fn pattern_bytes(text: &str) -> Option<BlockPattern> {
     let (mut bytes, mut rest) = (Vec::new(), text.trim());
+    let mut offset_places = Vec::new();
     while !rest.is_empty() {
-        if let Some(quoted) = rest.strip_prefix('"') {
+        if let Some(behind) = rest.strip_prefix("%o") {
+            offset_places.push(bytes.len());
+            bytes.extend([0; 8]);
+            rest = behind;
+        } else if let Some(quoted) = rest.strip_prefix('"') {
             let (inside, behind) = quoted.split_once('"')?;
             bytes.extend(inside.as_bytes());
             rest = behind;
@@ -405,7 +421,10 @@ fn pattern_bytes(text: &str) -> Option<Vec<u8>> {
             rest = &rest[end..];
         }
     }
-    Some(bytes)
+    Some(BlockPattern {
+        bytes,
+        offset_places,
+    })
 }
 
 /// `0-3,6`
@@ -455,9 +474,18 @@ mod tests {
             ("5x", None),
             ("-", None),
             ("99999999999", None),
-            ("%o", None),
+            ("%", None),
         ] {
-            assert_eq!(pattern_bytes(text).as_deref(), bytes, "{text}");
+            let pattern = pattern_bytes(text);
+            let found = pattern.as_ref().map(|pattern| pattern.bytes.as_slice());
+            assert_eq!(found, bytes, "{text}");
         }
+        let pattern = pattern_bytes("\"ab\"%o0xff").unwrap();
+        let mut block = [9; 14];
+        pattern.fill(&mut block, 0x1000);
+        // As fio 3.33 writes it.
+        assert_eq!(block, *b"ab\0\x10\0\0\0\0\0\0\xffab\0");
+        assert_eq!(pattern.difference(&block, 0x1000), None);
+        assert!(pattern.difference(&block, 0x2000).is_some());
     }
 }

@@ -76,9 +76,10 @@ impl<'a> JobReader<'a> {
         })
     }
 
-    /// A whole number with an optional unit of sizes.
+    /// A whole number with an optional unit of sizes. fio reads no fraction, so one of zeros may
+    /// follow.
     pub(super) fn number(&self, name: &str, most: u64) -> Translated<Option<u64>> {
-        self.parsed(name, |text| match numbers::bytes(text, self.base)? {
+        self.parsed(name, |text| match numbers::bytes(whole(text), self.base)? {
             number if number > most => Err(format!("{number} is too large; use at most {most}")),
             number => Ok(number),
         })
@@ -122,5 +123,16 @@ impl<'a> JobReader<'a> {
 
     pub(super) fn flag(&self, name: &str) -> Translated<bool> {
         Ok(self.switch(name)?.unwrap_or(false))
+    }
+}
+
+/// A number without a fraction of zeros.
+fn whole(text: &str) -> &str {
+    match text.split_once('.') {
+        Some((number, zeros)) if !number.is_empty() && !zeros.is_empty() => {
+            let is_zero = zeros.bytes().all(|digit| digit == b'0');
+            if is_zero { number } else { text }
+        }
+        _ => text,
     }
 }

@@ -6,10 +6,14 @@ use super::*;
 #[test]
 fn options_without_effect_are_accepted_with_a_note() {
     for (options, name) in [
-        ("rw=rw\npercentage_random=0", "percentage_random"),
         ("rw=read\ndirect=1\nfadvise_hint=0", "fadvise_hint"),
         ("rw=read\nsync_file_range=write:8", "sync_file_range"),
-        ("rw=read\niodepth=8\niodepth_low=4", "iodepth_low"),
+        ("ioengine=libaio\niodepth=8\niodepth_low=4", "iodepth_low"),
+        (
+            "ioengine=libaio\niodepth=8\niodepth_batch_complete=4",
+            "iodepth_batch_complete",
+        ),
+        ("ioengine=io_uring\nforce_async=4", "force_async"),
         ("rw=read\nmax_open_zones=8", "max_open_zones"),
         ("rw=read\nioscheduler=mq-deadline", "ioscheduler"),
     ] {
@@ -17,10 +21,9 @@ fn options_without_effect_are_accepted_with_a_note() {
         assert!(notes.contains(name), "{options}: {notes}");
     }
     for (options, text) in [
-        ("rw=randread\npercentage_random=0", "percentage_random"),
+        ("rw=randread\npercentage_random=50", "percentage_random"),
         ("rw=read\nfadvise_hint=0", "fadvise_hint"),
         ("rw=write\nsync_file_range=write:8", "sync_file_range"),
-        ("ioengine=libaio\niodepth=8\niodepth_low=4", "iodepth_low"),
         ("ioscheduler=none", "/dev/sda is mq-deadline"),
         ("gtod_reduce=2", "write 0 or 1"),
         ("direct=2", "write 0 or 1"),
@@ -95,20 +98,36 @@ fn a_missing_size_is_named_whatever_the_job_includes() {
 }
 
 #[test]
-fn a_single_new_file_keeps_its_name_and_may_only_be_made() {
-    let made = read("[a]\nfilename=/data/new\nsize=16m\ncreate_only=1\n");
-    assert_eq!(made.kept_name.as_deref(), Some("new"));
+fn new_files_keep_their_names_and_may_only_be_made() {
+    let as_fio = |text: &str| translated(text, AS_FIO).unwrap();
+    let kept = |text: &str| -> Vec<(String, u64)> {
+        let files = as_fio(text).plan.scratch_files.into_iter();
+        files
+            .filter_map(|file| Some((file.name?, file.bytes)))
+            .collect()
+    };
+    let new = |name: &str, bytes| (name.to_owned(), bytes);
+    let made = as_fio("[a]\nfilename=/data/new\nsize=16m\ncreate_only=1\n");
+    assert_eq!(made.plan.scratch_files[0].name.as_deref(), Some("new"));
     assert!(made.jobs.jobs[0].workloads.is_empty());
     assert_eq!(made.plan.workloads[0].flags.ops.map(|ops| ops.0), Some(1));
     assert_eq!(made.plan.size.map(|size| size.0), Some(16 * MIB));
     for text in [
         "[a]\nfilename=/data/new\nsize=16m\nunlink=1\n",
-        "[a]\ndirectory=/data\nsize=16m\n",
-        "[a]\nfilename=/data/new\nsize=16m\n[b]\nfilename=/data/other\nsize=16m\n",
+        "[a]\ndirectory=/data\nrw=randread\nsize=16m\nnrfiles=4\n",
         "[a]\nfilename=/data/table\n",
     ] {
-        assert_eq!(read(text).kept_name, None, "{text}");
+        assert_eq!(kept(text), [], "{text}");
     }
+    let text = "[a]\ndirectory=/data\nsize=100k\nnumjobs=2\n";
+    let files = [new("a.0.0", 102_400), new("a.1.0", 102_400)];
+    assert_eq!(kept(text), files);
+    assert_eq!(as_fio(text).plan.targets, paths(&["/data", "/data"]));
+    let text = "[a]\nfilename=/data/new\nsize=16m\n[b]\nfilename=/other/b\nrw=write\nsize=5m\n";
+    assert_eq!(kept(text), [new("new", 16 * MIB), new("b", 5 * MIB)]);
+    let flags = as_fio(text).plan.workloads.into_iter();
+    let targets: Vec<Option<usize>> = flags.map(|one| one.flags.target).collect();
+    assert_eq!(targets, [Some(0), Some(1)]);
     let mixed = "[a]\nfilename=/data/n\nsize=1m\ncreate_only=1\n[b]\nfilename=/data/n\nsize=1m\n";
     assert!(refused(mixed).contains("line 5: [b]: other jobs have create_only"));
 }

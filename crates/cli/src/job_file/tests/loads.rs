@@ -236,19 +236,29 @@ fn kinds_of_verify_become_own_checksums() {
 #[test]
 fn files_of_one_job_become_one_of_their_size() {
     let text = |rw| format!("[job]\ndirectory=/data\n{rw}\nnrfiles=4\nsize=64m\n");
-    for rw in ["rw=randread", "rw=write\nfile_service_type=sequential"] {
+    for (rw, bytes, stride) in [
+        ("rw=randread", 64 * MIB, None),
+        ("rw=write\nfile_service_type=sequential", 64 * MIB, None),
+        // One block of each file in turn.
+        ("rw=read", 64 * MIB, Some(16 * MIB)),
+        ("rw=randread\nfilesize=1m", 4 * MIB, None),
+        ("rw=write\nfilesize=1m", 4 * MIB, Some(MIB)),
+    ] {
         let file = read(&text(rw));
-        assert_eq!(file.plan.size.map(|size| size.0), Some(64 * MIB), "{rw}");
+        assert_eq!(file.plan.size.map(|size| size.0), Some(bytes), "{rw}");
         assert!(file.notes.join("").contains("nrfiles"), "{rw}");
+        let flags = &file.plan.workloads[0].flags;
+        assert_eq!(flags.stride.map(|bytes| bytes.0), stride, "{rw}");
+        assert_eq!(flags.bytes.map(|one| one.0), Some(bytes), "{rw}");
     }
     let others = [
-        "rw=read",
+        "rw=rw",
         "rw=randread\nrandom_distribution=zipf",
-        "rw=randread\nfilesize=1m",
+        "rw=read\nfilesize=10:1m",
     ];
     for other in others {
         let error = refused(&text(other));
-        assert!(error.contains("nrfiles=4"), "{error}");
+        assert!(error.contains("diskproof files DIR"), "{error}");
     }
 }
 
@@ -485,15 +495,14 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
     ("zonemode=strided", "3: zonemode=strided:"),
     ("zonesize=1m\nzonerange=2m", "3: zonesize=1m:"),
     ("rw=randread\nzonesize=1m", "4: zonesize=1m:"),
-    ("ss=iops:5%\nss_dur=1", "4: ss_dur=1:"),
     (
         "ss=iops:5%\nss_dur=5\nnumjobs=2\ngroup_reporting",
         "1: [job]: steadystate",
     ),
     ("cpus_allowed=3-1", "3: cpus_allowed=3-1:"),
     (
-        "cpus_allowed=0-1\ncpus_allowed_policy=split",
-        "4: cpus_allowed_policy=split:",
+        "cpus_allowed=0-1\ncpus_allowed_policy=other",
+        "4: cpus_allowed_policy=other:",
     ),
     ("prio=8", "3: prio=8:"),
     ("nice=20", "3: nice=20:"),
@@ -502,7 +511,6 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "latency_target=500\nlatency_percentile=101",
         "4: latency_percentile=101:",
     ),
-    ("rw=randread:-8", "3: rw=randread:-8:"),
     ("rw=read:-4k", "3: rw=read:-4k:"),
     ("rw=rw\nbs=4k,1025m", "4: bs=4k,1025m:"),
     ("rw=rw\nblockalign=4k,8k", "4: blockalign=4k,8k:"),
@@ -717,4 +725,126 @@ fn no_number_of_a_job_wraps() {
     for block in ["4g", "4294967297", "1025m"] {
         assert!(refused(&format!("[a]\nfilename=/dev/sda\nbs={block}\n")).contains("line 3"));
     }
+}
+
+#[test]
+fn mix_of_nothing_but_one_direction_is_no_mix() {
+    for (options, rw) in [
+        ("rwmixread=100\nrate_iops=500", "randread"),
+        ("rwmixread=0.0", "randwrite"),
+        ("rwmixwrite=0\nsync=1", "randread"),
+        ("rwmixread=0\nrate_iops=500,300", "randwrite"),
+    ] {
+        let flags = only(&format!("rw=randrw\n{options}"));
+        assert_eq!(flags.rw.unwrap().as_str(), rw, "{options}");
+        assert_eq!(flags.rwmixread, None, "{options}");
+    }
+    let rate = only("rw=randrw\nrwmixread=0\nrate_iops=500,300").rate;
+    assert_eq!(rate.map(|rate| rate.0), Some(300.0));
+    let both = only("rw=randrw\nrwmixread=30\nrate_iops=500,300");
+    assert!(both.shape.even_mix && both.rwmixread.is_some());
+    assert!(
+        !only("rw=randrw\nrate_iops=9\nrate_process=poisson")
+            .shape
+            .even_mix
+    );
+}
+
+#[test]
+fn directions_are_random_or_in_order() {
+    let mixed = only("rw=randrw\npercentage_random=100,0");
+    assert_eq!(mixed.shape.in_order, [OpKind::Write]);
+    assert_eq!(mixed.rw.unwrap().as_str(), "randrw");
+    let other = only("rw=randrw\npercentage_random=0,100");
+    assert_eq!(other.shape.in_order, [OpKind::Read]);
+    // fio 3.33 never comes to the next random offset.
+    for (options, rw) in [
+        ("rw=randread\npercentage_random=0", "read"),
+        ("rw=randrw:-8k", "rw"),
+        ("rw=randwrite:-8", "write"),
+        ("rw=randread\npercentage_random=100", "randread"),
+    ] {
+        assert_eq!(only(options).rw.unwrap().as_str(), rw, "{options}");
+        assert!(only(options).shape.in_order.is_empty(), "{options}");
+    }
+}
+
+#[test]
+fn target_opened_synced_may_be_synced_as_well() {
+    use diskproof_model::plan::WriteFlag::{OpenDsync, OpenSync};
+    for (options, flag) in [("sync=1", OpenSync), ("sync=dsync", OpenDsync)] {
+        for every in ["fsync=1", "fdatasync=2"] {
+            let flags = only(&format!("rw=write\n{options}\n{every}"));
+            assert_eq!((flags.sync, flags.shape.opened_with), (None, Some(flag)));
+        }
+        let alone = only(&format!("rw=write\n{options}"));
+        assert_eq!(alone.shape.opened_with, None);
+    }
+}
+
+#[test]
+fn copies_may_have_a_processor_each() {
+    let text = "[a]\nfilename=/dev/sda\nrw=randread\nnumjobs=3\ncpus_allowed=0,2\n\
+                cpus_allowed_policy=split\ngroup_reporting\n";
+    let workloads = plan(text).workloads.into_iter();
+    let cpus: Vec<Vec<u16>> = workloads
+        .map(|one| one.flags.shape.scheduling.unwrap().cpus)
+        .collect();
+    assert_eq!(cpus, [[0], [2], [0]]);
+}
+
+#[test]
+fn size_is_the_amount_where_the_file_is_larger() {
+    let random = only("rw=randwrite\nfilesize=4m\nsize=1m");
+    assert_eq!(span(&random), Some((0, 4 * MIB)));
+    assert_eq!(random.bytes.unwrap().0, MIB);
+    let ordered = only("rw=write\nfilesize=4m\nsize=1m");
+    assert_eq!(span(&ordered), Some((0, MIB)));
+    let smaller = only("rw=write\nfilesize=1m\nsize=4m");
+    assert_eq!(smaller.bytes.unwrap().0, MIB);
+    let new = plan("[a]\nfilename=/data/new\nrw=write\nfilesize=4m\nsize=1m\n");
+    assert_eq!(new.size.unwrap().0, 4 * MIB);
+}
+
+#[test]
+fn increment_in_percent_is_of_the_size_of_a_new_file() {
+    // The file of fio 3.33 ends at 1,261,568 bytes.
+    let plan =
+        plan("[a]\nfilename=/data/new\nrw=write\nsize=1m\nnumjobs=3\noffset_increment=10%\n");
+    assert_eq!(span(&plan.workloads[2].flags).unwrap().1, 1_261_568);
+}
+
+#[test]
+fn number_ios_counts_after_the_warm_up_and_not_with_time() {
+    let timed = only("rw=write\nnumber_ios=40\ntime_based\nruntime=1");
+    assert_eq!(timed.ops, None);
+    let ramped = only("rw=write\nnumber_ios=40\nramp_time=1");
+    assert!(ramped.shape.ops_after_warmup && ramped.ops.unwrap().0 == 40);
+    assert!(!only("rw=write\nnumber_ios=40").shape.ops_after_warmup);
+}
+
+#[test]
+fn trims_may_be_as_large_as_the_device_has_room_for() {
+    let flags = only("rw=randtrim\nbsrange=512-4g\nnorandommap\nnumber_ios=2000");
+    let sizes: Vec<u32> = flags
+        .bssplit
+        .unwrap()
+        .0
+        .iter()
+        .map(|share| share.block_bytes)
+        .collect();
+    assert_eq!(sizes[0], 512);
+    assert!(sizes.len() > 1000 && sizes.iter().all(|bytes| bytes % 512 == 0));
+    refused("[a]\nfilename=/dev/sda\nrw=randread\nbsrange=512-4g\n");
+}
+
+#[test]
+fn pattern_of_verify_is_the_content() {
+    let flags = only("rw=write\nverify=pattern\nverify_pattern=0x55%o");
+    let pattern = flags.shape.known_content.unwrap();
+    assert_eq!((pattern.bytes.len(), pattern.offset_places), (9, vec![1]));
+    assert!(flags.verify == Some(true) && flags.shape.content.is_none());
+    let sums = only("rw=write\nverify=crc32c\nverify_pattern=0x55");
+    assert_eq!(sums.shape.known_content, None);
+    refused("[a]\nfilename=/dev/sda\nrw=write\nverify=pattern\n");
 }

@@ -48,16 +48,16 @@ fn what_cannot_be_shared_is_refused() {
             "a multiple of 2",
         ),
         (
-            "iodepth=2\nioengine=libaio\nfilename=/dev/sda:/data/new",
+            "iodepth=2\nioengine=libaio\nunlink=1\nfilename=/dev/sda:/data/new",
             "/data/new ",
         ),
         ("size=1m\nfilename=/data/a:/other/b", "several directories"),
         (
-            "size=1m\nrw=read\nfilename=/data/a:/data/b",
+            "size=1m\nrw=rw\nfilename=/data/a:/data/b",
             "uniformly random",
         ),
         (
-            "size=1m\nnumjobs=3\ndirectory=/data:/other",
+            "size=1m\nnumjobs=3\nunlink=1\ndirectory=/data:/other",
             "divided among 2",
         ),
     ] {
@@ -75,11 +75,19 @@ fn new_files_become_one_and_directories_share_the_copies() {
 
     let text = "[a]\nrw=randread\nsize=8m\nnumjobs=4\ndirectory=/data:/other\ngroup_reporting\n";
     let read = as_fio(text).unwrap();
-    assert_eq!(read.plan.targets, paths(&["/data", "/other"]));
-    // Two copies in each, each with its own file.
-    assert_eq!(read.plan.workloads.len(), 2);
+    // Each copy has its own file.
+    let places = ["/data", "/other", "/data", "/other"];
+    assert_eq!(read.plan.targets, paths(&places));
+    let files = read.plan.scratch_files.iter();
+    let names: Vec<&str> = files.filter_map(|file| file.name.as_deref()).collect();
+    assert_eq!(names, ["a.0.0", "a.1.0", "a.2.0", "a.3.0"]);
+    assert_eq!(read.plan.workloads.len(), 1);
     assert_eq!(load(&read.plan.workloads[0].flags), (Some(1), Some(1)));
     assert_eq!(read.jobs.jobs[0].workloads.len(), 4);
+    let text = "[a]\nioengine=libaio\niodepth=2\nrw=read\nsize=8m\nfilename=/data/a:/other/b\n";
+    let read = as_fio(text).unwrap();
+    assert_eq!(read.plan.targets, paths(&["/data", "/other"]));
+    assert_eq!(read.plan.scratch_files[1].bytes, 4 * MIB);
     // As in fio, one copy uses the first directory, and so do file names.
     let read = as_fio("[a]\nsize=8m\ndirectory=/data:/other\n").unwrap();
     assert_eq!(read.plan.targets, paths(&["/data"]));

@@ -229,30 +229,34 @@ fn own_file_grows_for_as_fio_and_no_other_does() {
     let as_fio = |options: &str| translated(&format!("[a]\n{options}\n"), AS_FIO);
     let own = "filename=/data/own\nrw=read\nbs=1m\nsize=1g\n";
     for (options, bytes) in [
-        ("offset=512k\n", GIB + MIB),
+        ("offset=512k\n", GIB + MIB / 2),
         ("numjobs=4\noffset_increment=500m\n", GIB + 1500 * MIB),
     ] {
         let file = as_fio(&format!("{own}{options}")).unwrap();
-        assert_eq!(file.kept_name.as_deref(), Some("own"), "{options}");
+        let [grown] = &file.plan.scratch_files[..] else {
+            panic!("{options}")
+        };
+        assert_eq!(grown.name.as_deref(), Some("own"), "{options}");
         assert_eq!(file.plan.targets, paths(&["/data"]), "{options}");
-        assert_eq!(file.plan.size.unwrap().0, bytes, "{options}");
+        assert_eq!(grown.bytes, bytes, "{options}");
     }
     // It is large enough.
     for options in ["", "offset=10%\nsize=50%\n", "numjobs=3\n"] {
         let file = as_fio(&format!("{own}{options}")).unwrap();
-        assert_eq!(file.kept_name, None, "{options}");
+        assert!(file.plan.scratch_files.is_empty(), "{options}");
         assert_eq!(file.plan.targets, paths(&["/data/own"]), "{options}");
     }
     for options in [
         own.replace("own", "table") + "offset=1m\n",
         format!("{own}offset=1m\nunlink=1\n"),
-        format!("{own}offset=1m\n[b]\nfilename=/data/table\nsize=1m\n"),
     ] {
         let error = as_fio(&options).map(|file| file.plan).unwrap_err();
         assert!(error.contains("but /data/"), "{error}");
     }
-    let disk = refused("[a]\nfilename=/dev/sda\nsize=8g\noffset=1m\n");
-    assert!(disk.contains("/dev/sda has only 8 GiB"), "{disk}");
+    // As in fio, a job ends with the device.
+    let disk = only("size=400g\noffset=1m\nrw=randread");
+    assert_eq!(span(&disk), Some((MIB, 8 * GIB)));
+    assert_eq!(disk.bytes.map(|bytes| bytes.0), Some(8 * GIB - MIB));
 }
 
 fn spans(plan: &PlanFile) -> Vec<(u64, u64)> {
@@ -316,12 +320,19 @@ fn jobs_that_differ_only_in_their_disk_become_one_workload() {
     let both = plan(TWO_DISKS);
     assert_eq!(both.targets, paths(&["/dev/sda", "/dev/sdb"]));
     assert_eq!(names(&both), ["randread"]);
-    for other in ["bs=8k", "stonewall"] {
-        let error = refused(&TWO_DISKS.replace("[two]", &format!("[two]\n{other}")));
-        assert!(
-            error.contains("line 5: [one]: ") && error.contains("--section NAME"),
-            "{error}"
+    let all = |plan: &PlanFile| -> Vec<(String, Option<usize>, Option<bool>)> {
+        let workloads = plan.workloads.iter();
+        let seen = workloads.map(|one| (one.name.clone(), one.flags.target, one.flags.together));
+        seen.collect()
+    };
+    for (other, together) in [("bs=8k", Some(true)), ("stonewall", None)] {
+        let apart = plan(&TWO_DISKS.replace("[two]", &format!("[two]\n{other}")));
+        assert_eq!(apart.targets, paths(&["/dev/sda", "/dev/sdb"]));
+        let (one, two) = (
+            ("one".to_owned(), Some(0), None),
+            ("two".to_owned(), Some(1), together),
         );
+        assert_eq!(all(&apart), [one, two]);
     }
     let turns = refused("[a]\nfilename=/dev/sda:/dev/sdb\n");
     assert!(
@@ -372,8 +383,7 @@ fn section_flag_selects_sections() {
         (&paths(&["/dev/sdb"]), vec!["two"])
     );
     for (sections, part) in [
-        (&["two", "one"][..], "--section NAME"),
-        (&[], "ioengine=net"),
+        (&[][..], "ioengine=net"),
         (
             &["one", "three"],
             "line 3: there is no section 'three'; the file has one, two, odd",

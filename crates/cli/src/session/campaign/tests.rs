@@ -54,18 +54,22 @@ impl SimulatedCells {
     }
 }
 
-impl SimulatedCells {
-    fn measure(&mut self, cell: &CampaignCell) -> Result<TimeSlice, EarlyEnd> {
+impl CampaignBench for SimulatedCells {
+    fn measure(&mut self, cell: &CampaignCell) -> Result<MeasuredCell, EarlyEnd> {
         if self.last == Some(self.measured) {
             return Err(EarlyEnd::interrupted());
         }
         self.measured += 1;
         let disk = self.disks[cell.side];
-        let measurement = simulate(&cell.workload, disk, self.measured, &mut Unwatched).unwrap();
-        let slice = TimeSlice::of(&measurement);
-        let start_ns = self.now_ns + slice.start_ns;
-        self.now_ns = start_ns + slice.wall_ns;
-        Ok(TimeSlice { start_ns, ..slice })
+        let mut measurement =
+            simulate(&cell.workload, disk, self.measured, &mut Unwatched).unwrap();
+        measurement.start_ns += self.now_ns;
+        self.now_ns = measurement.start_ns + measurement.wall_ns;
+        Ok(MeasuredCell::new(cell.clone(), &measurement))
+    }
+
+    fn drop_row(&mut self, row: &CampaignRow, _: Vec<DroppedSlice>) {
+        panic!("a healthy disk has no credit: {row:?}");
     }
 }
 
@@ -87,7 +91,7 @@ fn campaign(sides: usize, seconds: u64) -> LiveComparison {
 fn decisions(speeds: &[f64], seconds: u64) -> (Vec<CampaignDecision>, u64) {
     let mut cells = SimulatedCells::of(speeds);
     let mut campaign = campaign(speeds.len(), seconds);
-    carry_out(&mut campaign, |cell| cells.measure(cell)).unwrap();
+    carry_out(&mut campaign, &mut cells).unwrap();
     (campaign.decisions(), cells.now_ns)
 }
 
@@ -119,7 +123,7 @@ fn campaign_ends_with_its_time() {
 fn campaign_that_ends_early_has_no_answer() {
     let mut cells = SimulatedCells::of(&[1.0, 1.1]);
     cells.last = Some(3);
-    let ended = carry_out(&mut campaign(2, 60), |cell| cells.measure(cell)).unwrap_err();
+    let ended = carry_out(&mut campaign(2, 60), &mut cells).unwrap_err();
     assert_eq!(ended.to_string(), INTERRUPTED);
     assert_eq!(cells.measured, 3);
 }
@@ -163,19 +167,19 @@ struct SimulatedSweep {
     slices: u64,
 }
 
-impl SimulatedSweep {
-    fn measure(&mut self, cell: &CampaignCell) -> Result<TimeSlice, EarlyEnd> {
+impl CampaignBench for SimulatedSweep {
+    fn measure(&mut self, cell: &CampaignCell) -> Result<MeasuredCell, EarlyEnd> {
         self.slices += 1;
         let disk = self.disk.fake(cell.workload.block_bytes);
         let mut measured = simulate(&cell.workload, disk, self.slices, &mut Unwatched).unwrap();
         measured.start_ns += self.now_ns;
-        let slice = TimeSlice::of(&measured);
+        let slice = MeasuredCell::new(cell.clone(), &measured);
         let latency_ns = measured
             .ops
             .values()
             .next()
             .map_or(0, |op| op.latency.max_ns());
-        self.now_ns = slice.start_ns + slice.wall_ns + latency_ns + 25_000_000;
+        self.now_ns = measured.start_ns + measured.wall_ns + latency_ns + 25_000_000;
         let name = measured.workload.name.clone();
         let mut known = self.measurements.iter_mut();
         match known.find(|one| one.workload.name == name) {
@@ -183,6 +187,10 @@ impl SimulatedSweep {
             None => self.measurements.push(measured),
         }
         Ok(slice)
+    }
+
+    fn drop_row(&mut self, row: &CampaignRow, _: Vec<DroppedSlice>) {
+        panic!("a healthy disk has no credit: {row:?}");
     }
 }
 
@@ -236,7 +244,7 @@ fn swept(disk: KnownDisk) -> (Record, u64) {
         measurements: Vec::new(),
         slices: 0,
     };
-    carry_out(&mut sweep, |cell| cells.measure(cell)).unwrap();
+    carry_out(&mut sweep, &mut cells).unwrap();
     let plan = Plan {
         seed: 1,
         targets: vec!["/disk".to_owned()],

@@ -223,7 +223,7 @@ fn first_sequential_write_lays_the_file_out() {
 }
 
 #[test]
-fn reads_that_check_earlier_data_cover_the_span_once() {
+fn check_covers_the_span_once_whatever_its_size() {
     let later = later();
     let whole = later.target_bytes[0] / 8192 * 8192;
     for (line, bytes, time_ns) in [
@@ -234,6 +234,12 @@ fn reads_that_check_earlier_data_cover_the_span_once() {
             None,
         ),
         ("--verify --time 5s", None, Some(5 * SECOND)),
+        ("--rw write --verify --bs 8k", Some(whole), None),
+        (
+            "--rw write --verify --bs 8k --time 5s",
+            None,
+            Some(5 * SECOND),
+        ),
     ] {
         let found = on(line, &later).unwrap();
         assert_eq!(found.verify, Verify::Checksum, "{line}");

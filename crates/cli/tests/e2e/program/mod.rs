@@ -342,15 +342,21 @@ impl PipedRun {
 
     /// Waits until the run has begun: from then on a signal ends the run, and not the program.
     pub(crate) fn wait_for_run(&self) {
+        self.wait_for_thread("diskproof-run");
+    }
+
+    /// Waits until the program has a thread whose name is this, as far as the kernel keeps it: 15
+    /// bytes.
+    pub(crate) fn wait_for_thread(&self, wanted: &str) {
         let tasks = format!("/proc/{}/task", self.child.id());
-        let runs = || {
+        let is_there = || {
             let mut tasks = std::fs::read_dir(&tasks).unwrap().flatten();
             tasks.any(|task| {
                 let name = std::fs::read_to_string(task.path().join("comm"));
-                name.is_ok_and(|name| name.trim_end() == "diskproof-run")
+                name.is_ok_and(|name| name.trim_end() == wanted)
             })
         };
-        assert!(eventually(runs));
+        assert!(eventually(is_there), "no thread {wanted}");
     }
 
     /// Sends Ctrl-C, and waits for the end; `err` is the rest of stderr.

@@ -41,6 +41,9 @@ pub struct Pattern {
     random: Random,
     /// The visited units, where blocks of several sizes visit each once.
     map: Option<Box<VisitMap>>,
+    /// The share of the first stream that the steps so far have not made up, as a fraction of
+    /// 2⁶⁴, where two streams alternate.
+    turns: Option<u64>,
 }
 
 /// The steps of one stream.
@@ -208,19 +211,24 @@ impl Pattern {
     /// targets have different values of `stream`.
     pub fn new(workload: &Workload, extent: Extent, seed: u64, stream: u64) -> Self {
         let countdown = Arc::default();
-        let walk = |sizes: &BlockSizes| {
-            let align = match workload.access {
-                Access::Random { .. } | Access::Zoned { .. } => workload.shape.align_bytes,
+        let shape = &workload.shape;
+        let walk = |sizes: &BlockSizes, kind: OpKind| {
+            let access = match workload.access {
+                _ if shape.in_order.contains(&kind) => &Access::Sequential,
+                _ => &workload.access,
+            };
+            let align = match access {
+                Access::Random { .. } | Access::Zoned { .. } => shape.align_bytes,
                 _ => None,
             };
             let align = align.unwrap_or(sizes.smallest());
-            let walk = match (&workload.access, workload.shape.zone_stride) {
+            let walk = match (access, shape.zone_stride) {
                 (Access::Sequential, Some(stride)) => {
                     OffsetWalk::ZonesInTurn(Box::new(ZoneWalk::new(extent, stride)))
                 }
                 (access, _) => OffsetWalk::new(access, extent, align, sizes.largest()),
             };
-            match workload.shape.random_run {
+            match shape.random_run {
                 Some(run) => OffsetWalk::Runs(Box::new(RandomRuns::new(
                     walk,
                     run,
@@ -238,7 +246,7 @@ impl Pattern {
             StreamWalk {
                 kind,
                 below: fraction(upto),
-                walk: walk(&sizes),
+                walk: walk(&sizes, kind),
                 sizes,
                 reported: WalkPosition::default(),
             }
@@ -249,6 +257,8 @@ impl Pattern {
             streams,
             random: Random::new(seed, stream),
             map: visit_map(workload, extent),
+            // The first stream begins.
+            turns: (shape.even_mix && workload.streams.is_mix()).then_some(u64::MAX),
         };
         if workload.shape.each_block_once {
             pattern.with_each_block_once(&SharedCursors::default(), order_key(seed, stream))
@@ -390,6 +400,10 @@ impl Pattern {
         let last = self.streams.len() - 1;
         let index = if last == 0 {
             0
+        } else if let Some(turns) = &mut self.turns {
+            let (next, is_first) = turns.overflowing_add(self.streams[0].below);
+            *turns = next;
+            usize::from(!is_first)
         } else {
             let drawn = self.random.bits();
             let mut streams = self.streams[..last].iter();

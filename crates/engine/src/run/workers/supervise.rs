@@ -265,7 +265,9 @@ impl WorkerGroup<'_> {
         let share =
             |part: u64, whole: Option<u64>| whole.map(|whole| part as f64 / whole.max(1) as f64);
         // Bytes and operations are counted over all targets, but limited for each.
-        let all = |each: Option<u64>| each.map(|each| each.saturating_mul(self.stops.len() as u64));
+        let own = self.assignments.iter().filter(|one| one.member == member);
+        let targets = own.count() as u64;
+        let all = |each: Option<u64>| each.map(|each| each.saturating_mul(targets));
         let limits = [
             share(elapsed_ns, self.group.time_ns()),
             share(total.bytes, all(workload.stop.bytes)),

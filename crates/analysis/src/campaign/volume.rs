@@ -1,0 +1,135 @@
+//! A volume with a burst credit in virtual time, for the tests of campaigns: what it does in each
+//! cell follows from its bucket.
+
+use super::{Campaign, CampaignCell, CampaignRow, MeasuredCell};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::series::{Cell, TimeSeries};
+use diskproof_model::window::{LateRequests, SliceLatency, SliceOp, TimeSlice};
+use std::collections::BTreeMap;
+
+const CELL_NS: u64 = 10_000_000;
+
+/// A volume whose requests take so long while the limiter lets them pass.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Volume {
+    pub(super) service_ns: f64,
+    pub(super) base: f64,
+    pub(super) burst: f64,
+    pub(super) credit: f64,
+}
+
+/// Volumes at work, one for each side, on one clock.
+pub(super) struct Volumes {
+    volumes: Vec<Volume>,
+    tokens: Vec<f64>,
+    now_ns: u64,
+    /// Latency of a late request.
+    late_ns: f64,
+    /// What counts at the end: the cells of rows that were not dropped since.
+    pub(super) kept: Vec<MeasuredCell>,
+}
+
+impl Volumes {
+    pub(super) fn new(volumes: &[Volume], late_ns: f64) -> Self {
+        Self {
+            tokens: volumes.iter().map(|one| one.credit).collect(),
+            volumes: volumes.to_vec(),
+            now_ns: 0,
+            late_ns,
+            kept: Vec::new(),
+        }
+    }
+
+    /// Carries out a campaign, and returns the time that it took.
+    pub(super) fn carry_out(&mut self, campaign: &mut dyn Campaign) -> u64 {
+        let mut done = Vec::new();
+        loop {
+            let next = campaign.next(&done);
+            for row in campaign.take_dropped() {
+                self.drop_row(&row);
+            }
+            let Some(cell) = next else {
+                return self.now_ns;
+            };
+            let measured = self.measure(&cell);
+            self.kept.push(measured.clone());
+            done.push(measured);
+            assert!(done.len() < 5000, "it never ends");
+        }
+    }
+
+    fn drop_row(&mut self, row: &CampaignRow) {
+        self.kept.retain(|one| !one.is_of(row));
+    }
+
+    fn pass(&mut self, side: usize, depth: f64) -> f64 {
+        for (tokens, volume) in self.tokens.iter_mut().zip(&self.volumes) {
+            *tokens = (*tokens + volume.base * CELL_NS as f64 / 1e9).min(volume.credit);
+        }
+        self.now_ns += CELL_NS;
+        let volume = self.volumes[side];
+        let wanted = (depth / volume.service_ns * 1e9).min(volume.burst);
+        let passed = (wanted * CELL_NS as f64 / 1e9).min(self.tokens[side]);
+        self.tokens[side] -= passed;
+        passed
+    }
+
+    fn measure(&mut self, cell: &CampaignCell) -> MeasuredCell {
+        let workload = &cell.workload;
+        let depth = f64::from(workload.depth);
+        for _ in 0..workload.warmup_ns / CELL_NS {
+            self.pass(cell.side, depth);
+        }
+        let start_ns = self.now_ns;
+        let wall_ns = workload.stop.time_ns.unwrap_or(CELL_NS);
+        let mut moved = TimeSeries::new(CELL_NS);
+        let (mut sum, mut whole, mut late) = (0.0, 0, 0);
+        for _ in 0..wall_ns / CELL_NS {
+            let passed = self.pass(cell.side, depth);
+            sum += passed;
+            let ops = f64::floor(sum + 1e-6) as u64 - whole;
+            whole += ops;
+            // Little: all in flight wait for the rate of this moment.
+            if depth * CELL_NS as f64 > self.late_ns * passed {
+                late += ops;
+            }
+            moved.cells.push(Cell {
+                ops,
+                bytes: ops * u64::from(workload.block_bytes),
+                ..Cell::default()
+            });
+        }
+        let op = SliceOp {
+            late: Some(LateRequests {
+                requests: whole,
+                late,
+            }),
+            latency: Some(SliceLatency {
+                mean_ns: depth * wall_ns as f64 / whole.max(1) as f64,
+                p50_ns: None,
+                p99_ns: None,
+                p99_9_ns: None,
+            }),
+            ..SliceOp::of(whole, whole * u64::from(workload.block_bytes), wall_ns)
+        };
+        MeasuredCell {
+            cell: cell.clone(),
+            slice: TimeSlice {
+                start_ns,
+                wall_ns,
+                ops: BTreeMap::from([(OpKind::Read, op)]),
+            },
+            moved,
+        }
+    }
+}
+
+/// Rates of the cells that count, by side and depth.
+pub(super) fn rates(kept: &[MeasuredCell]) -> Vec<(usize, u32, f64)> {
+    kept.iter()
+        .map(|one| {
+            let iops = one.slice.ops[&OpKind::Read].iops;
+            (one.cell.side, one.cell.workload.depth, iops)
+        })
+        .collect()
+}

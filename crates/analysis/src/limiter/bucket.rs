@@ -1,0 +1,577 @@
+//! A limiter with a credit: a token bucket, which lets a burst pass until its credit is spent and
+//! then its base rate. It shows itself by three things together. A rate falls to a plateau that is
+//! more even than a medium. Whatever else waits for the limiter gets the same plateau. And since
+//! then nothing got more than the bucket can have refilled meanwhile: a disk whose writes became
+//! slow still reads as fast as before. Works on what a target moved over time.
+
+use crate::estimate::{is_of_limiter, mean, scatter, step_down};
+
+/// What a limiter counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Reads and writes.
+    Requests,
+    /// Their bytes.
+    Bytes,
+}
+
+impl Unit {
+    /// Both.
+    pub(crate) const ALL: [Self; 2] = [Self::Requests, Self::Bytes];
+
+    /// The unit of a rate in it.
+    pub(crate) fn per_second(self) -> &'static str {
+        match self {
+            Self::Requests => "1/s",
+            Self::Bytes => "B/s",
+        }
+    }
+}
+
+/// What a stretch can show of a limiter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Measured, and the next request waits for nothing but the disk.
+    Closed,
+    /// Measured, but paced, or beside others: it only uses credit.
+    Shared,
+    /// Not measured: a warm-up, or the filling of a scratch file. It only uses credit.
+    Unmeasured,
+}
+
+/// Time without a break in which one row ran.
+#[derive(Debug, Clone)]
+pub(crate) struct Stretch {
+    /// The number of the row; several stretches may belong to one.
+    pub(crate) row: usize,
+    /// Rows that differ in their depth alone have the same family.
+    pub(crate) family: String,
+    /// Requests in flight.
+    pub(crate) depth: f64,
+    /// Whether writes are.
+    pub(crate) writes: bool,
+    /// Bytes of a request.
+    pub(crate) block_bytes: f64,
+    /// What it can show.
+    pub(crate) role: Role,
+    /// Whether the figures of its row count it: not a warm-up, nor a slice that was dropped.
+    pub(crate) is_in_row: bool,
+    /// In nanoseconds after the start of the run.
+    pub(crate) start_ns: f64,
+    /// Length of a cell.
+    pub(crate) cell_ns: f64,
+    /// Requests in each cell.
+    pub(crate) requests: Vec<f64>,
+    /// Bytes in each cell.
+    pub(crate) bytes: Vec<f64>,
+}
+
+impl Stretch {
+    fn moved(&self, unit: Unit) -> &[f64] {
+        match unit {
+            Unit::Requests => &self.requests,
+            Unit::Bytes => &self.bytes,
+        }
+    }
+
+    fn length_ns(&self) -> f64 {
+        self.requests.len() as f64 * self.cell_ns
+    }
+
+    pub(crate) fn end_ns(&self) -> f64 {
+        self.start_ns + self.length_ns()
+    }
+
+    /// Per second, over all of it.
+    fn rate(&self, unit: Unit) -> f64 {
+        per_second(self.moved(unit), self.cell_ns)
+    }
+}
+
+fn per_second(cells: &[f64], cell_ns: f64) -> f64 {
+    if cells.is_empty() {
+        return 0.0;
+    }
+    mean(cells) * 1e9 / cell_ns
+}
+
+/// A limiter whose credit was seen to end.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Bucket {
+    /// What it counts.
+    pub(crate) unit: Unit,
+    /// What it lets pass for ever, per second.
+    pub(crate) base: f64,
+    /// The highest rate while there was credit, per second.
+    pub(crate) burst: f64,
+    /// The credit that was used beyond what was refilled meanwhile.
+    pub(crate) credit: f64,
+    /// When it was spent first, in nanoseconds after the start of the run.
+    pub(crate) spent_ns: f64,
+    /// The rows that ran at the base rate, ascending.
+    pub(crate) rows: Vec<usize>,
+    /// Whether one of them only reads. Where none does, a full write cache looks the same.
+    pub(crate) has_reads: bool,
+}
+
+impl Bucket {
+    /// How long the highest rate lasts with all of the credit.
+    pub(crate) fn burst_ns(&self) -> f64 {
+        self.credit / (self.burst - self.base) * 1e9
+    }
+
+    /// How long it takes to refill the credit.
+    pub(crate) fn refill_ns(&self) -> f64 {
+        self.credit / self.base * 1e9
+    }
+
+    /// Whether a rate is above the base for more than counting and the machine explain.
+    pub(crate) fn is_above(&self, rate: f64) -> bool {
+        rate > ABOVE * self.base
+    }
+}
+
+/// A rate that is so many times the base uses credit.
+const ABOVE: f64 = 1.02;
+/// Plateaus of one limiter differ by less than this share, or by what counting explains.
+const ALIKE: f64 = 0.01;
+/// Standard deviation over mean of a plateau: a medium scatters more.
+const EVEN: f64 = 0.004;
+/// Requests without which even cells are chance.
+const REQUESTS_MIN: f64 = 40.0;
+/// Of few requests, in which range their count may lie around a straight line.
+const LINE_REQUESTS: f64 = 2.0;
+/// Least rate before a fall over the plateau after it.
+const FALL_MIN: f64 = 1.1;
+/// The same where the earlier rate is that of fewer requests in flight: a disk may answer a deeper
+/// queue a little slower.
+const SHALLOWER_FALL_MIN: f64 = 1.3;
+/// Standard errors of a count by which two stretches of one rate may differ.
+const CHANCE_ERRORS: f64 = 3.0;
+/// Least time of all plateaus together.
+const PLATEAUS_NS_MIN: f64 = 1e9;
+/// The shortest plateau.
+const PLATEAU_NS_MIN: f64 = 200e6;
+/// A bucket may be overdrawn by what it refills in this time: rates are known to a cell.
+const OVERDRAWN_NS: f64 = 100e6;
+/// Or by this many requests: some complete together.
+const OVERDRAWN_REQUESTS: f64 = 16.0;
+/// The shortest time that shows a rate.
+const RATE_NS_MIN: f64 = 100e6;
+
+/// The even end of a stretch.
+#[derive(Debug, Clone)]
+struct Plateau<'a> {
+    stretch: &'a Stretch,
+    /// Its first cell.
+    from: usize,
+    /// Per second.
+    level: f64,
+    requests: f64,
+    /// The rate before it in the same stretch.
+    before: Option<f64>,
+}
+
+impl Plateau<'_> {
+    fn start_ns(&self) -> f64 {
+        self.stretch.start_ns + self.from as f64 * self.stretch.cell_ns
+    }
+
+    fn length_ns(&self) -> f64 {
+        self.stretch.length_ns() - self.from as f64 * self.stretch.cell_ns
+    }
+
+    fn is_at(&self, level: f64) -> bool {
+        (self.level / level - 1.0).abs() <= ALIKE.max(2.0 / self.requests)
+    }
+}
+
+/// The limiter with a credit that what a target moved shows, in the order of time; `None` where
+/// none was seen to end.
+pub(crate) fn bucket(stretches: &[Stretch]) -> Option<Bucket> {
+    let mut best: Option<(Bucket, f64)> = None;
+    for unit in Unit::ALL {
+        for (found, weight) in candidates(stretches, unit) {
+            let is_better = match &best {
+                None => true,
+                Some((_, other)) => weight > *other,
+            };
+            if is_better {
+                best = Some((found, weight));
+            }
+        }
+    }
+    best.map(|(found, _)| found)
+}
+
+/// Each base rate that the plateaus allow, with how much speaks for it: rows and time.
+fn candidates(stretches: &[Stretch], unit: Unit) -> Vec<(Bucket, f64)> {
+    let plateaus: Vec<Plateau<'_>> = stretches
+        .iter()
+        .filter_map(|stretch| plateau(stretch, unit))
+        .collect();
+    let mut levels: Vec<f64> = plateaus.iter().map(|one| one.level).collect();
+    levels.sort_by(f64::total_cmp);
+    let mut found = Vec::new();
+    let mut last = 0.0;
+    for level in levels {
+        if level <= last * (1.0 + ALIKE) {
+            continue;
+        }
+        last = level;
+        let members: Vec<&Plateau<'_>> = plateaus.iter().filter(|one| one.is_at(level)).collect();
+        if let Some(one) = of_plateaus(stretches, &members, unit) {
+            let ns: f64 = members.iter().map(|member| member.length_ns()).sum();
+            // Where both units fit, the one that more rows share counts; of one size that of its
+            // own: bandwidth limits large blocks.
+            let usual = match (unit, members[0].stretch.block_bytes >= LARGE_BYTES) {
+                (Unit::Requests, false) | (Unit::Bytes, true) => 1.5,
+                _ => 1.0,
+            };
+            let weight = one.rows.len() as f64 * usual + ns / 1e12;
+            found.push((one, weight));
+        }
+    }
+    found
+}
+
+/// From this block size on, bandwidth is what volumes limit.
+const LARGE_BYTES: f64 = 262_144.0;
+
+/// The even end of a stretch, or all of it.
+fn plateau(stretch: &Stretch, unit: Unit) -> Option<Plateau<'_>> {
+    if stretch.role != Role::Closed {
+        return None;
+    }
+    // The last cell may not be full.
+    let full = stretch.requests.len().checked_sub(1)?;
+    let requests = &stretch.requests[..full];
+    let least = (PLATEAU_NS_MIN / stretch.cell_ns).ceil() as usize;
+    // First of all the step: a short burst hardly makes the whole uneven.
+    let step = step_down(requests, least.max(2), FALL_MIN)
+        .filter(|step| is_even(&requests[step.tail..], stretch.cell_ns));
+    let (from, before) = match step {
+        Some(step) => {
+            let before = per_second(&stretch.moved(unit)[..step.head], stretch.cell_ns);
+            (step.tail, Some(before))
+        }
+        None if is_even(requests, stretch.cell_ns) => (0, None),
+        None => return None,
+    };
+    let own = &requests[from..];
+    // A burst that is left of a pause may hide in the first cells of an even whole.
+    let settled = from + own.len() / 5;
+    Some(Plateau {
+        stretch,
+        from,
+        level: per_second(&stretch.moved(unit)[settled..full], stretch.cell_ns),
+        requests: own.iter().sum(),
+        before,
+    })
+    .filter(|one| one.level > 0.0)
+}
+
+/// Whether requests passed more evenly than a medium answers them.
+fn is_even(requests: &[f64], cell_ns: f64) -> bool {
+    let total: f64 = requests.iter().sum();
+    if total < REQUESTS_MIN || (requests.len() as f64) * cell_ns < PLATEAU_NS_MIN {
+        return false;
+    }
+    if let Some(scatter) = scatter(requests) {
+        return scatter <= EVEN;
+    }
+    let each = total / requests.len() as f64;
+    let mut ahead: f64 = 0.0;
+    let (mut low, mut high) = (0.0f64, 0.0f64);
+    for cell in requests {
+        ahead += cell - each;
+        low = low.min(ahead);
+        high = high.max(ahead);
+    }
+    high - low <= LINE_REQUESTS
+}
+
+/// The bucket whose base these plateaus are.
+fn of_plateaus(stretches: &[Stretch], members: &[&Plateau<'_>], unit: Unit) -> Option<Bucket> {
+    let total_ns: f64 = members.iter().map(|one| one.length_ns()).sum();
+    let base = members
+        .iter()
+        .map(|one| one.level * one.length_ns())
+        .sum::<f64>()
+        / total_ns;
+    let fallen: Vec<&&Plateau<'_>> = members
+        .iter()
+        .filter(|one| has_fallen(stretches, one, base, unit))
+        .collect();
+    let mut rows: Vec<usize> = members.iter().map(|one| one.stretch.row).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    let is_sure = rows.len() > 1 || fallen.iter().any(|one| is_long(one));
+    if fallen.is_empty() || total_ns < PLATEAUS_NS_MIN || !is_sure {
+        return None;
+    }
+    let first = members
+        .iter()
+        .map(|one| one.start_ns())
+        .fold(f64::INFINITY, f64::min);
+    if !is_paid(stretches, members, base, unit) {
+        return None;
+    }
+    let credit = spent_before(stretches, first, base, unit);
+    let burst = burst(stretches, base, unit)?;
+    (credit > 0.0).then(|| Bucket {
+        unit,
+        base,
+        burst,
+        credit,
+        spent_ns: first,
+        rows,
+        has_reads: members.iter().any(|one| !one.stretch.writes),
+    })
+}
+
+/// Whether the rate was higher before a plateau: in its stretch, or when the same ran earlier with
+/// as many requests in flight, or fewer.
+fn has_fallen(stretches: &[Stretch], plateau: &Plateau<'_>, base: f64, unit: Unit) -> bool {
+    if plateau
+        .before
+        .is_some_and(|before| before >= FALL_MIN * base)
+    {
+        return true;
+    }
+    let own = plateau.stretch;
+    stretches
+        .iter()
+        .filter(|other| other.start_ns < own.start_ns && other.role == Role::Closed)
+        .filter(|other| other.family == own.family && other.length_ns() >= RATE_NS_MIN)
+        .filter(|other| other.depth <= own.depth)
+        .any(|other| {
+            let least = if other.depth < own.depth {
+                SHALLOWER_FALL_MIN
+            } else {
+                FALL_MIN
+            };
+            // Few requests differ by chance.
+            let requests: f64 = other.requests.iter().sum();
+            let by_chance = CHANCE_ERRORS / requests.min(plateau.requests).max(1.0).sqrt();
+            other.rate(unit) >= (least + by_chance) * base
+        })
+}
+
+/// Whether a plateau is even for longer than by chance.
+fn is_long(plateau: &Plateau<'_>) -> bool {
+    let own = &plateau.stretch.requests[plateau.from..];
+    plateau.length_ns() >= PLATEAUS_NS_MIN
+        && (is_of_limiter(own) || scatter(own).is_none() && plateau.requests >= REQUESTS_MIN)
+}
+
+/// A cell in the order of time.
+#[derive(Clone, Copy)]
+struct PlacedCell {
+    start_ns: f64,
+    moved: f64,
+    /// Whether it is one of a plateau, where the bucket is empty.
+    is_empty: bool,
+}
+
+fn placed(stretches: &[Stretch], members: &[&Plateau<'_>], unit: Unit) -> Vec<PlacedCell> {
+    let mut cells = Vec::new();
+    for stretch in stretches {
+        let plateau = members
+            .iter()
+            .find(|one| std::ptr::eq(one.stretch, stretch));
+        for (number, moved) in stretch.moved(unit).iter().enumerate() {
+            cells.push(PlacedCell {
+                start_ns: stretch.start_ns + number as f64 * stretch.cell_ns,
+                moved: *moved,
+                is_empty: plateau.is_some_and(|one| number >= one.from),
+            });
+        }
+    }
+    cells.sort_by(|a, b| a.start_ns.total_cmp(&b.start_ns));
+    cells
+}
+
+/// Whether all that passed after the first plateau fits a bucket that was empty there.
+fn is_paid(stretches: &[Stretch], members: &[&Plateau<'_>], base: f64, unit: Unit) -> bool {
+    let each = match unit {
+        Unit::Requests => 1.0,
+        Unit::Bytes => members
+            .iter()
+            .map(|one| one.stretch.block_bytes)
+            .fold(0.0, f64::max)
+            .min(LARGE_BYTES),
+    };
+    let allowed = (base * OVERDRAWN_NS / 1e9).max(OVERDRAWN_REQUESTS * each);
+    let (mut tokens, mut last_ns) = (0.0, None);
+    for cell in placed(stretches, members, unit) {
+        let Some(from_ns) = last_ns else {
+            if cell.is_empty {
+                last_ns = Some(cell.start_ns);
+            }
+            continue;
+        };
+        tokens += (cell.start_ns - from_ns) * base / 1e9;
+        last_ns = Some(cell.start_ns);
+        if cell.is_empty {
+            tokens = 0.0;
+            continue;
+        }
+        // The cell refills while it passes, which the next one adds.
+        tokens -= cell.moved;
+        if tokens < -(allowed + cell.moved) {
+            return false;
+        }
+    }
+    true
+}
+
+/// What was used beyond the refill until a moment, by a bucket that was full at first.
+pub(crate) fn spent_before(stretches: &[Stretch], until_ns: f64, base: f64, unit: Unit) -> f64 {
+    let (mut used, mut last_ns) = (0.0f64, None);
+    for cell in placed(stretches, &[], unit) {
+        if cell.start_ns >= until_ns {
+            break;
+        }
+        let passed_ns = cell.start_ns - last_ns.unwrap_or(cell.start_ns);
+        used = (used - passed_ns * base / 1e9).max(0.0) + cell.moved;
+        last_ns = Some(cell.start_ns);
+    }
+    let left_ns = until_ns - last_ns.unwrap_or(until_ns);
+    (used - left_ns * base / 1e9).max(0.0)
+}
+
+/// The most that a bucket can have refilled at a moment, which was empty when it was spent first.
+pub(crate) fn tokens(stretches: &[Stretch], bucket: &Bucket, now_ns: f64) -> f64 {
+    let mut members = Vec::new();
+    for stretch in stretches {
+        if let Some(found) = plateau(stretch, bucket.unit)
+            && found.is_at(bucket.base)
+        {
+            members.push(found);
+        }
+    }
+    let members: Vec<&Plateau<'_>> = members.iter().collect();
+    let (mut tokens, mut last_ns) = (0.0f64, bucket.spent_ns);
+    for cell in placed(stretches, &members, bucket.unit) {
+        if cell.start_ns < last_ns {
+            continue;
+        }
+        tokens += (cell.start_ns - last_ns) * bucket.base / 1e9;
+        last_ns = cell.start_ns;
+        tokens = if cell.is_empty {
+            0.0
+        } else {
+            tokens - cell.moved
+        };
+        tokens = tokens.max(0.0);
+    }
+    tokens += (now_ns - last_ns).max(0.0) * bucket.base / 1e9;
+    tokens.min(bucket.credit)
+}
+
+/// The highest rate above the base, of a stretch or of its part before its plateau.
+fn burst(stretches: &[Stretch], base: f64, unit: Unit) -> Option<f64> {
+    let mut highest = 0.0f64;
+    for stretch in stretches.iter().filter(|one| one.role == Role::Closed) {
+        let cells = stretch.moved(unit);
+        let least = (RATE_NS_MIN / stretch.cell_ns).ceil().max(1.0) as usize;
+        let fast = cells
+            .iter()
+            .take_while(|cell| **cell * 1e9 / stretch.cell_ns > (ABOVE * base))
+            .count();
+        let length = fast.max(least).min(cells.len());
+        if length >= least {
+            highest = highest.max(per_second(&cells[..length], stretch.cell_ns));
+        }
+        highest = highest.max(match plateau(stretch, unit) {
+            Some(found) => found.before.unwrap_or(0.0),
+            None => stretch.rate(unit),
+        });
+    }
+    (highest >= FALL_MIN * base).then_some(highest)
+}
+
+/// A rate that was kept without a pause.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Held {
+    /// Per second.
+    pub(crate) rate: f64,
+    /// For so long, in nanoseconds.
+    pub(crate) ns: f64,
+}
+
+/// Cells of a rate that is held are at least this share of it.
+const HELD_SHARE: f64 = 0.9;
+/// Two stretches follow each other at once if no more time passes between them.
+const PAUSE_NS_MAX: f64 = 50e6;
+
+/// The highest rate of a stretch, and the longest time without a pause in which about that rate was
+/// kept: no other time excludes a credit, because each slower one refills it.
+pub(crate) fn held(stretches: &[Stretch], unit: Unit) -> Option<Held> {
+    let rate = stretches
+        .iter()
+        .filter(|one| one.role != Role::Unmeasured && one.length_ns() >= RATE_NS_MIN)
+        .map(|one| one.rate(unit))
+        .fold(0.0, f64::max);
+    if rate <= 0.0 {
+        return None;
+    }
+    // A slower stretch between two others makes a pause.
+    let mut fast: Vec<&Stretch> = stretches
+        .iter()
+        .filter(|one| one.rate(unit) >= HELD_SHARE * rate)
+        .collect();
+    fast.sort_by(|a, b| a.start_ns.total_cmp(&b.start_ns));
+    let (mut longest_ns, mut begin_ns, mut end_ns) = (0.0f64, 0.0, f64::NEG_INFINITY);
+    for stretch in fast {
+        if stretch.start_ns - end_ns > PAUSE_NS_MAX {
+            begin_ns = stretch.start_ns;
+        }
+        end_ns = end_ns.max(stretch.end_ns());
+        longest_ns = longest_ns.max(end_ns - begin_ns);
+    }
+    Some(Held {
+        rate,
+        ns: longest_ns,
+    })
+}
+
+/// Batches in which a row is compared with the base.
+const BATCH_NS: f64 = 100e6;
+/// What is left of a row after its last burst is at least so much.
+const LEFT_NS_MIN: f64 = 500e6;
+
+/// The measured time of a row after which it used no credit, in nanoseconds: its figures are those
+/// of the base from there on. `None` where it never did, or where too little is left.
+pub(crate) fn sustained_from_ns(stretches: &[Stretch], row: usize, bucket: &Bucket) -> Option<f64> {
+    let (mut offset_ns, mut last_ns) = (0.0, None);
+    let own = stretches
+        .iter()
+        .filter(|one| one.row == row && one.is_in_row);
+    for stretch in own {
+        let cells = stretch.moved(bucket.unit);
+        let size = (BATCH_NS / stretch.cell_ns).ceil().max(1.0) as usize;
+        for (number, batch) in cells.chunks(size).enumerate() {
+            let grain = stretch_grain(stretch, bucket.unit) * 1e9 / BATCH_NS;
+            let rate = per_second(batch, stretch.cell_ns);
+            if batch.len() == size && rate > ABOVE * bucket.base + 2.0 * grain {
+                let end = (number + 1) * size;
+                last_ns = Some(offset_ns + end as f64 * stretch.cell_ns);
+            }
+        }
+        offset_ns += stretch.length_ns();
+    }
+    last_ns.filter(|last_ns| offset_ns - last_ns >= LEFT_NS_MIN)
+}
+
+/// One request, in the unit.
+fn stretch_grain(stretch: &Stretch, unit: Unit) -> f64 {
+    match unit {
+        Unit::Requests => 1.0,
+        Unit::Bytes => stretch.block_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests;

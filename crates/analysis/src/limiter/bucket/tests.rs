@@ -1,0 +1,454 @@
+//! Volumes with credits, and healthy disks, in virtual time.
+
+use super::*;
+use crate::fixture::test_rng::TestRng;
+
+const SECOND: f64 = 1e9;
+const CELL_NS: f64 = 1e7;
+
+/// A token bucket.
+#[derive(Clone, Copy)]
+struct Credit {
+    base: f64,
+    burst: f64,
+    credit: f64,
+}
+
+/// A disk or a volume. Rates are natural ones until a bucket limits them.
+#[derive(Clone)]
+struct Volume {
+    read_ns: f64,
+    write_ns: f64,
+    channels: f64,
+    bandwidth: f64,
+    /// Standard deviation of a cell.
+    noise: f64,
+    requests: Option<Credit>,
+    bytes: Option<Credit>,
+    /// Written bytes after which writes have this rate in bytes.
+    cliff: Option<(f64, f64)>,
+    /// The disk stands still at this moment for a second.
+    stalls_at: Option<f64>,
+}
+
+#[derive(Clone)]
+struct Row {
+    reads: f64,
+    block: f64,
+    depth: f64,
+    synced: bool,
+}
+
+fn row(_name: &str, reads: f64, block: f64, depth: f64) -> Row {
+    Row {
+        reads,
+        block,
+        depth,
+        synced: false,
+    }
+}
+
+/// A volume at work.
+struct Machine {
+    volume: Volume,
+    rng: TestRng,
+    now_ns: f64,
+    tokens: [f64; 2],
+    written: f64,
+    stretches: Vec<Stretch>,
+    /// Time in which a bucket was empty and requests waited, and rows of it.
+    empty_ns: f64,
+    empty_rows: Vec<usize>,
+}
+
+impl Machine {
+    fn of(volume: &Volume, seed: u64) -> Self {
+        let full = |credit: Option<Credit>| credit.map_or(f64::INFINITY, |one| one.credit);
+        Self {
+            tokens: [full(volume.requests), full(volume.bytes)],
+            volume: volume.clone(),
+            rng: TestRng(seed),
+            now_ns: 0.0,
+            written: 0.0,
+            stretches: Vec::new(),
+            empty_ns: 0.0,
+            empty_rows: Vec::new(),
+        }
+    }
+
+    fn refill(&mut self, ns: f64) {
+        self.now_ns += ns;
+        for (place, credit) in [self.volume.requests, self.volume.bytes]
+            .into_iter()
+            .enumerate()
+        {
+            if let Some(one) = credit {
+                let more = self.tokens[place] + one.base * ns / SECOND;
+                self.tokens[place] = more.min(one.credit);
+            }
+        }
+    }
+
+    /// What the disk would do in a cell.
+    fn natural(&mut self, row: &Row) -> f64 {
+        let v = &self.volume;
+        let own_ns = row.reads * v.read_ns + (1.0 - row.reads) * v.write_ns;
+        let own_ns = if row.synced {
+            own_ns + 1.5 * v.write_ns
+        } else {
+            own_ns
+        };
+        let mut rate = row.depth.min(v.channels) / own_ns * SECOND;
+        rate = rate.min(v.bandwidth / row.block);
+        if let Some((after, then)) = v.cliff
+            && row.reads < 1.0
+            && self.written > after
+        {
+            rate = rate.min(then / row.block);
+        }
+        if let Some(at) = v.stalls_at
+            && self.now_ns >= at
+            && self.now_ns < at + SECOND
+        {
+            rate = 0.0;
+        }
+        let noise = 1.0 + v.noise * self.rng.normal();
+        rate * noise.max(0.0) * CELL_NS / SECOND
+    }
+
+    fn run(&mut self, number: usize, row: &Row, seconds: f64) {
+        let start_ns = self.now_ns;
+        let (mut requests, mut bytes) = (Vec::new(), Vec::new());
+        let (mut sum, mut told) = (0.0, 0.0);
+        let mut empty_ns = 0.0;
+        for _ in 0..(seconds * SECOND / CELL_NS) as usize {
+            let wanted = self.natural(row);
+            self.refill(CELL_NS);
+            let mut passed = wanted;
+            let mut is_empty = false;
+            let limits = [(self.volume.requests, 1.0), (self.volume.bytes, row.block)];
+            for (place, (credit, each)) in limits.into_iter().enumerate() {
+                if let Some(one) = credit {
+                    passed = passed.min(one.burst * CELL_NS / SECOND / each);
+                    if self.tokens[place] / each < passed {
+                        passed = self.tokens[place] / each;
+                        is_empty = true;
+                    }
+                }
+            }
+            self.tokens[0] -= passed;
+            self.tokens[1] -= passed * row.block;
+            self.written += passed * row.block * (1.0 - row.reads);
+            if is_empty {
+                empty_ns += CELL_NS;
+            }
+            sum += passed;
+            let whole = f64::floor(sum + 1e-6) - told;
+            told += whole;
+            requests.push(whole);
+            bytes.push(whole * row.block);
+        }
+        if empty_ns >= 0.5 * SECOND {
+            self.empty_rows.push(number);
+        }
+        self.empty_ns += empty_ns;
+        self.stretches.push(Stretch {
+            row: number,
+            family: format!("{} {}", row.reads, row.block),
+            depth: row.depth,
+            writes: row.reads < 1.0,
+            block_bytes: row.block,
+            role: Role::Closed,
+            is_in_row: true,
+            start_ns,
+            cell_ns: CELL_NS,
+            requests,
+            bytes,
+        });
+        self.refill(2e7);
+    }
+}
+
+fn check_rows() -> Vec<Row> {
+    let mut rows = vec![
+        row("sequential-write", 0.0, 1048576.0, 8.0),
+        row("sequential-read", 1.0, 1048576.0, 8.0),
+        row("random-read-d1", 1.0, 8192.0, 1.0),
+        row("random-read-d32", 1.0, 8192.0, 32.0),
+        row("random-write-d32", 0.0, 8192.0, 32.0),
+        row("mixed-sequential", 0.5, 1048576.0, 8.0),
+        row("mixed-random", 0.7, 8192.0, 32.0),
+    ];
+    rows.push(Row {
+        synced: true,
+        ..row("commit", 0.0, 8192.0, 1.0)
+    });
+    rows
+}
+
+/// The programs, by the verbs that they are like.
+const PROGRAMS: [&str; 6] = ["check", "run", "search", "sweep", "commit", "streams"];
+
+fn carry_out(program: &str, machine: &mut Machine) {
+    match program {
+        "check" => in_turns(machine, &check_rows(), 6, 1.0),
+        "run" => machine.run(0, &row("a", 1.0, 8192.0, 32.0), 60.0),
+        "search" => {
+            for (number, depth) in [1.0, 2.0, 4.0, 8.0, 6.0, 7.0, 7.0, 7.0]
+                .into_iter()
+                .enumerate()
+            {
+                machine.run(number.min(5), &row("d", 1.0, 8192.0, depth), 5.0);
+            }
+        }
+        "sweep" => sweep(machine),
+        "commit" => {
+            let rows: Vec<Row> = [1.0, 8.0]
+                .into_iter()
+                .flat_map(|depth| [8192.0, 16384.0].map(|block| row("c", 0.0, block, depth)))
+                .map(|row| Row {
+                    synced: true,
+                    ..row
+                })
+                .collect();
+            in_turns(machine, &rows, 8, 1.0);
+        }
+        _ => in_turns(
+            machine,
+            &[
+                row("w", 0.0, 1048576.0, 8.0),
+                row("r", 1.0, 1048576.0, 8.0),
+                row("r256", 1.0, 262144.0, 16.0),
+            ],
+            8,
+            2.0,
+        ),
+    }
+}
+
+fn in_turns(machine: &mut Machine, rows: &[Row], rounds: usize, seconds: f64) {
+    for round in 0..rounds {
+        for place in 0..rows.len() {
+            let number = (place + round * 3) % rows.len();
+            machine.run(number, &rows[number], seconds);
+        }
+    }
+}
+
+fn sweep(machine: &mut Machine) {
+    let mut rows = Vec::new();
+    for block in [4096.0, 8192.0, 32768.0, 131072.0, 1048576.0] {
+        for depth in [1.0, 4.0, 16.0, 64.0] {
+            for reads in [1.0, 0.0] {
+                rows.push(row("cell", reads, block, depth));
+            }
+        }
+    }
+    for round in 0..5 {
+        for place in 0..rows.len() {
+            let number = (place * 17 + round * 7) % rows.len();
+            machine.run(number, &rows[number], 0.7);
+        }
+    }
+}
+
+fn volumes() -> Vec<(String, Volume)> {
+    let mut volumes = Vec::new();
+    for base in [500.0, 1500.0, 3000.0, 16_000.0] {
+        for (times, noise) in [(1.3, 0.0), (2.0, 0.05), (6.0, 0.02)] {
+            for (credit, kinds) in [
+                (1000.0, ["requests", "bytes"]),
+                (20_000.0, ["both", "requests"]),
+                (5_400_000.0, ["bytes", "both"]),
+            ] {
+                for kind in kinds {
+                    let volume = {
+                        let requests = Credit {
+                            base,
+                            burst: base * times,
+                            credit,
+                        };
+                        let each = 64.0 * 1024.0;
+                        let bytes = Credit {
+                            base: base * each,
+                            burst: base * times * each,
+                            credit: credit * each,
+                        };
+                        Volume {
+                            read_ns: 300_000.0,
+                            write_ns: 400_000.0,
+                            channels: 64.0,
+                            bandwidth: 4e9,
+                            noise,
+                            requests: (kind != "bytes").then_some(requests),
+                            bytes: (kind != "requests").then_some(bytes),
+                            cliff: None,
+                            stalls_at: None,
+                        }
+                    };
+                    volumes.push((format!("{base} x{times} {credit} {kind} {noise}"), volume));
+                }
+            }
+        }
+    }
+    volumes
+}
+
+fn is_near(a: f64, b: f64) -> bool {
+    (a / b - 1.0).abs() <= 0.03
+}
+
+#[test]
+fn credit_that_ends_is_found_with_its_base_or_not_at_all() {
+    let (mut ended, mut found, mut missed) = (0, 0, Vec::new());
+    for (name, volume) in volumes() {
+        for (seed, program) in (1..).zip(PROGRAMS) {
+            let mut machine = Machine::of(&volume, seed);
+            carry_out(program, &mut machine);
+            let seen = bucket(&machine.stretches);
+            let truth = |unit: Unit| match unit {
+                Unit::Requests => volume.requests.map(|one| one.base),
+                Unit::Bytes => volume.bytes.map(|one| one.base),
+            };
+            if let Some(seen) = &seen {
+                found += 1;
+                let of_row = machine.stretches.iter().find(|one| one.row == seen.rows[0]);
+                let block = of_row.unwrap().block_bytes;
+                // Of one size the rate in the other unit is the same statement.
+                let other = match seen.unit {
+                    Unit::Requests => truth(Unit::Bytes).map(|base| base / block),
+                    Unit::Bytes => truth(Unit::Requests).map(|base| base * block),
+                };
+                let own = truth(seen.unit);
+                let is_true = [own, other]
+                    .into_iter()
+                    .flatten()
+                    .any(|base| is_near(seen.base, base));
+                assert!(is_true, "{program} on {name}: {seen:?}");
+            }
+            let mut rows = machine.empty_rows.clone();
+            rows.sort_unstable();
+            rows.dedup();
+            let is_burst = |stretch: &Stretch| {
+                let above =
+                    |unit: Unit| truth(unit).is_some_and(|base| stretch.rate(unit) > 1.15 * base);
+                Unit::ALL.into_iter().any(above)
+            };
+            let has_burst = machine.stretches.iter().any(is_burst);
+            if has_burst && machine.empty_ns >= 5.0 * SECOND && rows.len() >= 2 {
+                ended += 1;
+                if seen.is_none() {
+                    missed.push(format!(
+                        "{program} on {name}: {} s",
+                        machine.empty_ns / SECOND
+                    ));
+                }
+            }
+        }
+    }
+    println!("found {found}, ended {ended}, missed {}", missed.len());
+    for one in &missed {
+        println!("{one}");
+    }
+    assert!(missed.len() * 20 <= ended, "{} of {ended}", missed.len());
+}
+
+fn healthy() -> Vec<(String, Volume)> {
+    let mut disks = Vec::new();
+    let kinds = [
+        ("constant", 300_000.0, 400_000.0, 16.0, 5e8),
+        ("alike", 500_000.0, 500_000.0, 16.0, 5e8),
+        ("ssd", 80_000.0, 30_000.0, 8.0, 5.5e8),
+        ("nvme", 70_000.0, 12_000.0, 64.0, 6e9),
+        ("hdd", 8_000_000.0, 7_000_000.0, 1.0, 1.5e8),
+    ];
+    for (name, read_ns, write_ns, channels, bandwidth) in kinds {
+        for noise in [0.0, 0.03, 0.1, 0.3] {
+            for fault in ["none", "stall", "cliff"] {
+                disks.push((
+                    format!("{name} {noise} {fault}"),
+                    Volume {
+                        read_ns,
+                        write_ns,
+                        channels,
+                        bandwidth,
+                        noise,
+                        requests: None,
+                        bytes: None,
+                        cliff: (fault == "cliff").then_some((2e9, bandwidth / 5.0)),
+                        stalls_at: (fault == "stall").then_some(17.0 * SECOND),
+                    },
+                ));
+            }
+        }
+    }
+    disks
+}
+
+#[test]
+fn healthy_disk_has_no_credit() {
+    let disks = healthy();
+    assert!(disks.len() >= 40);
+    for (number, (name, disk)) in disks.into_iter().enumerate() {
+        for (seed, program) in (1..).zip(PROGRAMS).skip(number % 2).step_by(2) {
+            let mut machine = Machine::of(&disk, seed);
+            carry_out(program, &mut machine);
+            // Where only writes fall, a cache was full: another finding says so.
+            let seen = bucket(&machine.stretches).filter(|one| one.has_reads);
+            assert_eq!(seen, None, "{program} on {name}");
+        }
+    }
+}
+
+/// 1500/s, in a burst 3000/s as long as a credit of 20,000 lasts: 13.3 s.
+#[test]
+fn credit_burst_and_refill_are_fitted() {
+    let volume = Volume {
+        read_ns: 300_000.0,
+        write_ns: 300_000.0,
+        channels: 64.0,
+        bandwidth: 1e9,
+        noise: 0.02,
+        requests: Some(Credit {
+            base: 1500.0,
+            burst: 3000.0,
+            credit: 20_000.0,
+        }),
+        bytes: None,
+        cliff: None,
+        stalls_at: None,
+    };
+    let mut machine = Machine::of(&volume, 1);
+    machine.run(0, &row("a", 1.0, 8192.0, 32.0), 30.0);
+    let found = bucket(&machine.stretches).unwrap();
+    assert_eq!((found.unit, found.rows.clone()), (Unit::Requests, vec![0]));
+    assert!(
+        is_near(found.base, 1500.0) && is_near(found.burst, 3000.0),
+        "{found:?}"
+    );
+    assert!(is_near(found.credit, 20_000.0), "{found:?}");
+    assert!(is_near(found.burst_ns(), 13.33e9) && is_near(found.refill_ns(), 13.33e9));
+    let from = sustained_from_ns(&machine.stretches, 0, &found).unwrap();
+    assert!((13.2e9..13.6e9).contains(&from), "{from}");
+    assert!(found.is_above(1600.0) && !found.is_above(1510.0));
+    // A pause of four seconds.
+    let refilled = tokens(&machine.stretches, &found, 34e9);
+    assert!((5900.0..6200.0).contains(&refilled), "{refilled}");
+    assert_eq!(tokens(&machine.stretches, &found, 1e12), found.credit);
+}
+
+#[test]
+fn longest_time_without_a_pause_is_what_excludes_a_credit() {
+    let disk = &healthy()[0].1;
+    let mut machine = Machine::of(disk, 1);
+    in_turns(&mut machine, &check_rows(), 4, 1.0);
+    let apart = held(&machine.stretches, Unit::Requests).unwrap();
+    assert!(apart.ns <= 3e9, "{apart:?}");
+    let mut machine = Machine::of(disk, 1);
+    for _ in 0..4 {
+        machine.run(0, &row("a", 1.0, 8192.0, 32.0), 5.0);
+    }
+    let together = held(&machine.stretches, Unit::Requests).unwrap();
+    assert!((20e9..20.1e9).contains(&together.ns), "{together:?}");
+    assert_eq!(held(&[], Unit::Requests), None);
+}

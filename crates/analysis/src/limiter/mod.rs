@@ -1,0 +1,406 @@
+//! Limiters with a burst credit: what a run moved on each target in the order of the clock, and the
+//! credit that it shows. Rows, findings, the verdict and campaigns ask it, so that none of them
+//! calls a burst something else.
+
+mod bucket;
+mod words;
+
+pub(crate) use bucket::{Bucket, Held, Role, Stretch, Unit, bucket, held, sustained_from_ns};
+pub(crate) use bucket::{spent_before, tokens};
+pub(crate) use words::{CreditTest, amount_text, credit_text, limit_text, untested};
+
+use crate::campaign::MeasuredCell;
+use crate::estimate;
+use diskproof_model::campaign::DroppedSlice;
+use diskproof_model::limiter::BurstCredit;
+use diskproof_model::measurement::{Measurement, MovedTotal, OpKind};
+use diskproof_model::plan::{Plan, SyncPolicy, Workload};
+use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::series::{Cell, TimeSeries};
+use diskproof_model::window::TimeSlice;
+use std::collections::BTreeSet;
+
+/// Later slices spend this part of their measured time on their warm-up before it.
+const LATER_WARMUP_PARTS: u64 = 9;
+/// Cells of a slice that show the rate of its warm-up.
+const WARMUP_CELLS: usize = 10;
+
+/// A credit that a target showed, with what it moved.
+pub(crate) struct FoundCredit {
+    pub(crate) target: usize,
+    pub(crate) bucket: Bucket,
+    stretches: Vec<Stretch>,
+}
+
+impl FoundCredit {
+    /// The measured time after which a row used no credit; see [`sustained_from_ns`].
+    pub(crate) fn sustained_from_ns(&self, row: usize) -> Option<u64> {
+        sustained_from_ns(&self.stretches, row, &self.bucket).map(|ns| ns as u64)
+    }
+
+    /// What a record says of it, by the figures of its rows.
+    pub(crate) fn record(&self, rows: &[MeasurementRecord]) -> BurstCredit {
+        let bucket = &self.bucket;
+        let is_in_burst = |row: &usize| {
+            let m = &rows[*row];
+            m.target == self.target && bucket.is_above(rate_of(m, bucket.unit))
+        };
+        BurstCredit {
+            target: self.target,
+            unit: bucket.unit.per_second().to_owned(),
+            base: bucket.base,
+            burst: bucket.burst,
+            credit: bucket.credit,
+            burst_ns: bucket.burst_ns() as u64,
+            refill_ns: bucket.refill_ns() as u64,
+            at_base: bucket.rows.clone(),
+            in_burst: (0..rows.len()).filter(is_in_burst).collect(),
+            has_reads: bucket.has_reads,
+        }
+    }
+}
+
+/// The rate of all requests of a row.
+fn rate_of(m: &MeasurementRecord, unit: Unit) -> f64 {
+    let requests = [OpKind::Read, OpKind::Write];
+    let ops = requests.iter().filter_map(|kind| m.ops.get(kind));
+    match unit {
+        Unit::Requests => ops.map(|op| op.iops.value).sum(),
+        Unit::Bytes => ops.map(|op| op.throughput.value).sum(),
+    }
+}
+
+/// The credits that what a run measured shows.
+pub(crate) fn found_credits(
+    measurements: &[Measurement],
+    dropped: &[DroppedSlice],
+    plan: &Plan,
+) -> Vec<FoundCredit> {
+    let targets: BTreeSet<usize> = measurements.iter().map(|m| m.target).collect();
+    let mut found = Vec::new();
+    for target in targets {
+        let stretches = stretches_of(measurements, dropped, plan, target);
+        if let Some(bucket) = bucket(&stretches) {
+            found.push(FoundCredit {
+                target,
+                bucket,
+                stretches,
+            });
+        }
+    }
+    found
+}
+
+/// What a run moved on a target, in the order of time.
+fn stretches_of(
+    measurements: &[Measurement],
+    dropped: &[DroppedSlice],
+    plan: &Plan,
+    target: usize,
+) -> Vec<Stretch> {
+    let mut all = Vec::new();
+    for (row, m) in measurements.iter().enumerate() {
+        if m.target != target {
+            continue;
+        }
+        let role = role_of(&m.workload, plan);
+        let series = requests_of(m);
+        let kind = RowKind::of(row, &m.workload, role);
+        let planned = plan.workloads.iter().find(|w| w.name == m.workload.name);
+        let parts = Parts {
+            start_ns: m.start_ns,
+            wall_ns: m.wall_ns,
+            slices: &m.slices,
+            warmup_ns: planned.map_or(0, |w| w.warmup_ns),
+        };
+        all.extend(kind.stretches(&parts, &series));
+        if let Some(filled) = m.laid_out {
+            all.extend(kind.filling(filled, m.start_ns.saturating_sub(parts.warmup_ns)));
+        }
+        let own = dropped
+            .iter()
+            .filter(|one| one.target == target && one.workload == m.workload.name);
+        for one in own {
+            all.extend(kind.dropped(one));
+        }
+    }
+    in_order(all)
+}
+
+/// What the cells of a campaign moved on a side. The row is the place of the workload in `names`.
+pub(crate) fn stretches_of_cells(
+    done: &[MeasuredCell],
+    side: usize,
+    names: &[String],
+) -> Vec<Stretch> {
+    let mut all = Vec::new();
+    for one in done.iter().filter(|one| one.cell.side == side) {
+        let workload = &one.cell.workload;
+        let Some(row) = names.iter().position(|name| *name == workload.name) else {
+            continue;
+        };
+        let parts = Parts {
+            start_ns: one.slice.start_ns,
+            wall_ns: one.slice.wall_ns,
+            slices: &[],
+            warmup_ns: workload.warmup_ns,
+        };
+        let role = match workload.rate {
+            Some(_) => Role::Shared,
+            None => Role::Closed,
+        };
+        all.extend(RowKind::of(row, workload, role).stretches(&parts, &one.moved));
+    }
+    in_order(all)
+}
+
+fn in_order(mut all: Vec<Stretch>) -> Vec<Stretch> {
+    all.sort_by(|a, b| a.start_ns.total_cmp(&b.start_ns));
+    all
+}
+
+/// Reads and writes of a measurement over time, without their latencies.
+pub(crate) fn requests_of(m: &Measurement) -> TimeSeries {
+    let kinds = [OpKind::Read, OpKind::Write];
+    let series = kinds.iter().filter_map(|kind| m.ops.get(kind));
+    let Some(sum) = estimate::summed(series.map(|op| &op.series)) else {
+        return TimeSeries::new(1);
+    };
+    TimeSeries {
+        cells: sum
+            .cells
+            .iter()
+            .map(|cell| Cell {
+                ops: cell.ops,
+                bytes: cell.bytes,
+                ..Cell::default()
+            })
+            .collect(),
+        ..sum
+    }
+}
+
+fn role_of(workload: &Workload, plan: &Plan) -> Role {
+    let is_alone = plan
+        .group_of(&workload.name)
+        .is_none_or(|group| group.is_alone());
+    if workload.rate.is_none() && plan.ping.is_none() && is_alone {
+        Role::Closed
+    } else {
+        Role::Shared
+    }
+}
+
+/// When a row ran.
+struct Parts<'a> {
+    start_ns: u64,
+    wall_ns: u64,
+    /// Empty where it ran without a break.
+    slices: &'a [TimeSlice],
+    warmup_ns: u64,
+}
+
+/// What all stretches of a row have in common.
+struct RowKind {
+    row: usize,
+    family: String,
+    depth: f64,
+    writes: bool,
+    block_bytes: f64,
+    role: Role,
+}
+
+impl RowKind {
+    fn of(row: usize, w: &Workload, role: Role) -> Self {
+        Self {
+            row,
+            family: format!(
+                "{:?} {:?} {} {:?} {:?}",
+                w.access, w.streams, w.block_bytes, w.block_mix, w.sync
+            ),
+            depth: f64::from(w.depth) * f64::from(w.workers),
+            writes: !w.streams.is_only(OpKind::Read) || w.sync != SyncPolicy::None,
+            block_bytes: f64::from(w.block_bytes),
+            role,
+        }
+    }
+
+    fn stretch(&self, role: Role, start_ns: f64, cell_ns: f64, cells: &[Cell]) -> Stretch {
+        Stretch {
+            row: self.row,
+            family: self.family.clone(),
+            depth: self.depth,
+            writes: self.writes,
+            block_bytes: self.block_bytes,
+            role,
+            is_in_row: role != Role::Unmeasured,
+            start_ns,
+            cell_ns,
+            requests: cells.iter().map(|cell| cell.ops as f64).collect(),
+            bytes: cells.iter().map(|cell| cell.bytes as f64).collect(),
+        }
+    }
+
+    /// Each part of the row, with the warm-up before it.
+    fn stretches(&self, parts: &Parts<'_>, series: &TimeSeries) -> Vec<Stretch> {
+        let mut all = Vec::new();
+        let whole = [(parts.start_ns, parts.wall_ns)];
+        let mut placed: Vec<(u64, u64)> = Vec::new();
+        for slice in parts.slices {
+            placed.push((slice.start_ns, slice.wall_ns));
+        }
+        if placed.is_empty() {
+            placed.extend(whole);
+        }
+        let cell_ns = series.interval_ns.max(1);
+        let mut offset_ns: u64 = 0;
+        for (number, (start_ns, wall_ns)) in placed.into_iter().enumerate() {
+            let first = offset_ns.saturating_sub(series.start_ns).div_ceil(cell_ns) as usize;
+            offset_ns += wall_ns;
+            let end = (offset_ns.saturating_sub(series.start_ns) / cell_ns) as usize;
+            let end = end.min(series.cells.len());
+            let Some(cells) = series.cells.get(first..end).filter(|own| !own.is_empty()) else {
+                continue;
+            };
+            let warmup_ns = match number {
+                0 => parts.warmup_ns,
+                _ => parts.warmup_ns.min(wall_ns / LATER_WARMUP_PARTS),
+            };
+            all.extend(self.warmup(start_ns, warmup_ns, cell_ns, cells));
+            all.push(self.stretch(self.role, start_ns as f64, cell_ns as f64, cells));
+        }
+        all
+    }
+
+    /// A warm-up at the rate of the cells after it.
+    fn warmup(&self, end_ns: u64, warmup_ns: u64, cell_ns: u64, after: &[Cell]) -> Option<Stretch> {
+        let warmup_ns = warmup_ns.min(end_ns);
+        let first = &after[..after.len().min(WARMUP_CELLS)];
+        let ops: u64 = first.iter().map(|cell| cell.ops).sum();
+        let bytes: u64 = first.iter().map(|cell| cell.bytes).sum();
+        let share = warmup_ns as f64 / (first.len() as f64 * cell_ns as f64);
+        let cell = Cell {
+            ops: (ops as f64 * share) as u64,
+            bytes: (bytes as f64 * share) as u64,
+            ..Cell::default()
+        };
+        let start_ns = end_ns.saturating_sub(warmup_ns) as f64;
+        (warmup_ns > 0).then(|| self.stretch(Role::Unmeasured, start_ns, warmup_ns as f64, &[cell]))
+    }
+
+    /// The filling of the scratch file, until the row begins.
+    fn filling(&self, filled: MovedTotal, end_ns: u64) -> Option<Stretch> {
+        let cell = Cell {
+            ops: filled.requests,
+            bytes: filled.bytes,
+            ..Cell::default()
+        };
+        (end_ns > 0).then(|| self.stretch(Role::Unmeasured, 0.0, end_ns as f64, &[cell]))
+    }
+
+    /// A slice that does not count in the row any more.
+    fn dropped(&self, one: &DroppedSlice) -> Vec<Stretch> {
+        let parts = Parts {
+            start_ns: one.start_ns,
+            wall_ns: one.moved.cells.len() as u64 * one.moved.interval_ns,
+            slices: &[],
+            warmup_ns: one.warmup_ns,
+        };
+        let mut all = self.stretches(&parts, &one.moved);
+        for stretch in &mut all {
+            stretch.is_in_row = false;
+        }
+        all
+    }
+}
+
+/// The longest time without a pause for which a run kept about its highest rate on a target: by
+/// the slices of its rows.
+pub(crate) fn held_by_rows(record: &Record, target: usize, unit: Unit) -> Option<Held> {
+    let mut all = Vec::new();
+    for (row, m) in record.measurements.iter().enumerate() {
+        let is_closed = m.workload.rate.is_none() && m.ping.is_none();
+        if m.target != target || !is_closed {
+            continue;
+        }
+        let mut parts: Vec<(u64, u64)> = Vec::new();
+        for slice in &m.slices {
+            parts.push((slice.start_ns, slice.wall_ns));
+        }
+        if parts.is_empty() {
+            parts.push((m.start_ns, m.wall_ns));
+        }
+        for (number, (start_ns, wall_ns)) in parts.into_iter().enumerate() {
+            let per_second = match m.slices.get(number) {
+                Some(slice) => slice_rate(slice, unit),
+                None => rate_of(m, unit),
+            };
+            let moved = vec![per_second * wall_ns as f64 / 1e9];
+            all.push(Stretch {
+                row,
+                family: String::new(),
+                depth: 0.0,
+                writes: false,
+                block_bytes: 0.0,
+                role: Role::Closed,
+                is_in_row: true,
+                start_ns: start_ns as f64,
+                cell_ns: wall_ns as f64,
+                requests: moved.clone(),
+                bytes: moved,
+            });
+        }
+    }
+    held(&all, unit)
+}
+
+fn slice_rate(slice: &TimeSlice, unit: Unit) -> f64 {
+    let requests = [OpKind::Read, OpKind::Write];
+    let ops = requests.iter().filter_map(|kind| slice.ops.get(kind));
+    match unit {
+        Unit::Requests => ops.map(|op| op.iops).sum(),
+        Unit::Bytes => ops.map(|op| op.bytes_per_second).sum(),
+    }
+}
+
+/// What a run used of a credit in requests on the target of a row, until it ended in that row.
+pub(crate) fn credit_before(record: &Record, fallen: usize, moment_ns: f64, base: f64) -> f64 {
+    let target = record.measurements[fallen].target;
+    let mut all = Vec::new();
+    for (row, m) in record.measurements.iter().enumerate() {
+        if m.target != target {
+            continue;
+        }
+        let kinds = [OpKind::Read, OpKind::Write];
+        let ops = kinds.iter().filter_map(|kind| m.ops.get(kind));
+        let Some(series) = estimate::summed(ops.map(|op| &op.series)) else {
+            continue;
+        };
+        let planned = record.plan.workloads.iter();
+        let planned = planned.clone().find(|w| w.name == m.workload.name);
+        let kind = RowKind {
+            row,
+            family: String::new(),
+            depth: 0.0,
+            writes: false,
+            block_bytes: 0.0,
+            role: Role::Closed,
+        };
+        let parts = Parts {
+            start_ns: m.start_ns,
+            wall_ns: m.wall_ns,
+            slices: &m.slices,
+            warmup_ns: planned.map_or(0, |w| w.warmup_ns),
+        };
+        all.extend(kind.stretches(&parts, &series));
+        if let Some(filled) = m.laid_out {
+            all.extend(kind.filling(filled, m.start_ns.saturating_sub(parts.warmup_ns)));
+        }
+    }
+    // What was not over by then ran at the same time, if at all.
+    all.retain(|one| one.row == fallen || one.end_ns() <= moment_ns);
+    spent_before(&in_order(all), moment_ns, base, Unit::Requests)
+}
+
+#[cfg(test)]
+mod tests;

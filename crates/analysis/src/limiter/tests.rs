@@ -1,0 +1,114 @@
+//! A volume with a credit as whole runs show it, from what was measured to the verdict.
+
+use super::*;
+use crate::fixture::{self, RunParts, states};
+use diskproof_model::finding::{Finding, Severity};
+
+const SECOND: u64 = 1_000_000_000;
+/// Of a workload of the fixture, its pause before it included.
+const TURN_NS: u64 = 6 * SECOND;
+
+/// Lets all operations of a measurement pass at these counts per cell of 10 ms.
+fn set_pace(m: &mut Measurement, per_cell: impl Fn(u64) -> u64) {
+    let kinds = [OpKind::Read, OpKind::Write];
+    let shares = kinds.iter().filter(|kind| m.ops.contains_key(kind)).count() as u64;
+    let mut place = 0;
+    for kind in kinds {
+        let Some(op) = m.ops.get_mut(&kind) else {
+            continue;
+        };
+        for (number, cell) in (0u64..).zip(&mut op.series.cells) {
+            let all = per_cell(number);
+            // The odd one alternates between reads and writes.
+            let odd = all % shares * u64::from((number + place) % shares == 0);
+            cell.ops = all / shares + odd;
+            cell.bytes = cell.ops * u64::from(m.workload.block_bytes);
+        }
+        let total = op.series.total();
+        (op.count, op.bytes) = (total.ops, total.bytes);
+        place += 1;
+    }
+}
+
+/// The workloads of the fixture one after the other on a volume of 1500/s, in a burst 3000/s. The
+/// credit ends two seconds after the deep reads begin; the streams before the random mix refill it.
+fn on_volume(run: &mut RunParts) {
+    for (number, m) in (0u64..).zip(&mut run.1) {
+        m.start_ns = number * TURN_NS + SECOND;
+        match m.workload.name.as_str() {
+            "random-read-d32" => set_pace(m, |cell| if cell < 200 { 30 } else { 15 }),
+            "random-write-d32" => set_pace(m, |_| 15),
+            "mixed-random" => set_pace(m, |cell| if cell < 300 { 30 } else { 15 }),
+            _ => {}
+        }
+    }
+}
+
+fn finding<'a>(record: &'a Record, code: &str) -> Option<&'a Finding> {
+    record.findings.iter().find(|finding| finding.code == code)
+}
+
+#[test]
+fn run_that_ends_a_credit_states_both_rates() {
+    let record = fixture::changed(on_volume);
+    let [credit] = &record.burst_credits[..] else {
+        panic!("{:?}", record.burst_credits)
+    };
+    assert!((credit.base / 1500.0 - 1.0).abs() < 0.01, "{credit:?}");
+    assert!((credit.burst / 3000.0 - 1.0).abs() < 0.01, "{credit:?}");
+    assert_eq!(
+        (&credit.at_base[..], &credit.in_burst[..]),
+        (&[3, 4, 6][..], &[2][..])
+    );
+    for index in [3, 4, 6] {
+        let rate = record.measurements[index].total_iops();
+        assert!((rate / 1500.0 - 1.0).abs() < 0.02, "{index}: {rate}");
+    }
+    let ended = finding(&record, "burst-exhausted").unwrap();
+    states(&ended.claim, &["1500/s for ever; 3000/s for"]);
+    assert!(ended.concerns(3) && !ended.concerns(2));
+    let figure = finding(&record, "burst-figure").unwrap();
+    assert!(figure.concerns(2) && !figure.concerns(3));
+    assert_eq!(figure.severity, Severity::Warning);
+    assert_eq!(finding(&record, "imprecise"), None);
+}
+
+/// A busy machine does not make the rate of a limiter even.
+#[test]
+fn busy_machine_does_not_hide_a_credit() {
+    let record = fixture::changed(|run| {
+        on_volume(run);
+        for m in &mut run.1 {
+            (m.starved.share, m.starved.mean_wait_ns) = (0.3, 1e6);
+        }
+    });
+    assert!(finding(&record, "starved").is_some());
+    assert!(finding(&record, "burst-exhausted").is_some());
+}
+
+#[test]
+fn dropped_slices_show_the_burst_of_a_campaign() {
+    let mut run = fixture::run();
+    on_volume(&mut run);
+    let run = fixture::filled(run);
+    let mut measurements = run.1;
+    let burst = measurements.remove(3);
+    let mut kept = burst.clone();
+    set_pace(&mut kept, |_| 15);
+    kept.start_ns += 5 * SECOND;
+    let dropped = DroppedSlice {
+        target: 0,
+        workload: burst.workload.name.clone(),
+        start_ns: burst.start_ns,
+        warmup_ns: 0,
+        moved: requests_of(&burst),
+    };
+    let found = found_credits(&[kept], &[dropped], &run.0.plan);
+    assert_eq!(found.len(), 1);
+    assert!((found[0].bucket.burst / 3000.0 - 1.0).abs() < 0.01);
+    assert_eq!(
+        found[0].sustained_from_ns(0),
+        None,
+        "all of the row is at the base"
+    );
+}

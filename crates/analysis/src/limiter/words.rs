@@ -1,0 +1,106 @@
+//! What sentences say of a limiter with a credit, and the command that tests for one.
+
+use super::{Unit, held_by_rows};
+use diskproof_model::digits::{figure_text, rounded};
+use diskproof_model::limiter::BurstCredit;
+use diskproof_model::record::Record;
+use diskproof_model::shell::quoted;
+use diskproof_model::units::format_duration;
+
+/// The rate of a bucket is known to this share.
+const KNOWN: f64 = 0.01;
+
+/// The rate of a limiter.
+pub(crate) fn limit_text(rate: f64, unit: &str) -> String {
+    figure_text(rate, Some(rate * KNOWN), unit)
+}
+
+/// `1500/s for ever; 3000/s for 13 s after a pause of 13 s`
+pub(crate) fn credit_text(credit: &BurstCredit) -> String {
+    format!(
+        "{} for ever; {} for {} after a pause of {}",
+        limit_text(credit.base, &credit.unit),
+        limit_text(credit.burst, &credit.unit),
+        format_duration(credit.burst_ns),
+        format_duration(credit.refill_ns)
+    )
+}
+
+/// `20,000 requests`
+pub(crate) fn amount_text(credit: &BurstCredit) -> String {
+    match credit.unit.as_str() {
+        "B/s" => format!("{} GB", rounded(credit.credit / 1e9, None)),
+        _ => format!("{} requests", rounded(credit.credit, None)),
+    }
+}
+
+/// A run that tests for a credit.
+pub(crate) struct CreditTest {
+    pub(crate) command: String,
+    pub(crate) ns: u64,
+}
+
+/// The largest credit of a volume that is documented: that of EBS gp2, in requests.
+const CREDIT_MAX: f64 = 5_400_000.0;
+/// Of a credit in bytes as many requests of this size are assumed.
+const CREDIT_REQUEST_BYTES: f64 = 16_384.0;
+/// The refill makes a credit last longer by this.
+const REFILL_SHARE: f64 = 1.25;
+/// Times are whole tens of minutes, from half an hour to a day.
+const STEP_MINUTES: f64 = 10.0;
+const MINUTES: std::ops::RangeInclusive<f64> = 30.0..=1440.0;
+
+impl CreditTest {
+    /// Of a target that reaches this rate, by reads alone.
+    pub(crate) fn of(record: &Record, target: usize, unit: Unit, rate: f64) -> Self {
+        let (credit, load) = match unit {
+            Unit::Requests => (CREDIT_MAX, "--rw randread --bs 8k --depth 32"),
+            Unit::Bytes => (
+                CREDIT_MAX * CREDIT_REQUEST_BYTES,
+                "--rw read --bs 1M --depth 8",
+            ),
+        };
+        let minutes = credit / rate.max(1.0) * REFILL_SHARE / 60.0;
+        let minutes = (minutes / STEP_MINUTES).ceil() * STEP_MINUTES;
+        let minutes = minutes.clamp(*MINUTES.start(), *MINUTES.end()) as u64;
+        let path = record
+            .targets
+            .get(target)
+            .map_or("TARGET", |one| one.path.as_str());
+        Self {
+            command: format!("diskproof run {} {load} --time {minutes}m", quoted(path)),
+            ns: minutes * 60_000_000_000,
+        }
+    }
+}
+
+/// Rates that a run kept for too short a time to exclude a burst credit.
+pub(crate) struct Untested {
+    /// `3000/s for 1.2 s and 128 MB/s for 1.2 s`
+    pub(crate) kept: String,
+    /// The command that tests for a credit.
+    pub(crate) command: String,
+}
+
+/// The highest rates of the first target of a run, and for how long it kept them without a pause;
+/// `None` where that was long enough for every documented credit, or nothing was measured.
+pub(crate) fn untested(record: &Record) -> Option<Untested> {
+    let target = record.measurements.first()?.target;
+    let mut kept = Vec::new();
+    let mut command = None;
+    for unit in Unit::ALL {
+        let Some(held) = held_by_rows(record, target, unit) else {
+            continue;
+        };
+        let test = CreditTest::of(record, target, unit, held.rate);
+        if held.ns < test.ns as f64 {
+            let rate = figure_text(held.rate, None, unit.per_second());
+            kept.push(format!("{rate} for {}", format_duration(held.ns as u64)));
+            command.get_or_insert(test.command);
+        }
+    }
+    Some(Untested {
+        kept: kept.join(" and "),
+        command: command?,
+    })
+}

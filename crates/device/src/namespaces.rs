@@ -1,0 +1,209 @@
+//! The mounts of every mount namespace that can be reached: our own, those in which a process or a
+//! thread lives, those that a descriptor of a process or a mount of the namespace itself keeps
+//! (`unshare --mount=FILE`, snapd). Judges nothing.
+
+use crate::mounts::{self, MountEntry};
+use crate::naming::errno_of;
+use crate::syscalls::enter_mounts;
+use crate::sysroot::{SysRoot, list, read_text};
+use rustix::fs::{Mode, OFlags, open, openat};
+use rustix::io::Errno;
+use std::collections::HashSet;
+use std::io::Read as _;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// What makes a mount namespace exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Namespace {
+    /// We live in it.
+    Own,
+    /// A process lives in it.
+    Process {
+        /// Its number.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// A mount or a descriptor keeps it, and no process lives in it.
+    Kept {
+        /// The path of what keeps it.
+        path: PathBuf,
+    },
+}
+
+/// The mounts of one namespace, oldest first.
+#[derive(Debug)]
+pub(crate) struct MountTable {
+    pub(crate) namespace: Namespace,
+    pub(crate) mounts: Vec<MountEntry>,
+}
+
+/// A namespace that exists, and whose mounts cannot be read.
+#[derive(Debug)]
+pub(crate) struct UnreadableNamespace {
+    /// The path that leads to it.
+    pub(crate) path: PathBuf,
+    pub(crate) errno: Errno,
+}
+
+/// Every mount namespace that can be reached.
+#[derive(Debug)]
+pub(crate) struct MountTables {
+    /// Our own first; its mounts are empty where /proc does not show them.
+    pub(crate) tables: Vec<MountTable>,
+    pub(crate) unreadable: Vec<UnreadableNamespace>,
+}
+
+/// A namespace is known by what its link in /proc says, such as `mnt:[4026531841]`.
+type Seen = HashSet<PathBuf>;
+
+/// Something that keeps a namespace: how it is called there, and a path that leads to it.
+struct Keeper {
+    name: PathBuf,
+    path: PathBuf,
+    shown: PathBuf,
+}
+
+impl MountTables {
+    pub(crate) fn read(root: &SysRoot) -> Self {
+        let mut seen = Seen::new();
+        seen.extend(std::fs::read_link(root.proc.join("self/ns/mnt")));
+        let own = MountTable {
+            namespace: Namespace::Own,
+            mounts: mounts::read(root, "self"),
+        };
+        let mut all = Self {
+            tables: vec![own],
+            unreadable: Vec::new(),
+        };
+        for name in list(&root.proc) {
+            if let Ok(pid) = name.parse::<u32>() {
+                all.add_process(root, pid, &mut seen);
+            }
+        }
+        all.add_kept(root, &mut seen);
+        all
+    }
+
+    /// The namespaces of a process and of its threads: a thread may have left that of the process.
+    fn add_process(&mut self, root: &SysRoot, pid: u32, seen: &mut Seen) {
+        let process = root.proc.join(pid.to_string());
+        let tasks = process.join("task");
+        let mut directories = vec![process.clone()];
+        for task in list(&tasks) {
+            directories.push(tasks.join(task));
+        }
+        for directory in directories {
+            let Ok(name) = std::fs::read_link(directory.join("ns/mnt")) else {
+                continue;
+            };
+            if !seen.insert(name) {
+                continue;
+            }
+            let text = std::fs::read(directory.join("mountinfo")).unwrap_or_default();
+            self.tables.push(MountTable {
+                namespace: Namespace::Process {
+                    pid,
+                    name: read_text(&process.join("comm")).unwrap_or_default(),
+                },
+                mounts: mounts::parse(&String::from_utf8_lossy(&text)),
+            });
+        }
+    }
+
+    /// Namespaces without a process that descriptors and the mounts of the others lead to.
+    fn add_kept(&mut self, root: &SysRoot, seen: &mut Seen) {
+        let mut keepers = keepers_in_descriptors(root);
+        for table in &self.tables {
+            let inside = match &table.namespace {
+                Namespace::Own => PathBuf::from("/"),
+                Namespace::Process { pid, .. } => root.proc.join(pid.to_string()).join("root"),
+                Namespace::Kept { .. } => continue,
+            };
+            keepers.extend(keepers_in_mounts(&table.mounts, &inside));
+        }
+        for keeper in keepers {
+            if !seen.insert(keeper.name) {
+                continue;
+            }
+            let opened = open(
+                &keeper.path,
+                OFlags::RDONLY | OFlags::CLOEXEC,
+                Mode::empty(),
+            );
+            match opened.and_then(|namespace| read_inside(root, namespace)) {
+                Ok(mounts) => self.tables.push(MountTable {
+                    namespace: Namespace::Kept { path: keeper.shown },
+                    mounts,
+                }),
+                Err(errno) => self.unreadable.push(UnreadableNamespace {
+                    path: keeper.shown,
+                    errno,
+                }),
+            }
+        }
+    }
+}
+
+/// Whether a link leads to a mount namespace, and not to one of another kind.
+fn is_mount_namespace(name: &str) -> bool {
+    name.starts_with("mnt:[")
+}
+
+/// Mounts of namespaces; `inside` is the root of the namespace that shows them.
+fn keepers_in_mounts(mounts: &[MountEntry], inside: &Path) -> Vec<Keeper> {
+    let mut keepers = Vec::new();
+    for mount in mounts {
+        if mount.kind == "nsfs" && is_mount_namespace(&mount.root) {
+            let point = Path::new(&mount.point);
+            keepers.push(Keeper {
+                name: PathBuf::from(&mount.root),
+                path: inside.join(point.strip_prefix("/").unwrap_or(point)),
+                shown: point.to_owned(),
+            });
+        }
+    }
+    keepers
+}
+
+/// Descriptors of namespaces that processes hold.
+fn keepers_in_descriptors(root: &SysRoot) -> Vec<Keeper> {
+    let mut keepers = Vec::new();
+    for pid in root.other_processes() {
+        let table = root.proc.join(pid.to_string()).join("fd");
+        for descriptor in list(&table) {
+            let path = table.join(descriptor);
+            let Ok(name) = std::fs::read_link(&path) else {
+                continue;
+            };
+            if name.to_str().is_some_and(is_mount_namespace) {
+                keepers.push(Keeper {
+                    name,
+                    shown: path.clone(),
+                    path,
+                });
+            }
+        }
+    }
+    keepers
+}
+
+/// The mounts of a namespace, as a thread of ours sees them from inside. /proc is opened before,
+/// because none may be mounted there.
+fn read_inside(root: &SysRoot, namespace: OwnedFd) -> Result<Vec<MountEntry>, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let proc = open(&root.proc, flags, Mode::empty())?;
+    let reader = std::thread::Builder::new().spawn(move || {
+        enter_mounts(namespace.as_fd())?;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = openat(&proc, "thread-self/mountinfo", flags, Mode::empty())?;
+        let mut text = Vec::new();
+        std::fs::File::from(file)
+            .read_to_end(&mut text)
+            .map_err(|error| errno_of(&error))?;
+        Ok(mounts::parse(&String::from_utf8_lossy(&text)))
+    });
+    let reader = reader.map_err(|error| errno_of(&error))?;
+    reader.join().unwrap_or(Err(Errno::IO))
+}

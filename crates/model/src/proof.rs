@@ -1,0 +1,66 @@
+//! Whether a figure may decide anything. Grades, thresholds, promises of a data sheet, settings,
+//! limits, trends, "Verified" and the monitoring plugin all ask this one question first.
+
+use crate::finding::{Cause, Finding};
+use crate::record::Record;
+
+/// Where a figure of a record comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FigureSource {
+    /// The measurement with this index.
+    Measurement(usize),
+    /// The survey: its curve, its accesses, its scan.
+    Survey,
+    /// The steps on files.
+    Files,
+}
+
+/// Why a figure may not decide anything.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Objection<'a> {
+    /// The finding that shows it.
+    pub finding: &'a Finding,
+    /// What the figure is instead of the disk's.
+    pub cause: Cause,
+}
+
+impl Objection<'_> {
+    /// `A cache answered instead of the disk (served-from-cache)`.
+    pub fn text(&self) -> String {
+        format!("{} ({})", self.finding.heading(), self.finding.code)
+    }
+}
+
+impl Record {
+    /// What forbids a decision on a figure of this source; `None` where nothing does.
+    pub fn objection(&self, source: FigureSource) -> Option<Objection<'_>> {
+        for finding in self.findings.iter().filter(|finding| finding.is_serious()) {
+            if let Some(cause) = finding.says.objection()
+                && self.is_about(finding, source)
+            {
+                return Some(Objection { finding, cause });
+            }
+        }
+        None
+    }
+
+    /// Whether a finding rests on the source of a figure, or on the target that was measured.
+    fn is_about(&self, finding: &Finding, source: FigureSource) -> bool {
+        let (own_places, target) = match source {
+            FigureSource::Measurement(index) => (
+                vec![format!("/measurements/{index}")],
+                self.measurements.get(index).map(|m| m.target),
+            ),
+            FigureSource::Survey => (
+                ["/surface", "/curve", "/access"].map(str::to_owned).into(),
+                self.surface.as_ref().map(|surface| surface.target),
+            ),
+            FigureSource::Files => (vec!["/files".to_owned()], Some(0)),
+        };
+        let on_target = match target {
+            Some(target) => finding.rests_on(&format!("/targets/{target}")),
+            None => false,
+        };
+        on_target || own_places.iter().any(|place| finding.rests_on(place))
+    }
+}
