@@ -87,7 +87,8 @@ fn wrong_profile_is_an_error_with_its_line() {
     ran.exits(2);
     ran.tells("profile.toml: line 11: expect: '10' is not");
     let ran = run(["check", target, "--for", "oracle"]);
-    ran.exits(2).tells("one of postgresql, etcd, mysql, mysql-8.0, sqlite");
+    ran.exits(2)
+        .tells("one of postgresql, etcd, mysql, mysql-8.0, sqlite");
     let ran = run(["run", &profile(files.path(), "log.iops>=1"), target]);
     ran.exits(2).tells("check --for");
 }
