@@ -151,8 +151,8 @@ impl Workload {
         self.streams.makes(OpKind::Read)
     }
 
-    /// Whether it only writes, and covers blocks of the page cache in part where it uses the cache as
-    /// `cache` says. Before such a write the kernel reads the rest of the block from the disk,
+    /// Whether it only writes, and covers blocks of the page cache in part where it uses the cache
+    /// as `cache` says. Before such a write the kernel reads the rest of the block from the disk,
     /// unless the block is new or in memory. A memory mapping reads every page that it touches.
     pub fn writes_partial_blocks(&self, cache: CachePolicy) -> bool {
         if self.reads() || !self.makes(OpKind::Write) {

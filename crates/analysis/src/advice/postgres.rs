@@ -30,9 +30,9 @@ const USUAL_FACTOR: f64 = 1.5;
 /// Finer steps do not change a plan.
 const COST_STEP: f64 = 0.1;
 
-/// The advice that a record allows: for PostgreSQL, unless the profile of the run is that of another
-/// server. With several targets none: a server has one setting, and which
-/// disk it uses is unknown.
+/// The advice that a record allows: for PostgreSQL, unless the profile of the run is that of
+/// another server. With several targets none: a server has one setting, and which disk it uses is
+/// unknown.
 pub fn advice(record: &Record) -> Vec<Advice> {
     if record.targets.len() != 1 {
         return Vec::new();
