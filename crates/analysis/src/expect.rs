@@ -877,7 +877,7 @@ mod tests {
         for (text, part) in [
             ("random-read-d32.iops=5000", ">=, <=, > or <"),
             ("random-read-d32.speed>5", "p99.99"),
-            ("iops>5", "WORKLOAD.METRIC"),
+            ("iops>5", "WORKLOAD.iops"),
             ("a.iops>=8kB", "5000"),
             ("findings", "findings=0"),
             ("findings=1", "findings=0"),

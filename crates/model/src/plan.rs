@@ -16,10 +16,10 @@ use crate::trend::DiskAccess;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub use crate::shape::BlockShare;
+pub use crate::shape::{BlockShare, WriteFlag};
 pub use crate::workload::{
     Access, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, OFF_SUFFIX, Span, Start,
-    Stop, SyncCall, SyncPolicy, Verify, Workload, WriteFlag, Zone,
+    Stop, SyncCall, SyncPolicy, Verify, Workload, Zone,
 };
 
 /// Version of the plan's shape.

@@ -3,7 +3,6 @@
 
 use crate::op::OpKind;
 use crate::units::{format_bytes, format_duration, format_latency};
-use crate::workload::WriteFlag;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -470,6 +469,29 @@ impl LatencyTarget {
         const ROUNDING: f64 = 1e-9;
         let allowed = requests as f64 * (100.0 - self.percent) / 100.0;
         requests > 0 && late as f64 <= allowed * (1.0 + ROUNDING)
+    }
+}
+
+/// What makes a write return only when its data is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WriteFlag {
+    /// O_DSYNC of open(2): the data, and what is needed to read it. PostgreSQL's open_datasync.
+    OpenDsync,
+    /// O_SYNC of open(2): the data and all that describes the file. PostgreSQL's open_sync.
+    OpenSync,
+    /// RWF_DSYNC of pwritev2(2): as O_DSYNC, for one write.
+    RwfDsync,
+}
+
+impl WriteFlag {
+    /// The name under which the field knows it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenDsync => "O_DSYNC",
+            Self::OpenSync => "O_SYNC",
+            Self::RwfDsync => "RWF_DSYNC",
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! of `plan`; the groups of a plan and its measurements need it too.
 
 use crate::op::OpKind;
-use crate::shape::{BlockShare, LoadShape};
+use crate::shape::{BlockShare, LoadShape, WriteFlag};
 use crate::stream::Streams;
 use crate::target::WriteCache;
 use schemars::JsonSchema;
@@ -366,29 +366,6 @@ impl SyncPolicy {
             Self::None | Self::AtEnd | Self::Every { .. } => false,
             Self::WithWrite { flag } => flag == WriteFlag::RwfDsync,
             Self::Shared { .. } | Self::OtherDescriptor { .. } => true,
-        }
-    }
-}
-
-/// What makes a write return only when its data is durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum WriteFlag {
-    /// O_DSYNC of open(2): the data, and what is needed to read it. PostgreSQL's open_datasync.
-    OpenDsync,
-    /// O_SYNC of open(2): the data and all that describes the file. PostgreSQL's open_sync.
-    OpenSync,
-    /// RWF_DSYNC of pwritev2(2): as O_DSYNC, for one write.
-    RwfDsync,
-}
-
-impl WriteFlag {
-    /// The name under which the field knows it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::OpenDsync => "O_DSYNC",
-            Self::OpenSync => "O_SYNC",
-            Self::RwfDsync => "RWF_DSYNC",
         }
     }
 }

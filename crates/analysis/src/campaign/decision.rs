@@ -2,7 +2,7 @@
 //! random order in which campaigns measure, which follows from a seed: splitmix64 (Steele, Lea &
 //! Flood 2014).
 
-use crate::limiter::{Bucket, Unit, bucket, requests_of, stretches_of_cells, tokens};
+use crate::limiter::{Bucket, MovedInCell, Unit, bucket, requests_of, stretches_of_cells, tokens};
 use diskproof_model::campaign::{CampaignDecision, DroppedSlice};
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::Workload;
@@ -15,8 +15,8 @@ pub trait Campaign: Send {
     /// `None` when it is over.
     fn next(&mut self, done: &[MeasuredCell]) -> Option<CampaignCell>;
 
-    /// The rows whose cells so far do not count any more, since it was asked last: what they gave was
-    /// that of a burst.
+    /// The rows whose cells so far do not count any more, since it was asked last: what they gave
+    /// was that of a burst.
     fn take_dropped(&mut self) -> Vec<CampaignRow> {
         Vec::new()
     }
@@ -106,7 +106,15 @@ impl SideCredit {
     /// What the cells of a side show so far; `None` without a credit that ended. The workloads of
     /// the campaign have these names.
     pub(super) fn of(done: &[MeasuredCell], side: usize, names: &[String]) -> Option<Self> {
-        let stretches = stretches_of_cells(done, side, names);
+        let cells = done
+            .iter()
+            .filter(|one| one.cell.side == side)
+            .map(|one| MovedInCell {
+                workload: &one.cell.workload,
+                slice: &one.slice,
+                moved: &one.moved,
+            });
+        let stretches = stretches_of_cells(cells, names);
         let bucket = bucket(&stretches)?;
         let now_ns = done.last().map_or(0, MeasuredCell::end_ns);
         let tokens = tokens(&stretches, &bucket, now_ns as f64);

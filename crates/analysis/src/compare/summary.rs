@@ -193,8 +193,8 @@ fn burst((name, run): &(String, &Run<'_>)) -> Option<String> {
     }
     let untested = untested(run.record).filter(|_| run.record.plan.layers.is_none())?;
     Some(format!(
-        "Without a pause {name} kept {}; a burst that lasts longer would not have shown. '{}' tests \
-         for one.",
+        "Without a pause {name} kept {}; a burst that lasts longer would not have shown. '{}' \
+         tests for one.",
         untested.kept, untested.command
     ))
 }

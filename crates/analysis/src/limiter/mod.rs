@@ -9,7 +9,6 @@ pub(crate) use bucket::{Bucket, Held, Role, Stretch, Unit, bucket, held, sustain
 pub(crate) use bucket::{spent_before, tokens};
 pub(crate) use words::{CreditTest, amount_text, credit_text, limit_text, untested};
 
-use crate::campaign::MeasuredCell;
 use crate::estimate;
 use diskproof_model::campaign::DroppedSlice;
 use diskproof_model::limiter::BurstCredit;
@@ -127,29 +126,38 @@ fn stretches_of(
     in_order(all)
 }
 
+/// What a cell of a campaign moved.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MovedInCell<'a> {
+    /// The workload.
+    pub(crate) workload: &'a Workload,
+    /// When it was measured.
+    pub(crate) slice: &'a TimeSlice,
+    /// Reads and writes over its measured time.
+    pub(crate) moved: &'a TimeSeries,
+}
+
 /// What the cells of a campaign moved on a side. The row is the place of the workload in `names`.
-pub(crate) fn stretches_of_cells(
-    done: &[MeasuredCell],
-    side: usize,
+pub(crate) fn stretches_of_cells<'a>(
+    cells: impl Iterator<Item = MovedInCell<'a>>,
     names: &[String],
 ) -> Vec<Stretch> {
     let mut all = Vec::new();
-    for one in done.iter().filter(|one| one.cell.side == side) {
-        let workload = &one.cell.workload;
-        let Some(row) = names.iter().position(|name| *name == workload.name) else {
+    for cell in cells {
+        let Some(row) = names.iter().position(|name| *name == cell.workload.name) else {
             continue;
         };
         let parts = Parts {
-            start_ns: one.slice.start_ns,
-            wall_ns: one.slice.wall_ns,
+            start_ns: cell.slice.start_ns,
+            wall_ns: cell.slice.wall_ns,
             slices: &[],
-            warmup_ns: workload.warmup_ns,
+            warmup_ns: cell.workload.warmup_ns,
         };
-        let role = match workload.rate {
+        let role = match cell.workload.rate {
             Some(_) => Role::Shared,
             None => Role::Closed,
         };
-        all.extend(RowKind::of(row, workload, role).stretches(&parts, &one.moved));
+        all.extend(RowKind::of(row, cell.workload, role).stretches(&parts, cell.moved));
     }
     in_order(all)
 }

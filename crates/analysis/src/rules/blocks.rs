@@ -35,9 +35,10 @@ const NOT_AS_WRITTEN: &str = "If nothing else has written to these blocks, move 
 
 const COUNTERFEIT: &str = "Return this disk: it is a counterfeit, or defective. Copy what it holds \
                            elsewhere first, and trust none of it.";
-const NOT_THE_PATTERN: &str = "If the file was filled with this pattern and nothing else has written \
-                               to it, move the data off this disk, because it loses or changes \
-                               data. Read the blocks again, then run memtest and smartctl -a.";
+const NOT_THE_PATTERN: &str = "If the file was filled with this pattern and nothing else has \
+                               written to it, move the data off this disk, because it loses or \
+                               changes data. Read the blocks again, then run memtest and \
+                               smartctl -a.";
 
 /// Bad blocks named in the claim; the record names up to a hundred.
 const NAMED: usize = 3;

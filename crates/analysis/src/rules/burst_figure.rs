@@ -1,6 +1,6 @@
 //! Figures that may not last, although nothing disturbed them. `burst-figure`: they are those of a
-//! burst, whose end the run saw. `burst-untested`: a limiter sets them, and nothing shows whether it
-//! has a credit.
+//! burst, whose end the run saw. `burst-untested`: a limiter sets them, and nothing shows whether
+//! it has a credit.
 
 use super::rate_limited;
 use super::rule::*;

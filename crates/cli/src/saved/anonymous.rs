@@ -215,6 +215,8 @@ const PUBLIC: &[&str] = &[
     "own.workload",
     "costs.workload",
     "expectations.expression",
+    "expectations.objection",
+    "dropped.workload",
     "capacity.verb",
 ];
 

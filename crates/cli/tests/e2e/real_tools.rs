@@ -147,7 +147,8 @@ fn json_of_fio_has_the_keys_options_and_disks_of_the_real_one() {
         "--name=a --rw=randrw --unified_rw_reporting=both",
         "--name=a --rw=randrw --unified_rw_reporting=mixed --description=text",
         "--rw=read --name=a --bs=8k --name=b --numjobs=2 --stonewall",
-        "--group_reporting --name=a --rw=read --iodepth=1 --name=b --rw=randwrite --percentile_list=90",
+        "--group_reporting --name=a --rw=read --iodepth=1 --name=b --rw=randwrite \
+         --percentile_list=90",
         "--name=a --rw=read --disk_util=0",
         "--name=a --rw=write --fdatasync=1",
         "--name=a --rw=read --gtod_reduce=1",

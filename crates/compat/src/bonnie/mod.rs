@@ -161,8 +161,8 @@ fn large_file(given: &GivenArguments, concurrency: u64) -> Result<LargeFile, Str
     })
 }
 
-/// A number as bonnie++ reads it: the digits that the text begins with, times 1024 for each place of
-/// its last letter in `units`. Another letter counts for nothing, so 32M is 32.
+/// A number as bonnie++ reads it: the digits that the text begins with, times 1024 for each place
+/// of its last letter in `units`. Another letter counts for nothing, so 32M is 32.
 fn in_range(
     name: &str,
     text: Option<&str>,

@@ -75,8 +75,8 @@ pub(super) fn document(frame: &RunFrame<'_>, has_bins: bool) -> String {
     object(pairs) + "\n"
 }
 
-/// The keys of a disk's figures, and those of the means over its members. `aggr_write_merge` is fio's
-/// spelling.
+/// The keys of a disk's figures, and those of the means over its members. `aggr_write_merge` is
+/// fio's spelling.
 const DISK_KEYS: [&str; 8] = [
     "read_ios",
     "write_ios",

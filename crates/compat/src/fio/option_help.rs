@@ -233,7 +233,8 @@ mod tests {
         assert_eq!(
             option_help(Some("ss_dur")).stdout,
             "steadystate_duration: Judge the rate over this time\n               alias: ss_dur\n\
-             \x20               type: string with time postfix (opt=10s)\n             default: 0\n\n"
+             \x20               type: string with time postfix (opt=10s)\n\
+             \x20            default: 0\n\n"
         );
         let zones = option_help(Some("zonemode")).stdout;
         assert!(zones.contains("\n        valid values: none\n                    : strided\n"));

@@ -105,6 +105,10 @@ fn collect(folder: &Path, extensions: &[&str], files: &mut Vec<SourceFile>) {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
+        // A folder that a link leads to is read where it is.
+        if path.is_symlink() {
+            continue;
+        }
         if path.is_dir() {
             if !["target", "node_modules", "vendor", "snapshots", "fixtures"]
                 .contains(&name.as_str())

@@ -223,7 +223,7 @@ fn kinds_of_verify_become_own_checksums() {
     for kind in kinds {
         let options = format!("rw=write\nverify={kind}");
         assert_eq!(only(&options).verify, Some(true), "{kind}");
-        let has_pattern = kind.starts_with("pattern") || kind == "meta";
+        let has_pattern = kind == "meta";
         let notes = notes(&format!("[job]\nfilename=/dev/sda\n{options}\n"));
         assert_eq!(notes.contains("the pattern"), has_pattern, "{kind}");
     }
