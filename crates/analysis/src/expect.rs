@@ -306,18 +306,25 @@ impl Expected {
             (Some(_), Some(source)) => record.objection(source),
             _ => None,
         };
-        match objection {
+        // The longest latency was that long, whoever answered.
+        let outcome = self.outcome(observation.seen);
+        let has_happened = self.is_longest_latency() && outcome == ExpectationOutcome::Missed;
+        match objection.filter(|_| !has_happened) {
             Some(objection) => Judged {
                 outcome: ExpectationOutcome::Undecided,
                 seen: observation.seen,
                 objection: Some(objection.text()),
             },
             None => Judged {
-                outcome: self.outcome(observation.seen),
+                outcome,
                 seen: observation.seen,
                 objection: None,
             },
         }
+    }
+
+    fn is_longest_latency(&self) -> bool {
+        matches!(self.quantity, Quantity::Figure(metric) if metric.threshold == "max")
     }
 
     /// The figure on each target.

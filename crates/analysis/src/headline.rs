@@ -1,7 +1,7 @@
 //! The headline of a verdict: the answer of a run in a sentence, or its first figures.
 //! docs/verdict.md explains it.
 
-use crate::limiter::credit_text;
+use crate::limiter::words::credit_text;
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::files::{FileOperation, FileStep};
 use diskproof_model::finding::{Cause, Meaning};

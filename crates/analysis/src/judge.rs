@@ -26,7 +26,8 @@ use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{
-    ClockFacts, MeasurementRecord, RECORD_SCHEMA, Record, Stalled, Tool, WorkloadRecord,
+    ClockFacts, FilesRecord, MeasurementRecord, RECORD_SCHEMA, Record, Stalled, Tool,
+    WorkloadRecord,
 };
 use diskproof_model::surface::SurfaceRecord;
 use diskproof_model::target::{HostFacts, TargetIdentity};
@@ -91,6 +92,14 @@ pub enum RunVariation {
     Known(Vec<Option<RunToRun>>),
 }
 
+/// The steps on files. A run that ended before its first step still is one on files.
+fn files_part(data: &RunData, plan: &Plan) -> Option<FilesRecord> {
+    match (&data.files, &plan.files) {
+        (None, Some(_)) => Some(files_record(&FilesMeasurement::default())),
+        (files, _) => files.as_ref().map(files_record),
+    }
+}
+
 /// The record of a run: what was seen, and what it means.
 pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     let credits = found_credits(&data.measurements, &data.dropped, &facts.plan);
@@ -110,11 +119,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
             ..surface_record(s, &measurements)
         }
     });
-    // A run that ended before its first step still is one on files.
-    let files = match (&data.files, &facts.plan.files) {
-        (None, Some(_)) => Some(files_record(&FilesMeasurement::default())),
-        (files, _) => files.as_ref().map(files_record),
-    };
+    let files = files_part(data, &facts.plan);
     let mut record = Record {
         schema: RECORD_SCHEMA.to_owned(),
         sweep: None,

@@ -6,7 +6,7 @@ use crate::estimate::HALF_WIDTH_MAX;
 use crate::headline::{
     fitness_headline, graded_headline, plain_headline, uncapitalised, verification_headline,
 };
-use crate::limiter::untested;
+use crate::limiter::words::untested;
 use crate::whole_disk::{scaled, whole_disk};
 use diskproof_model::finding::{Cause, Finding, Meaning};
 use diskproof_model::measurement::OpKind;

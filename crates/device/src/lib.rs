@@ -79,7 +79,7 @@ pub use probe::{ProbeError, probe};
 pub use processes::{ActiveProcesses, ProcessActivity};
 pub use request_trace::{RequestTrace, TraceBatch};
 pub use same_blocks::same_blocks;
-pub use small_file::{SmallFile, SmallFileError, read_small_file};
+pub use small_file::{SmallFile, SmallFileError, open_regular_file, read_small_file};
 pub use syscalls::is_signal_ignored;
 pub use tree::{Entry, drop_cached_pages};
 pub use trusted_path::{PathError, TrustedDirectory, TrustedPath, TrustedPlace, without_symlinks};

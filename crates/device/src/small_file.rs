@@ -3,6 +3,7 @@
 //! and none of these may hold the program up.
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use std::fs::{File, FileType, Metadata};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
@@ -54,6 +55,23 @@ impl SmallFile {
     /// The content as text.
     pub fn into_text(self) -> Result<String, SmallFileError> {
         String::from_utf8(self.content).map_err(|_| SmallFileError::NotText)
+    }
+}
+
+/// A regular file, opened for reading without following a symlink or waiting for a writer of a
+/// pipe; `None` of anything else, and where nothing has the name.
+pub fn open_regular_file(path: &Path) -> io::Result<Option<File>> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
+    let file = match File::options().read(true).custom_flags(flags).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if file.metadata()?.is_file() {
+        Ok(Some(file))
+    } else {
+        Ok(None)
     }
 }
 

@@ -5,15 +5,14 @@ use crate::judge::StreamContent;
 use crate::page::{AlignedPage, FILE_BYTES, PAGE_BYTES, PageLabel, SlotState, inspect};
 use crate::run::{BLANK, RunDescription, StreamKind};
 use crate::writer::{ENTRY_PREFIX, file_name};
-use diskproof_device::OpenTarget;
+use diskproof_device::{OpenTarget, open_regular_file};
 use diskproof_model::plan::CachePolicy;
-use rustix::fs::OFlags;
+
 use rustix::io::{Errno, pread};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 /// Reads every stream, and calls `read` after each page or file. `pages` is the target, or the file
@@ -134,15 +133,9 @@ fn file_state(path: &Path, place: PageLabel) -> Result<SlotState, CutError> {
 
 /// The content of a regular file, as far as it can be one of ours; `None` of anything else.
 fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
-    let file = match File::options().read(true).custom_flags(flags).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => return Ok(None),
-        opened => opened?,
-    };
-    if !file.metadata()?.is_file() {
+    let Some(file) = open_regular_file(path)? else {
         return Ok(None);
-    }
+    };
     let mut content = Vec::new();
     file.take(FILE_BYTES as u64 + 1).read_to_end(&mut content)?;
     Ok(Some(content))

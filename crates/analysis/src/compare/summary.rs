@@ -4,7 +4,7 @@
 use super::reasons::{is_shared_disturbance, load};
 use super::sides::{Run, RunGroup, Sides};
 use crate::estimate::largest_by;
-use crate::limiter::{credit_text, untested};
+use crate::limiter::words::{credit_text, untested};
 use diskproof_model::comparison::{Basis, MetricComparison, Tally, Verdict};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::units::format_duration;

@@ -3,11 +3,10 @@
 //! calls a burst something else.
 
 mod bucket;
-mod words;
+pub(crate) mod words;
 
 pub(crate) use bucket::{Bucket, Held, Role, Stretch, Unit, bucket, held, sustained_from_ns};
 pub(crate) use bucket::{spent_before, tokens};
-pub(crate) use words::{CreditTest, amount_text, credit_text, limit_text, untested};
 
 use crate::estimate;
 use diskproof_model::campaign::DroppedSlice;

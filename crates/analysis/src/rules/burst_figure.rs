@@ -4,7 +4,8 @@
 
 use super::rate_limited;
 use super::rule::*;
-use crate::limiter::{CreditTest, Unit, credit_text, held_by_rows, limit_text};
+use crate::limiter::words::{CreditTest, credit_text, limit_text};
+use crate::limiter::{Unit, held_by_rows};
 use diskproof_model::limiter::BurstCredit;
 
 pub(super) const RULES: &[Rule] = &[

@@ -39,11 +39,11 @@ latency, which is the number of sessions that the disk can serve in time. See
 'diskproof help latency-target'.
 
 A plan file (*.toml) contains workloads that run in order, or concurrently with
-together = true. Its keys are the names of the flags; see 'diskproof help plans'.
+together = true. Its keys are the names of the flags ('diskproof help plans').
 --seed, --size, --note, --engine and targets on the command line override those
 of the file. A fio job file (*.fio, *.job) is translated into a plan: run
-reports differences from fio and refuses options without an equivalent; see
-'diskproof help job-files'. A saved run (*.json, or the *.html page) is repeated
+reports differences from fio and refuses options without an equivalent
+('diskproof help job-files'). A saved run (*.json, or the *.html page) is repeated
 with its plan and seed, and compared with what was measured then. The limits of
 its --for profile are checked again. If it switched the disk's write cache, run
 asks before it does so, or takes --yes; --dry-run shows which disks.

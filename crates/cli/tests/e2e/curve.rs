@@ -420,7 +420,7 @@ fn curve_exits_for_errors_before_thresholds() {
             .iter()
             .map(|e| e.met)
             .collect::<Vec<_>>(),
-        [true, false]
+        [false, false]
     );
 }
 

@@ -44,7 +44,7 @@ fn writes(patient: &HangingDisk, flags: &[&str], which: Hanging) -> Running {
     );
     let words = argv(&words);
     let running = Running::start(patient.place.path(), &[&words[..], flags].concat(), "2s");
-    patient.hang_amid_at(which);
+    patient.hang_amid_writes_at(which);
     running
 }
 

@@ -68,12 +68,13 @@ pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> ScanResult {
 pub(crate) fn scan_device(image: &Image<'_>, known: &[Slice]) -> ScanResult {
     let mut found = scan(image, known);
     let whole = image.whole();
-    let mut seen: HashSet<(&str, u64)> = HashSet::new();
+    // A text that a format has in two places, such as that of a GPT header, is told by its place.
+    let mut seen: HashSet<u64> = HashSet::new();
     for signature in &found.signatures {
-        seen.insert((signature.what, signature.offset));
+        seen.insert(signature.offset);
     }
     for signature in remains::find(&whole) {
-        if seen.insert((signature.what, signature.offset)) {
+        if seen.insert(signature.offset) {
             found.signatures.push(signature);
         }
     }

@@ -21,8 +21,14 @@ impl SourceFile {
 
 /// The text up to the file's test module, which stands last by convention.
 pub(crate) fn without_tests(text: &str) -> &str {
-    text.find("#[cfg(test)]\nmod tests {")
-        .map_or(text, |at| &text[..at])
+    let attribute = "#[cfg(test)]\n";
+    for (at, _) in text.match_indices(attribute) {
+        let item = text[at + attribute.len()..].lines().next();
+        if item.is_some_and(|item| item.ends_with("mod tests {")) {
+            return &text[..at];
+        }
+    }
+    text
 }
 
 pub(crate) fn repository_root() -> PathBuf {

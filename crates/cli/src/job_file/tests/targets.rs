@@ -422,7 +422,7 @@ const LIKE_EXAMPLES: &[(&str, usize)] = &[
         "[global]\nioengine=libaio\niodepth=16\nsize=10m\ndedupe_mode=working_set\n\
          dedupe_global=1\ndedupe_percentage=40\nrw=write\nbuffer_compress_percentage=40\n\
          dedupe_working_set_percentage=40\n[a]\n[b]\n",
-        2,
+        1,
     ),
     (
         "[zones]\nbs=64k\ndirect=1\nrw=read\nioengine=libaio\niodepth=2\nzonemode=strided\n\

@@ -118,6 +118,17 @@ impl HangingDisk {
         self.disk.hang_at(which);
     }
 
+    /// Hangs after some writes of the run: the inspection of a device only reads.
+    pub(crate) fn hang_amid_writes_at(&self, which: Hanging) {
+        let before = self.disk.stats().writes;
+        assert!(
+            eventually(|| self.disk.stats().writes > before + REQUESTS),
+            "{:?}",
+            self.disk.stats()
+        );
+        self.disk.hang_at(which);
+    }
+
     /// Waits for this many more requests.
     pub(crate) fn after(&self, requests: u64) {
         self.after_or(requests, || false);
