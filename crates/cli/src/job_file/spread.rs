@@ -83,7 +83,7 @@ fn over_files(
     let parts = paths.len() as u64;
     // All requests in flight together are those of the job.
     let depth = job.flags.depth.map_or(1, |depth| depth.0);
-    let divides_depth = depth % parts == 0;
+    let divides_depth = depth.is_multiple_of(parts);
     let has_own = leaves_files(job, translation) && divides_depth;
     if paths.iter().all(is_new) && !has_own {
         check_new_files(job, &paths)
