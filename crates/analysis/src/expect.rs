@@ -306,10 +306,11 @@ impl Expected {
             (Some(_), Some(source)) => record.objection(source),
             _ => None,
         };
-        // The longest latency was that long, whoever answered.
         let outcome = self.outcome(observation.seen);
+        // The longest latency was that long, whoever answered.
         let has_happened = self.is_longest_latency() && outcome == ExpectationOutcome::Missed;
-        match objection.filter(|_| !has_happened) {
+        let is_settled = has_happened || self.is_stop_rule(record);
+        match objection.filter(|_| !is_settled) {
             Some(objection) => Judged {
                 outcome: ExpectationOutcome::Undecided,
                 seen: observation.seen,
@@ -321,6 +322,15 @@ impl Expected {
                 objection: None,
             },
         }
+    }
+
+    /// Whether it ended the run (`--abort-above`), and so is about what happened.
+    fn is_stop_rule(&self, record: &Record) -> bool {
+        let stops_above = match &record.plan.ping {
+            Some(ping) => ping.abort_above_ns,
+            None => None,
+        };
+        self.is_longest_latency() && stops_above.is_some_and(|ns| ns as f64 == self.threshold)
     }
 
     fn is_longest_latency(&self) -> bool {

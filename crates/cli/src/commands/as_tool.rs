@@ -428,10 +428,14 @@ fn run_jobs(
     printer.saved_to.clone_from(&request.saved_to);
     for (index, kept_name) in kept_names.iter().enumerate() {
         if let Some(name) = kept_name {
-            register(
-                &Path::new(&plan.targets[index]).join(name),
-                InputRole::Target,
-            );
+            // A plan shows the new file itself as the target.
+            let target = Path::new(&plan.targets[index]);
+            let file = if target.is_dir() {
+                target.join(name)
+            } else {
+                target.to_owned()
+            };
+            register(&file, InputRole::Target);
         }
     }
     printer.kept_names = kept_names;

@@ -81,10 +81,11 @@ fn untested_credit_names_the_command_that_tests_it() {
     ran.exits(0);
     let record = ran.record();
     assert_eq!(record.burst_credits, []);
-    let caveats = &record.verdict.as_ref().unwrap().caveats;
-    let command = format!("'diskproof run {target} --rw randread --bs 8k --depth 32 --time ");
-    assert!(
-        caveats.iter().any(|one| one.contains(&command)),
-        "{caveats:?}"
-    );
+    let untested = record
+        .findings
+        .iter()
+        .find(|finding| finding.code == "burst-untested")
+        .unwrap();
+    let command = format!("diskproof run {target} --rw randread --bs 8k --depth 32 --time ");
+    assert!(untested.remedy.contains(&command), "{untested:?}");
 }
