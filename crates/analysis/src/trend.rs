@@ -41,7 +41,8 @@ pub fn trends(runs: &[SavedRun]) -> Vec<Trend> {
 }
 
 /// The figure that a condition names, over the newest run that has it and up to ten earlier runs of
-/// the same verb on the same targets. `None` if no complete run has it.
+/// the same verb on the same targets. `None` if no complete run has its workload or survey; a trend
+/// without points if none of them measured enough for it.
 ///
 /// The short form of a run has no latencies of workloads, so `load` returns the record of a run;
 /// `None` where it cannot be read.
@@ -52,6 +53,9 @@ pub fn condition_trend(
 ) -> Option<Trend> {
     let mut candidates = complete_runs(runs);
     candidates.retain(|run| may_have(run, named));
+    if candidates.is_empty() {
+        return None;
+    }
     let mut newest: Option<&SavedRun> = None;
     let mut found: Vec<TrendPoint> = Vec::new();
     for run in candidates {
@@ -74,7 +78,6 @@ pub fn condition_trend(
             break;
         }
     }
-    newest?;
     found.reverse();
     add_changes(&mut found);
     Some(Trend {

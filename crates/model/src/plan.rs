@@ -53,7 +53,10 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/1";
 ///
 /// 9: intervals cover the variation from run to run, where earlier runs of the same plan or slow
 /// changes within the run show it.
-pub const METHOD_VERSION: u32 = 9;
+///
+/// 10: a buffered write of a part of a page does not make the disk read the page first, and slices
+/// that a burst credit carried are measured again.
+pub const METHOD_VERSION: u32 = 10;
 
 /// Slow memory cards are made for this rate. A slower disk needs a smaller scratch file.
 const FILL_BYTES_PER_S: f64 = 10e6;

@@ -214,7 +214,7 @@ fn show_trend(runs: &[SavedRun], list: &List, history: Option<&History>) -> anyh
         }
     }
     for (limit, trend) in &conditions {
-        if !trends.iter().any(|shown| is_named(shown, limit)) {
+        if !trend.points.is_empty() && !trends.iter().any(|shown| is_named(shown, limit)) {
             trends.push(trend.clone());
         }
     }
@@ -242,11 +242,12 @@ fn show_trend(runs: &[SavedRun], list: &List, history: Option<&History>) -> anyh
                 ("is undecided", Exit::Undecided)
             }
         };
-        if let Some(newest) = trend.points.last() {
-            let run = short(&newest.run_id);
-            let expression = &limit.expression;
-            eprint_line(&format!("--fail-on '{expression}' {word}: run {run}"));
-        }
+        let expression = &limit.expression;
+        let about = match trend.points.last() {
+            Some(newest) => format!("run {}", short(&newest.run_id)),
+            None => "no saved run has measured enough for this figure".to_owned(),
+        };
+        eprint_line(&format!("--fail-on '{expression}' {word}: {about}"));
         if code == Exit::ThresholdMissed || exit == Exit::Done {
             exit = code;
         }

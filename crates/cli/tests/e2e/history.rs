@@ -162,6 +162,17 @@ fn trend_without_enough_runs_is_undecided() {
     trend(&format!("--fail-on {subject}.iops>1000000%")).exits(0);
 }
 
+#[test]
+fn trend_of_a_percentile_that_no_run_has_is_undecided() {
+    let here = Here::new();
+    here.line("run --ops 20 --size 1M").exits(0);
+    let condition = "--fail-on randread.p99<-10%";
+    let ran = here.line(&format!("history --trend --json {condition}"));
+    let trends = ran.exits(5).json();
+    let has_points = |trend: &serde_json::Value| trend["points"].as_array().unwrap().len() == 1;
+    assert!(trends.as_array().unwrap().iter().all(has_points));
+}
+
 /// As docs/history.md has it: a timer's condition is about the nightly check, whatever ran since.
 #[test]
 fn trend_condition_skips_runs_without_its_figure() {
