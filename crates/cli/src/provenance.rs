@@ -1,6 +1,7 @@
 //! Facts that identify a run: its id, its start, its seed and the command line.
 
 use diskproof_model::record::Tool;
+use std::time::SystemTime;
 
 /// This program.
 pub(crate) fn tool() -> Tool {
@@ -10,10 +11,10 @@ pub(crate) fn tool() -> Tool {
     }
 }
 
-/// Now, in UTC, to the second.
-pub(crate) fn timestamp() -> String {
-    let now = jiff::Timestamp::now();
-    now.round(jiff::Unit::Second).unwrap_or(now).to_string()
+/// An instant in UTC, RFC 3339 with nine digits after the second.
+pub(crate) fn timestamp(instant: SystemTime) -> String {
+    let instant = jiff::Timestamp::try_from(instant).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    format!("{instant:.9}")
 }
 
 /// 128 random bits in hex: unique among all runs on all machines.

@@ -22,7 +22,7 @@ mod tests;
 
 pub use files::{FilesEnding, KeepFiles};
 pub use io::any_backend::QueueConfig;
-pub use io::clock::{self, measure as measure_clock};
+pub use io::clock::{self, StartInstant, measure as measure_clock};
 pub use io::{Extent, Op};
 pub use load::pattern;
 pub use measure::sampler::{Completion, FileSampler, SampleRequest, Sampler};

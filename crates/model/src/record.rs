@@ -50,7 +50,9 @@ pub struct Record {
     pub judging: u32,
     /// Unique among all runs on all machines.
     pub run_id: String,
-    /// Start in UTC, RFC 3339.
+    /// Start in UTC, RFC 3339, with nine digits after the second, read together with the monotonic
+    /// clock. Every time in the record is an offset from it. Only series and windows of a sliced
+    /// workload count measured time, which `slices` places.
     pub started: String,
     /// Whether the run ended before its plan did.
     pub partial: bool,

@@ -172,7 +172,7 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
     let exit = follow(watch, &mut session)?;
     interrupt::end_at_once();
     if watch.keeps() || watch.prints_json() || !outputs.is_empty() {
-        conclude(watch, session.finish(), &outputs)?;
+        conclude(watch, session, &outputs)?;
     }
     Ok(interrupt::signal().map_or(exit, Exit::Signal))
 }
@@ -207,9 +207,11 @@ fn follow(watch: &WatchFlags, session: &mut WatchSession) -> anyhow::Result<Exit
 /// Saves before it prints: a reader that goes away must not cost the record.
 fn conclude(
     watch: &WatchFlags,
-    (observed, targets): (ObservedRecord, Vec<TargetIdentity>),
+    session: WatchSession,
     outputs: &[Output],
 ) -> anyhow::Result<()> {
+    let started = session.started_wall;
+    let (observed, targets) = session.finish();
     let data = RunData {
         observed: Some(observed),
         ..RunData::default()
@@ -219,7 +221,7 @@ fn conclude(
         targets: targets.iter().map(|one| one.path.clone()).collect(),
         ..Plan::of("watch", crate::provenance::command_line())
     };
-    let mut facts = crate::session::facts_now(plan, targets);
+    let mut facts = crate::session::run_facts(started, plan, targets);
     facts.note.clone_from(&watch.note);
     let record = diskproof_analysis::judge::judge(facts, &data, &[]);
     let saved = save_records(&record, outputs, watch.verbosity());

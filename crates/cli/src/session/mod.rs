@@ -15,7 +15,7 @@ mod watchdog;
 
 pub(crate) use campaign::measure_campaign;
 pub(crate) use conclude::{has_errors, process_may_stay};
-pub(crate) use prepare::{MeasuringJob, admit_all, facts_now};
+pub(crate) use prepare::{MeasuringJob, admit_all, run_facts};
 pub(crate) use run::EarlyEnd;
 pub(crate) use watchdog::EndedRun;
 

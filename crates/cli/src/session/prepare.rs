@@ -32,7 +32,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// A plan and what it needs to run.
 pub(crate) struct MeasuringJob<'a> {
@@ -158,9 +158,10 @@ pub(crate) fn prepare(job: &MeasuringJob<'_>) -> anyhow::Result<ReadyRun> {
     warn_of_failing(&health, verbosity);
     verbosity.note(&budget_line(&job.plan, &job.identities));
     let stall_ns = u64::try_from(stall_timeout.as_nanos()).unwrap_or(u64::MAX);
+    let session = Session::new(job.plan.seed).with_stall_timeout(stall_ns);
     let work = TargetRun {
         write_cache: None,
-        session: Session::new(job.plan.seed).with_stall_timeout(stall_ns),
+        session,
         plan: Arc::new(job.plan.clone()),
         filling: job.filling,
         targets,
@@ -173,7 +174,7 @@ pub(crate) fn prepare(job: &MeasuringJob<'_>) -> anyhow::Result<ReadyRun> {
     let facts = RunFacts {
         note: job.note.clone(),
         health,
-        ..facts_now(job.plan.clone(), job.identities.clone())
+        ..run_facts(session.started(), job.plan.clone(), job.identities.clone())
     };
     interrupt::end_cleanly();
     Ok(ReadyRun {
@@ -187,12 +188,16 @@ pub(crate) fn prepare(job: &MeasuringJob<'_>) -> anyhow::Result<ReadyRun> {
     })
 }
 
-/// The facts of a record that begins now.
-pub(crate) fn facts_now(plan: Plan, targets: Vec<TargetIdentity>) -> RunFacts {
+/// The facts of a run that began at this instant.
+pub(crate) fn run_facts(
+    started: SystemTime,
+    plan: Plan,
+    targets: Vec<TargetIdentity>,
+) -> RunFacts {
     RunFacts {
         tool: tool(),
         run_id: run_id(),
-        started: timestamp(),
+        started: timestamp(started),
         partial: false,
         ended_early: None,
         stalled: None,

@@ -7,7 +7,7 @@ use diskproof_model::measurement::Interruption;
 use diskproof_model::record::ClockFacts;
 use std::cell::Cell;
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Nanoseconds from an arbitrary zero.
 pub trait Clock: Clone {
@@ -320,6 +320,49 @@ fn ticks() -> u64 {
 #[cfg(not(target_arch = "x86_64"))]
 fn ticks() -> u64 {
     0
+}
+
+/// One instant on the monotonic clock and on the wall clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StartInstant {
+    /// CLOCK_MONOTONIC in nanoseconds.
+    pub monotonic_ns: u64,
+    /// The wall clock.
+    pub wall: SystemTime,
+}
+
+impl StartInstant {
+    /// Reads both clocks. A thread that loses its processor between the two readings would place
+    /// the run milliseconds away, so the closest of several pairs counts.
+    pub fn now() -> Self {
+        const PAIRS: u32 = 8;
+        let mut closest = Self::read();
+        for _ in 1..PAIRS {
+            let pair = Self::read();
+            if pair.gap_ns < closest.gap_ns {
+                closest = pair;
+            }
+        }
+        closest.instant
+    }
+
+    fn read() -> ClockPair {
+        let before_ns = MonotonicClock.now();
+        let wall = SystemTime::now();
+        let gap_ns = MonotonicClock.now().saturating_sub(before_ns);
+        let monotonic_ns = before_ns + gap_ns / 2;
+        ClockPair {
+            instant: Self { monotonic_ns, wall },
+            gap_ns,
+        }
+    }
+}
+
+/// Two readings of the monotonic clock with one of the wall clock between them.
+struct ClockPair {
+    instant: StartInstant,
+    /// Time between the outer readings, in nanoseconds.
+    gap_ns: u64,
 }
 
 /// Measures resolution (the smallest step seen) and cost (per reading) of the workers' clock, in a

@@ -2,7 +2,7 @@
 //! engine, counters, verification. Workloads run one at a time, or several together; then every
 //! figure covers the time in which all of them ran.
 
-use crate::io::clock::{ActiveClock, Clock, MonotonicClock};
+use crate::io::clock::{ActiveClock, Clock, MonotonicClock, StartInstant};
 use crate::measure::usage;
 use crate::measure::worker::WorkerSchedule;
 use crate::run::assemble::{FinalSync, RunContext, assemble, flow, measured_schedule};
@@ -24,7 +24,7 @@ use diskproof_model::plan::{Access, CachePolicy, Layout, Span, Stop, SyncPolicy,
 use diskproof_model::progress::{Control, Phase, Watch};
 use diskproof_model::stream::Streams;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Block size with which the scratch file gets its content.
 const LAYOUT_BLOCK_BYTES: u32 = 1 << 20;
@@ -38,6 +38,8 @@ const SLICE_SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 #[derive(Debug, Clone, Copy)]
 pub struct Session {
     pub(crate) origin_ns: u64,
+    /// The origin on the wall clock.
+    pub(crate) started: SystemTime,
     pub(crate) seed: u64,
     pub(crate) stall_timeout: StallTimeout,
     /// Bytes of a span that sequential workloads pass over before they begin.
@@ -48,12 +50,20 @@ impl Session {
     /// Time zero is now.
     pub fn new(seed: u64) -> Self {
         crate::io::interruptions::start();
+        let origin = StartInstant::now();
         Self {
-            origin_ns: MonotonicClock.now(),
+            origin_ns: origin.monotonic_ns,
+            started: origin.wall,
             seed,
             stall_timeout: StallTimeout::from_ns(STALL_NS),
             skip_bytes: 0,
         }
+    }
+
+    /// The start of the run on the wall clock, to about a microsecond. Every time of the record is
+    /// an offset from it.
+    pub fn started(&self) -> SystemTime {
+        self.started
     }
 
     /// Time since the start of the run, in nanoseconds.

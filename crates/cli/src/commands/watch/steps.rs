@@ -10,13 +10,14 @@ use diskproof_analysis::watch::{Observer, StepInput, WatchedLoad};
 use diskproof_device::{
     ProcessActivity, RequestTrace, WatchedDevice, read_disks, watched_device, whole_devices,
 };
+use diskproof_engine::StartInstant;
 use diskproof_model::observed::{ObservedDevice, ObservedRecord};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::watch::{DiskReading, WatchStep};
 use diskproof_report::terminal::{WatchFacts, hidden_processes_text, seek_method_text};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Everything that is read, step by step.
 pub(super) struct WatchSession {
@@ -34,6 +35,8 @@ pub(super) struct WatchSession {
     /// Whole devices that had a size. A detached loop device keeps its name and loses its size.
     sized: BTreeSet<String>,
     started: Instant,
+    /// The same instant on the wall clock.
+    pub started_wall: SystemTime,
     read_at: Instant,
 }
 
@@ -80,12 +83,14 @@ impl WatchSession {
             interval_ns,
             sized: whole_devices().into_iter().collect(),
             started: now,
+            started_wall: StartInstant::now().wall,
             read_at: now,
         };
         session.facts.hidden_processes = session.processes.step().hidden;
         let readings = read_counters()?;
         session.read_at = Instant::now();
         session.started = session.read_at;
+        session.started_wall = StartInstant::now().wall;
         // Connecting to a server may have taken a while; these requests belong to no step.
         if let Some(trace) = &mut session.trace {
             trace.read();

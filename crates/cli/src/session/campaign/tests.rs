@@ -1,7 +1,7 @@
 //! Campaigns in virtual time: the same runner and the same decisions on simulated disks.
 
 use super::*;
-use crate::session::facts_now;
+use crate::session::run_facts;
 use crate::session::run::INTERRUPTED;
 use diskproof_analysis::campaign::{
     LiveComparison, LiveSetup, Sweep, SweepCellSetup, SweepPass, SweepSetup,
@@ -14,6 +14,7 @@ use diskproof_model::plan::{Access, Plan};
 use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::record::Record;
 use diskproof_model::sweep::{CellState, SweepOperation, SweepPlan};
+use std::time::SystemTime;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -259,7 +260,7 @@ fn swept(disk: KnownDisk) -> (Record, u64) {
         ..Plan::of("sweep", Vec::new())
     };
     let measurements = std::mem::take(&mut cells.measurements);
-    let facts = facts_now(plan, Vec::new());
+    let facts = run_facts(SystemTime::UNIX_EPOCH, plan, Vec::new());
     (judge(facts, &RunData::of(measurements), &[]), cells.now_ns)
 }
 
