@@ -326,8 +326,8 @@ impl Expected {
 
     /// Whether it ended the run (`--abort-above`), and so is about what happened.
     fn is_stop_rule(&self, record: &Record) -> bool {
-        let stops_above = match &record.plan.ping {
-            Some(ping) => ping.abort_above_ns,
+        let stops_above = match record.plan.ping() {
+            Some(ping) => ping.requests.abort_above_ns,
             None => None,
         };
         self.is_longest_latency() && stops_above.is_some_and(|ns| ns as f64 == self.threshold)

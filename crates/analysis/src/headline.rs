@@ -32,7 +32,7 @@ const HEADLINE_OPERATIONS: [FileOperation; 3] = [
 
 /// Fit, not fit or undecided.
 pub(crate) fn fitness_headline(record: &Record) -> Option<String> {
-    let profile = record.plan.fit_for.as_ref()?;
+    let profile = record.plan.questions.fit_for.as_ref()?;
     let of = |outcome: ExpectationOutcome| {
         let judged = record.expectations.iter();
         let such = judged.filter(move |one| one.outcome() == outcome);
@@ -306,7 +306,7 @@ pub(crate) fn sentence(text: &str) -> String {
 fn layers_clause(record: &Record) -> Option<String> {
     let costs = &record.layers.as_ref()?.costs;
     let first = costs.first()?;
-    let plan = record.plan.layers.as_ref()?;
+    let plan = record.plan.layers()?;
     let of_first = || costs.iter().filter(|cost| cost.workload == first.workload);
     let whole_ns: f64 = of_first().map(|cost| cost.own_time.difference).sum();
     let named = |cost: &LayerCost| {

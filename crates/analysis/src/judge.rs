@@ -24,7 +24,7 @@ use diskproof_model::files::FilesMeasurement;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
-use diskproof_model::plan::Plan;
+use diskproof_model::plan::{Decide, Plan};
 use diskproof_model::record::{
     ClockFacts, FilesRecord, MeasurementRecord, RECORD_SCHEMA, Record, Stalled, Tool,
     WorkloadRecord,
@@ -94,7 +94,7 @@ pub enum RunVariation {
 
 /// The steps on files. A run that ended before its first step still is one on files.
 fn files_part(data: &RunData, plan: &Plan) -> Option<FilesRecord> {
-    match (&data.files, &plan.files) {
+    match (&data.files, plan.files()) {
         (None, Some(_)) => Some(files_record(&FilesMeasurement::default())),
         (files, _) => files.as_ref().map(files_record),
     }
@@ -176,8 +176,11 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
 
 /// What a search for the greatest depth found; `None` of a run that was none.
 fn latency_search(plan: &Plan, measurements: &[Measurement]) -> Option<LatencySearch> {
-    let target = plan.workloads.first()?.shape.latency_target?;
-    let depths: Vec<u32> = plan.workloads.iter().map(|one| one.depth).collect();
+    if plan.workload_task()?.decide != Decide::Depth {
+        return None;
+    }
+    let target = plan.workloads().first()?.shape.latency_target?;
+    let depths: Vec<u32> = plan.workloads().iter().map(|one| one.depth).collect();
     Some(LatencySearch::of(target, &depths, measurements))
 }
 
@@ -213,9 +216,9 @@ fn reproduce_command(
     let Some((target, group)) = target.zip(facts.plan.group_of(&of.workload.name)) else {
         return String::new();
     };
-    if let Some(ping) = &facts.plan.ping {
+    if let Some(ping) = facts.plan.ping() {
         let asked = &group.workloads[0];
-        return reproduce::ioping((&of.workload, asked, ping), target);
+        return reproduce::ioping((&of.workload, asked, &ping.requests), target);
     }
     let own = all.iter().filter(|m| m.target == of.target);
     let ran = |name: &str| own.clone().find(|m| m.workload.name == name);
@@ -290,7 +293,7 @@ fn measurement_record(m: &Measurement, steady: &SteadyPart<'_>, plan: &Plan) -> 
         laid_out: m.laid_out,
         shortened_from_ns: m.shortened_from_ns,
         run_to_run: None,
-        ping: plan.ping.as_ref().map(|_| ping_record(m)),
+        ping: plan.ping().map(|_| ping_record(m)),
         stopped: m.stopped,
         limited_by: None,
         reproduce: String::new(),
@@ -387,7 +390,7 @@ mod tests {
     #[test]
     fn a_run_on_files_that_ended_before_its_first_step_is_one_on_files() {
         let (mut facts, _) = fixture::run();
-        facts.plan.files = Some(fixture::files::files_plan());
+        facts.plan.files() = Some(fixture::files::files_plan());
         let record = judge(facts, &RunData::default(), &[]);
         assert_eq!(record.files.map(|files| files.steps.len()), Some(0));
     }

@@ -18,9 +18,9 @@ struct MeasuredLayer<'a> {
 
 /// What the layers of a run cost; `None` of a run without layers.
 pub(crate) fn layers_record(record: &Record, places: &[LayerPlace]) -> Option<LayersRecord> {
-    let plan = record.plan.layers.as_ref()?;
+    let plan = record.plan.layers()?;
     let layers = measured_layers(plan, places);
-    let workloads = record.plan.workloads.iter();
+    let workloads = record.plan.workloads().iter();
     let costs = workloads.flat_map(|workload| {
         let all = record.measurements.iter();
         let measured: Vec<_> = all.filter(|m| m.workload.name == workload.name).collect();

@@ -129,7 +129,7 @@ fn counted(m: &MeasurementRecord, from_ns: u64, to_ns: u64, writes_only: bool) -
 }
 
 fn parts(record: &Record, m: &MeasurementRecord) -> Vec<RunPart> {
-    let mut planned = record.plan.workloads.iter();
+    let mut planned = record.plan.workloads().iter();
     let planned = planned.find(|workload| workload.name == m.workload.name);
     let warmup_ns = planned.map_or(0, |workload| workload.warmup_ns);
     let whole = [(m.start_ns, m.wall_ns)];
@@ -190,7 +190,7 @@ mod tests {
         record
             .measurements
             .retain(|m| names.contains(&m.workload.name.as_str()));
-        for workload in &mut record.plan.workloads {
+        for workload in &mut record.plan.workloads() {
             workload.warmup_ns = SECOND / 2;
         }
         record.measurements[0].slices = [10, 20, 30, 40, 50].map(slice).to_vec();

@@ -31,7 +31,7 @@ pub struct Promised {
 
 /// The promises of the plan's data sheet, in the order of the table.
 pub fn promised(plan: &Plan) -> Vec<Promised> {
-    let Some(sheet) = plan.data_sheet else {
+    let Some(sheet) = plan.questions.data_sheet else {
         return Vec::new();
     };
     let rpm = sheet.rpm.map(f64::from).filter(|rpm| *rpm > 0.0);
@@ -150,9 +150,9 @@ fn promised_of(
 
 /// A rotating disk is fastest in one place, which the curve finds. Others need a queue.
 fn read_rate(plan: &Plan, rate: f64) -> Promised {
-    let rotates = plan.data_sheet.is_some_and(|sheet| sheet.rpm.is_some());
-    let has_curve = plan.survey.as_ref().is_some_and(|s| s.curve.is_some());
-    let has_workload = plan.workloads.iter().any(|one| one.name == READ);
+    let rotates = plan.questions.data_sheet.is_some_and(|sheet| sheet.rpm.is_some());
+    let has_curve = plan.survey().is_some_and(|s| s.curve.is_some());
+    let has_workload = plan.workloads().iter().any(|one| one.name == READ);
     let (figure, what) = if has_workload && !(has_curve && rotates) {
         ("sequential-read.throughput", "sequential reads")
     } else {
@@ -164,7 +164,7 @@ fn read_rate(plan: &Plan, rate: f64) -> Promised {
 /// Rates in operations depend on their size.
 fn with_size(plan: &Plan, what: &str, figure: &str) -> String {
     let workload = figure.strip_suffix(".iops");
-    let mut planned = plan.workloads.iter();
+    let mut planned = plan.workloads().iter();
     match planned.find(|one| Some(one.name.as_str()) == workload) {
         Some(one) => format!("{} {what}", format_bytes(u64::from(one.block_bytes))),
         None => what.to_owned(),
@@ -201,7 +201,7 @@ mod tests {
 
     fn surveyed(disk: &SurveyedDisk, sheet: DataSheet) -> Vec<(String, ExpectationOutcome)> {
         let mut run = disk.run(7);
-        run.0.plan.data_sheet = Some(sheet);
+        run.0.plan.questions.data_sheet = Some(sheet);
         outcomes(&surveyed::judge(run))
     }
 
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn workloads_answer_where_nothing_rotates() {
         let mut record = fixture::record();
-        record.plan.data_sheet = Some(DataSheet {
+        record.plan.questions.data_sheet = Some(DataSheet {
             bytes_per_second: Some(500e6),
             read_iops: Some(10_000.0),
             write_iops: Some(10_000.0),

@@ -34,7 +34,7 @@ const OPERATIONS_MIN: u64 = 3;
 
 /// The result of a sweep; `None` of a run that was none.
 pub(crate) fn sweep_record(plan: &Plan, measurements: &[MeasurementRecord]) -> Option<SweepRecord> {
-    let sweep = plan.sweep.as_ref()?;
+    let sweep = plan.sweep()?;
     let found = FoundCells { plan, measurements };
     let operations = sweep.operations.iter();
     let matrices = operations.map(|operation| matrix(*operation, sweep, &found));

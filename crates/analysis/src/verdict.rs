@@ -147,10 +147,10 @@ fn is_of_a_disk(record: &Record) -> bool {
 
 /// Whether it promises what a disk does for more than the time of one workload.
 fn is_promise(record: &Record) -> bool {
-    record.plan.layers.is_none()
+    record.plan.layers().is_none()
         && (record.measurements.len() > 1
             || record.latency_search.is_some()
-            || record.plan.fit_for.is_some())
+            || record.plan.questions.fit_for.is_some())
 }
 
 /// Whether the rates are not those of a disk that could have a credit.
@@ -571,7 +571,7 @@ mod tests {
     fn headline_of_a_fitness_test_is_its_answer() {
         let mut record = fixture::record();
         assert_eq!(fitness_headline(&record), None);
-        record.plan.fit_for = Some("etcd".to_owned());
+        record.plan.questions.fit_for = Some("etcd".to_owned());
         let judged = |expression: &str, met, undecided| Expectation {
             expression: expression.to_owned(),
             observed: Some(1.0),

@@ -25,7 +25,7 @@ pub(crate) fn whole_disk(record: &Record, index: usize) -> Option<WholeDisk<'_>>
     findings.find(|finding| finding.code == SHORT_SPAN && finding.concerns(index))?;
     let m = &record.measurements[index];
     let disk = record.targets.get(m.target)?.disks().next()?;
-    let known = record.plan.disk_access.as_ref();
+    let known = record.plan.questions.disk_access.as_ref();
     let known = known.filter(|known| known.disk == disk.name);
     Some(WholeDisk {
         span_bytes: m.workload.span_bytes,

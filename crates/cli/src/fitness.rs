@@ -7,7 +7,7 @@ use crate::plan_file::{PlanFile, PlannedWorkload, groups, resolve_planned, secto
 use crate::session::{MeasuringJob, measure};
 use crate::workload::{Bytes, Content, Memory, ResolveContext, Time};
 use diskproof_analysis::expect::Expected;
-use diskproof_model::plan::{Layout, Order, Plan};
+use diskproof_model::plan::{Layout, Order, Plan, Questions, Scratch, Task, Workloads};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::path::Path;
 
@@ -62,11 +62,13 @@ pub(crate) fn measure_fitness(
         flags.expected.push(limit.expected.clone());
     }
     let plan = Plan {
-        order,
-        fit_for: Some(profile.to_owned()),
+        questions: Questions {
+            fit_for: Some(profile.to_owned()),
+            ..Questions::default()
+        },
         ..flags.plan(verb, std::slice::from_ref(&identity))
     };
-    let plan = fitness_plan(plan, file, &shown, &identity, time_ns, &flags)?;
+    let plan = fitness_plan((plan, order), file, &shown, &identity, time_ns, &flags)?;
     flags.note.get_or_insert(note);
     let job = MeasuringJob::new(plan, vec![identity], &flags);
     measure(job)
@@ -84,7 +86,7 @@ pub(crate) fn limits_of(profile: &str) -> Result<Vec<Expected>, Failure> {
 
 /// The plan of a profile on a target. Workloads without a limit of their own share the time.
 fn fitness_plan(
-    plan: Plan,
+    (plan, order): (Plan, Order),
     file: PlanFile,
     shown: &str,
     identity: &TargetIdentity,
@@ -132,16 +134,19 @@ fn fitness_plan(
             .seed
             .or(file.seed)
             .unwrap_or_else(crate::provenance::random_seed),
-        scratch_bytes,
-        first_write_bytes_min: scratch_bytes.map(|_| SCRATCH_BYTES_LEAST),
-        workloads,
+        scratch: scratch_bytes.map(Scratch::of_size),
+        tasks: vec![Task::Workloads(Workloads {
+            order,
+            ..Workloads::as_planned(workloads)
+        })],
         skipped,
         ..plan
     };
     let warmup_ns: u64 = plan.groups().map(|group| group.warmup_ns()).sum();
     let first_write_ns = layout_ns.saturating_sub(warmup_ns).max(layout_ns / 2);
-    if scratch_bytes.is_some() && is_filled {
-        plan.first_write_ns = Some(first_write_ns);
+    if let (Some(bytes), true) = (scratch_bytes, is_filled) {
+        let scratch = Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_LEAST, first_write_ns);
+        plan.scratch = Some(scratch);
         // A slow disk still answers what is in flight when the first write ends.
         plan.time_limit_ns = plan.time_ns_max().map(|own_ns| own_ns + first_write_ns);
     }

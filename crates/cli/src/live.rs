@@ -110,7 +110,7 @@ impl Live {
             judged: Vec::new(),
             readings: Vec::new(),
             slice_ns: None,
-            spent_ns: vec![0; plan.workloads.len()],
+            spent_ns: vec![0; plan.workloads().len()],
             started: now,
             deadline: Arc::new(Mutex::new(end)),
             announced_end: end,
@@ -246,7 +246,7 @@ impl Live {
     fn group(&self) -> Group<'_> {
         Group::new(
             self.current.start,
-            &self.plan.workloads[self.current.clone()],
+            &self.plan.workloads()[self.current.clone()],
         )
     }
 
@@ -293,7 +293,7 @@ impl Live {
                 .collect();
             // Slices of several workloads alternate, so the place in the plan says nothing.
             let step = self.ended / self.plan.targets.len().max(1) + 1;
-            let all = self.plan.workloads.len();
+            let all = self.plan.workloads().len();
             self.ended += 1;
             let left = match self.left_ns(1.0) {
                 Some(left) if left > 0 => format!("; at most {} left", format_duration(left)),
@@ -378,9 +378,9 @@ impl Live {
         self.finish();
         // A scratch file is a different one each time.
         if let (Some(survey), Some(path), None) = (
-            &self.plan.survey,
+            self.plan.survey(),
             self.plan.targets.first(),
-            self.plan.scratch_bytes,
+            self.plan.scratch_bytes(),
         ) {
             let left = survey_left_ns(progress).map_or(String::new(), |ns| {
                 format!("{} left; ", format_duration(ns))
@@ -457,7 +457,7 @@ impl Live {
         };
         let left = self.left_ns(done);
         let left = left.map(|left| format!("{} left", format_duration(left)));
-        let all = self.plan.workloads.len().max(1);
+        let all = self.plan.workloads().len().max(1);
         let over = self.spent_ns.iter().filter(|ns| **ns == u64::MAX).count();
         let mut line = format!("{}/{all} ", (over + 1).min(all));
         let workloads = self.group().workloads;
@@ -470,7 +470,7 @@ impl Live {
                 .extend(each.map(|(w, (rate, _))| format!("{} {}/s", w.name, format_rate(*rate))));
         } else {
             let (ops, bytes) = recent_rates(progress, 100);
-            let first = self.plan.workloads.get(self.current.start);
+            let first = self.plan.workloads().get(self.current.start);
             let name = first.map_or(progress.name, |one| &one.name);
             line.push_str(&format!("{name:<18} "));
             figures.extend([format!("{}/s", format_rate(ops)), format_throughput(bytes)]);
@@ -483,7 +483,7 @@ impl Live {
         let Some(place) = self.place(progress.name) else {
             return false;
         };
-        let workload = &self.plan.workloads[self.current.start + place];
+        let workload = &self.plan.workloads()[self.current.start + place];
         let is_due = self.slice_ns.is_none()
             && progress.phase == Phase::Measure
             && self.judged[place].elapsed() >= JUDGE_EVERY;
@@ -493,7 +493,7 @@ impl Live {
         self.judged[place] = Instant::now();
         // A layout workload ends only when the file is full: the rest would be filled unmeasured.
         // The series is the sum over all targets, which are all scratch files.
-        let file_bytes = self.plan.scratch_bytes.unwrap_or(0);
+        let file_bytes = self.plan.scratch_bytes().unwrap_or(0);
         let content_bytes = file_bytes.saturating_mul(self.plan.targets.len() as u64);
         let (series, time_ns) = (progress.series, workload.stop.time_ns);
         let laid_out = workload.layout == Layout::Needed || series.total().bytes >= content_bytes;

@@ -72,7 +72,7 @@ impl Resumed {
         if scan.finished {
             return Err("this scan is complete; omit --resume to scan again".to_owned());
         }
-        let span = record.plan.survey.as_ref().map(|survey| survey.span);
+        let span = record.plan.survey().map(|survey| survey.span);
         Ok(Self {
             at: scan.to_bytes,
             block_bytes: scan.block_bytes.clamp(4096, 64 << 20),

@@ -22,7 +22,7 @@ pub enum CacheStates {
 /// The states in which the workloads of a plan are measured; `None` where no workload names one.
 pub(crate) fn planned_states(plan: &Plan) -> Option<CacheStates> {
     let has = |state| {
-        plan.workloads
+        plan.workloads()
             .iter()
             .any(|workload| workload.write_cache == Some(state))
     };

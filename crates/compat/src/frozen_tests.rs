@@ -240,20 +240,20 @@ impl Dump {
     fn plan(&mut self, plan: &Plan) {
         self.line(format_args!(
             "seed={} scratch={:?} origin={:?}",
-            plan.seed, plan.scratch_bytes, plan.origin
+            plan.seed, plan.scratch_bytes(), plan.origin
         ));
         let json = |part: serde_json::Value| part.to_string();
         for part in [
-            serde_json::to_value(&plan.survey),
-            serde_json::to_value(&plan.files),
-            serde_json::to_value(&plan.ping),
+            serde_json::to_value(plan.survey()),
+            serde_json::to_value(plan.files()),
+            serde_json::to_value(plan.ping()),
         ] {
             let part = part.unwrap();
             if !part.is_null() {
                 self.line(format_args!("part {}", json(part)));
             }
         }
-        for workload in &plan.workloads {
+        for workload in &plan.workloads() {
             self.line(format_args!("{}", settings(workload)));
         }
     }
@@ -267,15 +267,15 @@ impl Dump {
         ));
         self.block("begin", &printer.begin());
         let mut measurements = Vec::new();
-        if plan.ping.is_some() {
-            for request in requests(&plan.workloads[0]) {
+        if plan.ping().is_some() {
+            for request in requests(&plan.workloads()[0]) {
                 self.block(
                     "request",
                     &printer.request(&request, UNIX_NS + request.at_ns),
                 );
             }
         }
-        for (at, workload) in plan.workloads.iter().enumerate() {
+        for (at, workload) in plan.workloads().iter().enumerate() {
             if printer.interval_ns().is_some() || printer.survives_usr1() {
                 let half = measured(workload, at as u64, 2);
                 let so_far = ResultsSoFar {
@@ -294,11 +294,11 @@ impl Dump {
             }
             measurements.push(one);
         }
-        if plan.files.is_some() {
+        if plan.files().is_some() {
             printer.files_measured(&files_measured());
         }
         let rates = [64.0, 512.0, 128.0].map(|rate| rate * 1_048_576.0);
-        let surface = plan.survey.as_ref().map(|survey| surface(survey, &rates));
+        let surface = plan.survey().map(|survey| surface(survey, &rates));
         for interrupted in [false, true] {
             let result = ToolResult {
                 surface: surface.as_ref(),

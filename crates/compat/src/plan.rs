@@ -3,8 +3,8 @@
 use crate::drop_in::DropIn;
 use crate::load::PlanContext;
 use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Order, Plan, Span, Stop, SyncCall,
-    SyncPolicy, Workload, WriteFlag,
+    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Order, Plan, Scratch, Span, Stop,
+    SyncCall, SyncPolicy, Task, Workload, Workloads, WriteFlag,
 };
 
 /// A second in nanoseconds.
@@ -94,12 +94,18 @@ impl DropIn {
         for workload in &mut workloads {
             workload.shape.ordinary_pages = true;
         }
+        let mut tasks = Vec::new();
+        if !workloads.is_empty() {
+            tasks.push(Task::Workloads(Workloads {
+                order: Order::Whole,
+                ..Workloads::as_planned(workloads)
+            }));
+        }
         Plan {
             seed: context.seed,
             targets: vec![context.target.path.clone()],
-            scratch_bytes,
-            workloads,
-            order: Order::Whole,
+            scratch: scratch_bytes.map(Scratch::of_size),
+            tasks,
             ..Plan::of(format!("as {}", self.name), context.argv.to_vec())
         }
     }

@@ -43,6 +43,7 @@ pub mod summary;
 pub mod surface;
 pub mod sweep;
 pub mod target;
+pub mod task;
 pub mod trend;
 pub mod units;
 pub mod verdict;

@@ -1,29 +1,30 @@
-//! What one run does: workloads in order, each complete enough to be repeated elsewhere. Does not
-//! know how a workload is run.
+//! What one run does: its tasks in order, each complete enough to be repeated elsewhere.
 
 use crate::files::FilesPlan;
 use crate::group::Group;
 use crate::layers::LayersPlan;
 use crate::observed::LikePlan;
 use crate::op::OpKind;
-use crate::ping::PingPlan;
-use crate::postgres::PostgresPlan;
 use crate::secrets::without_secrets;
 use crate::surface::{DataSheet, Survey};
 use crate::sweep::SweepPlan;
-use crate::target::{TargetIdentity, TargetKind};
+use crate::target::TargetIdentity;
+use crate::task::groups;
 use crate::trend::DiskAccess;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use crate::shape::{BlockShare, WriteFlag};
+pub use crate::task::{
+    ByteLimit, Decide, Inserts, LivePlan, Ping, Sides, Task, Workloads,
+};
 pub use crate::workload::{
     Access, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, OFF_SUFFIX, Span, Start,
     Stop, SyncCall, SyncPolicy, Verify, Workload, Zone,
 };
 
 /// Version of the plan's shape.
-pub const PLAN_SCHEMA: &str = "diskproof.plan/1";
+pub const PLAN_SCHEMA: &str = "diskproof.plan/2";
 /// Version of the measuring method. Two records compare only when it is equal; raise it with any
 /// change that can move a figure.
 ///
@@ -58,6 +59,9 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/1";
 /// that a burst credit carried are measured again.
 pub const METHOD_VERSION: u32 = 10;
 
+/// How the verb of a plan begins that carries out another tool's command line.
+const TOOL_VERB: &str = "as ";
+
 /// Slow memory cards are made for this rate. A slower disk needs a smaller scratch file.
 const FILL_BYTES_PER_S: f64 = 10e6;
 const FILL_START_NS: u64 = 10_000_000_000;
@@ -73,50 +77,59 @@ pub struct Plan {
     pub seed: u64,
     /// Paths as the user gave them.
     pub targets: Vec<String>,
-    /// Size of the scratch file in bytes, where a target is a directory.
-    pub scratch_bytes: Option<u64>,
-    /// The size of the scratch file of each target in bytes, where they differ; 0 of a target
-    /// without one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub scratch_sizes: Vec<u64>,
-    /// The longest that the first write of the scratch file may take before the workloads that need
-    /// it, in nanoseconds; absent where there is no such write, or no limit to its time.
+    /// The scratch file in each target that is a directory; absent where no target needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub first_write_ns: Option<u64>,
-    /// The size in bytes up to which the scratch file is filled where a workload has written less
-    /// before the first one that needs its content. Absent where the first write has no limit to
-    /// its time, and in records of earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub first_write_bytes_min: Option<u64>,
+    pub scratch: Option<Scratch>,
     /// The longest that the whole run may take, in nanoseconds. What one step takes longer than
     /// planned, the later workloads get less. Absent where every workload gets its own time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit_ns: Option<u64>,
-    /// The workloads, in the order in which they run; those that start with the one before it run
-    /// at the same time as that one.
-    pub workloads: Vec<Workload>,
-    /// How the workloads share the time.
+    /// What is measured, one after the other. Empty of an observation, which makes no load. One of
+    /// the tasks has workloads at most.
+    pub tasks: Vec<Task>,
+    /// Workloads that this target cannot run, and why.
+    pub skipped: Vec<Skipped>,
+    /// What is asked of the figures.
     #[serde(default, skip_serializing_if = "crate::is_default")]
-    pub order: Order,
-    /// Transfer rate and access time by position, before the workloads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub survey: Option<Survey>,
-    /// Single requests: the only workload runs request by request. Absent in every other plan.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ping: Option<PingPlan>,
-    /// The matrix to which the workloads belong.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sweep: Option<SweepPlan>,
-    /// Operations on many small files, in place of workloads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub files: Option<FilesPlan>,
-    /// The layers that the targets are, from a file down to its disk. Every workload runs on each
-    /// in alternation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub layers: Option<LayersPlan>,
-    /// The observed load that the workloads repeat.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub like: Option<LikePlan>,
+    pub questions: Questions,
+    /// Who made the plan.
+    pub origin: Origin,
+}
+
+/// The scratch file in a directory.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Scratch {
+    /// Its size in bytes.
+    pub size_bytes: u64,
+    /// Its size on each target in bytes, where they differ; 0 of a target without one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sizes_bytes: Vec<u64>,
+    /// How it gets its content, so that reads find data and writes do not extend it.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub fill: Fill,
+}
+
+/// How a scratch file gets its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Fill {
+    /// The whole span of a workload is written before it starts.
+    #[default]
+    Whole,
+    /// It is written for a time, and at least so far: a smaller file would fit into small caches.
+    /// It is then cut to what was written.
+    Within {
+        /// The size in bytes up to which it is filled in any case, where a workload has written
+        /// less before the first one that needs its content.
+        bytes_min: u64,
+        /// The longest that the first write may take, in nanoseconds: a part of the run's time.
+        time_ns: u64,
+    },
+}
+
+/// What is asked of the figures of a run, not of its disk.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Questions {
     /// The profile whose limits say whether the target is fit for a database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit_for: Option<String>,
@@ -129,13 +142,6 @@ pub struct Plan {
     /// Major version of the PostgreSQL server whose settings are advised, as far as it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub postgres_version: Option<u32>,
-    /// INSERTs of a temporary PostgreSQL server in the target.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub postgres: Option<PostgresPlan>,
-    /// Workloads that this target cannot run, and why.
-    pub skipped: Vec<Skipped>,
-    /// Who made the plan.
-    pub origin: Origin,
 }
 
 /// How the workloads of a plan share its time.
@@ -161,9 +167,31 @@ impl Order {
     }
 }
 
-/// Windows of a search for the greatest depth: 15 until a depth of thousands is found, as many to
-/// see that its rate lasts, and some that are measured again after a burst.
-const SEARCH_WINDOWS_MAX: u64 = 40;
+impl Scratch {
+    /// A scratch file of this size on each target.
+    pub fn of_size(size_bytes: u64) -> Self {
+        Self {
+            size_bytes,
+            ..Self::default()
+        }
+    }
+
+    /// The same, filled for this time, and at least so far.
+    pub fn filled_within(self, bytes_min: u64, time_ns: u64) -> Self {
+        Self {
+            fill: Fill::Within { bytes_min, time_ns },
+            ..self
+        }
+    }
+
+    /// The part of its first write that is part of the run's time, in nanoseconds.
+    fn fill_time_ns(&self) -> Option<u64> {
+        match self.fill {
+            Fill::Whole => None,
+            Fill::Within { time_ns, .. } => Some(time_ns),
+        }
+    }
+}
 
 impl Plan {
     /// A plan of this verb that does nothing yet.
@@ -176,60 +204,149 @@ impl Plan {
         }
     }
 
+    /// The workloads, in the order in which they run.
+    pub fn workloads(&self) -> &[Workload] {
+        for task in &self.tasks {
+            let workloads = task.workloads();
+            if !workloads.is_empty() {
+                return workloads;
+            }
+        }
+        &[]
+    }
+
+    /// The task that is made of workloads, alone or between the INSERTs of a server.
+    pub fn workload_task(&self) -> Option<&Workloads> {
+        for task in &self.tasks {
+            match task {
+                Task::Workloads(workloads) => return Some(workloads),
+                Task::Inserts(inserts) => return Some(&inserts.between),
+                Task::Survey(_) | Task::Ping(_) | Task::Files(_) => {}
+            }
+        }
+        None
+    }
+
+    /// The survey; `None` where the plan has none.
+    pub fn survey(&self) -> Option<&Survey> {
+        self.tasks.iter().find_map(|task| match task {
+            Task::Survey(survey) => Some(survey),
+            _ => None,
+        })
+    }
+
+    /// The ping; `None` where the plan has none.
+    pub fn ping(&self) -> Option<&Ping> {
+        self.tasks.iter().find_map(|task| match task {
+            Task::Ping(ping) => Some(ping),
+            _ => None,
+        })
+    }
+
+    /// The operations on many small files; `None` where the plan has none.
+    pub fn files(&self) -> Option<&FilesPlan> {
+        self.tasks.iter().find_map(|task| match task {
+            Task::Files(files) => Some(files),
+            _ => None,
+        })
+    }
+
+    /// The INSERTs of a server; `None` where the plan has none.
+    pub fn inserts(&self) -> Option<&Inserts> {
+        self.tasks.iter().find_map(|task| match task {
+            Task::Inserts(inserts) => Some(inserts),
+            _ => None,
+        })
+    }
+
+    /// The matrix to which the workloads belong; `None` where they are no cells of one.
+    pub fn sweep(&self) -> Option<&SweepPlan> {
+        match &self.workload_task()?.decide {
+            Decide::Sweep(sweep) => Some(sweep),
+            Decide::AsPlanned | Decide::Depth | Decide::Compare(_) => None,
+        }
+    }
+
+    /// The layers that the targets are; `None` where the plan compares none.
+    pub fn layers(&self) -> Option<&LayersPlan> {
+        self.workload_task()?.layers()
+    }
+
+    /// The same, to change how they are called.
+    pub fn layers_mut(&mut self) -> Option<&mut LayersPlan> {
+        for task in &mut self.tasks {
+            if let Task::Workloads(workloads) = task
+                && let Decide::Compare(live) = &mut workloads.decide
+                && let Sides::Layers(layers) = &mut live.sides
+            {
+                return Some(layers);
+            }
+        }
+        None
+    }
+
+    /// The observed load that the workloads repeat.
+    pub fn like(&self) -> Option<&LikePlan> {
+        self.workload_task()?.like.as_ref()
+    }
+
+    /// How the workloads share the time.
+    pub fn order(&self) -> Order {
+        match self.workload_task() {
+            Some(workloads) => workloads.order,
+            None => Order::default(),
+        }
+    }
+
+    /// Whether the plan does what another tool does, with that tool's limits.
+    pub fn is_of_other_tool(&self) -> bool {
+        self.order() == Order::Whole || self.origin.verb.starts_with(TOOL_VERB)
+    }
+
+    /// The size of the scratch file in bytes, where a target is a directory.
+    pub fn scratch_bytes(&self) -> Option<u64> {
+        self.scratch.as_ref().map(|scratch| scratch.size_bytes)
+    }
+
     /// The size of the scratch file of the target with this place, where that is a directory.
     pub fn scratch_bytes_on(&self, target: usize) -> Option<u64> {
-        let own = self.scratch_sizes.get(target).copied();
-        own.or(self.scratch_bytes)
+        let scratch = self.scratch.as_ref()?;
+        let own = scratch.sizes_bytes.get(target).copied();
+        Some(own.unwrap_or(scratch.size_bytes))
     }
 
-    /// The longest that the workloads may take together, warm-up included, in nanoseconds; `None`
-    /// when one has no time limit.
+    /// The longest that the first write of the scratch file may take before the workloads that need
+    /// it, in nanoseconds; `None` where there is no such write, or no limit to its time. Other
+    /// tools do not count it.
+    pub fn first_write_ns(&self) -> Option<u64> {
+        if self.is_of_other_tool() {
+            return None;
+        }
+        self.scratch.as_ref()?.fill_time_ns()
+    }
+
+    /// The longest that the tasks may take together, warm-up included, in nanoseconds, a survey
+    /// and the first write of scratch files apart; `None` when one has no time limit.
     pub fn time_ns_max(&self) -> Option<u64> {
-        if let (Some(ping), Some(workload)) = (&self.ping, self.workloads.first()) {
-            return ping.time_ns_max(&workload.stop);
-        }
-        if let Some(files) = &self.files {
-            return Some(files.time_ns);
-        }
-        if let Some(search_ns) = self.search_ns_max() {
-            return Some(search_ns);
-        }
-        self.groups()
-            .map(|group| Some(group.time_ns()? + group.warmup_ns()))
-            .sum()
-    }
-
-    /// The longest that a search for the greatest depth may take; `None` of any other plan.
-    fn search_ns_max(&self) -> Option<u64> {
-        let first = self.workloads.first()?;
-        let target = first.shape.latency_target?;
-        let windows = (self.workloads.len() as u64).max(SEARCH_WINDOWS_MAX);
-        Some(windows * (target.window_ns + first.warmup_ns))
+        self.tasks.iter().map(Task::time_ns_max).sum()
     }
 
     /// About how long the whole run takes on these targets, in nanoseconds: the time that is
     /// announced, shown and kept. `None` when something has no time limit. The layout of a scratch
     /// file counts as far as the plan limits it.
     pub fn expected_ns(&self, targets: &[TargetIdentity]) -> Option<u64> {
-        let target = targets.first();
-        let bytes = target.map_or(0, |target| match self.scratch_bytes {
-            Some(bytes) if target.kind == TargetKind::Directory => bytes,
-            _ => target.size_bytes,
-        });
-        let rotational = target.and_then(TargetIdentity::rotational);
-        let survey = self.survey.as_ref();
-        let survey_ns = survey.map_or(0, |survey| survey.time_ns_guess(bytes, rotational));
-        let server_ns = self.postgres.as_ref().map_or(0, PostgresPlan::time_ns);
-        let own_ns = self.time_ns_max()? + self.first_write_ns.unwrap_or(0);
-        let limit_ns = self.time_limit_ns.unwrap_or(u64::MAX);
-        Some((own_ns + survey_ns + server_ns).min(limit_ns))
+        let mut sum_ns = self.time_ns_max()? + self.first_write_ns().unwrap_or(0);
+        for task in &self.tasks {
+            sum_ns += task.survey_ns_guess(targets.first(), self.scratch_bytes());
+        }
+        Some(sum_ns.min(self.time_limit_ns.unwrap_or(u64::MAX)))
     }
 
     /// When the run ends at the latest, whatever the disk does; more than [`Plan::expected_ns`] of
     /// a survey that has only a usual speed to go by. `None` where it reads a given amount.
     pub fn deadline_ns(&self, targets: &[TargetIdentity]) -> Option<u64> {
         let expected_ns = self.expected_ns(targets)?;
-        let Some(survey) = &self.survey else {
+        let Some(survey) = self.survey() else {
             return Some(expected_ns);
         };
         let own_ns = self.time_ns_max()?;
@@ -245,26 +362,19 @@ impl Plan {
     /// nanoseconds; `None` where that is part of it, or nothing needs it. Other tools fill theirs
     /// however long it takes.
     pub fn fill_ns_max(&self) -> Option<u64> {
-        let needs_content = |workload: &Workload| workload.layout == Layout::Needed;
-        let is_filled = self.survey.is_some() || self.workloads.iter().any(needs_content);
-        let bytes = self.scratch_bytes.filter(|_| is_filled)?;
-        let ns = match self.order {
-            Order::Whole => u64::MAX,
-            _ => (bytes as f64 / FILL_BYTES_PER_S * 1e9) as u64 + FILL_START_NS,
-        };
-        self.first_write_ns.is_none().then_some(ns)
+        let bytes = self.scratch_bytes()?;
+        if self.first_write_ns().is_some() || !self.tasks.iter().any(Task::needs_content) {
+            return None;
+        }
+        if self.is_of_other_tool() {
+            return Some(u64::MAX);
+        }
+        Some((bytes as f64 / FILL_BYTES_PER_S * 1e9) as u64 + FILL_START_NS)
     }
 
     /// The workloads by what runs at the same time, in order.
     pub fn groups(&self) -> impl Iterator<Item = Group<'_>> {
-        let mut first = 0;
-        self.workloads
-            .chunk_by(|_, next| next.start == Start::WithPrevious)
-            .map(move |workloads| {
-                let group = Group { first, workloads };
-                first += workloads.len();
-                group
-            })
+        groups(self.workloads())
     }
 
     /// The workloads that run at the same time as the one of this name, itself among them; `None`
@@ -276,23 +386,20 @@ impl Plan {
 
     /// Whether anything in it writes.
     pub fn writes(&self) -> bool {
-        self.files.is_some() || self.workloads.iter().any(Workload::writes) || self.survey_writes()
+        self.tasks.iter().any(Task::writes)
     }
 
-    fn survey_writes(&self) -> bool {
-        let survey = self.survey.as_ref();
-        survey.is_some_and(|survey| survey.operation != OpKind::Read)
-    }
-
-    /// The most bytes that the plan may write to each target: the scratch file and every writing
-    /// workload's own limit. `None` when a writing workload has no byte limit, or the survey
-    /// writes.
+    /// The most bytes that the plan may write to each target: every writing workload's own limit.
+    /// `None` when a writing workload has no byte limit, or the survey writes.
     pub fn write_bytes_max(&self) -> Option<u64> {
-        if self.survey_writes() {
-            return None;
+        let mut sum = 0;
+        for task in &self.tasks {
+            match task.write_limit() {
+                ByteLimit::AtMost(bytes) => sum += bytes,
+                ByteLimit::Unlimited => return None,
+            }
         }
-        let writing = self.workloads.iter().filter(|w| w.makes(OpKind::Write));
-        writing.map(Workload::write_bytes_max).sum()
+        Some(sum)
     }
 
     /// Each kind of operation that drops blocks, and the most bytes that it may drop on each
@@ -300,7 +407,8 @@ impl Plan {
     pub fn drops(&self) -> impl Iterator<Item = (OpKind, Option<u64>)> {
         let kinds = OpKind::ALL.into_iter().filter(|kind| kind.drops_blocks());
         kinds.filter_map(|kind| {
-            let mut makes = self.workloads.iter().filter(|w| w.makes(kind)).peekable();
+            let workloads = self.workloads().iter();
+            let mut makes = workloads.filter(|w| w.makes(kind)).peekable();
             makes.peek()?;
             Some((kind, makes.map(Workload::write_bytes_max).sum()))
         })

@@ -234,12 +234,12 @@ impl Plan {
     /// the first read, or again after a workload has trimmed it. `None` when a writing workload has
     /// no byte limit.
     pub fn scratch_write_bytes_max(&self) -> Option<u64> {
-        let all = self.workloads.iter();
+        let all = self.workloads().iter();
         let laying_out = all.filter(|w| w.layout == Layout::Provides);
         let laid_out: u64 = laying_out.filter_map(Workload::write_bytes_max).sum();
-        let scratch = self.scratch_bytes.unwrap_or(0);
-        let last = self.workloads.len().saturating_sub(1);
-        let before = self.workloads[..last].iter();
+        let scratch = self.scratch_bytes().unwrap_or(0);
+        let last = self.workloads().len().saturating_sub(1);
+        let before = self.workloads()[..last].iter();
         let trimmed = before.filter(|w| w.leaves_no_content()).count() as u64;
         let first = scratch.saturating_sub(laid_out);
         let again = scratch.saturating_mul(trimmed);

@@ -29,7 +29,7 @@ const LEAVE_ALONE: &str = include_str!("postgresql_conf.txt");
 /// Writes the settings.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     write_head(record, out)?;
-    let version = record.plan.postgres_version;
+    let version = record.plan.questions.postgres_version;
     let set: Vec<&Advice> = record
         .advice
         .iter()
@@ -53,7 +53,7 @@ fn write_head(record: &Record, out: &mut dyn Write) -> io::Result<()> {
         start_text(started)
     );
     comment(out, &text)?;
-    let text = match record.plan.postgres_version {
+    let text = match record.plan.questions.postgres_version {
         Some(version) => &format!("For PostgreSQL {version}."),
         None => {
             "For any version, because the server's version is unknown (--pg-version). Settings \
@@ -153,7 +153,7 @@ mod tests {
 
     fn settings(version: Option<u32>, advice: &[(&str, &str, Option<&str>)]) -> Vec<String> {
         let mut record = crate::fixture::record();
-        record.plan.postgres_version = version;
+        record.plan.questions.postgres_version = version;
         let advice = advice.iter().map(|(setting, value, default)| Advice {
             setting: (*setting).to_owned(),
             value: Some((*value).to_owned()),

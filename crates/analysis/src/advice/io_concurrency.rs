@@ -119,7 +119,7 @@ pub(super) fn from_knee(record: &Record) -> Vec<Advice> {
     let Some((index, m)) = measured.find(|(_, m)| m.workload.name == name) else {
         return Vec::new();
     };
-    let version = record.plan.postgres_version;
+    let version = record.plan.questions.postgres_version;
     let has_maintenance = version.is_none_or(|version| version >= MAINTENANCE_FROM);
     let settings = [
         ("effective_io_concurrency", true),

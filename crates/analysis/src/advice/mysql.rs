@@ -35,7 +35,7 @@ const VERSIONS: [ServerVersion; 2] = [
 
 /// The advice for the server of a profile; `None` where the run used another profile.
 pub(super) fn advice(record: &Record) -> Option<Advice> {
-    let profile = record.plan.fit_for.as_deref()?;
+    let profile = record.plan.questions.fit_for.as_deref()?;
     let version = VERSIONS.iter().find(|version| version.profile == profile)?;
     let index = record
         .measurements
@@ -82,7 +82,7 @@ mod tests {
 
     fn advised(profile: &str, rate: f64) -> Advice {
         let mut record = fixture::record();
-        record.plan.fit_for = Some(profile.to_owned());
+        record.plan.questions.fit_for = Some(profile.to_owned());
         let pages = fixture::measured(&mut record, "random-write-d32");
         pages.workload.name = PAGES.to_owned();
         if let Some(writes) = pages.ops.get_mut(&OpKind::Write) {

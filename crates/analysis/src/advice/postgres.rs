@@ -154,7 +154,7 @@ fn effective_io_concurrency(record: &Record) -> Option<Advice> {
     }
     let gain = many.iops.value / one.iops.value;
     let width = width(&one.iops).hypot(width(&many.iops));
-    let version = record.plan.postgres_version;
+    let version = record.plan.questions.postgres_version;
     let pays = gain >= GAIN_MIN;
     let wanted = if pays {
         (gain.ceil() as u32).next_power_of_two()
@@ -292,7 +292,7 @@ mod tests {
         // 10,000/s against 2000/s: the disk works on five reads at a time.
         let of = |version: Option<u32>| {
             let mut record = fixture::record();
-            record.plan.postgres_version = version;
+            record.plan.questions.postgres_version = version;
             record.advice = advice(&record);
             find(&record, "effective_io_concurrency")
         };

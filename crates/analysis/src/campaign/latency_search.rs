@@ -9,7 +9,7 @@
 use super::decision::{Campaign, CampaignCell, CampaignRow, MeasuredCell, SideCredit};
 use diskproof_model::latency_search::timed_requests;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{Plan, Workload};
+use diskproof_model::plan::{Decide, Plan, Workload};
 use diskproof_model::shape::LatencyTarget;
 use diskproof_model::window::LateRequests;
 
@@ -73,12 +73,16 @@ enum DepthState {
 
 impl LatencySearchCampaign {
     /// Of the workloads of a plan, which differ in their depth alone and ascend; `None` where they
-    /// have no latency target.
+    /// are not decided by their latencies.
     pub fn of(plan: &Plan) -> Option<Self> {
-        let target = plan.workloads.first()?.shape.latency_target?;
+        let workloads = plan.workload_task()?;
+        if workloads.decide != Decide::Depth {
+            return None;
+        }
+        let target = workloads.list.first()?.shape.latency_target?;
         Some(Self::new(
             target,
-            plan.workloads.clone(),
+            workloads.list.clone(),
             plan.time_limit_ns.or(plan.time_ns_max()),
         ))
     }

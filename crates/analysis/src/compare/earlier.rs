@@ -63,14 +63,12 @@ impl<'a> EarlierRuns<'a> {
     }
 }
 
-/// Whether a run did the same on the same target: machine, paths, disks, verb and workloads.
+/// Whether a run did the same on the same target: machine, paths, disks, verb and tasks.
 pub(super) fn repeats(run: &Record, other: &Record) -> bool {
     run.plan.origin.verb == other.plan.origin.verb
         && run.host.name == other.host.name
         && run.plan.targets == other.plan.targets
-        && run.plan.workloads == other.plan.workloads
-        && run.plan.survey == other.plan.survey
-        && run.plan.files == other.plan.files
+        && run.plan.tasks == other.plan.tasks
 }
 
 /// The fewest earlier runs: the interval of two runs is wider than nine standard deviations, that
@@ -263,7 +261,7 @@ mod tests {
     fn other_plans_disks_and_disturbed_runs_do_not_count() {
         assert_eq!(of_random_reads(&earlier(&[0.8])), None);
         let mut runs = earlier(&[0.8, 0.9, 1.1]);
-        runs[0].plan.workloads.pop();
+        runs[0].plan.workloads().pop();
         runs[1].host.kernel.push('x');
         assert_eq!(of_random_reads(&runs), None);
         let alike = earlier(&[0.8, 0.9, 1.1]);

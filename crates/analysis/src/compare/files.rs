@@ -69,7 +69,7 @@ impl<'a> StepOfRun<'a> {
         Some(Self {
             name,
             run,
-            plan: run.record.plan.files.as_ref()?,
+            plan: run.record.plan.files()?,
             files,
             index: files.steps.iter().position(|of| of.step == step)?,
         })

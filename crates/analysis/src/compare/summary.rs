@@ -191,7 +191,7 @@ fn burst((name, run): &(String, &Run<'_>)) -> Option<String> {
             credit_text(credit)
         ));
     }
-    let untested = untested(run.record).filter(|_| run.record.plan.layers.is_none())?;
+    let untested = untested(run.record).filter(|_| run.record.plan.layers().is_none())?;
     Some(format!(
         "Without a pause {name} kept {}; a burst that lasts longer would not have shown. '{}' \
          tests for one.",

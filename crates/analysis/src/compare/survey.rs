@@ -255,7 +255,7 @@ impl Compared for Surveyed<'_> {
         };
         let places = [&["/surface/device"], places].concat();
         tainted(reasons, (name, record), &places, &[]);
-        if record.partial && record.plan.workloads.is_empty() {
+        if record.partial && record.plan.workloads().is_empty() {
             reasons.add("interrupted", format!("{name} was cut short"));
         }
         if failed > 0 {
@@ -266,7 +266,7 @@ impl Compared for Surveyed<'_> {
 
 /// What only one part of a survey has.
 fn part_conditions(pair: &mut Between<'_>, a: Surveyed<'_>, b: Surveyed<'_>) {
-    let plan = |s: Surveyed<'_>| s.run.record.plan.survey.clone();
+    let plan = |s: Surveyed<'_>| s.run.record.plan.survey().cloned();
     match a.part {
         Part::Curve => {
             let is_full = |s| Some(plan(s)?.curve?.coverage == Coverage::Full);

@@ -104,7 +104,7 @@ fn stretches_of(
         let role = role_of(&m.workload, plan);
         let series = requests_of(m);
         let kind = RowKind::of(row, &m.workload, role);
-        let planned = plan.workloads.iter().find(|w| w.name == m.workload.name);
+        let planned = plan.workloads().iter().find(|w| w.name == m.workload.name);
         let parts = Parts {
             start_ns: m.start_ns,
             wall_ns: m.wall_ns,
@@ -191,7 +191,7 @@ fn role_of(workload: &Workload, plan: &Plan) -> Role {
     let is_alone = plan
         .group_of(&workload.name)
         .is_none_or(|group| group.is_alone());
-    if workload.rate.is_none() && plan.ping.is_none() && is_alone {
+    if workload.rate.is_none() && plan.ping().is_none() && is_alone {
         Role::Closed
     } else {
         Role::Shared
@@ -383,7 +383,7 @@ pub(crate) fn credit_before(record: &Record, fallen: usize, moment_ns: f64, base
         let Some(series) = estimate::summed(ops.map(|op| &op.series)) else {
             continue;
         };
-        let planned = record.plan.workloads.iter();
+        let planned = record.plan.workloads().iter();
         let planned = planned.clone().find(|w| w.name == m.workload.name);
         let kind = RowKind {
             row,

@@ -11,7 +11,7 @@ use std::process::Command;
 fn case(name: &str) -> (WorkloadRecord, TargetIdentity, Workload) {
     let mut record = fixture::record();
     let ran = fixture::measured(&mut record, name).workload.clone();
-    let mut asked = record.plan.workloads.into_iter();
+    let mut asked = record.plan.workloads().into_iter();
     let asked = asked.find(|workload| workload.name == name).unwrap();
     (ran, record.targets.swap_remove(0), asked)
 }
@@ -354,7 +354,7 @@ fn ioping_of(change: impl Fn(&mut fixture::RunParts)) -> String {
 
 #[test]
 fn ping_of_a_directory_is_repeated_by_ioping() {
-    let reads = ioping_of(|run| run.0.plan.workloads[0].stop.ops = Some(10));
+    let reads = ioping_of(|run| run.0.plan.workloads()[0].stop.ops = Some(10));
     assert_eq!(
         reads,
         "ioping -c 10 -i 1000000us -a 1 -s 4096 -S 4294967296 -D /data"

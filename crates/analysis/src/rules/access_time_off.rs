@@ -68,7 +68,7 @@ const REMEDY_SLOWER: &str = "Make sure that nothing else uses the disk and that 
                              in the path.";
 
 fn access_time(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
-    let sheet = record.plan.data_sheet.unwrap_or_default();
+    let sheet = record.plan.questions.data_sheet.unwrap_or_default();
     let rpm = sheet.rpm.filter(|rpm| *rpm > 0);
     let rpm = rpm.or_else(|| reported_rpm(record))?;
     let random = surface.seeks.get(&SeekPattern::Random);
@@ -147,7 +147,7 @@ fn longest_seek(rpm: u32) -> f64 {
 
 /// A flat top below the sheet's rate is one fact and told by `flat-top`.
 fn top_rate(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
-    let promised = record.plan.data_sheet?.bytes_per_second;
+    let promised = record.plan.questions.data_sheet?.bytes_per_second;
     let promised = promised.filter(|rate| *rate > 0.0)?;
     let shape = Shape::of(&record.curve, reach(record, surface))?;
     // Not the highest of all: one sample may be too fast by chance.
@@ -210,7 +210,7 @@ mod tests {
 
     fn record(disk: &SurveyedDisk, sheet: DataSheet) -> Record {
         let mut run = disk.run(7);
-        run.0.plan.data_sheet = Some(sheet);
+        run.0.plan.questions.data_sheet = Some(sheet);
         surveyed::judge(run)
     }
 

@@ -63,7 +63,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let are_earlier = hits.iter().all(|(_, v)| v.runs.is_some());
     let is_compared = |index: usize| {
         let name = &record.measurements[index].workload.name;
-        let workload = record.plan.workloads.iter().find(|one| one.name == *name);
+        let workload = record.plan.workloads().iter().find(|one| one.name == *name);
         workload.is_some_and(|one| one.checks_reads() && one.shape.known_content.is_some())
     };
     let (what, remedy) = if hits.iter().all(|(index, _)| is_compared(*index)) {

@@ -286,7 +286,7 @@ fn above_the_link(record: &Record, surface: &SurfaceRecord) -> Vec<(String, Evid
 
 /// By what the system says of the disk; what the user says of it is `access-time-off`'s.
 fn faster_than_the_platter(record: &Record, surface: &SurfaceRecord) -> Option<(String, Evidence)> {
-    let sheet = record.plan.data_sheet;
+    let sheet = record.plan.questions.data_sheet;
     if sheet.is_some_and(|sheet| sheet.rpm.is_some()) {
         return None;
     }
@@ -600,7 +600,7 @@ mod tests {
             assert_eq!(check_cache_answered(&record), None, "{rpm:?} {percent}");
         }
         let mut told = cached(Some(7200), 100);
-        told.0.plan.data_sheet = Some(DataSheet {
+        told.0.plan.questions.data_sheet = Some(DataSheet {
             rpm: Some(7200),
             ..DataSheet::default()
         });

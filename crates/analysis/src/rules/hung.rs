@@ -137,7 +137,7 @@ fn check_late(record: &Record) -> Option<Diagnosis> {
 fn no_time_for_curve(record: &Record) -> Option<(String, Evidence)> {
     let surface = record.surface.as_ref()?;
     let access = &surface.seeks.get(&SeekPattern::Random)?.mean;
-    let planned = record.plan.survey.as_ref()?.curve;
+    let planned = record.plan.survey()?.curve;
     let is_missing = planned.is_some() && record.curve.is_empty();
     let path = "/surface/seeks/random/mean/value";
     let evidence = evidence_at(path, access.value, 0.0, "ns");
@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn disk_too_slow_for_a_curve_is_named() {
         let mut run = SurveyedDisk::rotating().run(1);
-        run.0.plan.survey = Some(run.1.survey.clone());
+        run.0.plan.survey() = Some(run.1.survey.clone());
         run.1.curve.clear();
         let finding = check_late(&surveyed::judge(run)).unwrap();
         assert_eq!(finding.evidence[0].path, "/surface/seeks/random/mean/value");

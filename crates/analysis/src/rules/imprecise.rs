@@ -219,7 +219,7 @@ fn step_evidence(index: usize, of: &FileStepRecord) -> Evidence {
 
 fn check_workloads(record: &Record) -> Option<Diagnosis> {
     // What counts is the differences between the layers, and each has its own interval.
-    if record.plan.layers.is_some() {
+    if record.plan.layers().is_some() {
         return None;
     }
     let hits: Vec<ImpreciseWorkload> = real(record)
@@ -444,7 +444,7 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
             .to_owned();
     }
     // In turns, and with a limit, the time is that of all workloads together.
-    let has_own_time = record.plan.order.is_as_given() && record.plan.time_limit_ns.is_none();
+    let has_own_time = record.plan.order().is_as_given() && record.plan.time_limit_ns.is_none();
     let longer = if is_short_stroke || has_own_time {
         format!("{how} 10s")
     } else {
@@ -546,7 +546,7 @@ mod tests {
             (None, in_turns, "(--time)"),
         ] {
             let mut record = fixture::changed(|run| run.1[2].wall_ns = 50_000_000);
-            (record.plan.time_limit_ns, record.plan.order) = (time_limit_ns, order);
+            (record.plan.time_limit_ns, record.plan.order()) = (time_limit_ns, order);
             states(&check_imprecise(&record).unwrap().remedy, &[option]);
         }
     }

@@ -558,7 +558,7 @@ mod tests {
     #[test]
     fn effects_of_waiting_on_points_and_accesses_are_not_reported_as_the_disks() {
         let mut run = rotating(|disk| disk.accesses = 300).run(1);
-        run.0.plan.data_sheet = Some(DataSheet {
+        run.0.plan.questions.data_sheet = Some(DataSheet {
             rpm: Some(7200),
             seek_ns: Some(10_600_000),
             ..DataSheet::default()

@@ -302,7 +302,7 @@ pub(super) fn workload_name(record: &Record, m: &MeasurementRecord) -> String {
     if !record.measurements.iter().any(is_elsewhere) {
         return name.clone();
     }
-    let mut layers = record.plan.layers.iter().flat_map(|plan| &plan.layers);
+    let mut layers = record.plan.layers().into_iter().flat_map(|plan| &plan.layers);
     let layer = layers.find(|layer| layer.target == Some(m.target));
     let target = record.targets.get(m.target);
     let place = layer
@@ -430,7 +430,7 @@ mod tests {
             skipped: None,
             one_of: 1,
         };
-        record.plan.layers = Some(LayersPlan {
+        record.plan.layers() = Some(LayersPlan {
             layers: vec![layer(0, "file on ext4"), layer(1, "dm-0 (crypt data)")],
             unresolved: None,
         });

@@ -315,7 +315,7 @@ fn run_load(
         Ok(plan) => plan,
         Err(error) => return failed(tool, &error),
     };
-    if plan.workloads.is_empty() && plan.files.is_none() && plan.survey.is_none() {
+    if plan.workloads().is_empty() && plan.files().is_none() && plan.survey().is_none() {
         let printer = load.printer(&plan, &identity);
         let name = new_name.as_deref();
         return finish_without_data(load, &plan, identity, name, flags, printer);
@@ -339,12 +339,16 @@ fn run_load(
     let mut identities = vec![identity];
     identities.extend(others);
     refuse_duplicates(&identities)?;
-    let filled = plan.scratch_bytes.filter(|_| head.fills_scratch_file);
+    if let Some(scratch) = plan.scratch.take() {
+        plan.scratch = Some(if head.fills_scratch_file {
+            let size_bytes = scratch.size_bytes;
+            scratch.filled_within(size_bytes, FILLING_NS)
+        } else {
+            scratch
+        });
+    }
     printer.kept_names = vec![new_name];
     let mut job = MeasuringJob::new(plan, identities, flags);
-    if let Some(bytes) = filled {
-        job = job.filled_within(bytes, FILLING_NS);
-    }
     job.tool = Some(printer.clone());
     let ended = measure_work(tool, words, job, head.writes);
     if ended.is_err() && !printer.has_begun() {

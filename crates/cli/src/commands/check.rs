@@ -12,7 +12,9 @@ use crate::saved::disk_access;
 use crate::session::{MeasuringJob, measure};
 use crate::standard_workloads::standard_workloads;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{EngineChoice, Order, Plan, Skipped, Span};
+use diskproof_model::plan::{
+    EngineChoice, Order, Plan, Questions, Scratch, Skipped, Span, Task, Workloads,
+};
 use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, DataSheet, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::path::PathBuf;
@@ -171,7 +173,7 @@ pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
         return layers::run(&check.selection, time_ns, &check.measuring, identity);
     }
     let mut plan = plan(check, &identity)?;
-    plan.disk_access = disk_access(&identity, check.measuring.history.history.as_deref());
+    plan.questions.disk_access = disk_access(&identity, check.measuring.history.history.as_deref());
     let job = MeasuringJob::new(plan, vec![identity], &check.measuring);
     measure(job)
 }
@@ -227,16 +229,28 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     if workloads.is_empty() && survey.is_none() {
         return Err(nothing_left(&skipped));
     }
+    let mut tasks = Vec::new();
+    if let Some(survey) = survey {
+        tasks.push(Task::Survey(survey));
+    }
+    if !workloads.is_empty() {
+        tasks.push(Task::Workloads(Workloads {
+            order: ORDER,
+            ..Workloads::as_planned(workloads)
+        }));
+    }
+    let scratch = scratch_bytes.map(|bytes| {
+        Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_MIN, budget.first_write_ns())
+    });
     Ok(Plan {
-        scratch_bytes,
-        first_write_ns: scratch_bytes.map(|_| budget.first_write_ns()),
-        first_write_bytes_min: scratch_bytes.map(|_| SCRATCH_BYTES_MIN),
+        scratch,
         time_limit_ns: Some(budget.time_ns),
-        workloads,
-        order: ORDER,
-        survey,
-        data_sheet: check.spec,
-        postgres_version: postgres_version(check.pg_version, &check.target),
+        tasks,
+        questions: Questions {
+            data_sheet: check.spec,
+            postgres_version: postgres_version(check.pg_version, &check.target),
+            ..Questions::default()
+        },
         skipped,
         ..measuring.plan("check", std::slice::from_ref(identity))
     })

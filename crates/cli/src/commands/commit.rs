@@ -7,8 +7,8 @@ use crate::postgres::{Breadth, ServerFlags, insert_names, postgres_plan, postgre
 use crate::session::{MeasuringJob, measure};
 use crate::write_cache::{CacheStates, WriteCacheFlags};
 use diskproof_model::plan::{
-    Access, CachePolicy, EngineChoice, EngineKind, Order, Plan, Skipped, Span, Start, Stop,
-    SyncCall, SyncPolicy, Workload, WriteFlag,
+    Access, CachePolicy, EngineChoice, EngineKind, Inserts, Order, Plan, Questions, Scratch,
+    Skipped, Span, Start, Stop, SyncCall, SyncPolicy, Task, Workload, Workloads, WriteFlag,
 };
 use diskproof_model::stream::Streams;
 use diskproof_model::target::TargetIdentity;
@@ -188,21 +188,45 @@ pub fn plan(
         .flat_map(|row| row.in_states(&commit.cache));
     let rows: Vec<CommitRow> = rows.collect();
     let unit_ns = time_ns / rows.iter().map(|row| row.weight).sum::<u64>();
-    let timed = |row: CommitRow| row.timed(unit_ns, measuring.engine);
-    let layout_ns = time_ns / LAYOUT_SHARE;
-    let chosen = (commit.server.try_settings, &commit.selection);
-    let postgres = programs.map(|programs| postgres_plan(programs, breadth, time_ns, chosen));
-    let server_version = programs.map(|programs| programs.version);
-    Ok(Plan {
-        scratch_bytes,
-        workloads: rows.into_iter().flat_map(timed).collect(),
-        first_write_ns: scratch_bytes.map(|_| layout_ns),
-        first_write_bytes_min: scratch_bytes.map(|_| SEGMENT_BYTES + DATA_BYTES_LEAST),
-        time_limit_ns: programs.is_none().then_some(time_ns + layout_ns),
-        postgres: postgres.transpose()?,
-        postgres_version: postgres_version(commit.pg_version.or(server_version), &commit.target),
-        skipped,
+    let list = rows
+        .into_iter()
+        .flat_map(|row| row.timed(unit_ns, measuring.engine))
+        .collect();
+    let workloads = Workloads {
         order: ORDER,
+        ..Workloads::as_planned(list)
+    };
+    let layout_ns = time_ns / LAYOUT_SHARE;
+    let task = match programs {
+        None => Task::Workloads(workloads),
+        Some(programs) => Task::Inserts(Inserts {
+            server: postgres_plan(
+                programs,
+                breadth,
+                time_ns,
+                (commit.server.try_settings, &commit.selection),
+            )?,
+            between: workloads,
+        }),
+    };
+    let server_version = programs.map(|programs| programs.version);
+    let filled_min = SEGMENT_BYTES + DATA_BYTES_LEAST;
+    Ok(Plan {
+        scratch: scratch_bytes
+            .map(|bytes| Scratch::of_size(bytes).filled_within(filled_min, layout_ns)),
+        time_limit_ns: match programs {
+            None => Some(time_ns + layout_ns),
+            Some(_) => None,
+        },
+        tasks: vec![task],
+        questions: Questions {
+            postgres_version: postgres_version(
+                commit.pg_version.or(server_version),
+                &commit.target,
+            ),
+            ..Questions::default()
+        },
+        skipped,
         ..measuring.plan("commit", std::slice::from_ref(identity))
     })
 }

@@ -9,7 +9,9 @@ use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
 use crate::session::{MeasuringJob, measure};
 use crate::workload::{SpanBounds, part_of};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{EngineChoice, Plan, Span, Stop, Workload};
+use diskproof_model::plan::{
+    EngineChoice, Plan, Questions, Scratch, Span, Stop, Task, Workload, Workloads,
+};
 use diskproof_model::surface::{
     AccessPlan, BurstPlan, Coverage, CurvePlan, DataSheet, POINT_NS_MAX, ScanPlan, Survey,
 };
@@ -146,7 +148,7 @@ pub fn run(curve: &CurveFlags) -> anyhow::Result<Exit> {
 /// A survey may take hours: an output file that would stay empty is refused before it.
 fn refuse_empty_fio_json(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure> {
     let is_empty = |path: &Path| {
-        let format = format_of(path).filter(|_| plan.workloads.is_empty());
+        let format = format_of(path).filter(|_| plan.workloads().is_empty());
         format.is_some_and(|format| format.requires == Requires::Workloads)
     };
     let why = "fio's JSON contains only workloads, but this run has none; add --short-stroke, or \
@@ -183,13 +185,21 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     }
     let has_strokes = curve.short_stroke && resumed.is_none();
     let strokes = STROKES.iter().filter(|_| has_strokes);
-    let strokes = strokes.map(|percent| stroke(*percent, span, target_bytes, measuring));
+    let strokes: Vec<Workload> = strokes
+        .map(|percent| stroke(*percent, span, target_bytes, measuring))
+        .collect();
+    let mut tasks = vec![Task::Survey(survey)];
+    if !strokes.is_empty() {
+        tasks.push(Task::Workloads(Workloads::as_planned(strokes)));
+    }
     Ok(Plan {
-        scratch_bytes,
-        workloads: strokes.collect(),
-        survey: Some(survey),
+        scratch: scratch_bytes.map(Scratch::of_size),
         time_limit_ns: curve.time,
-        data_sheet: curve.spec,
+        tasks,
+        questions: Questions {
+            data_sheet: curve.spec,
+            ..Questions::default()
+        },
         ..measuring.plan("curve", std::slice::from_ref(identity))
     })
 }

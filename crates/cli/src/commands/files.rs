@@ -5,7 +5,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, MeasuringFlags, choices, one_of};
 use crate::session::{MeasuringJob, measure};
 use diskproof_model::files::{FileCaches, FileOrder, FileSync, FilesPlan};
-use diskproof_model::plan::Plan;
+use diskproof_model::plan::{Plan, Task};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_bytes, parse_duration, parse_size};
 use std::ops::RangeInclusive;
@@ -164,7 +164,7 @@ pub fn plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     }
     let sizes = files.file_size.clone().unwrap_or(FILE_BYTES);
     Ok(Plan {
-        files: Some(FilesPlan {
+        tasks: vec![Task::Files(FilesPlan {
             count: files.count,
             file_bytes_min: *sizes.start(),
             file_bytes_max: *sizes.end(),
@@ -179,7 +179,7 @@ pub fn plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan, Failu
             orders: files.order.to_vec(),
             rounds: files.rounds,
             time_ns,
-        }),
+        })],
         ..measuring.plan("files", std::slice::from_ref(identity))
     })
 }

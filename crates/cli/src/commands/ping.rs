@@ -12,7 +12,8 @@ use diskproof_analysis::expect::Expected;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{
-    Access, CachePolicy, EngineChoice, Plan, Span, Stop, SyncCall, SyncPolicy, Workload, WriteFlag,
+    Access, CachePolicy, EngineChoice, Ping, Plan, Scratch, Span, Stop, SyncCall, SyncPolicy, Task,
+    Workload, WriteFlag,
 };
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -174,11 +175,11 @@ pub fn run(ping: &PingFlags) -> anyhow::Result<Exit> {
     let identities = ping.measuring.probe_all(&ping.targets)?;
     let plan = plan(ping, &identities)?;
     let has_lines = !(ping.measuring.quiet || ping.rapid || ping.measuring.prints_json());
-    let block_bytes = plan.workloads[0].block_bytes;
+    let block_bytes = plan.workloads()[0].block_bytes;
     let lines =
         has_lines.then(|| RequestLines::new(block_bytes, &identities, style(ping.measuring.color)));
     let flags = MeasuringFlags {
-        expected: expected(ping, &plan.workloads[0])?,
+        expected: expected(ping, &plan.workloads()[0])?,
         ..ping.measuring.clone()
     };
     let mut job = MeasuringJob::new(plan, identities, &flags);
@@ -237,9 +238,8 @@ pub fn plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan, Fai
     let requests = ping_plan(ping, block_bytes, plan.seed)?;
     let workload = workload(ping, (block_bytes, span), &requests);
     Ok(Plan {
-        scratch_bytes,
-        workloads: vec![workload],
-        ping: Some(requests),
+        scratch: scratch_bytes.map(Scratch::of_size),
+        tasks: vec![Task::Ping(Ping { workload, requests })],
         ..plan
     })
 }

@@ -14,7 +14,9 @@ use crate::workload::{
     Bytes, Content, FioFlags, Memory, ResolveContext, Wording, WorkloadAxes, WorkloadFlags,
     empty_schedule, limits_cut_by_time, planned_search, resolve, sector_mismatch,
 };
-use diskproof_model::plan::{EngineChoice, Order, Plan, Skipped, Workload};
+use diskproof_model::plan::{
+    Decide, EngineChoice, Order, Plan, Scratch, Skipped, Task, Workload, Workloads,
+};
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
 use recorded::LikeSource;
@@ -182,6 +184,7 @@ struct RunRequest {
     /// A plan file may also run on targets without a scratch file.
     is_size_planned: bool,
     work: WorkSource,
+    order: Order,
     engine: Option<EngineChoice>,
 }
 
@@ -316,6 +319,7 @@ impl RunRequest {
             notes: Vec::new(),
             is_size_planned: true,
             work: WorkSource::File,
+            order: Order::AsGiven,
             engine: measuring.engine,
         }
     }
@@ -353,18 +357,29 @@ impl RunRequest {
         };
         let (workloads, skipped) = self.workloads(context, sector_bytes(identities))?;
         let search = planned_search(&workloads, identities.len()).map_err(Failure::Usage)?;
-        let (workloads, time_limit_ns) = search.unwrap_or((workloads, None));
+        let decide = match search {
+            Some(_) => Decide::Depth,
+            None => Decide::AsPlanned,
+        };
+        let (list, time_limit_ns) = search.unwrap_or((workloads, None));
+        let like = match &self.work {
+            WorkSource::Like(like) => Some(like.plan()),
+            WorkSource::Flags(_) | WorkSource::File => None,
+        };
         Ok(Plan {
             seed: self.file.seed.unwrap_or_else(random_seed),
             targets: self.target_names(identities),
-            scratch_bytes,
-            scratch_sizes: files.iter().map(|file| file.bytes).collect(),
+            scratch: scratch_bytes.map(|size_bytes| Scratch {
+                sizes_bytes: files.iter().map(|file| file.bytes).collect(),
+                ..Scratch::of_size(size_bytes)
+            }),
             time_limit_ns,
-            workloads,
-            like: match &self.work {
-                WorkSource::Like(like) => Some(like.plan()),
-                WorkSource::Flags(_) | WorkSource::File => None,
-            },
+            tasks: vec![Task::Workloads(Workloads {
+                list,
+                order: self.order,
+                decide,
+                like,
+            })],
             skipped,
             ..Plan::of("run", command_line())
         })
@@ -489,10 +504,12 @@ pub(crate) fn plan_jobs(
     measuring: &MeasuringFlags,
 ) -> anyhow::Result<(Plan, Vec<TargetIdentity>)> {
     let identities = measuring.probe_all(&file.targets)?;
-    let request = RunRequest::planned(file, shown, measuring);
+    let request = RunRequest {
+        order: Order::Whole,
+        ..RunRequest::planned(file, shown, measuring)
+    };
     let mut plan = request.plan(&identities, Memory::of_host())?;
     plan.origin.verb = format!("as {tool}");
-    plan.order = Order::Whole;
     Ok((plan, identities))
 }
 

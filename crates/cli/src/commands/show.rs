@@ -97,7 +97,7 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
         SavedDocument::Comparison(comparison) => return show_comparison(show, &comparison),
     };
     if let Some(version) = show.pg_version {
-        record.plan.postgres_version = Some(version);
+        record.plan.questions.postgres_version = Some(version);
         record.advice = advice(&record);
         page = None;
     }

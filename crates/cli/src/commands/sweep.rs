@@ -12,7 +12,7 @@ use crate::workload::{
 };
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use diskproof_analysis::campaign::{Sweep, SweepSetup};
-use diskproof_model::plan::Plan;
+use diskproof_model::plan::{Decide, Plan, Questions, Scratch, Task, Workloads};
 use diskproof_model::rw::Rw;
 use diskproof_model::sweep::{SweepOperation, SweepPlan, SweepView};
 use diskproof_model::target::TargetIdentity;
@@ -243,13 +243,18 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<(Plan, Matrix),
     }
     let cells = matrix.cells.iter();
     let plan = Plan {
-        scratch_bytes,
-        first_write_ns: scratch_bytes.map(|_| time_ns / LAYOUT_PARTS),
-        first_write_bytes_min: scratch_bytes.map(|_| SCRATCH_BYTES_MIN),
+        scratch: scratch_bytes.map(|bytes| {
+            Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_MIN, time_ns / LAYOUT_PARTS)
+        }),
         time_limit_ns: Some(time_ns),
-        workloads: cells.map(|cell| cell.workload.clone()).collect(),
-        sweep: Some(spec),
-        postgres_version: postgres_version(sweep.pg_version, &sweep.target),
+        tasks: vec![Task::Workloads(Workloads {
+            decide: Decide::Sweep(spec),
+            ..Workloads::as_planned(cells.map(|cell| cell.workload.clone()).collect())
+        })],
+        questions: Questions {
+            postgres_version: postgres_version(sweep.pg_version, &sweep.target),
+            ..Questions::default()
+        },
         skipped: matrix.skipped.clone(),
         ..measuring.plan("sweep", std::slice::from_ref(identity))
     };

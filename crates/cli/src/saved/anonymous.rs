@@ -71,7 +71,8 @@ const PLACES: &[(Treatment, &[&str])] = &[
             "layers.path",
             "filesystem.mount_point",
             "layers.backing_file",
-            "postgres.programs",
+            "server.programs",
+            "sides.paths",
         ],
     ),
     (Treatment::Name(SOURCE), &["filesystem.source"]),
@@ -80,10 +81,15 @@ const PLACES: &[(Treatment, &[&str])] = &[
     (Treatment::Name(SERVER), &["server.address"]),
     (
         Treatment::Name(COMMAND),
-        &["campaign.prepare", "skipped.command"],
+        &[
+            "campaign.prepare",
+            "skipped.command",
+            "sides.prepare",
+            "sides.cleanup",
+        ],
     ),
     (Treatment::Name(NOTE), &["record.note"]),
-    (Treatment::Profile, &["plan.fit_for"]),
+    (Treatment::Profile, &["plan.questions.fit_for"]),
     (
         Treatment::Sentence,
         &[
@@ -154,6 +160,7 @@ const PUBLIC: &[&str] = &[
     "origin.argv",
     "workloads.name",
     "workload.name",
+    "list.name",
     "skipped.workload",
     "plan.skipped.why",
     "loads.name",
@@ -282,7 +289,7 @@ fn no_data() -> Failure {
 
 fn kept(record: &Record) -> String {
     let mut names: Vec<&str> = Vec::new();
-    for workload in &record.plan.workloads {
+    for workload in record.plan.workloads() {
         if !names.contains(&workload.name.as_str()) {
             names.push(&workload.name);
         }
@@ -438,11 +445,10 @@ fn replace_volume_names(record: &mut Record, names: &mut Replaced) {
             health.model = None;
         }
     }
-    let layers = record
-        .plan
-        .layers
-        .iter_mut()
-        .flat_map(|plan| &mut plan.layers);
+    let layers = match record.plan.layers_mut() {
+        Some(plan) => &mut plan.layers[..],
+        None => &mut [],
+    };
     for layer in layers {
         layer.name = match (layer.device_kind, layer.name.split_once(" (")) {
             (Some(_), Some((device, _))) => device.to_owned(),

@@ -172,7 +172,7 @@ impl PreparedCells<'_> {
     /// Fills all scratch files, and takes the span that all targets have; of layers, that of each.
     fn lay_out(&mut self) -> Result<(), EarlyEnd> {
         let plan = Arc::clone(&self.run.plan);
-        let Some(first) = plan.workloads.iter().find(|w| w.layout == Layout::Needed) else {
+        let Some(first) = plan.workloads().iter().find(|w| w.layout == Layout::Needed) else {
             return Ok(());
         };
         self.live.begin(Group::alone(first), Some(0));
@@ -184,7 +184,7 @@ impl PreparedCells<'_> {
         if !targets.iter().all(is_device) {
             self.span_bytes = targets.iter().map(OpenTarget::usable_bytes).min();
         }
-        if let Some(layers) = &plan.layers {
+        if let Some(layers) = plan.layers() {
             for target in &mut self.run.targets {
                 // Content is compared by what the layers hold, not by what the page cache does.
                 target.set_cache(CachePolicy::Direct)?;
@@ -289,7 +289,7 @@ impl PreparedCells<'_> {
         if measurement.engine.fallbacks.is_empty() {
             measurement.engine.fallbacks.clone_from(&first.fallbacks);
         }
-        let mut planned = self.run.plan.workloads.iter();
+        let mut planned = self.run.plan.workloads().iter();
         if let Some(asked) = planned.find(|one| one.name == workload.name) {
             measurement.workload = asked.clone();
         }
@@ -306,7 +306,7 @@ impl CampaignBench for PreparedCells<'_> {
         }
         let workload = self.prepared(cell);
         let time_ns = Sliced::time_ns(&workload);
-        let mut planned = self.run.plan.workloads.iter();
+        let mut planned = self.run.plan.workloads().iter();
         let place = planned.position(|w| w.name == workload.name);
         let group = Group::new(place.unwrap_or(0), std::slice::from_ref(&workload));
         self.live.begin(group, Some(time_ns));

@@ -23,7 +23,7 @@ use diskproof_model::data::RunData;
 use diskproof_model::errno;
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::VerifyResult;
-use diskproof_model::plan::{METHOD_VERSION, Order, Plan};
+use diskproof_model::plan::{METHOD_VERSION, Plan};
 use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
 use diskproof_model::units::format_duration;
@@ -322,9 +322,9 @@ fn save_timed_out(output: &Output, wait: &SaveWait) -> anyhow::Error {
 
 /// The work is done, and the process may last all the same.
 pub(crate) fn process_may_stay(hung: &[String], plan: &Plan) -> String {
-    let scratch = if plan.scratch_bytes.is_some() {
+    let scratch = if plan.scratch_bytes().is_some() {
         " Its scratch file has no name and vanishes with the process."
-    } else if plan.files.is_some() {
+    } else if plan.files().is_some() {
         " Another process removes .diskproof-files after that, which may take as long as the \
          disk needs to write what it was given."
     } else {
@@ -416,9 +416,10 @@ fn failed_request(record: &Record) -> Option<(&str, &'static str, &str)> {
 /// Whether the run ended early, or its target returned errors.
 pub(crate) fn has_errors(record: &Record) -> bool {
     // To other tools a block that cannot be checked is a damaged one.
-    let damaged = match record.plan.order {
-        Order::Whole => |verify: &VerifyResult| verify.bad_blocks,
-        Order::AsGiven | Order::InTurns { .. } => VerifyResult::wrong_blocks,
+    let damaged = if record.plan.is_of_other_tool() {
+        |verify: &VerifyResult| verify.bad_blocks
+    } else {
+        VerifyResult::wrong_blocks
     };
     let has_measured = |measured: &MeasurementRecord| {
         let verify = measured.verify.as_ref();

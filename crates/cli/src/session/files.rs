@@ -63,7 +63,7 @@ impl TargetRun {
     /// Carries out the steps.
     pub(super) fn files(&mut self, live: &mut Live, started: StartedTree) -> Result<(), EarlyEnd> {
         let (plan, verbosity) = (Arc::clone(&self.plan), self.verbosity);
-        let Some(plan) = &plan.files else {
+        let Some(plan) = plan.files() else {
             return Ok(());
         };
         let leftover_files = started.leftover_files;

@@ -38,7 +38,7 @@ const ORDER_STREAM: u64 = 0x5047_0000;
 /// Asks the gate for the room that the server needs beside the workloads.
 pub(super) fn admit_server(job: &MeasuringJob<'_>) -> Result<(), Failure> {
     if let Some(identity) = job.identities.first() {
-        let size_bytes = job.plan.scratch_bytes.unwrap_or(0) + server_bytes(&job.plan);
+        let size_bytes = job.plan.scratch_bytes().unwrap_or(0) + server_bytes(&job.plan);
         admit(identity.clone(), Intent::Scratch { size_bytes }).map_err(Failure::Refused)?;
     }
     Ok(())
@@ -46,13 +46,13 @@ pub(super) fn admit_server(job: &MeasuringJob<'_>) -> Result<(), Failure> {
 
 /// Room that the server of a plan needs.
 fn server_bytes(plan: &Plan) -> u64 {
-    let postgres = plan.postgres.as_ref();
-    crate::postgres::server_bytes(postgres.is_some_and(|postgres| postgres.trial.is_some()))
+    let inserts = plan.inserts();
+    crate::postgres::server_bytes(inserts.is_some_and(|inserts| inserts.server.trial.is_some()))
 }
 
 /// Measures the workloads of the plan and its INSERTs.
 pub(super) fn carry_out(ready: ReadyRun, programs: Programs) -> Result<EndedRun, Failure> {
-    let plan = ready.work.plan.postgres.clone();
+    let plan = ready.work.plan.inserts().map(|inserts| inserts.server.clone());
     let Some((target, plan)) = ready.facts.targets.first().cloned().zip(plan) else {
         return ready.run(TargetRun::run);
     };
@@ -190,7 +190,7 @@ fn not_started(error: PostgresError, run: &TargetRun, live: &mut Live) -> Result
 /// Why a server would not be ready in its time, on a disk that answers slowly. Its processes would
 /// wait for the disk long after the end of the run, and its files could not be removed before.
 fn too_slow(work: &mut TargetRun, live: &mut Live) -> Result<Option<String>, RunError> {
-    let (Some(plan), Some(target)) = (&work.plan.postgres, work.targets.first_mut()) else {
+    let (Some(inserts), Some(target)) = (work.plan.inserts(), work.targets.first_mut()) else {
         return Ok(None);
     };
     let slow_ns = match work.session.slow_write_ns(INITDB_BYTES, target, live) {
@@ -198,7 +198,7 @@ fn too_slow(work: &mut TargetRun, live: &mut Live) -> Result<Option<String>, Run
         Err(RunError::Stalled { .. } | RunError::Interrupted { .. }) => Some(u64::MAX),
         slow_ns => slow_ns?,
     };
-    Ok(slow_ns.filter(|ns| *ns > plan.time_ns()).map(|ns| {
+    Ok(slow_ns.filter(|ns| *ns > inserts.server.time_ns()).map(|ns| {
         let (bytes, path) = (format_bytes(INITDB_BYTES), &target.identity().path);
         let time = match ns {
             u64::MAX => "longer than the run".to_owned(),

@@ -97,7 +97,7 @@ fn refuse_unswitched(job: &MeasuringJob<'_>) -> Result<(), Failure> {
 /// Refuses an output that would stay empty: only a sweep fills it.
 fn refuse_format_of_sweep(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure> {
     let is_empty = |path: &Path| {
-        let format = format_of(path).filter(|_| plan.sweep.is_none());
+        let format = format_of(path).filter(|_| plan.sweep().is_none());
         format.is_some_and(|format| format.requires.is_of_sweep())
     };
     let why = "this format needs the figures of 'diskproof sweep'";
@@ -127,7 +127,7 @@ fn carry_out(mut ready: ReadyRun, job: &mut MeasuringJob<'_>) -> Result<EndedRun
         }
         return end;
     }
-    if ready.work.plan.ping.is_some() {
+    if ready.work.plan.ping().is_some() {
         let lines = job.lines.take();
         let (tool, printer) = match tool {
             Some(tool) => (Some(tool.printer), tool.lines),
@@ -135,7 +135,7 @@ fn carry_out(mut ready: ReadyRun, job: &mut MeasuringJob<'_>) -> Result<EndedRun
         };
         return ready.run(move |run, live| run.ping(live, (lines, tool), printer));
     }
-    let files = job.plan.files.as_ref();
+    let files = job.plan.files();
     let files = files.map(|plan| ready.work.start_files(plan, &ready.live));
     let files = files.transpose()?;
     ready.run(move |run, live| {

@@ -27,9 +27,10 @@ impl TargetRun {
         printer: RequestPrinter,
     ) -> Result<(), EarlyEnd> {
         let plan = Arc::clone(&self.plan);
-        let Some((workload, ping)) = plan.workloads.first().zip(plan.ping.as_ref()) else {
+        let Some(ping) = plan.ping() else {
             return Ok(());
         };
+        let workload = &ping.workload;
         live.begin(Group::alone(workload), None);
         self.results().step = Some(workload.name.clone());
         let heartbeat = live.heartbeat();
@@ -46,7 +47,7 @@ impl TargetRun {
             has_begun: false,
             too_slow: None,
         };
-        let what = (workload, ping);
+        let what = (workload, &ping.requests);
         let measured = self.session.ping(what, &mut self.targets, &mut watch);
         let printer = watch.printer;
         printer.finish(&heartbeat, self.verbosity);
@@ -102,8 +103,8 @@ impl PingLive<'_> {
 
     /// Notes a request that took longer than the user allows.
     fn judge(&mut self, target: usize, request: &SingleRequest) {
-        let ping = self.plan.ping.as_ref();
-        if let Some(limit_ns) = ping.and_then(|ping| ping.abort_above_ns)
+        let ping = self.plan.ping();
+        if let Some(limit_ns) = ping.and_then(|ping| ping.requests.abort_above_ns)
             && request.counts()
             && request.latency_ns > limit_ns
             && self.too_slow.is_none()

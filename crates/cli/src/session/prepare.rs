@@ -1,8 +1,8 @@
 //! Everything before the first request: thresholds, the gate, open targets, health and clock.
 
-use super::run::{Filling, TargetRun};
+use super::run::TargetRun;
 use crate::failure::Failure;
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST};
+use crate::flags::MeasuringFlags;
 use crate::inspection::stall_timeout;
 use crate::interrupt;
 use crate::live::Live;
@@ -22,7 +22,7 @@ use diskproof_engine::{Session, measure_clock};
 use diskproof_model::figure::Part;
 use diskproof_model::files::FileStep;
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::{Order, Plan, Workload};
+use diskproof_model::plan::{Plan, Workload};
 use diskproof_model::record::Record;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_postgres::Programs;
@@ -40,8 +40,6 @@ pub(crate) struct MeasuringJob<'a> {
     pub plan: Plan,
     /// The targets, probed.
     pub identities: Vec<TargetIdentity>,
-    /// How scratch files get their content.
-    pub filling: Filling,
     /// The user's remark.
     pub note: Option<String>,
     /// The shared flags.
@@ -73,14 +71,9 @@ impl<'a> MeasuringJob<'a> {
         identities: Vec<TargetIdentity>,
         flags: &'a MeasuringFlags,
     ) -> Self {
-        let filling = plan.first_write_ns.map_or(Filling::Span, |time_ns| {
-            let bytes_min = plan.first_write_bytes_min.unwrap_or(SCRATCH_BYTES_LEAST);
-            Filling::Within { bytes_min, time_ns }
-        });
         Self {
             plan,
             identities,
-            filling,
             note: flags.note.clone(),
             flags,
             lines: None,
@@ -91,12 +84,6 @@ impl<'a> MeasuringJob<'a> {
             is_silent: false,
             then: None,
         }
-    }
-
-    /// The same, with scratch files that are filled for this time, and at least so far.
-    pub(crate) fn filled_within(mut self, bytes_min: u64, time_ns: u64) -> Self {
-        self.filling = Filling::Within { bytes_min, time_ns };
-        self
     }
 }
 
@@ -140,7 +127,7 @@ pub(crate) fn prepare(job: &MeasuringJob<'_>) -> anyhow::Result<ReadyRun> {
     }
     let mut targets = Vec::new();
     for (index, admission) in admissions.into_iter().enumerate() {
-        if job.plan.files.is_some() {
+        if job.plan.files().is_some() {
             file_tree = Some(admission);
             continue;
         }
@@ -163,7 +150,6 @@ pub(crate) fn prepare(job: &MeasuringJob<'_>) -> anyhow::Result<ReadyRun> {
         write_cache: None,
         session,
         plan: Arc::new(job.plan.clone()),
-        filling: job.filling,
         targets,
         file_tree,
         has_files: Arc::default(),
@@ -258,11 +244,11 @@ pub(crate) fn admit_all(
                 .map_err(|why| Failure::Usage(format!("--spec, which means '{text}': {why}")))?;
         }
     }
-    check_discards(&plan.workloads, identities)?;
+    check_discards(plan.workloads(), identities)?;
     let mut admissions = Vec::new();
     for (index, identity) in identities.iter().enumerate() {
         check_room_for_all(plan, identities, index)?;
-        let intent = match (&plan.files, plan.scratch_bytes_on(index)) {
+        let intent = match (plan.files(), plan.scratch_bytes_on(index)) {
             (Some(files), _) => Intent::Files {
                 size_bytes: files.set_bytes(),
                 count: files.count,
@@ -287,11 +273,15 @@ fn check_room_for_all(
     index: usize,
 ) -> Result<(), Failure> {
     let identity = &identities[index];
-    if plan.scratch_sizes.is_empty() || identity.kind != TargetKind::Directory {
+    let sizes = match &plan.scratch {
+        Some(scratch) if identity.kind == TargetKind::Directory => &scratch.sizes_bytes[..],
+        _ => &[],
+    };
+    if sizes.is_empty() {
         return Ok(());
     }
     let mut size_bytes = 0;
-    for (other, bytes) in identities.iter().zip(&plan.scratch_sizes).take(index + 1) {
+    for (other, bytes) in identities.iter().zip(sizes).take(index + 1) {
         if other.device == identity.device {
             size_bytes += bytes;
         }
@@ -307,11 +297,11 @@ fn check_room_for_all(
 /// The largest single request, without which a workload could not begin. Other tools' requests end
 /// where their file does.
 fn request_bytes(plan: &Plan) -> u64 {
-    if plan.order == Order::Whole {
+    if plan.is_of_other_tool() {
         return 1;
     }
-    let blocks = plan.workloads.iter().flat_map(Workload::block_sizes);
-    let of_survey = plan.survey.iter().map(|_| READ_BYTES_MIN);
+    let blocks = plan.workloads().iter().flat_map(Workload::block_sizes);
+    let of_survey = plan.survey().into_iter().map(|_| READ_BYTES_MIN);
     blocks.map(u64::from).chain(of_survey).max().unwrap_or(1)
 }
 
@@ -362,7 +352,7 @@ pub(crate) fn rehearse(job: &MeasuringJob<'_>) -> Result<(), Failure> {
 
 /// A misspelt workload would otherwise be noticed only after the run.
 fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
-    let survey = plan.survey.as_ref();
+    let survey = plan.survey();
     let name = &expected.workload;
     let survey_step = match expected.part {
         Part::Curve => Some(survey.is_some_and(|survey| survey.curve.is_some())),
@@ -374,7 +364,7 @@ fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
         let why = format!("this run measures no {name}");
         return is_planned.then_some(()).ok_or(why);
     }
-    if let Some(files) = &plan.files {
+    if let Some(files) = plan.files() {
         let names: Vec<String> = files.steps().map(FileStep::name).collect();
         return match (files.step(name), expected.op) {
             (Some(_), None) => Ok(()),
@@ -388,8 +378,8 @@ fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
     if let Some(skipped) = plan.skipped.iter().find(|one| one.workload == *name) {
         return Err(format!("this run skips {name}: {}", skipped.why));
     }
-    let Some(workload) = plan.workloads.iter().find(|one| one.name == *name) else {
-        let names: Vec<&str> = plan.workloads.iter().map(|w| w.name.as_str()).collect();
+    let Some(workload) = plan.workloads().iter().find(|one| one.name == *name) else {
+        let names: Vec<&str> = plan.workloads().iter().map(|w| w.name.as_str()).collect();
         return Err(format!(
             "there is no workload '{name}'; there are {}",
             names.join(", ")

@@ -11,7 +11,7 @@ use diskproof_model::campaign::CampaignDecision;
 use diskproof_model::data::RunData;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, StopReason};
-use diskproof_model::plan::{Access, Layout, Plan, SyncPolicy, Workload};
+use diskproof_model::plan::{Access, Fill, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::progress::Control;
 use diskproof_model::target::TargetIdentity;
 use diskproof_postgres::PostgresError;
@@ -23,16 +23,6 @@ use std::time::{Duration, Instant};
 pub(super) const LATE: &str = "the target is too slow for the announced time: what is missing is \
                                undecided. Measure longer (--time), or less (smaller --bs, --size)";
 pub(super) const INTERRUPTED: &str = "interrupted by the user";
-
-/// How scratch files get their content, so that reads find data and writes do not extend the file.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Filling {
-    /// The whole span of a workload is written before it starts, however long that takes.
-    Span,
-    /// For a time, and at least so much: a smaller file would fit into small caches. The file is
-    /// then cut to what was written.
-    Within { bytes_min: u64, time_ns: u64 },
-}
 
 /// What was measured so far.
 #[derive(Default)]
@@ -102,8 +92,6 @@ pub(crate) struct TargetRun {
     pub session: Session,
     /// What to do.
     pub plan: Arc<Plan>,
-    /// How scratch files get their content.
-    pub filling: Filling,
     /// The targets, in the order of the plan.
     pub targets: Vec<OpenTarget>,
     /// Leave to make a directory for many small files, where the plan has them in place of targets.
@@ -255,7 +243,7 @@ impl TargetRun {
     pub(super) fn add(&self, measured: Vec<Measurement>) -> Vec<Measurement> {
         let mut results = self.results();
         let place = |m: &Measurement| {
-            let names = self.plan.workloads.iter().map(|w| w.name.as_str());
+            let names = self.plan.workloads().iter().map(|w| w.name.as_str());
             names.take_while(|name| *name != m.workload.name).count()
         };
         let mut so_far = Vec::new();
@@ -283,10 +271,10 @@ impl TargetRun {
 
     /// Surveys the first target.
     fn survey(&mut self, live: &mut Live) -> Result<(), EarlyEnd> {
-        if self.plan.survey.is_some() {
+        if self.plan.survey().is_some() {
             self.results().step = Some("the survey".to_owned());
         }
-        let (Some(survey), Some(target)) = (&self.plan.survey, self.targets.first_mut()) else {
+        let (Some(survey), Some(target)) = (self.plan.survey(), self.targets.first_mut()) else {
             return Ok(());
         };
         let session = self.session;
@@ -301,28 +289,32 @@ impl TargetRun {
     /// writes what the layout workload had no time for, up to the smallest useful size, and then
     /// cuts the file to what was written.
     pub(super) fn lay_out(&mut self, workload: &Workload, live: &mut Live) -> Result<(), EarlyEnd> {
+        let fill = match &self.plan.scratch {
+            Some(scratch) => scratch.fill,
+            None => Fill::Whole,
+        };
         for (index, target) in self.targets.iter_mut().enumerate() {
             let (written, capacity) = (target.usable_bytes(), target.capacity_bytes());
             if !target.is_scratch() || !workload.runs_on(index) {
                 continue;
             }
             // A file cut to what its layout had time for may be too small for a later workload.
-            let mut least = match self.filling {
-                Filling::Span => 0,
-                Filling::Within { .. } => {
+            let mut least = match fill {
+                Fill::Whole => 0,
+                Fill::Within { .. } => {
                     workload.span.start_bytes + u64::from(workload.block_bytes)
                 }
             };
             if written < capacity {
-                let (wanted, time_ns) = match self.filling {
-                    Filling::Span => {
+                let (wanted, time_ns) = match fill {
+                    Fill::Whole => {
                         let length = workload.span.length_bytes;
                         let end = length.map(|length| workload.span.start_bytes + length);
                         least = end.unwrap_or(capacity).min(capacity);
                         (least, self.plan.fill_ns_max())
                     }
-                    Filling::Within { time_ns, .. } if written == 0 => (capacity, Some(time_ns)),
-                    Filling::Within { bytes_min, time_ns } => (bytes_min, Some(time_ns)),
+                    Fill::Within { time_ns, .. } if written == 0 => (capacity, Some(time_ns)),
+                    Fill::Within { bytes_min, time_ns } => (bytes_min, Some(time_ns)),
                 };
                 let wanted = wanted.min(capacity);
                 if wanted > written {
@@ -333,7 +325,7 @@ impl TargetRun {
                     return Err(EarlyEnd::interrupted());
                 }
                 self.first_writes.extend(first.map(|first| (index, first)));
-                if matches!(self.filling, Filling::Within { .. }) {
+                if matches!(fill, Fill::Within { .. }) {
                     target.trim_to_written()?;
                 }
             }
@@ -409,7 +401,7 @@ impl TargetRun {
                 StopReason::Interrupted => INTERRUPTED.to_owned(),
                 StopReason::Errors => self.too_many_errors(measurement),
                 // A ping that ends so has measured what it was asked for.
-                StopReason::TooSlow if self.plan.ping.is_none() => {
+                StopReason::TooSlow if self.plan.ping().is_none() => {
                     failed(measurement, "a request took longer")
                 }
                 StopReason::BelowFloor => failed(measurement, "the rate was lower"),

@@ -324,10 +324,10 @@ fn slices_of(group: Group<'_>, order: Order) -> u64 {
 /// The groups of a plan by what is measured alternately: in turns all that follow each other and
 /// have slices; else each by itself.
 pub(super) fn blocks(plan: &Plan) -> Vec<Vec<Sliced<'_>>> {
-    let is_in_turns = matches!(plan.order, Order::InTurns { .. });
+    let is_in_turns = matches!(plan.order(), Order::InTurns { .. });
     let mut blocks: Vec<Vec<Sliced<'_>>> = Vec::new();
     for group in plan.groups() {
-        let sliced = Sliced::new(group, plan.order);
+        let sliced = Sliced::new(group, plan.order());
         let joins = is_in_turns && !sliced.is_whole();
         match blocks.last_mut() {
             Some(block) if joins && block.iter().all(|other| !other.is_whole()) => {

@@ -105,7 +105,8 @@ impl ReadyRun {
             });
         }
         self.facts.stalled = stalled;
-        if !self.facts.plan.scratch_sizes.is_empty() {
+        let scratch = self.facts.plan.scratch.as_ref();
+        if scratch.is_some_and(|scratch| !scratch.sizes_bytes.is_empty()) {
             // As other tools make their files, whose jobs may write to a part of them only.
             for file in &self.own_files {
                 file.lengthen(file.capacity_bytes());

@@ -38,7 +38,7 @@ fn limit_of_a_profile_decides_the_exit_code() {
         // A log appends to new blocks, so the workload has the whole time.
         let expected_ns = record.plan.expected_ns(&record.targets);
         assert_eq!(expected_ns, Some(2_000_000_000));
-        assert_eq!(record.plan.first_write_ns, None);
+        assert_eq!(record.plan.first_write_ns(), None);
         // The source goes into the record.
         assert!(record.note.unwrap().contains("(a test)"));
     }

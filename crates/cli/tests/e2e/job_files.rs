@@ -78,7 +78,7 @@ fn job_file_runs_and_reports_differences_from_fio() {
         "[fill]\nfilename=HERE/new\nsize=4m\nrw=write\nbs=1m\n",
         &["--json"],
     );
-    assert_eq!(single.record().plan.workloads[0].layout, Layout::Provides);
+    assert_eq!(single.record().plan.workloads()[0].layout, Layout::Provides);
 }
 
 #[test]

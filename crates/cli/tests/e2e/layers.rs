@@ -35,7 +35,7 @@ fn layers_read_the_same_blocks_of_file_loop_device_and_image() {
     assert!(names(&point).iter().all(|name| name == "lost+found"));
     drop(mount);
     let record = saved_record(&json);
-    assert_eq!(record.plan.scratch_bytes, Some(16 << 20));
+    assert_eq!(record.plan.scratch_bytes(), Some(16 << 20));
     assert_eq!(record.plan.first_write_bytes_min, Some(64 << 20));
     let layers = record.layers.as_ref().unwrap();
     let matches: Vec<BlockMatch> = layers.places.iter().map(|place| place.blocks).collect();

@@ -131,7 +131,7 @@ fn measure(plan: &Plan) -> Vec<Measurement> {
         seen.punted = Some(false);
         seen
     };
-    plan.workloads.iter().map(run).collect()
+    plan.workloads().iter().map(run).collect()
 }
 
 fn record(flags: &[&str]) -> Record {
@@ -232,13 +232,13 @@ fn paces_keep_their_promises() {
     ] {
         let plan = check_plan(flags);
         let time_ns = plan.time_ns_max().unwrap();
-        let first_write_ns = plan.first_write_ns.unwrap();
+        let first_write_ns = plan.first_write_ns().unwrap();
         assert_eq!(plan.time_limit_ns, Some(seconds * 1_000_000_000));
         assert!(
             time_ns + first_write_ns <= seconds * 1_000_000_000 && time_ns > seconds * 750_000_000,
             "{flags:?}: {time_ns} and {first_write_ns}"
         );
-        assert_eq!(plan.scratch_bytes, Some(scratch_bytes));
+        assert_eq!(plan.scratch_bytes(), Some(scratch_bytes));
         assert_eq!(plan.first_write_bytes_min, Some(GIB));
         // What is written has a limit.
         assert!(plan.write_bytes_max().is_some());
@@ -248,7 +248,7 @@ fn paces_keep_their_promises() {
 #[test]
 fn read_only_leaves_the_writing_workloads_out() {
     let plan = check_plan(&["--read-only"]);
-    let names: Vec<&str> = plan.workloads.iter().map(|w| w.name.as_str()).collect();
+    let names: Vec<&str> = plan.workloads().iter().map(|w| w.name.as_str()).collect();
     assert_eq!(
         names,
         ["sequential-read", "random-read-d1", "random-read-d32"]

@@ -272,7 +272,7 @@ fn real_server_accepts_every_line_of_the_settings() {
     let short = argv("--quick --only fdatasync --time 1s --size 16M");
     let words = ["commit", here.path().to_str().unwrap(), "--json", "-q"];
     let mut record = run(words.into_iter().chain(short)).record();
-    record.plan.postgres_version = Some(version);
+    record.plan.questions.postgres_version = Some(version);
     // Without its data it says what it stores.
     (record.advice, record.data) = (settings(), None);
     let (saved, data) = (here.path().join("run.json"), here.path().join("data"));

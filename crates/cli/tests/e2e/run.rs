@@ -115,7 +115,7 @@ fn syncs_follow_the_writes_they_should() {
         [OpKind::Write, OpKind::Sync].map(|kind| count(&end, kind)),
         [16, 1]
     );
-    assert_eq!(end.plan.workloads[0].layout, Layout::Provides);
+    assert_eq!(end.plan.workloads()[0].layout, Layout::Provides);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn spans_walks_and_mixes_run() {
         "--rw write --bssplit 4k/50:16k/50 --fsync 2",
     ] {
         let record = record(&[here.path()], &argv(&format!("{flags} --ops 64")));
-        let (m, asked) = (&record.measurements[0], &record.plan.workloads[0]);
+        let (m, asked) = (&record.measurements[0], &record.plan.workloads()[0]);
         let done = [OpKind::Read, OpKind::Write].map(|kind| counts(m, kind).0);
         assert_eq!(done.iter().sum::<u64>(), 64, "{flags}");
         assert_eq!(m.workload.access, asked.access, "{flags}");
@@ -307,7 +307,7 @@ fn a_plan_file_runs_in_order() {
     let record = ran.exits(0).tells_nothing().record();
     let (note, seed) = (record.note.as_deref(), record.plan.seed);
     assert_eq!((note, seed), (Some("planned"), 3));
-    assert_eq!(record.plan.scratch_bytes, Some(16 << 20));
+    assert_eq!(record.plan.scratch_bytes(), Some(16 << 20));
     let seen = record.measurements.iter().map(|m| {
         let [writes, reads] = [OpKind::Write, OpKind::Read].map(|kind| counts(m, kind).0);
         (m.workload.name.as_str(), writes, reads)
@@ -471,7 +471,7 @@ fn saved_run_is_repeated_with_its_plan_and_compared() {
         };
         let (first, again) = (record(&first), record(&again));
         assert_eq!(again.plan.seed, first.plan.seed);
-        assert_eq!(again.plan.workloads, first.plan.workloads);
+        assert_eq!(again.plan.workloads(), first.plan.workloads());
         assert_eq!(again.plan.targets, [target.as_str()]);
     }
     let other = crate::program::run(["run", &first, "--depth", "4"]);

@@ -141,7 +141,7 @@ fn a_filesystem_without_room_is_left_alone() {
     // Some room: a smaller scratch file, by itself.
     leave(reserve + 200 * MIB);
     let ran = check(disk.path(), &["--time", "1s", "--json"]);
-    let size = ran.exits(0).record().plan.scratch_bytes.unwrap();
+    let size = ran.exits(0).record().plan.scratch_bytes().unwrap();
     assert!((190 * MIB..=200 * MIB).contains(&size), "{size}");
 }
 

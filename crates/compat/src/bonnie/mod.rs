@@ -12,7 +12,9 @@ use crate::load::{DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanC
 use crate::plan::{RANDOM, blocking, direct_or, every, part, until_bytes};
 use crate::printer::{DropInError, ToolPrinter};
 use diskproof_model::files::{FileCaches, FileOrder, FileSync, FilesPlan};
-use diskproof_model::plan::{Access, CachePolicy, Layout, Plan, SyncCall, SyncPolicy, Workload};
+use diskproof_model::plan::{
+    Access, CachePolicy, Layout, Plan, SyncCall, SyncPolicy, Task, Workload,
+};
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use print::{
@@ -312,7 +314,7 @@ impl DropInLoad for BonnieLoad {
         if let Some(files) = self.labels.files.clone().filter(|_| self.is_of_files) {
             let threads = self.labels.concurrency;
             return Ok(Plan {
-                files: Some(FilesPlan { threads, ..files }),
+                tasks: vec![Task::Files(FilesPlan { threads, ..files })],
                 ..DROP_IN.plan(context, None, Vec::new())
             });
         }

@@ -14,7 +14,7 @@ fn printed(line: &str) -> ToolText {
     let counts = [31_479_500, 43_075_125, 93_363_125, 6_278_000];
     let expected = kinds.into_iter().zip(counts).cycle();
     let mut measured = Vec::new();
-    for (workload, (kind, count)) in plan.workloads.iter().zip(expected) {
+    for (workload, (kind, count)) in plan.workloads().iter().zip(expected) {
         let mut one = measurement(workload, kind, count, 1_000_000_000_000);
         one.cpu.user_ns = 170_000_000_000;
         for op in one.ops.values_mut() {
@@ -37,7 +37,7 @@ fn default_command_line_has_a_table_for_each_part() {
     assert_eq!(files.count, 16 * 1024);
     let plan = plan(first.as_ref(), &target);
     let writes = |workload| measurement(workload, OpKind::Write, 1000, 1_000_000_000);
-    let measured: Vec<_> = plan.workloads.iter().map(writes).collect();
+    let measured: Vec<_> = plan.workloads().iter().map(writes).collect();
     let result = |measurements, interrupted| ToolResult {
         interrupted,
         ..result(measurements)
@@ -117,10 +117,10 @@ fn csv_line_has_the_fields_of_its_format() {
 #[test]
 fn each_run_has_a_line_and_a_part_of_the_file() {
     let plan = plan(load(&DROP_IN, "-f -n 0 -s 300 -x 3").as_ref(), &directory());
-    assert_eq!(plan.scratch_bytes, Some(900 << 20));
-    assert_eq!(plan.workloads.len(), 12);
-    assert_eq!(plan.workloads[11].name, "seeks-3");
-    assert_eq!(plan.workloads[11].span.start_bytes, 600 << 20);
+    assert_eq!(plan.scratch_bytes(), Some(900 << 20));
+    assert_eq!(plan.workloads().len(), 12);
+    assert_eq!(plan.workloads()[11].name, "seeks-3");
+    assert_eq!(plan.workloads()[11].span.start_bytes, 600 << 20);
     let text = printed("-f -n 0 -s 300 -x 3 -m host").stdout;
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 4);
@@ -204,7 +204,7 @@ fn numbers_are_read_as_the_tool_does() {
             load(&DROP_IN, &format!("-f -n 0 {line}")).as_ref(),
             &directory(),
         );
-        assert_eq!(plan.scratch_bytes, Some(mib << 20), "{line}");
+        assert_eq!(plan.scratch_bytes(), Some(mib << 20), "{line}");
     }
     for line in [
         "-s 63 -r 32",

@@ -14,7 +14,7 @@ fn reading_goes_to_the_end_in_whole_blocks() {
         "if=bigfile of=/dev/null bs=1M iflag=direct skip=2",
     );
     let plan = plan(load.as_ref(), &file(10 * MIB + 5));
-    let workload = &plan.workloads[0];
+    let workload = &plan.workloads()[0];
     assert_eq!(workload.span.start_bytes, 2 * MIB);
     assert_eq!(workload.stop.bytes, Some(8 * MIB));
     assert_eq!(workload.cache, CachePolicy::Direct);
@@ -71,7 +71,7 @@ fn status_goes_to_stderr() {
     let load = load(&DROP_IN, "if=/dev/zero of=bigfile bs=1M count=8");
     let target = directory();
     let plan = plan(load.as_ref(), &target);
-    let measured = [measurement(&plan.workloads[0], OpKind::Write, 8, 4_000_000)];
+    let measured = [measurement(&plan.workloads()[0], OpKind::Write, 8, 4_000_000)];
     let mut printer = load.printer(&plan, &target);
     let so_far = printer.status(&ResultsSoFar {
         disks: &[],
@@ -102,7 +102,7 @@ fn no_block_is_nothing_to_measure() {
     ] {
         let load = load(&DROP_IN, line);
         let plan = plan(load.as_ref(), &target);
-        assert!(plan.workloads.is_empty(), "{line}");
+        assert!(plan.workloads().is_empty(), "{line}");
         assert_eq!(load.empty_file_bytes(), length);
         let text = load.printer(&plan, &target).end(&result(&[])).stderr;
         assert_eq!(

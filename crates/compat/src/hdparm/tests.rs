@@ -10,14 +10,14 @@ fn both_timings_run_the_cache_first() {
     let load = load(&DROP_IN, "-tT /dev/sda");
     let target = device(10 << 30);
     let plan = plan(load.as_ref(), &target);
-    let names: Vec<&str> = plan.workloads.iter().map(|one| one.name.as_str()).collect();
+    let names: Vec<&str> = plan.workloads().iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["cached-reads", "device-reads"]);
-    assert_eq!(plan.workloads[0].cache, CachePolicy::Cached);
-    assert_eq!(plan.workloads[1].cache, CachePolicy::Buffered);
+    assert_eq!(plan.workloads()[0].cache, CachePolicy::Cached);
+    assert_eq!(plan.workloads()[1].cache, CachePolicy::Buffered);
     let mut printer = load.printer(&plan, &target);
     let mut text = printer.begin();
     let times_ns = [1_990_000_000, 3_010_000_000];
-    for ((workload, count), wall_ns) in plan.workloads.iter().zip([6892, 210]).zip(times_ns) {
+    for ((workload, count), wall_ns) in plan.workloads().iter().zip([6892, 210]).zip(times_ns) {
         let one = measurement(workload, OpKind::Read, count, wall_ns);
         text.push_str(&printer.measured(&one));
     }

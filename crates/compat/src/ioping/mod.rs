@@ -15,7 +15,7 @@ use crate::printer::{DropInError, ToolPrinter, ToolText};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{
-    CachePolicy, EngineChoice, EngineKind, Plan, Span, Stop, SyncCall, SyncPolicy, Workload,
+    CachePolicy, EngineChoice, EngineKind, Ping, Plan, Span, Stop, SyncCall, SyncPolicy, Task, Workload,
 };
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -272,18 +272,20 @@ impl DropInLoad for IopingLoad {
         }
         let (span, scratch_bytes) = self.span(context.target)?;
         let context = context.seeded(self.seed);
-        let workload = Workload {
+        let mut workload = Workload {
             span,
             ..self.workload.clone()
         };
+        workload.shape.ordinary_pages = true;
+        let requests = PingPlan {
+            interval_ns: self.form.interval_ns,
+            warmup_requests: self.warmup,
+            abort_above_ns: None,
+            idle_ns: Vec::new(),
+        };
         Ok(Plan {
-            ping: Some(PingPlan {
-                interval_ns: self.form.interval_ns,
-                warmup_requests: self.warmup,
-                abort_above_ns: None,
-                idle_ns: Vec::new(),
-            }),
-            ..DROP_IN.plan(&context, scratch_bytes, vec![workload])
+            tasks: vec![Task::Ping(Ping { workload, requests })],
+            ..DROP_IN.plan(&context, scratch_bytes, Vec::new())
         })
     }
 

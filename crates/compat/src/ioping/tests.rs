@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 #[test]
 fn default_reads_a_small_file_through_the_dropped_cache_each_second() {
     let plan = plan(load(&DROP_IN, ".").as_ref(), &directory());
-    let (workload, ping) = (&plan.workloads[0], plan.ping.as_ref().unwrap());
-    assert_eq!(plan.scratch_bytes, Some(1 << 20));
+    let (workload, ping) = (&plan.workloads()[0], plan.ping().unwrap());
+    assert_eq!(plan.scratch_bytes(), Some(1 << 20));
     assert_eq!(
         (workload.block_bytes, workload.cache),
         (4096, CachePolicy::Buffered)
@@ -160,6 +160,6 @@ fn deadline_is_the_number_of_requests_that_are_due_before_it() {
     ] {
         let load = load(&DROP_IN, &format!("{line} ."));
         let plan = plan(load.as_ref(), &directory());
-        assert_eq!(plan.workloads[0].stop.ops, ops, "{line}");
+        assert_eq!(plan.workloads()[0].stop.ops, ops, "{line}");
     }
 }

@@ -7,7 +7,7 @@ fn printed(line: &str, size_bytes: u64, iops: &[u64]) -> String {
     let plan = plan(load.as_ref(), &target);
     let mut printer = load.printer(&plan, &target);
     let mut text = printer.begin();
-    for (workload, iops) in plan.workloads.iter().zip(iops) {
+    for (workload, iops) in plan.workloads().iter().zip(iops) {
         let one = measurement(workload, OpKind::Read, *iops, 10_000_000_000);
         text.push_str(&printer.measured(&one));
     }
@@ -52,7 +52,7 @@ fn a_slow_block_size_is_the_last() {
     let (load, target) = (load(&DROP_IN, "-n 16 /dev/sda"), device(1 << 40));
     let plan = plan(load.as_ref(), &target);
     let mut printer = load.printer(&plan, &target);
-    let one = |count| measurement(&plan.workloads[0], OpKind::Read, count, 10_000_000_000);
+    let one = |count| measurement(&plan.workloads()[0], OpKind::Read, count, 10_000_000_000);
     printer.measured(&one(161));
     assert!(!printer.is_complete());
     assert!(printer.measured(&one(160)).contains(" 16.0 IO/s"));

@@ -31,7 +31,7 @@ fn table_and_matrices_have_the_layout_of_the_tool() {
     assert!(head.contains("\tFile size set to 128 kB\n"), "{head}");
     assert!(head.contains("\tOutput is in kBytes/sec\n"), "{head}");
     let mut text = String::new();
-    for workload in &plan.workloads {
+    for workload in &plan.workloads() {
         let mut one = measurement(workload, OpKind::Read, 1, 1_000_000);
         let read = one.ops.get_mut(&OpKind::Read).unwrap();
         read.latency.record(50_000);

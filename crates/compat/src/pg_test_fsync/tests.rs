@@ -8,7 +8,7 @@ fn large_sectors_skip_the_small_direct_writes() {
     let mut target = directory();
     target.layers[0].logical_block_bytes = Some(4096);
     let plan = plan(load(&DROP_IN, "").as_ref(), &target);
-    let has = |name: &str| plan.workloads.iter().any(|one| one.name == name);
+    let has = |name: &str| plan.workloads().iter().any(|one| one.name == name);
     assert!(has("open_sync-4x4k") && !has("open_sync-16x1k"));
 }
 
@@ -20,7 +20,7 @@ fn output_has_the_layout_of_the_tool() {
     let mut printer = load.printer(&plan, &target);
     let mut text = printer.begin();
     let mut measured = Vec::new();
-    for workload in &plan.workloads {
+    for workload in &plan.workloads() {
         let kind = match workload.sync {
             SyncPolicy::None => OpKind::Write,
             SyncPolicy::Every { writes: 2.., .. } => OpKind::Sync,

@@ -10,7 +10,7 @@ fn lines_have_the_layout_of_the_tool() {
     let target = file(1 << 30);
     let plan = plan(load.as_ref(), &target);
     let second = 1_000_000_000;
-    let mut one = measurement(&plan.workloads[0], OpKind::Read, 1500, 15 * second);
+    let mut one = measurement(&plan.workloads()[0], OpKind::Read, 1500, 15 * second);
     let mut written = OpMeasurement {
         count: 750,
         ..OpMeasurement::default()

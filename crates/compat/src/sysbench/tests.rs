@@ -41,7 +41,7 @@ fn report_has_the_layout_of_the_tool() {
                 --file-test-mode=rndrw --time=2 run";
     let (load, target) = (load(&DROP_IN, line), directory());
     let plan = plan(load.as_ref(), &target);
-    let mut one = measurement(&plan.workloads[0], OpKind::Read, 10_843, 2_000_000_000);
+    let mut one = measurement(&plan.workloads()[0], OpKind::Read, 10_843, 2_000_000_000);
     let written = OpMeasurement {
         count: 7229,
         bytes: 7229 * 8192,
@@ -148,7 +148,7 @@ fn intervals_of_fileio_are_printed_while_it_runs() {
     let tail = "MiB/s writes: 0.00 MiB/s fsyncs: 0.00/s latency (ms,95%):";
     let second = 1_000_000_000;
     let reads = |count, ns| {
-        let mut one = measurement(&plan.workloads[0], OpKind::Read, count, ns);
+        let mut one = measurement(&plan.workloads()[0], OpKind::Read, count, ns);
         let op = one.ops.get_mut(&OpKind::Read).unwrap();
         op.latency = latencies(&[(100_000, 100), (900_000, count - 100)]);
         one
@@ -201,9 +201,9 @@ fn blocks_are_not_larger_than_their_file() {
         let line = format!("fileio {size} --file-test-mode=rndwr --events=5 run");
         let (load, target) = (load(&DROP_IN, &line), directory());
         let plan = plan(load.as_ref(), &target);
-        let workload = &plan.workloads[0];
+        let workload = &plan.workloads()[0];
         assert_eq!(u64::from(workload.block_bytes), bytes, "{line}");
-        assert_eq!(plan.scratch_bytes, Some(total), "{line}");
+        assert_eq!(plan.scratch_bytes(), Some(total), "{line}");
         assert_eq!(workload.stop.bytes, Some(5 * bytes), "{line}");
         // The report has the size of the command line.
         let begin = load.printer(&plan, &target).begin();

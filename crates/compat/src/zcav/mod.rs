@@ -9,7 +9,7 @@ use crate::load::{DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanC
 use crate::plan::part;
 use crate::printer::{DropInError, ToolFile, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{EngineChoice, Plan};
+use diskproof_model::plan::{EngineChoice, Plan, Task};
 use diskproof_model::surface::{Coverage, CurvePlan, SurfaceMeasurement, Survey};
 use diskproof_model::target::TargetIdentity;
 use std::collections::BTreeMap;
@@ -204,7 +204,7 @@ impl DropInLoad for BlocksLoad {
             scan: None,
         };
         Ok(Plan {
-            survey: Some(survey),
+            tasks: vec![Task::Survey(survey)],
             ..DROP_IN.plan(context, None, Vec::new())
         })
     }

@@ -16,7 +16,7 @@ fn passes_are_averaged_without_the_fastest_and_the_slowest_third() {
     assert!(third.load.next().is_none());
     let target = device(GIB);
     let plan = plan(first.as_ref(), &target);
-    let survey = plan.survey.clone().unwrap();
+    let survey = plan.survey().clone().unwrap();
     let mut printer = first.printer(&plan, &target);
     let mib = f64::from(1 << 20);
     let mut texts = Vec::new();
@@ -53,7 +53,7 @@ fn the_total_has_every_byte_of_the_blocks() {
     let (load, target) = (load(&DROP_IN, "/dev/sda"), device(GIB));
     let plan = plan(load.as_ref(), &target);
     let rate = 128.0 * f64::from(1 << 20);
-    let mut surface = surface(plan.survey.as_ref().unwrap(), &[rate, rate]);
+    let mut surface = surface(plan.survey().unwrap(), &[rate, rate]);
     for (point, offset) in surface.curve.iter_mut().zip([8 << 20, 0]) {
         point.offset_bytes += offset;
         point.bytes -= 8 << 20;

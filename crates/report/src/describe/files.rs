@@ -26,7 +26,7 @@ pub(crate) fn blocks(record: &Record, files: &FilesRecord) -> Vec<Block> {
         let rows = files.steps.iter().map(row).collect();
         Block::table("Operations on many small files", COLUMNS, rows)
     }];
-    if let Some(plan) = &record.plan.files {
+    if let Some(plan) = record.plan.files() {
         let left = files.leftover_files.map(|count| counted(count, "file"));
         let leftover = left.map(|count| format!("removed {count} left by a killed run"));
         blocks.extend(Block::facts([

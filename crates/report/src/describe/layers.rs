@@ -27,7 +27,7 @@ const LEGEND: &str = "own time: median latency of the layer minus that of the la
 /// A table per workload, the highest layer first, and what it means.
 pub(crate) fn blocks(record: &Record, layers: &LayersRecord) -> Vec<Block> {
     let mut blocks = Vec::new();
-    for workload in &record.plan.workloads {
+    for workload in record.plan.workloads() {
         blocks.push(Block::Heading(heading(record, workload)));
         let own = layers.costs.iter();
         let own = own.filter(|cost| cost.workload == workload.name);
@@ -53,7 +53,7 @@ fn heading(record: &Record, workload: &Workload) -> String {
 
 /// What a layer is called.
 fn name(record: &Record, target: usize) -> String {
-    let planned = record.plan.layers.iter().flat_map(|plan| &plan.layers);
+    let planned = record.plan.layers().into_iter().flat_map(|plan| &plan.layers);
     let layer = { planned }.find(|layer| layer.target == Some(target));
     labels::or_unknown(layer.map(|layer| match layer.one_of {
         1 => layer.name.clone(),
@@ -138,7 +138,7 @@ fn share(cost: &LayerCost) -> String {
 
 /// Label and text of each fact below the tables.
 fn facts(record: &Record) -> Vec<(&'static str, String)> {
-    let (Some(plan), Some(layers)) = (&record.plan.layers, &record.layers) else {
+    let (Some(plan), Some(layers)) = (record.plan.layers(), &record.layers) else {
         return Vec::new();
     };
     let mut all = vec![("columns", LEGEND.to_owned())];
@@ -174,7 +174,7 @@ fn unlike(record: &Record, layers: &LayersRecord) -> Option<String> {
         let names = list(names);
         format!("{names} {were} read at other blocks of the same length: {why}")
     });
-    let planned = record.plan.layers.iter().flat_map(|plan| &plan.layers);
+    let planned = record.plan.layers().into_iter().flat_map(|plan| &plan.layers);
     let several = planned.filter(|layer| layer.one_of > 1 && layer.target.is_some());
     let several = several.map(|layer| {
         format!(

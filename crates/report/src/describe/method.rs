@@ -77,7 +77,7 @@ fn row(record: &Record, m: &MeasurementRecord) -> Row {
 
 fn duration_text(record: &Record, m: &MeasurementRecord) -> String {
     let mut text = format_duration(m.wall_ns);
-    let mut planned = record.plan.workloads.iter();
+    let mut planned = record.plan.workloads().iter();
     if let Some(workload) = planned.find(|workload| workload.name == m.workload.name) {
         text += &format!(" after {} of warm-up", format_duration(workload.warmup_ns));
     }

@@ -209,7 +209,7 @@ fn title(record: &Record) -> Vec<Block> {
         Block::text(Tone::Dim, names.join(" · ")),
     ];
     // With --for the note states each limit with its source, and the table of limits is the answer.
-    if record.plan.fit_for.is_none() {
+    if record.plan.questions.fit_for.is_none() {
         blocks.extend(note(record));
     }
     blocks.extend(partial_text(record).map(|why| Block::toned_fact(Tone::Error, "PARTIAL", why)));
@@ -228,7 +228,7 @@ fn details(record: &Record) -> Vec<Block> {
         Block::fact("host", host_text(&record.host)),
     ];
     // The targets of a run on layers are those of the first one's stack.
-    let layers = record.plan.layers.as_ref();
+    let layers = record.plan.layers();
     let shown = layers.map_or(record.targets.len(), |_| 1);
     let targets = record.targets.iter().enumerate().take(shown);
     blocks.extend(targets.flat_map(|(index, target)| of_target(record, target, index)));
@@ -272,7 +272,7 @@ fn end(record: &Record) -> Vec<Block> {
     let run = format!("run {run} · method {method} · seed {seed}");
     let more = "commands that reproduce each figure: --commands · all data: --json";
     let mut blocks = vec![Block::text(Tone::Dim, run), Block::text(Tone::Dim, more)];
-    if record.plan.fit_for.is_some() {
+    if record.plan.questions.fit_for.is_some() {
         blocks.extend(note(record));
     }
     blocks
@@ -335,7 +335,7 @@ fn line_count(blocks: &[Block]) -> usize {
 pub(crate) fn is_brief(record: &Record) -> bool {
     let mut measured = record.measurements.iter();
     record.plan.time_limit_ns.is_some_and(|ns| ns <= BRIEF_NS)
-        || record.plan.fit_for.is_some()
+        || record.plan.questions.fit_for.is_some()
         || measured.len() > 0 && measured.all(|m| m.ping.is_some())
 }
 

@@ -154,7 +154,7 @@ fn processes_text(device: &ObservedDevice) -> Option<String> {
 
 /// How closely a run matched the load that it repeats; nothing for other runs.
 pub(crate) fn likeness(record: &Record) -> Vec<Block> {
-    let Some(like) = &record.plan.like else {
+    let Some(like) = record.plan.like() else {
         return Vec::new();
     };
     // Sums over the workloads that ran together, per second. `sum` of no numbers is −0.
@@ -209,7 +209,7 @@ mod tests {
     fn run_that_measured_nothing_has_no_negative_figures() {
         let mut record = crate::fixture::record();
         record.measurements.clear();
-        record.plan.like = Some(LikePlan {
+        record.plan.like() = Some(LikePlan {
             run_id: "01234567".to_owned(),
             device: "sda".to_owned(),
             rate: 100.0,

@@ -10,8 +10,7 @@ use diskproof_model::block::{Align, Block, Column, Row, Table, Tone};
 use diskproof_model::files::{FILES_DIRECTORY, FileStep, FilesPlan};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::ping::PingPlan;
-use diskproof_model::plan::{CachePolicy, Plan, Span, Start, Workload};
+use diskproof_model::plan::{CachePolicy, Ping, Plan, Span, Start, Task, Workload};
 use diskproof_model::surface::{Coverage, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes, format_duration, format_percent, format_rate};
@@ -31,29 +30,44 @@ pub(crate) fn blocks(plan: &Plan, identities: &[TargetIdentity]) -> Vec<Block> {
     facts.push(("budget", budget_text(plan, identities)));
     let spaces = identities.iter().filter_map(|of| space_text(plan, of));
     facts.extend(spaces.map(|text| ("space", text)));
-    facts.extend(plan.survey.iter().map(|of| ("survey", survey_text(of))));
-    if let Some(postgres) = &plan.postgres {
-        facts.push(("server", plan_text(postgres)));
-        let trial = postgres.trial.as_ref().map(trial_plan_text);
-        facts.extend(trial.map(|text| ("server", text)));
-    }
-    if let Some(files) = &plan.files {
-        let steps: Vec<String> = files.steps().map(FileStep::name).collect();
-        facts.push(("files", files_text(files)));
-        facts.push(("steps", list(steps)));
-        facts.push(("caches", planned_caches(files.caches).to_owned()));
-    }
-    if let Some(layers) = &plan.layers {
-        facts.push(("layers", planned_text(layers)));
-        facts.extend(unread(layers));
+    for task in &plan.tasks {
+        facts.extend(task_facts(task));
     }
     let mut blocks = vec![Block::Heading(title)];
     blocks.extend(Block::facts(facts));
     blocks.extend(skipped_facts(plan));
-    if !plan.workloads.is_empty() {
+    if !plan.workloads().is_empty() {
         blocks.extend([Block::Table(workloads(plan)), ends(plan)]);
     }
     blocks
+}
+
+/// What a task does, apart from its workloads, which have a table.
+fn task_facts(task: &Task) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    match task {
+        Task::Survey(survey) => facts.push(("survey", survey_text(survey))),
+        Task::Ping(_) => {}
+        Task::Workloads(workloads) => {
+            if let Some(layers) = workloads.layers() {
+                facts.push(("layers", planned_text(layers)));
+                facts.extend(unread(layers));
+            }
+        }
+        Task::Inserts(inserts) => {
+            facts.push(("server", plan_text(&inserts.server)));
+            if let Some(trial) = &inserts.server.trial {
+                facts.push(("server", trial_plan_text(trial)));
+            }
+        }
+        Task::Files(files) => {
+            let steps: Vec<String> = files.steps().map(FileStep::name).collect();
+            facts.push(("files", files_text(files)));
+            facts.push(("steps", list(steps)));
+            facts.push(("caches", planned_caches(files.caches).to_owned()));
+        }
+    }
+    facts
 }
 
 /// The steps of a survey.
@@ -102,19 +116,20 @@ pub fn budget_line(plan: &Plan, identities: &[TargetIdentity]) -> String {
 
 fn budget_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
     // The layers below the first are only read.
-    let written = plan.layers.as_ref().map_or(identities.len(), |_| 1);
+    let written = plan.layers().map_or(identities.len(), |_| 1);
     let written = identities.iter().take(written);
     let writes = written.map(|identity| writes_text(plan, identity));
     let writes = joined(writes, "; ").unwrap_or_default();
-    let load = plan.workloads.first().zip(plan.ping.as_ref());
-    let load = load.map_or(String::new(), |(workload, ping)| {
-        format!("sends {}; ", load_text(workload, ping, identities.len()))
-    });
+    let load = match plan.ping() {
+        Some(ping) => format!("sends {}; ", load_text(ping, identities.len())),
+        None => String::new(),
+    };
     format!("{load}takes {}; {writes}", time_text(plan, identities))
 }
 
 /// `at most 1 request/s of 4 KiB (4.1 kB/s), reads only`.
-fn load_text(workload: &Workload, ping: &PingPlan, targets: usize) -> String {
+fn load_text(ping: &Ping, targets: usize) -> String {
+    let (workload, ping) = (&ping.workload, &ping.requests);
     let block = glue(&format_bytes(u64::from(workload.block_bytes)));
     let operations = match (workload.reads(), workload.writes()) {
         (true, true) => "alternating reads and writes",
@@ -146,7 +161,7 @@ fn load_text(workload: &Workload, ping: &PingPlan, targets: usize) -> String {
 /// as the plan limits it.
 fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
     let Some(ns) = plan.expected_ns(identities) else {
-        return match plan.survey {
+        return match plan.survey() {
             Some(_) => UNLIMITED.to_owned(),
             None => amount_text(plan),
         };
@@ -158,10 +173,10 @@ fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
         let most = format_duration(fill_ns.saturating_mul(files));
         time += &format!(" after at most {most} to fill the scratch file");
     }
-    if plan.files.is_some() {
+    if plan.files().is_some() {
         return format!("at most {time}, and the removal of files");
     }
-    if plan.survey.is_none() || plan.time_limit_ns == Some(ns) {
+    if plan.survey().is_none() || plan.time_limit_ns == Some(ns) {
         return format!("about {time}");
     }
     let kind = match identities.first().and_then(TargetIdentity::rotational) {
@@ -181,11 +196,11 @@ fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
 /// What a plan without a time limit takes: the time that its bytes or operations need, if they
 /// limit all of it.
 fn amount_text(plan: &Plan) -> String {
-    let total = |limit: fn(&Workload) -> Option<u64>| plan.workloads.iter().map(limit).sum();
+    let total = |limit: fn(&Workload) -> Option<u64>| plan.workloads().iter().map(limit).sum();
     let bytes: Option<u64> = total(|workload| workload.stop.bytes);
     let ops: Option<u64> = total(|workload| workload.stop.ops);
     match (bytes, ops) {
-        _ if plan.workloads.is_empty() => UNLIMITED.to_owned(),
+        _ if plan.workloads().is_empty() => UNLIMITED.to_owned(),
         (Some(bytes), _) => format!("as long as {} need", glue(&format_bytes(bytes))),
         (None, Some(ops)) => format!("as long as {} need", glue(&counted(ops, "operation"))),
         (None, None) => UNLIMITED.to_owned(),
@@ -206,7 +221,7 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
     let drops = drops.map(|(kind, bytes)| limit(kind.plural(), bytes) + " of ");
     let drops: Vec<String> = drops.collect();
     let place = || place_text(identity).map_or(String::new(), |place| format!(" ({place})"));
-    if let Some(files) = &plan.files {
+    if let Some(files) = plan.files() {
         let (place, count) = (place(), glue(&counted(files.count, "file")));
         let bytes = glue(&format_bytes(files.write_bytes()));
         return format!(
@@ -215,7 +230,7 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
         );
     }
     if identity.kind == TargetKind::Directory {
-        let scratch = plan.scratch_bytes.map(|bytes| glue(&format_bytes(bytes)));
+        let scratch = plan.scratch_bytes().map(|bytes| glue(&format_bytes(bytes)));
         let scratch = scratch.map_or(String::new(), |size| format!(" of {size}"));
         let place = place();
         let drops: String = drops.iter().map(|drops| format!(", {drops}it")).collect();
@@ -228,14 +243,14 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
         return format!("writes nothing to {path}");
     }
     // The speed of the disk decides how much a survey writes.
-    let mut survey = plan.survey.iter();
+    let mut survey = plan.survey().into_iter();
     let surveyed = survey.any(|survey| survey.operation == OpKind::Write);
     let most = plan.write_bytes_max().filter(|_| !surveyed);
     let (noun, preposition) = match identity.kind {
         TargetKind::BlockDevice => ("device", "to"),
         _ => ("file", "into"),
     };
-    let writes_data = surveyed || plan.workloads.iter().any(|w| w.makes(OpKind::Write));
+    let writes_data = surveyed || plan.workloads().iter().any(|w| w.makes(OpKind::Write));
     let written = writes_data.then(|| format!("{} {preposition} ", limit("writes", most)));
     let whole = format!("the {noun} {path}");
     let objects = std::iter::once(whole.as_str()).chain(std::iter::repeat("it"));
@@ -258,8 +273,8 @@ fn free_bytes(identity: &TargetIdentity) -> Option<u64> {
 
 /// The free space that remains during the run.
 fn space_text(plan: &Plan, identity: &TargetIdentity) -> Option<String> {
-    let files = plan.files.as_ref().map(FilesPlan::set_bytes);
-    let (scratch, free) = (plan.scratch_bytes.or(files)?, free_bytes(identity)?);
+    let files = plan.files().map(FilesPlan::set_bytes);
+    let (scratch, free) = (plan.scratch_bytes().or(files)?, free_bytes(identity)?);
     let [left, free] = [free.saturating_sub(scratch), free].map(|bytes| glue(&format_bytes(bytes)));
     (identity.kind == TargetKind::Directory)
         .then(|| format!("{left} of {free} free space remain during the run"))
@@ -323,7 +338,7 @@ fn access_text(workload: &Workload) -> String {
 
 /// The meaning of the limits, and the precision that ends a workload earlier.
 fn ends(plan: &Plan) -> Block {
-    let workloads = &plan.workloads;
+    let workloads = &plan.workloads();
     let mut text = "Times (with warm-up) and bytes are limits.".to_owned();
     let precisions: Vec<f64> = workloads.iter().filter_map(|w| w.stop.precision).collect();
     let end = |of: fn(f64, f64) -> f64| precisions.iter().copied().reduce(of);

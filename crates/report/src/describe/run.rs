@@ -19,7 +19,7 @@ const DIGITS: std::ops::RangeInclusive<i32> = 4..=9;
 /// The verb and its targets.
 pub(crate) fn request_text(plan: &Plan) -> String {
     let verb = &plan.origin.verb;
-    if plan.layers.is_some() {
+    if plan.layers().is_some() {
         let highest = plan.targets.first().map_or("", String::as_str);
         return format!("{verb} --layers {highest}");
     }
@@ -50,7 +50,7 @@ pub(crate) fn partial_text(record: &Record) -> Option<String> {
 /// How far an interrupted run came: `. After 8.2 s: 3 of 8 workloads finished, 2 cut short, 3 not
 /// run.` `None` where decisions during the run would have added workloads.
 fn progress_text(record: &Record) -> Option<String> {
-    let planned = record.plan.workloads.len() * record.plan.targets.len().max(1);
+    let planned = record.plan.workloads().len() * record.plan.targets.len().max(1);
     let is_planned = record.sweep.is_none() && record.latency_search.is_none();
     let is_cut = |m: &&MeasurementRecord| m.stopped == StopReason::Interrupted;
     let measured = record.measurements.len();
@@ -74,7 +74,7 @@ pub(crate) fn not_run(record: &Record, target: usize) -> Vec<&str> {
         let mut own = record.measurements.iter().filter(|m| m.target == target);
         own.any(|m| m.workload.name == name)
     };
-    let planned = record.plan.workloads.iter().map(|w| w.name.as_str());
+    let planned = record.plan.workloads().iter().map(|w| w.name.as_str());
     planned.filter(|name| !is_measured(name)).collect()
 }
 

@@ -31,7 +31,7 @@ const LEGEND: &str = "Shades run from the lowest (blank) to the highest measured
 
 /// The answers of a sweep, then its matrices.
 pub(crate) fn blocks(record: &Record, sweep: &SweepRecord) -> Vec<Block> {
-    let view = record.plan.sweep.as_ref().and_then(|plan| plan.view);
+    let view = record.plan.sweep().and_then(|plan| plan.view);
     let own = view.map(|view| sweep_view::blocks(record, sweep, view));
     let mut blocks: Vec<Block> = own.into_iter().flatten().collect();
     blocks.extend(sweep.matrices.iter().flat_map(answers));

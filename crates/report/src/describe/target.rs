@@ -46,8 +46,8 @@ pub(crate) fn layers_text(target: &TargetIdentity) -> Option<String> {
 /// The scratch file, file or device that the operations use.
 pub(crate) fn tested_text(target: &TargetIdentity, plan: &Plan) -> String {
     let (path, size) = (&target.path, glue(&format_bytes(target.size_bytes)));
-    match (target.kind, plan.scratch_bytes) {
-        (TargetKind::Directory, _) if plan.files.is_some() => {
+    match (target.kind, plan.scratch_bytes()) {
+        (TargetKind::Directory, _) if plan.files().is_some() => {
             format!("files in {path}/{FILES_DIRECTORY}")
         }
         (TargetKind::Directory, Some(scratch)) => {

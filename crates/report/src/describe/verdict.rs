@@ -20,7 +20,7 @@ pub(crate) fn verdict(record: &Record) -> Vec<Block> {
     };
     let graded = !verdict.grades.is_empty() && record.targets.len() <= 1;
     let mut blocks = Vec::new();
-    let has_headline = !graded || record.plan.fit_for.is_some();
+    let has_headline = !graded || record.plan.questions.fit_for.is_some();
     blocks.extend(has_headline.then(|| Block::text(Tone::Bold, &verdict.headline)));
     blocks.extend(grades(record, |_| true).filter(|_| graded));
     let summary = commit_summary(record).into_iter();

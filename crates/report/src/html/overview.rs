@@ -28,7 +28,7 @@ pub(super) fn overview(record: &Record, hero: Option<&Chart>) -> Markup {
             }
             h1 #title { (answer(record)) }
             @for target in record.targets.iter() { (disk_lines(target)) }
-            @if record.plan.fit_for.is_none() { (note(record)) }
+            @if record.plan.questions.fit_for.is_none() { (note(record)) }
             @if let Some(why) = partial_text(record) {
                 p.alert.failure { strong { "Partial run: " } (shown(&why)) }
             }
@@ -39,7 +39,7 @@ pub(super) fn overview(record: &Record, hero: Option<&Chart>) -> Markup {
         @if !record.expectations.is_empty() {
             @let content = blocks(&expectations(&record.expectations), Some(record));
             // With --for the note states the source of each limit.
-            @let sources = record.plan.fit_for.as_ref().map(|_| note(record));
+            @let sources = record.plan.questions.fit_for.as_ref().map(|_| note(record));
             @let content = html! { (content) @if let Some(sources) = sources { (sources) } };
             (section("expectations", "Promised and measured", &content))
         }

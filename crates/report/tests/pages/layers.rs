@@ -41,8 +41,8 @@ fn layered() -> Record {
     member.layers.retain(|layer| layer.name == "vdb");
     record.targets.push(record.targets[0].clone());
     record.targets.push(member);
-    let name = record.plan.workloads[0].name.clone();
-    record.plan.workloads.truncate(1);
+    let name = record.plan.workloads()[0].name.clone();
+    record.plan.workloads().truncate(1);
     let planned = |target: usize, name: &str, one_of: u32| PlannedLayer {
         name: name.to_owned(),
         path: format!("/dev/{name}"),
@@ -80,7 +80,7 @@ fn layered() -> Record {
             meaning,
         }
     };
-    record.plan.layers = Some(LayersPlan {
+    record.plan.layers() = Some(LayersPlan {
         layers,
         unresolved: None,
     });

@@ -328,7 +328,7 @@ fn budget_shows_time_bytes_and_place() {
 #[test]
 fn budget_includes_the_first_write_and_ends_at_the_limit() {
     let of = |limit: Option<u64>| {
-        budget(|plan| (plan.first_write_ns, plan.time_limit_ns) = (Some(10_000_000_000), limit))
+        budget(|plan| (plan.first_write_ns(), plan.time_limit_ns) = (Some(10_000_000_000), limit))
     };
     assert_shows(&of(None), &["about 1 min 8 s; "]);
     assert_shows(&of(Some(60_000_000_000)), &["about 1 min 0 s; "]);
@@ -371,10 +371,10 @@ fn budget_counts_the_server_and_only_timed_surveys_have_a_deadline() {
         access: None,
         scan: None,
     };
-    plan.survey = Some(curve(None));
+    plan.survey() = Some(curve(None));
     assert!(plan.expected_ns(&targets) > Some(whole_ns));
     assert_eq!(plan.deadline_ns(&targets), None);
-    plan.survey = Some(curve(Some(6_000_000_000)));
+    plan.survey() = Some(curve(Some(6_000_000_000)));
     assert!(plan.deadline_ns(&targets) >= plan.expected_ns(&targets));
     plan.time_limit_ns = Some(own_ns);
     assert_eq!(plan.deadline_ns(&targets), Some(own_ns));
@@ -383,7 +383,7 @@ fn budget_counts_the_server_and_only_timed_surveys_have_a_deadline() {
 
 #[test]
 fn scratch_file_without_a_writer_counts_as_written() {
-    let budget = budget(|plan| plan.workloads.retain(|w| !w.writes()));
+    let budget = budget(|plan| plan.workloads().retain(|w| !w.writes()));
     assert_shows(&budget, &["writes at most 4 GiB", "file of 4 GiB"]);
 }
 
@@ -391,12 +391,12 @@ fn scratch_file_without_a_writer_counts_as_written() {
 fn budget_names_what_limits_it() {
     let limited = |bytes, time_ns, ops| {
         budget(|plan| {
-            for w in &mut plan.workloads {
+            for w in &mut plan.workloads() {
                 (w.stop.bytes, w.stop.time_ns, w.stop.ops) = (bytes, time_ns, ops);
             }
         })
     };
-    let count = fixture::plan().workloads.len();
+    let count = fixture::plan().workloads().len();
     assert_shows(
         &limited(None, None, None),
         &["unlimited time", "without a limit"],
@@ -414,7 +414,7 @@ fn budget_names_what_limits_it() {
 #[test]
 fn budget_names_the_limit_of_the_writes() {
     let mut plan = fixture::plan();
-    plan.workloads.iter_mut().for_each(|w| w.stop.bytes = None);
+    plan.workloads().iter_mut().for_each(|w| w.stop.bytes = None);
     let targets = [fixture::directory(), fixture::device()];
     let budget = terminal::budget_line(&plan, &targets);
     // Targets are measured at once: the time is the same for two.
@@ -424,8 +424,8 @@ fn budget_names_the_limit_of_the_writes() {
 #[test]
 fn plan_names_the_span() {
     let mut plan = fixture::plan();
-    plan.workloads.truncate(1);
-    plan.workloads[0].span = Span {
+    plan.workloads().truncate(1);
+    plan.workloads()[0].span = Span {
         start_bytes: 1 << 20,
         length_bytes: Some(2 << 20),
     };

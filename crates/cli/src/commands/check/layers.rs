@@ -8,7 +8,9 @@ use crate::standard_workloads::{of_all_sides, share_among_sides, standard_worklo
 use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
 use diskproof_device::{Intent, OpenTarget, admit, probe};
 use diskproof_model::layers::{LayersPlan, PlannedLayer, SkippedLayer};
-use diskproof_model::plan::{Plan, Workload};
+use diskproof_model::plan::{
+    Decide, LivePlan, Plan, Scratch, Sides, Task, Workload, Workloads,
+};
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity, TargetKind};
 use std::path::Path;
 
@@ -50,11 +52,16 @@ pub(super) fn run(
     let workloads = share_among_sides(workloads, sides, "layers", time_ns, cells_ns);
     let workloads = workloads.map_err(Failure::Usage)?;
     let plan = Plan {
-        scratch_bytes,
-        first_write_ns: scratch_bytes.map(|_| layout_ns),
-        first_write_bytes_min: scratch_bytes.map(|_| SCRATCH_BYTES_LEAST),
-        workloads: of_all_sides(&workloads, sides),
-        layers: Some(layers),
+        scratch: scratch_bytes
+            .map(|bytes| Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_LEAST, layout_ns)),
+        tasks: vec![Task::Workloads(Workloads {
+            decide: Decide::Compare(LivePlan {
+                sides: Sides::Layers(layers),
+                margin: MARGIN,
+                cells_ns,
+            }),
+            ..Workloads::as_planned(of_all_sides(&workloads, sides))
+        })],
         ..measuring.plan("check", &identities)
     };
     let setup = LiveSetup {

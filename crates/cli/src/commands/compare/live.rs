@@ -22,7 +22,9 @@ use diskproof_model::campaign::{CampaignKind, CampaignPart, DroppedSlice};
 use diskproof_model::comparison::Comparison;
 use diskproof_model::data::RunData;
 use diskproof_model::measurement::Measurement;
-use diskproof_model::plan::{Plan, Skipped, Workload};
+use diskproof_model::plan::{
+    Decide, LivePlan, Plan, Scratch, Sides, Skipped, Task, Workload, Workloads,
+};
 use diskproof_model::record::Record;
 use diskproof_model::secrets::without_secret;
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -52,22 +54,34 @@ pub(super) fn run(
         &commands
     };
     let count = labels.len();
-    let (of_side, layout_ns, cells_ns) = live_plan(live_flags, measuring, &identities, count)?;
+    let sides = if commands.is_empty() {
+        Sides::Targets {
+            paths: targets.to_vec(),
+        }
+    } else {
+        Sides::Settings {
+            prepare: commands.clone(),
+            cleanup: live_flags.cleanup.as_deref().map(without_secret),
+            reopen: live_flags.reopen,
+        }
+    };
+    let (of_side, live) = live_plan(compare, measuring, &identities, (sides, count))?;
     check_limits(&compare.limits, &of_side)?;
+    let cells_ns = live.cells_ns;
     let plan = Plan {
         targets: identities.iter().map(|one| one.path.clone()).collect(),
-        workloads: of_all_sides(&of_side.workloads, count),
+        tasks: vec![compared_workloads(
+            of_all_sides(of_side.workloads(), count),
+            live,
+        )],
         ..of_side.clone()
     };
-    let mut job = MeasuringJob::new(plan, identities, measuring);
-    if !live_flags.reopen {
-        job = job.filled_within(SCRATCH_BYTES_LEAST, layout_ns);
-    }
+    let job = MeasuringJob::new(plan, identities, measuring);
     if live_flags.dry_run {
         return Ok((None, Some(dry_run(&job)?)));
     }
     let setup = LiveSetup {
-        workloads: of_side.workloads.clone(),
+        workloads: of_side.workloads().to_vec(),
         sides: count,
         margin: compare.margin,
         time_ns: cells_ns,
@@ -90,7 +104,7 @@ fn shown_commands(commands: &[String]) -> Vec<String> {
 /// A condition on a workload that is not measured would be noticed only after the run.
 fn check_limits(limits: &[Limit], plan: &Plan) -> Result<(), Failure> {
     let is_known = |metric: &str| {
-        plan.workloads.iter().any(|workload| {
+        plan.workloads().iter().any(|workload| {
             let rest = metric.strip_prefix(workload.name.as_str());
             rest.is_some_and(|rest| rest.starts_with('.'))
         })
@@ -98,7 +112,7 @@ fn check_limits(limits: &[Limit], plan: &Plan) -> Result<(), Failure> {
     match limits.iter().find(|limit| !is_known(&limit.metric)) {
         None => Ok(()),
         Some(limit) => {
-            let names: Vec<&str> = plan.workloads.iter().map(|w| w.name.as_str()).collect();
+            let names: Vec<&str> = plan.workloads().iter().map(|w| w.name.as_str()).collect();
             Err(Failure::Usage(format!(
                 "--fail-on '{}': this comparison measures {}",
                 limit.expression,
@@ -227,13 +241,21 @@ const SCRATCH_BYTES: u64 = 1 << 30;
 /// A scratch file that is filled before each cell.
 const SCRATCH_BYTES_REOPENED: u64 = 128 << 20;
 
-/// The plan of one side, the time of its layout, and that of all cells.
+fn compared_workloads(list: Vec<Workload>, live: LivePlan) -> Task {
+    Task::Workloads(Workloads {
+        decide: Decide::Compare(live),
+        ..Workloads::as_planned(list)
+    })
+}
+
+/// The plan of one side, and what it has in common with the others.
 fn live_plan(
-    flags: &LiveFlags,
+    compare: &CompareFlags,
     measuring: &MeasuringFlags,
     identities: &[TargetIdentity],
-    sides: usize,
-) -> Result<(Plan, u64, u64), Failure> {
+    (sides, count): (Sides, usize),
+) -> Result<(Plan, LivePlan), Failure> {
+    let flags = &compare.live;
     let scratch_bytes = scratch_size(flags, identities)?;
     let default_ns = if flags.quick { QUICK_NS } else { TIME_NS };
     let time_ns = flags.time.unwrap_or(default_ns);
@@ -244,16 +266,28 @@ fn live_plan(
     let (workloads, skipped) = select(flags, all, identities)?;
     let layout_ns = time_ns / LAYOUT_PARTS;
     let cells_ns = (time_ns - time_ns / END_PARTS).saturating_sub(layout_ns * files);
-    let workloads = share_among_sides(workloads, sides, "sides", time_ns, cells_ns);
-    let workloads =
-        workloads.map_err(|why| Failure::Usage(format!("{why}, or fewer workloads (--only)")))?;
+    let workloads = share_among_sides(workloads, count, "sides", time_ns, cells_ns)
+        .map_err(|why| Failure::Usage(format!("{why}, or fewer workloads (--only)")))?;
+    let live = LivePlan {
+        sides,
+        margin: compare.margin,
+        cells_ns,
+    };
+    let scratch = scratch_bytes.map(|bytes| {
+        let whole = Scratch::of_size(bytes);
+        if flags.reopen {
+            whole
+        } else {
+            whole.filled_within(SCRATCH_BYTES_LEAST, layout_ns)
+        }
+    });
     let plan = Plan {
-        scratch_bytes,
-        workloads,
+        scratch,
+        tasks: vec![compared_workloads(workloads, live.clone())],
         skipped,
         ..measuring.plan("compare", &[])
     };
-    Ok((plan, layout_ns, cells_ns))
+    Ok((plan, live))
 }
 
 /// The size of each scratch file; `None` where the targets are files or devices.

@@ -15,7 +15,7 @@ use diskproof_analysis::compare::MARGIN;
 use diskproof_analysis::watch::{LikeTarget, like_plan, like_workloads};
 use diskproof_device::WriteCacheSwitch;
 use diskproof_model::observed::{LikePlan, ObservedDevice};
-use diskproof_model::plan::{Order, Origin, Plan, Workload};
+use diskproof_model::plan::{Decide, Origin, Plan, Questions, Task, Workload};
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 use diskproof_report::terminal::MetricDetail;
@@ -142,7 +142,7 @@ pub(super) fn repeat(
     let plan = plan(&record, &identities, flags.seed)
         .map_err(|why| Failure::Usage(format!("{shown}: {why}")))?;
     let mut flags = flags.clone();
-    if let Some(profile) = &plan.fit_for {
+    if let Some(profile) = &plan.questions.fit_for {
         flags.expected.extend(limits_of(profile)?);
     }
     let switch = write_cache_switch(&plan, &identities, &flags, agrees)?;
@@ -195,18 +195,18 @@ fn write_cache_switch(
     Ok(switch)
 }
 
+fn can_be_repeated(task: &Task) -> bool {
+    match task {
+        Task::Survey(_) => true,
+        Task::Workloads(workloads) => workloads.decide == Decide::AsPlanned,
+        Task::Ping(_) | Task::Files(_) | Task::Inserts(_) => false,
+    }
+}
+
 /// The plan on these targets; why it cannot be repeated there.
 fn plan(record: &Record, on: &[TargetIdentity], seed: Option<u64>) -> Result<Plan, &'static str> {
     let plan = &record.plan;
-    let is_of_workloads = plan.ping.is_none()
-        && plan.files.is_none()
-        && plan.layers.is_none()
-        && plan.sweep.is_none()
-        && plan.postgres.is_none()
-        && record.campaign.is_none()
-        && record.latency_search.is_none()
-        && !plan.workloads.is_empty();
-    if !is_of_workloads {
+    if !plan.tasks.iter().all(can_be_repeated) || plan.workloads().is_empty() {
         return Err(
             "only records of fixed workloads are repeated (check, commit, run). Use the \
                     command that made this one",
@@ -220,20 +220,23 @@ fn plan(record: &Record, on: &[TargetIdentity], seed: Option<u64>) -> Result<Pla
         );
     }
     let is_smaller = |(now, then): (&TargetIdentity, &TargetIdentity)| {
-        plan.scratch_bytes.is_none() && now.size_bytes < then.size_bytes
+        plan.scratch.is_none() && now.size_bytes < then.size_bytes
     };
     if on.iter().zip(&record.targets).any(is_smaller) {
         return Err("the target is smaller than that of the record");
     }
-    let verb = match plan.order {
-        // The command line of another tool.
-        Order::Whole => "run".to_owned(),
-        _ => plan.origin.verb.clone(),
+    let verb = if plan.is_of_other_tool() {
+        "run".to_owned()
+    } else {
+        plan.origin.verb.clone()
     };
     Ok(Plan {
         seed: seed.unwrap_or(plan.seed),
         targets: on.iter().map(|identity| identity.path.clone()).collect(),
-        disk_access: None,
+        questions: Questions {
+            disk_access: None,
+            ..plan.questions.clone()
+        },
         origin: Origin::new(verb, crate::provenance::command_line()),
         method: Plan::of("", Vec::new()).method,
         ..plan.clone()

@@ -64,13 +64,13 @@ fn plan_file(text: &str) -> tempfile::TempPath {
 #[test]
 fn scratch_file_has_1_gib_or_the_free_space() {
     let plan = planned(&["--seed", "7", "--engine", "aio"], &[directory("/a", 1)]).unwrap();
-    assert_eq!((plan.scratch_bytes, plan.seed), (Some(GIB), 7));
+    assert_eq!((plan.scratch_bytes(), plan.seed), (Some(GIB), 7));
     assert_eq!(
-        (&plan.targets[..], plan.workloads.len()),
+        (&plan.targets[..], plan.workloads().len()),
         (&["/a".to_owned()][..], 1)
     );
     assert_eq!(
-        plan.workloads[0].engine,
+        plan.workloads()[0].engine,
         EngineChoice::Fixed(EngineKind::Aio)
     );
     let mut narrow = directory("/a", 1);
@@ -89,7 +89,7 @@ fn scratch_file_has_1_gib_or_the_free_space() {
         (&["--size", "200M"], &one, 200),
     ] {
         let plan = planned(line, targets).unwrap();
-        assert_eq!(plan.scratch_bytes, Some(mib << 20), "{line:?}");
+        assert_eq!(plan.scratch_bytes(), Some(mib << 20), "{line:?}");
     }
     refused(
         Exit::Refused,
@@ -109,8 +109,8 @@ fn scratch_file_has_1_gib_or_the_free_space() {
 fn existing_files_are_only_read() {
     let identities = [file("/f", GIB)];
     let plan = planned(&["--span", "50%"], &identities).unwrap();
-    assert_eq!(plan.scratch_bytes, None);
-    assert_eq!(plan.workloads[0].span.length_bytes, Some(GIB / 2));
+    assert_eq!(plan.scratch_bytes(), None);
+    assert_eq!(plan.workloads()[0].span.length_bytes, Some(GIB / 2));
     for rw in ["write", "randrw"] {
         let plan = planned(&["--rw", rw], &identities).unwrap();
         let refusal = admit_all(&plan, &identities, &[], &Consent::default()).expect_err("refused");
@@ -144,16 +144,16 @@ fn flags_override_the_plan_file() {
     assert_eq!(request.file.note.as_deref(), Some("planned"));
     assert_eq!(request.file.targets, [PathBuf::from("/planned")]);
     let plan = request.plan(&[directory("/planned", 1)], MEMORY).unwrap();
-    assert_eq!((plan.seed, plan.scratch_bytes), (5, Some(2 * GIB)));
+    assert_eq!((plan.seed, plan.scratch_bytes()), (5, Some(2 * GIB)));
     let aio = EngineChoice::Fixed(EngineKind::Aio);
-    assert!(plan.workloads.iter().all(|one| one.engine == aio));
+    assert!(plan.workloads().iter().all(|one| one.engine == aio));
     let shape = |w: &Workload| (w.name.clone(), w.layout, w.streams.permille(OpKind::Read));
     let expected = [
         ("fill".to_owned(), Layout::Provides, 0),
         ("again".to_owned(), Layout::Needed, 0),
         ("reads".to_owned(), Layout::Needed, 1000),
     ];
-    assert!(plan.workloads.iter().map(shape).eq(expected));
+    assert!(plan.workloads().iter().map(shape).eq(expected));
 
     let line = [
         path, "/mine", "/other", "--seed", "6", "--size", "1GiB", "--note", "mine", "--engine",
@@ -164,9 +164,9 @@ fn flags_override_the_plan_file() {
     assert_eq!(request.file.targets.len(), 2);
     let targets = [directory("/mine", 1), directory("/other", 2)];
     let plan = request.plan(&targets, MEMORY).unwrap();
-    assert_eq!((plan.seed, plan.scratch_bytes), (6, Some(GIB)));
+    assert_eq!((plan.seed, plan.scratch_bytes()), (6, Some(GIB)));
     assert_eq!(
-        plan.workloads[2].engine,
+        plan.workloads()[2].engine,
         EngineChoice::Fixed(EngineKind::Sync)
     );
 }
@@ -213,10 +213,10 @@ fn workload_with_blocks_below_the_sector_size_is_skipped() {
          \"large\"\nrw = \"write\"\n",
     );
     let plan = planned(&[path.to_str().unwrap()], &targets).unwrap();
-    let names = (&plan.skipped[0].workload[..], &plan.workloads[0].name[..]);
+    let names = (&plan.skipped[0].workload[..], &plan.workloads()[0].name[..]);
     assert_eq!(names, ("small", "large"));
     // The next workload becomes the first one.
-    assert_eq!(plan.workloads[0].layout, Layout::Provides);
+    assert_eq!(plan.workloads()[0].layout, Layout::Provides);
 }
 
 #[test]
@@ -237,10 +237,10 @@ fn every_example_plan_resolves() {
         );
         let plan = planned(&[path], &[directory("/a", 1)]).unwrap();
         assert!(
-            !plan.workloads.is_empty() && plan.time_ns_max().is_some(),
+            !plan.workloads().is_empty() && plan.time_ns_max().is_some(),
             "{path}"
         );
-        let writing = plan.workloads.iter().filter(|w| w.writes());
+        let writing = plan.workloads().iter().filter(|w| w.writes());
         let endless: Vec<&str> = writing
             .filter(|w| w.stop.bytes.is_none())
             .map(|w| w.name.as_str())

@@ -1,0 +1,272 @@
+//! The kinds of measuring that a plan consists of, and what is true of each. [`Task`] is their only
+//! list: a new kind is a variant here, and the compiler names every place that must know it.
+
+use crate::files::FilesPlan;
+use crate::group::Group;
+use crate::layers::LayersPlan;
+use crate::observed::LikePlan;
+use crate::op::OpKind;
+use crate::ping::PingPlan;
+use crate::plan::Order;
+use crate::postgres::PostgresPlan;
+use crate::surface::Survey;
+use crate::sweep::SweepPlan;
+use crate::target::{TargetIdentity, TargetKind};
+use crate::workload::{Layout, Start, Workload};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Windows of a search for the greatest depth: 15 until a depth of thousands is found, as many to
+/// see that its rate lasts, and some that are measured again after a burst.
+const SEARCH_WINDOWS_MAX: u64 = 40;
+
+/// One thing that a run measures. A run carries out the tasks of its plan one after the other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Task {
+    /// Transfer rate and access time by position, on the first target.
+    Survey(Survey),
+    /// Workloads on all targets.
+    Workloads(Workloads),
+    /// Single requests, one after the other.
+    Ping(Ping),
+    /// Operations on many small files.
+    Files(FilesPlan),
+    /// INSERTs of a temporary PostgreSQL server around workloads.
+    Inserts(Inserts),
+}
+
+/// Workloads, and what decides which of them is measured next.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Workloads {
+    /// The workloads in the order in which they run. Those that start with the one before it run at
+    /// the same time as that one.
+    pub list: Vec<Workload>,
+    /// How they share the time.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub order: Order,
+    /// What decides which of them is measured next, and for how long.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub decide: Decide,
+    /// The observed load that they repeat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub like: Option<LikePlan>,
+}
+
+/// What decides which workload is measured next.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "by", rename_all = "kebab-case")]
+pub enum Decide {
+    /// The list and its order.
+    #[default]
+    AsPlanned,
+    /// The cells of a matrix so far: the workloads are its cells.
+    Sweep(SweepPlan),
+    /// The depths so far: the workloads differ in their depth alone, ascend, and have one latency
+    /// target.
+    Depth,
+    /// What the sides of a comparison have given so far.
+    Compare(LivePlan),
+}
+
+/// A comparison of sides that are measured in alternation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LivePlan {
+    /// What is compared.
+    pub sides: Sides,
+    /// The share by which figures may differ and count as the same.
+    pub margin: f64,
+    /// The time of all cells together, in nanoseconds.
+    pub cells_ns: u64,
+}
+
+/// The sides of a comparison; the first is the baseline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Sides {
+    /// Several targets.
+    Targets {
+        /// Their paths as the user gave them.
+        paths: Vec<String>,
+    },
+    /// The layers that the targets are, from a file down to its disk.
+    Layers(LayersPlan),
+    /// Settings of the only target.
+    Settings {
+        /// The command before each cell of a side, without passwords.
+        prepare: Vec<String>,
+        /// The command after the last cell, without passwords.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cleanup: Option<String>,
+        /// Whether the target is closed before each command, and opened again.
+        reopen: bool,
+    },
+}
+
+/// Single requests, one after the other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ping {
+    /// Size, place, cache and sync of a request. Where it reads and writes, reads and writes
+    /// alternate.
+    pub workload: Workload,
+    /// How the requests follow each other.
+    pub requests: PingPlan,
+}
+
+/// INSERTs of a temporary PostgreSQL server in the first target: one half of their rounds, the
+/// workloads, the other half, then the settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Inserts {
+    /// The server and its loads.
+    pub server: PostgresPlan,
+    /// What is measured between the halves.
+    pub between: Workloads,
+}
+
+/// Bytes that may be written or dropped at most on a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ByteLimit {
+    /// So many.
+    AtMost(u64),
+    /// As many as fit into the time.
+    Unlimited,
+}
+
+impl Workloads {
+    /// These workloads, in the order of the list.
+    pub fn as_planned(list: Vec<Workload>) -> Self {
+        Self {
+            list,
+            ..Self::default()
+        }
+    }
+
+    /// The longest that they may take together, warm-up included, in nanoseconds; `None` when one
+    /// has no time limit.
+    fn time_ns_max(&self) -> Option<u64> {
+        if self.decide == Decide::Depth {
+            return self.search_ns_max();
+        }
+        let mut sum_ns = 0;
+        for group in groups(&self.list) {
+            sum_ns += group.time_ns()? + group.warmup_ns();
+        }
+        Some(sum_ns)
+    }
+
+    /// The longest that a search for the greatest depth may take.
+    fn search_ns_max(&self) -> Option<u64> {
+        let first = self.list.first()?;
+        let target = first.shape.latency_target?;
+        let windows = (self.list.len() as u64).max(SEARCH_WINDOWS_MAX);
+        Some(windows * (target.window_ns + first.warmup_ns))
+    }
+
+    /// The layers that the targets are, where layers are compared.
+    pub fn layers(&self) -> Option<&LayersPlan> {
+        match &self.decide {
+            Decide::Compare(LivePlan {
+                sides: Sides::Layers(layers),
+                ..
+            }) => Some(layers),
+            Decide::Compare(_) | Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth => None,
+        }
+    }
+}
+
+/// The workloads by what runs at the same time, in order.
+pub fn groups(list: &[Workload]) -> impl Iterator<Item = Group<'_>> {
+    let mut first = 0;
+    list.chunk_by(|_, next| next.start == Start::WithPrevious)
+        .map(move |workloads| {
+            let group = Group { first, workloads };
+            first += workloads.len();
+            group
+        })
+}
+
+impl Task {
+    /// The workloads that it measures; empty of a task that measures something else.
+    pub fn workloads(&self) -> &[Workload] {
+        match self {
+            Self::Workloads(workloads) => &workloads.list,
+            Self::Ping(ping) => std::slice::from_ref(&ping.workload),
+            Self::Inserts(inserts) => &inserts.between.list,
+            Self::Survey(_) | Self::Files(_) => &[],
+        }
+    }
+
+    /// The longest that it may take, in nanoseconds; `None` without a limit. The time of a survey
+    /// is not among it: [`Self::survey_ns_guess`].
+    pub fn time_ns_max(&self) -> Option<u64> {
+        match self {
+            Self::Survey(_) => Some(0),
+            Self::Workloads(workloads) => workloads.time_ns_max(),
+            Self::Ping(ping) => ping.requests.time_ns_max(&ping.workload.stop),
+            Self::Files(files) => Some(files.time_ns),
+            Self::Inserts(inserts) => {
+                Some(inserts.between.time_ns_max()? + inserts.server.time_ns())
+            }
+        }
+    }
+
+    /// About how long a survey takes on a target of this size, in nanoseconds; 0 of every other
+    /// task.
+    pub fn survey_ns_guess(&self, target: Option<&TargetIdentity>, scratch_bytes: Option<u64>) -> u64 {
+        let Self::Survey(survey) = self else {
+            return 0;
+        };
+        let Some(target) = target else {
+            return survey.time_ns_guess(0, None);
+        };
+        let bytes = match scratch_bytes {
+            Some(bytes) if target.kind == TargetKind::Directory => bytes,
+            _ => target.size_bytes,
+        };
+        survey.time_ns_guess(bytes, target.rotational())
+    }
+
+    /// Whether anything in it writes.
+    pub fn writes(&self) -> bool {
+        match self {
+            Self::Survey(survey) => survey.operation != OpKind::Read,
+            Self::Files(_) => true,
+            Self::Workloads(_) | Self::Ping(_) | Self::Inserts(_) => {
+                self.workloads().iter().any(Workload::writes)
+            }
+        }
+    }
+
+    /// The most bytes that it writes to each target, apart from scratch files. Many small files and
+    /// a server have their own limits.
+    pub fn write_limit(&self) -> ByteLimit {
+        match self {
+            Self::Survey(_) if self.writes() => ByteLimit::Unlimited,
+            Self::Survey(_) | Self::Files(_) => ByteLimit::AtMost(0),
+            Self::Workloads(_) | Self::Ping(_) | Self::Inserts(_) => {
+                let mut sum = 0;
+                for workload in self.workloads() {
+                    if workload.makes(OpKind::Write) {
+                        match workload.write_bytes_max() {
+                            Some(bytes) => sum += bytes,
+                            None => return ByteLimit::Unlimited,
+                        }
+                    }
+                }
+                ByteLimit::AtMost(sum)
+            }
+        }
+    }
+
+    /// Whether it reads a scratch file that must have content before.
+    pub fn needs_content(&self) -> bool {
+        match self {
+            Self::Survey(_) => true,
+            Self::Files(_) => false,
+            Self::Workloads(_) | Self::Ping(_) | Self::Inserts(_) => self
+                .workloads()
+                .iter()
+                .any(|workload| workload.layout == Layout::Needed),
+        }
+    }
+}
