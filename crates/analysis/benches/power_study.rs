@@ -216,7 +216,7 @@ impl NoisyDisk {
         };
         let mut run = fixture::run();
         run.1.retain(|m| m.workload.name == name);
-        run.0.plan.workloads().retain(|w| w.name == name);
+        run.0.plan.workloads_mut().retain(|w| w.name == name);
         run.0.run_id = format!("{speed} {seed}");
         run.1[0].workload.depth = self.depth as u32;
         run.1[0].wall_ns = (seconds * 1e9) as u64;

@@ -332,6 +332,7 @@ mod tests {
     use crate::fixture;
     use diskproof_model::measurement::OpKind;
     use diskproof_model::merge::{MergeError, Together};
+    use diskproof_model::plan::Task;
     use diskproof_model::series::Cell;
 
     #[test]
@@ -390,7 +391,7 @@ mod tests {
     #[test]
     fn a_run_on_files_that_ended_before_its_first_step_is_one_on_files() {
         let (mut facts, _) = fixture::run();
-        facts.plan.files() = Some(fixture::files::files_plan());
+        facts.plan.tasks = vec![Task::Files(fixture::files::files_plan())];
         let record = judge(facts, &RunData::default(), &[]);
         assert_eq!(record.files.map(|files| files.steps.len()), Some(0));
     }

@@ -190,7 +190,7 @@ mod tests {
         record
             .measurements
             .retain(|m| names.contains(&m.workload.name.as_str()));
-        for workload in &mut record.plan.workloads() {
+        for workload in record.plan.workloads_mut() {
             workload.warmup_ns = SECOND / 2;
         }
         record.measurements[0].slices = [10, 20, 30, 40, 50].map(slice).to_vec();

@@ -150,7 +150,10 @@ fn promised_of(
 
 /// A rotating disk is fastest in one place, which the curve finds. Others need a queue.
 fn read_rate(plan: &Plan, rate: f64) -> Promised {
-    let rotates = plan.questions.data_sheet.is_some_and(|sheet| sheet.rpm.is_some());
+    let rotates = plan
+        .questions
+        .data_sheet
+        .is_some_and(|sheet| sheet.rpm.is_some());
     let has_curve = plan.survey().is_some_and(|s| s.curve.is_some());
     let has_workload = plan.workloads().iter().any(|one| one.name == READ);
     let (figure, what) = if has_workload && !(has_curve && rotates) {

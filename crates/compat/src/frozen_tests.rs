@@ -240,20 +240,22 @@ impl Dump {
     fn plan(&mut self, plan: &Plan) {
         self.line(format_args!(
             "seed={} scratch={:?} origin={:?}",
-            plan.seed, plan.scratch_bytes(), plan.origin
+            plan.seed,
+            plan.scratch_bytes(),
+            plan.origin
         ));
         let json = |part: serde_json::Value| part.to_string();
         for part in [
             serde_json::to_value(plan.survey()),
             serde_json::to_value(plan.files()),
-            serde_json::to_value(plan.ping()),
+            serde_json::to_value(plan.ping().map(|ping| &ping.requests)),
         ] {
             let part = part.unwrap();
             if !part.is_null() {
                 self.line(format_args!("part {}", json(part)));
             }
         }
-        for workload in &plan.workloads() {
+        for workload in plan.workloads() {
             self.line(format_args!("{}", settings(workload)));
         }
     }

@@ -15,6 +15,13 @@ pub struct LayersPlan {
     pub unresolved: Option<String>,
 }
 
+impl LayersPlan {
+    /// The layers that are measured: the targets.
+    pub fn measured(&self) -> impl Iterator<Item = &PlannedLayer> {
+        self.layers.iter().filter(|layer| layer.target.is_some())
+    }
+}
+
 /// One of the layers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedLayer {

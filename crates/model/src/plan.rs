@@ -15,9 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use crate::shape::{BlockShare, WriteFlag};
-pub use crate::task::{
-    ByteLimit, Decide, Inserts, LivePlan, Ping, Sides, Task, Workloads,
-};
+pub use crate::task::{ByteLimit, Decide, Inserts, LivePlan, Ping, Sides, Task, Workloads};
 pub use crate::workload::{
     Access, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, OFF_SUFFIX, Span, Start,
     Stop, SyncCall, SyncPolicy, Verify, Workload, Zone,
@@ -227,6 +225,27 @@ impl Plan {
         None
     }
 
+    /// The same, to change it.
+    pub fn workload_task_mut(&mut self) -> Option<&mut Workloads> {
+        for task in &mut self.tasks {
+            match task {
+                Task::Workloads(workloads) => return Some(workloads),
+                Task::Inserts(inserts) => return Some(&mut inserts.between),
+                Task::Survey(_) | Task::Ping(_) | Task::Files(_) => {}
+            }
+        }
+        None
+    }
+
+    /// The list of workloads, to change it. A plan without one gets an empty one.
+    pub fn workloads_mut(&mut self) -> &mut Vec<Workload> {
+        if self.workload_task().is_none() {
+            self.tasks.push(Task::Workloads(Workloads::default()));
+        }
+        let task = self.workload_task_mut();
+        &mut task.expect("the plan has a list of workloads").list
+    }
+
     /// The survey; `None` where the plan has none.
     pub fn survey(&self) -> Option<&Survey> {
         self.tasks.iter().find_map(|task| match task {
@@ -274,15 +293,13 @@ impl Plan {
 
     /// The same, to change how they are called.
     pub fn layers_mut(&mut self) -> Option<&mut LayersPlan> {
-        for task in &mut self.tasks {
-            if let Task::Workloads(workloads) = task
-                && let Decide::Compare(live) = &mut workloads.decide
-                && let Sides::Layers(layers) = &mut live.sides
-            {
-                return Some(layers);
-            }
+        let Decide::Compare(live) = &mut self.workload_task_mut()?.decide else {
+            return None;
+        };
+        match &mut live.sides {
+            Sides::Layers(layers) => Some(layers),
+            Sides::Targets { .. } | Sides::Settings { .. } => None,
         }
-        None
     }
 
     /// The observed load that the workloads repeat.

@@ -212,7 +212,11 @@ impl Task {
 
     /// About how long a survey takes on a target of this size, in nanoseconds; 0 of every other
     /// task.
-    pub fn survey_ns_guess(&self, target: Option<&TargetIdentity>, scratch_bytes: Option<u64>) -> u64 {
+    pub fn survey_ns_guess(
+        &self,
+        target: Option<&TargetIdentity>,
+        scratch_bytes: Option<u64>,
+    ) -> u64 {
         let Self::Survey(survey) = self else {
             return 0;
         };

@@ -13,7 +13,7 @@ use super::decision::{Campaign, CampaignCell, CampaignRow, MeasuredCell, RandomO
 use crate::estimate::PairedDifference;
 use diskproof_model::campaign::{CampaignDecision, CampaignEnd};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::Workload;
+use diskproof_model::plan::{LivePlan, Plan, Sides, Workload};
 use diskproof_model::window::SliceOp;
 
 /// Blocks of each workload that the time is divided into. With eight, Student's t makes an interval
@@ -54,6 +54,21 @@ pub struct LiveSetup {
 }
 
 impl LiveSetup {
+    /// What a plan compares. The campaign has its own time for each slice.
+    pub fn planned(plan: &Plan, list: &[Workload], live: &LivePlan) -> Self {
+        Self {
+            workloads: list.to_vec(),
+            sides: match &live.sides {
+                Sides::Targets { paths } => paths.len(),
+                Sides::Layers(layers) => layers.measured().count(),
+                Sides::Settings { prepare, .. } => prepare.len(),
+            },
+            margin: live.margin,
+            time_ns: live.cells_ns,
+            seed: plan.seed,
+        }
+    }
+
     /// The least time that can decide anything, in nanoseconds.
     pub fn time_ns_min(workloads: usize, sides: usize) -> u64 {
         (workloads * sides) as u64 * BLOCKS_MIN * SLICE_NS_MIN

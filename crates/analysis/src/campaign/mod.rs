@@ -15,3 +15,25 @@ pub use decision::{Campaign, CampaignCell, CampaignRow, MeasuredCell};
 pub use gaps::{IDLE_TIMES_NS, gap_round_ns, gap_schedule};
 pub use latency_search::{LatencySearchCampaign, search_depths};
 pub use sweep::{Sweep, SweepCellSetup, SweepPass, SweepSetup};
+
+use diskproof_model::plan::{Decide, Plan};
+
+/// What decides which workload of a plan is measured next; `None` where the plan says it.
+pub fn planned_campaign(plan: &Plan) -> Option<Box<dyn Campaign>> {
+    let workloads = plan.workload_task()?;
+    match &workloads.decide {
+        Decide::AsPlanned => None,
+        Decide::Sweep(spec) => {
+            let setup = SweepSetup::planned(plan, &workloads.list, spec);
+            Some(Box::new(Sweep::new(&setup)))
+        }
+        Decide::Depth => {
+            let search = LatencySearchCampaign::of(plan)?;
+            Some(Box::new(search))
+        }
+        Decide::Compare(live) => {
+            let setup = LiveSetup::planned(plan, &workloads.list, live);
+            Some(Box::new(LiveComparison::new(setup)))
+        }
+    }
+}

@@ -11,7 +11,8 @@ use crate::checked::PAGE_BYTES;
 use crate::estimate::student::multiple_95;
 use crate::estimate::{mean, variance};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::Workload;
+use diskproof_model::plan::{Plan, Workload};
+use diskproof_model::sweep::SweepPlan;
 use diskproof_model::window::SLICES_MIN;
 use std::collections::VecDeque;
 
@@ -52,6 +53,68 @@ pub struct SweepSetup {
     pub precision: f64,
     /// Of the random order.
     pub seed: u64,
+}
+
+/// Share of the time of a sweep that is left for what is in flight at the end, and for saving.
+const END_PARTS: u64 = 40;
+/// With fewer values of an axis all of them are coarse.
+const AXIS_MIN: usize = 4;
+
+/// When the last slice of a sweep of this time ends, in nanoseconds after its start.
+fn sweep_end_ns(time_ns: u64) -> u64 {
+    time_ns - time_ns / END_PARTS
+}
+
+impl SweepSetup {
+    /// The sweep of a plan, whose workloads are the cells.
+    pub fn planned(plan: &Plan, list: &[Workload], spec: &SweepPlan) -> Self {
+        let mut cells = Vec::new();
+        let mut precision = 0.0;
+        for workload in list {
+            cells.push(SweepCellSetup {
+                pass: SweepPass::of(workload, spec),
+                workload: workload.clone(),
+            });
+            precision = workload.stop.precision.unwrap_or(precision);
+        }
+        Self {
+            cells,
+            time_ns: sweep_end_ns(plan.time_limit_ns.unwrap_or(u64::MAX)),
+            precision,
+            seed: plan.seed,
+        }
+    }
+}
+
+impl SweepPass {
+    /// The pass of a cell: the coarse matrix has every second block size and depth. Spans and mixed
+    /// sizes come after it.
+    fn of(cell: &Workload, spec: &SweepPlan) -> Self {
+        let size = spec
+            .block_bytes
+            .iter()
+            .position(|one| *one == cell.block_bytes);
+        let depth = spec.depths.iter().position(|one| *one == cell.depth);
+        let is_of_matrix = spec
+            .operations
+            .iter()
+            .any(|one| cell.name == one.cell_name(cell.block_bytes, cell.depth));
+        match (size, depth) {
+            (Some(size), Some(depth))
+                if is_of_matrix
+                    && is_coarse(size, spec.block_bytes.len(), 1)
+                    && is_coarse(depth, spec.depths.len(), 0) =>
+            {
+                Self::Coarse
+            }
+            _ => Self::Fine,
+        }
+    }
+}
+
+/// Whether a place on an axis belongs to the coarse matrix: every second one, from `first` on.
+fn is_coarse(place: usize, length: usize, first: usize) -> bool {
+    length < AXIS_MIN || place % 2 == first
 }
 
 /// A cell of a sweep.

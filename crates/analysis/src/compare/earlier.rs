@@ -261,7 +261,7 @@ mod tests {
     fn other_plans_disks_and_disturbed_runs_do_not_count() {
         assert_eq!(of_random_reads(&earlier(&[0.8])), None);
         let mut runs = earlier(&[0.8, 0.9, 1.1]);
-        runs[0].plan.workloads().pop();
+        runs[0].plan.workloads_mut().pop();
         runs[1].host.kernel.push('x');
         assert_eq!(of_random_reads(&runs), None);
         let alike = earlier(&[0.8, 0.9, 1.1]);

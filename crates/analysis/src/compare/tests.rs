@@ -71,7 +71,10 @@ fn wandering(speed: f64, seconds: u64, seed: u64) -> OpMeasurement {
 fn run_of(op: OpMeasurement, seconds: u64, id: &str) -> Record {
     let mut run = fixture::run();
     run.1.retain(|m| m.workload.name == "random-read-d1");
-    run.0.plan.workloads().retain(|w| w.name == "random-read-d1");
+    run.0
+        .plan
+        .workloads_mut()
+        .retain(|w| w.name == "random-read-d1");
     run.0.run_id = id.to_owned();
     run.1[0].wall_ns = seconds * 1_000_000_000;
     run.1[0].ops = BTreeMap::from([(OpKind::Read, op)]);

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::fixture::{self, states};
-use diskproof_model::plan::BlockShare;
 use diskproof_model::plan::SyncCall;
+use diskproof_model::plan::{BlockShare, Ping, Task};
 use diskproof_model::record::Record;
 use diskproof_model::stream::Streams;
 use std::process::Command;
@@ -11,8 +11,11 @@ use std::process::Command;
 fn case(name: &str) -> (WorkloadRecord, TargetIdentity, Workload) {
     let mut record = fixture::record();
     let ran = fixture::measured(&mut record, name).workload.clone();
-    let mut asked = record.plan.workloads().into_iter();
-    let asked = asked.find(|workload| workload.name == name).unwrap();
+    let mut asked = record.plan.workloads().iter();
+    let asked = asked
+        .find(|workload| workload.name == name)
+        .unwrap()
+        .clone();
     (ran, record.targets.swap_remove(0), asked)
 }
 
@@ -344,9 +347,16 @@ fn fio_does_what_the_line_means() {
     );
 }
 
+fn ping_of(run: &mut fixture::RunParts) -> &mut Ping {
+    match &mut run.0.plan.tasks[..] {
+        [Task::Ping(ping)] => ping,
+        tasks => panic!("{tasks:?}"),
+    }
+}
+
 fn ioping_of(change: impl Fn(&mut fixture::RunParts)) -> String {
     let mut run = fixture::ping::ping_run(&[(0, 100_000); 10]);
-    run.0.plan.ping.as_mut().unwrap().idle_ns.clear();
+    ping_of(&mut run).requests.idle_ns.clear();
     change(&mut run);
     let record: Record = fixture::judge(run);
     record.measurements[0].reproduce.clone()
@@ -354,7 +364,7 @@ fn ioping_of(change: impl Fn(&mut fixture::RunParts)) -> String {
 
 #[test]
 fn ping_of_a_directory_is_repeated_by_ioping() {
-    let reads = ioping_of(|run| run.0.plan.workloads()[0].stop.ops = Some(10));
+    let reads = ioping_of(|run| ping_of(run).workload.stop.ops = Some(10));
     assert_eq!(
         reads,
         "ioping -c 10 -i 1000000us -a 1 -s 4096 -S 4294967296 -D /data"
@@ -376,6 +386,6 @@ fn writes_to_a_device_are_marked_and_what_ioping_cannot_do_has_no_line() {
         (workload.streams, workload.sync) = (Streams::with_reads(0), synced(SyncCall::Fsync));
     });
     assert_eq!(fsync, "");
-    let gaps = ioping_of(|run| run.0.plan.ping.as_mut().unwrap().idle_ns = vec![0, 5]);
+    let gaps = ioping_of(|run| ping_of(run).requests.idle_ns = vec![0, 5]);
     assert_eq!(gaps, "");
 }

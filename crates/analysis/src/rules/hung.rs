@@ -314,6 +314,7 @@ mod tests {
     use crate::fixture::surveyed::{self, SurveyedDisk, codes};
     use crate::fixture::{self, states};
     use diskproof_model::measurement::{Hang, Measurement};
+    use diskproof_model::plan::Task;
     use diskproof_model::record::Stalled;
     use diskproof_model::series::Cell;
     use diskproof_model::target::IoLimit;
@@ -415,7 +416,7 @@ mod tests {
     #[test]
     fn disk_too_slow_for_a_curve_is_named() {
         let mut run = SurveyedDisk::rotating().run(1);
-        run.0.plan.survey() = Some(run.1.survey.clone());
+        run.0.plan.tasks = vec![Task::Survey(run.1.survey.clone())];
         run.1.curve.clear();
         let finding = check_late(&surveyed::judge(run)).unwrap();
         assert_eq!(finding.evidence[0].path, "/surface/seeks/random/mean/value");

@@ -546,7 +546,8 @@ mod tests {
             (None, in_turns, "(--time)"),
         ] {
             let mut record = fixture::changed(|run| run.1[2].wall_ns = 50_000_000);
-            (record.plan.time_limit_ns, record.plan.order()) = (time_limit_ns, order);
+            record.plan.time_limit_ns = time_limit_ns;
+            record.plan.workload_task_mut().unwrap().order = order;
             states(&check_imprecise(&record).unwrap().remedy, &[option]);
         }
     }

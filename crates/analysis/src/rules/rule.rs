@@ -302,7 +302,11 @@ pub(super) fn workload_name(record: &Record, m: &MeasurementRecord) -> String {
     if !record.measurements.iter().any(is_elsewhere) {
         return name.clone();
     }
-    let mut layers = record.plan.layers().into_iter().flat_map(|plan| &plan.layers);
+    let mut layers = record
+        .plan
+        .layers()
+        .into_iter()
+        .flat_map(|plan| &plan.layers);
     let layer = layers.find(|layer| layer.target == Some(m.target));
     let target = record.targets.get(m.target);
     let place = layer
@@ -399,6 +403,7 @@ mod tests {
     use super::*;
     use crate::fixture;
     use diskproof_model::layers::{LayersPlan, PlannedLayer};
+    use diskproof_model::plan::{Decide, LivePlan, Sides};
 
     #[test]
     fn scope_names_the_workloads() {
@@ -430,9 +435,14 @@ mod tests {
             skipped: None,
             one_of: 1,
         };
-        record.plan.layers() = Some(LayersPlan {
+        let layers = LayersPlan {
             layers: vec![layer(0, "file on ext4"), layer(1, "dm-0 (crypt data)")],
             unresolved: None,
+        };
+        record.plan.workload_task_mut().unwrap().decide = Decide::Compare(LivePlan {
+            sides: Sides::Layers(layers),
+            margin: 0.01,
+            cells_ns: 0,
         });
         let names = "random-read-d1 on file on ext4, random-read-d1 on dm-0 (crypt data)";
         assert_eq!(

@@ -11,7 +11,6 @@ use crate::workload::{
     BlockSize, Bytes, Count, parse_listed_count, parse_listed_size, refuse_repeated,
 };
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use diskproof_analysis::campaign::{Sweep, SweepSetup};
 use diskproof_model::plan::{Decide, Plan, Questions, Scratch, Task, Workloads};
 use diskproof_model::rw::Rw;
 use diskproof_model::sweep::{SweepOperation, SweepPlan, SweepView};
@@ -23,8 +22,6 @@ use std::path::PathBuf;
 /// The help promises 3 min and 20 s.
 const TIME_NS: u64 = 180 * SECOND;
 const TIME_NS_QUICK: u64 = 20 * SECOND;
-/// Share of the time that is left for what is in flight at the end, and for saving.
-const END_PARTS: u64 = 40;
 /// Share of the time for the first write of the scratch file.
 const LAYOUT_PARTS: u64 = 10;
 /// Relative half-width of the interval that ends a cell.
@@ -188,16 +185,8 @@ fn axes_of(view: SweepView) -> (Vec<u32>, u32, Vec<SweepOperation>) {
 /// Measures.
 pub fn run(sweep: &SweepFlags) -> anyhow::Result<Exit> {
     let identity = sweep.measuring.probe(&sweep.target)?;
-    let (plan, matrix) = plan(sweep, &identity)?;
-    let setup = SweepSetup {
-        cells: matrix.cells,
-        time_ns: time_ns(sweep) - time_ns(sweep) / END_PARTS,
-        precision: PRECISION,
-        seed: plan.seed,
-    };
-    let mut job = MeasuringJob::new(plan, vec![identity], &sweep.measuring);
-    job.campaign = Some(Box::new(Sweep::new(&setup)));
-    measure(job)
+    let plan = plan(sweep, &identity)?;
+    measure(MeasuringJob::new(plan, vec![identity], &sweep.measuring))
 }
 
 fn time_ns(sweep: &SweepFlags) -> u64 {
@@ -205,8 +194,8 @@ fn time_ns(sweep: &SweepFlags) -> u64 {
     sweep.time.unwrap_or(default)
 }
 
-/// The plan and its cells.
-fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<(Plan, Matrix), Failure> {
+/// The plan of `sweep` for this target.
+fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let (measuring, time_ns) = (&sweep.measuring, time_ns(sweep));
     Failure::check_time(time_ns)?;
     let scratch_bytes = if sweep.quick {
@@ -241,24 +230,22 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<(Plan, Matrix),
         });
         return Err(Failure::Usage(format!("nothing can be measured.{why}")));
     }
-    let cells = matrix.cells.iter();
-    let plan = Plan {
+    Ok(Plan {
         scratch: scratch_bytes.map(|bytes| {
             Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_MIN, time_ns / LAYOUT_PARTS)
         }),
         time_limit_ns: Some(time_ns),
         tasks: vec![Task::Workloads(Workloads {
             decide: Decide::Sweep(spec),
-            ..Workloads::as_planned(cells.map(|cell| cell.workload.clone()).collect())
+            ..Workloads::as_planned(matrix.cells)
         })],
         questions: Questions {
             postgres_version: postgres_version(sweep.pg_version, &sweep.target),
             ..Questions::default()
         },
-        skipped: matrix.skipped.clone(),
+        skipped: matrix.skipped,
         ..measuring.plan("sweep", std::slice::from_ref(identity))
-    };
-    Ok((plan, matrix))
+    })
 }
 
 /// What is measured: the axes of the flags, those of the view, or the default ones.

@@ -203,11 +203,7 @@ fn follow(watch: &WatchFlags, session: &mut WatchSession) -> anyhow::Result<Exit
 }
 
 /// Saves before it prints: a reader that goes away must not cost the record.
-fn conclude(
-    watch: &WatchFlags,
-    session: WatchSession,
-    outputs: &[Output],
-) -> anyhow::Result<()> {
+fn conclude(watch: &WatchFlags, session: WatchSession, outputs: &[Output]) -> anyhow::Result<()> {
     let started = session.started_wall;
     let (observed, targets) = session.finish();
     let data = RunData {

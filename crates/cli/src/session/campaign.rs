@@ -10,7 +10,10 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::live::Live;
 use crate::stdio::{Verbosity, eprint_line};
-use diskproof_analysis::campaign::{Campaign, CampaignCell, CampaignRow, MeasuredCell};
+use anyhow::Context as _;
+use diskproof_analysis::campaign::{
+    Campaign, CampaignCell, CampaignRow, MeasuredCell, planned_campaign,
+};
 use diskproof_device::{Consent, OpenTarget, probe, same_blocks};
 use diskproof_engine::watchdog::Heartbeat;
 use diskproof_model::campaign::DroppedSlice;
@@ -70,13 +73,14 @@ pub(crate) fn measure_campaign(
     settings: &[String],
     reopens: bool,
     cleanup: Option<&str>,
-    campaign: impl Campaign + 'static,
 ) -> anyhow::Result<EndedRun> {
     let ready = prepare(&job)?;
+    let campaign = planned_campaign(&ready.work.plan);
+    let campaign = campaign.context("the plan compares nothing")?;
     let verbosity = ready.work.verbosity;
     let sides = (settings.to_vec(), reopens);
     let engine_key = |workload: &Workload| workload.name.clone();
-    let ended = supervise(ready, sides, engine_key, Box::new(campaign));
+    let ended = supervise(ready, sides, engine_key, campaign);
     if let Some(command) = cleanup {
         clean_up(command, verbosity);
     }

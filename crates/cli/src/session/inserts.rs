@@ -52,7 +52,11 @@ fn server_bytes(plan: &Plan) -> u64 {
 
 /// Measures the workloads of the plan and its INSERTs.
 pub(super) fn carry_out(ready: ReadyRun, programs: Programs) -> Result<EndedRun, Failure> {
-    let plan = ready.work.plan.inserts().map(|inserts| inserts.server.clone());
+    let plan = ready
+        .work
+        .plan
+        .inserts()
+        .map(|inserts| inserts.server.clone());
     let Some((target, plan)) = ready.facts.targets.first().cloned().zip(plan) else {
         return ready.run(TargetRun::run);
     };
@@ -198,17 +202,19 @@ fn too_slow(work: &mut TargetRun, live: &mut Live) -> Result<Option<String>, Run
         Err(RunError::Stalled { .. } | RunError::Interrupted { .. }) => Some(u64::MAX),
         slow_ns => slow_ns?,
     };
-    Ok(slow_ns.filter(|ns| *ns > inserts.server.time_ns()).map(|ns| {
-        let (bytes, path) = (format_bytes(INITDB_BYTES), &target.identity().path);
-        let time = match ns {
-            u64::MAX => "longer than the run".to_owned(),
-            ns => format!("about {}", format_duration(ns)),
-        };
-        format!(
-            "{path} is too slow for a PostgreSQL server: it writes {bytes} before its first \
+    Ok(slow_ns
+        .filter(|ns| *ns > inserts.server.time_ns())
+        .map(|ns| {
+            let (bytes, path) = (format_bytes(INITDB_BYTES), &target.identity().path);
+            let time = match ns {
+                u64::MAX => "longer than the run".to_owned(),
+                ns => format!("about {}", format_duration(ns)),
+            };
+            format!(
+                "{path} is too slow for a PostgreSQL server: it writes {bytes} before its first \
              INSERT, which takes {time}. The INSERTs are undecided. Measure longer (--time)"
-        )
-    }))
+            )
+        }))
 }
 
 /// Stops at Ctrl-C, and once the announced time is clearly over.

@@ -26,7 +26,7 @@ use crate::tool_lines::{RequestPrinter, ToolLines};
 use crate::write_cache::planned_states;
 use campaign::supervise_on_targets;
 use conclude::conclude;
-use diskproof_analysis::campaign::LatencySearchCampaign;
+use diskproof_analysis::campaign::planned_campaign;
 use diskproof_device::GuardedWriteCache;
 use diskproof_engine::RunError;
 use diskproof_model::plan::Plan;
@@ -83,7 +83,7 @@ pub(crate) fn dry_run(job: &MeasuringJob<'_>) -> anyhow::Result<Exit> {
 /// Refuses a plan that names states of the write cache where nothing can switch it: its rows would
 /// state what was never set.
 fn refuse_unswitched(job: &MeasuringJob<'_>) -> Result<(), Failure> {
-    let is_switched = job.write_cache.is_some() && job.campaign.is_none();
+    let is_switched = job.write_cache.is_some() && planned_campaign(&job.plan).is_none();
     match planned_states(&job.plan) {
         Some(_) if !is_switched => Err(Failure::Usage(
             "the plan switches the disk's write cache, which this command cannot do; use \
@@ -116,12 +116,9 @@ fn carry_out(mut ready: ReadyRun, job: &mut MeasuringJob<'_>) -> Result<EndedRun
     if let Some(programs) = job.server.take() {
         return inserts::carry_out(ready, programs);
     }
-    if let Some(campaign) = job.campaign.take() {
-        return supervise_on_targets(ready, campaign);
-    }
-    if let Some(search) = LatencySearchCampaign::of(&ready.work.plan) {
+    if let Some(campaign) = planned_campaign(&ready.work.plan) {
         let heartbeat = ready.live.heartbeat();
-        let end = supervise_on_targets(ready, Box::new(search));
+        let end = supervise_on_targets(ready, campaign);
         if let Some(tool) = tool {
             tool.finish(&heartbeat);
         }

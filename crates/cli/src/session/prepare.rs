@@ -10,7 +10,6 @@ use crate::provenance::{run_id, timestamp, tool};
 use crate::saved::refuse_foreign_history;
 use crate::targets::{read_health, warn_of_failing};
 use crate::tool_lines::SharedPrinter;
-use diskproof_analysis::campaign::Campaign;
 use diskproof_analysis::expect::{Expected, Quantity};
 use diskproof_analysis::judge::{RunFacts, RunVariation};
 use diskproof_analysis::promised::{Promised, promised};
@@ -50,9 +49,6 @@ pub(crate) struct MeasuringJob<'a> {
     pub server: Option<Programs>,
     /// The switch of the write cache, where workloads name its state. It is restored at the end.
     pub write_cache: Option<WriteCacheSwitch>,
-    /// What decides which workload is measured next, and for how long, in place of the plan; its
-    /// sides are the targets.
-    pub campaign: Option<Box<dyn Campaign>>,
     /// The tool whose text is printed instead of our page.
     pub tool: Option<SharedPrinter>,
     /// Whether the caller prints the result, and no page is.
@@ -79,7 +75,6 @@ impl<'a> MeasuringJob<'a> {
             lines: None,
             server: None,
             write_cache: None,
-            campaign: None,
             tool: None,
             is_silent: false,
             then: None,
@@ -175,11 +170,7 @@ pub(crate) fn prepare(job: &MeasuringJob<'_>) -> anyhow::Result<ReadyRun> {
 }
 
 /// The facts of a run that began at this instant.
-pub(crate) fn run_facts(
-    started: SystemTime,
-    plan: Plan,
-    targets: Vec<TargetIdentity>,
-) -> RunFacts {
+pub(crate) fn run_facts(started: SystemTime, plan: Plan, targets: Vec<TargetIdentity>) -> RunFacts {
     RunFacts {
         tool: tool(),
         run_id: run_id(),

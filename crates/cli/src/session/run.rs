@@ -301,9 +301,7 @@ impl TargetRun {
             // A file cut to what its layout had time for may be too small for a later workload.
             let mut least = match fill {
                 Fill::Whole => 0,
-                Fill::Within { .. } => {
-                    workload.span.start_bytes + u64::from(workload.block_bytes)
-                }
+                Fill::Within { .. } => workload.span.start_bytes + u64::from(workload.block_bytes),
             };
             if written < capacity {
                 let (wanted, time_ns) = match fill {

@@ -8,7 +8,7 @@ use diskproof_engine::{FakeDisk, simulate};
 use diskproof_model::comparison::{Candidate, Comparison, Verdict};
 use diskproof_model::data::RunData;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{Plan, Stop, Workload};
+use diskproof_model::plan::{Plan, Stop, Task, Workload, Workloads};
 use diskproof_model::record::{ClockFacts, Record, Tool};
 use diskproof_model::target::{HostFacts, TargetIdentity, TargetKind};
 use diskproof_report::style::{Color, Style};
@@ -62,7 +62,7 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
     let plan = Plan {
         seed,
         targets: vec!["/data".to_owned()],
-        workloads,
+        tasks: vec![Task::Workloads(Workloads::as_planned(workloads))],
         ..Plan::of("run", Vec::new())
     };
     let facts = RunFacts {

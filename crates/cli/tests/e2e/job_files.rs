@@ -64,7 +64,7 @@ fn job_file_runs_and_reports_differences_from_fio() {
     assert!(
         record
             .plan
-            .workloads
+            .workloads()
             .iter()
             .all(|workload| workload.start == Start::AfterPrevious && workload.warmup_ns == 0)
     );

@@ -9,7 +9,9 @@ use diskproof_analysis::judge::{RunFacts, RunVariation, judge};
 use diskproof_engine::{FakeDisk, simulate};
 use diskproof_model::data::RunData;
 use diskproof_model::measurement::{DeviceUse, EngineUse, Measurement, OpKind};
-use diskproof_model::plan::{EngineChoice, EngineKind, Origin, Plan, Stop, Workload};
+use diskproof_model::plan::{
+    EngineChoice, EngineKind, Origin, Plan, Scratch, Stop, Task, Workload, Workloads,
+};
 use diskproof_model::record::{ClockFacts, Record, Tool};
 use diskproof_model::target::{
     Filesystem, HostFacts, Layer, LayerKind, Link, TargetIdentity, TargetKind, WriteCache,
@@ -238,8 +240,8 @@ fn paces_keep_their_promises() {
             time_ns + first_write_ns <= seconds * 1_000_000_000 && time_ns > seconds * 750_000_000,
             "{flags:?}: {time_ns} and {first_write_ns}"
         );
-        assert_eq!(plan.scratch_bytes(), Some(scratch_bytes));
-        assert_eq!(plan.first_write_bytes_min, Some(GIB));
+        let scratch = Scratch::of_size(scratch_bytes).filled_within(GIB, first_write_ns);
+        assert_eq!(plan.scratch, Some(scratch));
         // What is written has a limit.
         assert!(plan.write_bytes_max().is_some());
     }
@@ -270,7 +272,7 @@ fn an_hour_leaves_a_small_record_with_its_longest_latency() {
         ..Workload::named("random-read-d32")
     };
     let record = record_of(Plan {
-        workloads: vec![workload],
+        tasks: vec![Task::Workloads(Workloads::as_planned(vec![workload]))],
         ..check_plan(&[])
     });
     let read = &record.measurements[0].ops[&OpKind::Read];

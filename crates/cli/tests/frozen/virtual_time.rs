@@ -49,7 +49,7 @@ fn run(workloads: Vec<Workload>) -> RunParts {
     let argv = vec!["diskproof".to_owned(), "run".to_owned()];
     facts.plan.origin = Origin::new("run", argv);
     let measurements = workloads.iter().map(measured).collect();
-    facts.plan.workloads() = workloads;
+    *facts.plan.workloads_mut() = workloads;
     (facts, measurements)
 }
 

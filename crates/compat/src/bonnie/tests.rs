@@ -33,7 +33,8 @@ fn default_command_line_has_a_table_for_each_part() {
     let next = first.next().unwrap();
     assert_eq!(next.printer, NextPrinter::SamePrinter);
     assert!(next.load.next().is_none() && next.load.head().notes.is_empty());
-    let files = plan(next.load.as_ref(), &target).files.unwrap();
+    let next = plan(next.load.as_ref(), &target);
+    let files = next.files().unwrap();
     assert_eq!(files.count, 16 * 1024);
     let plan = plan(first.as_ref(), &target);
     let writes = |workload| measurement(workload, OpKind::Write, 1000, 1_000_000_000);
@@ -153,7 +154,7 @@ fn options_are_those_of_the_usage() {
 /// that writes. O_DIRECT only where the file is created.
 #[test]
 fn flags_apply_to_the_tests_of_the_tool() {
-    let tests = |line: &str| plan(load(&DROP_IN, line).as_ref(), &directory()).workloads;
+    let tests = |line: &str| plan(load(&DROP_IN, line).as_ref(), &directory()).workloads();
     let each = every(1, SyncCall::Fsync);
     for (flags, seeks, direct) in [
         ("", SyncPolicy::AtEnd, false),

@@ -71,7 +71,12 @@ fn status_goes_to_stderr() {
     let load = load(&DROP_IN, "if=/dev/zero of=bigfile bs=1M count=8");
     let target = directory();
     let plan = plan(load.as_ref(), &target);
-    let measured = [measurement(&plan.workloads()[0], OpKind::Write, 8, 4_000_000)];
+    let measured = [measurement(
+        &plan.workloads()[0],
+        OpKind::Write,
+        8,
+        4_000_000,
+    )];
     let mut printer = load.printer(&plan, &target);
     let so_far = printer.status(&ResultsSoFar {
         disks: &[],

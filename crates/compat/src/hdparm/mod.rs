@@ -125,7 +125,10 @@ impl DropInLoad for TimingLoad {
     }
 
     fn printer(&self, plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
-        let names = plan.workloads().iter().map(|workload| workload.name.as_str());
+        let names = plan
+            .workloads()
+            .iter()
+            .map(|workload| workload.name.as_str());
         Box::new(TimingPrinter {
             heading: self.heading(),
             labels: names.map(|name| self.label(name)).collect(),

@@ -10,7 +10,11 @@ fn both_timings_run_the_cache_first() {
     let load = load(&DROP_IN, "-tT /dev/sda");
     let target = device(10 << 30);
     let plan = plan(load.as_ref(), &target);
-    let names: Vec<&str> = plan.workloads().iter().map(|one| one.name.as_str()).collect();
+    let names: Vec<&str> = plan
+        .workloads()
+        .iter()
+        .map(|one| one.name.as_str())
+        .collect();
     assert_eq!(names, ["cached-reads", "device-reads"]);
     assert_eq!(plan.workloads()[0].cache, CachePolicy::Cached);
     assert_eq!(plan.workloads()[1].cache, CachePolicy::Buffered);

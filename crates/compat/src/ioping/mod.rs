@@ -15,7 +15,8 @@ use crate::printer::{DropInError, ToolPrinter, ToolText};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{
-    CachePolicy, EngineChoice, EngineKind, Ping, Plan, Span, Stop, SyncCall, SyncPolicy, Task, Workload,
+    CachePolicy, EngineChoice, EngineKind, Ping, Plan, Span, Stop, SyncCall, SyncPolicy, Task,
+    Workload,
 };
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};

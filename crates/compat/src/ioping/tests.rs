@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 #[test]
 fn default_reads_a_small_file_through_the_dropped_cache_each_second() {
     let plan = plan(load(&DROP_IN, ".").as_ref(), &directory());
-    let (workload, ping) = (&plan.workloads()[0], plan.ping().unwrap());
+    let (workload, ping) = (&plan.workloads()[0], &plan.ping().unwrap().requests);
     assert_eq!(plan.scratch_bytes(), Some(1 << 20));
     assert_eq!(
         (workload.block_bytes, workload.cache),

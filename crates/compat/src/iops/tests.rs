@@ -40,11 +40,11 @@ fn both_spellings_of_units_are_those_of_the_tool() {
 #[test]
 fn sizes_double_until_the_device_or_memory_ends_them() {
     let load = load(&DROP_IN, "-n 4 -t 1 /dev/sda");
-    let sizes = |bytes| plan(load.as_ref(), &device(bytes)).workloads.len();
+    let sizes = |bytes| plan(load.as_ref(), &device(bytes)).workloads().len();
     assert_eq!(sizes(1 << 20), 11);
     assert_eq!(sizes(1 << 40), 20);
     let one = crate::fixture::load(&DROP_IN, "-b 8192 -p sequential /dev/sda");
-    assert_eq!(plan(one.as_ref(), &device(1 << 40)).workloads.len(), 1);
+    assert_eq!(plan(one.as_ref(), &device(1 << 40)).workloads().len(), 1);
 }
 
 #[test]

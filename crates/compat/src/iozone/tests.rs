@@ -6,19 +6,25 @@ use diskproof_model::plan::Layout;
 #[test]
 fn auto_mode_measures_every_pair_in_a_part_of_its_own() {
     let of = |line| plan(load(&DROP_IN, line).as_ref(), &directory());
-    assert_eq!(of("-a").workloads.len(), 126 * 9);
+    assert_eq!(of("-a").workloads().len(), 126 * 9);
     let small = of("-Ra -n 64 -g 128k -q 64k -i 0 -i 1");
-    assert_eq!(small.workloads.len(), 10 * 4);
-    assert_eq!(small.scratch_bytes, Some(10 << 20));
-    let first = &small.workloads[0];
+    assert_eq!(small.workloads().len(), 10 * 4);
+    assert_eq!(small.scratch_bytes(), Some(10 << 20));
+    let first = &small.workloads()[0];
     assert_eq!(
         (first.name.as_str(), first.layout),
         ("write-64k-4k", Layout::Provides)
     );
     assert_eq!((first.block_bytes, first.stop.bytes), (4096, Some(65_536)));
-    assert_eq!(small.workloads[4].span.start_bytes, 1 << 20);
-    assert_eq!(of("-a -n 32m -g 32m -i 0").workloads[0].block_bytes, 65_536);
-    assert_eq!(of("-az -n 32m -g 32m -i 0").workloads[0].block_bytes, 4096);
+    assert_eq!(small.workloads()[4].span.start_bytes, 1 << 20);
+    assert_eq!(
+        of("-a -n 32m -g 32m -i 0").workloads()[0].block_bytes,
+        65_536
+    );
+    assert_eq!(
+        of("-az -n 32m -g 32m -i 0").workloads()[0].block_bytes,
+        4096
+    );
 }
 
 #[test]
@@ -31,7 +37,7 @@ fn table_and_matrices_have_the_layout_of_the_tool() {
     assert!(head.contains("\tFile size set to 128 kB\n"), "{head}");
     assert!(head.contains("\tOutput is in kBytes/sec\n"), "{head}");
     let mut text = String::new();
-    for workload in &plan.workloads() {
+    for workload in plan.workloads() {
         let mut one = measurement(workload, OpKind::Read, 1, 1_000_000);
         let read = one.ops.get_mut(&OpKind::Read).unwrap();
         read.latency.record(50_000);

@@ -20,7 +20,7 @@ fn output_has_the_layout_of_the_tool() {
     let mut printer = load.printer(&plan, &target);
     let mut text = printer.begin();
     let mut measured = Vec::new();
-    for workload in &plan.workloads() {
+    for workload in plan.workloads() {
         let kind = match workload.sync {
             SyncPolicy::None => OpKind::Write,
             SyncPolicy::Every { writes: 2.., .. } => OpKind::Sync,

@@ -18,7 +18,7 @@ fn sequential_tests_go_on_until_their_limit() {
         ] {
             let size = "--file-num=1 --file-total-size=64M --file-block-size=1M";
             let line = format!("fileio {size} --file-test-mode={mode} {limits} run");
-            let stop = plan(load(&DROP_IN, &line).as_ref(), &directory()).workloads[0].stop;
+            let stop = plan(load(&DROP_IN, &line).as_ref(), &directory()).workloads()[0].stop;
             assert_eq!((stop.time_ns, stop.bytes), (time_ns, bytes), "{line}");
         }
     }

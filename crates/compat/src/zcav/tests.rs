@@ -105,7 +105,8 @@ fn skipped_blocks_are_those_of_the_tool() {
         ("-b 40 -s 2", 0, 2, 120),
     ] {
         let load = load(&DROP_IN, &format!("{line} /dev/sda"));
-        let survey = plan(load.as_ref(), &device(128 << 20)).survey.unwrap();
+        let plan = plan(load.as_ref(), &device(128 << 20));
+        let survey = plan.survey().unwrap();
         let span = part(start << 20, length << 20);
         assert_eq!(
             (survey.span, survey.curve.unwrap().points),
@@ -113,7 +114,8 @@ fn skipped_blocks_are_those_of_the_tool() {
             "{line}"
         );
     }
-    let survey = plan(load(&DROP_IN, "-s 2 /dev/sda").as_ref(), &device(GIB)).survey;
+    let plan = plan(load(&DROP_IN, "-s 2 /dev/sda").as_ref(), &device(GIB));
+    let survey = plan.survey();
     let block_bytes = 512 << 20;
     assert_eq!(
         survey.unwrap().curve.unwrap().coverage,

@@ -53,7 +53,11 @@ fn heading(record: &Record, workload: &Workload) -> String {
 
 /// What a layer is called.
 fn name(record: &Record, target: usize) -> String {
-    let planned = record.plan.layers().into_iter().flat_map(|plan| &plan.layers);
+    let planned = record
+        .plan
+        .layers()
+        .into_iter()
+        .flat_map(|plan| &plan.layers);
     let layer = { planned }.find(|layer| layer.target == Some(target));
     labels::or_unknown(layer.map(|layer| match layer.one_of {
         1 => layer.name.clone(),
@@ -174,7 +178,11 @@ fn unlike(record: &Record, layers: &LayersRecord) -> Option<String> {
         let names = list(names);
         format!("{names} {were} read at other blocks of the same length: {why}")
     });
-    let planned = record.plan.layers().into_iter().flat_map(|plan| &plan.layers);
+    let planned = record
+        .plan
+        .layers()
+        .into_iter()
+        .flat_map(|plan| &plan.layers);
     let several = planned.filter(|layer| layer.one_of > 1 && layer.target.is_some());
     let several = several.map(|layer| {
         format!(
@@ -217,6 +225,6 @@ pub(crate) fn unread(plan: &LayersPlan) -> Vec<(&'static str, String)> {
 
 /// The layers that a plan measures.
 pub(crate) fn planned_text(plan: &LayersPlan) -> String {
-    let measured = plan.layers.iter().filter(|layer| layer.target.is_some());
+    let measured = plan.measured();
     list(measured.map(|layer| layer.name.clone()))
 }

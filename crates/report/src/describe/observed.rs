@@ -209,7 +209,7 @@ mod tests {
     fn run_that_measured_nothing_has_no_negative_figures() {
         let mut record = crate::fixture::record();
         record.measurements.clear();
-        record.plan.like() = Some(LikePlan {
+        record.plan.workload_task_mut().unwrap().like = Some(LikePlan {
             run_id: "01234567".to_owned(),
             device: "sda".to_owned(),
             rate: 100.0,

@@ -288,7 +288,7 @@ pub(crate) fn two_targets() -> Record {
             .iter()
             .any(|m| m.workload.name == w.name)
     };
-    record.plan.workloads().retain(ran);
+    record.plan.workloads_mut().retain(ran);
     record
 }
 
@@ -333,7 +333,7 @@ pub(crate) fn hostile() -> Record {
     }];
     record.advice[0].setting = "wide-设置-".repeat(20);
     record.measurements[0].workload.name = format!("{}{EVIL}", "w".repeat(90));
-    record.plan.workloads()[0].name = record.measurements[0].workload.name.clone();
+    record.plan.workloads_mut()[0].name = record.measurements[0].workload.name.clone();
     record.measurements[0].reproduce = format!("fio --name={EVIL}");
     let huge = record.measurements[1]
         .ops

@@ -5,6 +5,7 @@ use diskproof_model::layers::{
     BlockMatch, CostMeaning, LayerCost, LayerDifference, LayerPlace, LayersPlan, LayersRecord,
     PlannedLayer,
 };
+use diskproof_model::plan::{Decide, LivePlan, Sides};
 use diskproof_model::record::Record;
 use diskproof_model::target::{Layer, LayerKind, TargetKind};
 use diskproof_report::terminal;
@@ -42,7 +43,7 @@ fn layered() -> Record {
     record.targets.push(record.targets[0].clone());
     record.targets.push(member);
     let name = record.plan.workloads()[0].name.clone();
-    record.plan.workloads().truncate(1);
+    record.plan.workloads_mut().truncate(1);
     let planned = |target: usize, name: &str, one_of: u32| PlannedLayer {
         name: name.to_owned(),
         path: format!("/dev/{name}"),
@@ -80,9 +81,14 @@ fn layered() -> Record {
             meaning,
         }
     };
-    record.plan.layers() = Some(LayersPlan {
-        layers,
-        unresolved: None,
+    let workloads = record.plan.workload_task_mut().unwrap();
+    workloads.decide = Decide::Compare(LivePlan {
+        sides: Sides::Layers(LayersPlan {
+            layers,
+            unresolved: None,
+        }),
+        margin: 0.01,
+        cells_ns: 0,
     });
     record.layers = Some(LayersRecord {
         places: (0..3).map(place).collect(),

@@ -10,7 +10,7 @@ mod svg;
 mod tables;
 
 use diskproof_model::measurement::{OpKind, VerifyResult};
-use diskproof_model::plan::{EngineChoice, Plan, Span, SyncCall, SyncPolicy};
+use diskproof_model::plan::{EngineChoice, Inserts, Plan, Span, SyncCall, SyncPolicy, Task};
 use diskproof_model::postgres::{PostgresPlan, SERVER_START_NS, TrialPlan};
 use diskproof_model::record::Record;
 use diskproof_model::surface::{Coverage, CurvePlan, Survey};
@@ -328,7 +328,11 @@ fn budget_shows_time_bytes_and_place() {
 #[test]
 fn budget_includes_the_first_write_and_ends_at_the_limit() {
     let of = |limit: Option<u64>| {
-        budget(|plan| (plan.first_write_ns(), plan.time_limit_ns) = (Some(10_000_000_000), limit))
+        budget(|plan| {
+            let scratch = plan.scratch.take().unwrap();
+            plan.scratch = Some(scratch.filled_within(1, 10_000_000_000));
+            plan.time_limit_ns = limit;
+        })
     };
     assert_shows(&of(None), &["about 1 min 8 s; "]);
     assert_shows(&of(Some(60_000_000_000)), &["about 1 min 0 s; "]);
@@ -338,7 +342,8 @@ fn budget_includes_the_first_write_and_ends_at_the_limit() {
 fn budget_counts_the_server_and_only_timed_surveys_have_a_deadline() {
     let (mut plan, targets) = (fixture::plan(), [fixture::directory()]);
     let own_ns = plan.expected_ns(&targets).unwrap();
-    plan.postgres = Some(PostgresPlan {
+    let between = plan.workload_task().unwrap().clone();
+    let server = PostgresPlan {
         programs: String::new(),
         version: String::new(),
         loads: Vec::new(),
@@ -350,7 +355,8 @@ fn budget_counts_the_server_and_only_timed_surveys_have_a_deadline() {
             pairs_max: 8,
             table_bytes: 1,
         }),
-    });
+    };
+    plan.tasks = vec![Task::Inserts(Inserts { server, between })];
     let whole_ns = own_ns + 60_000_000_000 + SERVER_START_NS;
     assert_eq!(plan.expected_ns(&targets), Some(whole_ns));
     assert_shows(
@@ -371,10 +377,10 @@ fn budget_counts_the_server_and_only_timed_surveys_have_a_deadline() {
         access: None,
         scan: None,
     };
-    plan.survey() = Some(curve(None));
+    plan.tasks.insert(0, Task::Survey(curve(None)));
     assert!(plan.expected_ns(&targets) > Some(whole_ns));
     assert_eq!(plan.deadline_ns(&targets), None);
-    plan.survey() = Some(curve(Some(6_000_000_000)));
+    plan.tasks[0] = Task::Survey(curve(Some(6_000_000_000)));
     assert!(plan.deadline_ns(&targets) >= plan.expected_ns(&targets));
     plan.time_limit_ns = Some(own_ns);
     assert_eq!(plan.deadline_ns(&targets), Some(own_ns));
@@ -383,7 +389,7 @@ fn budget_counts_the_server_and_only_timed_surveys_have_a_deadline() {
 
 #[test]
 fn scratch_file_without_a_writer_counts_as_written() {
-    let budget = budget(|plan| plan.workloads().retain(|w| !w.writes()));
+    let budget = budget(|plan| plan.workloads_mut().retain(|w| !w.writes()));
     assert_shows(&budget, &["writes at most 4 GiB", "file of 4 GiB"]);
 }
 
@@ -391,7 +397,7 @@ fn scratch_file_without_a_writer_counts_as_written() {
 fn budget_names_what_limits_it() {
     let limited = |bytes, time_ns, ops| {
         budget(|plan| {
-            for w in &mut plan.workloads() {
+            for w in plan.workloads_mut() {
                 (w.stop.bytes, w.stop.time_ns, w.stop.ops) = (bytes, time_ns, ops);
             }
         })
@@ -414,7 +420,9 @@ fn budget_names_what_limits_it() {
 #[test]
 fn budget_names_the_limit_of_the_writes() {
     let mut plan = fixture::plan();
-    plan.workloads().iter_mut().for_each(|w| w.stop.bytes = None);
+    plan.workloads_mut()
+        .iter_mut()
+        .for_each(|w| w.stop.bytes = None);
     let targets = [fixture::directory(), fixture::device()];
     let budget = terminal::budget_line(&plan, &targets);
     // Targets are measured at once: the time is the same for two.
@@ -424,8 +432,8 @@ fn budget_names_the_limit_of_the_writes() {
 #[test]
 fn plan_names_the_span() {
     let mut plan = fixture::plan();
-    plan.workloads().truncate(1);
-    plan.workloads()[0].span = Span {
+    plan.workloads_mut().truncate(1);
+    plan.workloads_mut()[0].span = Span {
         start_bytes: 1 << 20,
         length_bytes: Some(2 << 20),
     };

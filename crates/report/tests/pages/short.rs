@@ -55,7 +55,7 @@ fn commit() -> Record {
         m
     };
     record.measurements = names.map(named).collect();
-    record.plan.workloads().clear();
+    record.plan.tasks.clear();
     record.verdict.iter_mut().for_each(|of| of.caveats.clear());
     record
 }
@@ -146,7 +146,7 @@ fn ping() -> Record {
     record.plan.origin.verb = "ping".to_owned();
     record.measurements.drain(..2);
     record.measurements.truncate(1);
-    record.plan.workloads().clear();
+    record.plan.tasks.clear();
     record.advice.clear();
     record.verdict.iter_mut().for_each(|of| of.caveats.clear());
     let latency = PingLatency {

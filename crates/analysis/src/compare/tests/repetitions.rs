@@ -154,7 +154,7 @@ fn earlier_runs_count_only_where_they_repeat_the_experiment() {
     assert_eq!(seen(|_| {}), 4);
     assert_eq!(seen(|r| r.host.name = "other".to_owned()), 0);
     assert_eq!(seen(|r| r.plan.targets = vec!["/else".to_owned()]), 0);
-    assert_eq!(seen(|r| r.plan.workloads()[0].depth += 1), 0);
+    assert_eq!(seen(|r| r.plan.workloads_mut()[0].depth += 1), 0);
     assert_eq!(seen(|r| r.started = "2027-01-01T00:00:00Z".to_owned()), 0);
     assert_eq!(seen(|r| r.method += 1), 0);
     assert_eq!(

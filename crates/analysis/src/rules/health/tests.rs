@@ -41,7 +41,7 @@ fn changed(index: usize, change: impl Fn(&mut DiskHealth)) -> Record {
     // The disk of the fixture commits faster than this one turns.
     run.0
         .plan
-        .workloads
+        .workloads_mut()
         .retain(|w| w.name != "commit-fdatasync");
     run.1.retain(|m| m.workload.name != "commit-fdatasync");
     run.0.health = disks();

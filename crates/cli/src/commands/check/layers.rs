@@ -5,12 +5,9 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND, SelectionFlags};
 use crate::session::{MeasuringJob, measure};
 use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
-use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
 use diskproof_device::{Intent, OpenTarget, admit, probe};
 use diskproof_model::layers::{LayersPlan, PlannedLayer, SkippedLayer};
-use diskproof_model::plan::{
-    Decide, LivePlan, Plan, Scratch, Sides, Task, Workload, Workloads,
-};
+use diskproof_model::plan::{Decide, LivePlan, Plan, Scratch, Sides, Task, Workload, Workloads};
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity, TargetKind};
 use std::path::Path;
 
@@ -64,16 +61,7 @@ pub(super) fn run(
         })],
         ..measuring.plan("check", &identities)
     };
-    let setup = LiveSetup {
-        workloads,
-        sides,
-        margin: MARGIN,
-        time_ns: cells_ns,
-        seed: plan.seed,
-    };
-    let mut job = MeasuringJob::new(plan, identities, measuring);
-    job.campaign = Some(Box::new(LiveComparison::new(setup)));
-    measure(job)
+    measure(MeasuringJob::new(plan, identities, measuring))
 }
 
 /// Why there is nothing to compare, and what can be done.

@@ -13,7 +13,6 @@ use crate::session::{
 };
 use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
 use crate::stdio::{Verbosity, eprint_line};
-use diskproof_analysis::campaign::{LiveComparison, LiveSetup};
 use diskproof_analysis::compare::Limit;
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_device::scratch_bytes_max;
@@ -67,7 +66,6 @@ pub(super) fn run(
     };
     let (of_side, live) = live_plan(compare, measuring, &identities, (sides, count))?;
     check_limits(&compare.limits, &of_side)?;
-    let cells_ns = live.cells_ns;
     let plan = Plan {
         targets: identities.iter().map(|one| one.path.clone()).collect(),
         tasks: vec![compared_workloads(
@@ -80,16 +78,8 @@ pub(super) fn run(
     if live_flags.dry_run {
         return Ok((None, Some(dry_run(&job)?)));
     }
-    let setup = LiveSetup {
-        workloads: of_side.workloads().to_vec(),
-        sides: count,
-        margin: compare.margin,
-        time_ns: cells_ns,
-        seed: of_side.seed,
-    };
     let (settings, cleanup) = (&live_flags.prepare, live_flags.cleanup.as_deref());
-    let campaign = LiveComparison::new(setup);
-    let ended = measure_campaign(job, settings, live_flags.reopen, cleanup, campaign)?;
+    let ended = measure_campaign(job, settings, live_flags.reopen, cleanup)?;
     conclude(compare, measuring, labels, &of_side, &ended)
 }
 

@@ -1,7 +1,6 @@
 //! The cells of a sweep: which workload each is, which belong to the coarse matrix, and which the
 //! target cannot do. Pure.
 
-use diskproof_analysis::campaign::{SweepCellSetup, SweepPass};
 use diskproof_model::plan::{Access, BlockShare, EngineChoice, Skipped, Span, Stop, Workload};
 use diskproof_model::sweep::{SweepOperation, SweepPlan, SweepView, mixed_name, span_name};
 use diskproof_model::units::format_bytes;
@@ -19,8 +18,6 @@ const REPEATED_BYTES: u64 = 16 << 20;
 const MIXED_BYTES_MAX: u32 = 1 << 20;
 /// The least that a writing cell may write, in queues of its depth.
 const QUEUES_MIN: u64 = 8;
-/// With fewer values of an axis all of them are coarse.
-const AXIS_MIN: usize = 4;
 /// The usual warm-up; the campaign decides it for each slice.
 const WARMUP_NS: u64 = 30_000_000;
 
@@ -49,7 +46,7 @@ pub(super) struct MatrixLimits {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Matrix {
     /// What each cell runs: by operation, block size and depth; then the spans.
-    pub cells: Vec<SweepCellSetup>,
+    pub cells: Vec<Workload>,
     /// The cells that are impossible.
     pub skipped: Vec<Skipped>,
 }
@@ -61,49 +58,42 @@ impl Matrix {
             skipped: Vec::new(),
         };
         for operation in &spec.operations {
-            for (size, block_bytes) in spec.block_bytes.iter().enumerate() {
-                for (place, depth) in spec.depths.iter().enumerate() {
-                    let is_coarse = is_coarse(size, spec.block_bytes.len(), 1)
-                        && is_coarse(place, spec.depths.len(), 0);
-                    let pass = if is_coarse {
-                        SweepPass::Coarse
-                    } else {
-                        SweepPass::Fine
-                    };
+            for block_bytes in &spec.block_bytes {
+                for depth in &spec.depths {
                     let why = why_impossible(*operation, *block_bytes, *depth, limits);
-                    matrix.add(workload(*operation, *block_bytes, *depth), pass, why);
+                    matrix.add(workload(*operation, *block_bytes, *depth), why);
                 }
             }
         }
         if let Some(block_bytes) = diskproof_analysis::sweep::span_block_bytes(spec) {
             for span_bytes in &spec.span_bytes {
                 let why = why_impossible(SweepOperation::RandRead, block_bytes, 1, limits);
-                matrix.add(over_span(block_bytes, *span_bytes), SweepPass::Fine, why);
+                matrix.add(over_span(block_bytes, *span_bytes), why);
             }
         }
         if spec.view == Some(SweepView::RandomAccess) {
             for operation in &spec.operations {
                 let why = why_impossible(*operation, MIXED_BYTES_MAX, 1, limits);
-                matrix.add(of_mixed_sizes(*operation, limits), SweepPass::Fine, why);
+                matrix.add(of_mixed_sizes(*operation, limits), why);
             }
         }
         matrix.limit(limits);
         matrix
     }
 
-    fn add(&mut self, workload: Workload, pass: SweepPass, why_impossible: Option<String>) {
+    fn add(&mut self, workload: Workload, why_impossible: Option<String>) {
         match why_impossible {
-            None => self.cells.push(SweepCellSetup { workload, pass }),
+            None => self.cells.push(workload),
             Some(why) => self.skipped.push(Skipped::new(workload.name, why)),
         }
     }
 
     /// Shares the time and the bytes out.
     fn limit(&mut self, limits: &MatrixLimits) {
-        let writing = self.cells.iter().filter(|cell| cell.workload.writes());
+        let writing = self.cells.iter().filter(|cell| cell.writes());
         let write_bytes = limits.write_bytes / (writing.count() as u64).max(1);
         let time_ns = limits.time_ns / (self.cells.len() as u64).max(1);
-        for SweepCellSetup { workload, .. } in &mut self.cells {
+        for workload in &mut self.cells {
             let block = u64::from(workload.block_bytes);
             let least = block * u64::from(workload.depth) * QUEUES_MIN;
             let bytes = write_bytes.max(least) / block * block;
@@ -117,11 +107,6 @@ impl Matrix {
             workload.engine = limits.engine.unwrap_or(EngineChoice::Auto);
         }
     }
-}
-
-/// Whether a place on an axis belongs to the coarse matrix: every second one, from `first` on.
-fn is_coarse(place: usize, length: usize, first: usize) -> bool {
-    length < AXIS_MIN || place % 2 == first
 }
 
 /// What a cell runs, without limits.
@@ -218,6 +203,8 @@ fn why_impossible(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_analysis::campaign::{SweepPass, SweepSetup};
+    use diskproof_model::plan::Plan;
 
     const SIZES: [u32; 7] = [
         4 << 10,
@@ -258,7 +245,8 @@ mod tests {
         let matrix = Matrix::of(&spec(&operations), &limits());
         assert_eq!(matrix.cells.len(), 98 + 2, "two spans");
         assert_eq!(matrix.skipped, []);
-        let coarse = matrix
+        let setup = SweepSetup::planned(&Plan::default(), &matrix.cells, &spec(&operations));
+        let coarse = setup
             .cells
             .iter()
             .filter(|cell| cell.pass == SweepPass::Coarse);
@@ -266,12 +254,12 @@ mod tests {
         let written: u64 = matrix
             .cells
             .iter()
-            .filter_map(|cell| cell.workload.write_bytes_max())
+            .filter_map(Workload::write_bytes_max)
             .sum();
         assert!((32 << 30..48 << 30).contains(&written), "{written}");
         let spans = &matrix.cells[98..];
-        assert_eq!(spans[0].workload.name, "randread-8k-d1-span1M");
-        assert_eq!(spans[0].workload.span.length_bytes, Some(1 << 20));
+        assert_eq!(spans[0].name, "randread-8k-d1-span1M");
+        assert_eq!(spans[0].span.length_bytes, Some(1 << 20));
     }
 
     #[test]

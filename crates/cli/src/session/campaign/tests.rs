@@ -1,8 +1,8 @@
 //! Campaigns in virtual time: the same runner and the same decisions on simulated disks.
 
 use super::*;
-use crate::session::run_facts;
 use crate::session::run::INTERRUPTED;
+use crate::session::run_facts;
 use diskproof_analysis::campaign::{
     LiveComparison, LiveSetup, Sweep, SweepCellSetup, SweepPass, SweepSetup,
 };
@@ -10,7 +10,7 @@ use diskproof_analysis::judge::judge;
 use diskproof_engine::{FakeDisk, simulate};
 use diskproof_model::campaign::{CampaignDecision, CampaignEnd};
 use diskproof_model::data::RunData;
-use diskproof_model::plan::{Access, Plan};
+use diskproof_model::plan::{Access, Decide, Plan, Task, Workloads};
 use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::record::Record;
 use diskproof_model::sweep::{CellState, SweepOperation, SweepPlan};
@@ -249,14 +249,16 @@ fn swept(disk: KnownDisk) -> (Record, u64) {
     let plan = Plan {
         seed: 1,
         targets: vec!["/disk".to_owned()],
-        workloads,
-        sweep: Some(SweepPlan {
-            operations,
-            block_bytes: SIZES.to_vec(),
-            depths: DEPTHS.to_vec(),
-            span_bytes: Vec::new(),
-            view: None,
-        }),
+        tasks: vec![Task::Workloads(Workloads {
+            decide: Decide::Sweep(SweepPlan {
+                operations,
+                block_bytes: SIZES.to_vec(),
+                depths: DEPTHS.to_vec(),
+                span_bytes: Vec::new(),
+                view: None,
+            }),
+            ..Workloads::as_planned(workloads)
+        })],
         ..Plan::of("sweep", Vec::new())
     };
     let measurements = std::mem::take(&mut cells.measurements);
