@@ -3,6 +3,7 @@
 //! crates below it.
 #![forbid(unsafe_code)]
 
+mod agreement;
 pub mod commands;
 mod data_sheet;
 mod failure;

@@ -1,12 +1,12 @@
 //! `--write-cache`: which states the disk's write cache is measured in, and the consent to switch
 //! it.
 
+use crate::agreement::agree;
 use crate::failure::Failure;
-use crate::stdio::{Verbosity, eprint_line};
+use crate::stdio::Verbosity;
 use diskproof_device::WriteCacheSwitch;
 use diskproof_model::plan::{OFF_SUFFIX, Plan, Workload};
 use diskproof_model::target::{TargetIdentity, WriteCache};
-use std::io::{self, IsTerminal as _};
 
 /// The states to measure in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -79,26 +79,7 @@ impl WriteCacheFlags {
         switch: &WriteCacheSwitch,
         verbosity: Verbosity,
     ) -> Result<(), Failure> {
-        let notice = self.notice(switch);
-        if self.yes {
-            verbosity.note(&notice);
-            return Ok(());
-        }
-        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-            return Err(Failure::Unconfirmed(format!(
-                "this run changes a setting of the disk; add --yes to agree. {notice}"
-            )));
-        }
-        eprint_line(&notice);
-        eprint_line("Switch it? Type 'yes' to agree.");
-        let mut answer = String::new();
-        // What cannot be read is no consent.
-        let _ = io::stdin().read_line(&mut answer);
-        if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
-            Ok(())
-        } else {
-            Err(Failure::Unconfirmed("nothing was switched".to_owned()))
-        }
+        agree(&self.notice(switch), "Switch it?", self.yes, verbosity)
     }
 
     /// What is going to happen to which disk.

@@ -278,6 +278,14 @@ impl Plan {
         })
     }
 
+    /// The same, to change the programs of the server.
+    pub fn inserts_mut(&mut self) -> Option<&mut Inserts> {
+        self.tasks.iter_mut().find_map(|task| match task {
+            Task::Inserts(inserts) => Some(inserts),
+            _ => None,
+        })
+    }
+
     /// The matrix to which the workloads belong; `None` where they are no cells of one.
     pub fn sweep(&self) -> Option<&SweepPlan> {
         match &self.workload_task()?.decide {

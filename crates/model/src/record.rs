@@ -1,6 +1,6 @@
 //! The one result of every run: the plan, the targets, what was measured, what it means. Printed,
 //! saved and compared by others. Its JSON form is the published contract
-//! `schema/record.v2.schema.json`.
+//! `schema/record.v3.schema.json`.
 
 use crate::campaign::CampaignPart;
 use crate::data::RunData;
@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 pub use crate::estimate::{Estimate, positive_interval};
 
 /// Version of the record's shape.
-pub const RECORD_SCHEMA: &str = "diskproof.record/2";
+pub const RECORD_SCHEMA: &str = "diskproof.record/3";
 
 /// Everything about one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -4,6 +4,11 @@
 /// What stands in place of a secret.
 const HIDDEN: &str = "(hidden)";
 
+/// Whether a text of a record stands in for one with a password.
+pub fn hides_secret(text: &str) -> bool {
+    text.contains(HIDDEN)
+}
+
 /// Parts of a key whose value is a secret: `--mysql-password`, `sslpassword`, `PGPASSWORD`,
 /// `http_s3_session_token`.
 const SECRET_KEYS: [&str; 7] = [

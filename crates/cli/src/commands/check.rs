@@ -1,7 +1,7 @@
 //! `diskproof check`: the eight workloads that matter to a database, each in the state that the one
 //! before it leaves.
 
-mod layers;
+pub(crate) mod layers;
 
 use crate::data_sheet::parse_data_sheet;
 use crate::failure::{Exit, Failure};

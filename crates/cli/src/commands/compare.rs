@@ -6,10 +6,11 @@ mod live;
 mod question;
 
 use crate::failure::{Exit, Failure};
+use crate::flags::MeasuringFlags;
 use crate::flags::{files, is_stdout};
 use crate::input_files::{InputRole, register};
 use crate::output_files::{Output, note_written, open_documents};
-use crate::saved::{HistoryFileFlag, earlier_runs, load_all, short};
+use crate::saved::{HistoryFileFlag, earlier_runs, load_all, named_or_recorded, short};
 use crate::stdio::{
     ColorWhen, Verbosity, comparison_page, ignore_closed_pipe, to_stdout, write_page,
 };
@@ -18,6 +19,7 @@ use anyhow::Context as _;
 use diskproof_analysis::compare::RunGroup;
 use diskproof_history::StoredRun;
 use diskproof_model::comparison::{Comparison, ConditionOutcome};
+use diskproof_model::plan::{Decide, LivePlan, METHOD_VERSION, Origin, Plan, Sides};
 use diskproof_model::record::Record;
 use diskproof_report::format::Format;
 use diskproof_report::formats::format_of;
@@ -104,6 +106,67 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
         &compare.limits,
     )?;
     present(compare, &comparison, &outputs)
+}
+
+/// Repeats the comparison that a record is one side of, on these targets or on those that were
+/// compared. The user has to agree to its commands, since the record may be another one's.
+pub(crate) fn repeat(
+    record: &Record,
+    live: &LivePlan,
+    targets: &[PathBuf],
+    flags: &MeasuringFlags,
+    has_agreed: bool,
+) -> anyhow::Result<Exit> {
+    let compare = &CompareFlags::repeating(live, flags, has_agreed)?;
+    let (named, labels) = match &live.sides {
+        Sides::Targets { paths } if targets.is_empty() => {
+            let named = paths.iter().map(PathBuf::from).collect();
+            (named, paths.clone())
+        }
+        Sides::Targets { paths } if targets.len() != paths.len() => {
+            let count = paths.len();
+            let why = format!("the record compares {count} targets; name as many, or none");
+            return Err(Failure::Usage(why).into());
+        }
+        Sides::Targets { .. } => {
+            let labels = targets.iter().map(|path| path.display().to_string());
+            (targets.to_vec(), labels.collect())
+        }
+        Sides::Settings { prepare, .. } => (named_or_recorded(targets, record), prepare.clone()),
+        Sides::Layers(_) => (Vec::new(), Vec::new()),
+    };
+    for target in &named {
+        register(&resolve_target(target, Verbosity::Quiet), InputRole::Target);
+    }
+    let identities = flags.probe_all(&named)?;
+    live::check_kinds(&identities, &compare.live)?;
+    let kind = record.targets.first().map(|target| target.kind);
+    if identities
+        .iter()
+        .any(|identity| Some(identity.kind) != kind)
+    {
+        let why = "name targets of the kind that the record compares (directory, file, device)";
+        return Err(Failure::Usage(why.to_owned()).into());
+    }
+    let mut of_side = Plan {
+        seed: flags.seed.unwrap_or(record.plan.seed),
+        origin: Origin::new("compare", crate::provenance::command_line()),
+        method: METHOD_VERSION,
+        ..record.plan.clone()
+    };
+    if let Some(workloads) = of_side.workload_task_mut()
+        && let Decide::Compare(live) = &mut workloads.decide
+        && let Sides::Targets { paths } = &mut live.sides
+    {
+        paths.clone_from(&labels);
+    }
+    let outputs = outputs_of(compare)?;
+    let (comparison, exit) = live::measure_sides(compare, flags, &labels, identities, &of_side)?;
+    let compared = match comparison {
+        Some(comparison) => present(compare, &comparison, &outputs)?,
+        None => Exit::Done,
+    };
+    Ok(exit.unwrap_or(compared))
 }
 
 /// Measures the sides, unless the arguments name saved runs.

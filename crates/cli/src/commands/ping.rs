@@ -174,23 +174,41 @@ fn parse_speed(text: &str) -> Result<u64, String> {
 pub fn run(ping: &PingFlags) -> anyhow::Result<Exit> {
     let identities = ping.measuring.probe_all(&ping.targets)?;
     let plan = plan(ping, &identities)?;
-    let has_lines = !(ping.measuring.quiet || ping.rapid || ping.measuring.prints_json());
-    let block_bytes = plan.workloads()[0].block_bytes;
-    let lines =
-        has_lines.then(|| RequestLines::new(block_bytes, &identities, style(ping.measuring.color)));
-    let flags = MeasuringFlags {
-        expected: expected(ping, &plan.workloads()[0])?,
-        ..ping.measuring.clone()
-    };
+    let mut flags = ping.measuring.clone();
+    let mut lines = None;
+    if let Some(planned) = plan.ping() {
+        flags.expected.extend(stop_rule(planned)?);
+        lines = request_lines(planned, &identities, &flags);
+    }
     let mut job = MeasuringJob::new(plan, identities, &flags);
     job.lines = lines;
     measure(job)
 }
 
-/// The thresholds of the user, and that of `--abort-above`.
-fn expected(ping: &PingFlags, workload: &Workload) -> Result<Vec<Expected>, Failure> {
-    let mut all = ping.measuring.expected.clone();
-    let Some(limit_ns) = ping.abort_above else {
+/// What prints a line for each request; `None` where there are none. A ping without pauses has too
+/// many.
+pub(crate) fn request_lines(
+    ping: &Ping,
+    identities: &[TargetIdentity],
+    flags: &MeasuringFlags,
+) -> Option<RequestLines> {
+    let is_rapid = ping.requests.interval_ns == 0 && ping.requests.idle_ns.is_empty();
+    if flags.quiet || flags.prints_json() || is_rapid {
+        return None;
+    }
+    let block_bytes = ping.workload.block_bytes;
+    Some(RequestLines::new(
+        block_bytes,
+        identities,
+        style(flags.color),
+    ))
+}
+
+/// The thresholds of `--abort-above`.
+pub(crate) fn stop_rule(ping: &Ping) -> Result<Vec<Expected>, Failure> {
+    let workload = &ping.workload;
+    let mut all = Vec::new();
+    let Some(limit_ns) = ping.requests.abort_above_ns else {
         return Ok(all);
     };
     let written = if workload.commits() {

@@ -202,7 +202,7 @@ mod tests {
             ("{}", "diskproof record"),
             ("{\"schema\": 1}", "diskproof record"),
             ("{\"plan\": {}}", "diskproof record"),
-            ("{\"schema\": \"diskproof.record/2\"}", "damaged"),
+            ("{\"schema\": \"diskproof.record/3\"}", "damaged"),
             ("{\"fio version\" : \"diskproof-0.1.0\"}", "fio's JSON"),
         ] {
             let error = parse(text).unwrap_err();

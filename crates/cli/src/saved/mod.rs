@@ -329,6 +329,14 @@ fn is_hex(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
+/// The targets of the command line; without any those of the record.
+pub(crate) fn named_or_recorded(targets: &[PathBuf], record: &Record) -> Vec<PathBuf> {
+    match targets {
+        [] => record.plan.targets.iter().map(PathBuf::from).collect(),
+        targets => targets.to_vec(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

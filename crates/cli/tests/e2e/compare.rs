@@ -386,7 +386,7 @@ fn what_is_no_record_is_refused_in_words() {
             "{\"schema\":\"diskproof.comparison/2\"}",
             "diskproof.comparison/2",
         ),
-        ("{\"schema\":\"diskproof.record/2\"}", "damaged"),
+        ("{\"schema\":\"diskproof.record/3\"}", "damaged"),
     ] {
         let bad = records.path("bad.json");
         std::fs::write(&bad, text).unwrap();

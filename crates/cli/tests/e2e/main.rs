@@ -43,6 +43,7 @@ mod powercut;
 mod program;
 mod real_tools;
 mod recipes;
+mod repeat;
 mod run;
 mod safety;
 mod schema;

@@ -24,9 +24,9 @@ struct Contract {
 }
 
 const RECORD: Contract = Contract {
-    id: "urn:diskproof:schema:record.v2",
+    id: "urn:diskproof:schema:record.v3",
     title: "diskproof record, version 1",
-    file: "record.v2.schema.json",
+    file: "record.v3.schema.json",
     schema: RECORD_SCHEMA,
     of_the_types: |generator| generator.into_root_schema_for::<Record>(),
 };
@@ -228,7 +228,7 @@ fn assert_names_of_record(record: &Value) {
     assert_eq!(
         (at("/schema"), at("/tool/name"), at("/method")),
         (
-            &json!("diskproof.record/2"),
+            &json!("diskproof.record/3"),
             &json!("diskproof"),
             &json!(METHOD_VERSION)
         )

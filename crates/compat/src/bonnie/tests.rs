@@ -154,7 +154,11 @@ fn options_are_those_of_the_usage() {
 /// that writes. O_DIRECT only where the file is created.
 #[test]
 fn flags_apply_to_the_tests_of_the_tool() {
-    let tests = |line: &str| plan(load(&DROP_IN, line).as_ref(), &directory()).workloads();
+    let tests = |line: &str| {
+        plan(load(&DROP_IN, line).as_ref(), &directory())
+            .workloads()
+            .to_vec()
+    };
     let each = every(1, SyncCall::Fsync);
     for (flags, seeks, direct) in [
         ("", SyncPolicy::AtEnd, false),

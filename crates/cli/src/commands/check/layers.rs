@@ -3,13 +3,17 @@
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND, SelectionFlags};
+use crate::saved::named_or_recorded;
 use crate::session::{MeasuringJob, measure};
 use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
 use diskproof_device::{Intent, OpenTarget, admit, probe};
 use diskproof_model::layers::{LayersPlan, PlannedLayer, SkippedLayer};
-use diskproof_model::plan::{Decide, LivePlan, Plan, Scratch, Sides, Task, Workload, Workloads};
+use diskproof_model::plan::{
+    Decide, LivePlan, METHOD_VERSION, Origin, Plan, Scratch, Sides, Task, Workload, Workloads,
+};
+use diskproof_model::record::Record;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity, TargetKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Time for everything, with --quick and with --thorough.
 pub(super) const TIME_NS: u64 = 30 * SECOND;
@@ -62,6 +66,42 @@ pub(super) fn run(
         ..measuring.plan("check", &identities)
     };
     measure(MeasuringJob::new(plan, identities, measuring))
+}
+
+/// Measures the layers of a record again: those that its target, or another one, has now.
+pub(crate) fn repeat(
+    record: &Record,
+    targets: &[PathBuf],
+    flags: &MeasuringFlags,
+) -> anyhow::Result<Exit> {
+    let named = named_or_recorded(targets, record);
+    let highest = match (targets, named.first()) {
+        ([] | [_], Some(highest)) => highest,
+        _ => {
+            let why = "the record measured the layers of one target; name one target";
+            return Err(Failure::Usage(why.to_owned()).into());
+        }
+    };
+    let identity = flags.probe(highest)?;
+    if Some(identity.kind) != record.targets.first().map(|target| target.kind) {
+        let why = "name a target of the kind that the record has (directory, file, device)";
+        return Err(Failure::Usage(why.to_owned()).into());
+    }
+    let (layers, identities) = open_layers(&identity);
+    if identities.len() < 2 {
+        return Err(too_few(&layers, &identity).into());
+    }
+    let mut plan = Plan {
+        seed: flags.seed.unwrap_or(record.plan.seed),
+        targets: identities.iter().map(|one| one.path.clone()).collect(),
+        origin: Origin::new("check", crate::provenance::command_line()),
+        method: METHOD_VERSION,
+        ..record.plan.clone()
+    };
+    if let Some(planned) = plan.layers_mut() {
+        *planned = layers;
+    }
+    measure(MeasuringJob::new(plan, identities, flags))
 }
 
 /// Why there is nothing to compare, and what can be done.

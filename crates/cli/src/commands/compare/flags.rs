@@ -1,5 +1,7 @@
 //! The flags of `compare`.
 
+use crate::agreement::agree;
+use crate::failure::Failure;
 use crate::flags::{
     DestructiveFlags, ENGINES, HealthFlags, MeasuringFlags, SelectionFlags, one_of, output_help,
     parse_page_name,
@@ -8,7 +10,8 @@ use crate::saved::{HistoryFileFlag, HistoryOptions};
 use crate::stdio::ColorWhen;
 use clap::ArgAction;
 use diskproof_analysis::compare::{Limit, MARGIN};
-use diskproof_model::plan::EngineChoice;
+use diskproof_model::plan::{EngineChoice, LivePlan, Sides};
+use diskproof_model::secrets::hides_secret;
 use diskproof_model::units::{parse_duration, parse_size};
 use std::path::PathBuf;
 
@@ -51,7 +54,7 @@ const HELP: &str = concat!(
 );
 
 /// Compare targets, settings or saved runs: better, worse, the same, or undecided
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(after_help = HELP)]
 pub struct CompareFlags {
     /// Saved runs, or targets to measure; the first one is the baseline unless --baseline names one
@@ -95,7 +98,7 @@ pub struct CompareFlags {
 }
 
 /// Flags of a live comparison.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Live comparison of targets or settings")]
 pub struct LiveFlags {
     /// Compare settings of one target: run CMD in a shell before each slice of a side (once per
@@ -150,6 +153,45 @@ pub struct LiveFlags {
 }
 
 impl CompareFlags {
+    /// The flags that repeat a comparison of a record.
+    pub(super) fn repeating(
+        live: &LivePlan,
+        flags: &MeasuringFlags,
+        has_agreed: bool,
+    ) -> Result<Self, Failure> {
+        let mut repeated = LiveFlags {
+            destructive: flags.destructive.clone(),
+            dry_run: flags.dry_run,
+            no_history: flags.history.no_history,
+            health: flags.health.clone(),
+            quiet: flags.quiet,
+            ..LiveFlags::default()
+        };
+        if let Sides::Settings {
+            prepare,
+            cleanup,
+            reopen,
+        } = &live.sides
+        {
+            agree_to_commands(prepare, cleanup.as_deref(), flags, has_agreed)?;
+            repeated.prepare.clone_from(prepare);
+            repeated.cleanup.clone_from(cleanup);
+            repeated.reopen = *reopen;
+        }
+        Ok(Self {
+            margin: live.margin,
+            json: flags.json,
+            outputs: flags.outputs.clone(),
+            html: flags.html.clone(),
+            color: flags.color,
+            history_file: HistoryFileFlag {
+                history: flags.history.history.clone(),
+            },
+            live: repeated,
+            ..Self::default()
+        })
+    }
+
     /// The flags of verbs that measure.
     pub(super) fn measuring(&self) -> MeasuringFlags {
         let live = &self.live;
@@ -174,6 +216,30 @@ impl CompareFlags {
             ..MeasuringFlags::default()
         }
     }
+}
+
+/// Shows the commands of a record, and has the user agree to them. A record hides passwords, so
+/// such a command cannot be repeated.
+fn agree_to_commands(
+    prepare: &[String],
+    cleanup: Option<&str>,
+    flags: &MeasuringFlags,
+    has_agreed: bool,
+) -> Result<(), Failure> {
+    let mut notice = "This run has a shell run the commands of the record:".to_owned();
+    for command in prepare.iter().map(String::as_str).chain(cleanup) {
+        if hides_secret(command) {
+            return Err(Failure::Usage(format!(
+                "the record hides a password in '{command}'; use the command that made the record"
+            )));
+        }
+        notice.push_str(&format!("\n  {command}"));
+    }
+    if flags.dry_run {
+        flags.verbosity().note(&notice);
+        return Ok(());
+    }
+    agree(&notice, "Run them?", has_agreed, flags.verbosity())
 }
 
 impl LiveFlags {

@@ -52,7 +52,6 @@ pub(super) fn run(
     } else {
         &commands
     };
-    let count = labels.len();
     let sides = if commands.is_empty() {
         Sides::Targets {
             paths: targets.to_vec(),
@@ -64,27 +63,37 @@ pub(super) fn run(
             reopen: live_flags.reopen,
         }
     };
-    let (of_side, live) = live_plan(compare, measuring, &identities, (sides, count))?;
+    let of_side = live_plan(compare, measuring, &identities, (sides, labels.len()))?;
     check_limits(&compare.limits, &of_side)?;
-    let plan = Plan {
+    measure_sides(compare, measuring, labels, identities, &of_side)
+}
+
+/// Measures the sides of a comparison, which have these names and the plan `of_side`. The commands
+/// are those of the flags.
+pub(super) fn measure_sides(
+    compare: &CompareFlags,
+    measuring: &MeasuringFlags,
+    labels: &[String],
+    identities: Vec<TargetIdentity>,
+    of_side: &Plan,
+) -> anyhow::Result<(Option<Comparison>, Option<Exit>)> {
+    let live_flags = &compare.live;
+    let mut plan = Plan {
         targets: identities.iter().map(|one| one.path.clone()).collect(),
-        tasks: vec![compared_workloads(
-            of_all_sides(of_side.workloads(), count),
-            live,
-        )],
         ..of_side.clone()
     };
+    *plan.workloads_mut() = of_all_sides(of_side.workloads(), labels.len());
     let job = MeasuringJob::new(plan, identities, measuring);
     if live_flags.dry_run {
         return Ok((None, Some(dry_run(&job)?)));
     }
     let (settings, cleanup) = (&live_flags.prepare, live_flags.cleanup.as_deref());
     let ended = measure_campaign(job, settings, live_flags.reopen, cleanup)?;
-    conclude(compare, measuring, labels, &of_side, &ended)
+    conclude(compare, measuring, labels, of_side, &ended)
 }
 
 /// The commands as pages and records show them: without passwords.
-fn shown_commands(commands: &[String]) -> Vec<String> {
+pub(super) fn shown_commands(commands: &[String]) -> Vec<String> {
     commands
         .iter()
         .map(|command| without_secret(command))
@@ -177,7 +186,7 @@ fn looks_like_document(path: &Path) -> bool {
 }
 
 /// Targets of different kinds do not compare, and a released one cannot be opened twice.
-fn check_kinds(identities: &[TargetIdentity], live: &LiveFlags) -> Result<(), Failure> {
+pub(super) fn check_kinds(identities: &[TargetIdentity], live: &LiveFlags) -> Result<(), Failure> {
     let Some((first, others)) = identities.split_first() else {
         return Ok(());
     };
@@ -231,20 +240,13 @@ const SCRATCH_BYTES: u64 = 1 << 30;
 /// A scratch file that is filled before each cell.
 const SCRATCH_BYTES_REOPENED: u64 = 128 << 20;
 
-fn compared_workloads(list: Vec<Workload>, live: LivePlan) -> Task {
-    Task::Workloads(Workloads {
-        decide: Decide::Compare(live),
-        ..Workloads::as_planned(list)
-    })
-}
-
-/// The plan of one side, and what it has in common with the others.
+/// The plan of one side.
 fn live_plan(
     compare: &CompareFlags,
     measuring: &MeasuringFlags,
     identities: &[TargetIdentity],
     (sides, count): (Sides, usize),
-) -> Result<(Plan, LivePlan), Failure> {
+) -> Result<Plan, Failure> {
     let flags = &compare.live;
     let scratch_bytes = scratch_size(flags, identities)?;
     let default_ns = if flags.quick { QUICK_NS } else { TIME_NS };
@@ -271,13 +273,15 @@ fn live_plan(
             whole.filled_within(SCRATCH_BYTES_LEAST, layout_ns)
         }
     });
-    let plan = Plan {
+    Ok(Plan {
         scratch,
-        tasks: vec![compared_workloads(workloads, live.clone())],
+        tasks: vec![Task::Workloads(Workloads {
+            decide: Decide::Compare(live),
+            ..Workloads::as_planned(workloads)
+        })],
         skipped,
         ..measuring.plan("compare", &[])
-    };
-    Ok((plan, live))
+    })
 }
 
 /// The size of each scratch file; `None` where the targets are files or devices.

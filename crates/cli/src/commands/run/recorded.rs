@@ -1,11 +1,15 @@
 //! What was recorded, again: `run --like`, the workloads that repeat an observed load, and `run
 //! RECORD`, the plan of a saved run and what changed since.
 
+use crate::agreement::agree;
+use crate::commands::check::layers;
 use crate::commands::compare::{self, compared, group};
+use crate::commands::ping::{request_lines, stop_rule};
 use crate::failure::{Exit, Failure};
 use crate::fitness::limits_of;
 use crate::flags::MeasuringFlags;
-use crate::saved::{load, load_file};
+use crate::postgres::ServerFlags;
+use crate::saved::{load, load_file, named_or_recorded};
 use crate::session::{MeasuringJob, measure};
 use crate::stdio::{ignore_closed_pipe, to_stdout};
 use crate::workload::{WorkloadAxes, WorkloadFlags};
@@ -15,9 +19,10 @@ use diskproof_analysis::compare::MARGIN;
 use diskproof_analysis::watch::{LikeTarget, like_plan, like_workloads};
 use diskproof_device::WriteCacheSwitch;
 use diskproof_model::observed::{LikePlan, ObservedDevice};
-use diskproof_model::plan::{Decide, Origin, Plan, Questions, Task, Workload};
+use diskproof_model::plan::{Decide, Origin, Plan, Questions, Sides, Workload};
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
+use diskproof_postgres::Programs;
 use diskproof_report::terminal::MetricDetail;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -129,26 +134,38 @@ pub(super) fn repeat(
     source: &Path,
     targets: &[PathBuf],
     flags: &MeasuringFlags,
-    agrees: bool,
+    has_agreed: bool,
 ) -> Result<Exit> {
     let shown = source.display().to_string();
     let record = load_file(&shown)?;
-    let named: Vec<PathBuf> = match targets {
-        [] => record.plan.targets.iter().map(PathBuf::from).collect(),
-        targets => targets.to_vec(),
-    };
-    let identities = flags.probe_all(&named)?;
+    let refused = |why: String| Failure::Usage(format!("{shown}: {why}"));
+    if let Some(workloads) = record.plan.workload_task()
+        && let Decide::Compare(live) = &workloads.decide
+    {
+        return match &live.sides {
+            Sides::Layers(_) => layers::repeat(&record, targets, flags),
+            Sides::Targets { .. } | Sides::Settings { .. } => {
+                compare::repeat(&record, live, targets, flags, has_agreed)
+            }
+        };
+    }
+    let identities = flags.probe_all(&named_or_recorded(targets, &record))?;
     crate::targets::refuse_duplicates(&identities)?;
-    let plan = plan(&record, &identities, flags.seed)
-        .map_err(|why| Failure::Usage(format!("{shown}: {why}")))?;
+    let mut plan = plan(&record, &identities, flags.seed).map_err(|why| refused(why.to_owned()))?;
+    let programs = found_programs(&mut plan, &identities, flags, has_agreed)?;
     let mut flags = flags.clone();
     if let Some(profile) = &plan.questions.fit_for {
         flags.expected.extend(limits_of(profile)?);
     }
-    let switch = write_cache_switch(&plan, &identities, &flags, agrees)?;
+    let mut lines = None;
+    if let Some(ping) = plan.ping() {
+        flags.expected.extend(stop_rule(ping)?);
+        lines = request_lines(ping, &identities, &flags);
+    }
+    let switch = write_cache_switch(&plan, &identities, &flags, has_agreed)?;
     let flags = &flags;
     let mut job = MeasuringJob::new(plan, identities, flags);
-    job.write_cache = switch;
+    (job.server, job.write_cache, job.lines) = (programs, switch, lines);
     job.note = job.note.or_else(|| record.note.clone());
     let color = flags.color;
     let is_silent = flags.prints_json();
@@ -163,17 +180,56 @@ pub(super) fn repeat(
     measure(job)
 }
 
+/// The programs of the server of a plan, on this machine. Those that the record names may be
+/// anything, and the user has to agree to those that are found.
+fn found_programs(
+    plan: &mut Plan,
+    identities: &[TargetIdentity],
+    flags: &MeasuringFlags,
+    has_agreed: bool,
+) -> Result<Option<Programs>, Failure> {
+    let (Some(identity), Some(inserts)) = (identities.first(), plan.inserts_mut()) else {
+        return Ok(None);
+    };
+    let wanted = ServerFlags {
+        postgres: true,
+        ..ServerFlags::default()
+    };
+    let Some(found) = wanted.programs(identity)? else {
+        return Ok(None);
+    };
+    if inserts.server.loads.iter().any(|load| load.pgbench) && !found.has_pgbench() {
+        return Err(Failure::Usage(format!(
+            "the record measures loads of pgbench, which {} does not have; install it",
+            found.folder.display()
+        )));
+    }
+    inserts.server.programs = found.folder.display().to_string();
+    inserts.server.version.clone_from(&found.version_text);
+    let notice = format!(
+        "This run starts a temporary PostgreSQL server in {}, with the programs in {}.",
+        identity.path,
+        found.folder.display()
+    );
+    if flags.dry_run {
+        flags.verbosity().note(&notice);
+    } else {
+        agree(&notice, "Start it?", has_agreed, flags.verbosity())?;
+    }
+    Ok(Some(found))
+}
+
 /// The switch of the disk's write cache, where the plan measures in states of it. The user has to
 /// agree, since the record may be another one's.
 fn write_cache_switch(
     plan: &Plan,
     identities: &[TargetIdentity],
     flags: &MeasuringFlags,
-    agrees: bool,
+    has_agreed: bool,
 ) -> Result<Option<WriteCacheSwitch>, Failure> {
     let cache = WriteCacheFlags {
         write_cache: planned_states(plan),
-        yes: agrees,
+        yes: has_agreed,
     };
     if cache.write_cache.is_none() {
         return Ok(None);
@@ -195,22 +251,11 @@ fn write_cache_switch(
     Ok(switch)
 }
 
-fn can_be_repeated(task: &Task) -> bool {
-    match task {
-        Task::Survey(_) => true,
-        Task::Workloads(workloads) => workloads.decide == Decide::AsPlanned,
-        Task::Ping(_) | Task::Files(_) | Task::Inserts(_) => false,
-    }
-}
-
 /// The plan on these targets; why it cannot be repeated there.
 fn plan(record: &Record, on: &[TargetIdentity], seed: Option<u64>) -> Result<Plan, &'static str> {
     let plan = &record.plan;
-    if !plan.tasks.iter().all(can_be_repeated) || plan.workloads().is_empty() {
-        return Err(
-            "only records of fixed workloads are repeated (check, commit, run). Use the \
-                    command that made this one",
-        );
+    if plan.tasks.is_empty() {
+        return Err("an observed load has no plan to repeat; use 'run --like'");
     }
     let kinds = |targets: &[TargetIdentity]| targets.iter().map(|of| of.kind).collect::<Vec<_>>();
     if kinds(on) != kinds(&record.targets) {

@@ -5,7 +5,7 @@ use diskproof_analysis::fixture;
 use serde_json::Map;
 use std::collections::BTreeSet;
 
-const SCHEMA: &str = include_str!("../../../../../schema/record.v2.schema.json");
+const SCHEMA: &str = include_str!("../../../../../schema/record.v3.schema.json");
 
 /// Keys of maps that are words of the system: names of errors.
 const ERROR_NAMES: [&str; 3] = ["errors", "errnos", "access_errors"];

@@ -1,0 +1,35 @@
+//! What changes more than a target needs the user's word: by `--yes`, else by an answer on the
+//! terminal.
+
+use crate::failure::Failure;
+use crate::stdio::{Verbosity, eprint_line};
+use std::io::{self, IsTerminal};
+
+/// Has the user agree to what the notice says, unless `--yes` has. The question names the deed; it
+/// ends with a question mark.
+pub(crate) fn agree(
+    notice: &str,
+    question: &str,
+    has_agreed: bool,
+    verbosity: Verbosity,
+) -> Result<(), Failure> {
+    if has_agreed {
+        verbosity.note(notice);
+        return Ok(());
+    }
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Err(Failure::Unconfirmed(format!(
+            "this run needs your word; add --yes to agree. {notice}"
+        )));
+    }
+    eprint_line(notice);
+    eprint_line(&format!("{question} Type 'yes' to agree."));
+    let mut answer = String::new();
+    // What cannot be read is no consent.
+    let _ = io::stdin().read_line(&mut answer);
+    if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
+        Ok(())
+    } else {
+        Err(Failure::Unconfirmed("nothing was changed".to_owned()))
+    }
+}

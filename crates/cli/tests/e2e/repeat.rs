@@ -1,0 +1,170 @@
+//! `diskproof run RECORD`: a saved run of every kind measures the same again.
+
+use crate::program::{argv, names, needs, run, saved_record};
+use diskproof_model::plan::{Decide, Plan, Sides, Task};
+use diskproof_model::record::Record;
+use diskproof_simdisk::testbed::{TempDir, place};
+use std::path::PathBuf;
+
+/// A directory for targets, and one for records.
+struct Here {
+    targets: TempDir,
+    records: TempDir,
+}
+
+impl Here {
+    fn new() -> Self {
+        Self {
+            targets: place(),
+            records: place(),
+        }
+    }
+
+    fn directory(&self, name: &str) -> String {
+        let path = self.targets.path().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    fn record_path(&self, name: &str) -> PathBuf {
+        self.records.path().join(name)
+    }
+
+    /// The record of a command line, in which `DIR` is a directory.
+    fn measured(&self, line: &str) -> (String, Record) {
+        let path = self.record_path("first.json").to_str().unwrap().to_owned();
+        let directory = self.directory("first");
+        let words = argv(line).into_iter().map(|word| {
+            if word == "DIR" {
+                directory.as_str()
+            } else {
+                word
+            }
+        });
+        run(words.chain(["-q", "--no-history", "-o", &path])).exits(0);
+        let record = saved_record(&path);
+        (path, record)
+    }
+
+    /// The record of what repeats a record on another directory.
+    fn repeated(&self, record: &str, flags: &[&str]) -> Record {
+        let path = self.record_path("again.json").to_str().unwrap().to_owned();
+        let other = self.directory("other");
+        let words = ["run", record, &other, "-q", "--no-history", "-o", &path];
+        run(words.iter().chain(flags)).exits(0);
+        assert!(names(other.as_ref()).is_empty());
+        saved_record(&path)
+    }
+}
+
+/// The same tasks, on a directory of another name.
+fn assert_same_tasks(again: &Plan, first: &Plan) {
+    assert_eq!(again.tasks, first.tasks);
+    assert_eq!((again.seed, &again.scratch), (first.seed, &first.scratch));
+    assert_eq!(again.time_limit_ns, first.time_limit_ns);
+}
+
+#[test]
+fn run_of_each_kind_is_repeated_with_its_tasks() {
+    let here = Here::new();
+    for line in [
+        "check DIR --quick --time 2s --size 16M --read-only",
+        "ping DIR -c 3 -i 1ms",
+        "ping DIR -c 3 -i 0",
+        "files DIR --count 50 --time 2s --rounds 1",
+        "sweep DIR --time 2s --size 16M --bs 4k,64k --depth 1,4 --rw randread",
+        "curve DIR --size 16M --points 4 --no-access",
+        "run DIR --size 16M --depth 1 --latency-target 1s --latency-window 100ms --time 2s",
+        "commit DIR --time 2s --size 32M --only fdatasync",
+    ] {
+        let (path, first) = here.measured(line);
+        let again = here.repeated(&path, &[]);
+        assert_same_tasks(&again.plan, &first.plan);
+        assert_eq!(again.plan.origin.verb, first.plan.origin.verb, "{line}");
+        assert_eq!(again.measurements.len(), first.measurements.len(), "{line}");
+        assert_eq!(again.files.is_some(), first.files.is_some(), "{line}");
+        assert_eq!(again.sweep.is_some(), first.sweep.is_some(), "{line}");
+        assert_eq!(again.surface.is_some(), first.surface.is_some(), "{line}");
+        assert_eq!(
+            again.latency_search.is_some(),
+            first.latency_search.is_some(),
+            "{line}"
+        );
+    }
+}
+
+/// The history has a record for each side, from which the whole comparison is repeated.
+#[test]
+fn live_comparison_of_targets_is_repeated_on_both() {
+    let here = Here::new();
+    let history = here.record_path("history.db").to_str().unwrap().to_owned();
+    let (one, other) = (here.directory("one"), here.directory("other"));
+    let compare = "--time 4s --size 16M --only random-read-d1 -q";
+    let words = ["compare", &one, &other, "--history", &history];
+    run(words.into_iter().chain(argv(compare))).exits(0);
+    let side = here.record_path("side.json").to_str().unwrap().to_owned();
+    run(["export", "latest", &side, "--history", &history]).exits(0);
+    let record = saved_record(&side);
+    let Task::Workloads(workloads) = &record.plan.tasks[0] else {
+        panic!("{:?}", record.plan.tasks);
+    };
+    let Decide::Compare(live) = &workloads.decide else {
+        panic!("{:?}", workloads.decide);
+    };
+    let paths = vec![one.clone(), other.clone()];
+    assert_eq!(live.sides, Sides::Targets { paths });
+    let json = run(["run", &side, "--json", "-q", "--no-history"])
+        .exits(0)
+        .json();
+    assert_eq!(json["schema"], "diskproof.comparison/1");
+    assert_eq!(json["baseline"]["label"], one.as_str());
+    run(["run", &side, &one, "-q"]).exits(2);
+}
+
+/// A record may be another one's: its commands are shown, and nothing runs before the user agrees.
+#[test]
+fn commands_of_a_record_run_only_after_the_word_of_the_user() {
+    let here = Here::new();
+    let history = here.record_path("history.db").to_str().unwrap().to_owned();
+    let target = here.directory("target");
+    let log = here.record_path("log").to_str().unwrap().to_owned();
+    let (a, b) = (format!("echo a >> {log}"), format!("echo b >> {log}"));
+    let words = ["compare", &target, "--prepare", &a, "--prepare", &b];
+    let flags = "--time 4s --size 16M --only random-read-d1 -q --history";
+    run(words
+        .into_iter()
+        .chain(argv(flags))
+        .chain([history.as_str()]))
+    .exits(0);
+    let side = here.record_path("side.json").to_str().unwrap().to_owned();
+    run(["export", "latest", &side, "--history", &history]).exits(0);
+    std::fs::remove_file(&log).unwrap();
+    for flags in [&["-q"][..], &["--dry-run"]] {
+        let words = ["run", side.as_str(), "--no-history"];
+        let ran = run(words.iter().chain(flags));
+        let code = if flags == ["-q"] { 3 } else { 0 };
+        ran.exits(code).tells(&a).tells(&b);
+        assert!(!std::path::Path::new(&log).exists());
+    }
+    run(["run", &side, "--yes", "-q", "--no-history"]).exits(0);
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(text.contains('a') && text.contains('b'), "{text}");
+}
+
+/// The programs of the server are looked for anew, whatever the record names.
+#[test]
+fn inserts_are_repeated_with_the_programs_of_this_machine() {
+    needs!("losetup");
+    let here = Here::new();
+    let line = "commit DIR --postgres --only fdatasync --quick --size 16M --time 2s";
+    let (path, first) = here.measured(line);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let programs = &first.plan.inserts().unwrap().server.programs;
+    let foreign = text.replace(programs.as_str(), "/nonexistent/bin");
+    std::fs::write(&path, foreign).unwrap();
+    let target = here.directory("refused");
+    run(["run", &path, &target, "-q", "--no-history"]).exits(3);
+    let again = here.repeated(&path, &["--yes"]);
+    assert_eq!(&again.plan.inserts().unwrap().server.programs, programs);
+    assert!(again.postgres.is_some());
+}
