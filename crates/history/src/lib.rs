@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod journal;
 mod lock;
 mod migrations;
 mod ours;
@@ -17,6 +18,7 @@ mod save;
 mod store;
 
 pub use error::HistoryError;
+pub use journal::{Journal, LeftRun, runs_left_behind};
 pub use migrations::SCHEMA_VERSION;
 pub use ours::refuse_foreign;
 pub use place::{Folders, HistoryPlace};

@@ -2,7 +2,7 @@
 
 use crate::failure::{Exit, Failure};
 use crate::saved::{
-    HistoryFileFlag, empty_text, import, load_file, open, open_if_there, parse_label, place,
+    HistoryFileFlag, empty_text, import, load_file, open, open_if_there, parse_label, place, recover_killed_runs,
     print_notes, run_id, saved_record, short,
 };
 use crate::stdio::{ColorWhen, Verbosity, eprint_line, print_document, style};
@@ -176,6 +176,9 @@ pub fn run(history: &HistoryFlags) -> anyhow::Result<Exit> {
 
 fn list(list: &List) -> anyhow::Result<Exit> {
     let place = place(list.history_file.file())?;
+    for note in recover_killed_runs(&place)? {
+        eprint_line(&note);
+    }
     let history = open_if_there(&place)?;
     let Listing { runs, unreadable } = match &history {
         Some(history) => history.list(&list.filter()).map_err(Failure::History)?,

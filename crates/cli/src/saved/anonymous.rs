@@ -96,6 +96,7 @@ const PLACES: &[(Treatment, &[&str])] = &[
             "record.ended_early",
             "stalled.around",
             "layers.unresolved",
+            "sides.unresolved",
             "targets.unresolved",
             "device.unresolved",
             "layers.skipped.why",

@@ -7,12 +7,15 @@ mod earlier;
 mod place;
 
 use crate::failure::Failure;
-use crate::stdio::{Verbosity, eprint_line};
+use crate::stdio::{Verbosity, eprint_line, record_page};
 pub(crate) use anonymous::anonymous;
+use diskproof_analysis::again::judged_again;
 use diskproof_history::{
-    History, HistoryError, NewRun, SaveOutcome, SaveReport, StoredRun, refuse_foreign, save,
+    History, HistoryError, HistoryPlace, Journal, NewRun, SaveOutcome, SaveReport, StoredRun,
+    refuse_foreign, runs_left_behind, save,
 };
 use diskproof_model::record::Record;
+use diskproof_report::terminal::Detail;
 pub(crate) use document::{SavedDocument, read_document};
 use document::{from_file, is_file, judged, judged_quietly};
 pub(crate) use earlier::{RunKey, capacities, disk_access, earlier_runs, runs_before};
@@ -145,6 +148,48 @@ pub(crate) fn refuse_foreign_history(options: &HistoryOptions) -> Result<(), Fai
         Err(Failure::History(error)) if error.is_refusal() => Err(Failure::History(error)),
         _ => Ok(()),
     }
+}
+
+/// Begins the journal of a run, in bounded time; `None` where no history is kept. Trouble with it is
+/// reported when the run is saved.
+pub(crate) fn start_journal(options: &HistoryOptions, run_id: &str) -> Option<Journal> {
+    if options.no_history {
+        return None;
+    }
+    let Destination::At(place) = HistoryEnvironment::real().place(options.history.as_deref())
+    else {
+        return None;
+    };
+    let (place, run_id) = (reached(place).ok()?, run_id.to_owned());
+    history_answer(&place, move |place| Journal::start(place, &run_id)).ok()
+}
+
+/// Adds the runs that were killed to the history, as far as they got. Returns what to tell the
+/// user.
+pub(crate) fn recover_killed_runs(place: &HistoryPlace) -> Result<Vec<String>, Failure> {
+    let mut notes = Vec::new();
+    for left in history_answer(place, runs_left_behind)? {
+        let Some(stored) = &left.record else {
+            history_answer(place, move |_| left.end())?;
+            continue;
+        };
+        let (record, _) = judged_again(stored.clone());
+        let id = short(&record.run_id).to_owned();
+        let page = record_page(&record, Detail::Whole);
+        history_answer(place, move |place| {
+            let run = NewRun {
+                record: &record,
+                page: Some(&page),
+                label: None,
+            };
+            save(place, &run)?;
+            left.end()
+        })?;
+        notes.push(format!(
+            "run {id} was killed; what it had measured is saved"
+        ));
+    }
+    Ok(notes)
 }
 
 /// Saves a record from another machine.

@@ -66,6 +66,7 @@ pub(super) fn conclude(
     }
     let (saved, hung_saves, is_incomplete) =
         save_and_print(&record, outputs, job, tool_text, &wait);
+    end.end_journal();
     let mut saved = tool_saved.and(saved);
     if let Some(then) = &job.then {
         saved = saved.and_then(|()| then(&record));

@@ -5,6 +5,7 @@ mod campaign;
 mod conclude;
 mod files;
 mod inserts;
+mod journal;
 mod ping;
 mod prepare;
 mod prepare_command;

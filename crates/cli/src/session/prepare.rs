@@ -1,5 +1,6 @@
 //! Everything before the first request: thresholds, the gate, open targets, health and clock.
 
+use super::journal::RunJournal;
 use super::run::TargetRun;
 use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
@@ -141,9 +142,16 @@ pub(crate) fn prepare(job: &MeasuringJob<'_>) -> anyhow::Result<ReadyRun> {
     verbosity.note(&budget_line(&job.plan, &job.identities));
     let stall_ns = u64::try_from(stall_timeout.as_nanos()).unwrap_or(u64::MAX);
     let session = Session::new(job.plan.seed).with_stall_timeout(stall_ns);
+    let facts = RunFacts {
+        note: job.note.clone(),
+        health,
+        ..run_facts(session.started(), job.plan.clone(), job.identities.clone())
+    };
+    let journal = RunJournal::start(&flags.history, &facts, &flags.expected);
     let work = TargetRun {
         write_cache: None,
         session,
+        journal,
         plan: Arc::new(job.plan.clone()),
         targets,
         file_tree,
@@ -151,11 +159,6 @@ pub(crate) fn prepare(job: &MeasuringJob<'_>) -> anyhow::Result<ReadyRun> {
         results: Arc::default(),
         first_writes: Vec::new(),
         verbosity,
-    };
-    let facts = RunFacts {
-        note: job.note.clone(),
-        health,
-        ..run_facts(session.started(), job.plan.clone(), job.identities.clone())
     };
     interrupt::end_cleanly();
     Ok(ReadyRun {

@@ -1,6 +1,7 @@
 //! The steps of a run on its open targets: survey, layout, workloads, close. Does not know the
 //! watchdog that waits for it.
 
+use super::journal::RunJournal;
 use super::slices::{self, SHARE_MIN, Sliced};
 use crate::live::Live;
 use crate::stdio::Verbosity;
@@ -104,6 +105,8 @@ pub(crate) struct TargetRun {
     pub write_cache: Option<GuardedWriteCache>,
     /// How the last layout went, with the number of its target.
     pub first_writes: Vec<(usize, Measurement)>,
+    /// Saves what was measured, for the case that the run is killed.
+    pub journal: RunJournal,
     /// How much goes to stderr.
     pub verbosity: Verbosity,
 }
@@ -240,7 +243,21 @@ impl TargetRun {
 
     /// Adds measurements to the results: in the order of the plan, slices to those before them.
     /// Returns all that is known of the same workloads.
-    pub(super) fn add(&self, measured: Vec<Measurement>) -> Vec<Measurement> {
+    pub(super) fn add(&mut self, measured: Vec<Measurement>) -> Vec<Measurement> {
+        let so_far = self.add_to_results(measured);
+        self.keep_results();
+        so_far
+    }
+
+    /// Saves what was measured so far, where that is due. The results stay unlocked meanwhile.
+    pub(super) fn keep_results(&mut self) {
+        if self.journal.is_due() {
+            let data = self.results().data.clone();
+            self.journal.keep(&data);
+        }
+    }
+
+    fn add_to_results(&self, measured: Vec<Measurement>) -> Vec<Measurement> {
         let mut results = self.results();
         let place = |m: &Measurement| {
             let names = self.plan.workloads().iter().map(|w| w.name.as_str());
@@ -282,6 +299,7 @@ impl TargetRun {
         live.surveyed(&surface);
         let ended = crate::resume::ended_early(&surface, target.identity(), INTERRUPTED);
         self.results().data.surface = Some(surface);
+        self.keep_results();
         ended.map_or(Ok(()), |why| Err(why.into()))
     }
 

@@ -11,6 +11,7 @@ use diskproof_analysis::judge::RunFacts;
 use diskproof_device::{GuardedWriteCache, MachineCpuTime, OpenTarget, start_files_remover};
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, SignsOfLife, Waited};
+use diskproof_history::Journal;
 use diskproof_model::record::Stalled;
 use diskproof_model::target::TargetIdentity;
 use std::sync::atomic::Ordering;
@@ -29,6 +30,9 @@ const FIRST_NOTE: Duration = Duration::from_secs(10);
 /// An extended attribute takes microseconds.
 const MARKED_WITHIN: Duration = Duration::from_secs(1);
 
+/// Removing a few files takes microseconds.
+const JOURNAL_ENDED_WITHIN: Duration = Duration::from_secs(1);
+
 /// A run that has ended.
 pub(crate) struct EndedRun {
     /// The record's facts, without how it ended.
@@ -41,9 +45,20 @@ pub(crate) struct EndedRun {
     pub hung: Vec<String>,
     /// The longest silence of a target.
     pub stall_timeout: Duration,
+    /// What was saved meanwhile, for the case that the run is killed.
+    journal: Option<Arc<Journal>>,
 }
 
 impl EndedRun {
+    /// Removes what was saved meanwhile: the run is in the history now, or is not to be there.
+    pub(crate) fn end_journal(&self) {
+        if let Some(journal) = self.journal.clone() {
+            // What stays is found by the next reader of the history, which knows the run.
+            let ending = Deferred::start_or_run("diskproof-journal", move || journal.end());
+            let _ = ending.wait(JOURNAL_ENDED_WITHIN);
+        }
+    }
+
     /// The record's facts.
     pub(crate) fn facts(&self) -> RunFacts {
         RunFacts {
@@ -62,6 +77,7 @@ impl ReadyRun {
         steps: impl FnOnce(&mut TargetRun, &mut Live) -> Result<(), EarlyEnd> + Send + 'static,
     ) -> Result<EndedRun, Failure> {
         let (mut work, mut live) = (self.work, self.live);
+        let journal = work.journal.handle();
         let watchdog = Watchdog {
             results: Arc::clone(&work.results),
             stall_timeout: self.stall_timeout,
@@ -123,6 +139,7 @@ impl ReadyRun {
             ended,
             hung,
             stall_timeout: self.stall_timeout,
+            journal,
         })
     }
 }

@@ -130,7 +130,10 @@ fn usage_errors_exit_with_2_on_stderr_and_touch_nothing() {
 fn a_warm_up_leaves_most_of_the_bytes_to_measure_on_the_fastest_disk() {
     let dry = Here::new().run("check --dry-run --quick --size 64M --json");
     let document = dry.exits(0).json();
-    let workloads = document["plan"]["workloads"].as_array().unwrap().iter();
+    let workloads = document["plan"]["tasks"][0]["list"]
+        .as_array()
+        .unwrap()
+        .iter();
     let limited: Vec<(u64, u64)> = workloads
         .filter_map(|w| Some((w["warmup_ns"].as_u64()?, w["stop"]["bytes"].as_u64()?)))
         .collect();
@@ -150,7 +153,13 @@ fn a_dry_run_shows_the_plan_and_writes_nothing() {
     dry.shows_all(&["sequential-write", "random-read-d32", "iB"]);
     let dry = here.run("check --dry-run --json");
     let document = dry.exits(0).tells_nothing().json();
-    assert_eq!(document["plan"]["workloads"].as_array().unwrap().len(), 8);
+    assert_eq!(
+        document["plan"]["tasks"][0]["list"]
+            .as_array()
+            .unwrap()
+            .len(),
+        8
+    );
     assert_eq!(document["targets"][0]["kind"], "directory");
     // What a run would refuse, the dry run refuses.
     let large = here.run("check --dry-run --size 900T");

@@ -111,7 +111,10 @@ fn a_saved_run_advises_another_version_of_postgresql() {
         let ran = run(["show", &record, "--json", "--pg-version", version]);
         ran.exits(0);
         let json: Value = serde_json::from_str(&ran.out).unwrap();
-        assert_eq!(json["plan"]["postgres_version"].to_string(), version);
+        assert_eq!(
+            json["plan"]["questions"]["postgres_version"].to_string(),
+            version
+        );
         let all = json["advice"].as_array().unwrap();
         let found = all.iter().find(|one| one["setting"] == name);
         found.unwrap()["value"].as_str().unwrap().to_owned()

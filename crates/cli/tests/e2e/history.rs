@@ -423,3 +423,49 @@ fn history_behind_dangling_symlink_is_refused() {
     std::os::unix::fs::symlink("nowhere.db", here.history()).unwrap();
     here.line("history").exits(3).tells("symbolic link");
 }
+
+/// A kill is no power cut: what had ended is in the journal, and the next list of the history has
+/// it as a partial run.
+#[test]
+fn killed_run_is_in_the_history_up_to_its_last_slice() {
+    let here = Here::new();
+    let line = "run --rw randread --time 60s --size 1M --json";
+    let mut child = here
+        .with_history(&mut program(argv(line)))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let journals = || {
+        let names = names(here.place.path()).into_iter();
+        let journals = names.filter(|name| name.starts_with("history.db.run-"));
+        journals.collect::<Vec<String>>()
+    };
+    while !journals().iter().any(|name| name.ends_with(".json")) {
+        assert!(child.try_wait().unwrap().is_none());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    // A run that goes on is no run that was killed.
+    assert_eq!(here.line("history --json").json(), serde_json::json!([]));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let runs = here.line("history --json").exits(0).json();
+    assert_eq!(runs.as_array().unwrap().len(), 1);
+    assert_eq!(runs[0]["partial"], true);
+    assert!(journals().is_empty(), "{:?}", journals());
+    let record = here.line("show latest --json").exits(0).record();
+    let read = &record.measurements[0];
+    assert!(read.wall_ns >= 1_000_000_000 && read.errors_total() == 0);
+    assert_eq!(here.line("history --json").json(), runs);
+}
+
+#[test]
+fn run_that_ends_leaves_no_journal() {
+    let here = Here::new();
+    here.line("run --rw randread --time 2s --size 1M").exits(0);
+    let names = names(here.place.path());
+    assert!(
+        names.iter().all(|name| !name.contains(".run-")),
+        "{names:?}"
+    );
+}

@@ -68,7 +68,7 @@ fn assert_same_tasks(again: &Plan, first: &Plan) {
 fn run_of_each_kind_is_repeated_with_its_tasks() {
     let here = Here::new();
     for line in [
-        "check DIR --quick --time 2s --size 16M --read-only",
+        "check DIR --time 2s --size 16M --read-only",
         "ping DIR -c 3 -i 1ms",
         "ping DIR -c 3 -i 0",
         "files DIR --count 50 --time 2s --rounds 1",
@@ -156,7 +156,7 @@ fn commands_of_a_record_run_only_after_the_word_of_the_user() {
 fn inserts_are_repeated_with_the_programs_of_this_machine() {
     needs!("losetup");
     let here = Here::new();
-    let line = "commit DIR --postgres --only fdatasync --quick --size 16M --time 2s";
+    let line = "commit DIR --postgres --only fdatasync --size 16M --time 2s";
     let (path, first) = here.measured(line);
     let text = std::fs::read_to_string(&path).unwrap();
     let programs = &first.plan.inserts().unwrap().server.programs;

@@ -372,6 +372,7 @@ fn conclude(
         let notes = save(record, measuring.history.clone());
         print_notes(&format!("{letter}: "), &notes, verbosity);
     }
+    run.end_journal();
     let side = |index: usize| {
         let record: &Record = &records[index];
         group(&labels[index], [(saved::short(&record.run_id), record)])

@@ -1,0 +1,75 @@
+//! Saves what a run has measured so far, between its slices: a run that is killed loses one slice
+//! at most.
+
+use crate::saved::{HistoryOptions, start_journal};
+use diskproof_analysis::expect::Expected;
+use diskproof_analysis::judge::{RunFacts, judge};
+use diskproof_engine::watchdog::{Deferred, Waited};
+use diskproof_history::Journal;
+use diskproof_model::data::RunData;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What the record of a run says that was killed.
+const KILLED: &str = "diskproof was killed during the run; what had ended before is complete";
+/// A run that is shorter than this is measured again in the time that it takes to look for it.
+const EVERY: Duration = Duration::from_secs(1);
+/// The journal takes at most one part in this many of the time of the run.
+const COST_PARTS: u32 = 50;
+/// Writing takes milliseconds. A filesystem that takes longer gets no further journal: the history
+/// never costs a measurement.
+const LIMIT: Duration = Duration::from_millis(500);
+
+/// The journal of a run.
+pub(super) struct RunJournal {
+    /// `None` where there is no history, or where it does not answer.
+    journal: Option<Arc<Journal>>,
+    facts: RunFacts,
+    expected: Vec<Expected>,
+    kept_at: Instant,
+    cost: Duration,
+}
+
+impl RunJournal {
+    /// Begins the journal of a run with these facts and thresholds.
+    pub(super) fn start(options: &HistoryOptions, facts: &RunFacts, expected: &[Expected]) -> Self {
+        Self {
+            journal: start_journal(options, &facts.run_id).map(Arc::new),
+            facts: RunFacts {
+                partial: true,
+                ended_early: Some(KILLED.to_owned()),
+                ..facts.clone()
+            },
+            expected: expected.to_vec(),
+            kept_at: Instant::now(),
+            cost: Duration::ZERO,
+        }
+    }
+
+    /// What ends the journal when the run is in the history.
+    pub(super) fn handle(&self) -> Option<Arc<Journal>> {
+        self.journal.clone()
+    }
+
+    /// Whether it is time to keep what was measured so far.
+    pub(super) fn is_due(&self) -> bool {
+        let pause = EVERY.max(self.cost.saturating_mul(COST_PARTS));
+        self.journal.is_some() && self.kept_at.elapsed() >= pause
+    }
+
+    /// Keeps what was measured so far.
+    pub(super) fn keep(&mut self, data: &RunData) {
+        let Some(journal) = self.journal.clone() else {
+            return;
+        };
+        let begin = Instant::now();
+        let record = judge(self.facts.clone(), data, &self.expected);
+        let writing = Deferred::start_or_run("diskproof-journal", move || journal.keep(&record));
+        match writing.wait(LIMIT) {
+            Waited::Done(Ok(())) => {}
+            Waited::Done(Err(_)) | Waited::TimedOut(_) | Waited::Lost => self.journal = None,
+        }
+        self.kept_at = Instant::now();
+        self.cost = begin.elapsed();
+    }
+}

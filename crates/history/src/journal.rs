@@ -1,0 +1,148 @@
+//! What a run has measured so far, in files beside the history. A run that is killed leaves them
+//! behind, and the next reader of the history makes a partial run of them. Nothing is synced: a
+//! power cut may take the journal, a kill does not.
+
+use crate::error::{HistoryError, folder_of};
+use crate::place::{HistoryPlace, open_own, with_suffix};
+use diskproof_model::limits::DOCUMENT_BYTES_MAX;
+use diskproof_model::record::Record;
+use std::fs::{File, TryLockError};
+use std::io::{self, BufWriter, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// What follows the name of the history in the names of its journals.
+const INFIX: &str = ".run-";
+const LOCK: &str = ".lock";
+const RECORD: &str = ".json";
+const NEXT: &str = ".next";
+
+/// The journal of a run. Its lock is held until the process ends.
+#[derive(Debug)]
+pub struct Journal {
+    /// The paths of its files without their ends.
+    base: PathBuf,
+    _lock: File,
+}
+
+/// A run that did not come to its end.
+#[derive(Debug)]
+pub struct LeftRun {
+    /// What it had measured; `None` where it was killed before its first slice ended, or where the
+    /// file is damaged.
+    pub record: Option<Record>,
+    journal: Journal,
+}
+
+impl Journal {
+    /// Begins the journal of the run with this id.
+    pub fn start(place: &HistoryPlace, run_id: &str) -> Result<Self, HistoryError> {
+        let base = with_suffix(&place.resolved()?, &format!("{INFIX}{run_id}"));
+        let path = with_suffix(&base, LOCK);
+        let failed = |error| HistoryError::kernel(&path, error);
+        let lock = new_file(&path).map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { base, _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(HistoryError::Busy(path)),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
+    }
+
+    /// Replaces what the journal holds.
+    pub fn keep(&self, record: &Record) -> Result<(), HistoryError> {
+        let next = with_suffix(&self.base, NEXT);
+        let failed = |error: io::Error| HistoryError::kernel(&next, error);
+        remove_if_there(&next).map_err(failed)?;
+        let mut file = BufWriter::new(new_file(&next).map_err(failed)?);
+        serde_json::to_writer(&mut file, record).map_err(|error| failed(error.into()))?;
+        file.flush().map_err(failed)?;
+        std::fs::rename(&next, with_suffix(&self.base, RECORD)).map_err(failed)
+    }
+
+    /// Removes the journal: the run is in the history, or is not to be there.
+    pub fn end(&self) -> Result<(), HistoryError> {
+        // The lock goes last: without it the others would seem to be left behind.
+        for end in [NEXT, RECORD, LOCK] {
+            let path = with_suffix(&self.base, end);
+            remove_if_there(&path).map_err(|error| HistoryError::kernel(&path, error))?;
+        }
+        Ok(())
+    }
+
+    /// What a run that was killed has left here; `None` where the run goes on.
+    fn left(base: PathBuf) -> Result<Option<LeftRun>, HistoryError> {
+        let path = with_suffix(&base, LOCK);
+        let Some(lock) = open_own(&path, File::options().read(true))? else {
+            return Ok(None);
+        };
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(HistoryError::kernel(&path, error)),
+        }
+        let record = read_record(&with_suffix(&base, RECORD))?;
+        let journal = Self { base, _lock: lock };
+        Ok(Some(LeftRun { record, journal }))
+    }
+}
+
+impl LeftRun {
+    /// Removes what was left: the run is in the history now.
+    pub fn end(&self) -> Result<(), HistoryError> {
+        self.journal.end()
+    }
+}
+
+/// The runs that were killed, whose journals lie beside this history.
+pub fn runs_left_behind(place: &HistoryPlace) -> Result<Vec<LeftRun>, HistoryError> {
+    if !folder_of(&place.path).is_dir() {
+        return Ok(Vec::new());
+    }
+    let history = place.resolved()?;
+    let (Some(folder), Some(name)) = (history.parent(), history.file_name()) else {
+        return Ok(Vec::new());
+    };
+    let failed = |error| HistoryError::kernel(folder, error);
+    let mut start = name.to_owned();
+    start.push(INFIX);
+    let mut left = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let name = name.to_string_lossy();
+        let Some(stem) = name.strip_suffix(LOCK) else {
+            continue;
+        };
+        if name.starts_with(&*start.to_string_lossy()) {
+            left.extend(Journal::left(folder.join(stem))?);
+        }
+    }
+    Ok(left)
+}
+
+/// A new file that only this user may read; an error where there is one already.
+fn new_file(path: &Path) -> io::Result<File> {
+    File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The record in a journal; `None` where there is none that can be read.
+fn read_record(path: &Path) -> Result<Option<Record>, HistoryError> {
+    let Some(file) = open_own(path, File::options().read(true))? else {
+        return Ok(None);
+    };
+    let mut text = String::new();
+    file.take(DOCUMENT_BYTES_MAX as u64)
+        .read_to_string(&mut text)
+        .map_err(|error| HistoryError::kernel(path, error))?;
+    Ok(Record::from_json(&text).ok())
+}
