@@ -56,7 +56,7 @@ function sweep() {
   cells.push(cell(1 << 20, 1, "predicted", 500));
   cells.push({ ...cell(1 << 20, 2, "impossible"), why: "too many requests for the memory" });
   const matrices = [{ operation: "randread", cells }];
-  return Object.assign(fixture("run-depths"), { sweep: { matrices } });
+  return Object.assign(fixture("run-depths"), { results: [{ kind: "sweep", matrices }] });
 }
 
 /** A record with every free text replaced. */

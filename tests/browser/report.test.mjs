@@ -500,10 +500,10 @@ test("map of a scan is read with mouse and keyboard", async () => {
   await page.keyboard.press("ArrowDown");
   assert.notEqual(await spoken(), first);
   // Page Down reaches every unreadable cell.
-  const failed = record.surface.scan.map.filter((cell) => cell.errors > 0).length;
+  const failed = record.results[0].scan.map.filter((cell) => cell.errors > 0).length;
   await page.keyboard.press("Home");
   const visited = new Set();
-  for (let step = 0; step < record.surface.scan.map.length; step++) {
+  for (let step = 0; step < record.results[0].scan.map.length; step++) {
     await page.keyboard.press("PageDown");
     const text = await spoken();
     if (text.startsWith("No slow place")) break;
@@ -520,7 +520,7 @@ test("map of a scan is read with mouse and keyboard", async () => {
   const rows = readFileSync(await download.path(), "utf8")
     .trimEnd()
     .split("\r\n");
-  assert.ok(rows.length > record.surface.scan.map.length, `${rows.length} rows`);
+  assert.ok(rows.length > record.results[0].scan.map.length, `${rows.length} rows`);
   assert.deepEqual(seen, { messages: [], requests: [] });
   await close();
 });
@@ -564,7 +564,7 @@ for (const colorScheme of ["light", "dark"])
     const table = page.locator("table", { hasText: "Operations per second by block size" }).first();
     await table.screenshot({ path: fileURLToPath(new URL(`sweep-map-${colorScheme}.png`, place)) });
     const shown = await shadesOf(page, table);
-    const cells = record.sweep.matrices[0].cells.map((cell, at) => ({ ...cell, ...shown[at] }));
+    const cells = record.results.find((one) => one.kind === "sweep").matrices[0].cells.map((cell, at) => ({ ...cell, ...shown[at] }));
     const measured = cells.filter(({ state }) => state === "measured");
     measured.sort((a, b) => a.iops.value - b.iops.value);
     // A higher rate is never nearer to the paper than a lower one.

@@ -4,7 +4,7 @@
 use crate::expect::Expected;
 use crate::judge::{JUDGING_VERSION, RunFacts, RunVariation, judge};
 use crate::kept::measured;
-use diskproof_model::record::Record;
+use diskproof_model::record::{Record, TaskResult};
 use serde_json::Value;
 
 /// Two programs may round the last digits of a logarithm differently.
@@ -42,7 +42,8 @@ pub fn judged_again(stored: Record) -> (Record, Rejudged) {
         .filter_map(|one| one.expression.parse().ok())
         .collect();
     let mut derived = judge(RunFacts::of(&stored), &data, &expected);
-    derived.campaign.clone_from(&stored.campaign);
+    let compared = stored.campaign().cloned();
+    derived.results.extend(compared.map(TaskResult::Compared));
     let found = if stored.judging != JUDGING_VERSION {
         Rejudged::Anew(stored.judging)
     } else {

@@ -360,7 +360,7 @@ impl Expected {
                 source: Some(FigureSource::Survey),
             }];
         }
-        if let Some(files) = &record.files {
+        if let Some(files) = record.files() {
             let own = files
                 .steps
                 .iter()
@@ -529,7 +529,7 @@ pub(crate) fn named_figure(record: &Record, named: &Named<'_>) -> Option<NamedFi
 fn observe_survey(record: &Record, part: Part, metric: &Metric) -> Option<Observed> {
     let figure = survey_figure(record, part, metric.threshold)?;
     Some(match part {
-        Part::Curve if figure.n.is_none() => at_point(figure.value, &record.curve),
+        Part::Curve if figure.n.is_none() => at_point(figure.value, record.curve()),
         // One access after the other: the rate is the inverse of the mean time.
         Part::Access(_) if metric.unit == "1/s" => {
             let mean = survey_figure(record, part, "mean")?.estimate();

@@ -83,7 +83,7 @@ mod tests {
         };
         let stat = file_step(FileOperation::Stat, &[100; 5]);
         let record = files_record("a", files_plan(), vec![step, stat]);
-        let files = record.files.unwrap();
+        let files = record.files().unwrap();
         let share = files.sync_share(FileOperation::Create).unwrap();
         assert!((share.file - 0.6).abs() < 0.001, "{share:?}");
         assert!((share.directory - 0.2).abs() < 0.001, "{share:?}");

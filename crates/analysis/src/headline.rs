@@ -83,7 +83,7 @@ pub(crate) fn graded_headline(grades: &[UseGrade]) -> String {
 /// The first figures themselves, where nothing is graded.
 pub(crate) fn plain_headline(record: &Record) -> String {
     let mut clauses = survey_clauses(record);
-    let matrices = record.sweep.iter().flat_map(|sweep| &sweep.matrices);
+    let matrices = record.sweep().into_iter().flat_map(|sweep| &sweep.matrices);
     clauses.extend(matrices.take(MATRICES_MAX).filter_map(matrix_clause));
     clauses.extend(latency_search_clause(record));
     clauses.extend(files_clause(record));
@@ -128,7 +128,7 @@ fn may_be_lost(record: &Record, index: usize) -> bool {
 }
 
 fn survey_clauses(record: &Record) -> Vec<String> {
-    let Some(surface) = &record.surface else {
+    let Some(surface) = record.surface() else {
         return Vec::new();
     };
     let mut clauses = Vec::new();
@@ -165,7 +165,7 @@ fn survey_clauses(record: &Record) -> Vec<String> {
 
 /// `12,300 creates/s, 160,000 stats/s and 21,000 deletes/s of files`, of the first order.
 fn files_clause(record: &Record) -> Option<String> {
-    let steps = &record.files.as_ref()?.steps;
+    let steps = &record.files()?.steps;
     let order = steps.first()?.step.order;
     let figure = |operation: FileOperation| {
         let step = FileStep { operation, order };
@@ -182,12 +182,12 @@ fn files_clause(record: &Record) -> Option<String> {
 /// `observed on sda: 1230 reads/s and 45 writes/s, 83 % of them seeks`, of the busiest devices.
 fn observed_clauses(record: &Record) -> Vec<String> {
     let devices = record
-        .observed
-        .iter()
+        .observed()
+        .into_iter()
         .flat_map(|observed| &observed.devices);
     let mut busy: Vec<_> = devices.filter(|device| device.requests() > 0).collect();
     busy.sort_by(|one, other| other.rate().total_cmp(&one.rate()));
-    if busy.is_empty() && record.observed.is_some() {
+    if busy.is_empty() && record.observed().is_some() {
         return vec!["no device had a request".to_owned()];
     }
     let clause = |device: &&ObservedDevice| {
@@ -304,7 +304,7 @@ pub(crate) fn sentence(text: &str) -> String {
 /// `the median read of 41.5 µs spends 4 µs (10 %) in loop0 and 39 µs (89 %) in the lowest layer,
 /// vda`, of the first workload.
 fn layers_clause(record: &Record) -> Option<String> {
-    let costs = &record.layers.as_ref()?.costs;
+    let costs = &record.layers()?.costs;
     let first = costs.first()?;
     let plan = record.plan.layers()?;
     let of_first = || costs.iter().filter(|cost| cost.workload == first.workload);
@@ -355,7 +355,7 @@ fn share_text(share: &LayerDifference) -> String {
 
 /// The answer, as a clause.
 fn latency_search_clause(record: &Record) -> Option<String> {
-    let search = record.latency_search.as_ref()?;
+    let search = record.latency_search()?;
     let latency = format_latency(search.target.latency_ns);
     let share = match search.target.percent {
         percent if percent < 100.0 => format!("{percent} % of the requests"),
@@ -518,6 +518,7 @@ mod tests {
     use crate::fixture::{self, states};
     use diskproof_model::latency_search::LatencySearch;
     use diskproof_model::measurement::Measurement;
+    use diskproof_model::record::TaskResult;
     use diskproof_model::shape::LatencyTarget;
 
     #[test]
@@ -574,7 +575,7 @@ mod tests {
         let search = LatencySearch::of(target, &(1..=depth_max).collect::<Vec<u32>>(), &all);
         let mut record = fixture::judge((facts, measurements.clone()));
         record.measurements.clear();
-        record.latency_search = Some(search);
+        record.results.push(TaskResult::Depth(search));
         latency_search_clause(&record)
     }
 

@@ -26,7 +26,7 @@ use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
 use diskproof_model::plan::{Decide, Plan};
 use diskproof_model::record::{
-    ClockFacts, FilesRecord, MeasurementRecord, RECORD_SCHEMA, Record, Stalled, Tool,
+    ClockFacts, FilesRecord, MeasurementRecord, RECORD_SCHEMA, Record, Stalled, TaskResult, Tool,
     WorkloadRecord,
 };
 use diskproof_model::surface::SurfaceRecord;
@@ -119,11 +119,17 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
             ..surface_record(s, &measurements)
         }
     });
-    let files = files_part(data, &facts.plan);
+    let mut results = Vec::new();
+    results.extend(surveyed.map(|surface| TaskResult::Survey(Box::new(surface))));
+    results.extend(files_part(data, &facts.plan).map(TaskResult::Files));
+    results.extend(data.observed.clone().map(TaskResult::Observed));
+    let inserts = postgres_record(data.postgres.as_ref(), &measurements);
+    results.extend(inserts.map(TaskResult::Inserts));
+    let depth = latency_search(&facts.plan, &data.measurements);
+    results.extend(depth.map(TaskResult::Depth));
     let mut record = Record {
         schema: RECORD_SCHEMA.to_owned(),
-        sweep: None,
-        latency_search: latency_search(&facts.plan, &data.measurements),
+        results,
         burst_credits: Vec::new(),
         tool: facts.tool,
         method: facts.plan.method,
@@ -138,15 +144,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         clock: facts.clock,
         moved: moved::total(&data.measurements, &facts.plan),
         plan: facts.plan,
-        campaign: None,
-        postgres: postgres_record(data.postgres.as_ref(), &measurements),
-        files,
-        layers: None,
-        observed: data.observed.clone(),
-        surface: surveyed,
         targets: facts.targets,
-        curve: surface.map_or_else(Vec::new, |s| s.curve.clone()),
-        access: surface.map_or_else(Vec::new, |s| s.access.clone()),
         measurements,
         health: facts.health,
         verdict: None,
@@ -160,8 +158,10 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         .iter()
         .map(|credit| credit.record(&record.measurements))
         .collect();
-    record.sweep = sweep_record(&record.plan, &record.measurements);
-    record.layers = layers_record(&record, &data.layer_places);
+    let sweep = sweep_record(&record.plan, &record.measurements);
+    record.results.extend(sweep.map(TaskResult::Sweep));
+    let layers = layers_record(&record, &data.layer_places);
+    record.results.extend(layers.map(TaskResult::Layers));
     record.findings = rules::findings(&record);
     add_limits(&mut record);
     record.advice = postgres::advice(&record);
@@ -393,7 +393,7 @@ mod tests {
         let (mut facts, _) = fixture::run();
         facts.plan.tasks = vec![Task::Files(fixture::files::files_plan())];
         let record = judge(facts, &RunData::default(), &[]);
-        assert_eq!(record.files.map(|files| files.steps.len()), Some(0));
+        assert_eq!(record.files().map(|files| files.steps.len()), Some(0));
     }
 
     #[test]

@@ -85,7 +85,7 @@ fn share(data: &mut RunData, record: &Record, way: Way) -> Option<()> {
         first.for_each(|(_, op)| without_latencies(op));
     }
     let steps = data.files.iter_mut().flat_map(|files| &mut files.steps);
-    let rows = record.files.iter().flat_map(|files| &files.steps);
+    let rows = record.files().into_iter().flat_map(|files| &files.steps);
     steps
         .zip(rows)
         .try_for_each(|(step, row)| way.op(&mut step.op, &row.figures))
@@ -183,13 +183,13 @@ pub(crate) fn measured(record: &Record) -> Option<RunData> {
         }
     }
     if let Some(surface) = &mut data.surface {
-        surface.curve.clone_from(&record.curve);
-        surface.access.clone_from(&record.access);
-        surface.scan = record.surface.as_ref().and_then(|s| s.scan.clone());
+        surface.curve = record.curve().to_vec();
+        surface.access = record.access().to_vec();
+        surface.scan = record.surface().and_then(|s| s.scan.clone());
     }
-    if let Some(layers) = &record.layers {
+    if let Some(layers) = record.layers() {
         data.layer_places.clone_from(&layers.places);
     }
-    data.observed.clone_from(&record.observed);
+    data.observed = record.observed().cloned();
     Some(data)
 }

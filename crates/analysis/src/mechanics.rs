@@ -32,7 +32,7 @@ const WHOLE_MIN: f64 = 0.9;
 
 /// What the access times say; where they are silent, what the disk's own report and the kernel say.
 pub(crate) fn mechanics(record: &Record) -> Mechanics {
-    let Some(surface) = &record.surface else {
+    let Some(surface) = record.surface() else {
         return Mechanics::Unknown;
     };
     match measured_mechanics(record, surface) {
@@ -108,7 +108,7 @@ fn health_rpm(record: &Record, disk: &Layer) -> Option<u32> {
 
 /// The target that was surveyed.
 pub(crate) fn surveyed_target(record: &Record) -> Option<&TargetIdentity> {
-    record.targets.get(record.surface.as_ref()?.target)
+    record.targets.get(record.surface()?.target)
 }
 
 /// How much of the surface was surveyed.

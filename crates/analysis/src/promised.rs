@@ -86,13 +86,13 @@ impl Promised {
 }
 
 fn is_whole(record: &Record) -> bool {
-    let surface = record.surface.as_ref();
+    let surface = record.surface();
     surface.is_some_and(|surface| reach(record, surface) == Reach::Whole)
 }
 
 /// Whether the span contains the outermost zone.
 fn holds_start(record: &Record) -> bool {
-    let Some(surface) = &record.surface else {
+    let Some(surface) = record.surface() else {
         return false;
     };
     let target = record.targets.get(surface.target);

@@ -57,6 +57,8 @@ pub fn surface_record(s: &SurfaceMeasurement, measurements: &[MeasurementRecord]
         stalls: s.stalls.clone(),
         interruptions: s.interruptions.clone(),
         reproduce: String::new(),
+        curve: s.curve.clone(),
+        access: s.access.clone(),
     }
 }
 

@@ -149,7 +149,7 @@ fn is_of_a_disk(record: &Record) -> bool {
 fn is_promise(record: &Record) -> bool {
     record.plan.layers().is_none()
         && (record.measurements.len() > 1
-            || record.latency_search.is_some()
+            || record.latency_search().is_some()
             || record.plan.questions.fit_for.is_some())
 }
 
@@ -190,7 +190,7 @@ fn no_scan(record: &Record) -> Option<String> {
             (format!("/dev/{}", disk.name), disk.size_bytes, span_bytes)
         }
     };
-    let surveyed = record.surface.iter().map(|s| s.asked.read_bytes);
+    let surveyed = record.surface().into_iter().map(|s| s.asked.read_bytes);
     let measured = record.measurements.iter().map(|m| m.asked.read_bytes);
     let read_bytes = measured.chain(surveyed).sum::<u64>().min(span_bytes);
     (disk_bytes > 0).then(|| {
@@ -359,12 +359,15 @@ fn has_figures(record: &Record) -> bool {
         let has_blocks = s.scan.as_ref().is_some_and(|scan| scan.blocks > 0);
         has_blocks || s.rate.is_some() || s.burst.is_some() || !s.seeks.is_empty()
     };
-    let of_files = record.files.iter().flat_map(|files| &files.steps);
+    let of_files = record.files().into_iter().flat_map(|files| &files.steps);
     let of_files = of_files.map(|step| &step.figures);
     let of_workloads = record.measurements.iter().flat_map(|m| m.ops.values());
     of_workloads.chain(of_files).any(|op| op.count > 0)
-        || record.surface.as_ref().is_some_and(surveyed)
-        || record.postgres.iter().any(|found| !found.loads.is_empty())
+        || record.surface().is_some_and(surveyed)
+        || record
+            .postgres()
+            .into_iter()
+            .any(|found| !found.loads.is_empty())
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ impl Resumed {
     }
 
     fn of(record: &Record, identity: &TargetIdentity) -> Result<Self, String> {
-        let surface = record.surface.as_ref().ok_or("the record has no scan")?;
+        let surface = record.surface().ok_or("the record has no scan")?;
         let scan = surface.scan.as_ref().ok_or("the record has no scan")?;
         let scanned = record.targets.get(surface.target);
         let scanned = scanned.ok_or("the record has no target")?;

@@ -5,11 +5,10 @@ use crate::series::TimeSeries;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A record's part in a campaign.
+/// A record's part in a live comparison. Slice number n of one side and slice number n of another
+/// belong to one block: they followed each other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CampaignPart {
-    /// What the campaign finds out.
-    pub kind: CampaignKind,
     /// The same in the records of all its sides.
     pub id: String,
     /// Which side the record holds: A is the baseline.
@@ -19,15 +18,6 @@ pub struct CampaignPart {
     pub prepare: Option<String>,
     /// How each workload ended, in the order of the plan; empty where the campaign ended early.
     pub decisions: Vec<CampaignDecision>,
-}
-
-/// What a campaign finds out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CampaignKind {
-    /// Which of several targets or settings is faster. Slice number n of one side and slice number
-    /// n of another belong to one block: they followed each other.
-    Compare,
 }
 
 /// How a campaign ended a workload.

@@ -2,7 +2,7 @@
 //! limits, trends, "Verified" and the monitoring plugin all ask this one question first.
 
 use crate::finding::{Cause, Finding};
-use crate::record::Record;
+use crate::record::{FIRST_RESULT, Record};
 
 /// Where a figure of a record comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,10 +52,10 @@ impl Record {
                 self.measurements.get(index).map(|m| m.target),
             ),
             FigureSource::Survey => (
-                ["/surface", "/curve", "/access"].map(str::to_owned).into(),
-                self.surface.as_ref().map(|surface| surface.target),
+                vec![FIRST_RESULT.to_owned()],
+                self.surface().map(|surface| surface.target),
             ),
-            FigureSource::Files => (vec!["/files".to_owned()], Some(0)),
+            FigureSource::Files => (vec![FIRST_RESULT.to_owned()], Some(0)),
         };
         let on_target = match target {
             Some(target) => finding.rests_on(&format!("/targets/{target}")),

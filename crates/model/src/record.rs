@@ -72,9 +72,6 @@ pub struct Record {
     pub clock: ClockFacts,
     /// What was to be measured.
     pub plan: Plan,
-    /// The campaign that it belongs to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub campaign: Option<CampaignPart>,
     /// The targets, in the order of the plan.
     pub targets: Vec<TargetIdentity>,
     /// What was measured, in the order of the plan.
@@ -83,36 +80,12 @@ pub struct Record {
     /// excluded. A burst credit that is larger than this would not have shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved: Option<MovedTotal>,
-    /// Transfer rate by position; empty where no survey was made.
+    /// What came of the tasks beyond the measurements, in their order; of a survey first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub curve: Vec<CurvePoint>,
-    /// Access times, in the order of the accesses; empty where no survey was made.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub access: Vec<AccessPoint>,
-    /// The survey that `curve` and `access` belong to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub surface: Option<SurfaceRecord>,
-    /// The matrix of a sweep, and what follows from it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sweep: Option<SweepRecord>,
-    /// The greatest depth at which most requests meet a latency limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latency_search: Option<LatencySearch>,
+    pub results: Vec<TaskResult>,
     /// Limiters with a burst credit that ended during the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub burst_credits: Vec<BurstCredit>,
-    /// INSERTs of a temporary PostgreSQL server, alongside this run's own commits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub postgres: Option<PostgresRecord>,
-    /// Operations on many small files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub files: Option<FilesRecord>,
-    /// What each layer between a file and its disk costs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub layers: Option<LayersRecord>,
-    /// The real load of the targets, which this program watched and did not make.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub observed: Option<ObservedRecord>,
     /// What the disks report about their own health.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub health: Vec<DiskHealth>,
@@ -136,6 +109,107 @@ impl Record {
     /// again.
     pub fn without_data(self) -> Self {
         Self { data: None, ..self }
+    }
+}
+
+/// What came of a task, beyond the measurements of its workloads.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum TaskResult {
+    /// Transfer rate and access time by position. It stands first, at [`FIRST_RESULT`].
+    Survey(Box<SurfaceRecord>),
+    /// The matrix of a sweep, and what follows from it.
+    Sweep(SweepRecord),
+    /// The greatest depth at which most requests meet a latency limit.
+    Depth(LatencySearch),
+    /// What each layer between a file and its disk costs.
+    Layers(LayersRecord),
+    /// The comparison that the record is one side of.
+    Compared(CampaignPart),
+    /// Operations on many small files. They stand first, at [`FIRST_RESULT`].
+    Files(FilesRecord),
+    /// INSERTs of a temporary PostgreSQL server, alongside this run's own commits.
+    Inserts(PostgresRecord),
+    /// The real load of the targets, which this program watched and did not make.
+    Observed(ObservedRecord),
+}
+
+/// JSON pointer of the result of a survey, of many small files and of an observation.
+pub const FIRST_RESULT: &str = "/results/0";
+
+/// The first result of a kind.
+macro_rules! result_of_kind {
+    ($(#[doc = $doc:literal])+ $name:ident, $variant:ident, $of:ty) => {
+        $(#[doc = $doc])+
+        pub fn $name(&self) -> Option<&$of> {
+            self.results.iter().find_map(|result| match result {
+                TaskResult::$variant(found) => Some(found),
+                _ => None,
+            })
+        }
+    };
+}
+
+impl Record {
+    result_of_kind!(
+        /// The matrix of a sweep; `None` of a run that was none.
+        sweep, Sweep, SweepRecord
+    );
+    result_of_kind!(
+        /// What a search for the greatest depth found; `None` of a run that was none.
+        latency_search, Depth, LatencySearch
+    );
+    result_of_kind!(
+        /// What each layer costs; `None` of a run without layers.
+        layers, Layers, LayersRecord
+    );
+    result_of_kind!(
+        /// The comparison that it is one side of; `None` of a run by itself.
+        campaign, Compared, CampaignPart
+    );
+    result_of_kind!(
+        /// Operations on many small files; `None` of a run without them.
+        files, Files, FilesRecord
+    );
+    result_of_kind!(
+        /// The INSERTs of a server; `None` of a run without one.
+        postgres, Inserts, PostgresRecord
+    );
+    result_of_kind!(
+        /// The load of others; `None` of a run that watched none.
+        observed, Observed, ObservedRecord
+    );
+
+    /// The survey; `None` of a run without one.
+    pub fn surface(&self) -> Option<&SurfaceRecord> {
+        self.results.iter().find_map(|result| match result {
+            TaskResult::Survey(surface) => Some(&**surface),
+            _ => None,
+        })
+    }
+
+    /// The same, to change it.
+    pub fn surface_mut(&mut self) -> Option<&mut SurfaceRecord> {
+        self.results.iter_mut().find_map(|result| match result {
+            TaskResult::Survey(surface) => Some(&mut **surface),
+            _ => None,
+        })
+    }
+
+    /// Transfer rate by position; empty where no curve was measured.
+    pub fn curve(&self) -> &[CurvePoint] {
+        match self.surface() {
+            Some(surface) => &surface.curve,
+            None => &[],
+        }
+    }
+
+    /// Access times, in the order of the accesses; empty where none was measured.
+    pub fn access(&self) -> &[AccessPoint] {
+        match self.surface() {
+            Some(surface) => &surface.access,
+            None => &[],
+        }
     }
 }
 

@@ -224,7 +224,7 @@ pub fn named(workload: &str, operation: &str) -> String {
 }
 
 fn headline(record: &Record, figure: &Figure<'_>) -> Headline {
-    let source = match (figure.key.measurement, &record.files) {
+    let source = match (figure.key.measurement, record.files()) {
         (Some(index), _) => FigureSource::Measurement(index),
         (None, Some(_)) => FigureSource::Files,
         (None, None) => FigureSource::Survey,

@@ -160,10 +160,13 @@ impl Record {
     /// Time from the start of the run to the end of its last measurement, survey or load of a
     /// server, in nanoseconds.
     pub fn elapsed_ns(&self) -> u64 {
-        let survey = self.surface.iter();
+        let survey = self.surface().into_iter();
         let survey = survey.map(|surface| surface.start_ns.saturating_add(surface.wall_ns));
-        let steps = self.files.iter().flat_map(|files| &files.steps);
-        let observed = self.observed.iter().flat_map(|observed| &observed.devices);
+        let steps = self.files().into_iter().flat_map(|files| &files.steps);
+        let observed = self
+            .observed()
+            .into_iter()
+            .flat_map(|observed| &observed.devices);
         let watched = observed.map(|device| device.wall_ns);
         let rounds = steps.flat_map(|step| &step.rounds);
         self.measurements
@@ -171,7 +174,11 @@ impl Record {
             .map(MeasurementRecord::end_ns)
             .chain(survey)
             .chain(watched)
-            .chain(self.postgres.iter().filter_map(|postgres| postgres.end_ns))
+            .chain(
+                self.postgres()
+                    .into_iter()
+                    .filter_map(|postgres| postgres.end_ns),
+            )
             .chain(rounds.map(|round| round.start_ns.saturating_add(round.wall_ns)))
             .max()
             .unwrap_or(0)
@@ -181,7 +188,7 @@ impl Record {
     /// counters saw; `None` when neither a measurement nor the survey knows.
     pub fn accounted_range(&self, target: usize) -> Option<(f64, f64)> {
         let measured = self.measurements.iter().map(|m| (m.target, &m.device));
-        let surveyed = self.surface.iter().map(|s| (s.target, &s.device));
+        let surveyed = self.surface().into_iter().map(|s| (s.target, &s.device));
         let devices = measured.chain(surveyed).filter(|(of, _)| *of == target);
         let shares = devices.filter_map(|(_, device)| device.accounted);
         shares

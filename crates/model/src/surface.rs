@@ -416,7 +416,7 @@ pub struct SurfaceMeasurement {
     pub interruptions: Vec<Interruption>,
 }
 
-/// A survey with its derived figures; its points stand in `curve` and `access` of the record.
+/// A survey with its derived figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SurfaceRecord {
     /// Index into `targets`.
@@ -478,6 +478,12 @@ pub struct SurfaceRecord {
     pub interruptions: Vec<Interruption>,
     /// A one-line command of a well-known tool that shows the same curve.
     pub reproduce: String,
+    /// Transfer rate by position.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub curve: Vec<CurvePoint>,
+    /// Access times, in the order of the accesses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub access: Vec<AccessPoint>,
 }
 
 /// Minimum, maximum and average of a curve.

@@ -48,7 +48,7 @@ fn capacity(
     random: SweepOperation,
     sequential: SweepOperation,
 ) -> Option<DiskCapacity<'_>> {
-    let matrices = &record.sweep.as_ref()?.matrices;
+    let matrices = &record.sweep()?.matrices;
     let of = |operation| matrices.iter().find(|matrix| matrix.operation == operation);
     let (random, sequential) = (of(random)?, of(sequential));
     let throughput =

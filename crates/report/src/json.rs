@@ -69,9 +69,6 @@ pub(crate) fn write_document(document: &str, out: &mut dyn Write) -> io::Result<
 
 /// Depth of the values that are indented; deeper ones stand on one line: each field of a row.
 const INDENTED_MAX: usize = 3;
-/// The same in lists of the record that have hundreds of points.
-const INDENTED_POINTS_MAX: usize = 2;
-const POINTS: [&str; 2] = ["access", "curve"];
 
 /// The document as text, laid out as a record or as fio does it.
 pub(crate) fn laid_out(document: &impl Serialize, is_as_fio: bool) -> io::Result<String> {
@@ -91,10 +88,6 @@ struct Layout {
     pretty: PrettyFormatter<'static>,
     is_as_fio: bool,
     depth: usize,
-    /// Whether the string that is written is a key.
-    is_key: bool,
-    /// The field of the record.
-    field: String,
 }
 
 impl Layout {
@@ -104,12 +97,7 @@ impl Layout {
         pretty: impl FnOnce(&mut PrettyFormatter<'static>, &mut W) -> io::Result<()>,
         compact: &[u8],
     ) -> io::Result<()> {
-        let indented_max = if POINTS.contains(&self.field.as_str()) {
-            INDENTED_POINTS_MAX
-        } else {
-            INDENTED_MAX
-        };
-        if self.is_as_fio || self.depth <= indented_max {
+        if self.is_as_fio || self.depth <= INDENTED_MAX {
             pretty(&mut self.pretty, to)
         } else {
             to.write_all(compact)
@@ -159,25 +147,8 @@ impl Formatter for Layout {
     }
 
     fn begin_object_key<W: ?Sized + Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
-        self.is_key = true;
         let pretty = |p: &mut PrettyFormatter<'static>, to: &mut W| p.begin_object_key(to, first);
         self.inner(to, pretty, if first { b"" } else { b"," })
-    }
-
-    fn write_string_fragment<W: ?Sized + Write>(
-        &mut self,
-        to: &mut W,
-        text: &str,
-    ) -> io::Result<()> {
-        if self.is_key && self.depth == 1 {
-            text.clone_into(&mut self.field);
-        }
-        to.write_all(text.as_bytes())
-    }
-
-    fn end_object_key<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
-        self.is_key = false;
-        Ok(())
     }
 
     fn begin_object_value<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {

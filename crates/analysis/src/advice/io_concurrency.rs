@@ -163,7 +163,7 @@ pub(super) fn from_knee(record: &Record) -> Vec<Advice> {
 
 /// The knee of random reads of about a page.
 fn knee_of_pages(record: &Record) -> Option<(&SweepMatrix, &DepthKnee)> {
-    let mut matrices = record.sweep.iter().flat_map(|sweep| &sweep.matrices);
+    let mut matrices = record.sweep().into_iter().flat_map(|sweep| &sweep.matrices);
     let matrix = matrices.find(|matrix| matrix.operation == SweepOperation::RandRead)?;
     let knee = matrix.knee.as_ref()?;
     let is_near = NEAR_PAGE.contains(&knee.block_bytes);

@@ -48,7 +48,7 @@ pub fn advice(record: &Record) -> Vec<Advice> {
     ];
     let mut advice: Vec<Advice> = rules.into_iter().filter_map(|rule| rule(record)).collect();
     advice.extend(from_knee(record));
-    let postgres = record.postgres.as_ref();
+    let postgres = record.postgres();
     let was_tried = postgres.is_some_and(|postgres| !postgres.trials.is_empty());
     if !advice.is_empty() || was_tried {
         let why =

@@ -17,7 +17,10 @@ const LAST: &str = "full_page_writes";
 
 /// Adds what was tried to the advice that the figures gave.
 pub(super) fn add_tried(record: &Record, advice: &mut Vec<Advice>) {
-    let trials = record.postgres.iter().flat_map(|postgres| &postgres.trials);
+    let trials = record
+        .postgres()
+        .into_iter()
+        .flat_map(|postgres| &postgres.trials);
     for (number, trial) in trials.enumerate() {
         if number == 0 {
             advice.push(leave_alone(UNSAFE.0, UNSAFE.1.to_owned(), &[]));
@@ -150,6 +153,7 @@ mod tests {
     use super::*;
     use crate::fixture::{self, states};
     use diskproof_model::postgres::{PlannedTrial, PostgresRecord, TrialGain, TrialLoad};
+    use diskproof_model::record::TaskResult;
 
     fn tried(setting: &str, outcome: TrialOutcome, gain: (f64, f64, f64)) -> TrialRecord {
         TrialRecord {
@@ -175,12 +179,12 @@ mod tests {
 
     fn advice_of(trials: Vec<TrialRecord>) -> Vec<Advice> {
         let mut record = fixture::record();
-        record.postgres = Some(PostgresRecord {
+        record.results.push(TaskResult::Inserts(PostgresRecord {
             version: "15.8".to_owned(),
             loads: Vec::new(),
             trials,
             end_ns: None,
-        });
+        }));
         super::super::postgres::advice(&record)
     }
 

@@ -32,7 +32,7 @@ impl Fact {
             Self::Disk(say) => disks(record).filter_map(say).collect(),
             Self::Target(say) => record.targets.iter().filter_map(say).collect(),
             Self::Load(say) => {
-                let loads = record.observed.iter().flat_map(|load| &load.devices);
+                let loads = record.observed().into_iter().flat_map(|load| &load.devices);
                 loads.filter_map(say).collect()
             }
             Self::Host(say) => Vec::from_iter(say(&record.host)),
@@ -65,7 +65,7 @@ const fn record(what: &str, say: fn(&Record) -> Vec<String>) -> (&str, Fact) {
 /// first.
 const FACTS: [(&str, Fact); 30] = [
     record("setting", |r| {
-        Vec::from_iter(r.campaign.as_ref().and_then(|part| part.prepare.clone()))
+        Vec::from_iter(r.campaign().and_then(|part| part.prepare.clone()))
     }),
     load("reads", |l| Some(share_text(l.read_share()?))),
     load("seeks", |l| Some(share_text(l.seek_share()?))),

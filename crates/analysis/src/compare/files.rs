@@ -41,7 +41,7 @@ pub(super) fn rows(
 /// Every step of either side, the baseline's first.
 fn steps(sides: &Sides<'_>) -> Vec<FileStep> {
     let runs = sides.a.iter().chain(&sides.b);
-    let files = runs.filter_map(|(_, run)| run.record.files.as_ref());
+    let files = runs.filter_map(|(_, run)| run.record.files());
     let mut all = Vec::new();
     for step in files.flat_map(|files| &files.steps).map(|of| of.step) {
         if !all.contains(&step) {
@@ -65,7 +65,7 @@ pub(super) struct StepOfRun<'a> {
 impl<'a> StepOfRun<'a> {
     /// The step in a run; `None` where the run did not begin it.
     pub(super) fn find(name: &'a str, run: &'a Run<'a>, step: FileStep) -> Option<Self> {
-        let files = run.record.files.as_ref()?;
+        let files = run.record.files()?;
         Some(Self {
             name,
             run,
@@ -133,7 +133,7 @@ impl Compared for StepOfRun<'_> {
         if !step.figures.errors.is_empty() || step.stopped == StopReason::Errors {
             reasons.add("io-errors", format!("operations failed in {name}"));
         }
-        let place = format!("/files/steps/{}/", self.index);
+        let place = format!("/results/0/steps/{}/", self.index);
         tainted(reasons, self.run(), &[&place], &[]);
     }
 }

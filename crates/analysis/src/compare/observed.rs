@@ -80,9 +80,7 @@ fn devices<'a>(side: &'a [(String, &'a Run<'a>)], name: &str) -> Vec<&'a Observe
 }
 
 fn observed<'a>(side: &'a [(String, &'a Run<'a>)]) -> impl Iterator<Item = &'a ObservedDevice> {
-    let records = side
-        .iter()
-        .filter_map(|(_, run)| run.record.observed.as_ref());
+    let records = side.iter().filter_map(|(_, run)| run.record.observed());
     records.flat_map(|observed| &observed.devices)
 }
 

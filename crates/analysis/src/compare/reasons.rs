@@ -117,7 +117,7 @@ const SHARED: &str = "disturbed";
 
 /// Whether other programs used the disk during a run that is a side of a live comparison.
 pub(super) fn is_shared_disturbance(record: &Record) -> bool {
-    record.campaign.is_some() && record.findings.iter().any(|finding| finding.code == SHARED)
+    record.campaign().is_some() && record.findings.iter().any(|finding| finding.code == SHARED)
 }
 
 /// Findings that say nothing against a comparison of these two.

@@ -1,6 +1,5 @@
 //! The runs of a comparison, and the two sides that they form.
 
-use diskproof_model::campaign::CampaignKind;
 use diskproof_model::comparison::{Holder, Unmatched};
 use diskproof_model::record::Record;
 use std::collections::BTreeSet;
@@ -32,12 +31,8 @@ pub(super) fn distinct<'a, 'r>(group: &'r RunGroup<'a>) -> Vec<&'r Run<'a>> {
 
 /// Whether two runs are sides of one live comparison: their slices followed each other alternately.
 pub(super) fn is_live_pair(a: &Record, b: &Record) -> bool {
-    let sides = a.campaign.as_ref().zip(b.campaign.as_ref());
-    sides.is_some_and(|(a, b)| {
-        (a.kind, b.kind) == (CampaignKind::Compare, CampaignKind::Compare)
-            && a.id == b.id
-            && a.side != b.side
-    })
+    let sides = a.campaign().zip(b.campaign());
+    sides.is_some_and(|(a, b)| a.id == b.id && a.side != b.side)
 }
 
 /// Both sides, with what their runs are called in sentences: `A`, or `A1`, `A2` where there are

@@ -120,7 +120,7 @@ fn of_catalogue(s: &Surveyed<'_>, part: figure::Part, figure: Figure) -> Option<
 /// Error of the logarithm of the ratio of two curves at one position, and its degrees of freedom;
 /// `None` where they do not have the same number of positions, or too few.
 fn point_error(a: &Surveyed<'_>, b: &Surveyed<'_>) -> Option<(f64, f64)> {
-    let (a, b) = (&a.run.record.curve, &b.run.record.curve);
+    let (a, b) = (a.run.record.curve(), b.run.record.curve());
     let pairs = a.iter().zip(b);
     let pairs = pairs.map(|(a, b)| (a.bytes_per_second, b.bytes_per_second));
     let logs: Vec<f64> = pairs
@@ -141,7 +141,7 @@ fn point_error(a: &Surveyed<'_>, b: &Surveyed<'_>) -> Option<(f64, f64)> {
 /// while, they tell less.
 fn access_estimate(s: &Surveyed<'_>, seek: SeekPattern) -> Option<Estimate> {
     let told = &s.surface.seeks.get(&seek)?.mean;
-    let points = s.run.record.access.iter();
+    let points = s.run.record.access().iter();
     let points = points.filter(|point| point.seek == seek);
     let latencies: Vec<f64> = points.map(|point| point.latency_ns as f64).collect();
     if latencies.len() < ACCESSES_MIN {
@@ -169,7 +169,7 @@ pub(super) struct Surveyed<'a> {
 impl<'a> Surveyed<'a> {
     /// `None` where the run does not have this part.
     pub(super) fn find(name: &'a str, run: &'a Run<'a>, part: Part) -> Option<Self> {
-        let surface = run.record.surface.as_ref()?;
+        let surface = run.record.surface()?;
         let is_there = match part {
             Part::Curve => surface.rate.is_some(),
             Part::Burst => surface.burst.is_some(),
@@ -244,16 +244,16 @@ impl Compared for Surveyed<'_> {
         let (name, record) = self.run();
         let (places, failed): (&[&str], u64) = match self.part {
             Part::Curve => (
-                &["/surface/rate", "/surface/curve", "/curve/"],
-                record.curve.iter().map(|point| point.errors).sum(),
+                &["/results/0/rate", "/results/0/curve"],
+                record.curve().iter().map(|point| point.errors).sum(),
             ),
-            Part::Burst => (&["/surface/burst"], 0),
+            Part::Burst => (&["/results/0/burst"], 0),
             Part::Access => (
-                &["/surface/seeks", "/surface/access", "/access/"],
+                &["/results/0/seeks", "/results/0/access"],
                 self.surface.access_errors.values().sum(),
             ),
         };
-        let places = [&["/surface/device"], places].concat();
+        let places = [&["/results/0/device"], places].concat();
         tainted(reasons, (name, record), &places, &[]);
         if record.partial && record.plan.workloads().is_empty() {
             reasons.add("interrupted", format!("{name} was cut short"));

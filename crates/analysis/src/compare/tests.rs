@@ -10,7 +10,7 @@ use diskproof_model::measurement::{
     CacheUse, Measurement, OpKind, OpMeasurement, SERIES_INTERVAL_NS, StopReason, ZeroSample,
 };
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy};
-use diskproof_model::record::Record;
+use diskproof_model::record::{Record, TaskResult};
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::surface::{AccessPoint, CurvePoint, SeekPattern, SurfaceMeasurement};
 use proptest::prelude::*;

@@ -42,7 +42,7 @@ struct Off {
 }
 
 fn check_access_time_off(record: &Record) -> Option<Diagnosis> {
-    let surface = record.surface.as_ref()?;
+    let surface = record.surface()?;
     let off = [access_time(record, surface), top_rate(record, surface)];
     let off: Vec<Off> = off.into_iter().flatten().collect();
     off.first()?;
@@ -93,7 +93,7 @@ fn access_time(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
         return None;
     }
     let threshold = if faster { shortest } else { longest };
-    let path = "/surface/seeks/random/mean/value";
+    let path = "/results/0/seeks/random/mean/value";
     Some(Off {
         words: words(random, rpm, half_turn_ns, sheet.seek_ns, faster),
         faster,
@@ -149,11 +149,11 @@ fn longest_seek(rpm: u32) -> f64 {
 fn top_rate(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
     let promised = record.plan.questions.data_sheet?.bytes_per_second;
     let promised = promised.filter(|rate| *rate > 0.0)?;
-    let shape = Shape::of(&record.curve, reach(record, surface))?;
+    let shape = Shape::of(record.curve(), reach(record, surface))?;
     // Not the highest of all: one sample may be too fast by chance.
     let fastest = largest_by(&shape.levels, |level| level.ln_rate)?;
     let index = shape.points[*fastest.members.first()?].index;
-    let top = record.curve[index].bytes_per_second;
+    let top = record.curve()[index].bytes_per_second;
     let target = record.targets.get(surface.target);
     let whole = target.map_or(0, |target| target.size_bytes);
     let share = top / promised;

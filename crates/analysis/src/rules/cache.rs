@@ -54,7 +54,7 @@ pub(super) fn is_served_from_cache(record: &Record) -> bool {
 fn check_served_from_cache(record: &Record) -> Option<Diagnosis> {
     let measured = real(record).map(|(index, m)| of_workload(record, index, m));
     let hits: Vec<(CountedBytes, Missing)> = measured
-        .chain(record.surface.as_ref().map(of_survey))
+        .chain(record.surface().map(of_survey))
         .filter_map(|counted| {
             let missing = missing_bytes(&counted).or_else(|| buffered_loop(record, &counted))?;
             Some((counted, missing))
@@ -238,7 +238,7 @@ const TURN_SHARE: f64 = 0.05;
 const FAST_MIN: f64 = 0.15;
 
 fn check_cache_answered(record: &Record) -> Option<Diagnosis> {
-    let surface = record.surface.as_ref()?;
+    let surface = record.surface()?;
     if is_served_from_cache(record) {
         return None;
     }
@@ -267,9 +267,9 @@ fn above_the_link(record: &Record, surface: &SurfaceRecord) -> Vec<(String, Evid
     let most = LINK_SHARE * link;
     let top = surface.rate.as_ref().map(|r| r.max);
     let burst = surface.burst.as_ref().map(|b| b.throughput.value);
-    let burst_path = "/surface/burst/throughput/value";
+    let burst_path = "/results/0/burst/throughput/value";
     let rates = [
-        ("the highest rate of the curve", "/surface/rate/max", top),
+        ("the highest rate of the curve", "/results/0/rate/max", top),
         ("reading the same bytes again", burst_path, burst),
     ];
     let above = rates.into_iter().filter_map(|(what, path, rate)| {
@@ -293,7 +293,7 @@ fn faster_than_the_platter(record: &Record, surface: &SurfaceRecord) -> Option<(
     let rpm = reported_rpm(record)?;
     let turn_ns = 60e9 / f64::from(rpm);
     let random = surface.seeks.get(&SeekPattern::Random)?;
-    let accesses = record.access.iter();
+    let accesses = record.access().iter();
     let accesses = accesses.filter(|a| a.seek == SeekPattern::Random);
     let accesses: Vec<f64> = accesses.map(|a| a.latency_ns as f64).collect();
     let fast_ns = TURN_SHARE * turn_ns;
@@ -306,7 +306,7 @@ fn faster_than_the_platter(record: &Record, surface: &SurfaceRecord) -> Option<(
         format_latency(fast_ns as u64),
         format_latency((turn_ns / 2.0) as u64)
     );
-    let path = "/surface/seeks/random/min_ns";
+    let path = "/results/0/seeks/random/min_ns";
     let evidence = evidence_at(path, random.min_ns as f64, fast_ns, "ns");
     (share >= FAST_MIN).then_some((words, evidence))
 }
@@ -328,7 +328,7 @@ fn check_not_direct(record: &Record) -> Option<Diagnosis> {
         })
         .map(|(index, m)| (Some(index), m.target, m.cache.why.as_ref()));
     // A survey always asks for direct I/O.
-    let surveys = record.surface.iter();
+    let surveys = record.surface().into_iter();
     let survey = surveys
         .filter(|s| s.cache != CachePolicy::Direct && s.engine != EngineKind::Null)
         .map(|s| (None, s.target, s.cache_why.as_ref()));
@@ -372,7 +372,7 @@ pub(super) const UNPROVEN: Rule = Rule {
 
 fn check_unproven(record: &Record) -> Option<Diagnosis> {
     let measured = real(record).map(|(index, m)| (Some(index), &m.device));
-    let surveyed = record.surface.iter().map(|s| (None, &s.device));
+    let surveyed = record.surface().into_iter().map(|s| (None, &s.device));
     let hits: Vec<(Option<usize>, &str)> = measured
         .chain(surveyed)
         .filter_map(|(index, device)| Some((index, device.unresolved.as_deref()?)))
@@ -524,7 +524,7 @@ mod tests {
         let less = surveyed::faulty(|survey| survey.device.read_bytes /= 3);
         let finding = check_served_from_cache(&less).unwrap();
         assert_eq!(finding.evidence.len(), 1);
-        assert_eq!(finding.evidence[0].path, "/surface/device/read_bytes");
+        assert_eq!(finding.evidence[0].path, "/results/0/device/read_bytes");
     }
 
     #[test]
@@ -623,7 +623,7 @@ mod tests {
         let survey = surveyed::faulty(|survey| refuse(&mut survey.cache));
         let finding = check_not_direct(&survey).unwrap();
         states(&finding.claim, &["open: EINVAL", "the survey"]);
-        assert_eq!(finding.evidence[0].path, "/surface/cache");
+        assert_eq!(finding.evidence[0].path, "/results/0/cache");
     }
 
     #[test]

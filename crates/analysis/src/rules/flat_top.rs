@@ -66,12 +66,12 @@ struct Plateau {
 }
 
 fn check_flat_top(record: &Record) -> Option<Diagnosis> {
-    let surface = record.surface.as_ref()?;
+    let surface = record.surface()?;
     if !is_surface(mechanics::surveyed_target(record)?) {
         return None;
     }
     let reach = reach(record, surface);
-    let shape = Shape::of(&record.curve, reach)?;
+    let shape = Shape::of(record.curve(), reach)?;
     let plateau = plateau(&shape, reach, measured_mechanics(record, surface))
         .filter(|_| mechanics::mechanics(record) != Mechanics::Solid)?;
     let rate = format_throughput(plateau.rate);

@@ -20,12 +20,17 @@ pub(super) const HUNG: Rule = Rule {
 fn check_hung(record: &Record) -> Option<Diagnosis> {
     let (mut claims, mut seen) = (Vec::new(), Vec::new());
     let hang_of = |hang: Option<Hang>| hang.filter(|hang| !hang.late);
-    if let Some(surface) = &record.surface
+    if let Some(surface) = record.surface()
         && let Some(hang) = hang_of(surface.hang)
     {
         claims.push(tell_survey(record, surface, hang));
         let lasted_ns = hang.lasted_ns as f64;
-        seen.push(evidence_at("/surface/hang/lasted_ns", lasted_ns, 0.0, "ns"));
+        seen.push(evidence_at(
+            "/results/0/hang/lasted_ns",
+            lasted_ns,
+            0.0,
+            "ns",
+        ));
     }
     for (index, m) in record.measurements.iter().enumerate() {
         if let Some(hang) = hang_of(m.hang) {
@@ -87,7 +92,7 @@ pub(super) const LATE: Rule = Rule {
 
 /// Requests that were still in flight when a run ended on time.
 fn check_late(record: &Record) -> Option<Diagnosis> {
-    let survey = record.surface.iter();
+    let survey = record.surface().into_iter();
     let survey = survey.filter_map(|s| Some((None, s.target, SURVEY, s.hang?)));
     let workloads = record.measurements.iter().enumerate();
     let workloads = workloads.filter_map(|(index, m)| {
@@ -135,11 +140,11 @@ fn check_late(record: &Record) -> Option<Diagnosis> {
 
 /// The access time of a disk that was too slow for the curve of the plan.
 fn no_time_for_curve(record: &Record) -> Option<(String, Evidence)> {
-    let surface = record.surface.as_ref()?;
+    let surface = record.surface()?;
     let access = &surface.seeks.get(&SeekPattern::Random)?.mean;
     let planned = record.plan.survey()?.curve;
-    let is_missing = planned.is_some() && record.curve.is_empty();
-    let path = "/surface/seeks/random/mean/value";
+    let is_missing = planned.is_some() && record.curve().is_empty();
+    let path = "/results/0/seeks/random/mean/value";
     let evidence = evidence_at(path, access.value, 0.0, "ns");
     is_missing.then(|| (format_duration(access.value as u64), evidence))
 }
@@ -294,10 +299,10 @@ fn longer_than(op: &OpRecord, ns: u64) -> u64 {
 
 /// The longest pause of the survey.
 fn of_survey(record: &Record) -> Option<Pause> {
-    let surface = record.surface.as_ref()?;
+    let surface = record.surface()?;
     let stalls = surface.stalls.iter().enumerate();
     let (index, stall) = stalls.max_by_key(|(_, stall)| stall.lasted_ns)?;
-    let path = format!("/surface/stalls/{index}/lasted_ns");
+    let path = format!("/results/0/stalls/{index}/lasted_ns");
     let (lasted_ns, threshold) = (stall.lasted_ns as f64, LENGTH_NS_MIN as f64);
     Some(Pause {
         place: SURVEY.to_owned(),
@@ -378,7 +383,7 @@ mod tests {
         let record = surveyed::faulty(|s| s.hang = hang(s.start_ns + 3 * SECOND, 225, 1));
         let finding = check_hung(&record).unwrap();
         states(&finding.claim, &["3.0 s into the survey", "3 min 45 s"]);
-        assert_eq!(finding.evidence[0].path, "/surface/hang/lasted_ns");
+        assert_eq!(finding.evidence[0].path, "/results/0/hang/lasted_ns");
     }
 
     #[test]
@@ -419,7 +424,10 @@ mod tests {
         run.0.plan.tasks = vec![Task::Survey(run.1.survey.clone())];
         run.1.curve.clear();
         let finding = check_late(&surveyed::judge(run)).unwrap();
-        assert_eq!(finding.evidence[0].path, "/surface/seeks/random/mean/value");
+        assert_eq!(
+            finding.evidence[0].path,
+            "/results/0/seeks/random/mean/value"
+        );
         assert_eq!(check_late(&surveyed::record()), None);
     }
 

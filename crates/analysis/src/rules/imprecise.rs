@@ -108,7 +108,7 @@ fn check_pings(record: &Record) -> Option<Diagnosis> {
 
 /// The average of the curve. Of an uneven surface `ragged` says that it is.
 fn check_curve(record: &Record) -> Option<Diagnosis> {
-    let average = &record.surface.as_ref()?.rate.as_ref()?.average;
+    let average = &record.surface()?.rate.as_ref()?.average;
     if surface::is_curve_ragged(record) {
         return None;
     }
@@ -117,7 +117,7 @@ fn check_curve(record: &Record) -> Option<Diagnosis> {
     let width = width.filter(|width| *width > WIDTH_NOTE)?;
     // A point that is off pulls the interval open more than the average itself.
     // What a thread did not read while it waited for a processor is not the disk's rate.
-    let is_starved = record.surface.as_ref().is_some_and(program::is_starved);
+    let is_starved = record.surface().is_some_and(program::is_starved);
     let worst = match worst_point(record).filter(|_| !is_starved) {
         Some((offset_bytes, expected, rate)) => format!(
             " The point at {} differs most from its neighbours: {} instead of about {}.",
@@ -127,7 +127,7 @@ fn check_curve(record: &Record) -> Option<Diagnosis> {
         ),
         None => String::new(),
     };
-    let path = "/surface/rate/average/half_width_95";
+    let path = "/results/0/rate/average/half_width_95";
     Some(Diagnosis::with_remedy(
         warning_if(width > HALF_WIDTH_MAX),
         format!(
@@ -147,7 +147,7 @@ fn check_curve(record: &Record) -> Option<Diagnosis> {
 
 /// The point that is furthest from what its neighbours suggest: its place, their rate, its own.
 fn worst_point(record: &Record) -> Option<(u64, f64, f64)> {
-    let points = record.curve.iter();
+    let points = record.curve().iter();
     let read = points.filter(|p| p.errors == 0 && p.bytes_per_second > 0.0);
     let mut points: Vec<_> = read.collect();
     points.sort_by_key(|p| p.offset_bytes);
@@ -164,7 +164,7 @@ fn worst_point(record: &Record) -> Option<(u64, f64, f64)> {
 /// Steps on many small files that are known worse than figures are graded by. Rounds differ by
 /// several percent on a quiet machine already, so that narrower limits would always be passed.
 fn check_steps(record: &Record) -> Option<Diagnosis> {
-    let steps = &record.files.as_ref()?.steps;
+    let steps = &record.files()?.steps;
     let width = |of: &FileStepRecord| of.figures.iops.relative_half_width();
     let rough: Vec<(usize, &FileStepRecord)> = steps
         .iter()
@@ -210,7 +210,7 @@ fn step_evidence(index: usize, of: &FileStepRecord) -> Evidence {
         None => ("wall_ns", of.wall_ns as f64, WALL_NS_MIN as f64, "ns"),
     };
     evidence_at(
-        format!("/files/steps/{index}/{place}"),
+        format!("/results/0/steps/{index}/{place}"),
         observed,
         threshold,
         unit,
@@ -269,7 +269,7 @@ fn check_workloads(record: &Record) -> Option<Diagnosis> {
 
 /// Of a search for a depth only the depth that it found is a result.
 fn is_result(record: &Record, index: usize) -> bool {
-    let search = record.latency_search.as_ref();
+    let search = record.latency_search();
     let found = search.and_then(LatencySearch::found);
     found.is_none_or(|found| found.workload == record.measurements[index].workload.name)
 }
@@ -409,7 +409,7 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
     let m = &record.measurements[worst.index];
     // The short strokes of a survey have a time that no flag changes.
     let is_short_stroke = is_short_stroke(&m.workload.name);
-    let how = match record.latency_search {
+    let how = match record.latency_search() {
         _ if is_short_stroke => "diskproof run --rw randread --span 0-N% --time",
         Some(_) => "--latency-window",
         None => "--time",
@@ -631,7 +631,7 @@ mod tests {
         states(&finding.claim, &["112 GB"]);
         assert_eq!(
             finding.evidence[0].path,
-            "/surface/rate/average/half_width_95"
+            "/results/0/rate/average/half_width_95"
         );
         // Known to ±10 %, by hand: 2.09 × 0.22 / √20 / 1.05.
         assert!(slowed(2).is_some());
@@ -696,10 +696,10 @@ mod tests {
         let uneven = record(&[1000, 2000, 3000]);
         let finding = check_imprecise(&uneven).unwrap();
         states(&finding.claim, &["1 of 2 steps (delete-sequential)"]);
-        let figures = &uneven.files.as_ref().unwrap().steps[1].figures;
+        let figures = &uneven.files().unwrap().steps[1].figures;
         assert_eq!(
             finding.evidence[0].path,
-            "/files/steps/1/figures/iops/half_width_95"
+            "/results/0/steps/1/figures/iops/half_width_95"
         );
         assert_eq!(
             Some(finding.evidence[0].observed),

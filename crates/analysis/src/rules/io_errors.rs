@@ -69,28 +69,30 @@ fn places<'a>(
         places.push(scope(record, hits));
     }
     let errors = |path: String, count: u64| evidence_at(path, count as f64, 0.0, "1");
-    let points = record.curve.iter().enumerate();
+    let points = record.curve().iter().enumerate();
     let failed: Vec<_> = points.filter(|(_, point)| point.errors > 0).collect();
     if let Some((_, first)) = failed.first() {
-        for (errno, count) in record.curve.iter().flat_map(|point| &point.errnos) {
+        for (errno, count) in record.curve().iter().flat_map(|point| &point.errnos) {
             *totals.entry(errno).or_default() += count;
         }
         let named = failed.iter().take(POINTS_NAMED);
-        seen.extend(named.map(|(i, point)| errors(format!("/curve/{i}/errors"), point.errors)));
+        seen.extend(
+            named.map(|(i, point)| errors(format!("/results/0/curve/{i}/errors"), point.errors)),
+        );
         places.push(format!(
             "{} of {} of the curve (the first at {})",
             failed.len(),
-            counted(record.curve.len() as u64, "point"),
+            counted(record.curve().len() as u64, "point"),
             gigabytes(first.offset_bytes)
         ));
     }
-    let surveys = record.surface.iter();
+    let surveys = record.surface().into_iter();
     let access = surveys.flat_map(|s| &s.access_errors);
     let access = access.filter(|(_, count)| **count > 0);
     let before = seen.len();
     for (errno, count) in access {
         *totals.entry(errno).or_default() += count;
-        seen.push(errors(format!("/surface/access_errors/{errno}"), *count));
+        seen.push(errors(format!("/results/0/access_errors/{errno}"), *count));
     }
     if seen.len() > before {
         places.push("the access times".to_owned());

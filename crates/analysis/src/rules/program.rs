@@ -167,7 +167,7 @@ pub(super) fn is_late(record: &Record, m: &MeasurementRecord) -> bool {
 }
 
 fn check_starved(record: &Record) -> Option<Diagnosis> {
-    let surface = record.surface.as_ref().filter(|s| is_starved(s));
+    let surface = record.surface().filter(|s| is_starved(s));
     let late: Vec<Measured> = real(record).filter(|(_, m)| is_late(record, m)).collect();
     let cpus = record.host.cpus;
     // A lower load explains nothing.
@@ -206,7 +206,7 @@ fn check_starved(record: &Record) -> Option<Diagnosis> {
         ));
         let share = surface.starved_share;
         proofs.push(evidence_at(
-            "/surface/starved_share",
+            "/results/0/starved_share",
             share,
             SURVEY_SHARE_MIN,
             "of the time",
@@ -371,10 +371,10 @@ fn check_interrupted(record: &Record) -> Option<Diagnosis> {
             seen.push((interruption_place(record, m, one), *one, evidence));
         }
     }
-    if let Some(surface) = &record.surface {
+    if let Some(surface) = record.surface() {
         for (number, one) in surface.interruptions.iter().enumerate() {
             let since_ns = one.start_ns.saturating_sub(surface.start_ns);
-            let path = format!("/surface/interruptions/{number}/length_ns");
+            let path = format!("/results/0/interruptions/{number}/length_ns");
             let evidence = evidence_at(path, one.length_ns as f64, 0.0, "ns");
             let place = format!("{} into {SURVEY}", format_duration(since_ns));
             seen.push((place, *one, evidence));

@@ -338,8 +338,13 @@ pub(super) fn gigabytes(bytes: u64) -> String {
 
 /// The rate of a point of the curve, compared with what it should be.
 pub(super) fn point_evidence(index: usize, record: &Record, expected: f64) -> Evidence {
-    let path = format!("/curve/{index}/bytes_per_second");
-    evidence_at(path, record.curve[index].bytes_per_second, expected, "B/s")
+    let path = format!("/results/0/curve/{index}/bytes_per_second");
+    evidence_at(
+        path,
+        record.curve()[index].bytes_per_second,
+        expected,
+        "B/s",
+    )
 }
 
 /// Whether the figures of a measurement are those of a burst, wholly or partly.
@@ -355,7 +360,7 @@ pub(super) fn headline_series(m: &MeasurementRecord) -> Option<TimeSeries> {
 
 /// Where the record has a workload, or the survey, which has no index.
 pub(super) fn part_path(index: Option<usize>) -> String {
-    index.map_or("/surface".to_owned(), |index| {
+    index.map_or("/results/0".to_owned(), |index| {
         format!("/measurements/{index}")
     })
 }

@@ -18,17 +18,16 @@ const NAMED: usize = 4;
 
 fn check_unreadable_blocks(record: &Record) -> Option<Diagnosis> {
     let scan = record
-        .surface
-        .as_ref()?
+        .surface()?
         .scan
         .as_ref()
         .filter(|s| s.unreadable_bytes > 0)?;
     let ranges = scan.unreadable.iter().enumerate().take(NAMED);
     let ranges = ranges.map(|(i, range)| {
-        let path = format!("/surface/scan/unreadable/{i}/length_bytes");
+        let path = format!("/results/0/scan/unreadable/{i}/length_bytes");
         (path, range.length_bytes)
     });
-    let all = "/surface/scan/unreadable_bytes".to_owned();
+    let all = "/results/0/scan/unreadable_bytes".to_owned();
     let evidence = std::iter::once((all, scan.unreadable_bytes))
         .chain(ranges)
         .map(|(path, bytes)| evidence_at(path, bytes as f64, 0.0, "B"));
@@ -71,8 +70,7 @@ const BLOCKS_NAMED: usize = 4;
 
 fn check_slow_blocks(record: &Record) -> Option<Diagnosis> {
     let scan = record
-        .surface
-        .as_ref()?
+        .surface()?
         .scan
         .as_ref()
         .filter(|s| s.slow_blocks > 0)?;
@@ -80,9 +78,9 @@ fn check_slow_blocks(record: &Record) -> Option<Diagnosis> {
     slowest.sort_by_key(|(_, block)| std::cmp::Reverse(block.latency_ns));
     slowest.truncate(BLOCKS_NAMED);
     let count = scan.slow_blocks as f64;
-    let mut evidence = vec![evidence_at("/surface/scan/slow_blocks", count, 0.0, "1")];
+    let mut evidence = vec![evidence_at("/results/0/scan/slow_blocks", count, 0.0, "1")];
     evidence.extend(slowest.iter().map(|(i, block)| {
-        let path = format!("/surface/scan/slow/{i}/latency_ns");
+        let path = format!("/results/0/scan/slow/{i}/latency_ns");
         let slow_from_ns = scan.slow_from_ns as f64;
         evidence_at(path, block.latency_ns as f64, slow_from_ns, "ns")
     }));
@@ -98,7 +96,7 @@ fn check_slow_blocks(record: &Record) -> Option<Diagnosis> {
         places if places.is_empty() => String::new(),
         places => format!(" The slowest: {}.", places.join("; ")),
     };
-    let is_starved = record.surface.as_ref().is_some_and(program::is_starved);
+    let is_starved = record.surface().is_some_and(program::is_starved);
     let (severity, doubt) = if is_starved {
         let doubt = " Whether these blocks are slow is not decided: diskproof waited for a \
                      processor during the scan. Scan again when the machine is quieter.";
@@ -175,7 +173,7 @@ mod tests {
     #[test]
     fn slow_blocks_of_a_starved_scan_are_not_decided() {
         let mut record = (SLOW_BLOCKS.fires)();
-        record.surface.as_mut().unwrap().starved_share = 0.3;
+        record.surface_mut().unwrap().starved_share = 0.3;
         let finding = check_slow_blocks(&record).unwrap();
         assert_eq!(finding.severity, Severity::Note);
         states(&finding.claim, &["not decided"]);
@@ -188,7 +186,10 @@ mod tests {
             (finding.severity, finding.evidence.len()),
             (Severity::Warning, 5)
         );
-        assert_eq!(finding.evidence[1].path, "/surface/scan/slow/4/latency_ns");
+        assert_eq!(
+            finding.evidence[1].path,
+            "/results/0/scan/slow/4/latency_ns"
+        );
         states(
             &finding.claim,
             &["LBA 10485760 at 5.4 GB took 1.50 s; LBA 8388608"],

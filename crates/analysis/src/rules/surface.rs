@@ -68,8 +68,8 @@ pub(super) fn is_curve_ragged(record: &Record) -> bool {
 }
 
 fn check_ragged(record: &Record) -> Option<Diagnosis> {
-    let surface = record.surface.as_ref()?;
-    let shape = Shape::of(&record.curve, reach(record, surface))?;
+    let surface = record.surface()?;
+    let shape = Shape::of(record.curve(), reach(record, surface))?;
     let solid = mechanics(record) == Mechanics::Solid;
     if !is_ragged(&shape, solid) {
         return None;
@@ -77,7 +77,7 @@ fn check_ragged(record: &Record) -> Option<Diagnosis> {
     let strays = shape.strays();
     let far = strays.iter().filter(|s| s.distance() >= STRAY).count();
     let worst = strays.first()?;
-    let at = |index: usize| &record.curve[shape.points[index].index];
+    let at = |index: usize| &record.curve()[shape.points[index].index];
     Some(Diagnosis::with_remedy(
         warning_if(shape.scatter >= SCATTER_ROTATING || is_uneven(&shape)),
         format!(
@@ -158,8 +158,8 @@ const SCATTER_MAX: f64 = 0.25;
 const ZONES_NAMED: usize = 3;
 
 fn check_slow_zone(record: &Record) -> Option<Diagnosis> {
-    let surface = record.surface.as_ref()?;
-    let shape = Shape::of(&record.curve, reach(record, surface))?;
+    let surface = record.surface()?;
+    let shape = Shape::of(record.curve(), reach(record, surface))?;
     let solid = mechanics(record) == Mechanics::Solid;
     if shape.scatter > SCATTER_MAX || (!solid && is_uneven(&shape)) {
         return None;
@@ -223,7 +223,7 @@ fn slow_zones<'a>(record: &Record, shape: &'a Shape, solid: bool) -> (Vec<SlowZo
         .filter(|dip| is_zone(dip, solid))
         .map(|dip| SlowZone {
             dip,
-            again: second_reading(&record.curve, shape, dip),
+            again: second_reading(record.curve(), shape, dip),
         })
         .filter(|zone| zone.again != SecondReading::Refuted)
         .collect();
@@ -288,13 +288,13 @@ pub(super) const NOT_ZONED: Rule = Rule {
 const RATIO_MAX: f64 = 1.1;
 
 fn check_not_zoned(record: &Record) -> Option<Diagnosis> {
-    let surface = record.surface.as_ref()?;
+    let surface = record.surface()?;
     if mechanics(record) != Mechanics::Solid
         || (surface.seeks.is_empty() && reach(record, surface) == Reach::Part)
     {
         return None;
     }
-    let shape = Shape::of(&record.curve, Reach::Part)?;
+    let shape = Shape::of(record.curve(), Reach::Part)?;
     let rates: Vec<f64> = shape.points.iter().map(|p| p.ln_rate.exp()).collect();
     let (outer, inner) = rates.split_at(rates.len() / 2);
     let (outer, inner) = (median(outer), median(inner));
@@ -302,7 +302,7 @@ fn check_not_zoned(record: &Record) -> Option<Diagnosis> {
         return None;
     }
     let rate = surface.rate.as_ref()?;
-    let average = "/surface/rate/average/value";
+    let average = "/results/0/rate/average/value";
     let average = evidence_at(average, rate.average.value, rate.max, "B/s");
     let mut evidence = vec![average];
     let mut access = "The system reports no rotation.".to_owned();
@@ -312,7 +312,7 @@ fn check_not_zoned(record: &Record) -> Option<Diagnosis> {
             format_latency(random),
             format_latency(near)
         );
-        let path = "/surface/seeks/random/p50_ns";
+        let path = "/results/0/seeks/random/p50_ns";
         evidence.push(evidence_at(path, random as f64, near as f64, "ns"));
     }
     Some(Diagnosis::new(
@@ -541,8 +541,8 @@ mod tests {
     #[test]
     fn disk_with_a_faster_second_half_is_not_the_same_everywhere() {
         let mut record = (NOT_ZONED.fires)();
-        let half = record.curve.len() / 2;
-        record.curve[half..]
+        let half = record.curve().len() / 2;
+        record.surface_mut().unwrap().curve[half..]
             .iter_mut()
             .for_each(|point| point.bytes_per_second *= 1.3);
         assert_eq!(check_not_zoned(&record), None);

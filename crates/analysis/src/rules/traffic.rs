@@ -92,7 +92,7 @@ impl<'a> Traffic<'a> {
 
     /// The accesses are too few and too small for their rounding to hide the rest.
     pub(super) fn of_survey(record: &'a Record) -> Option<Self> {
-        let surface = record.surface.as_ref()?;
+        let surface = record.surface()?;
         let target = record.targets.get(surface.target)?;
         let sector_bytes = target
             .layers
@@ -105,7 +105,7 @@ impl<'a> Traffic<'a> {
             name: SURVEY.to_owned(),
             target,
             block_bytes: u32::MAX,
-            rounded_bytes: record.access.len() as u64 * u64::from(sector_bytes),
+            rounded_bytes: record.access().len() as u64 * u64::from(sector_bytes),
             whole_pages: true,
             commits: false,
             cache: surface.cache,

@@ -2,8 +2,8 @@
 
 use crate::failure::{Exit, Failure};
 use crate::saved::{
-    HistoryFileFlag, empty_text, import, load_file, open, open_if_there, parse_label, place, recover_killed_runs,
-    print_notes, run_id, saved_record, short,
+    HistoryFileFlag, empty_text, import, load_file, open, open_if_there, parse_label, place,
+    print_notes, recover_killed_runs, run_id, saved_record, short,
 };
 use crate::stdio::{ColorWhen, Verbosity, eprint_line, print_document, style};
 use diskproof_analysis::compare::Limit;

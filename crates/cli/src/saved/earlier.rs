@@ -199,7 +199,7 @@ pub(crate) fn disk_access(target: &TargetIdentity, history: Option<&Path>) -> Op
 
 /// The access time in a record of the same disk.
 fn access_of(record: &Record, disk: &Layer) -> Option<DiskAccess> {
-    let surface = record.surface.as_ref()?;
+    let surface = record.surface()?;
     let surveyed = record.targets.get(surface.target)?;
     let is_same = |other: &Layer| {
         (&other.serial, &other.model, other.size_bytes)

@@ -403,9 +403,9 @@ fn failed_request(record: &Record) -> Option<(&str, &'static str, &str)> {
             errors.map(move |errno| (measured.target, kind.doing(), errno))
         })
     });
-    let of_files = record.files.iter().flat_map(|files| &files.steps);
+    let of_files = record.files().into_iter().flat_map(|files| &files.steps);
     let of_files = of_files.flat_map(|step| step.figures.errors.keys());
-    let surfaces = record.surface.iter();
+    let surfaces = record.surface().into_iter();
     let of_surface = surfaces.flat_map(|surface| surface.access_errors.keys());
     let mut all = of_workloads
         .chain(of_files.map(|errno| (0, "using files in", errno)))
@@ -426,13 +426,13 @@ pub(crate) fn has_errors(record: &Record) -> bool {
         let verify = measured.verify.as_ref();
         measured.errors_total() > 0 || verify.is_some_and(|verify| damaged(verify) > 0)
     };
-    let mut steps = record.files.iter().flat_map(|files| &files.steps);
-    let surface = record.surface.as_ref();
+    let mut steps = record.files().into_iter().flat_map(|files| &files.steps);
+    let surface = record.surface();
     let scan = surface.and_then(|surface| surface.scan.as_ref());
     record.partial
         || record.measurements.iter().any(has_measured)
         || steps.any(|step| !step.figures.errors.is_empty())
-        || record.curve.iter().any(|point| point.errors > 0)
+        || record.curve().iter().any(|point| point.errors > 0)
         || surface.is_some_and(|surface| !surface.access_errors.is_empty())
         || scan.is_some_and(|scan| scan.unreadable_bytes > 0)
 }

@@ -1,7 +1,7 @@
 //! `diskproof compare` on targets and settings: measured in alternation, by the program itself.
 
 use crate::program::{PipedRun, Ran, argv, content_hash, names, needs, random_file, run};
-use diskproof_model::campaign::{CampaignKind, CampaignPart};
+use diskproof_model::campaign::CampaignPart;
 use diskproof_model::comparison::{Basis, Comparison};
 use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::{Mount, place};
@@ -32,7 +32,12 @@ fn saved(place: &Path, run_id: &str) -> Record {
 /// The parts of both sides in their campaign.
 fn parts(place: &Path, comparison: &Comparison) -> [CampaignPart; 2] {
     let sides = [&comparison.baseline, &comparison.candidates[0].side];
-    sides.map(|side| saved(place, &side.runs[0].run_id).campaign.unwrap())
+    sides.map(|side| {
+        saved(place, &side.runs[0].run_id)
+            .campaign()
+            .unwrap()
+            .clone()
+    })
 }
 
 #[test]
@@ -68,7 +73,7 @@ fn compare_live_measures_two_directories_and_saves_both_sides() {
 
     let [a, b] = parts(place.path(), &comparison);
     assert_eq!((a.side.as_str(), b.side.as_str()), ("A", "B"));
-    assert_eq!((a.kind, &a.id), (CampaignKind::Compare, &b.id));
+    assert_eq!(a.id, b.id);
     assert_eq!(a.decisions[0].blocks, rate.a.n);
     for side in &sides {
         assert_eq!(names(side), [""; 0], "nothing is left behind");

@@ -33,7 +33,7 @@ fn promised_depth_has_the_rate_that_lasts() {
     );
     ran.exits(0);
     let record = ran.record();
-    let search = record.latency_search.as_ref().unwrap();
+    let search = record.latency_search().unwrap();
     let found = search.found().unwrap();
     let m = record
         .measurements

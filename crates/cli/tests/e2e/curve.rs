@@ -86,8 +86,7 @@ fn near(what: &str, value: f64, truth: f64, share: f64) -> Result<(), String> {
 
 fn average(record: &Record) -> f64 {
     record
-        .surface
-        .as_ref()
+        .surface()
         .unwrap()
         .rate
         .as_ref()
@@ -112,9 +111,9 @@ fn the_figures_are_those_of_the_disk() {
         );
         ran.exits(0);
         let record = ran.record();
-        let surface = record.surface.as_ref().unwrap();
-        assert_eq!((record.curve.len(), surface.span_bytes), (4, 4 * GIB));
-        let (first, last) = (&record.curve[0], &record.curve[3]);
+        let surface = record.surface().unwrap();
+        assert_eq!((record.curve().len(), surface.span_bytes), (4, 4 * GIB));
+        let (first, last) = (&record.curve()[0], &record.curve()[3]);
         assert!(
             last.offset_bytes + last.bytes >= 4 * GIB - 8 * MIB && first.offset_bytes <= 8 * MIB
         );
@@ -153,8 +152,8 @@ fn sampling_agrees_with_full_reading() {
         )
         .record();
         let sampled = curve(disk.path(), &["--json", "--no-access", "--points", "12"]).record();
-        let share = |record: &Record| record.surface.as_ref().unwrap().curve_share;
-        assert!(share(&full) > 0.98 && share(&sampled) < 0.5 && full.curve.len() == 50);
+        let share = |record: &Record| record.surface().unwrap().curve_share;
+        assert!(share(&full) > 0.98 && share(&sampled) < 0.5 && full.curve().len() == 50);
         near("average", average(&sampled), average(&full), BUSY)
     });
 }
@@ -169,7 +168,7 @@ fn a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c() {
     eventually_true(|| {
         let ran = curve(disk.path(), &scan);
         ran.exits(4);
-        let scan = ran.record().surface.unwrap().scan.unwrap();
+        let scan = ran.record().surface().unwrap().scan.clone().unwrap();
         assert!(scan.finished && scan.blocks == 256);
         let bad: Vec<(u64, u64)> = scan
             .unreadable
@@ -207,7 +206,7 @@ fn a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c() {
     let ran = running.interrupt();
     ran.exits(130);
     let record = saved_record(saved);
-    let first = record.surface.as_ref().unwrap().scan.as_ref().unwrap();
+    let first = record.surface().unwrap().scan.clone().unwrap();
     assert!(
         record.partial && !first.finished && first.to_bytes < 256 * MIB,
         "{}",
@@ -221,8 +220,8 @@ fn a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c() {
     );
 
     let rest = curve(disk.path(), &["--scan", "--resume", saved, "--json"]).record();
-    assert!(rest.curve.is_empty() && rest.access.is_empty());
-    let scan = rest.surface.unwrap().scan.unwrap();
+    assert!(rest.curve().is_empty() && rest.access().is_empty());
+    let scan = rest.surface().unwrap().scan.clone().unwrap();
     assert!(scan.finished && scan.from_bytes == first.to_bytes && scan.to_bytes == 256 * MIB);
     assert_eq!(scan.blocks, (256 * MIB - scan.from_bytes).div_ceil(MIB));
     let found: u64 = first.unreadable_bytes + scan.unreadable_bytes;
@@ -264,7 +263,13 @@ fn a_scan_that_was_killed_goes_on_with_the_command_it_said() {
     let scan = ["--scan", "--points", "0", "--no-access"];
     let swift = Simulated::new(&format!("bandwidth=200MB,{faults}"), SIZE);
     let undisturbed = curve(swift.path(), &[&scan[..], &["--json"]].concat());
-    let undisturbed = undisturbed.record().surface.unwrap().scan.unwrap();
+    let undisturbed = undisturbed
+        .record()
+        .surface()
+        .unwrap()
+        .scan
+        .clone()
+        .unwrap();
     let all = listed_unreadable(&undisturbed);
     assert_eq!((all.len(), undisturbed.finished), (2, true));
 
@@ -301,7 +306,7 @@ fn a_scan_that_was_killed_goes_on_with_the_command_it_said() {
         .output()
         .unwrap()
         .into();
-    let rest = rest.record().surface.unwrap().scan.unwrap();
+    let rest = rest.record().surface().unwrap().scan.clone().unwrap();
     assert!(
         command.ends_with(&format!(" --scan --resume {}", rest.from_bytes)),
         "{command}: {}",
@@ -359,9 +364,9 @@ fn ctrl_c_keeps_the_points_that_were_measured() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let record: Record = serde_json::from_str(&out).unwrap();
     assert!(
-        record.partial && !record.curve.is_empty() && record.curve.len() < 200,
+        record.partial && !record.curve().is_empty() && record.curve().len() < 200,
         "{}",
-        record.curve.len()
+        record.curve().len()
     );
 }
 
@@ -390,9 +395,9 @@ fn a_disk_that_hangs_is_given_up_after_ctrl_c_with_what_it_said() {
     );
     let record = saved_record(&saved);
     assert!(
-        record.partial && record.surface.is_some() && record.curve.len() < 200,
+        record.partial && record.surface().is_some() && record.curve().len() < 200,
         "{}",
-        record.curve.len()
+        record.curve().len()
     );
     assert_eq!(program::names(place.path()), ["disk", "saved.json"]);
 }
@@ -411,7 +416,11 @@ fn curve_exits_for_errors_before_thresholds() {
     let record = ran.record();
     ran.exits(4);
     assert_eq!(
-        record.curve.iter().filter(|point| point.errors > 0).count(),
+        record
+            .curve()
+            .iter()
+            .filter(|point| point.errors > 0)
+            .count(),
         1
     );
     assert_eq!(
@@ -434,7 +443,7 @@ fn short_strokes_are_parts_of_the_span() {
         disk.path(),
         &argv("--points 0 --no-access --short-stroke --span 0-50% --json"),
     );
-    let strokes = ran.record().surface.unwrap().short_strokes;
+    let strokes = ran.record().surface().unwrap().short_strokes.clone();
     let spans: Vec<(f64, u64)> = strokes
         .iter()
         .map(|stroke| (stroke.percent, stroke.span_bytes / MIB))
@@ -468,10 +477,8 @@ fn nothing_that_exists_is_written() {
         let ran = curve(target, &["--reads", "50", "--scan", "--json"]);
         ran.exits(0);
         let record = ran.record();
-        assert!(
-            record.surface.as_ref().unwrap().asked.write_bytes == 0 && !record.curve.is_empty()
-        );
-        assert_eq!(record.surface.unwrap().scan.unwrap().blocks, 64);
+        assert!(record.surface().unwrap().asked.write_bytes == 0 && !record.curve().is_empty());
+        assert_eq!(record.surface().unwrap().scan.clone().unwrap().blocks, 64);
     }
     drop(device);
     assert_eq!(content_hash(&image), hash);
@@ -485,7 +492,7 @@ fn nothing_that_exists_is_written() {
         )),
     );
     ran.exits(0).tells("device").tells("its content is lost");
-    assert!(ran.record().surface.unwrap().asked.write_bytes > 0);
+    assert!(ran.record().surface().unwrap().asked.write_bytes > 0);
     drop(device);
     assert_ne!(content_hash(&image), hash);
 }
@@ -504,7 +511,8 @@ fn what_is_given_up_is_written() {
         )),
     );
     ran.exits(0);
-    let surface = ran.record().surface.unwrap();
+    let record = ran.record();
+    let surface = record.surface().unwrap();
     assert!(
         surface.asked.write_bytes > 20 * MIB
             && surface.asked.read_bytes == 0
@@ -523,7 +531,8 @@ fn a_directory_is_surveyed_through_a_scratch_file() {
     ] {
         let ran = curve(place.path(), flags);
         ran.exits(0).tells("scratch file");
-        let surface = ran.record().surface.unwrap();
+        let record = ran.record();
+        let surface = record.surface().unwrap();
         assert_eq!(
             (surface.span_bytes, surface.asked.write_bytes > 0),
             (64 * MIB, flags.contains(&"--write"))
@@ -576,9 +585,9 @@ fn check_on_a_device_shows_its_surface() {
     let record = ran.record();
     ran.exits(0);
     // How many points and seeks the time allows depends on the machine.
-    let surface = record.surface.as_ref().unwrap();
+    let surface = record.surface().unwrap();
     assert!(
-        !record.curve.is_empty()
+        !record.curve().is_empty()
             && surface.burst.is_some()
             && surface.seeks[&SeekPattern::Random].n > 0,
         "{surface:?}"

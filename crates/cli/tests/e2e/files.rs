@@ -24,7 +24,7 @@ fn files(place: &Path, flags: &[&str]) -> Ran {
 }
 
 fn steps(record: &Record) -> &FilesRecord {
-    record.files.as_ref().unwrap()
+    record.files().unwrap()
 }
 
 #[test]

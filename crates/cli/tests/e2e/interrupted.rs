@@ -96,10 +96,10 @@ fn stopped_survey_finds_no_slow_block() {
     needs!();
     let words = ["curve", "DISK", "--no-history"];
     let (record, stopped) = stop_amid(&words, "read-bandwidth=100MB", 100);
-    let surface = record.surface.unwrap();
+    let surface = record.surface().unwrap();
     only_one(&surface.interruptions, stopped);
     let slowest = record
-        .curve
+        .curve()
         .iter()
         .map(|point| point.latency_max_ns)
         .max()

@@ -12,7 +12,7 @@ const MODEL: &str = "read-latency=2ms,channels=4";
 const DEPTH_TRUE: u32 = 22;
 
 fn answer(record: &Record) -> &LatencySearch {
-    record.latency_search.as_ref().unwrap()
+    record.latency_search().unwrap()
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn layers_read_the_same_blocks_of_file_loop_device_and_image() {
     assert_eq!(record.plan.scratch_bytes(), Some(16 << 20));
     let fill = record.plan.scratch.as_ref().unwrap().fill;
     assert!(matches!(fill, Fill::Within { bytes_min, .. } if bytes_min == 64 << 20));
-    let layers = record.layers.as_ref().unwrap();
+    let layers = record.layers().unwrap();
     let matches: Vec<BlockMatch> = layers.places.iter().map(|place| place.blocks).collect();
     assert_eq!(
         matches,

@@ -48,7 +48,7 @@ fn inserts_of_a_real_server_stand_beside_own_commits_and_nothing_stays() {
     let record = complete_record(&target);
     assert!(names(&target).is_empty(), "{:?}", names(&target));
     let plan = &record.plan.inserts().unwrap().server;
-    let postgres = record.postgres.as_ref().unwrap();
+    let postgres = record.postgres().unwrap();
     assert_eq!(postgres.version, plan.version);
     let measured: Vec<_> = postgres.loads.iter().map(|load| &load.load).collect();
     assert_eq!(measured, plan.loads.iter().collect::<Vec<_>>());

@@ -82,12 +82,16 @@ fn run_of_each_kind_is_repeated_with_its_tasks() {
         assert_same_tasks(&again.plan, &first.plan);
         assert_eq!(again.plan.origin.verb, first.plan.origin.verb, "{line}");
         assert_eq!(again.measurements.len(), first.measurements.len(), "{line}");
-        assert_eq!(again.files.is_some(), first.files.is_some(), "{line}");
-        assert_eq!(again.sweep.is_some(), first.sweep.is_some(), "{line}");
-        assert_eq!(again.surface.is_some(), first.surface.is_some(), "{line}");
+        assert_eq!(again.files().is_some(), first.files().is_some(), "{line}");
+        assert_eq!(again.sweep().is_some(), first.sweep().is_some(), "{line}");
         assert_eq!(
-            again.latency_search.is_some(),
-            first.latency_search.is_some(),
+            again.surface().is_some(),
+            first.surface().is_some(),
+            "{line}"
+        );
+        assert_eq!(
+            again.latency_search().is_some(),
+            first.latency_search().is_some(),
             "{line}"
         );
     }
@@ -166,5 +170,5 @@ fn inserts_are_repeated_with_the_programs_of_this_machine() {
     run(["run", &path, &target, "-q", "--no-history"]).exits(3);
     let again = here.repeated(&path, &["--yes"]);
     assert_eq!(&again.plan.inserts().unwrap().server.programs, programs);
-    assert!(again.postgres.is_some());
+    assert!(again.postgres().is_some());
 }

@@ -50,7 +50,7 @@ fn check_of_slow_disk_has_curve_and_access_time() {
         let mut reads = record.measurements.iter();
         let scan = reads.find(|m| m.workload.name == "sequential-read");
         let scan = scan.and_then(|m| m.ops.get(&OpKind::Read));
-        let surface = record.surface.as_ref();
+        let surface = record.surface();
         let rate = surface.and_then(|surface| surface.rate.as_ref());
         let accesses = surface.and_then(|surface| surface.seeks.get(&SeekPattern::Random));
         let (Some(scan), Some(rate), Some(accesses), false) =
@@ -167,7 +167,7 @@ fn scan_with_a_time_limit_ends_with_the_command_that_resumes() {
         .unwrap();
     assert_eq!(output.status.code(), Some(4));
     let record: Record = serde_json::from_slice(&output.stdout).unwrap();
-    let scan = record.surface.as_ref().unwrap().scan.as_ref().unwrap();
+    let scan = record.surface().unwrap().scan.as_ref().unwrap();
     assert!(!scan.finished && record.partial);
     assert!(record.ended_early.unwrap().contains("--resume"));
     assert!(record.stalled.is_none());
@@ -233,7 +233,7 @@ fn commit_without_time_for_a_server_has_rows_and_leaves_no_cluster() {
     let output = program(words).output().unwrap();
     let record: Record = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(4));
-    assert!(!record.measurements.is_empty() && record.postgres.is_none());
+    assert!(!record.measurements.is_empty() && record.postgres().is_none());
     assert!(record.ended_early.unwrap().contains("PostgreSQL"));
     assert!(!mount.point.join("diskproof-postgres").exists());
 }

@@ -15,7 +15,7 @@ fn sweep(target: &Path, flags: &[&str]) -> crate::program::Ran {
 }
 
 fn result(record: &Record) -> &SweepRecord {
-    record.sweep.as_ref().unwrap()
+    record.sweep().unwrap()
 }
 
 fn states(record: &Record) -> Vec<CellState> {

@@ -2,7 +2,7 @@
 
 use crate::program::{program, run};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::Record;
+use diskproof_model::record::{Record, TaskResult};
 use diskproof_simdisk::testbed::place;
 use std::path::Path;
 use std::process::Command;
@@ -84,7 +84,8 @@ fn recorded(here: &Path) -> String {
             "seek_share": 0.75,
             "sizes": [{"block_bytes": 8192, "random": 1500, "sequential": 500}],
             "series": {"start_ns": 0, "interval_ns": 1000000000, "cells": []}}}}]}"#;
-    record.observed = Some(serde_json::from_str(json).unwrap());
+    let observed = serde_json::from_str(json).unwrap();
+    record.results.push(TaskResult::Observed(observed));
     // The record's reader checks that the index of a target is one of its list.
     let identity = diskproof_device::probe(here).unwrap();
     record.targets = vec![identity];

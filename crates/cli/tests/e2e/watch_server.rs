@@ -181,7 +181,7 @@ fn watched_server_is_recorded_without_its_password() {
     ran.shows(&at);
     let record: Record = serde_json::from_str(&text).unwrap();
     // On a stalled machine no two readings may fit into the two steps.
-    if let Some(seen) = record.observed.unwrap().server {
+    if let Some(seen) = &record.observed().unwrap().server {
         assert!(
             seen.version.starts_with(version.to_str().unwrap()),
             "{}",

@@ -124,13 +124,13 @@ fn check_record(record: &Record) -> Result<(), DocumentError> {
             }
         }
     }
-    let Some(surface) = &record.surface else {
+    let Some(surface) = record.surface() else {
         return Ok(());
     };
-    target("/surface/target".to_owned(), surface.target)?;
+    target("/results/0/target".to_owned(), surface.target)?;
     for (place, stroke) in surface.short_strokes.iter().enumerate() {
         index_below(
-            format!("/surface/short_strokes/{place}/measurement"),
+            format!("/results/0/short_strokes/{place}/measurement"),
             stroke.measurement,
             record.measurements.len(),
             "measurements",
@@ -187,7 +187,11 @@ mod tests {
             (CHECK, format!("{read}/iops/value"), json!(1e300)),
             (CHECK, "/measurements/0/wall_ns".to_owned(), json!(u64::MAX)),
             (CHECK, format!("{read}/errors/seeds"), json!(1u64 << 61)),
-            (SCAN, "/curve/3/offset_bytes".to_owned(), json!(1e19)),
+            (
+                SCAN,
+                "/results/0/curve/3/offset_bytes".to_owned(),
+                json!(1e19),
+            ),
         ];
         for (text, path, number) in cases {
             let (parent, key) = path.rsplit_once('/').unwrap();
@@ -222,7 +226,7 @@ mod tests {
 
     #[test]
     fn indices_without_an_element_are_refused() {
-        let strokes = "/surface/short_strokes/0/measurement";
+        let strokes = "/results/0/short_strokes/0/measurement";
         let count = Record::from_json(SCAN).unwrap().measurements.len();
         for (text, path, index, count) in [
             (CHECK, "/measurements/1/target", 7, 1),

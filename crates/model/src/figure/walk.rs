@@ -17,19 +17,19 @@ use std::collections::BTreeMap;
 pub fn figures(record: &Record) -> Vec<Figure<'_>> {
     let mut walk = Walk::default();
     walk.workloads(record);
-    if let Some(surface) = &record.surface {
+    if let Some(surface) = record.surface() {
         walk.surface(surface, target_labels(record, surface.target));
     }
-    for of in record.files.iter().flat_map(|files| &files.steps) {
+    for of in record.files().into_iter().flat_map(|files| &files.steps) {
         let key = Key::of(Part::FileStep, of.step.name()).op(of.step.operation.as_str());
         walk.table(&key, FILE_STEP, of);
         walk.operation(key, &of.figures);
     }
-    for of in record.layers.iter().flat_map(|layers| &layers.costs) {
+    for of in record.layers().into_iter().flat_map(|layers| &layers.costs) {
         let key = Key::of(Part::Other, of.workload.as_str()).op("read");
         walk.table(&key.target(of.target), LAYER, of);
     }
-    for device in record.observed.iter().flat_map(|all| &all.devices) {
+    for device in record.observed().into_iter().flat_map(|all| &all.devices) {
         let name = format!("observed-{}", device.name);
         let key = Key::of(Part::Observed, name).target(device.target);
         walk.table(&key, OBSERVED, device);
@@ -37,14 +37,22 @@ pub fn figures(record: &Record) -> Vec<Figure<'_>> {
             walk.table(&key.clone().op(kind.as_str()), OBSERVED_OPERATION, op);
         }
     }
-    for matrix in record.sweep.iter().flat_map(|sweep| &sweep.matrices) {
+    for matrix in record.sweep().into_iter().flat_map(|sweep| &sweep.matrices) {
         walk.matrix(matrix);
     }
-    for of in record.postgres.iter().flat_map(|server| &server.loads) {
+    for of in record
+        .postgres()
+        .into_iter()
+        .flat_map(|server| &server.loads)
+    {
         let name = format!("postgres-{}", of.load.name);
         walk.table(&Key::of(Part::Other, name).op("insert"), SERVER_LOAD, of);
     }
-    for of in record.postgres.iter().flat_map(|server| &server.trials) {
+    for of in record
+        .postgres()
+        .into_iter()
+        .flat_map(|server| &server.trials)
+    {
         let name = format!("postgres-tried-{}", of.trial.setting);
         let key = Key::of(Part::Other, name).resting_on(of.pairs.len() as u64);
         walk.table(&key, TRIAL, of);
@@ -89,7 +97,7 @@ pub fn points(record: &Record) -> Vec<Figure<'_>> {
 /// The figure of a part of a survey that a threshold names with this word.
 pub fn survey_figure<'r>(record: &'r Record, part: Part, threshold: &str) -> Option<Figure<'r>> {
     let mut walk = Walk::default();
-    walk.surface(record.surface.as_ref()?, Labels::new());
+    walk.surface(record.surface()?, Labels::new());
     let mut figures = walk.figures.into_iter();
     figures.find(|of| of.key.part == part && of.metric.threshold == threshold)
 }
@@ -288,20 +296,20 @@ impl<'r> Walk<'r> {
 
     /// Points of the curve, of accesses and of a scan.
     fn positions(&mut self, record: &'r Record) {
-        let surface = record.surface.as_ref();
+        let surface = record.surface();
         let (target, op) = surface.map_or((0, "read"), |s| (s.target, s.operation.as_str()));
         let place = |subject: String, offset_bytes| {
             let key = Key::of(Part::Other, subject).target(target);
             key.op(op).at(offset_bytes)
         };
         let curve = |offset_bytes| place("curve".to_owned(), offset_bytes);
-        for point in &record.curve {
+        for point in record.curve() {
             self.table(&curve(point.offset_bytes), CURVE_POINT, point);
         }
-        for point in &record.curve {
+        for point in record.curve() {
             self.table(&curve(point.offset_bytes), CURVE_POINT_ERRORS, point);
         }
-        for point in &record.access {
+        for point in record.access() {
             let mut key = place(point.seek.subject(), point.offset_bytes);
             key.distance_bytes = Some(point.distance_bytes);
             self.table(&key, ACCESS_POINT, point);

@@ -23,8 +23,13 @@ use std::collections::BTreeMap;
 pub fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = surface::charts(record);
     charts.extend(ping::charts(record));
-    charts.extend(record.observed.iter().flat_map(time::observed_charts));
-    match &record.sweep {
+    charts.extend(
+        record
+            .observed()
+            .into_iter()
+            .flat_map(time::observed_charts),
+    );
+    match record.sweep() {
         // One picture for each of a hundred cells would hide the answer.
         Some(sweep) => charts.extend(depth::sweep_charts(sweep)),
         None => {

@@ -11,7 +11,7 @@ use diskproof_model::units::{counted, format_bytes, format_latency, format_throu
 
 /// All of them that the record has data for.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
-    let surface = record.surface.as_ref();
+    let surface = record.surface();
     let mut charts = Vec::new();
     charts.extend(curve(record));
     charts.extend(access_by_distance(record));
@@ -43,13 +43,13 @@ const LONGEST_OVER_USUAL: f64 = 20.0;
 
 /// The transfer-rate graph known from HD Tune: the rate as a line, single accesses as dots.
 fn curve(record: &Record) -> Option<Chart> {
-    let (points, access) = (|| record.curve.iter(), || record.access.iter());
+    let (points, access) = (|| record.curve().iter(), || record.access().iter());
     let places = points().map(|p| p.offset_bytes);
     let places = places.chain(access().map(|p| p.offset_bytes));
     let (unit, bytes) = position_unit(places.max()? as f64);
-    let (latency, ns) = latency_unit(longest(&record.access));
+    let (latency, ns) = latency_unit(longest(record.access()));
     let position = |offset_bytes: u64| offset_bytes as f64 / bytes;
-    let surface = record.surface.as_ref();
+    let surface = record.surface();
     let start = surface.map(|s| s.span_start_bytes);
     let end = surface.map(|s| s.span_start_bytes.saturating_add(s.span_bytes));
     let rate = points().filter(|p| p.bytes > 0);
@@ -67,10 +67,10 @@ fn curve(record: &Record) -> Option<Chart> {
     Some(Chart {
         id: "curve".to_owned(),
         title: curve_title(surface),
-        caption: curve_caption(!record.curve.is_empty(), !dots.is_empty()),
+        caption: curve_caption(!record.curve().is_empty(), !dots.is_empty()),
         x: Axis::new("position", unit).between(start.map(position), end.map(position)),
         y: Axis::new("transfer rate", "MB/s").starting_at_zero(),
-        y_right: Some(access_axis(&record.access, latency)),
+        y_right: Some(access_axis(record.access(), latency)),
         series: vec![
             Series::new("transfer rate", SeriesMark::Line, rate.collect()),
             Series::new("access time", SeriesMark::Dots, dots).on_the_right(),
@@ -114,9 +114,9 @@ fn curve_caption(has_rate: bool, has_access: bool) -> String {
 
 /// Access time over the distance of the seek.
 fn access_by_distance(record: &Record) -> Option<Chart> {
-    let farthest = record.access.iter().map(|p| p.distance_bytes).max()?;
+    let farthest = record.access().iter().map(|p| p.distance_bytes).max()?;
     let (unit, bytes) = position_unit(farthest as f64);
-    let (latency, ns) = latency_unit(longest(&record.access));
+    let (latency, ns) = latency_unit(longest(record.access()));
     let patterns = [
         SeekPattern::Random,
         SeekPattern::TrackToTrack,
@@ -125,11 +125,11 @@ fn access_by_distance(record: &Record) -> Option<Chart> {
         SeekPattern::Butterfly,
     ];
     let series = patterns.map(|seek| {
-        let own = record.access.iter().filter(|p| p.seek == seek);
+        let own = record.access().iter().filter(|p| p.seek == seek);
         let points = own.map(|p| (p.distance_bytes as f64 / bytes, p.latency_ns as f64 / ns));
         let mut points: Vec<(f64, f64)> = points.collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let surface = record.surface.as_ref();
+        let surface = record.surface();
         let name = match surface.and_then(|surface| surface.seeks.get(&seek)) {
             Some(of) => format!("{}: average {}", seek.as_str(), of.mean.value_text()),
             None => seek.as_str().to_owned(),
@@ -144,7 +144,7 @@ fn access_by_distance(record: &Record) -> Option<Chart> {
                   Without moving parts the distance makes no difference."
             .to_owned(),
         x: Axis::new("distance", unit).starting_at_zero(),
-        y: access_axis(&record.access, latency),
+        y: access_axis(record.access(), latency),
         series: series.into(),
         ..Chart::default()
     })

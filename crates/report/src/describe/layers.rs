@@ -142,7 +142,7 @@ fn share(cost: &LayerCost) -> String {
 
 /// Label and text of each fact below the tables.
 fn facts(record: &Record) -> Vec<(&'static str, String)> {
-    let (Some(plan), Some(layers)) = (record.plan.layers(), &record.layers) else {
+    let (Some(plan), Some(layers)) = (record.plan.layers(), record.layers()) else {
         return Vec::new();
     };
     let mut all = vec![("columns", LEGEND.to_owned())];

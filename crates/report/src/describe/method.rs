@@ -141,7 +141,7 @@ fn figure_commands(record: &Record) -> Vec<Block> {
         };
         blocks.push(command(what, &m.reproduce));
     }
-    let surface = record.surface.iter();
+    let surface = record.surface().into_iter();
     let surface = surface.filter(|surface| !surface.reproduce.is_empty());
     blocks.extend(surface.map(|of| command("curve".to_owned(), &of.reproduce)));
     blocks
@@ -150,7 +150,7 @@ fn figure_commands(record: &Record) -> Vec<Block> {
 /// The evidence of the disks' counters for a target; `None` if nothing was measured on it.
 pub(crate) fn proof_text(record: &Record, target: usize) -> Option<String> {
     let measured = record.measurements.iter().filter(|m| m.target == target);
-    let surveyed = record.surface.iter().filter(|s| s.target == target);
+    let surveyed = record.surface().into_iter().filter(|s| s.target == target);
     let surveyed = surveyed.map(|surface| &surface.device);
     let devices: Vec<&DeviceUse> = measured.map(|m| &m.device).chain(surveyed).collect();
     let unknown = devices.iter().filter(|device| device.accounted.is_none());

@@ -68,7 +68,7 @@ pub(crate) fn sections(record: &Record) -> Vec<Section> {
     let caveats = record.verdict.iter().flat_map(|verdict| &verdict.caveats);
     let caveats = caveats.map(|caveat| Block::text(Tone::Dim, caveat));
     let server = |blocks: fn(&PostgresRecord) -> Vec<Block>| -> Vec<Block> {
-        record.postgres.iter().flat_map(blocks).collect()
+        record.postgres().into_iter().flat_map(blocks).collect()
     };
     // On one screen, the end follows the figures as their notes do.
     let (caveats_on, end_id) = if is_brief(record) {
@@ -97,7 +97,7 @@ pub(crate) fn sections(record: &Record) -> Vec<Section> {
 /// the settings that were tried, the verdict, the promises.
 pub(crate) fn answer_with_figures(record: &Record) -> Vec<Block> {
     let mut blocks = Vec::new();
-    if let Some(server) = &record.postgres {
+    if let Some(server) = record.postgres() {
         blocks.extend(inserts::tried_settings(&server.trials));
     }
     blocks.extend(verdict(record));
@@ -110,10 +110,10 @@ fn figures(record: &Record) -> Vec<Section> {
     use Shown::{Always, File, Short, Whole};
     let mut sections = Vec::new();
     let mut add = |shown, blocks| sections.push(Section::new("figures", shown, blocks));
-    let swept = record.sweep.as_ref().map(|of| sweep::blocks(record, of));
-    let files = || record.files.as_ref().map(|of| files::blocks(record, of));
-    let layers = || record.layers.as_ref().map(|of| layers::blocks(record, of));
-    let observed = || record.observed.as_ref().map(observed::blocks);
+    let swept = record.sweep().map(|of| sweep::blocks(record, of));
+    let files = || record.files().map(|of| files::blocks(record, of));
+    let layers = || record.layers().map(|of| layers::blocks(record, of));
+    let observed = || record.observed().map(observed::blocks);
     let own_form = swept.or_else(files).or_else(layers).or_else(observed);
     if let Some(blocks) = own_form {
         add(Always, blocks);
@@ -121,12 +121,12 @@ fn figures(record: &Record) -> Vec<Section> {
         rows.for_each(|rows| add(File, rows.blocks()));
         return sections;
     }
-    let searched = record.latency_search.iter();
+    let searched = record.latency_search().into_iter();
     let searched = searched.flat_map(|of| depth_trials(record, of));
     add(Always, searched.collect());
     for target in 0..targets(record) {
         add(Always, heading(record, target));
-        let surveyed = record.surface.as_ref().filter(|s| s.target == target);
+        let surveyed = record.surface().filter(|s| s.target == target);
         let figures = Figures::of(record, target, |m| m.ping.is_none());
         if let Some(of) = surveyed {
             let mut blocks = surface::blocks(record, of);
@@ -164,7 +164,7 @@ fn figures(record: &Record) -> Vec<Section> {
             add(Always, vec![Block::text(Tone::Error, text)]);
         }
     }
-    if record.measurements.is_empty() && record.surface.is_none() {
+    if record.measurements.is_empty() && record.surface().is_none() {
         let text = "nothing was measured";
         add(Always, vec![Block::text(Tone::Error, text)]);
     }
@@ -175,7 +175,7 @@ fn figures(record: &Record) -> Vec<Section> {
 /// Targets with an identity or with figures.
 fn targets(record: &Record) -> usize {
     let measured = record.measurements.iter().map(|m| m.target);
-    let surveyed = record.surface.iter().map(|surface| surface.target);
+    let surveyed = record.surface().into_iter().map(|surface| surface.target);
     let last = measured.chain(surveyed).max();
     last.map_or(0, |last| last + 1).max(record.targets.len())
 }
@@ -234,11 +234,11 @@ fn details(record: &Record) -> Vec<Block> {
     blocks.extend(targets.flat_map(|(index, target)| of_target(record, target, index)));
     // Of a sweep the matrix says block sizes and depths, and the span is that of the target. The
     // tables of layers have their conditions in the heading.
-    let listed = match (&record.sweep, &record.layers) {
+    let listed = match (record.sweep(), record.layers()) {
         (None, None) => record.measurements.as_slice(),
         _ => &[],
     };
-    let search = record.latency_search.as_ref();
+    let search = record.latency_search();
     let found = search.and_then(LatencySearch::found);
     let is_result =
         |m: &&MeasurementRecord| found.is_none_or(|found| found.workload == m.workload.name);
@@ -280,7 +280,7 @@ fn end(record: &Record) -> Vec<Block> {
 
 /// Rows of figures on a short page. On one screen they get what the other parts leave.
 fn rows_max(record: &Record, notes: &[Block]) -> usize {
-    if record.postgres.is_some() {
+    if record.postgres().is_some() {
         return ROWS_WITH_SERVER;
     }
     if !is_brief(record) || record.targets.len() > 1 {
@@ -341,7 +341,7 @@ pub(crate) fn is_brief(record: &Record) -> bool {
 
 /// Findings, settings to change, and one line of method.
 fn end_in_short(record: &Record) -> Vec<Block> {
-    let server = record.postgres.as_ref();
+    let server = record.postgres();
     let remedies = server.map_or(FINDINGS_MAX, |_| FINDINGS_WITH_SERVER);
     let remedies = (!is_brief(record)).then_some(remedies);
     let mut blocks = findings_in_short(&record.findings, remedies);

@@ -51,7 +51,7 @@ pub(crate) fn partial_text(record: &Record) -> Option<String> {
 /// run.` `None` where decisions during the run would have added workloads.
 fn progress_text(record: &Record) -> Option<String> {
     let planned = record.plan.workloads().len() * record.plan.targets.len().max(1);
-    let is_planned = record.sweep.is_none() && record.latency_search.is_none();
+    let is_planned = record.sweep().is_none() && record.latency_search().is_none();
     let is_cut = |m: &&MeasurementRecord| m.stopped == StopReason::Interrupted;
     let measured = record.measurements.len();
     let cut = record.measurements.iter().filter(is_cut).count();
@@ -67,7 +67,7 @@ fn progress_text(record: &Record) -> Option<String> {
 /// Names of planned workloads that did not run on a target.
 pub(crate) fn not_run(record: &Record, target: usize) -> Vec<&str> {
     // A search measures as few depths as it needs.
-    if record.latency_search.is_some() {
+    if record.latency_search().is_some() {
         return Vec::new();
     }
     let is_measured = |name: &str| {

@@ -52,10 +52,10 @@ pub(crate) fn blocks(record: &Record, s: &SurfaceRecord) -> Vec<Block> {
 }
 
 fn errors(record: &Record, s: &SurfaceRecord) -> Vec<Block> {
-    let mut bad = record.curve.iter().filter(|point| point.errors > 0);
+    let mut bad = record.curve().iter().filter(|point| point.errors > 0);
     let first = bad.next().map(|first| {
         let (count, place) = (bad.count() + 1, place(first.offset_bytes));
-        let places = counted(record.curve.len() as u64, "place");
+        let places = counted(record.curve().len() as u64, "place");
         format!("{count} of {places} of the curve failed, the first at {place}")
     });
     let failed = s.access_errors.iter();
@@ -68,7 +68,7 @@ fn errors(record: &Record, s: &SurfaceRecord) -> Vec<Block> {
 
 /// Points that were read again as outliers.
 fn repeats(record: &Record) -> Option<Block> {
-    let points = record.curve.iter();
+    let points = record.curve().iter();
     let repeated: Vec<_> = points.filter(|point| point.readings.len() > 1).collect();
     let change = |point: &CurvePoint| (point.readings[0] / point.bytes_per_second).ln().abs();
     let all = repeated.iter();
@@ -86,7 +86,7 @@ fn repeats(record: &Record) -> Option<Block> {
     let text = format!(
         "{} of {} stood out and {} read again{outcome}",
         counted(repeated.len() as u64, "place"),
-        record.curve.len(),
+        record.curve().len(),
         if repeated.len() == 1 { "was" } else { "were" },
     );
     Some(Block::fact("again", text))

@@ -175,8 +175,8 @@ fn data(record: &Record, keeps_data: bool) -> Markup {
 fn contents(record: &Record) -> Markup {
     let rows = [
         ("measurements", record.measurements.len()),
-        ("points of the transfer curve", record.curve.len()),
-        ("accesses", record.access.len()),
+        ("points of the transfer curve", record.curve().len()),
+        ("accesses", record.access().len()),
         ("findings", record.findings.len()),
         ("settings", record.advice.len()),
         ("expectations", record.expectations.len()),

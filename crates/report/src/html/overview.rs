@@ -205,7 +205,11 @@ fn tiles(record: &Record) -> Markup {
     /// More workloads have no room.
     const WORKLOADS_MAX: usize = 12;
     let all = &record.measurements;
-    let surveyed: Vec<SurveyTile> = record.surface.iter().flat_map(survey_tiles).collect();
+    let surveyed: Vec<SurveyTile> = record
+        .surface()
+        .into_iter()
+        .flat_map(survey_tiles)
+        .collect();
     html! {
         @if (2..=WORKLOADS_MAX).contains(&all.len()) {
             dl.tiles.workloads { @for (index, m) in all.iter().enumerate() { div {

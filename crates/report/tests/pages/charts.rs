@@ -126,7 +126,7 @@ fn of_many_workloads_those_that_change_have_a_picture() {
 #[test]
 fn empty_record_has_no_charts() {
     let mut record = fixture::surveyed();
-    (record.curve, record.access, record.surface) = (Vec::new(), Vec::new(), None);
+    record.results.clear();
     assert_eq!(charts(&record), []);
 }
 
@@ -173,7 +173,7 @@ fn knee_is_absent_where_intervals_overlap_or_at_an_end() {
 #[test]
 fn unreadable_positions_are_shown_without_a_rate() {
     let mut record = fixture::surveyed();
-    let point = &mut record.curve[100];
+    let point = &mut record.surface_mut().unwrap().curve[100];
     (point.bytes, point.bytes_per_second, point.errors) = (0, 0.0, 8);
     let charts = charts(&record);
     let points = |name: &str| {
@@ -188,7 +188,7 @@ fn slow_access_switches_the_axis_to_log() {
     let mut record = fixture::surveyed();
     let scale = |record: &Record| charts(record)[0].y_right.as_ref().map(|axis| axis.scale);
     assert_eq!(scale(&record), Some(Scale::Linear));
-    record.access[7].latency_ns = 3_000_000_000;
+    record.surface_mut().unwrap().access[7].latency_ns = 3_000_000_000;
     assert_eq!(scale(&record), Some(Scale::Log));
 }
 
@@ -197,15 +197,15 @@ fn slow_access_switches_the_axis_to_log() {
 fn page_size_is_bounded_for_extreme_numbers() {
     let mut record = fixture::surveyed();
     record.note = Some("x".repeat(1 << 20));
-    for (index, point) in record.curve.iter_mut().enumerate() {
+    let surface = record.surface_mut().unwrap();
+    for (index, point) in surface.curve.iter_mut().enumerate() {
         point.offset_bytes = u64::MAX - index as u64;
         point.bytes_per_second = f64::MAX / (index + 1) as f64;
         point.readings = vec![0.0, f64::MAX];
     }
-    for point in &mut record.access {
+    for point in &mut surface.access {
         (point.latency_ns, point.distance_bytes) = (u64::MAX, u64::MAX);
     }
-    let surface = record.surface.as_mut().unwrap();
     (surface.span_start_bytes, surface.span_bytes) = (u64::MAX, u64::MAX);
     let rate = surface.rate.as_mut().unwrap();
     (rate.min, rate.max, rate.average.value) = (f64::MIN, f64::MAX, f64::MIN_POSITIVE);

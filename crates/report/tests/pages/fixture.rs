@@ -93,7 +93,7 @@ fn advice() -> Vec<Advice> {
 /// A healthy run of `check` on a directory: all eight workloads, advice, no findings.
 pub(crate) fn healthy() -> Record {
     graded(Record {
-        latency_search: None,
+        results: Vec::new(),
         burst_credits: Vec::new(),
         schema: RECORD_SCHEMA.to_owned(),
         tool: Tool {
@@ -120,16 +120,7 @@ pub(crate) fn healthy() -> Record {
         measurements: (0..8)
             .map(|index| measurement(index, &EIGHT[index]))
             .collect(),
-        campaign: None,
-        sweep: None,
-        postgres: None,
-        files: None,
-        layers: None,
-        observed: None,
         moved: None,
-        curve: Vec::new(),
-        access: Vec::new(),
-        surface: None,
         health: Vec::new(),
         verdict: None,
         findings: Vec::new(),

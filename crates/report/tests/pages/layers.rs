@@ -6,7 +6,7 @@ use diskproof_model::layers::{
     PlannedLayer,
 };
 use diskproof_model::plan::{Decide, LivePlan, Sides};
-use diskproof_model::record::Record;
+use diskproof_model::record::{Record, TaskResult};
 use diskproof_model::target::{Layer, LayerKind, TargetKind};
 use diskproof_report::terminal;
 
@@ -90,14 +90,14 @@ fn layered() -> Record {
         margin: 0.01,
         cells_ns: 0,
     });
-    record.layers = Some(LayersRecord {
+    record.results.push(TaskResult::Layers(LayersRecord {
         places: (0..3).map(place).collect(),
         costs: vec![
             cost(0, CostMeaning::Real, 0.125),
             cost(1, CostMeaning::OtherBlocks, 0.25),
             cost(2, CostMeaning::Lowest, 0.625),
         ],
-    });
+    }));
     record
 }
 
@@ -125,7 +125,9 @@ fn disks_of_several_layers_are_named_once() {
 #[test]
 fn layers_without_a_place_share_their_reason() {
     let mut record = layered();
-    let layers = record.layers.as_mut().expect("it has layers");
+    let [TaskResult::Layers(layers)] = &mut record.results[..] else {
+        panic!("it has layers");
+    };
     for place in &mut layers.places[1..] {
         (place.blocks, place.compared) = (BlockMatch::Unknown, 0);
         place.why = Some("the array spreads its blocks".to_owned());

@@ -133,15 +133,15 @@ fn ascii_pages_have_the_width_of_the_others() {
 #[test]
 fn page_of_an_incomplete_survey_is_complete() {
     let mut record = fixture::surveyed();
-    record.curve.truncate(1);
-    record.access.clear();
-    let surface = record.surface.as_mut().unwrap();
+    let surface = record.surface_mut().unwrap();
+    surface.curve.truncate(1);
+    surface.access.clear();
     surface.seeks.clear();
     surface.short_strokes.clear();
     (surface.device.accounted, surface.device.unresolved) =
         (None, Some("no disk below".to_owned()));
     surface.access_errors.insert("EIO".to_owned(), 3);
-    record.curve[0].errors = 2;
+    surface.curve[0].errors = 2;
     let scan = surface.scan.as_mut().unwrap();
     (scan.finished, scan.to_bytes, scan.slow_blocks) = (false, 1 << 30, 5000);
     scan.map.truncate(1);
@@ -152,8 +152,9 @@ fn page_of_an_incomplete_survey_is_complete() {
         "and 4998 more",
     ];
     assert_shows(&record_page(&record, &PLAIN_80), &shown);
-    record.surface.as_mut().unwrap().rate = None;
-    record.curve.clear();
+    let surface = record.surface_mut().unwrap();
+    surface.rate = None;
+    surface.curve.clear();
     let page = record_page(&record, &PLAIN_80);
     assert!(!page.contains('┤'), "no graph of nothing: {page}");
 }
@@ -477,7 +478,7 @@ fn commands_are_one_line_each_and_never_wrapped() {
             .iter()
             .filter(|f| f.reproduce.is_some())
             .count();
-        let of_survey = usize::from(record.surface.is_some());
+        let of_survey = usize::from(record.surface().is_some());
         let commands = record.measurements.len() + of_findings + of_survey;
         assert_eq!(page.lines().count(), 2 * commands, "{page}");
         assert!(

@@ -7,7 +7,7 @@ use diskproof_model::finding::Severity;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::{PingLatency, PingRecord};
 use diskproof_model::postgres::{LoadRecord, PostgresLoad, PostgresRecord};
-use diskproof_model::record::{Estimate, Record};
+use diskproof_model::record::{Estimate, Record, TaskResult};
 use diskproof_report::terminal::{self, Detail};
 
 fn short(record: &Record) -> String {
@@ -100,12 +100,12 @@ fn with_server(mut record: Record, share: f64) -> Record {
     let loads = methods
         .iter()
         .flat_map(|method| [1, 4, 16].map(|clients| load(method, clients)));
-    record.postgres = Some(PostgresRecord {
+    record.results.push(TaskResult::Inserts(PostgresRecord {
         version: "15.18".to_owned(),
         loads: loads.collect(),
         trials: Vec::new(),
         end_ns: None,
-    });
+    }));
     for m in &mut record.measurements {
         for op in m.ops.values_mut() {
             op.iops = rate(3000.0, share);

@@ -122,12 +122,14 @@ fn prom_labels_from_the_disk_are_escaped() {
 #[test]
 fn svg_draws_single_points_and_odd_numbers() {
     let mut record = fixture::surveyed();
-    record.curve.truncate(1);
-    record.access.truncate(1);
+    let surface = record.surface_mut().unwrap();
+    surface.curve.truncate(1);
+    surface.access.truncate(1);
     assert!(pictures(&record).len() >= 4);
     for rate in [0.0, 1e-30, 1e30, f64::MAX, f64::INFINITY, f64::NAN] {
-        record.curve[0].bytes_per_second = rate;
-        record.access[0].latency_ns = u64::MAX;
+        let surface = record.surface_mut().unwrap();
+        surface.curve[0].bytes_per_second = rate;
+        surface.access[0].latency_ns = u64::MAX;
         for (id, picture) in pictures(&record) {
             Document::parse(&picture).unwrap_or_else(|error| panic!("{id}: {error}"));
             assert!(!picture.contains("NaN"), "{rate} {id}");

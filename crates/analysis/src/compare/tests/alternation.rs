@@ -1,7 +1,7 @@
 //! Live comparisons: two runs whose slices followed each other.
 
 use super::*;
-use diskproof_model::campaign::{CampaignKind, CampaignPart};
+use diskproof_model::campaign::CampaignPart;
 use diskproof_model::comparison::{Basis, ConditionOutcome};
 use diskproof_model::window::{SliceLatency, SliceOp, TimeSlice};
 
@@ -27,13 +27,12 @@ fn side(letter: &str, campaign: &str, rates: &[u64]) -> Record {
     };
     let mut record = run_of(wandering(1.0, 4, 1), 4, letter);
     record.measurements[0].slices = rates.iter().enumerate().map(slice).collect();
-    record.campaign = Some(CampaignPart {
-        kind: CampaignKind::Compare,
+    record.results.push(TaskResult::Compared(CampaignPart {
         id: campaign.to_owned(),
         side: letter.to_owned(),
         prepare: None,
         decisions: Vec::new(),
-    });
+    }));
     record
 }
 
@@ -96,7 +95,7 @@ fn alternation_needs_one_campaign_and_three_blocks() {
     let stopped = [1000, 0, 900, 1100];
     assert_eq!(basis(&a, &side("B", "one", &stopped)), Basis::WithinRuns);
     let plain = Record {
-        campaign: None,
+        results: Vec::new(),
         ..a.clone()
     };
     assert_eq!(basis(&plain, &side("B", "one", &OF_B)), Basis::WithinRuns);
@@ -122,7 +121,7 @@ fn alternation_bears_other_load_and_decides_conditions() {
     );
     states(&compared.notes.join("\n"), &["Other programs"]);
     // A pair of independent runs does not compare then.
-    b.campaign = None;
+    b.results.clear();
     let refused = held(&[&a], &[&b]);
     let codes = reasons(rate(&refused));
     assert!(codes.contains(&"disturbed"), "{codes:?}");

@@ -3,6 +3,7 @@
 use super::*;
 use crate::fixture::files::{file_step, files_plan, files_record};
 use diskproof_model::files::{CacheState, FileOperation, FileOrder, FileSync, FilesPlan};
+use diskproof_model::record::FilesRecord;
 
 /// Why a changed plan is not comparable, and the change.
 type FilesPlanChange = (&'static str, fn(&mut FilesPlan));
@@ -95,11 +96,18 @@ fn other_plans_are_not_comparable_and_say_why() {
     assert_eq!(held(&[&a], &[&at_speed("b", 1, repeated)]).headline.same, 3);
 }
 
+fn files_of(record: &mut Record) -> &mut FilesRecord {
+    match &mut record.results[..] {
+        [TaskResult::Files(files)] => files,
+        results => panic!("{results:?}"),
+    }
+}
+
 #[test]
 fn caches_concern_reads_only_and_faults_their_step_only() {
     let a = at_speed("a", 1, files_plan());
     let mut b = at_speed("b", 1, files_plan());
-    let files = b.files.as_mut().unwrap();
+    let files = files_of(&mut b);
     files.caches.pages = CacheState::Kept;
     files.steps[2].stopped = StopReason::Interrupted;
     let candidate = held(&[&a], &[&b]);
@@ -117,7 +125,7 @@ fn caches_concern_reads_only_and_faults_their_step_only() {
 fn step_of_one_side_is_named() {
     let a = at_speed("a", 1, files_plan());
     let mut b = at_speed("b", 1, files_plan());
-    b.files.as_mut().unwrap().steps.pop();
+    files_of(&mut b).steps.pop();
     let candidate = held(&[&a], &[&b]);
     let unmatched = &candidate.unmatched[0];
     assert_eq!(

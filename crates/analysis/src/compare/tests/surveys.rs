@@ -71,7 +71,7 @@ fn the_shape_of_a_curve_is_no_error_of_it() {
     );
     assert!(names(&candidate).contains(&"access.full-stroke"));
     let mut shorter = surveyed_record(1.0, 4);
-    shorter.surface.as_mut().unwrap().span_bytes /= 2;
+    shorter.surface_mut().unwrap().span_bytes /= 2;
     assert_all(&held(&[&a], &[&shorter]), Verdict::NotComparable);
     let unmatched = held(&[&a], &[&fixture::record()]).unmatched;
     assert_eq!(unmatched.iter().filter(|u| u.only == Holder::A).count(), 2);
@@ -84,8 +84,11 @@ fn survey_is_tainted_by_findings_on_it() {
         b.findings = vec![fixture::finding("disturbed", Severity::Warning, path)];
         held(&[&a], &[&b])
     };
-    assert_all(&found("/surface/device/read_bytes"), Verdict::NotComparable);
-    for m in found("/surface/seeks/random/min_ns").metrics {
+    assert_all(
+        &found("/results/0/device/read_bytes"),
+        Verdict::NotComparable,
+    );
+    for m in found("/results/0/seeks/random/min_ns").metrics {
         assert_eq!(
             m.verdict == Verdict::NotComparable,
             m.subject == "access",

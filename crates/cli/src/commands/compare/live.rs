@@ -17,14 +17,14 @@ use diskproof_analysis::compare::Limit;
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_device::scratch_bytes_max;
 use diskproof_engine::watchdog::{Deferred, Waited};
-use diskproof_model::campaign::{CampaignKind, CampaignPart, DroppedSlice};
+use diskproof_model::campaign::{CampaignPart, DroppedSlice};
 use diskproof_model::comparison::Comparison;
 use diskproof_model::data::RunData;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::{
     Decide, LivePlan, Plan, Scratch, Sides, Skipped, Task, Workload, Workloads,
 };
-use diskproof_model::record::Record;
+use diskproof_model::record::{Record, TaskResult};
 use diskproof_model::secrets::without_secret;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_report::terminal::Detail;
@@ -417,13 +417,12 @@ fn records(settings: &[String], sides: usize, plan: &Plan, run: &EndedRun) -> Ve
             ..RunData::of(measurements)
         };
         let mut record = judge(facts, &data, &[]);
-        record.campaign = Some(CampaignPart {
-            kind: CampaignKind::Compare,
+        record.results.push(TaskResult::Compared(CampaignPart {
             id: id.clone(),
             side: char::from(b'A' + index as u8).to_string(),
             prepare: settings.get(index).cloned(),
             decisions: run.results.decisions.clone(),
-        });
+        }));
         records.push(Arc::new(record));
     }
     records

@@ -62,13 +62,13 @@ impl LikeSource {
             return Err(Failure::Usage(why.to_owned()));
         }
         let record = load(reference, history)?;
-        let Some(observed) = record.observed else {
+        let Some(observed) = record.observed() else {
             return Err(Failure::Usage(format!(
                 "--like {reference}: this run contains no observed load; use 'diskproof watch \
                  --record' to save one"
             )));
         };
-        let mut devices = observed.devices;
+        let mut devices = observed.devices.clone();
         devices.retain(|device| device.requests() > 0);
         devices.sort_by(|one, other| other.rate().total_cmp(&one.rate()));
         let names: Vec<String> = devices.iter().map(|device| device.name.clone()).collect();

@@ -269,7 +269,7 @@ fn swept(disk: KnownDisk) -> (Record, u64) {
 /// Every cell is within 2 % of the truth, or the truth within its interval; an interval holds it
 /// in 95 of 100 cells.
 fn assert_matrix(record: &Record, disk: KnownDisk) {
-    let sweep = record.sweep.as_ref().unwrap();
+    let sweep = record.sweep().unwrap();
     let (mut cells, mut outside) = (0, Vec::new());
     for matrix in &sweep.matrices {
         for cell in &matrix.cells {
@@ -295,7 +295,7 @@ fn assert_matrix(record: &Record, disk: KnownDisk) {
 
 /// The knees of both operations, in steps of the axis from the truth.
 fn assert_knee(record: &Record, truth: u32) {
-    for matrix in &record.sweep.as_ref().unwrap().matrices {
+    for matrix in &record.sweep().unwrap().matrices {
         let knee = matrix.knee.as_ref().unwrap();
         let step = |depth: u32| DEPTHS.iter().position(|one| *one == depth).unwrap();
         assert!(step(knee.depth).abs_diff(step(truth)) <= 1, "{knee:?}");
@@ -317,7 +317,7 @@ fn sweep_of_a_parallel_disk_finds_its_matrix_and_its_knee_in_three_minutes() {
     assert!(ns <= 180 * SECOND, "{ns}");
     assert_matrix(&record, disk);
     assert_knee(&record, 16);
-    let matrix = &record.sweep.as_ref().unwrap().matrices[0];
+    let matrix = &record.sweep().unwrap().matrices[0];
     let limit = matrix.bandwidth_limit.as_ref().unwrap();
     assert!(
         [128 << 10, 256 << 10].contains(&limit.block_bytes),
