@@ -160,7 +160,7 @@ fn commands_of_a_record_run_only_after_the_word_of_the_user() {
 fn inserts_are_repeated_with_the_programs_of_this_machine() {
     needs!("losetup");
     let here = Here::new();
-    let line = "commit DIR --postgres --only fdatasync --size 16M --time 2s";
+    let line = "commit DIR --postgres --only fdatasync --size 16M --time 10s";
     let (path, first) = here.measured(line);
     let text = std::fs::read_to_string(&path).unwrap();
     let programs = &first.plan.inserts().unwrap().server.programs;
