@@ -36,6 +36,7 @@ use diskproof_model::plan::{Plan, Task};
 use diskproof_report::formats::format_of;
 use diskproof_report::terminal::RequestLines;
 use diskproof_report::{json, terminal};
+use ping::request_lines;
 use prepare::{ReadyRun, prepare, rehearse};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -121,7 +122,13 @@ fn carry_out(mut ready: ReadyRun, job: &mut MeasuringJob<'_>) -> Result<EndedRun
     let plan = Arc::clone(&ready.work.plan);
     match plan.tasks.last() {
         Some(Task::Inserts(_)) => inserts::carry_out(ready, job.server.take()),
-        Some(Task::Ping(_)) => carry_out_requests(ready, job.lines.take(), tool),
+        Some(Task::Ping(ping)) => {
+            let lines = match tool {
+                Some(_) => None,
+                None => request_lines(ping, &job.identities, job.flags),
+            };
+            carry_out_requests(ready, lines, tool)
+        }
         Some(Task::Files(files)) => carry_out_files(ready, files, tool),
         Some(Task::Survey(_)) | None => carry_out_workloads(ready, tool),
         Some(Task::Workloads(_)) => match planned_campaign(&plan) {
