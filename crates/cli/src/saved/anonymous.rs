@@ -95,7 +95,6 @@ const PLACES: &[(Treatment, &[&str])] = &[
         &[
             "record.ended_early",
             "stalled.around",
-            "layers.unresolved",
             "sides.unresolved",
             "targets.unresolved",
             "device.unresolved",
@@ -159,7 +158,6 @@ const PUBLIC: &[&str] = &[
     "plan.schema",
     "origin.verb",
     "origin.argv",
-    "workloads.name",
     "workload.name",
     "list.name",
     "skipped.workload",
@@ -180,7 +178,6 @@ const PUBLIC: &[&str] = &[
     "trials.plans",
     "trials.workload",
     "results.id",
-    "results.workload",
     "results.side",
     "decisions.workload",
     "targets.device",
