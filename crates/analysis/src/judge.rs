@@ -122,7 +122,8 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     let mut results = Vec::new();
     results.extend(surveyed.map(|surface| TaskResult::Survey(Box::new(surface))));
     results.extend(files_part(data, &facts.plan).map(TaskResult::Files));
-    results.extend(data.observed.clone().map(TaskResult::Observed));
+    let observed = data.observed.clone().map(Box::new);
+    results.extend(observed.map(TaskResult::Observed));
     let inserts = postgres_record(data.postgres.as_ref(), &measurements);
     results.extend(inserts.map(TaskResult::Inserts));
     let depth = latency_search(&facts.plan, &data.measurements);

@@ -257,7 +257,7 @@ impl Plan {
     /// The ping; `None` where the plan has none.
     pub fn ping(&self) -> Option<&Ping> {
         self.tasks.iter().find_map(|task| match task {
-            Task::Ping(ping) => Some(ping),
+            Task::Ping(ping) => Some(&**ping),
             _ => None,
         })
     }

@@ -131,7 +131,7 @@ pub enum TaskResult {
     /// INSERTs of a temporary PostgreSQL server, alongside this run's own commits.
     Inserts(PostgresRecord),
     /// The real load of the targets, which this program watched and did not make.
-    Observed(ObservedRecord),
+    Observed(Box<ObservedRecord>),
 }
 
 /// JSON pointer of the result of a survey, of many small files and of an observation.
@@ -175,10 +175,14 @@ impl Record {
         /// The INSERTs of a server; `None` of a run without one.
         postgres, Inserts, PostgresRecord
     );
-    result_of_kind!(
-        /// The load of others; `None` of a run that watched none.
-        observed, Observed, ObservedRecord
-    );
+
+    /// The load of others; `None` of a run that watched none.
+    pub fn observed(&self) -> Option<&ObservedRecord> {
+        self.results.iter().find_map(|result| match result {
+            TaskResult::Observed(observed) => Some(&**observed),
+            _ => None,
+        })
+    }
 
     /// The survey; `None` of a run without one.
     pub fn surface(&self) -> Option<&SurfaceRecord> {

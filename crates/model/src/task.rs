@@ -29,7 +29,7 @@ pub enum Task {
     /// Workloads on all targets.
     Workloads(Workloads),
     /// Single requests, one after the other.
-    Ping(Ping),
+    Ping(Box<Ping>),
     /// Operations on many small files.
     Files(FilesPlan),
     /// INSERTs of a temporary PostgreSQL server around workloads.

@@ -232,7 +232,7 @@ pub fn plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan, Fai
     let workload = workload(ping, (block_bytes, span), &requests);
     Ok(Plan {
         scratch: scratch_bytes.map(Scratch::of_size),
-        tasks: vec![Task::Ping(Ping { workload, requests })],
+        tasks: vec![Task::Ping(Box::new(Ping { workload, requests }))],
         ..plan
     })
 }

@@ -285,7 +285,7 @@ impl DropInLoad for IopingLoad {
             idle_ns: Vec::new(),
         };
         Ok(Plan {
-            tasks: vec![Task::Ping(Ping { workload, requests })],
+            tasks: vec![Task::Ping(Box::new(Ping { workload, requests }))],
             ..DROP_IN.plan(&context, scratch_bytes, Vec::new())
         })
     }

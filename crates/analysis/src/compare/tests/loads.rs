@@ -31,7 +31,7 @@ fn observed(name: &str, reads: f64, writes: f64) -> Record {
     let directions = directions.into_iter().filter(|(_, rate)| *rate > 0.0);
     let mut record = fixture::record();
     record.measurements.clear();
-    record.results.push(TaskResult::Observed(ObservedRecord {
+    record.results.push(TaskResult::Observed(Box::new(ObservedRecord {
         interval_ns: 1_000_000_000,
         devices: vec![ObservedDevice {
             target: 0,
@@ -48,7 +48,7 @@ fn observed(name: &str, reads: f64, writes: f64) -> Record {
         }],
         hidden: Vec::new(),
         server: None,
-    }));
+    })));
     record
 }
 
