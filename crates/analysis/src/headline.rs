@@ -417,6 +417,28 @@ struct Verification<'a> {
     judged_bytes: u64,
     /// Why intact blocks prove nothing about the disk.
     objection: Option<Objection<'a>>,
+    /// How much a counterfeit device holds.
+    real_size: Option<ClaimedSize>,
+}
+
+/// The size of a counterfeit device.
+#[derive(Clone, Copy)]
+struct ClaimedSize {
+    held_bytes: u64,
+    claimed_bytes: u64,
+}
+
+impl ClaimedSize {
+    fn of(record: &Record, m: &MeasurementRecord, verify: &VerifyResult) -> Option<Self> {
+        let target = record.targets.get(m.target)?;
+        if target.kind != TargetKind::BlockDevice {
+            return None;
+        }
+        Some(Self {
+            held_bytes: verify.real_size(target.size_bytes)?.bytes(),
+            claimed_bytes: target.size_bytes,
+        })
+    }
 }
 
 impl<'a> Verification<'a> {
@@ -425,6 +447,7 @@ impl<'a> Verification<'a> {
             results: Vec::new(),
             judged_bytes: 0,
             objection: None,
+            real_size: None,
         };
         for (index, m) in record.measurements.iter().enumerate() {
             let Some(verify) = &m.verify else {
@@ -432,6 +455,7 @@ impl<'a> Verification<'a> {
             };
             let judged = verify.wrong_blocks() + verify.good_blocks();
             all.results.push(verify);
+            all.real_size = all.real_size.or(ClaimedSize::of(record, m, verify));
             all.judged_bytes += judged * u64::from(m.workload.block_bytes);
             let objection = record.objection(FigureSource::Measurement(index));
             // What failed to read or came back wrong was counted.
@@ -474,15 +498,13 @@ pub(crate) fn verification_headline(record: &Record) -> Option<String> {
             share_of_target(record, all.judged_bytes)
         ),
         (wrong, _, _) => {
-            let size = all.results.iter().find_map(|verify| verify.real_size());
-            let device = record.targets.first()?;
-            let holds = match size {
-                Some(size) if device.kind == TargetKind::BlockDevice => format!(
+            let holds = match all.real_size {
+                Some(real) => format!(
                     "{} of {} are real, ",
-                    format_bytes(size.bytes()),
-                    format_bytes(device.size_bytes)
+                    format_bytes(real.held_bytes),
+                    format_bytes(real.claimed_bytes)
                 ),
-                _ => String::new(),
+                None => String::new(),
             };
             format!("DAMAGED: {holds}{wrong} of {judged} read back wrong")
         }

@@ -35,14 +35,18 @@ pub fn trends(runs: &[SavedRun]) -> Vec<Trend> {
             metric: headline_metric(figure).to_owned(),
             unit: figure.unit.clone(),
             points: headline_points(&comparable, figure),
+            newest_without_figure: None,
         });
     }
     trends
 }
 
-/// The figure that a condition names, over the newest run that has it and up to ten earlier runs of
-/// the same verb on the same targets. `None` if no complete run has its workload or survey; a trend
-/// without points if none of them measured enough for it.
+/// The figure that a condition names, over the newest run that measured for it and up to ten
+/// earlier runs of the same verb on the same targets. `None` if no complete run has its workload or
+/// survey.
+///
+/// The newest run decides, also where it has no figure: the slower a disk becomes, the fewer
+/// operations a run has for a percentile.
 ///
 /// The short form of a run has no latencies of workloads, so `load` returns the record of a run;
 /// `None` where it cannot be read.
@@ -51,21 +55,27 @@ pub fn condition_trend(
     runs: &[SavedRun],
     mut load: impl FnMut(&SavedRun) -> Option<Record>,
 ) -> Option<Trend> {
-    let mut candidates = complete_runs(runs);
-    candidates.retain(|run| may_have(run, named));
-    if candidates.is_empty() {
-        return None;
-    }
-    let mut newest: Option<&SavedRun> = None;
+    let complete = complete_runs(runs);
+    let newest = complete.iter().find(|run| may_have(run, named))?;
+    let mut newest_without_figure = None;
     let mut found: Vec<TrendPoint> = Vec::new();
-    for run in candidates {
-        if newest.is_some_and(|newest| !is_comparable(run, newest)) {
+    for run in comparable_runs(&complete, newest) {
+        // A run whose requests all failed has no figures, although it has the workload.
+        let is_of_figure = may_have(run, named);
+        let is_judged = found.is_empty() && newest_without_figure.is_none();
+        if !is_of_figure && !is_judged {
             continue;
         }
-        let Some(figure) = load(run).and_then(|record| named_figure(&record, named)) else {
+        let record = load(run);
+        let Some(figure) = record
+            .as_ref()
+            .and_then(|record| named_figure(record, named))
+        else {
+            if is_judged && (is_of_figure || record.is_none_or(|record| plans(&record, named))) {
+                newest_without_figure = Some(run.run_id.clone());
+            }
             continue;
         };
-        newest.get_or_insert(run);
         found.push(TrendPoint {
             run_id: run.run_id.clone(),
             started: run.started.clone(),
@@ -86,6 +96,7 @@ pub fn condition_trend(
         metric: named.metric.threshold.to_owned(),
         unit: named.metric.unit.to_owned(),
         points: found,
+        newest_without_figure,
     })
 }
 
@@ -121,6 +132,12 @@ fn may_have(run: &SavedRun, named: &Named<'_>) -> bool {
         _ => named.subject,
     };
     run.figures.iter().any(|figure| figure.workload == subject)
+}
+
+/// Whether a run was to do the workload that a condition names.
+fn plans(record: &Record, named: &Named<'_>) -> bool {
+    let mut workloads = record.plan.workloads().iter();
+    workloads.any(|workload| workload.name == named.subject)
 }
 
 /// The name of a headline figure in conditions.
@@ -192,8 +209,12 @@ pub fn is_named(trend: &Trend, limit: &Limit) -> bool {
 }
 
 /// Judges the newest run of a trend by a condition such as `commit-fdatasync.iops<-10%`. A change
-/// that chance explains, or that has too few runs before it, is undecided.
+/// that chance explains, or that has too few runs before it, is undecided, and so is a newest run
+/// without the figure.
 pub fn outcome(limit: &Limit, trend: &Trend) -> ConditionOutcome {
+    if trend.newest_without_figure.is_some() {
+        return ConditionOutcome::Undecided;
+    }
     let Some(newest) = trend.points.last() else {
         return ConditionOutcome::Unanswered;
     };
@@ -239,6 +260,7 @@ mod tests {
             partial: false,
             method: 9,
             worst: None,
+            findings: Vec::new(),
             figures: values.iter().map(headline).collect(),
         }
     }
@@ -329,6 +351,53 @@ mod tests {
         assert_eq!(outcome(&limit, &trend), ConditionOutcome::Holds);
         // A ping has no such figure, and nothing has this one.
         assert_eq!(trend_of("random.iops<-10%", &runs), None);
+    }
+
+    #[test]
+    fn newest_run_without_the_figure_is_undecided() {
+        let name = "commit-fdatasync";
+        let limit: Limit = "commit-fdatasync.iops<-10%".parse().unwrap();
+        let named = named(&limit.metric).unwrap();
+        let measured: Vec<SavedRun> = (1..=6).map(|day| run(day, &[(name, 100.0)])).collect();
+        let mut failed = measured.clone();
+        failed[5].figures.clear();
+        let (newest, unreadable) = (measured[5].run_id.clone(), |_: &SavedRun| None);
+        let empty = |_: &SavedRun| {
+            let mut record = record(100.0);
+            for m in &mut record.measurements {
+                m.ops.clear();
+            }
+            Some(record)
+        };
+        let of_newest: [&dyn Fn(&SavedRun) -> Option<Record>; 2] = [&unreadable, &empty];
+        for (runs, load_newest) in [&measured, &failed]
+            .into_iter()
+            .flat_map(|runs| of_newest.map(|load| (runs, load)))
+        {
+            let trend = condition_trend(&named, runs, |run| {
+                if run.run_id == newest {
+                    load_newest(run)
+                } else {
+                    Some(record(100.0))
+                }
+            })
+            .unwrap();
+            assert_eq!(trend.newest_without_figure.as_ref(), Some(&newest));
+            assert_eq!(trend.points.len(), 5);
+            assert_eq!(outcome(&limit, &trend), ConditionOutcome::Undecided);
+        }
+        // A run of other workloads of the same verb says nothing.
+        let trend = condition_trend(&named, &failed, |run| {
+            let mut record = record(100.0);
+            if run.run_id == newest {
+                record.plan.workloads_mut().clear();
+                record.measurements.clear();
+            }
+            Some(record)
+        })
+        .unwrap();
+        assert_eq!(trend.newest_without_figure, None);
+        assert_eq!(outcome(&limit, &trend), ConditionOutcome::DoesNotHold);
     }
 
     #[test]

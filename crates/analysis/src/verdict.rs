@@ -170,12 +170,19 @@ fn unseen_burst(record: &Record) -> Option<String> {
     if !is_promise(record) || record.findings.iter().any(names_it) {
         return None;
     }
-    let untested = untested(record)?;
-    Some(format!(
-        "Without a pause this run kept {}; a burst that lasts longer would not have shown. '{}' \
-         tests for one.",
-        untested.kept, untested.command
-    ))
+    let mut sentences = Vec::new();
+    for untested in untested(record) {
+        sentences.push(format!(
+            "Without a pause this run kept {}; a burst that lasts longer would not have shown. \
+             '{}' tests for one.",
+            untested.kept, untested.command
+        ));
+    }
+    if sentences.is_empty() {
+        None
+    } else {
+        Some(sentences.join(" "))
+    }
 }
 
 /// How much of the disk was read at most, and what reads all of it.

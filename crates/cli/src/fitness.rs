@@ -183,6 +183,12 @@ fn known_as(profile: &str) -> &str {
     profile
 }
 
+/// Whether this program has a profile of this name.
+pub(crate) fn is_built_in(profile: &str) -> bool {
+    let name = known_as(profile);
+    BUILT_IN.iter().any(|(known, _)| *known == name)
+}
+
 /// A built-in profile, or a file; with the name that errors show.
 fn read_profile(profile: &str) -> Result<(PlanFile, String), Failure> {
     let built_in = BUILT_IN.into_iter().find(|(name, _)| *name == profile);

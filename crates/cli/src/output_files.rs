@@ -5,10 +5,10 @@ use crate::failure::Failure;
 pub(crate) use crate::output_sink::{OutputError, Trial, save_file, temporary_path};
 use crate::output_sink::{Sink, check_standard_streams};
 use crate::saved::register_history;
-use crate::stdio::Verbosity;
+use crate::stdio::{Verbosity, eprint_line};
 use anyhow::{Context as _, Result};
 use diskproof_model::record::Record;
-use diskproof_model::units::format_file_size;
+use diskproof_model::units::{counted, format_file_size};
 use diskproof_report::format::{Format, OutputFile};
 use diskproof_report::formats::{extensions, format_of};
 use std::io;
@@ -142,6 +142,7 @@ fn save_as_format(record: &Record, output: &Output, verbosity: Verbosity) -> Res
     let format = format_of(&output.path).context("unknown format")?;
     let files = format.files(record, &output.path);
     anyhow::ensure!(!files.is_empty(), format.requires.missing_text());
+    warn_of_left_out(record, format);
     let mut written = Vec::new();
     for file in &files {
         let saved = output.save(file);
@@ -154,6 +155,18 @@ fn save_as_format(record: &Record, output: &Output, verbosity: Verbosity) -> Res
     }
     verbosity.note(&format!("wrote {}", written.join(", ")));
     Ok(())
+}
+
+/// Warns on stderr of figures that a format leaves out because they are not the disk's.
+pub(crate) fn warn_of_left_out(record: &Record, format: &Format) {
+    let left_out = format.left_out.map_or(0, |count| count(record));
+    if left_out > 0 {
+        eprint_line(&format!(
+            "{} leaves out {}, because a finding says that they are not the disk's",
+            format.extension,
+            counted(left_out as u64, "figure")
+        ));
+    }
 }
 
 /// Notes on stderr that a file was written, and how large it is.

@@ -14,7 +14,7 @@ use diskproof_history::Filter;
 use diskproof_model::finding::{Cause, Meaning, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Expectation, ExpectationOutcome, LatencySummary, Record};
-use diskproof_model::saved::{SavedRun, WorstFinding};
+use diskproof_model::saved::{SavedFinding, SavedRun};
 use diskproof_model::units::{format_duration, format_latency, parse_duration};
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
@@ -127,6 +127,14 @@ pub(crate) fn run_as_link() -> Option<Exit> {
             ))));
         }
     };
+    if !flags.newest && flags.warning > flags.critical {
+        return Some(print(&unknown(format!(
+            "the limit of --warning, {}, is above that of --critical, {}, so a warning cannot \
+             occur. See {NAME} --help",
+            format_duration(flags.warning),
+            format_duration(flags.critical)
+        ))));
+    }
     Some(print(&answer(&flags)))
 }
 
@@ -320,12 +328,7 @@ fn judged_saved(run: &SavedRun, now: Timestamp, max_age_ns: u64) -> Answer {
     let age_s = now.duration_since(started).as_secs().max(0) as u64;
     let data = format!(" | age={age_s}s;;{};0;", max_age_ns / 1_000_000_000);
     let age = format_duration(age_s * 1_000_000_000);
-    let of_worst = match &run.worst {
-        Some(worst) => {
-            worst_state(worst).map(|state| (state, format!("{}, {age} ago", worst.code)))
-        }
-        None => None,
-    };
+    let of_worst = most_pressing(run).map(|(state, code)| (state, format!("{code}, {age} ago")));
     let (state, text) = match of_worst {
         _ if age_s * 1_000_000_000 > max_age_ns => {
             (State::Unknown, format!("last measured {age} ago"))
@@ -341,13 +344,42 @@ fn judged_saved(run: &SavedRun, now: Timestamp, max_age_ns: u64) -> Answer {
     }
 }
 
-/// The state that the worst finding of a saved run gives; `None` where it is no reason to act.
-fn worst_state(worst: &WorstFinding) -> Option<State> {
-    let says = match rule(&worst.code) {
+/// The state of a saved run and the finding that gives it, the first of those that ask for most;
+/// `None` where none is a reason to act.
+fn most_pressing(run: &SavedRun) -> Option<(State, &str)> {
+    let mut findings: Vec<&SavedFinding> = run.findings.iter().collect();
+    if findings.is_empty() {
+        findings.extend(&run.worst);
+    }
+    let mut found: Option<(State, &str)> = None;
+    for finding in findings {
+        let Some(state) = finding_state(finding) else {
+            continue;
+        };
+        if found.is_none_or(|(other, _)| pressure(state) > pressure(other)) {
+            found = Some((state, &finding.code));
+        }
+    }
+    found
+}
+
+/// What the disk is known to suffer from presses more than that something is unknown.
+fn pressure(state: State) -> u8 {
+    match state {
+        State::Ok => 0,
+        State::Unknown => 1,
+        State::Warning => 2,
+        State::Critical => 3,
+    }
+}
+
+/// The state that a finding of a saved run gives; `None` where it is no reason to act.
+fn finding_state(finding: &SavedFinding) -> Option<State> {
+    let says = match rule(&finding.code) {
         Some(rule) => rule.says,
         None => Meaning::default(),
     };
-    let serious = match worst.severity {
+    let serious = match finding.severity {
         Severity::Note => return None,
         Severity::Warning => State::Warning,
         Severity::Failure => State::Critical,
@@ -358,6 +390,7 @@ fn worst_state(worst: &WorstFinding) -> Option<State> {
         } => Some(State::Critical),
         Meaning::NotTheDisk { .. } | Meaning::OtherLoad { .. } => Some(State::Unknown),
         Meaning::Doubtful | Meaning::Note => None,
+        Meaning::Limit { limit } if limit.is_of_the_program() => Some(State::Unknown),
         Meaning::Limit { .. } | Meaning::EndedEarly | Meaning::Disk | Meaning::Health => {
             Some(serious)
         }
@@ -384,10 +417,12 @@ mod tests {
             ("health-failing", Failure, Some(State::Critical)),
             ("slow-flush", Warning, Some(State::Warning)),
             ("imprecise", Warning, None),
+            ("engine-limited", Warning, Some(State::Unknown)),
+            ("cpu-limited", Warning, Some(State::Unknown)),
             ("virtual-disk", Note, None),
         ] {
             let code = code.to_owned();
-            assert_eq!(worst_state(&WorstFinding { severity, code }), state);
+            assert_eq!(finding_state(&SavedFinding { severity, code }), state);
         }
     }
 
@@ -404,10 +439,11 @@ mod tests {
             note: None,
             partial: false,
             method: 9,
-            worst: worst.map(|severity| WorstFinding {
+            worst: worst.map(|severity| SavedFinding {
                 severity,
                 code: "slow-flush".to_owned(),
             }),
+            findings: Vec::new(),
             figures: Vec::new(),
         };
         let now: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
@@ -418,5 +454,19 @@ mod tests {
         assert_eq!(state(Some(Severity::Warning), day), State::Warning);
         assert_eq!(state(Some(Severity::Failure), day), State::Critical);
         assert_eq!(state(Some(Severity::Failure), day / 24), State::Unknown);
+        // The finding that comes first, with the same severity, is no reason to act.
+        let mut several = run(Some(Severity::Warning));
+        for code in ["imprecise", "disturbed", "slow-flush"] {
+            several.findings.push(SavedFinding {
+                severity: Severity::Warning,
+                code: code.to_owned(),
+            });
+        }
+        several.worst = several.findings.first().cloned();
+        assert_eq!(
+            most_pressing(&several),
+            Some((State::Warning, "slow-flush"))
+        );
+        assert_eq!(judged_saved(&several, now, day).state, State::Warning);
     }
 }

@@ -524,8 +524,17 @@ pub struct VerifyResult {
 pub struct CheckedPlaces {
     /// End of the last intact block, in bytes.
     pub intact_end_bytes: u64,
+    /// Bytes of the intact blocks; one that was checked twice counts twice.
+    #[serde(default)]
+    pub intact_bytes: u64,
     /// Offset of the first damaged block, in bytes; `null` where none is damaged.
     pub damaged_from_bytes: Option<u64>,
+    /// End of the last damaged block, in bytes.
+    #[serde(default)]
+    pub damaged_end_bytes: u64,
+    /// Bytes of the damaged blocks; one that was checked twice counts twice.
+    #[serde(default)]
+    pub damaged_bytes: u64,
     /// Blocks that hold what was written to another offset.
     pub displaced_blocks: u64,
     /// The greatest common divisor of the distances to those offsets, in bytes.
@@ -536,6 +545,9 @@ pub struct CheckedPlaces {
 const SIZE_BLOCKS_MIN: u64 = 8;
 /// Chips of flash are larger than this: blocks displaced by less are a defect.
 const SIZE_BYTES_MIN: u64 = 1 << 20;
+
+/// A check that leaves less than this part of a device at its end reaches the end.
+const END_PARTS: u64 = 100;
 
 /// How much a device holds, as its damaged blocks show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -577,10 +589,14 @@ impl CheckedPlaces {
     /// Counts the place of an intact block of this many bytes.
     pub fn add_intact(&mut self, offset_bytes: u64, block_bytes: u64) {
         self.intact_end_bytes = self.intact_end_bytes.max(offset_bytes + block_bytes);
+        self.intact_bytes += block_bytes;
     }
 
-    /// Counts the place of a damaged block.
-    pub fn add_damaged(&mut self, bad: &BadBlock) {
+    /// Counts the place of a damaged block of this many bytes.
+    pub fn add_damaged(&mut self, bad: &BadBlock, block_bytes: u64) {
+        let end_bytes = bad.offset_bytes + block_bytes;
+        self.damaged_end_bytes = self.damaged_end_bytes.max(end_bytes);
+        self.damaged_bytes += block_bytes;
         let first = self.damaged_from_bytes.unwrap_or(bad.offset_bytes);
         self.damaged_from_bytes = Some(first.min(bad.offset_bytes));
         if let Some(written_to) = bad.written_to_bytes {
@@ -594,11 +610,17 @@ impl CheckedPlaces {
     pub fn merge(&mut self, other: &Self) {
         let Self {
             intact_end_bytes,
+            intact_bytes,
             damaged_from_bytes,
+            damaged_end_bytes,
+            damaged_bytes,
             displaced_blocks,
             displaced_by_bytes,
         } = *other;
         self.intact_end_bytes = self.intact_end_bytes.max(intact_end_bytes);
+        self.intact_bytes += intact_bytes;
+        self.damaged_end_bytes = self.damaged_end_bytes.max(damaged_end_bytes);
+        self.damaged_bytes += damaged_bytes;
         self.damaged_from_bytes = match (self.damaged_from_bytes, damaged_from_bytes) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
@@ -606,6 +628,38 @@ impl CheckedPlaces {
         self.displaced_blocks += displaced_blocks;
         self.displaced_by_bytes =
             greatest_common_divisor(self.displaced_by_bytes, displaced_by_bytes);
+    }
+
+    /// Bytes that every intact block lies within, where every checked block behind them is damaged.
+    fn lost_from_bytes(&self) -> Option<u64> {
+        let from_bytes = self.damaged_from_bytes?;
+        if self.intact_bytes > 0 && self.intact_end_bytes <= from_bytes {
+            Some(from_bytes)
+        } else {
+            None
+        }
+    }
+
+    fn reaches_end(&self, device_bytes: u64) -> bool {
+        let end_bytes = self.intact_end_bytes.max(self.damaged_end_bytes);
+        device_bytes.saturating_sub(end_bytes) < device_bytes.div_ceil(END_PARTS)
+    }
+
+    /// The size of a device that stores a block and those behind it by multiples of that size at
+    /// the same place. Such a device keeps at most its size intact, and no other one loses that
+    /// much.
+    fn wraps_at_bytes(&self, device_bytes: u64) -> Option<u64> {
+        let size_bytes = self.displaced_by_bytes;
+        if self.displaced_blocks < SIZE_BLOCKS_MIN || size_bytes < SIZE_BYTES_MIN {
+            return None;
+        }
+        let checked_bytes = self.intact_bytes + self.damaged_bytes;
+        let is_enough = checked_bytes > size_bytes || self.reaches_end(device_bytes);
+        if is_enough && self.intact_bytes > 0 && self.intact_bytes <= size_bytes {
+            Some(size_bytes)
+        } else {
+            None
+        }
     }
 }
 
@@ -617,16 +671,28 @@ impl VerifyResult {
         self.bad_blocks.saturating_sub(unknown)
     }
 
-    /// How much the target holds; `None` where the damaged blocks do not show it.
-    pub fn real_size(&self) -> Option<RealSize> {
-        let places = &self.places;
-        let is_displaced = places.displaced_blocks >= SIZE_BLOCKS_MIN;
-        if is_displaced && places.displaced_by_bytes >= SIZE_BYTES_MIN {
-            return Some(RealSize::Wraps(places.displaced_by_bytes));
+    /// How much a device that claims `device_bytes` holds; `None` where the damaged blocks do not
+    /// show it. Blocks that were not checked may be intact, so a check that does not reach the end
+    /// of the device shows no end.
+    pub fn real_size(&self, device_bytes: u64) -> Option<RealSize> {
+        let size = match self.places.wraps_at_bytes(device_bytes) {
+            Some(bytes) => RealSize::Wraps(bytes),
+            None if self.places.reaches_end(device_bytes) => RealSize::Ends(self.lost_from()?),
+            None => return None,
+        };
+        if size.bytes() < device_bytes {
+            Some(size)
+        } else {
+            None
         }
-        let from = places.damaged_from_bytes?;
-        let is_end = from >= places.intact_end_bytes && places.intact_end_bytes > 0;
-        (is_end && self.wrong_blocks() >= SIZE_BLOCKS_MIN).then_some(RealSize::Ends(from))
+    }
+
+    /// The offset in bytes from which on every checked block is lost, and before which none is.
+    pub fn lost_from(&self) -> Option<u64> {
+        if self.wrong_blocks() < SIZE_BLOCKS_MIN {
+            return None;
+        }
+        self.places.lost_from_bytes()
     }
 
     /// Blocks that were checked and have the right content.

@@ -1,6 +1,7 @@
 //! Whether a figure may decide anything. Grades, thresholds, promises of a data sheet, settings,
 //! limits, trends, "Verified" and the monitoring plugin all ask this one question first.
 
+use crate::figure::Figure;
 use crate::finding::{Cause, Finding};
 use crate::record::{FIRST_RESULT, Record};
 
@@ -13,6 +14,17 @@ pub enum FigureSource {
     Survey,
     /// The steps on files.
     Files,
+}
+
+impl FigureSource {
+    /// The source of a figure of a record.
+    pub fn of(record: &Record, figure: &Figure<'_>) -> Self {
+        match (figure.key.measurement, record.files()) {
+            (Some(index), _) => Self::Measurement(index),
+            (None, Some(_)) => Self::Files,
+            (None, None) => Self::Survey,
+        }
+    }
 }
 
 /// Why a figure may not decide anything.

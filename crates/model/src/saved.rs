@@ -36,7 +36,10 @@ pub struct SavedRun {
     /// Version of the measuring method.
     pub method: u32,
     /// The heaviest finding.
-    pub worst: Option<WorstFinding>,
+    pub worst: Option<SavedFinding>,
+    /// All findings that are no notes, in their order. Empty in what older versions saved.
+    #[serde(default)]
+    pub findings: Vec<SavedFinding>,
     /// The most telling figures first.
     pub figures: Vec<Headline>,
 }
@@ -62,9 +65,9 @@ impl SavedDisk {
     }
 }
 
-/// The heaviest finding of a run.
+/// A finding of a run in short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorstFinding {
+pub struct SavedFinding {
     /// Its weight.
     pub severity: Severity,
     /// Its stable name.
@@ -105,6 +108,7 @@ impl SavedRun {
             partial: record.partial,
             method: record.method,
             worst: worst(record),
+            findings: serious_findings(record),
             figures: headlines(record),
         }
     }
@@ -125,14 +129,29 @@ fn disks(record: &Record) -> Vec<SavedDisk> {
     disks
 }
 
-fn worst(record: &Record) -> Option<WorstFinding> {
+fn worst(record: &Record) -> Option<SavedFinding> {
     // Of several the first.
     let from_last = record.findings.iter().rev();
     let worst = from_last.max_by_key(|finding| finding.severity)?;
-    Some(WorstFinding {
+    Some(SavedFinding {
         severity: worst.severity,
         code: worst.code.clone(),
     })
+}
+
+fn serious_findings(record: &Record) -> Vec<SavedFinding> {
+    let mut serious = Vec::new();
+    for finding in record
+        .findings
+        .iter()
+        .filter(|finding| finding.is_serious())
+    {
+        serious.push(SavedFinding {
+            severity: finding.severity,
+            code: finding.code.clone(),
+        });
+    }
+    serious
 }
 
 /// Kinds of figures, in the order in which a database cares.
@@ -224,12 +243,7 @@ pub fn named(workload: &str, operation: &str) -> String {
 }
 
 fn headline(record: &Record, figure: &Figure<'_>) -> Headline {
-    let source = match (figure.key.measurement, record.files()) {
-        (Some(index), _) => FigureSource::Measurement(index),
-        (None, Some(_)) => FigureSource::Files,
-        (None, None) => FigureSource::Survey,
-    };
-    let objection = record.objection(source);
+    let objection = record.objection(FigureSource::of(record, figure));
     Headline {
         workload: match figure.key.part {
             Part::Access(_) => "access".to_owned(),

@@ -30,14 +30,20 @@ pub fn without_secrets(argv: Vec<String>) -> Vec<String> {
     let mut hidden = Vec::with_capacity(argv.len());
     let mut is_secret = false;
     for word in argv {
-        let is_flag = word.starts_with('-');
-        if is_secret && !is_flag {
+        // sysbench has options without a value, which look like flags with a long name.
+        let is_long_flag = word.starts_with("--");
+        if is_secret && !is_long_flag {
             hidden.push(HIDDEN.to_owned());
             is_secret = false;
             continue;
         }
-        is_secret = is_flag && !word.contains('=') && is_secret_key(&word);
-        hidden.push(without_secret(&word));
+        is_secret = word.starts_with('-') && !word.contains('=') && is_secret_key(&word);
+        // A word of a command line is one value, blanks included.
+        let without_values = hide_values(&word);
+        hidden.push(match login_secret(&without_values) {
+            Some(range) => without_range(&without_values, range),
+            None => hide_logins(&without_values),
+        });
     }
     hidden
 }
@@ -68,11 +74,12 @@ fn hide_values(text: &str) -> String {
     while let Some((before, after)) = rest.split_once('=') {
         let key_end = before.trim_end();
         let key_start = key_end.trim_end_matches(is_key_char).len();
+        let read = text.len() - rest.len();
         hidden.push_str(before);
         hidden.push('=');
         rest = after;
         if is_secret_key(&key_end[key_start..]) {
-            let value = value_length(rest);
+            let value = value_length(rest, ValueKind::of(&text[..read + key_start]));
             if value > 0 {
                 hidden.push_str(HIDDEN);
             }
@@ -83,9 +90,34 @@ fn hide_values(text: &str) -> String {
     hidden
 }
 
+/// Where a value stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ValueKind {
+    /// Among the parameters of a URI, which `&` separates.
+    OfUri,
+    /// Anywhere else, where `&` is a character like others.
+    Plain,
+}
+
+impl ValueKind {
+    /// Of the value whose key follows on this text.
+    fn of(before: &str) -> Self {
+        let word = match before.rsplit(char::is_whitespace).next() {
+            Some(word) => word,
+            None => before,
+        };
+        let is_parameter = word.ends_with(['?', '&']) && word.contains('?');
+        if is_parameter && word.contains("://") {
+            Self::OfUri
+        } else {
+            Self::Plain
+        }
+    }
+}
+
 /// The bytes of a value at the start of a text: up to a blank or the next parameter of a URI, or to
 /// the end of its quotes; a backslash protects a character.
-fn value_length(text: &str) -> usize {
+fn value_length(text: &str, kind: ValueKind) -> usize {
     let blanks = text.len() - text.trim_start_matches(' ').len();
     let mut quote = None;
     let mut is_protected = false;
@@ -100,7 +132,7 @@ fn value_length(text: &str) -> usize {
             }
         } else if matches!(character, '\'' | '"') {
             quote = Some(character);
-        } else if character.is_whitespace() || character == '&' {
+        } else if character.is_whitespace() || (character == '&' && kind == ValueKind::OfUri) {
             return index;
         }
     }
@@ -108,37 +140,70 @@ fn value_length(text: &str) -> usize {
 }
 
 /// Hides what stands between the colon behind a user and the last `@` of a word, with a scheme
-/// before the user or without one.
+/// before the user or without one. A password behind a scheme may have blanks: it ends at the next
+/// `@`.
 fn hide_logins(text: &str) -> String {
     let mut hidden = String::with_capacity(text.len());
-    for word in text.split_inclusive(char::is_whitespace) {
-        match login_secret(word) {
-            Some(range) => {
-                hidden.push_str(&word[..range.start]);
-                hidden.push_str(HIDDEN);
-                hidden.push_str(&word[range.end..]);
-            }
-            None => hidden.push_str(word),
+    let mut rest = text;
+    while !rest.is_empty() {
+        let Some(word) = rest.split_inclusive(char::is_whitespace).next() else {
+            break;
+        };
+        let after = &rest[word.len()..];
+        if let Some(range) = login_secret(word) {
+            hidden.push_str(&without_range(word, range));
+            rest = after;
+        } else if opens_login(word)
+            && let Some(at) = rest.find('@')
+            && let Some(range) = login_secret(&rest[..=at])
+        {
+            hidden.push_str(&without_range(&rest[..=at], range));
+            rest = &rest[at + 1..];
+        } else {
+            hidden.push_str(word);
+            rest = after;
         }
     }
     hidden
 }
 
-fn login_secret(word: &str) -> Option<std::ops::Range<usize>> {
-    let end = word.rfind('@')?;
-    let login_start = match word[..end].find("://") {
-        Some(scheme) => scheme + "://".len(),
-        None => word[..end]
-            .rfind(['=', '\'', '"', '('])
-            .map_or(0, |at| at + 1),
+fn without_range(text: &str, range: std::ops::Range<usize>) -> String {
+    format!("{}{HIDDEN}{}", &text[..range.start], &text[range.end..])
+}
+
+/// Whether a word begins a login with a scheme, whose password goes on in the next word: not
+/// `http://host:8080/path`.
+fn opens_login(word: &str) -> bool {
+    let Some((_, login)) = word.split_once("://") else {
+        return false;
     };
-    let login = &word[login_start..end];
-    let (user, secret) = login.split_once(':')?;
-    // A path with a colon, such as /dev/disk/by-path/pci-0000:00:1f.2, is no login.
-    if user.contains('/') || secret.is_empty() {
+    let Some((user, secret)) = login.trim_end().split_once(':') else {
+        return false;
+    };
+    let is_port = secret.starts_with(|first: char| first.is_ascii_digit());
+    !user.contains('/') && !secret.is_empty() && !is_port
+}
+
+/// The place of a password in a text that is one login: behind the first colon after its user, to
+/// its last `@`.
+fn login_secret(text: &str) -> Option<std::ops::Range<usize>> {
+    let end = text.rfind('@')?;
+    let scheme_end = text[..end].find("://").map(|at| at + "://".len());
+    let search_start = scheme_end.unwrap_or(0);
+    let colon = search_start + text[search_start..end].find(':')?;
+    let before = &text[search_start..colon];
+    let user = match scheme_end {
+        Some(_) => before,
+        None => before.rsplit(['=', '\'', '"', '(']).next()?,
+    };
+    let secret = &text[colon + 1..end];
+    // A path with a colon, such as /dev/disk/by-path/pci-0000:00:1f.2, is no login, nor is a
+    // sentence.
+    let is_user = !user.contains(['/', '@']) && !user.contains(char::is_whitespace);
+    if !is_user || secret.is_empty() || secret.starts_with(char::is_whitespace) {
         return None;
     }
-    Some(login_start + user.len() + 1..end)
+    Some(colon + 1..end)
 }
 
 #[cfg(test)]
@@ -180,6 +245,15 @@ mod tests {
                 "--mysql-password --db-ps-mode=auto",
                 "--mysql-password --db-ps-mode=auto",
             ),
+            ("--mysql-password -S3c run", "--mysql-password (hidden) run"),
+            (
+                "commit d postgres:SE=CRET@127.0.0.1",
+                "commit d postgres:(hidden)@127.0.0.1",
+            ),
+            (
+                "watch --postgres=postgres:a(b'c\"d@127.0.0.1",
+                "watch --postgres=postgres:(hidden)@127.0.0.1",
+            ),
             ("PGPASSWORD=S psql", "PGPASSWORD=(hidden) psql"),
             (
                 "--http_s3_key=S --http_pass=T",
@@ -191,8 +265,38 @@ mod tests {
     }
 
     #[test]
+    fn word_of_a_command_line_is_one_value() {
+        for (word, hidden) in [
+            (
+                "postgresql://u:pa ss@h:1/d",
+                "postgresql://u:(hidden)@h:1/d",
+            ),
+            ("postgresql://u:p@a s:s@h/d", "postgresql://u:(hidden)@h/d"),
+            ("postgres:SE CRET@h", "postgres:(hidden)@h"),
+            ("host=h password=S3c&ret", "host=h password=(hidden)"),
+            ("host=h password=S3c?a&ret=b", "host=h password=(hidden)"),
+            ("use job: mail a@b", "use job: mail a@b"),
+        ] {
+            assert_eq!(without_secrets(vec![word.to_owned()]), [hidden]);
+        }
+    }
+
+    #[test]
     fn message_loses_its_secrets() {
         for (text, hidden) in [
+            (
+                "cannot parse postgresql://u:pa ss@h:1/d: no host",
+                "cannot parse postgresql://u:(hidden)@h:1/d: no host",
+            ),
+            ("password=S3c&ret x=1", "password=(hidden) x=1"),
+            (
+                "'postgres:a(b=c@h': no such host",
+                "'postgres:(hidden)@h': no such host",
+            ),
+            (
+                "http://host:8080/x is down, mail a@b",
+                "http://host:8080/x is down, mail a@b",
+            ),
             (
                 "host=a sslpassword='b \\' c' user=d",
                 "host=a sslpassword=(hidden) user=d",

@@ -4,7 +4,8 @@
 use crate::op::OpKind;
 use crate::units::{format_bytes, format_duration, format_latency};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// One block size of a mix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -96,7 +97,8 @@ pub struct LoadShape {
 /// Bytes that repeat through a block, from its start on.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct BlockPattern {
-    /// The bytes.
+    /// The bytes, 1 to 512.
+    #[serde(deserialize_with = "read_pattern")]
     pub bytes: Vec<u8>,
     /// Where in them the offset of the block stands, in eight bytes of which the first is the
     /// lowest.
@@ -104,12 +106,26 @@ pub struct BlockPattern {
     pub offset_places: Vec<usize>,
 }
 
+/// The most bytes of a pattern, as in fio.
+pub const PATTERN_BYTES_MAX: usize = 512;
+
+fn read_pattern<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    let bytes: Vec<u8> = Vec::deserialize(deserializer)?;
+    if bytes.is_empty() || bytes.len() > PATTERN_BYTES_MAX {
+        return Err(D::Error::custom(format!(
+            "a pattern has 1 to {PATTERN_BYTES_MAX} bytes, not {}",
+            bytes.len()
+        )));
+    }
+    Ok(bytes)
+}
+
 impl BlockPattern {
     /// The bytes for a block at this offset.
     fn at(&self, offset: u64) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
         for place in &self.offset_places {
-            if let Some(part) = bytes.get_mut(*place..place + 8) {
+            if let Some(part) = bytes.get_mut(*place..place.saturating_add(8)) {
                 part.copy_from_slice(&offset.to_le_bytes());
             }
         }
@@ -498,6 +514,22 @@ impl WriteFlag {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pattern_that_is_read_has_bytes_and_no_place_beyond_them() {
+        let read = |bytes: usize| {
+            let text = format!(
+                r#"{{"bytes": {:?}, "offset_places": [{}]}}"#,
+                vec![7; bytes],
+                usize::MAX
+            );
+            serde_json::from_str::<BlockPattern>(&text)
+        };
+        assert!(read(0).is_err() && read(PATTERN_BYTES_MAX + 1).is_err());
+        let mut block = [0; 8];
+        read(3).unwrap().fill(&mut block, 4096);
+        assert_eq!(block, [7; 8]);
+    }
 
     #[test]
     fn the_share_is_that_of_all_requests() {

@@ -18,6 +18,10 @@ pub struct Trend {
     pub unit: String,
     /// The runs that have it, the oldest first.
     pub points: Vec<TrendPoint>,
+    /// The newest run that measured for the figure, where it has none: too few operations, none
+    /// that succeeded, or a record that cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub newest_without_figure: Option<String>,
 }
 
 /// A run in a trend.

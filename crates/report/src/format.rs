@@ -39,6 +39,8 @@ pub struct Format {
     pub requires: Requires,
     /// The files of a record.
     pub record: RecordWriter,
+    /// Counts the figures of a record that the format leaves out because they are not the disk's.
+    pub left_out: Option<fn(&Record) -> usize>,
     /// Writes a comparison, if the format supports it.
     pub comparison: Option<WriteOne<Comparison>>,
     /// Writes the result of `info`, if the format supports it.
@@ -141,6 +143,7 @@ impl Format {
             extension,
             description,
             requires: Requires::Nothing,
+            left_out: None,
             record: RecordWriter::File(write),
             comparison: None,
             identity: None,

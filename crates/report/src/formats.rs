@@ -43,6 +43,7 @@ pub static FORMATS: &[&Format] = &[
         )
     },
     &Format {
+        left_out: None,
         extension: ".svg",
         description: "all charts on one sheet; with % in the name a file per chart",
         requires: Requires::Charts,
@@ -51,6 +52,7 @@ pub static FORMATS: &[&Format] = &[
         identity: None,
     },
     &Format {
+        left_out: None,
         extension: ".gnuplot",
         description: "all charts as a gnuplot script with its data",
         requires: Requires::Nothing,
@@ -97,21 +99,30 @@ pub static FORMATS: &[&Format] = &[
             schedulers::write_seastar,
         )
     },
-    &Format::new(
-        ".bmf.json",
-        "Bencher Metric Format, to follow figures from build to build",
-        tracked::write_bencher,
-    ),
-    &Format::new(
-        ".bigger.json",
-        "rates for github-action-benchmark's customBiggerIsBetter",
-        |record, out| tracked::write_better(record, Direction::Higher, out),
-    ),
-    &Format::new(
-        ".smaller.json",
-        "latencies for github-action-benchmark's customSmallerIsBetter",
-        |record, out| tracked::write_better(record, Direction::Lower, out),
-    ),
+    &Format {
+        left_out: Some(tracked::left_out),
+        ..Format::new(
+            ".bmf.json",
+            "Bencher Metric Format, to follow figures from build to build",
+            tracked::write_bencher,
+        )
+    },
+    &Format {
+        left_out: Some(tracked::left_out),
+        ..Format::new(
+            ".bigger.json",
+            "rates for github-action-benchmark's customBiggerIsBetter",
+            |record, out| tracked::write_better(record, Direction::Higher, out),
+        )
+    },
+    &Format {
+        left_out: Some(tracked::left_out),
+        ..Format::new(
+            ".smaller.json",
+            "latencies for github-action-benchmark's customSmallerIsBetter",
+            |record, out| tracked::write_better(record, Direction::Lower, out),
+        )
+    },
     &Format::new(
         ".share.txt",
         "ten lines for a forum or chat, without names of the machine",

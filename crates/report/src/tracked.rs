@@ -1,8 +1,10 @@
 //! Formats of services that follow figures from run to run. They hold the figures that can have a
-//! threshold, with their names in thresholds.
+//! threshold, with their names in thresholds. A figure that is not the disk's is left out: these
+//! services judge by the number alone.
 
 use diskproof_model::comparison::Direction;
 use diskproof_model::figure::{Figure, figures};
+use diskproof_model::proof::FigureSource;
 use diskproof_model::record::Record;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -11,13 +13,9 @@ use std::io::{self, Write};
 /// survey, and the kind of operation (`random-read-d1.read`). With several targets their paths
 /// precede the names, since a name must stand for one figure.
 fn tracked(record: &Record) -> impl Iterator<Item = (String, Figure<'_>)> {
-    let is_tracked = |figure: &Figure<'_>| {
-        let key = &figure.key;
-        let is_plain = key.phase.is_none() && key.label.is_none() && key.offset_bytes.is_none();
-        let is_named = !figure.metric.threshold.is_empty() && !key.subject.is_empty();
-        is_plain && is_named && figure.value.is_finite() && !figure.estimate().is_unknown()
-    };
-    let known = figures(record).into_iter().filter(is_tracked);
+    let known = figures(record)
+        .into_iter()
+        .filter(|figure| is_tracked(figure) && is_the_disks(record, figure));
     known.map(|figure| {
         let key = &figure.key;
         let mut subject = key.subject.to_string();
@@ -29,6 +27,25 @@ fn tracked(record: &Record) -> impl Iterator<Item = (String, Figure<'_>)> {
         }
         (subject, figure)
     })
+}
+
+fn is_tracked(figure: &Figure<'_>) -> bool {
+    let key = &figure.key;
+    let is_plain = key.phase.is_none() && key.label.is_none() && key.offset_bytes.is_none();
+    let is_named = !figure.metric.threshold.is_empty() && !key.subject.is_empty();
+    is_plain && is_named && figure.value.is_finite() && !figure.estimate().is_unknown()
+}
+
+fn is_the_disks(record: &Record, figure: &Figure<'_>) -> bool {
+    record.objection(FigureSource::of(record, figure)).is_none()
+}
+
+/// The figures that are not the disk's.
+pub(crate) fn left_out(record: &Record) -> usize {
+    figures(record)
+        .iter()
+        .filter(|figure| is_tracked(figure) && !is_the_disks(record, figure))
+        .count()
 }
 
 /// Writes the figures of which this direction is better for github-action-benchmark: a JSON list of
@@ -79,6 +96,7 @@ pub(crate) fn write_bencher(record: &Record, out: &mut dyn Write) -> io::Result<
 mod tests {
     use super::*;
     use crate::fixture::written;
+    use diskproof_model::finding::{Cause, Evidence, Finding, Meaning, Severity};
 
     #[test]
     fn every_figure_stands_in_one_of_the_two_lists() {
@@ -95,6 +113,43 @@ mod tests {
         let of_unit = tracked(&record).filter(|(_, figure)| figure.unit != "1");
         assert_eq!(bigger.len() + smaller.len(), of_unit.count());
         assert!(!bigger.is_empty() && !smaller.is_empty());
+    }
+
+    #[test]
+    fn figure_that_is_not_the_disks_is_left_out() {
+        let mut record = crate::fixture::record();
+        let subjects = |record: &Record| -> Vec<String> {
+            tracked(record).map(|(subject, _)| subject).collect()
+        };
+        record.findings.clear();
+        let all = subjects(&record);
+        record.findings = vec![Finding {
+            code: "served-from-cache".to_owned(),
+            title: None,
+            severity: Severity::Failure,
+            says: Meaning::NotTheDisk {
+                cause: Cause::Cache,
+            },
+            claim: String::new(),
+            evidence: vec![Evidence {
+                path: "/measurements/0/device/read_bytes".to_owned(),
+                observed: 0.0,
+                threshold: 1.0,
+                unit: "B".to_owned(),
+            }],
+            remedy: String::new(),
+            reproduce: None,
+        }];
+        let name = record.measurements[0].workload.name.clone();
+        let left = subjects(&record);
+        assert!(all.iter().any(|subject| subject.contains(&name)), "{all:?}");
+        assert!(
+            !left.iter().any(|subject| subject.contains(&name)),
+            "{left:?}"
+        );
+        assert_eq!(left_out(&record), all.len() - left.len());
+        let text = written(|out| write_bencher(&record, out));
+        assert!(!text.contains(&name), "{text}");
     }
 
     #[test]

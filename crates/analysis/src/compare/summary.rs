@@ -184,19 +184,29 @@ pub(super) fn notes(
 }
 
 /// What a side showed of a burst credit, or for how long it was tested.
-fn burst((name, run): &(String, &Run<'_>)) -> Option<String> {
-    if let Some(credit) = run.record.burst_credits.first() {
-        return Some(format!(
-            "The disk of {name} allows {}.",
-            credit_text(credit)
+fn burst((name, run): &(String, &Run<'_>)) -> Vec<String> {
+    let mut notes = Vec::new();
+    for credit in &run.record.burst_credits {
+        notes.push(match run.record.targets.get(credit.target) {
+            Some(target) if run.record.targets.len() > 1 => format!(
+                "The disk of {} in {name} allows {}.",
+                target.path,
+                credit_text(credit)
+            ),
+            Some(_) | None => format!("The disk of {name} allows {}.", credit_text(credit)),
+        });
+    }
+    if !notes.is_empty() || run.record.plan.layers().is_some() {
+        return notes;
+    }
+    for untested in untested(run.record) {
+        notes.push(format!(
+            "Without a pause {name} kept {}; a burst that lasts longer would not have shown. '{}' \
+             tests for one.",
+            untested.kept, untested.command
         ));
     }
-    let untested = untested(run.record).filter(|_| run.record.plan.layers().is_none())?;
-    Some(format!(
-        "Without a pause {name} kept {}; a burst that lasts longer would not have shown. '{}' \
-         tests for one.",
-        untested.kept, untested.command
-    ))
+    notes
 }
 
 /// Where the variation from run to run comes from, or that it is unknown.

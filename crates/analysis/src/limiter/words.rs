@@ -6,6 +6,7 @@ use diskproof_model::limiter::BurstCredit;
 use diskproof_model::record::Record;
 use diskproof_model::shell::quoted;
 use diskproof_model::units::format_duration;
+use std::collections::BTreeSet;
 
 /// The rate of a bucket is known to this share.
 const KNOWN: f64 = 0.01;
@@ -24,6 +25,20 @@ pub(crate) fn credit_text(credit: &BurstCredit) -> String {
         format_duration(credit.burst_ns),
         format_duration(credit.refill_ns)
     )
+}
+
+/// `The disk of /data allows 1500/s for ever; …` of each credit, with the paths where the run had
+/// several targets.
+pub(crate) fn allowed_text(record: &Record, credits: &[&BurstCredit]) -> String {
+    let mut sentences = Vec::new();
+    for credit in credits {
+        let disk = match record.targets.get(credit.target) {
+            Some(target) if record.targets.len() > 1 => format!("The disk of {}", target.path),
+            Some(_) | None => "The disk".to_owned(),
+        };
+        sentences.push(format!("{disk} allows {}.", credit_text(credit)));
+    }
+    sentences.join(" ")
 }
 
 /// `20,000 requests`
@@ -74,7 +89,7 @@ impl CreditTest {
     }
 }
 
-/// Rates that a run kept for too short a time to exclude a burst credit.
+/// Rates of a target that a run kept for too short a time to exclude a burst credit.
 pub(crate) struct Untested {
     /// `3000/s for 1.2 s and 128 MB/s for 1.2 s`
     pub(crate) kept: String,
@@ -82,10 +97,26 @@ pub(crate) struct Untested {
     pub(crate) command: String,
 }
 
-/// The highest rates of the first target of a run, and for how long it kept them without a pause;
-/// `None` where that was long enough for every documented credit, or nothing was measured.
-pub(crate) fn untested(record: &Record) -> Option<Untested> {
-    let target = record.measurements.first()?.target;
+/// The highest rates of each target of a run, and for how long it kept them without a pause. Targets
+/// that kept them long enough for every documented credit are left out.
+pub(crate) fn untested(record: &Record) -> Vec<Untested> {
+    let targets: BTreeSet<usize> = record.measurements.iter().map(|m| m.target).collect();
+    let mut found = Vec::new();
+    for target in &targets {
+        let Some(mut untested) = untested_target(record, *target) else {
+            continue;
+        };
+        if targets.len() > 1
+            && let Some(identity) = record.targets.get(*target)
+        {
+            untested.kept.push_str(&format!(" on {}", identity.path));
+        }
+        found.push(untested);
+    }
+    found
+}
+
+fn untested_target(record: &Record, target: usize) -> Option<Untested> {
     let mut kept = Vec::new();
     let mut command = None;
     for unit in Unit::ALL {

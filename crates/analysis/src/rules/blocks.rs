@@ -80,8 +80,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
         named => format!(": {}", named.join("; ")),
     };
     let claim = format!("{bad} of {blocks} {is} {what} in {scope}{named}{rest}.");
-    let (claim, remedy) = match counterfeit(record, &hits) {
-        Some(size) => (format!("{size} {claim}"), COUNTERFEIT),
+    let (claim, remedy) = match capacity(record, &hits) {
+        Some(Capacity::Counterfeit(text)) => (format!("{text} {claim}"), COUNTERFEIT),
+        Some(Capacity::LostFrom(text)) => (format!("{text} {claim}"), remedy),
         None => (claim, remedy),
     };
     Some(Diagnosis::with_remedy(
@@ -95,31 +96,37 @@ fn check(record: &Record) -> Option<Diagnosis> {
     ))
 }
 
-/// How much a block device holds, where its damaged blocks show that it is less than it claims:
-/// `/dev/sdb claims 96 MiB, but holds 24 MiB: blocks beyond land 24 MiB lower.`
-fn counterfeit(record: &Record, hits: &[(usize, &VerifyResult)]) -> Option<String> {
+/// What damaged blocks show of how much a block device holds.
+enum Capacity {
+    /// `/dev/sdb claims 96 MiB, but holds 24 MiB: blocks beyond replace those 24 MiB lower.`
+    Counterfeit(String),
+    /// `Every checked block from 24 MiB on is lost.` The rest of the device was not checked.
+    LostFrom(String),
+}
+
+fn capacity(record: &Record, hits: &[(usize, &VerifyResult)]) -> Option<Capacity> {
+    let mut lost_from = None;
     for (index, verified) in hits {
-        let Some(size) = verified.real_size() else {
-            continue;
-        };
         let target = record.targets.get(record.measurements[*index].target)?;
-        if target.kind != TargetKind::BlockDevice || size.bytes() >= target.size_bytes {
+        if target.kind != TargetKind::BlockDevice {
             continue;
         }
+        let Some(size) = verified.real_size(target.size_bytes) else {
+            lost_from = lost_from.or(verified.lost_from());
+            continue;
+        };
         let (path, claimed) = (&target.path, format_bytes(target.size_bytes));
         let held = format_bytes(size.bytes());
-        return Some(match size {
-            RealSize::Wraps(_) => format!(
-                "{path} claims {claimed}, but holds {held}: blocks beyond replace those {held} \
-                 lower."
-            ),
-            RealSize::Ends(_) => format!(
-                "{path} claims {claimed}, but holds {held}: every checked block from there on is \
-                 lost."
-            ),
-        });
+        let how = match size {
+            RealSize::Wraps(_) => format!("blocks beyond replace those {held} lower"),
+            RealSize::Ends(_) => "every checked block from there on is lost".to_owned(),
+        };
+        let text = format!("{path} claims {claimed}, but holds {held}: {how}.");
+        return Some(Capacity::Counterfeit(text));
     }
-    None
+    let from = format_bytes(lost_from?);
+    let text = format!("Every checked block from {from} on is lost.");
+    Some(Capacity::LostFrom(text))
 }
 
 /// Blocks that cannot be judged are a warning where none could be.
@@ -419,6 +426,72 @@ mod tests {
         let found = check(&earlier(907, 900, 0, 1)).unwrap();
         assert_eq!(found.severity, Severity::Failure);
         states(&found.claim, &["7 of 1000"]);
+    }
+
+    /// Blocks of 1 MiB of a device of 96 MiB, as the places of each say.
+    fn device(
+        checked: &[(std::ops::Range<u64>, Option<u64>)],
+        lost: std::ops::Range<u64>,
+    ) -> Record {
+        let mut record = verified(|result| {
+            result.blocks = 0;
+            for (blocks, written_to) in checked {
+                for block in blocks.clone() {
+                    let bad = BadBlock {
+                        offset_bytes: block << 20,
+                        why: "test".to_owned(),
+                        written_to_bytes: written_to.map(|distance| (block + distance) << 20),
+                    };
+                    result.blocks += 1;
+                    if written_to.is_some() || lost.contains(&block) {
+                        result.bad_blocks += 1;
+                        result.places.add_damaged(&bad, 1 << 20);
+                    } else {
+                        result.places.add_intact(block << 20, 1 << 20);
+                    }
+                }
+            }
+        });
+        record.targets[0].kind = TargetKind::BlockDevice;
+        record.targets[0].size_bytes = 96 << 20;
+        record
+    }
+
+    fn is_counterfeit(record: &Record) -> bool {
+        let headline = crate::headline::verification_headline(record).unwrap();
+        let is_named = headline.contains("are real");
+        let found = check(record).unwrap();
+        assert_eq!(found.remedy == COUNTERFEIT, is_named, "{headline}");
+        assert_eq!(found.claim.contains("holds"), is_named, "{headline}");
+        is_named
+    }
+
+    #[test]
+    fn counterfeit_needs_a_check_up_to_the_end() {
+        let whole = device(&[(0..96, None)], 24..96);
+        assert!(is_counterfeit(&whole));
+        // The last 64 MiB were not read.
+        let part = device(&[(0..32, None)], 24..32);
+        assert!(!is_counterfeit(&part));
+        states(&check(&part).unwrap().claim, &["from 24 MiB on"]);
+        let hole = device(&[(0..96, None)], 24..32);
+        assert!(!is_counterfeit(&hole));
+    }
+
+    #[test]
+    fn device_with_more_intact_blocks_than_it_may_hold_does_not_wrap() {
+        let wrapped = device(
+            &[(0..24, Some(72)), (24..48, Some(48)), (72..96, None)],
+            0..0,
+        );
+        assert!(is_counterfeit(&wrapped));
+        // Eight blocks were copied 40 MiB higher, and all or some were read.
+        let copied = |end| device(&[(0..40, None), (40..48, Some(40)), (48..end, None)], 0..0);
+        assert!(!is_counterfeit(&copied(96)));
+        let near = device(&[(40..48, Some(40)), (48..72, None)], 0..0);
+        assert!(!is_counterfeit(&near));
+        // All blocks of a first part, of which only a multiple of the size is known.
+        assert!(!is_counterfeit(&device(&[(0..8, Some(72))], 0..0)));
     }
 
     fn zeros(sampled: u64, zero: u64) -> ZeroSample {

@@ -58,10 +58,23 @@ fn burst_exhausted(record: &Record) -> Option<Diagnosis> {
     by_credit(record).or_else(|| by_fall(record))
 }
 
-/// A credit that the whole run on a target shows.
+/// The credits that the whole run on each target shows.
 fn by_credit(record: &Record) -> Option<Diagnosis> {
-    let credit = disks_credit(record).find(|credit| credit.has_reads || !may_be_cache(credit))?;
-    Some(diagnosis(record, credit))
+    let mut found: Option<Diagnosis> = None;
+    for credit in disks_credit(record) {
+        if !credit.has_reads && may_be_cache(credit) {
+            continue;
+        }
+        let more = diagnosis(record, credit);
+        match &mut found {
+            Some(all) => {
+                all.claim = format!("{} {}", all.claim, more.claim);
+                all.evidence.extend(more.evidence);
+            }
+            None => found = Some(more),
+        }
+    }
+    found
 }
 
 /// The credits that are the disk's: neither the page cache nor other programs explain the fall.
@@ -342,6 +355,32 @@ mod tests {
         // 800 writes/s of 1 MiB for 3 s.
         let claim = cache_cliff(&cliff()).unwrap().claim;
         states(&claim, &["839 MB/s", "2.5 GB", "210 MB/s"]);
+    }
+
+    #[test]
+    fn credits_of_all_targets_are_named() {
+        let mut record = burst();
+        let credit = BurstCredit {
+            target: 0,
+            unit: "1/s".to_owned(),
+            base: 1500.0,
+            burst: 3000.0,
+            credit: 20_000.0,
+            burst_ns: 13_333_333_333,
+            refill_ns: 13_333_333_333,
+            at_base: vec![3],
+            in_burst: Vec::new(),
+            has_reads: true,
+        };
+        let other = BurstCredit {
+            base: 200.0,
+            at_base: vec![2],
+            ..credit.clone()
+        };
+        record.burst_credits = vec![credit, other];
+        let found = burst_exhausted(&record).unwrap();
+        states(&found.claim, &["1500/s for ever", "200/s for ever"]);
+        assert!(found.evidence.len() >= 2);
     }
 
     /// No more of either finding in these changed records of both.

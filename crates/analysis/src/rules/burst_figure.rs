@@ -4,7 +4,7 @@
 
 use super::rate_limited;
 use super::rule::*;
-use crate::limiter::words::{CreditTest, credit_text, limit_text};
+use crate::limiter::words::{CreditTest, allowed_text, limit_text};
 use crate::limiter::{Unit, held_by_rows};
 use diskproof_model::limiter::BurstCredit;
 
@@ -28,33 +28,40 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 fn burst_figure(record: &Record) -> Option<Diagnosis> {
-    let credit = record
-        .burst_credits
-        .iter()
-        .find(|credit| !credit.in_burst.is_empty())?;
-    let first = &record.measurements[credit.in_burst[0]];
-    let evidence: Vec<Evidence> = credit
-        .in_burst
-        .iter()
-        .filter_map(|index| rate_evidence(record, *index, credit))
-        .collect();
-    Some(Diagnosis::with_remedy(
-        Severity::Warning,
-        format!(
-            "{} ran wholly or partly on the burst credit of the disk, which ended during this \
-             run. The disk allows {}. Sustained load gets the lower rate.",
-            scope(record, credit.in_burst.iter().copied()),
-            credit_text(credit),
-        ),
-        evidence,
-        format!(
-            "Plan with {}. To measure one of these workloads without the burst, run it alone for \
-             much longer than {} (--time).",
-            limit_text(credit.base, &credit.unit),
-            format_duration(credit.burst_ns)
-        ),
-    ))
-    .map(|found| Diagnosis {
+    let mut ended: Vec<&BurstCredit> = record.burst_credits.iter().collect();
+    ended.retain(|credit| !credit.in_burst.is_empty());
+    let first = &record.measurements[ended.first()?.in_burst[0]];
+    let mut rows: Vec<usize> = Vec::new();
+    let mut all_evidence: Vec<Evidence> = Vec::new();
+    let mut rates: Vec<String> = Vec::new();
+    let mut longest_ns = 0;
+    for credit in &ended {
+        rows.extend(&credit.in_burst);
+        for index in &credit.in_burst {
+            all_evidence.extend(rate_evidence(record, *index, credit));
+        }
+        let rate = limit_text(credit.base, &credit.unit);
+        if !rates.contains(&rate) {
+            rates.push(rate);
+        }
+        longest_ns = longest_ns.max(credit.burst_ns);
+    }
+    rows.sort_unstable();
+    rows.dedup();
+    let claim = format!(
+        "{} ran wholly or partly on the burst credit of the disk, which ended during this run. {} \
+         Sustained load gets the lower rate.",
+        scope(record, rows),
+        allowed_text(record, &ended),
+    );
+    let remedy = format!(
+        "Plan with {}. To measure one of these workloads without the burst, run it alone for much \
+         longer than {} (--time).",
+        rates.join(" and "),
+        format_duration(longest_ns)
+    );
+    let found = Diagnosis::with_remedy(Severity::Warning, claim, all_evidence, remedy);
+    Some(Diagnosis {
         reproduce: Some(first.reproduce.clone()),
         ..found
     })
@@ -164,6 +171,35 @@ mod tests {
             &["1500/s for ever", "3000/s for 13 s after a pause"],
         );
         assert_eq!(burst_figure(&sustained()), None);
+    }
+
+    #[test]
+    fn figures_of_bursts_on_all_targets_are_objected_to() {
+        let mut record = figure_of_a_burst();
+        record.targets.push(record.targets[0].clone());
+        record.targets[1].path = "/other".to_owned();
+        record.measurements[2].target = 1;
+        record.burst_credits.push(BurstCredit {
+            target: 1,
+            base: 200.0,
+            in_burst: vec![2],
+            ..credit()
+        });
+        let found = burst_figure(&record).unwrap();
+        for index in [2, 3] {
+            let place = format!("/measurements/{index}/");
+            assert!(
+                found
+                    .evidence
+                    .iter()
+                    .any(|one| one.path.starts_with(&place))
+            );
+        }
+        states(
+            &found.claim,
+            &["/data allows 1500/s", "/other allows 200/s"],
+        );
+        states(&found.remedy, &["1500/s and 200/s"]);
     }
 
     #[test]

@@ -137,7 +137,7 @@ pub struct CheckFlags {
     #[arg(long)]
     pub read_only: bool,
     /// Measure the cost of each layer from the file down to the disk, with the same random reads on
-    /// each readable layer (docs/layers.md)
+    /// each readable layer (diskproof help layers)
     #[arg(long, conflicts_with_all = ["fit_for", "read_only", "spec", "pg_version"])]
     pub layers: bool,
     /// What is measured.

@@ -246,16 +246,31 @@ fn show_trend(runs: &[SavedRun], list: &List, history: Option<&History>) -> anyh
             }
         };
         let expression = &limit.expression;
-        let about = match trend.points.last() {
-            Some(newest) => format!("run {}", short(&newest.run_id)),
-            None => "no saved run has measured enough for this figure".to_owned(),
-        };
+        let about = judged_run(trend);
         eprint_line(&format!("--fail-on '{expression}' {word}: {about}"));
         if code == Exit::ThresholdMissed || exit == Exit::Done {
             exit = code;
         }
     }
     Ok(exit)
+}
+
+/// The run that decides a condition, and why it may be undecided.
+fn judged_run(trend: &Trend) -> String {
+    if let Some(run_id) = &trend.newest_without_figure {
+        return format!(
+            "run {} has not measured enough for this figure",
+            short(run_id)
+        );
+    }
+    let Some(newest) = trend.points.last() else {
+        return "no saved run has measured enough for this figure".to_owned();
+    };
+    let run = format!("run {}", short(&newest.run_id));
+    match &newest.objection {
+        Some(code) => format!("{run} has a figure that is not the disk's ({code})"),
+        None => run,
+    }
 }
 
 /// The figure that a condition names, from run to run. What `watch` recorded has a trend, but no

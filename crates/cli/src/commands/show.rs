@@ -4,7 +4,7 @@
 use super::compare;
 use crate::failure::{Exit, Failure};
 use crate::flags::{files, is_stdout, parse_page_name};
-use crate::output_files::{Trial, open_outputs, save_records};
+use crate::output_files::{Trial, open_outputs, save_records, warn_of_left_out};
 use crate::saved::{HistoryFileFlag, SavedDocument, find};
 use crate::stdio::{
     ColorWhen, Verbosity, commands_page, ignore_closed_pipe, record_page, to_stdout,
@@ -82,6 +82,7 @@ fn print_format(record: &Record, format: &Format) -> anyhow::Result<Exit> {
     let Some(file) = files.first() else {
         return Err(Failure::Usage(format.requires.missing_text().to_owned()).into());
     };
+    warn_of_left_out(record, format);
     ignore_closed_pipe(to_stdout(|out| (file.write)(out)))?;
     Ok(Exit::Done)
 }

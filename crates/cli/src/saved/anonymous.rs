@@ -3,6 +3,7 @@
 //! again. A text is never searched for names. Model, firmware, size and kernel stay.
 
 use crate::failure::Failure;
+use crate::fitness::is_built_in;
 use diskproof_analysis::again::{Rejudged, judged_again};
 use diskproof_model::plan::Origin;
 use diskproof_model::record::Record;
@@ -18,7 +19,7 @@ enum Treatment {
     Derived,
     /// It identifies: a numbered placeholder takes its place.
     Name(Identity),
-    /// It identifies where it is a path: the profiles of this program are words.
+    /// It identifies where it is the path of a file, and no profile of this program.
     Profile,
     /// A sentence that may quote a path, a server or another program.
     Sentence,
@@ -412,8 +413,8 @@ fn replace_name(text: &mut String, place: &str, names: &mut Replaced) {
         }
         Some(Treatment::Name(identity)) => identity,
         Some(Treatment::Sentence) => REASON,
-        Some(Treatment::Profile) if text.contains('/') => PATH,
-        Some(Treatment::Profile) => return,
+        Some(Treatment::Profile) if is_built_in(text) => return,
+        Some(Treatment::Profile) => PATH,
         Some(Treatment::Device) if text.starts_with(RAID.placeholder) => RAID,
         Some(Treatment::Device) => return,
     };

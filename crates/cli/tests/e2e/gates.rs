@@ -55,7 +55,7 @@ fn counterfeit_disk_is_named_with_its_real_size() {
         let ran = diskproof!("run {node} {written} --destroy {name} --wipe-unknown");
         let record = ran.exits(4).record();
         let verified = record.measurements[0].verify.as_ref().unwrap();
-        let size = verified.real_size().unwrap();
+        let size = verified.real_size(96 * MIB).unwrap();
         assert_eq!(size.bytes(), 24 * MIB, "{kind}: {verified:?}");
         let finding = &record.findings[0];
         assert_eq!(finding.code, "bad-blocks");
@@ -100,5 +100,6 @@ fn plugin_reads_devices_and_files_and_needs_a_path() {
     }
     assert!(std::fs::read(&image).unwrap() == before);
     plugin(&["-w", "20ms"]).exits(3);
+    plugin(&["-p", image.to_str().unwrap(), "-w", "100ms", "-c", "20ms"]).exits(3);
     plugin(&["-p", "/nonexistent"]).exits(3);
 }

@@ -54,7 +54,7 @@ impl ReadVerdict {
             why,
             written_to_bytes: None,
         };
-        self.places.add_damaged(&bad);
+        self.places.add_damaged(&bad, block.len() as u64);
         self.add(offset, Mismatch::Wrong(bad));
     }
 
@@ -85,7 +85,7 @@ impl ReadVerdict {
             }),
         };
         if let Mismatch::Wrong(bad) = &mismatch {
-            self.places.add_damaged(bad);
+            self.places.add_damaged(bad, block.len() as u64);
         }
         self.add(offset, mismatch);
     }

@@ -271,7 +271,7 @@ fn check_run(
             continue;
         };
         result.bad_blocks += 1;
-        result.places.add_damaged(&bad);
+        result.places.add_damaged(&bad, block as u64);
         if result.bad.len() < NAMED_MAX {
             result.bad.push(bad);
         }

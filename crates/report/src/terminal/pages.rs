@@ -133,7 +133,7 @@ mod tests {
     use crate::text::columns;
     use diskproof_model::finding::Severity;
     use diskproof_model::saved::Headline;
-    use diskproof_model::saved::{SavedDisk, WorstFinding};
+    use diskproof_model::saved::{SavedDisk, SavedFinding};
 
     fn run() -> SavedRun {
         let figure = |workload: &str, value, unit: &str| Headline {
@@ -159,10 +159,11 @@ mod tests {
             note: None,
             partial: true,
             method: 1,
-            worst: Some(WorstFinding {
+            worst: Some(SavedFinding {
                 severity: Severity::Failure,
                 code: "io-errors".to_owned(),
             }),
+            findings: Vec::new(),
             figures: vec![
                 figure("random-read-d32", 98100.0, "1/s"),
                 figure("curve", 1.5e8, "B/s"),

@@ -72,7 +72,10 @@ fn row(point: &TrendPoint, unit: &str, largest: f64) -> Vec<String> {
         // Three digits, so that the changes agree with what is printed.
         figure_text(point.value, Some(third_digit(point.value)), unit),
         format!("{:BAR$}", bar(point.value / largest, BAR)),
-        change.unwrap_or_default(),
+        match &point.objection {
+            Some(code) => format!("not the disk's: {code}"),
+            None => change.unwrap_or_default(),
+        },
     ]
 }
 
@@ -108,15 +111,21 @@ mod tests {
                 point(2, 2100.0, changed(0.05, None)),
                 point(3, 2000.0, changed(-0.02, Some(false))),
                 point(4, 1000.0, changed(-0.5, Some(true))),
+                TrendPoint {
+                    objection: Some("served-from-cache".to_owned()),
+                    ..point(5, 90_000.0, None)
+                },
             ],
+            newest_without_figure: None,
         };
         let text = written(|out| write_trends(&[trend], &plain(80), out));
         let runs = text.lines().filter(|line| line.contains("2026-11")).count();
-        assert_eq!(runs, 4, "{text}");
+        assert_eq!(runs, 5, "{text}");
         assert!(
             text.lines().all(|line| crate::text::columns(line) <= 80),
             "{text}"
         );
         assert!(text.lines().any(|line| line.ends_with("−50 %")), "{text}");
+        assert!(text.contains("not the disk's"), "{text}");
     }
 }

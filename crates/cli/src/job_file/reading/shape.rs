@@ -8,8 +8,9 @@ use crate::workload::{LatencyPercentile, Time, WorkloadFlags};
 use diskproof_compat::fio_values::{self as numbers, Amount, Base};
 use diskproof_model::rw::{Order, Rw};
 use diskproof_model::shape::{
-    Arrivals, BlockPattern, FloorUnit, FlowShare, IoPriority, LoadShape, RateFloor, SteadyEnd,
-    SteadyFigure, SteadyTest, ThinkCount, ThinkTime, ThreadScheduling, WriteContent, ZoneStride,
+    Arrivals, BlockPattern, FloorUnit, FlowShare, IoPriority, LoadShape, PATTERN_BYTES_MAX,
+    RateFloor, SteadyEnd, SteadyFigure, SteadyTest, ThinkCount, ThinkTime, ThreadScheduling,
+    WriteContent, ZoneStride,
 };
 
 /// fio's default (`rate_cycle`).
@@ -30,8 +31,6 @@ const BEST_EFFORT: u8 = 2;
 const CHUNK_BYTES_DEFAULT: u64 = 512;
 /// fio's default (`dedupe_working_set_percentage`).
 const WORKING_SET_PERCENT: u64 = 5;
-/// fio's limit (`MAX_PATTERN_SIZE`).
-const PATTERN_BYTES_MAX: usize = 512;
 const PATTERN_FORM: &str = "write up to 512 bytes as hexadecimal digits (0xabcd), numbers (-12), \
                             text in double quotes, or several of them, and %o for the offset in \
                             verify_pattern; files are not supported";

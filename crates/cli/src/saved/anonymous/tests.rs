@@ -170,3 +170,21 @@ fn mount_option_keeps_values_that_name_nothing() {
     assert_eq!(mount_option("errors=remount-ro"), "errors=remount-ro");
     assert_eq!(mount_option("noatime"), "noatime");
 }
+
+#[test]
+fn profile_of_a_user_is_a_path_and_one_of_the_program_is_none() {
+    for (profile, is_kept) in [
+        ("postgresql", true),
+        ("Postgres", true),
+        ("acme-prod.toml", false),
+        ("./postgresql", false),
+    ] {
+        let mut text = profile.to_owned();
+        replace_name(
+            &mut text,
+            "record.plan.questions.fit_for",
+            &mut Replaced::default(),
+        );
+        assert_eq!(text == profile, is_kept, "{profile}: {text}");
+    }
+}
