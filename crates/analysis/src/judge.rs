@@ -331,7 +331,7 @@ mod tests {
     use super::{RunData, judge};
     use crate::fixture;
     use diskproof_model::measurement::OpKind;
-    use diskproof_model::merge::{MergeError, Together};
+    use diskproof_model::merge::{MergeError, MergeKind};
     use diskproof_model::plan::Task;
     use diskproof_model::series::Cell;
 
@@ -357,7 +357,7 @@ mod tests {
         let (facts, measurements) = fixture::filled(fixture::run());
         let one = RunData::of(measurements);
         let mut both = one.clone();
-        both.merge(one.clone(), Together::Hosts).unwrap();
+        both.merge(one.clone(), MergeKind::OtherHost).unwrap();
         let (both, one) = (judge(facts.clone(), &both, &[]), judge(facts, &one, &[]));
         for (sum, part) in both.measurements.iter().zip(&one.measurements) {
             assert_eq!(sum.achieved_depth, 2.0 * part.achieved_depth);
@@ -384,7 +384,7 @@ mod tests {
             (surveyed, MergeError::NoWorkload),
             (other, MergeError::OtherWorkloads),
         ] {
-            assert_eq!(data.merge(other, Together::Workers), Err(error));
+            assert_eq!(data.merge(other, MergeKind::SameHost), Err(error));
         }
     }
 

@@ -127,7 +127,7 @@ impl Live {
     }
 
     /// What took so long is not part of the announced time.
-    pub(crate) fn put_off(&mut self, by: Duration) {
+    pub(crate) fn extend_deadline(&mut self, by: Duration) {
         if let Some(deadline) = &mut *lock_deadline(&self.deadline) {
             *deadline += by;
         }
@@ -177,7 +177,7 @@ impl Live {
             && !self.is_late
             && let Some(most_ns) = self.plan.fill_ns_max()
         {
-            self.put_off(passed);
+            self.extend_deadline(passed);
             self.filled += passed;
             // Of each target in turn. A survey fills without a limit of its own.
             let most_ns = most_ns.saturating_mul(self.plan.targets.len() as u64);

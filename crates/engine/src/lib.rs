@@ -2,7 +2,7 @@
 //!
 //! Knows the plan (crate `model`) and open targets (crate `device`). Judges nothing, prints
 //! nothing, reads no argument. Imports point one way: `io`, `load`, `measure`, `run`, then
-//! `survey`, `ping` and `files`; `primes` needs only `load`, `lock` and `allocator` stand alone.
+//! `survey`, `ping`, `files` and `primes`; `lock` and `allocator` stand alone.
 //! `unsafe` lives in `allocator`, `io`, `primes`, `run/{thread,select,spawn}.rs` and
 //! `measure/usage.rs`.
 
@@ -30,7 +30,8 @@ pub use primes::measure_primes;
 pub use run::error::RunError;
 pub use run::layout::{LayoutOrder, LayoutWay};
 pub use run::session::Session;
-pub use run::watchdog::{self, STALL_NS};
+pub use run::supervise::STALL_NS;
+pub use run::watchdog;
 pub use survey::ChoosePoints;
 #[cfg(any(test, feature = "simulate"))]
 pub use tests::simulate::{

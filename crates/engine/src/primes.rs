@@ -4,6 +4,7 @@
 
 use crate::load::budget::SharedBudget;
 use crate::lock::lock;
+use crate::run::supervise::{Event, Inbox, Supervisor, WaitLimits};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::primes::{PrimeInterval, PrimeLoad, PrimeResult, PrimeThread};
 use std::hint::black_box;
@@ -36,7 +37,11 @@ pub fn measure_primes(
             })?;
         }
         drop(ended);
-        report_intervals(load, &latencies, budget.start, &all_ended, on_interval);
+        let threads = EndedThreads {
+            ended: &all_ended,
+            start: budget.start,
+        };
+        report_intervals(load, &latencies, &threads, on_interval);
         Ok::<u64, io::Error>(nanoseconds(budget.start.elapsed()))
     })?;
     let mut result = PrimeResult {
@@ -91,29 +96,41 @@ fn merged(latencies: &[Mutex<LatencyHistogram>]) -> LatencyHistogram {
     all
 }
 
+/// The threads that have ended, by the time since the start.
+struct EndedThreads<'a> {
+    ended: &'a Receiver<()>,
+    start: Instant,
+}
+
+impl Inbox<()> for EndedThreads<'_> {
+    fn now(&self) -> u64 {
+        nanoseconds(self.start.elapsed())
+    }
+
+    fn receive(&self, at_most: Duration) -> Result<(), RecvTimeoutError> {
+        self.ended.recv_timeout(at_most)
+    }
+}
+
 /// Reports each interval, until all threads have ended.
 fn report_intervals(
     load: &PrimeLoad,
     latencies: &[Mutex<LatencyHistogram>],
-    start: Instant,
-    ended: &Receiver<()>,
+    threads: &EndedThreads<'_>,
     on_interval: &mut dyn FnMut(&PrimeInterval),
 ) {
+    // No thread waits for a disk, and only the intervals need a look at them.
+    let mut supervisor = Supervisor::checking_every(Duration::MAX, 0, 0, WaitLimits::default());
+    if let Some(interval_ns) = load.interval_ns {
+        supervisor.check_at(interval_ns);
+    }
     let mut known = LatencyHistogram::new();
-    let (mut running, mut start_ns, mut due_ns) = (load.threads, 0, load.interval_ns);
+    let (mut running, mut start_ns) = (load.threads, 0);
     while running > 0 {
-        let waited = match due_ns {
-            None => ended.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(due_ns) => {
-                let left_ns = due_ns.saturating_sub(nanoseconds(start.elapsed()));
-                ended.recv_timeout(Duration::from_nanos(left_ns))
-            }
-        };
-        match waited {
-            Ok(()) => running -= 1,
-            Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) => {
-                let end_ns = nanoseconds(start.elapsed());
+        match supervisor.next(threads) {
+            Event::Report(()) => running -= 1,
+            Event::Lost => return,
+            Event::Check(end_ns) => {
                 let mut latency = LatencyHistogram::new();
                 latency.add_part(&known.take_since(&merged(latencies)));
                 on_interval(&PrimeInterval {
@@ -123,8 +140,12 @@ fn report_intervals(
                 });
                 start_ns = end_ns;
                 // An interval that was missed is not made up for.
-                due_ns = load.interval_ns.map(|ns| (end_ns / ns.max(1) + 1) * ns);
+                if let Some(interval_ns) = load.interval_ns {
+                    let passed = end_ns / interval_ns.max(1);
+                    supervisor.check_at((passed + 1) * interval_ns);
+                }
             }
+            Event::Overdue(_) => {}
         }
     }
 }

@@ -117,7 +117,7 @@ pub struct Table {
     /// The columns.
     pub columns: Vec<Column>,
     /// The rows; each has a cell a column.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TableRow>,
     /// The place of the titles of groups.
     pub titles: Titles,
     /// What to do where the width is too small.
@@ -151,7 +151,7 @@ pub enum Place {
 
 /// A row.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Row {
+pub struct TableRow {
     /// The group that begins with this row.
     pub group: Option<Group>,
     /// The cells.
@@ -279,7 +279,7 @@ impl Block {
         columns: impl IntoIterator<Item = &'a str>,
         rows: Vec<Vec<String>>,
     ) -> Self {
-        let rows = rows.into_iter().map(Row::from).collect();
+        let rows = rows.into_iter().map(TableRow::from).collect();
         Self::Table(Table::new(caption, Column::numbers(columns), rows))
     }
 
@@ -287,7 +287,7 @@ impl Block {
     pub fn words<'a>(
         caption: &str,
         columns: impl IntoIterator<Item = &'a str>,
-        rows: Vec<Row>,
+        rows: Vec<TableRow>,
     ) -> Self {
         Self::Table(Table::new(caption, Column::words(columns), rows))
     }
@@ -310,7 +310,7 @@ impl Block {
 
 impl Table {
     /// A table without titles, whose columns have the names of figures where it is too wide.
-    pub fn new(caption: &str, columns: Vec<Column>, rows: Vec<Row>) -> Self {
+    pub fn new(caption: &str, columns: Vec<Column>, rows: Vec<TableRow>) -> Self {
         Self {
             caption: caption.to_owned(),
             columns,
@@ -354,7 +354,7 @@ impl Column {
     }
 }
 
-impl<T: Into<Cell>> From<Vec<T>> for Row {
+impl<T: Into<Cell>> From<Vec<T>> for TableRow {
     fn from(cells: Vec<T>) -> Self {
         Self {
             cells: cells.into_iter().map(T::into).collect(),

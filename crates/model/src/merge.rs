@@ -39,13 +39,13 @@ impl TimeSlice {
 
 /// How two measurements of one workload belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Together {
+pub enum MergeKind {
     /// Two processes of one host at the same time, on one target: its counters count once.
-    Workers,
+    SameHost,
     /// Two hosts at the same time: all adds up.
-    Hosts,
+    OtherHost,
     /// One after the other.
-    After,
+    Later,
 }
 
 /// What has no sum.
@@ -62,7 +62,7 @@ pub enum MergeError {
 impl RunData {
     /// Adds what another process or host measured of the same plan at the same time, or the same
     /// process later.
-    pub fn merge(&mut self, other: Self, way: Together) -> Result<(), MergeError> {
+    pub fn merge(&mut self, other: Self, kind: MergeKind) -> Result<(), MergeError> {
         let has_more = |data: &Self| {
             data.surface.is_some()
                 || data.postgres.is_some()
@@ -80,7 +80,7 @@ impl RunData {
             return Err(MergeError::OtherWorkloads);
         }
         let pairs = self.measurements.iter_mut().zip(other.measurements);
-        pairs.for_each(|(mine, theirs)| mine.merge(theirs, way));
+        pairs.for_each(|(mine, theirs)| mine.merge(theirs, kind));
         Ok(())
     }
 }
@@ -92,13 +92,13 @@ impl Measurement {
             self.slices.push(TimeSlice::of(self));
         }
         self.slices.push(TimeSlice::of(&next));
-        self.merge(next, Together::After);
+        self.merge(next, MergeKind::Later);
     }
 
     /// Adds another measurement of the same workload. Neither the time without a request nor the
     /// rate without a disk can be known of two that ran at once.
-    pub fn merge(&mut self, next: Self, way: Together) {
-        let weights = Weights::of(self, &next, way);
+    pub fn merge(&mut self, next: Self, kind: MergeKind) {
+        let weights = Weights::of(self, &next, kind);
         // Every field is named, so that a new one cannot be forgotten.
         let Self {
             target: _,
@@ -162,7 +162,7 @@ impl Measurement {
         self.merge_ends(
             (workload.workers, start_ns, wall_ns),
             (steady, stopped),
-            way,
+            kind,
         );
     }
 
@@ -176,18 +176,18 @@ impl Measurement {
     }
 
     fn merge_device(&mut self, theirs: DeviceUse, weights: Weights) {
-        self.device = match weights.way {
-            Together::Workers if weights.theirs_ns > weights.mine_ns => theirs,
-            Together::Workers => std::mem::take(&mut self.device),
-            Together::Hosts | Together::After => devices(&self.device, &theirs, weights),
+        self.device = match weights.kind {
+            MergeKind::SameHost if weights.theirs_ns > weights.mine_ns => theirs,
+            MergeKind::SameHost => std::mem::take(&mut self.device),
+            MergeKind::OtherHost | MergeKind::Later => devices(&self.device, &theirs, weights),
         };
         let known = self.device.accounted;
         self.device.accounted = known.and_then(|_| self.device.share_of(self.asked));
     }
 
     fn merge_windows(&mut self, theirs: Vec<Window>, weights: Weights) {
-        if weights.way != Together::After {
-            self.windows = at_once(std::mem::take(&mut self.windows), &theirs, weights.way);
+        if weights.kind != MergeKind::Later {
+            self.windows = at_once(std::mem::take(&mut self.windows), &theirs, weights.kind);
             self.slices.clear();
             return;
         }
@@ -204,9 +204,9 @@ impl Measurement {
         &mut self,
         (workers, start_ns, wall_ns): (u32, u64, u64),
         (steady, stopped): (Option<SteadyOutcome>, StopReason),
-        way: Together,
+        kind: MergeKind,
     ) {
-        if way == Together::After {
+        if kind == MergeKind::Later {
             self.wall_ns += wall_ns;
             self.stopped = stopped;
             self.steady = steady.or(self.steady.take());
@@ -243,7 +243,7 @@ fn merge_some<T>(mine: &mut Option<T>, theirs: Option<T>, merge: fn(&mut T, T)) 
 /// How much two measurements count for averages.
 #[derive(Debug, Clone, Copy)]
 struct Weights {
-    way: Together,
+    kind: MergeKind,
     mine_ns: u64,
     theirs_ns: u64,
     /// Operations of both.
@@ -251,9 +251,9 @@ struct Weights {
 }
 
 impl Weights {
-    fn of(mine: &Measurement, theirs: &Measurement, way: Together) -> Self {
+    fn of(mine: &Measurement, theirs: &Measurement, kind: MergeKind) -> Self {
         Self {
-            way,
+            kind,
             mine_ns: mine.wall_ns,
             theirs_ns: theirs.wall_ns,
             done: [done(mine), done(theirs)],
@@ -262,9 +262,9 @@ impl Weights {
 
     /// When the second begins, in nanoseconds of measured time.
     fn begin_ns(self) -> u64 {
-        match self.way {
-            Together::After => self.mine_ns,
-            Together::Workers | Together::Hosts => 0,
+        match self.kind {
+            MergeKind::Later => self.mine_ns,
+            MergeKind::SameHost | MergeKind::OtherHost => 0,
         }
     }
 
@@ -279,8 +279,8 @@ impl Weights {
 
     fn depth(self, a: f64, b: f64) -> f64 {
         let average = self.average(a, b);
-        match self.way {
-            Together::After => average,
+        match self.kind {
+            MergeKind::Later => average,
             _ => average * self.whole_ns() / self.mine_ns.max(self.theirs_ns).max(1) as f64,
         }
     }
@@ -289,7 +289,7 @@ impl Weights {
     fn dead_time(self, a: Option<f64>, b: Option<f64>) -> Option<f64> {
         let [before, after] = self.done;
         match (a, b) {
-            _ if self.way != Together::After => None,
+            _ if self.kind != MergeKind::Later => None,
             (Some(a), Some(b)) => Some((a * before + b * after) / (before + after).max(1.0)),
             (a, b) => a.or(b),
         }
@@ -298,7 +298,7 @@ impl Weights {
     /// The lower one; unknown of two at once.
     fn ceiling(self, a: Option<f64>, b: Option<f64>) -> Option<f64> {
         let lowest = a.into_iter().chain(b).reduce(f64::min);
-        lowest.filter(|_| self.way == Together::After)
+        lowest.filter(|_| self.kind == MergeKind::Later)
     }
 }
 
@@ -321,7 +321,7 @@ impl EngineUse {
         self.features.retain(|feature| features.contains(feature));
         self.depth = self.depth.into_iter().chain(depth).min();
         self.done_before_wait = match (self.done_before_wait, done_before_wait) {
-            (Some(a), Some(b)) if weights.way == Together::After => Some(weights.average(a, b)),
+            (Some(a), Some(b)) if weights.kind == MergeKind::Later => Some(weights.average(a, b)),
             (a, b) => a.into_iter().chain(b).reduce(f64::min),
         };
     }
@@ -374,7 +374,7 @@ impl VerifyResult {
 }
 
 /// Windows of the same times, added; none where the times differ.
-fn at_once(mut mine: Vec<Window>, theirs: &[Window], way: Together) -> Vec<Window> {
+fn at_once(mut mine: Vec<Window>, theirs: &[Window], kind: MergeKind) -> Vec<Window> {
     let times = |window: &Window| (window.start_ns, window.end_ns);
     if !mine.iter().map(times).eq(theirs.iter().map(times)) {
         return Vec::new();
@@ -383,7 +383,7 @@ fn at_once(mut mine: Vec<Window>, theirs: &[Window], way: Together) -> Vec<Windo
         mine.add_worker(theirs);
         mine.cpu += theirs.cpu;
         mine.asked += theirs.asked;
-        if way == Together::Hosts {
+        if kind == MergeKind::OtherHost {
             mine.disks = mine.disks.zip(theirs.disks).map(|(a, b)| a.plus(b));
         }
     }
@@ -597,10 +597,10 @@ mod tests {
 
         #[test]
         fn measurements_at_once_add_in_any_order(a in measurement(), b in measurement()) {
-            for way in [Together::Workers, Together::Hosts] {
+            for kind in [MergeKind::SameHost, MergeKind::OtherHost] {
                 let (mut one, mut other) = (a.clone(), b.clone());
-                one.merge(b.clone(), way);
-                other.merge(a.clone(), way);
+                one.merge(b.clone(), kind);
+                other.merge(a.clone(), kind);
                 // Only the first hundred damaged blocks are named, in order.
                 for sum in [&mut one, &mut other] {
                     sum.verify.iter_mut().for_each(|verify| verify.bad.clear());

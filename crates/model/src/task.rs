@@ -262,15 +262,14 @@ impl Task {
         }
     }
 
-    /// Whether it reads a scratch file that must have content before.
+    /// Whether it reads a scratch file that must have content before: a survey does, and workloads
+    /// that say so.
     pub fn needs_content(&self) -> bool {
-        match self {
-            Self::Survey(_) => true,
-            Self::Files(_) => false,
-            Self::Workloads(_) | Self::Ping(_) | Self::Inserts(_) => self
+        let is_survey = matches!(self, Self::Survey(_));
+        is_survey
+            || self
                 .workloads()
                 .iter()
-                .any(|workload| workload.layout == Layout::Needed),
-        }
+                .any(|one| one.layout == Layout::Needed)
     }
 }

@@ -4,7 +4,6 @@
 use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_UNIT, SECOND, choices, one_of};
 use crate::session::{MeasuringJob, measure};
-use crate::stdio::style;
 use crate::workload::{BLOCK_BYTES_MAX, SpanBounds, part_of};
 
 use diskproof_analysis::campaign::{gap_round_ns, gap_schedule};
@@ -18,7 +17,6 @@ use diskproof_model::plan::{
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, format_duration, parse_duration, parse_size};
-use diskproof_report::terminal::RequestLines;
 use std::path::PathBuf;
 
 /// Name of the only workload.
@@ -175,33 +173,10 @@ pub fn run(ping: &PingFlags) -> anyhow::Result<Exit> {
     let identities = ping.measuring.probe_all(&ping.targets)?;
     let plan = plan(ping, &identities)?;
     let mut flags = ping.measuring.clone();
-    let mut lines = None;
     if let Some(planned) = plan.ping() {
         flags.expected.extend(stop_rule(planned)?);
-        lines = request_lines(planned, &identities, &flags);
     }
-    let mut job = MeasuringJob::new(plan, identities, &flags);
-    job.lines = lines;
-    measure(job)
-}
-
-/// What prints a line for each request; `None` where there are none. A ping without pauses has too
-/// many.
-pub(crate) fn request_lines(
-    ping: &Ping,
-    identities: &[TargetIdentity],
-    flags: &MeasuringFlags,
-) -> Option<RequestLines> {
-    let is_rapid = ping.requests.interval_ns == 0 && ping.requests.idle_ns.is_empty();
-    if flags.quiet || flags.prints_json() || is_rapid {
-        return None;
-    }
-    let block_bytes = ping.workload.block_bytes;
-    Some(RequestLines::new(
-        block_bytes,
-        identities,
-        style(flags.color),
-    ))
+    measure(MeasuringJob::new(plan, identities, &flags))
 }
 
 /// The thresholds of `--abort-above`.

@@ -46,9 +46,10 @@ together = true. Its keys are the names of the flags ('diskproof help plans').
 of the file. A fio job file (*.fio, *.job) is translated into a plan: run
 reports differences from fio and refuses options without an equivalent
 ('diskproof help job-files'). A saved run (*.json, or the *.html page) is repeated
-with its plan and seed, and compared with what was measured then. The limits of
-its --for profile are checked again. If it switched the disk's write cache, run
-asks before it does so, or takes --yes; --dry-run shows which disks.
+with its plan and seed, and compared with what was measured then, whichever verb
+made it. The limits of its --for profile are checked again. Before run switches
+the disk's write cache, runs the shell commands of a comparison, or starts a
+PostgreSQL server, it shows them and asks, or takes --yes; --dry-run shows them.
 Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
@@ -101,7 +102,8 @@ pub struct RunFlags {
         help_heading = "Job file of fio"
     )]
     pub sections: Vec<String>,
-    /// Switch the disk's write cache where the saved run did, without asking first
+    /// Agree to what a saved run does besides measuring: shell commands, a PostgreSQL server, a
+    /// switched write cache
     #[arg(long)]
     pub yes: bool,
     /// Flags of every measuring verb.

@@ -27,8 +27,11 @@ pub(crate) struct FilePart {
     pub start: u64,
     /// Its bytes; in a file of the copy's own, rounded down to whole blocks.
     pub length: u64,
-    /// Its bytes as the job sets them.
+    /// Its bytes as the job sets them. They may be more than lie in the file: then the job starts
+    /// again.
     pub job_bytes: u64,
+    /// The bytes of a file that stays.
+    pub file_bytes: u64,
     /// Whether it is the whole file.
     pub is_whole_file: bool,
 }
@@ -470,6 +473,9 @@ fn allocate(members: &[&JobFiles<'_>], root: &TargetRoot) -> Translated<(Vec<Vec
         let is_shared = members.iter().filter(has_file).count() > 1;
         let parts = (0..job.numjobs).map(|copy| {
             let mut part = part(job, copy, known, root)?;
+            if !is_shared && (files.is_own || job.numjobs == 1) {
+                keep_size(job, &mut part);
+            }
             // The job visits neither the bytes behind the last whole block of its own file nor
             // those before its offset; unless another job visits the latter, the file need not
             // hold them.
@@ -528,11 +534,30 @@ fn extents_of<'a>(
             *extent = (*extent).max(part.end()).max(file_bytes);
             // A file that stays has also what is behind its last whole block.
             if root.name.is_some() {
-                *extent = (*extent).max(part.start.saturating_add(part.job_bytes));
+                *extent = (*extent).max(part.file_bytes);
             }
         }
     }
     extents
+}
+
+/// Ends the part of a copy with its size. As in fio, an offset in percent does not make a file of
+/// one copy longer, so the copy starts again from there until it has moved its size.
+fn keep_size(job: &FioJob, part: &mut FilePart) {
+    let extent = &job.extent;
+    let (Some(Amount::Bytes(size)), None) = (extent.size, extent.file_bytes) else {
+        return;
+    };
+    let is_in_bytes = matches!(
+        (extent.offset, extent.increment),
+        (Amount::Bytes(_), Amount::Bytes(_))
+    );
+    let left = size.saturating_sub(part.start);
+    if is_in_bytes || left < job.smallest_block() {
+        return;
+    }
+    part.length = part.length.min(left);
+    part.file_bytes = size;
 }
 
 /// The part of its file that a copy of a job uses. `whole` is the size of the file, if it exists.
@@ -600,6 +625,7 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>, root: &TargetRoot) -> Trans
             _ => length,
         },
         job_bytes,
+        file_bytes: start.saturating_add(job_bytes),
         is_whole_file: start == 0,
     })
 }

@@ -53,17 +53,18 @@ const OTHER_ENGINES: [(&str, &str); 3] = [
     ),
 ];
 
+/// The values of `kb_base`.
+const BASES: [(&str, Base); 2] = [("1024", Base::Binary), ("1000", Base::Decimal)];
+
 /// Reads a section.
 pub(crate) fn read_job(section: &Section, translation: &Translation<'_>) -> Translated<FioJob> {
-    let mut reader = JobReader::new(section, translation);
+    let reader = JobReader::new(section, translation);
     if translation.is_as_fio() {
         reader.check_logs()?;
     }
     // An unsupported engine has its own options, and explains them; so its error comes first.
     reader.check_engine()?;
-    let bases = [("1024", Base::Binary), ("1000", Base::Decimal)];
-    let base = reader.choice("kb_base", &bases)?;
-    reader.base = base.unwrap_or(Base::Binary);
+    reader.choice("kb_base", &BASES)?;
     for setting in &section.settings {
         reader.check(setting)?;
     }
@@ -79,7 +80,6 @@ pub(crate) fn check_engine(section: &Section, translation: &Translation<'_>) -> 
 struct JobReader<'a> {
     section: &'a Section,
     given: BTreeMap<&'static str, &'a Setting>,
-    base: Base,
     translation: &'a Translation<'a>,
 }
 
@@ -88,7 +88,6 @@ impl<'a> JobReader<'a> {
         Self {
             section,
             given: last_by_name(&section.settings),
-            base: Base::Binary,
             translation,
         }
     }

@@ -91,11 +91,12 @@ impl SourceLine {
     }
 
     /// A setting on this line.
-    fn setting(&self, option: JobOption, scope: Scope) -> Rc<Setting> {
+    fn setting(&self, option: JobOption, scope: Scope, part: usize) -> Rc<Setting> {
         Rc::new(Setting {
             option,
             source: self.clone(),
             scope,
+            part,
         })
     }
 }
@@ -109,6 +110,8 @@ pub(crate) struct Setting {
     pub source: SourceLine,
     /// The kind of section that contains it.
     pub scope: Scope,
+    /// Counts what fio reads at once: the sections of a file, and the options of the command line.
+    pub part: usize,
 }
 
 impl Setting {
@@ -185,6 +188,7 @@ pub(crate) fn read_sections(
         keywords: None,
         done: ReadSections::default(),
         open: None,
+        parts: 0,
         bytes: 0,
         includes: 0,
         glued: None,
@@ -221,6 +225,8 @@ struct Reader<'a> {
     done: ReadSections,
     /// What lines belong to: a global section, or the last one.
     open: Option<Scope>,
+    /// Parts that have begun ([`Setting::part`]).
+    parts: usize,
     bytes: usize,
     includes: usize,
     /// The error of the first section that begins behind an option.
@@ -241,21 +247,25 @@ impl Reader<'_> {
                 "the command line has more than {WORKLOADS_MAX} jobs or {SETTINGS_MAX} options"
             )));
         }
-        let setting = |option: &JobOption, scope| source.setting(option.clone(), scope);
-        self.done
-            .global
-            .extend(global.iter().map(|one| setting(one, Scope::Global)));
+        for option in global {
+            self.parts += 1;
+            let setting = source.setting(option.clone(), Scope::Global, self.parts);
+            self.done.global.push(setting);
+        }
         for job in jobs {
             let name = JobOption {
                 key: "name".to_owned(),
                 value: Some(job.name.clone()),
             };
-            let own = std::iter::once(&name).chain(&job.options);
-            let own = own.map(|one| setting(one, Scope::Own));
+            let mut settings = self.done.global.clone();
+            for option in std::iter::once(&name).chain(&job.options) {
+                self.parts += 1;
+                settings.push(source.setting(option.clone(), Scope::Own, self.parts));
+            }
             self.done.sections.push(Section {
                 source: source.clone(),
                 name: job.name.clone(),
-                settings: self.done.global.iter().cloned().chain(own).collect(),
+                settings,
             });
         }
         Ok(())
@@ -313,6 +323,7 @@ impl Reader<'_> {
         let Some(name) = name.filter(|name| !name.is_empty()) else {
             return Err(source.quoting(line, "a section is a name in brackets, such as [reads]"));
         };
+        self.parts += 1;
         // As in fio, every name that begins with "global".
         if name.starts_with("global") {
             self.open = Some(Scope::Global);
@@ -394,7 +405,7 @@ impl Reader<'_> {
             }
             None => global,
         };
-        settings.push(source.setting(option, scope));
+        settings.push(source.setting(option, scope, self.parts));
         if settings.len() > SETTINGS_MAX {
             return Err(source.error(format!(
                 "the job has more than {SETTINGS_MAX} options; is this a job file?"

@@ -212,6 +212,9 @@ fn over_places(job: &FioJob, translation: &Translation<'_>) -> Translated<Vec<Fi
             (Amount::Bytes(offset), Amount::Bytes(increment)) => {
                 Amount::Bytes(offset.saturating_add(increment.saturating_mul(copy)))
             }
+            (Amount::ZERO, Amount::Percent(increment)) => {
+                Amount::Percent(increment.saturating_mul(copy))
+            }
             (Amount::Percent(offset), Amount::Percent(increment)) => {
                 Amount::Percent(offset.saturating_add(increment.saturating_mul(copy)))
             }

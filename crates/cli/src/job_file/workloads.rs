@@ -478,6 +478,10 @@ fn work_bytes(job: &FioJob, own: FilePart) -> Translated<u64> {
     let (block, loops) = (job.smallest_block(), job.extent.loops);
     let whole_blocks = |bytes: u64| bytes.div_ceil(block).saturating_mul(block);
     let passes = |pass: u64| (pass / block * block).saturating_mul(loops);
+    // Each loop ends with the file. If that has less than the job, the last one starts again.
+    let lap = own.length.min(own.job_bytes) / block * block;
+    let rest = (own.job_bytes - lap) / block * block;
+    let all_passes = passes(lap).saturating_add(rest);
     let asked = job.extent.io_size.map(|size| size.of(own.job_bytes));
     let io_size = asked.map(|size| whole_blocks(size.saturating_mul(loops)));
     if let Some(zones) = job.flags.shape.zone_stride {
@@ -493,12 +497,10 @@ fn work_bytes(job: &FioJob, own: FilePart) -> Translated<u64> {
             ));
         }
         _ if is_backward => whole_blocks(own.job_bytes).saturating_mul(loops),
-        None if is_ordered || job.is_mapped => passes(own.job_bytes),
+        None if is_ordered || job.is_mapped => all_passes,
         // Each direction has its own place in the file. In a short one, the first to reach the end
         // ends the job; in a longer one, the size does.
-        None if !job.is_random() && own.job_bytes / block < MIXED_BLOCKS_MIN => {
-            passes(own.job_bytes)
-        }
+        None if !job.is_random() && own.job_bytes / block < MIXED_BLOCKS_MIN => all_passes,
         None => whole_blocks(own.job_bytes.saturating_mul(loops)),
         Some(Bytes(step)) => {
             let rest = own.job_bytes % step;

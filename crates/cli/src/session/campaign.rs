@@ -4,7 +4,7 @@
 use super::prepare::{MeasuringJob, ReadyRun, admit_all, prepare};
 use super::prepare_command::{self, CommandEnd};
 use super::run::{EarlyEnd, TargetRun};
-use super::slices::Sliced;
+use super::slices::SliceSchedule;
 use super::watchdog::EndedRun;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -70,7 +70,7 @@ pub(super) fn carry_out(
 /// target.
 pub(crate) fn measure_campaign(
     job: MeasuringJob<'_>,
-    settings: &[String],
+    prepare_commands: &[String],
     reopens: bool,
     cleanup: Option<&str>,
 ) -> anyhow::Result<EndedRun> {
@@ -78,7 +78,7 @@ pub(crate) fn measure_campaign(
     let campaign = planned_campaign(&ready.work.plan);
     let campaign = campaign.context("the plan compares nothing")?;
     let verbosity = ready.work.verbosity;
-    let sides = (settings.to_vec(), reopens);
+    let sides = (prepare_commands.to_vec(), reopens);
     let engine_key = |workload: &Workload| workload.name.clone();
     let ended = supervise(ready, sides, engine_key, campaign);
     if let Some(command) = cleanup {
@@ -103,7 +103,7 @@ pub(super) fn supervise_on_targets(
 /// Carries out a campaign on a separate thread.
 fn supervise(
     ready: ReadyRun,
-    (settings, reopens): (Vec<String>, bool),
+    (prepare_commands, reopens): (Vec<String>, bool),
     engine_key: fn(&Workload) -> String,
     mut campaign: Box<dyn Campaign>,
 ) -> Result<EndedRun, Failure> {
@@ -111,7 +111,7 @@ fn supervise(
     ready.run(move |run, live| {
         let mut cells = PreparedCells {
             run,
-            settings: &settings,
+            prepare_commands: &prepare_commands,
             reopens,
             engine_key,
             consent: &consent,
@@ -148,7 +148,7 @@ fn clean_up(command: &str, verbosity: Verbosity) {
 struct PreparedCells<'a> {
     run: &'a mut TargetRun,
     /// The command that runs before each cell of a side, where the sides are settings of a target.
-    settings: &'a [String],
+    prepare_commands: &'a [String],
     /// Whether the target is closed before each command and opened again afterwards.
     reopens: bool,
     /// Which cells are measured by the engine that the first of them chose: those with one key.
@@ -170,7 +170,11 @@ struct PreparedCells<'a> {
 impl PreparedCells<'_> {
     /// Index of the target of a side.
     fn target(&self, side: usize) -> usize {
-        if self.settings.is_empty() { side } else { 0 }
+        if self.prepare_commands.is_empty() {
+            side
+        } else {
+            0
+        }
     }
 
     /// Fills all scratch files, and takes the span that all targets have; of layers, that of each.
@@ -214,7 +218,7 @@ impl PreparedCells<'_> {
         let heartbeat = self.live.heartbeat();
         let begin = Instant::now();
         let end = prepare_command::run("--prepare", command, true, &heartbeat);
-        self.live.put_off(begin.elapsed());
+        self.live.extend_deadline(begin.elapsed());
         match end {
             CommandEnd::Done => {}
             CommandEnd::Interrupted => return Err(EarlyEnd::interrupted()),
@@ -305,11 +309,11 @@ impl CampaignBench for PreparedCells<'_> {
     fn measure(&mut self, cell: &CampaignCell) -> Result<MeasuredCell, EarlyEnd> {
         let index = self.target(cell.side);
         self.run.results().step = Some(cell.workload.name.clone());
-        if let Some(command) = self.settings.get(cell.side) {
+        if let Some(command) = self.prepare_commands.get(cell.side) {
             self.switch_to(cell.side, command)?;
         }
         let workload = self.prepared(cell);
-        let time_ns = Sliced::time_ns(&workload);
+        let time_ns = SliceSchedule::time_ns(&workload);
         let mut planned = self.run.plan.workloads().iter();
         let place = planned.position(|w| w.name == workload.name);
         let group = Group::new(place.unwrap_or(0), std::slice::from_ref(&workload));

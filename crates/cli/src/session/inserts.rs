@@ -51,15 +51,15 @@ fn server_bytes(plan: &Plan) -> u64 {
 }
 
 /// Measures the workloads of the plan and its INSERTs.
-pub(super) fn carry_out(ready: ReadyRun, programs: Programs) -> Result<EndedRun, Failure> {
-    let plan = ready
-        .work
-        .plan
-        .inserts()
-        .map(|inserts| inserts.server.clone());
-    let Some((target, plan)) = ready.facts.targets.first().cloned().zip(plan) else {
+pub(super) fn carry_out(ready: ReadyRun, programs: Option<Programs>) -> Result<EndedRun, Failure> {
+    let (Some(programs), Some(inserts), Some(target)) = (
+        programs,
+        ready.work.plan.inserts(),
+        ready.facts.targets.first(),
+    ) else {
         return ready.run(TargetRun::run);
     };
+    let (plan, target) = (inserts.server.clone(), target.clone());
     let end = ready.live.announced_end;
     let job = ServerJob {
         stop: stop_check(end),

@@ -21,18 +21,22 @@ pub(crate) use run::EarlyEnd;
 pub(crate) use watchdog::EndedRun;
 
 use crate::failure::{Exit, Failure};
+use crate::live::Live;
 use crate::output_files::{Output, Trial, open_outputs, refuse_output};
 use crate::stdio::{print_document, style};
 use crate::tool_lines::{RequestPrinter, ToolLines};
 use crate::write_cache::planned_states;
 use campaign::supervise_on_targets;
 use conclude::conclude;
-use diskproof_analysis::campaign::planned_campaign;
+use diskproof_analysis::campaign::{Campaign, planned_campaign};
 use diskproof_device::GuardedWriteCache;
 use diskproof_engine::RunError;
-use diskproof_model::plan::Plan;
+use diskproof_model::files::FilesPlan;
+use diskproof_model::plan::{Plan, Task};
 use diskproof_report::formats::format_of;
+use diskproof_report::terminal::RequestLines;
 use diskproof_report::{json, terminal};
+use ping::request_lines;
 use prepare::{ReadyRun, prepare, rehearse};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -105,52 +109,94 @@ fn refuse_format_of_sweep(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failur
     refuse_output(outputs, is_empty, why)
 }
 
-/// Carries out a job on its targets. What the plan contains decides how: single requests, many
-/// small files, a search for a depth, the INSERTs of a server around workloads, or workloads alone.
+/// Carries out a job on its targets, as its last task asks for. A survey before it is part of that.
 fn carry_out(mut ready: ReadyRun, job: &mut MeasuringJob<'_>) -> Result<EndedRun, Failure> {
-    let tool = job.tool.clone().map(ToolLines::start);
-    let tool = tool.transpose().map_err(failed)?;
+    let tool = match job.tool.clone() {
+        Some(tool) => Some(ToolLines::start(tool).map_err(failed)?),
+        None => None,
+    };
     if let Some(switch) = job.write_cache.take() {
         let guarded = GuardedWriteCache::start(switch).map_err(Failure::WriteCache)?;
         ready.work.write_cache = Some(guarded);
     }
-    if let Some(programs) = job.server.take() {
-        return inserts::carry_out(ready, programs);
-    }
-    if let Some(campaign) = planned_campaign(&ready.work.plan) {
-        let heartbeat = ready.live.heartbeat();
-        let end = supervise_on_targets(ready, campaign);
-        if let Some(tool) = tool {
-            tool.finish(&heartbeat);
+    let plan = Arc::clone(&ready.work.plan);
+    match plan.tasks.last() {
+        Some(Task::Inserts(_)) => inserts::carry_out(ready, job.server.take()),
+        Some(Task::Ping(ping)) => {
+            let lines = match tool {
+                Some(_) => None,
+                None => request_lines(ping, &job.identities, job.flags),
+            };
+            carry_out_requests(ready, lines, tool)
         }
-        return end;
+        Some(Task::Files(files)) => carry_out_files(ready, files, tool),
+        Some(Task::Survey(_)) | None => carry_out_workloads(ready, tool),
+        Some(Task::Workloads(_)) => match planned_campaign(&plan) {
+            Some(campaign) => carry_out_campaign(ready, campaign, tool),
+            None => carry_out_workloads(ready, tool),
+        },
     }
-    if ready.work.plan.ping().is_some() {
-        let lines = job.lines.take();
-        let (tool, printer) = match tool {
-            Some(tool) => (Some(tool.printer), tool.lines),
-            None => (None, RequestPrinter::start().map_err(failed)?),
-        };
-        return ready.run(move |run, live| run.ping(live, (lines, tool), printer));
-    }
-    let files = job.plan.files();
-    let files = files.map(|plan| ready.work.start_files(plan, &ready.live));
-    let files = files.transpose()?;
+}
+
+fn carry_out_workloads(ready: ReadyRun, tool: Option<ToolLines>) -> Result<EndedRun, Failure> {
     ready.run(move |run, live| {
         live.tool = tool;
-        let ended = match files {
-            None => run.run(live),
-            Some(Some(started)) => run.files(live, started),
-            Some(None) => {
+        let ended = run.run(live);
+        finish_tool(live);
+        ended
+    })
+}
+
+fn carry_out_campaign(
+    ready: ReadyRun,
+    campaign: Box<dyn Campaign>,
+    tool: Option<ToolLines>,
+) -> Result<EndedRun, Failure> {
+    let heartbeat = ready.live.heartbeat();
+    let end = supervise_on_targets(ready, campaign);
+    if let Some(tool) = tool {
+        tool.finish(&heartbeat);
+    }
+    end
+}
+
+fn carry_out_requests(
+    ready: ReadyRun,
+    lines: Option<RequestLines>,
+    tool: Option<ToolLines>,
+) -> Result<EndedRun, Failure> {
+    let (tool, printer) = match tool {
+        Some(tool) => (Some(tool.printer), tool.lines),
+        None => (None, RequestPrinter::start().map_err(failed)?),
+    };
+    ready.run(move |run, live| run.ping(live, (lines, tool), printer))
+}
+
+fn carry_out_files(
+    mut ready: ReadyRun,
+    files: &FilesPlan,
+    tool: Option<ToolLines>,
+) -> Result<EndedRun, Failure> {
+    let started = ready.work.start_files(files, &ready.live)?;
+    ready.run(move |run, live| {
+        live.tool = tool;
+        let ended = match started {
+            Some(started) => run.files(live, started),
+            None => {
                 live.look_at_end();
                 Err(EarlyEnd::interrupted())
             }
         };
-        if let Some(tool) = live.tool.take() {
-            tool.finish(&live.heartbeat());
-        }
+        finish_tool(live);
         ended
     })
+}
+
+/// Prints what is left of the lines of a tool.
+fn finish_tool(live: &mut Live) {
+    if let Some(tool) = live.tool.take() {
+        tool.finish(&live.heartbeat());
+    }
 }
 
 fn failed(error: std::io::Error) -> Failure {

@@ -3,20 +3,42 @@
 //! reader of the lines has gone.
 
 use super::run::{EarlyEnd, TargetRun};
+use crate::flags::MeasuringFlags;
 use crate::live::Live;
-use crate::stdio::{Verbosity, eprint_line};
+use crate::stdio::{Verbosity, eprint_line, style};
 use crate::tool_lines::{RequestPrinter, SharedPrinter};
 use diskproof_model::group::Group;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::ping::SingleRequest;
+use diskproof_model::plan::Ping;
 use diskproof_model::plan::Plan;
 use diskproof_model::progress::{Control, Found, Phase, PingWatch, Progress, Watch};
+use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{counted, format_duration, format_latency};
 use diskproof_report::terminal::RequestLines;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+
+/// What prints a line for each request; `None` where there are none. A ping without pauses has too
+/// many.
+pub(super) fn request_lines(
+    ping: &Ping,
+    identities: &[TargetIdentity],
+    flags: &MeasuringFlags,
+) -> Option<RequestLines> {
+    let is_rapid = ping.requests.interval_ns == 0 && ping.requests.idle_ns.is_empty();
+    if flags.quiet || flags.prints_json() || is_rapid {
+        return None;
+    }
+    let block_bytes = ping.workload.block_bytes;
+    Some(RequestLines::new(
+        block_bytes,
+        identities,
+        style(flags.color),
+    ))
+}
 
 impl TargetRun {
     /// Sends the requests of the plan's only workload.

@@ -26,7 +26,7 @@ use diskproof_model::plan::{Plan, Workload};
 use diskproof_model::record::Record;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_postgres::Programs;
-use diskproof_report::terminal::{RequestLines, budget_line};
+use diskproof_report::terminal::budget_line;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -44,8 +44,6 @@ pub(crate) struct MeasuringJob<'a> {
     pub note: Option<String>,
     /// The shared flags.
     pub flags: &'a MeasuringFlags,
-    /// Prints each single request.
-    pub lines: Option<RequestLines>,
     /// The server of the plan's INSERTs.
     pub server: Option<Programs>,
     /// The switch of the write cache, where workloads name its state. It is restored at the end.
@@ -73,7 +71,6 @@ impl<'a> MeasuringJob<'a> {
             identities,
             note: flags.note.clone(),
             flags,
-            lines: None,
             server: None,
             write_cache: None,
             tool: None,

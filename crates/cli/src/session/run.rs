@@ -2,7 +2,7 @@
 //! watchdog that waits for it.
 
 use super::journal::RunJournal;
-use super::slices::{self, SHARE_MIN, Sliced};
+use super::slices::{self, SHARE_MIN, SliceSchedule};
 use crate::live::Live;
 use crate::stdio::Verbosity;
 use diskproof_analysis::surface::points_to_confirm;
@@ -145,7 +145,7 @@ impl TargetRun {
     }
 
     /// Ends a group that has been measured, because the time of the run is over.
-    fn cut(&self, sliced: &mut Sliced<'_>, live: &mut Live) {
+    fn cut(&self, sliced: &mut SliceSchedule<'_>, live: &mut Live) {
         sliced.cut();
         live.begin(sliced.group, Some(0));
         live.end_slice(true);
@@ -153,7 +153,7 @@ impl TargetRun {
     }
 
     /// Notes that a group which is over got less time than planned. Returns its measurements.
-    fn mark_shortened(&self, sliced: &Sliced<'_>) -> Vec<Measurement> {
+    fn mark_shortened(&self, sliced: &SliceSchedule<'_>) -> Vec<Measurement> {
         let mut own = Vec::new();
         let workloads = sliced.group.workloads;
         let is_own = |m: &&mut Measurement| workloads.iter().any(|w| w.name == m.workload.name);
@@ -166,7 +166,7 @@ impl TargetRun {
     }
 
     /// Fills the scratch files that the next slice of a group needs.
-    fn lay_out_for(&mut self, sliced: &Sliced<'_>, live: &mut Live) -> Result<(), EarlyEnd> {
+    fn lay_out_for(&mut self, sliced: &SliceSchedule<'_>, live: &mut Live) -> Result<(), EarlyEnd> {
         live.begin(sliced.group, None);
         for workload in sliced.group.workloads {
             self.results().step = Some(workload.name.clone());
@@ -181,7 +181,7 @@ impl TargetRun {
     /// time.
     fn slice(
         &mut self,
-        sliced: &mut Sliced<'_>,
+        sliced: &mut SliceSchedule<'_>,
         share: f64,
         live: &mut Live,
     ) -> Result<(), EarlyEnd> {
@@ -196,7 +196,7 @@ impl TargetRun {
             workloads: &next,
             ..asked
         };
-        live.begin(asked, (!is_whole).then(|| Sliced::time_ns(&next[0])));
+        live.begin(asked, (!is_whole).then(|| SliceSchedule::time_ns(&next[0])));
         self.results().step = next.first().map(|first| first.name.clone());
         if let (Some(cache), Some(state)) = (&mut self.write_cache, next[0].write_cache) {
             cache.set(state).map_err(|error| error.to_string())?;

@@ -49,7 +49,7 @@ const SHARE_JOINED: f64 = 0.5;
 const ORDER_STREAM: u64 = 0x0051_1CE5;
 
 /// A group of workloads, and what is left of it.
-pub(super) struct Sliced<'a> {
+pub(super) struct SliceSchedule<'a> {
     /// The group.
     pub group: Group<'a>,
     /// Slices that are measured.
@@ -71,7 +71,7 @@ pub(super) struct Sliced<'a> {
     overhead_ns: Option<u64>,
 }
 
-impl<'a> Sliced<'a> {
+impl<'a> SliceSchedule<'a> {
     fn new(group: Group<'a>, order: Order) -> Self {
         let only = &group.workloads[0];
         let left_ns = only.stop.time_ns.unwrap_or(0) + only.warmup_ns;
@@ -248,7 +248,7 @@ fn share_of(left_ns: u64, rest: RestOfRun) -> Option<f64> {
 }
 
 /// What is planned for everything that is left.
-pub(super) fn rest(blocks: &[Vec<Sliced<'_>>]) -> RestOfRun {
+pub(super) fn rest(blocks: &[Vec<SliceSchedule<'_>>]) -> RestOfRun {
     let all = || blocks.iter().flatten();
     // A group without slices ends with its own sync.
     let sliced = all().filter(|sliced| sliced.done > 0);
@@ -265,7 +265,10 @@ pub(super) fn rest(blocks: &[Vec<Sliced<'_>>]) -> RestOfRun {
 /// Joins the remaining slices until their overhead leaves each at least half of its planned time.
 /// On a disk that has become slow, short slices only measure how a queue fills. `share` computes
 /// the share of the planned time that is left.
-pub(super) fn join(blocks: &mut [Vec<Sliced<'_>>], share: impl Fn(RestOfRun) -> Option<f64>) {
+pub(super) fn join(
+    blocks: &mut [Vec<SliceSchedule<'_>>],
+    share: impl Fn(RestOfRun) -> Option<f64>,
+) {
     while share(rest(blocks)).is_some_and(|share| share < SHARE_JOINED) {
         let all = blocks.iter_mut().flatten();
         let divided = all.filter(|one| one.left > 1 && one.done + one.left > SLICES_MIN as u64);
@@ -323,11 +326,11 @@ fn slices_of(group: Group<'_>, order: Order) -> u64 {
 
 /// The groups of a plan by what is measured alternately: in turns all that follow each other and
 /// have slices; else each by itself.
-pub(super) fn blocks(plan: &Plan) -> Vec<Vec<Sliced<'_>>> {
+pub(super) fn blocks(plan: &Plan) -> Vec<Vec<SliceSchedule<'_>>> {
     let is_in_turns = matches!(plan.order(), Order::InTurns { .. });
-    let mut blocks: Vec<Vec<Sliced<'_>>> = Vec::new();
+    let mut blocks: Vec<Vec<SliceSchedule<'_>>> = Vec::new();
     for group in plan.groups() {
-        let sliced = Sliced::new(group, plan.order());
+        let sliced = SliceSchedule::new(group, plan.order());
         let joins = is_in_turns && !sliced.is_whole();
         match blocks.last_mut() {
             Some(block) if joins && block.iter().all(|other| !other.is_whole()) => {
@@ -340,7 +343,7 @@ pub(super) fn blocks(plan: &Plan) -> Vec<Vec<Sliced<'_>>> {
 }
 
 /// The members of a block that have a slice left, in random order.
-pub(super) fn turn(block: &[Sliced<'_>], seed: u64, round: u64) -> Vec<usize> {
+pub(super) fn turn(block: &[SliceSchedule<'_>], seed: u64, round: u64) -> Vec<usize> {
     let mut random = Random::new(seed, ORDER_STREAM + round);
     let mut order: Vec<usize> = (0..block.len()).filter(|i| block[*i].left > 0).collect();
     shuffle(&mut order, &mut random);

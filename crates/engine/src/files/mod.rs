@@ -8,7 +8,8 @@ use crate::load::pattern::Permutation;
 use crate::random::Random;
 use crate::run::error::RunError;
 use crate::run::session::Session;
-use crate::run::watchdog::{CHECK_EVERY, Deferred, Waited};
+use crate::run::supervise::{CHECK_EVERY, Event, Inbox as _, Supervisor, WaitLimits};
+use crate::run::watchdog::Deferred;
 use diskproof_device::{FileTree, Snapshot};
 use diskproof_model::files::{
     CacheDrop, CacheState, FileCaches, FileOperation, FileOrder, FileRound, FileStep,
@@ -232,19 +233,24 @@ impl FilesRun<'_> {
         let dropping = Deferred::start("diskproof-caches", move || caches.drop_all());
         let dropping = dropping.map_err(RunError::Thread)?;
         let series = TimeSeries::new(CHECK_EVERY.as_nanos() as u64);
+        let start_ns = dropping.now();
+        // The kernel drops the caches of the whole machine: only the user knows how long is too long.
+        let mut supervisor = Supervisor::new(start_ns, 0, WaitLimits::default());
         loop {
-            match dropping.poll(CHECK_EVERY) {
-                Waited::Done(dropped) => {
+            match supervisor.next(&dropping) {
+                Event::Report(dropped) => {
                     return Ok(Some(dropped.map_err(|error| error.to_string())));
                 }
-                Waited::Lost => return Err(RunError::lost("cache drop")),
-                Waited::TimedOut(elapsed) => {
-                    let elapsed_ns = elapsed.as_nanos() as u64;
+                Event::Lost => return Err(RunError::lost("cache drop")),
+                Event::Check(now) => {
+                    let elapsed_ns = now.saturating_sub(start_ns);
                     let progress = Progress::new("cache drop", Phase::Layout, elapsed_ns, &series);
                     if self.watch.tick(&progress) == Control::Interrupt {
                         return Ok(None);
                     }
                 }
+                // No target is waited for.
+                Event::Overdue(_) => {}
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::io::{END_OF_FILE, errno_name};
 use crate::load::pattern::Permutation;
 use crate::measure::usage;
 use crate::run::error::RunError;
-use crate::run::watchdog::{CHECK_EVERY, StallTimeout};
+use crate::run::supervise::{CHECK_EVERY, ChannelInbox, Event, StallTimeout, Supervisor};
 use diskproof_device::{FileName, FileTree};
 use diskproof_model::files::{FileOperation, FileSync, FileSyncTime};
 use diskproof_model::measurement::{CpuTime, OpMeasurement, SERIES_CELLS_MAX, StopReason};
@@ -17,7 +17,7 @@ use diskproof_model::series::{Cell, TimeSeries};
 use rustix::io::Errno;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -318,14 +318,26 @@ impl Pass {
         let begin_ns = clock.now() + LEAD_NS;
         // The workers wake up.
         let _ = pass.signals.begin_ns.set(begin_ns);
-        let supervisor = Supervisor {
+        let mut supervisor = PassSupervisor {
             pass: &pass,
-            clock,
             begin_ns,
             name,
             stall,
+            tallies: Vec::new(),
+            series: TimeSeries::new(CHECK_EVERY.as_nanos() as u64),
+            counted: 0,
+            is_interrupted: false,
         };
-        let (tallies, is_interrupted) = supervisor.wait((threads, &tallies), watch)?;
+        let inbox = ChannelInbox {
+            reports: &tallies,
+            clock: &clock,
+        };
+        supervisor.wait(threads, &inbox, watch)?;
+        let PassSupervisor {
+            tallies,
+            is_interrupted,
+            ..
+        } = supervisor;
         let cpu = usage::process_since(before);
         Ok(pass.result(tallies, (begin_ns, cpu), is_interrupted))
     }
@@ -354,98 +366,101 @@ impl Pass {
     }
 }
 
-struct Supervisor<'a> {
+/// Waits for the threads of a pass.
+struct PassSupervisor<'a> {
     pass: &'a Pass,
-    clock: ActiveClock,
     begin_ns: u64,
     name: &'a str,
     stall: StallTimeout,
+    /// What the threads that have ended did.
+    tallies: Vec<PassResult>,
+    /// What the watcher sees.
+    series: TimeSeries,
+    /// Files that were done at the last check.
+    counted: u64,
+    is_interrupted: bool,
 }
 
-impl Supervisor<'_> {
-    /// Waits for all workers. Returns their tallies, and whether the watcher ended the pass.
+impl PassSupervisor<'_> {
+    /// Waits for all threads.
     fn wait(
-        &self,
-        (threads, tallies): (u64, &Receiver<PassResult>),
+        &mut self,
+        threads: u64,
+        inbox: &ChannelInbox<'_, PassResult>,
         watch: &mut dyn Watch,
-    ) -> Result<(Vec<PassResult>, bool), RunError> {
-        let signals = &self.pass.signals;
-        let (mut ended, mut is_interrupted) = (Vec::new(), false);
-        let mut series = TimeSeries::new(CHECK_EVERY.as_nanos() as u64);
-        let (mut counted, mut moved_ns) = (0, self.begin_ns);
-        let mut ticked_ns = self.begin_ns;
-        while (ended.len() as u64) < threads {
-            match tallies.recv_timeout(CHECK_EVERY) {
-                Ok(tally) => ended.push(tally),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(RunError::lost(self.name));
-                }
-            }
-            let now_ns = self.clock.now();
-            if Duration::from_nanos(now_ns.saturating_sub(ticked_ns)) < CHECK_EVERY {
-                continue;
-            }
-            ticked_ns = now_ns;
-            let elapsed_ns = now_ns.saturating_sub(self.begin_ns);
-            let done = signals.done.load(Ordering::Relaxed);
-            let cell = Cell {
-                ops: done - counted,
-                ..Cell::default()
-            };
-            series.add(elapsed_ns, &cell, SERIES_CELLS_MAX);
-            if done > counted {
-                (counted, moved_ns) = (done, now_ns);
-            }
-            let silent_ns = now_ns.saturating_sub(moved_ns);
-            let stall = if is_interrupted {
-                self.stall.ended()
-            } else {
-                self.stall
-            };
-            self.check_silence(silent_ns, elapsed_ns, stall)?;
-            let by_time = self
-                .pass
-                .limit_ns
-                .map_or(0.0, |limit_ns| elapsed_ns as f64 / limit_ns.max(1) as f64);
-            let by_count = done as f64 / self.pass.total().max(1) as f64;
-            let phase = match self.pass.task {
-                Task::Measure(_) => Phase::Measure,
-                _ => Phase::Layout,
-            };
-            let control = watch.tick(&Progress {
-                done: Some(by_count.max(by_time).min(1.0)),
-                silence: Some(Silence {
-                    target: 0,
-                    length_ns: silent_ns,
-                }),
-                ..Progress::new(self.name, phase, elapsed_ns, &series)
-            });
-            if control == Control::Interrupt && self.pass.task != Task::Remove {
-                is_interrupted = true;
-                signals.stop.store(true, Ordering::Relaxed);
+    ) -> Result<(), RunError> {
+        let mut supervisor =
+            Supervisor::new(self.begin_ns, 1, self.stall.limits_of_each_operation());
+        if let Some(limit_ns) = self.pass.limit_ns {
+            supervisor.end_at(self.begin_ns.saturating_add(limit_ns));
+        }
+        while (self.tallies.len() as u64) < threads {
+            match supervisor.next(inbox) {
+                Event::Report(tally) => self.tallies.push(tally),
+                Event::Check(now) => self.check(now, &mut supervisor, watch),
+                Event::Overdue(overdue) => return Err(self.leave(overdue.silence_ns)),
+                Event::Lost => return Err(RunError::lost(self.name)),
             }
         }
-        Ok((ended, is_interrupted))
+        Ok(())
     }
 
-    fn check_silence(
-        &self,
-        silent_ns: u64,
-        elapsed_ns: u64,
-        stall: StallTimeout,
-    ) -> Result<(), RunError> {
-        let is_over = self.pass.limit_ns.is_some_and(|limit| elapsed_ns > limit);
-        let is_ending = is_over || self.pass.signals.stop.load(Ordering::Relaxed);
-        if silent_ns <= stall.limit_ns(is_ending) {
-            return Ok(());
+    fn check(&mut self, now: u64, supervisor: &mut Supervisor, watch: &mut dyn Watch) {
+        let signals = &self.pass.signals;
+        let elapsed_ns = now.saturating_sub(self.begin_ns);
+        let done = signals.done.load(Ordering::Relaxed);
+        let cell = Cell {
+            ops: done - self.counted,
+            ..Cell::default()
+        };
+        self.series.add(elapsed_ns, &cell, SERIES_CELLS_MAX);
+        if done > self.counted {
+            self.counted = done;
+            supervisor.heard(0, now);
         }
+        let progress = Progress {
+            done: Some(self.share_done(elapsed_ns)),
+            silence: Some(Silence {
+                target: 0,
+                length_ns: supervisor.silence_ns(0),
+            }),
+            ..Progress::new(self.name, self.phase(), elapsed_ns, &self.series)
+        };
+        if watch.tick(&progress) == Control::Interrupt && self.pass.task != Task::Remove {
+            self.is_interrupted = true;
+            signals.stop.store(true, Ordering::Relaxed);
+            supervisor.cut_short(self.stall.ended().limits_of_each_operation(), now);
+        }
+        // A thread whose operation has failed stops the pass, too.
+        if signals.stop.load(Ordering::Relaxed) {
+            supervisor.end_all(now);
+        }
+    }
+
+    fn phase(&self) -> Phase {
+        match self.pass.task {
+            Task::Measure(_) => Phase::Measure,
+            Task::WriteBack | Task::DropPages | Task::Recheck | Task::Remove => Phase::Layout,
+        }
+    }
+
+    /// By time or by files, whichever is more.
+    fn share_done(&self, elapsed_ns: u64) -> f64 {
+        let by_count = self.counted as f64 / self.pass.total().max(1) as f64;
+        let by_time = match self.pass.limit_ns {
+            Some(limit_ns) => elapsed_ns as f64 / limit_ns.max(1) as f64,
+            None => 0.0,
+        };
+        by_count.max(by_time).min(1.0)
+    }
+
+    /// Leaves the threads behind that hang.
+    fn leave(&self, silence_ns: u64) -> RunError {
         self.pass.signals.stop.store(true, Ordering::Relaxed);
-        if stall.is_late(silent_ns) {
-            return Err(RunError::interrupted(self.name));
+        if self.stall.is_late(silence_ns) {
+            return RunError::interrupted(self.name);
         }
         let path = self.pass.tree.path().display().to_string();
-        let silence = Duration::from_nanos(silent_ns);
-        Err(RunError::stalled(&path, self.name, silence))
+        RunError::stalled(&path, self.name, Duration::from_nanos(silence_ns))
     }
 }

@@ -9,7 +9,7 @@ use crate::measure::result::EndReason;
 use crate::run::assemble::join_interruptions;
 use crate::run::error::{RunError, worker_error};
 use crate::run::hang::since;
-use crate::run::watchdog::{CHECK_EVERY, StallTimeout};
+use crate::run::supervise::{ChannelInbox, Event, Overdue, StallTimeout, Supervisor};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{
     Hang, Interruption, Measurement, OpKind, SERIES_CELLS_MAX, StopReason,
@@ -21,7 +21,7 @@ use diskproof_model::series::{Cell, TimeSeries};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::Receiver;
 
 /// What a pinger reports, with the index of its target.
 pub(crate) enum PingEvent {
@@ -87,43 +87,58 @@ impl Follower<'_> {
         watch: &mut impl PingWatch,
     ) -> Result<Vec<Measurement>, RunError> {
         let begin_ns = clock.now();
-        let mut ticked_ns = begin_ns;
+        let limits = self.stall_timeout.limits_of_each_operation();
+        let mut supervisor = Supervisor::new(begin_ns, self.targets.len(), limits);
+        let inbox = ChannelInbox {
+            reports: events,
+            clock,
+        };
         while self.targets.iter().any(|target| target.is_running) {
-            match events.recv_timeout(CHECK_EVERY) {
-                // A report after the timeout is too late.
-                Ok(
-                    PingEvent::Answer(target, _)
-                    | PingEvent::Done(target, ..)
-                    | PingEvent::Failed(target, _),
-                ) if !self.targets[target].is_running => {}
-                Ok(PingEvent::Answer(target, answer)) => {
-                    let request = self.targets[target].log.add(answer);
-                    watch.request(target, request);
-                    self.obey(watch.ending());
+            match supervisor.next(&inbox) {
+                Event::Report(event) => self.on_report(event, &mut supervisor, watch)?,
+                Event::Check(now) => {
+                    self.note_silences(now, &mut supervisor);
+                    self.tick((begin_ns, now), &mut supervisor, watch);
                 }
-                Ok(PingEvent::Done(target, ending, interruptions)) => {
-                    self.targets[target].log.end(ending, interruptions);
-                    self.targets[target].is_running = false;
+                Event::Overdue(overdue) => {
+                    self.leave_hung(overdue);
+                    supervisor.end_all(clock.now());
                 }
-                Ok(PingEvent::Failed(target, source)) => {
-                    let open = self.targets[target].open;
-                    return Err(worker_error(self.workload, open, source));
-                }
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(RunError::lost(&self.workload.name));
-                }
-                Err(RecvTimeoutError::Timeout) => {}
+                Event::Lost => return Err(RunError::lost(&self.workload.name)),
             }
-            let now = clock.now();
-            if now - ticked_ns < CHECK_EVERY.as_nanos() as u64 {
-                continue;
-            }
-            ticked_ns = now;
-            self.tick((begin_ns, now), watch);
-            self.leave_hung(now);
         }
         let logs = self.targets.into_iter().map(|target| target.log);
         Ok(logs.map(PingLog::measurement).collect())
+    }
+
+    fn on_report(
+        &mut self,
+        event: PingEvent,
+        supervisor: &mut Supervisor,
+        watch: &mut impl PingWatch,
+    ) -> Result<(), RunError> {
+        match event {
+            // A report after the timeout is too late.
+            PingEvent::Answer(target, _)
+            | PingEvent::Done(target, ..)
+            | PingEvent::Failed(target, _)
+                if !self.targets[target].is_running => {}
+            PingEvent::Answer(target, answer) => {
+                let request = self.targets[target].log.add(answer);
+                watch.request(target, request);
+                self.obey(watch.ending());
+            }
+            PingEvent::Done(target, ending, interruptions) => {
+                self.targets[target].log.end(ending, interruptions);
+                self.targets[target].is_running = false;
+                supervisor.leave(target);
+            }
+            PingEvent::Failed(target, source) => {
+                let open = self.targets[target].open;
+                return Err(worker_error(self.workload, open, source));
+            }
+        }
+        Ok(())
     }
 
     /// Tells all pingers to end, for this reason.
@@ -141,13 +156,25 @@ impl Follower<'_> {
         self.targets.iter().any(|one| one.signals.is_stopped())
     }
 
-    fn tick(&mut self, (begin_ns, now): (u64, u64), watch: &mut impl PingWatch) {
+    /// A target is silent from the time on at which its request in flight was noticed.
+    fn note_silences(&mut self, now: u64, supervisor: &mut Supervisor) {
+        for (number, target) in self.targets.iter_mut().enumerate() {
+            let waited_ns = target.waited_ns(now);
+            supervisor.heard(number, now - waited_ns);
+        }
+    }
+
+    fn tick(
+        &mut self,
+        (begin_ns, now): (u64, u64),
+        supervisor: &mut Supervisor,
+        watch: &mut impl PingWatch,
+    ) {
         let elapsed_ns = now - begin_ns;
-        let targets = self.targets.iter_mut().enumerate();
-        let silence = targets
-            .map(|(target, followed)| Silence {
+        let silence = (0..self.targets.len())
+            .map(|target| Silence {
                 target,
-                length_ns: followed.waited_ns(now),
+                length_ns: supervisor.silence_ns(target),
             })
             .max_by_key(|silence| silence.length_ns);
         let limit_ns = self.workload.stop.time_ns;
@@ -161,35 +188,31 @@ impl Follower<'_> {
             Control::Interrupt => Some(StopReason::Interrupted),
             Control::Continue | Control::Enough => watch.ending(),
         };
-        if control == Control::Interrupt {
-            self.stall_timeout = self.stall_timeout.ended();
-        }
         self.obey(why);
+        if control == Control::Interrupt {
+            supervisor.cut_short(self.stall_timeout.ended().limits_of_each_operation(), now);
+        }
+        if self.is_stopping() {
+            supervisor.end_all(now);
+        }
     }
 
-    /// Waits no longer for targets that have not answered for too long.
-    fn leave_hung(&mut self, now: u64) {
-        let limit_ns = self.stall_timeout.limit_ns(self.is_stopping());
+    /// Waits no longer for a target that has not answered for too long, and ends the others.
+    fn leave_hung(&mut self, overdue: Overdue) {
         let kind = if self.workload.reads() {
             OpKind::Read
         } else {
             OpKind::Write
         };
-        let mut is_hung = false;
-        for target in &mut self.targets {
-            let lasted_ns = target.waited_ns(now);
-            if let Some((since_ns, _)) = target.noticed.filter(|_| target.is_running)
-                && lasted_ns > limit_ns
-            {
-                let hang = self.stall_timeout.hang(since_ns, lasted_ns);
-                target.log.time_out(kind, hang);
-                target.open.leave_open();
-                target.is_running = false;
-                is_hung = true;
-            }
+        let target = &mut self.targets[overdue.target];
+        if let Some((since_ns, _)) = target.noticed {
+            let hang = self.stall_timeout.hang(since_ns, overdue.silence_ns);
+            target.log.time_out(kind, hang);
         }
-        if is_hung {
-            self.targets.iter().for_each(|one| one.signals.stop());
+        target.open.leave_open();
+        target.is_running = false;
+        for one in &self.targets {
+            one.signals.stop();
         }
     }
 }

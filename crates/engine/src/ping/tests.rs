@@ -6,7 +6,7 @@ use crate::io::Extent;
 use crate::io::clock::{ActiveClock, Clock as _, MonotonicClock};
 use crate::measure::result::EndReason;
 use crate::measure::sampler::Sampler;
-use crate::run::watchdog::StallTimeout;
+use crate::run::supervise::StallTimeout;
 use crate::tests::loads::{after_ns, after_ops, extent};
 use crate::tests::sim_backend::{HOST_NS, SimBackend};
 use crate::tests::simulate::simulated;

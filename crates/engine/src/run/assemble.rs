@@ -395,7 +395,7 @@ mod tests {
     use crate::io::clock::ProcessorWait;
     use crate::tests::simulate::simulated;
     use diskproof_model::measurement::OpMeasurement;
-    use diskproof_model::merge::Together;
+    use diskproof_model::merge::MergeKind;
     use diskproof_model::window::Window;
 
     const CELL: u64 = SERIES_INTERVAL_NS;
@@ -522,7 +522,7 @@ mod tests {
     #[test]
     fn processes_of_one_host_add_to_the_process_with_all_workers() {
         let mut sum = process(&[2_000, 9_000]);
-        sum.merge(process(&[4_000, 5_000, 7_000]), Together::Workers);
+        sum.merge(process(&[4_000, 5_000, 7_000]), MergeKind::SameHost);
         assert_eq!(sum, process(&[2_000, 9_000, 4_000, 5_000, 7_000]));
     }
 
@@ -530,7 +530,7 @@ mod tests {
     fn hosts_add_to_their_sum() {
         let one = process(&[2_000]);
         let mut both = one.clone();
-        both.merge(process(&[4_000]), Together::Hosts);
+        both.merge(process(&[4_000]), MergeKind::OtherHost);
         assert_eq!(both.ops, process(&[2_000, 4_000]).ops);
         assert_eq!(both.device.read_bytes, 2 * one.device.read_bytes);
         assert_eq!((both.wall_ns, both.workload.workers), (one.wall_ns, 2));

@@ -7,7 +7,7 @@ use crate::io::clock::{Clock as _, MonotonicClock};
 use crate::random::Random;
 use crate::run::error::RunError;
 use crate::run::limits::{extent_of, largest_block};
-use crate::run::watchdog::StallTimeout;
+use crate::run::supervise::StallTimeout;
 use crate::run::watched_call::WatchedCall;
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::OpKind;

@@ -15,6 +15,7 @@ pub(crate) mod prepare;
 pub(crate) mod select;
 pub(crate) mod session;
 pub(crate) mod spawn;
+pub(crate) mod supervise;
 mod thread;
 pub(crate) mod totals;
 pub mod watchdog;

@@ -14,8 +14,8 @@ use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::{
     PreparedTarget, check_alignment, check_writable, prepare_target, set_cache,
 };
+use crate::run::supervise::{STALL_NS, StallTimeout};
 use crate::run::totals::{CounterLog, ProcessTotal, count_devices, share_out};
-use crate::run::watchdog::{STALL_NS, StallTimeout};
 use crate::run::workers::{Assignment, WorkerGroup};
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::errno::remedy;

@@ -1,13 +1,12 @@
-//! Calls that may never return, and how long a target may show no progress. A disk that hangs holds
-//! a thread in the kernel for good: the call runs in a separate thread, and the caller stops
-//! waiting at a deadline. Does not know what is called.
+//! Calls that may never return. A disk that hangs holds a thread in the kernel for good: the call
+//! runs in a separate thread, and the caller stops waiting at a deadline.
 
 use crate::io::clock::ActiveClock;
 use crate::io::interruptions::read;
 use crate::lock::lock;
+use crate::run::supervise::{CHECK_EVERY, ENDED_NS, Event, Inbox, Supervisor, WaitLimits};
 use crate::run::thread::own_descriptors;
 use diskproof_device::Pulse;
-use diskproof_model::measurement::Hang;
 use diskproof_model::target::TargetIdentity;
 use rustix::time::ClockId;
 use std::io;
@@ -16,88 +15,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-/// A target that does not answer for this long after everything was told to end counts as hung.
-/// Longer than the kernel's own timeout for SCSI commands (30 s), so that its error arrives first.
-pub const STALL_NS: u64 = 45_000_000_000;
-
-/// Once the user or the end of the announced time has ended a run, it waits at most this long for
-/// what is in flight. What is missing then stays unknown.
-const ENDED_NS: u64 = 4_000_000_000;
-
-/// How often a supervisor checks for progress, and calls the watcher.
-pub(crate) const CHECK_EVERY: Duration = Duration::from_millis(50);
-
-/// Work without a deadline of its own may be silent this many times longer. A disk that retries a
-/// bad sector is not hung: Linux sends the command to a SCSI disk six times and waits 30 s each
-/// time (SD_TIMEOUT and SD_MAX_RETRIES in drivers/scsi/sd.h).
-const WITHOUT_DEADLINE_FACTOR: u64 = 5;
-
-/// A sync may take many minutes where other programs have much to write back. While the disk
-/// completes requests, the sync may take this many times longer; those requests may belong to
-/// others, and the sync may be lost.
-const ACTIVE_DISK_FACTOR: u64 = 20;
-
-/// How long a target may show no progress.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct StallTimeout {
-    ns: u64,
-    hung_ns: u64,
-}
-
-impl StallTimeout {
-    /// Counts from the time at which the work was told to end.
-    pub(crate) fn from_ns(ns: u64) -> Self {
-        Self { ns, hung_ns: ns }
-    }
-
-    /// In a run that was ended before its plan was.
-    pub(crate) fn ended(self) -> Self {
-        Self {
-            ns: self.ns.min(ENDED_NS),
-            ..self
-        }
-    }
-
-    /// Whether a target that was silent for so long, when the wait ended, may only be slow.
-    pub(crate) fn is_late(self, silence_ns: u64) -> bool {
-        silence_ns < self.hung_ns
-    }
-
-    /// The hang of a target whose only request has had no answer for so long.
-    pub(crate) fn hang(self, since_ns: u64, lasted_ns: u64) -> Hang {
-        Hang {
-            since_ns,
-            lasted_ns,
-            requests: 1,
-            late: self.is_late(lasted_ns),
-        }
-    }
-
-    /// After the work was told to end, in nanoseconds.
-    pub(crate) fn ns(self) -> u64 {
-        self.ns
-    }
-
-    /// For work that was told to end, or that only its last byte or operation ends, in nanoseconds.
-    pub(crate) fn limit_ns(self, is_ending: bool) -> u64 {
-        if is_ending {
-            self.ns
-        } else {
-            self.without_deadline_ns()
-        }
-    }
-
-    /// For work that only its last byte or operation ends, in nanoseconds.
-    pub(crate) fn without_deadline_ns(self) -> u64 {
-        self.ns.saturating_mul(WITHOUT_DEADLINE_FACTOR)
-    }
-
-    /// For a sync while the disk completes requests, in nanoseconds.
-    pub(crate) fn with_active_disk_ns(self) -> u64 {
-        self.ns.saturating_mul(ACTIVE_DISK_FACTOR)
-    }
-}
 
 /// Whether a call that has not returned yet has made progress since the last check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,35 +112,43 @@ impl<T: Send + 'static> Deferred<T> {
         &self,
         every: Duration,
         stall: Duration,
-        look: impl FnMut(Duration) -> Sign,
-    ) -> Waited<T> {
-        let ended = stall.min(Duration::from_nanos(ENDED_NS));
-        self.supervise_for(every, (stall, ended), look)
-    }
-
-    /// The same, but waits for an unwanted call as long as `ended`.
-    pub(crate) fn supervise_for(
-        &self,
-        every: Duration,
-        (stall, ended): (Duration, Duration),
         mut look: impl FnMut(Duration) -> Sign,
     ) -> Waited<T> {
-        let (mut seen, mut unwanted) = (self.clock.uptime(), None);
+        let limits = limits_of_call(stall);
+        let mut supervisor = Supervisor::checking_every(every, self.clock.now(), 1, limits);
         loop {
-            match self.poll(every) {
-                Waited::TimedOut(_) => {}
-                ended => return ended,
-            }
-            let now = self.clock.uptime();
-            match look(now - seen) {
-                Sign::Progress => seen = now,
-                Sign::Silence => {}
-                Sign::Unwanted => _ = unwanted.get_or_insert(now),
-            }
-            if now - seen > stall || unwanted.is_some_and(|since| now - since > ended) {
-                return Waited::TimedOut(self.elapsed());
+            match supervisor.next(self) {
+                Event::Report(done) => return Waited::Done(done),
+                Event::Lost => return Waited::Lost,
+                Event::Overdue(_) => return Waited::TimedOut(self.elapsed()),
+                Event::Check(now) => match look(Duration::from_nanos(supervisor.silence_ns(0))) {
+                    Sign::Progress => supervisor.heard(0, now),
+                    Sign::Silence => {}
+                    Sign::Unwanted => supervisor.end(0, now),
+                },
             }
         }
+    }
+}
+
+impl<T> Inbox<T> for Deferred<T> {
+    fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    fn receive(&self, at_most: Duration) -> Result<T, RecvTimeoutError> {
+        self.result.recv_timeout(at_most)
+    }
+}
+
+/// The limits of a call that may be silent for `stall`. One that is unwanted is waited for a short
+/// time only.
+fn limits_of_call(stall: Duration) -> WaitLimits {
+    let stall_ns = u64::try_from(stall.as_nanos()).unwrap_or(u64::MAX);
+    WaitLimits {
+        silence_ns: Some(stall_ns),
+        silence_at_end_ns: Some(stall_ns),
+        end_ns: Some(stall_ns.min(ENDED_NS)),
     }
 }
 
@@ -263,22 +188,6 @@ pub(crate) fn call_with_timeout<T: Send + 'static>(
         Waited::Done(done) => done.map(Ok),
         Waited::TimedOut(lasted) => Ok(Err(lasted)),
         Waited::Lost => Err(lost()),
-    }
-}
-
-/// When the workers of a target should have ended, once that is longer ago than `timeout` allows.
-/// `stopping_since` is when they were told to end. Where only the last byte or operation ends them,
-/// `silence_ns` is how long the target has completed nothing.
-pub(crate) fn overdue_since(
-    stopping_since: &mut Option<u64>,
-    now: u64,
-    silence_ns: Option<u64>,
-    timeout: StallTimeout,
-) -> Option<u64> {
-    match *stopping_since {
-        Some(since_ns) => (now - since_ns > timeout.ns()).then_some(since_ns),
-        None if silence_ns? > timeout.without_deadline_ns() => Some(*stopping_since.insert(now)),
-        None => None,
     }
 }
 
@@ -431,29 +340,11 @@ mod tests {
 
     #[test]
     fn unwanted_call_times_out_in_spite_of_a_long_timeout() {
-        assert_eq!(StallTimeout::from_ns(STALL_NS).ended().ns(), ENDED_NS);
-        assert_eq!(StallTimeout::from_ns(7).ended().ns(), 7);
-        let ended = StallTimeout::from_ns(STALL_NS).ended();
-        assert!(ended.is_late(ENDED_NS + 1) && !ended.is_late(STALL_NS));
         let (release, held) = channel::<()>();
         let work = move |_| held.recv().is_err();
         let waited = call_with_timeout(null().as_fd(), 300_000_000, |_| Sign::Unwanted, work);
         assert!(matches!(waited, Ok(Err(_))));
         drop(release);
-    }
-
-    #[test]
-    fn deadline_counts_from_the_order_to_end_or_from_a_long_silence() {
-        let timeout = StallTimeout::from_ns(10);
-        assert_eq!(overdue_since(&mut None, 90, None, timeout), None);
-        let mut stopping = Some(100);
-        assert_eq!(overdue_since(&mut stopping, 110, None, timeout), None);
-        assert_eq!(overdue_since(&mut stopping, 111, None, timeout), Some(100));
-        let mut endless = None;
-        assert_eq!(overdue_since(&mut endless, 100, Some(50), timeout), None);
-        let since = overdue_since(&mut endless, 101, Some(51), timeout);
-        assert_eq!(since, Some(101));
-        assert_eq!(endless, Some(101));
     }
 
     #[test]

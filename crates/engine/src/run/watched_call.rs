@@ -2,7 +2,8 @@
 //! sees meanwhile, and how its answer ends the wait. Does not know what the call does.
 
 use crate::run::error::{RunError, worker_error};
-use crate::run::watchdog::{CHECK_EVERY, Sign, call_with_timeout};
+use crate::run::supervise::CHECK_EVERY;
+use crate::run::watchdog::{Sign, call_with_timeout};
 use diskproof_device::OpenTarget;
 use diskproof_model::plan::Workload;
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};

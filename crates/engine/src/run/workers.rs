@@ -1,7 +1,7 @@
 //! The threads of one workload, or of several that run together, and their common start. The child
-//! supervises them until the last has ended.
+//! follows them until the last has ended.
 
-mod supervise;
+mod follow;
 
 use crate::io::clock::{Clock as _, MonotonicClock};
 use crate::io::sync::SharedSync;
@@ -17,7 +17,7 @@ use crate::run::limits::{
 };
 use crate::run::prepare::PreparedTarget;
 use crate::run::spawn::{WorkerConfig, WorkerReport, WorkerStart, spawn};
-use crate::run::watchdog::StallTimeout;
+use crate::run::supervise::StallTimeout;
 use diskproof_device::{OpenTarget, WriteDurability};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{CpuTime, Hang, SERIES_INTERVAL_NS};

@@ -26,7 +26,8 @@ use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::{check_span, check_writable, set_cache};
 use crate::run::select::{refuse_mapping, select};
 use crate::run::session::Session;
-use crate::run::watchdog::{CHECK_EVERY, Deferred, Sign, StallTimeout, Waited};
+use crate::run::supervise::{Event, Inbox as _, Overdue, StallTimeout, Supervisor, WaitLimits};
+use crate::run::watchdog::Deferred;
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{ByteCount, CacheUse, Hang, OpKind};
@@ -44,7 +45,6 @@ use sample::{STREAM_DEPTH, STREAM_REQUEST_MAX};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Duration;
 
 impl Session {
     /// Surveys one target, number `index` of the plan. Returns what was measured before the watcher
@@ -218,42 +218,47 @@ fn follow(
     (index, target, stall_timeout): (usize, &OpenTarget, StallTimeout),
     watch: &mut dyn Watch,
 ) -> Result<(Control, Option<Hang>), RunError> {
-    let (mut control, mut progress) = (Control::Continue, SurveyProgress::new(index));
-    let begin_ns = progress.answered_ns;
-    let look = |_| {
-        let ops_before = progress.ops;
-        // Also after the stop: the user should see what the end waits for.
-        let wanted = progress.tick(log, watch);
-        if control == Control::Continue {
-            control = wanted;
-        }
-        let taken_ns = progress.clock.now() - begin_ns;
-        if control != Control::Continue || limit_ns.is_some_and(|limit_ns| taken_ns > limit_ns) {
-            log.stop();
-        }
-        match control {
-            Control::Interrupt | Control::Enough => Sign::Unwanted,
-            Control::Continue if progress.ops > ops_before => Sign::Progress,
-            Control::Continue => Sign::Silence,
-        }
+    let (mut control, mut progress) =
+        (Control::Continue, SurveyProgress::new(index, working.now()));
+    let limits = WaitLimits {
+        silence_ns: Some(stall_timeout.without_deadline_ns()),
+        silence_at_end_ns: Some(stall_timeout.without_deadline_ns()),
+        end_ns: None,
     };
-    let limits = [
-        stall_timeout.without_deadline_ns(),
-        stall_timeout.ended().ns(),
-    ];
-    let limits = limits.map(Duration::from_nanos).into();
-    match working.supervise_for(CHECK_EVERY, limits, look) {
-        Waited::Done(done) => done
-            .map(|()| (control, None))
-            .map_err(|source| worker_error(&Workload::named(SURVEY), target, source)),
-        Waited::Lost => Err(RunError::lost(SURVEY)),
-        Waited::TimedOut(_) => {
-            // The log holds what was measured before.
-            log.stop();
-            target.leave_open();
-            let since_ns = progress.answered_ns;
-            let lasted_ns = progress.clock.now().saturating_sub(since_ns);
-            Ok((control, Some(stall_timeout.hang(since_ns, lasted_ns))))
+    let mut supervisor = Supervisor::new(progress.answered_ns, 1, limits);
+    if let Some(limit_ns) = limit_ns {
+        supervisor.end_at(progress.answered_ns.saturating_add(limit_ns));
+    }
+    loop {
+        match supervisor.next(working) {
+            Event::Report(Ok(())) => return Ok((control, None)),
+            Event::Report(Err(source)) => {
+                return Err(worker_error(&Workload::named(SURVEY), target, source));
+            }
+            Event::Lost => return Err(RunError::lost(SURVEY)),
+            Event::Check(now) => {
+                // Also after the stop: the user should see what the end waits for.
+                let wanted = progress.tick(now, log, watch);
+                supervisor.heard(0, progress.answered_ns);
+                if control == Control::Continue && wanted != Control::Continue {
+                    control = wanted;
+                    let after_order = WaitLimits {
+                        end_ns: Some(stall_timeout.ended().ns()),
+                        ..limits
+                    };
+                    supervisor.cut_short(after_order, now);
+                }
+                if supervisor.is_ending(0) {
+                    log.stop();
+                }
+            }
+            Event::Overdue(Overdue { silence_ns, .. }) => {
+                // The log holds what was measured before.
+                log.stop();
+                target.leave_open();
+                let hang = stall_timeout.hang(progress.answered_ns, silence_ns);
+                return Ok((control, Some(hang)));
+            }
         }
     }
 }
@@ -265,7 +270,6 @@ struct SurveyProgress {
     start_ns: u64,
     bytes: u64,
     ops: u64,
-    clock: ActiveClock,
     /// Index of the target.
     target: usize,
     /// When the last request completed.
@@ -279,12 +283,9 @@ const PROGRESS_NS: u64 = 250_000_000;
 const PROGRESS_CELLS_MAX: usize = 240;
 
 impl SurveyProgress {
-    fn new(target: usize) -> Self {
-        let clock = ActiveClock::new();
-        let now = clock.now();
+    fn new(target: usize, now: u64) -> Self {
         Self {
             step: "",
-            clock,
             step_ns: now,
             start_ns: now,
             bytes: 0,
@@ -295,8 +296,8 @@ impl SurveyProgress {
         }
     }
 
-    fn tick(&mut self, log: &SurveyLog, watch: &mut dyn Watch) -> Control {
-        let (now, step) = (self.clock.now(), log.seen().step);
+    fn tick(&mut self, now: u64, log: &SurveyLog, watch: &mut dyn Watch) -> Control {
+        let step = log.seen().step;
         if step != self.step {
             (self.step, self.step_ns) = (step, now);
         }

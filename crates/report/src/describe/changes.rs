@@ -7,7 +7,7 @@ use super::comparison::{
 };
 use crate::labels;
 use crate::text::{distinct, glue, list};
-use diskproof_model::block::{Align, Block, Column, Place, Row, Table, Tone};
+use diskproof_model::block::{Align, Block, Column, Place, Table, TableRow, Tone};
 use diskproof_model::comparison::{
     Candidate, Comparison, MetricComparison, Ratio, RunReference, Side, Verdict,
 };
@@ -56,7 +56,7 @@ fn of_candidate(comparison: &Comparison, candidate: &Candidate, letter: &str) ->
     let answer = answer(comparison, candidate, letter);
     let mut blocks = vec![Block::text(Tone::Bold, answer)];
     let headline = || candidate.metrics.iter().filter(|metric| metric.headline);
-    let rows: Vec<Row> = headline().take(ROWS_MAX).map(row).collect();
+    let rows: Vec<TableRow> = headline().take(ROWS_MAX).map(row).collect();
     if !rows.is_empty() {
         let mut columns = Column::numbers(["", "change", "A", letter, "95 %"]);
         // The verdict stands where a narrow screen shows it.
@@ -154,7 +154,7 @@ fn percent_interval(ratio: Ratio) -> String {
     }
 }
 
-fn row(metric: &MetricComparison) -> Row {
+fn row(metric: &MetricComparison) -> TableRow {
     let [of_a, of_b] = sides_text(metric);
     let (tone, sign) = look(metric.verdict);
     let subject = subject_text(metric);
@@ -170,9 +170,9 @@ fn row(metric: &MetricComparison) -> Row {
         of_b,
         labels::or_unknown(metric.ratio.map(percent_interval)),
     ];
-    Row {
+    TableRow {
         tone,
-        ..Row::from(cells)
+        ..TableRow::from(cells)
     }
 }
 
@@ -205,7 +205,7 @@ fn quartiles(sides: &[Standing<'_>]) -> [f64; 3] {
     [0.25, 0.5, 0.75].map(|share| quantile(share).copied().unwrap_or(0.0))
 }
 
-fn side_row(side: &Standing<'_>, median: f64, is_outlier: bool) -> Row {
+fn side_row(side: &Standing<'_>, median: f64, is_outlier: bool) -> TableRow {
     let value = first(side).filter(|_| median > 0.0);
     let distance = labels::or_unknown(value.map(|value| {
         let percent = (value / median - 1.0) * 100.0;
@@ -223,9 +223,9 @@ fn side_row(side: &Standing<'_>, median: f64, is_outlier: bool) -> Row {
         false => (Tone::Plain, ""),
     };
     cells.push(word.to_owned());
-    Row {
+    TableRow {
         tone,
-        ..Row::from(cells)
+        ..TableRow::from(cells)
     }
 }
 

@@ -3,7 +3,9 @@
 use super::run::start_text;
 use crate::labels;
 use crate::text::{glue, grouped, list};
-use diskproof_model::block::{Align, Block, Cell, Column, Group, Mark, Place, Row, Table, Tone};
+use diskproof_model::block::{
+    Align, Block, Cell, Column, Group, Mark, Place, Table, TableRow, Tone,
+};
 pub(crate) use diskproof_model::comparison::letter;
 use diskproof_model::comparison::{
     Candidate, Comparison, Condition, ConditionOutcome, Difference, Figure, Holder,
@@ -57,9 +59,9 @@ fn side(letter: &str, side: &Side) -> Vec<Block> {
 }
 
 fn differences(letter: &str, candidate: &Candidate) -> Vec<Block> {
-    let row = |of: &Difference| Row::from(vec![of.what.clone(), of.a.clone(), of.b.clone()]);
+    let row = |of: &Difference| TableRow::from(vec![of.what.clone(), of.a.clone(), of.b.clone()]);
     let title = format!("what differs from A to {letter}");
-    let rows: Vec<Row> = candidate.differences.iter().map(row).collect();
+    let rows: Vec<TableRow> = candidate.differences.iter().map(row).collect();
     let table =
         (!rows.is_empty()).then(|| Block::words("Facts that differ", ["", "A", letter], rows));
     Block::headed(&title, table)
@@ -74,7 +76,7 @@ fn metrics(letter: &str, candidate: &Candidate, detail: MetricDetail, margin: f6
     let rows = shown.iter().map(|metric| {
         let subject = (&metric.subject, metric.target);
         let is_new = before.replace(subject) != Some(subject);
-        Row {
+        TableRow {
             group: is_new.then(|| group(metric)),
             ..row(metric, reach, margin)
         }
@@ -105,7 +107,7 @@ fn group(metric: &MetricComparison) -> Group {
     }
 }
 
-fn row(metric: &MetricComparison, reach: f64, margin: f64) -> Row {
+fn row(metric: &MetricComparison, reach: f64, margin: f64) -> TableRow {
     let of_ratio = |text: fn(Ratio) -> String| labels::or_unknown(metric.ratio.map(text));
     let [of_a, of_b] = sides_text(metric);
     let (tone, sign) = look(metric.verdict);
@@ -124,9 +126,9 @@ fn row(metric: &MetricComparison, reach: f64, margin: f64) -> Row {
         of_ratio(interval_text).into(),
         Cell::drawn(metric.ratio.map_or(Mark::None, mark)),
     ];
-    Row {
+    TableRow {
         tone,
-        ..Row::from(cells)
+        ..TableRow::from(cells)
     }
 }
 

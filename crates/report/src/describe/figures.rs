@@ -5,7 +5,9 @@ use super::remarks::{self, RemarkKind};
 use crate::labels;
 use crate::text::list;
 use diskproof_model::block::Place::{self, Always, Drawn, Page, Roomy};
-use diskproof_model::block::{Align, Block, Cell, Column, Group, Mark, Row, Table, Titles, Tone};
+use diskproof_model::block::{
+    Align, Block, Cell, Column, Group, Mark, Table, TableRow, Titles, Tone,
+};
 use diskproof_model::finding::{LimitedBy, RateLimit, Severity};
 use diskproof_model::latency_search::{DepthTrial, LatencySearch};
 use diskproof_model::measurement::OpKind;
@@ -135,7 +137,7 @@ impl<'r> Figures<'r> {
                 let mut cells = vec![Cell::default(); COLUMNS.len()];
                 cells[COLUMNS.len() - 2] = "not measured".to_owned().into();
                 let (group, tone) = (group.take(), Tone::Error);
-                rows.push(Row { group, cells, tone });
+                rows.push(TableRow { group, cells, tone });
             }
             for (kind, op) in ops {
                 let is_first = group.is_some();
@@ -148,9 +150,9 @@ impl<'r> Figures<'r> {
                 let rates = rates.map(|(_, seconds, cell)| cell.ops as f64 / seconds);
                 cells.push(Cell::drawn(Mark::Course(rates.collect())));
                 let group = group.take();
-                rows.push(Row {
+                rows.push(TableRow {
                     group,
-                    ..Row::from(cells)
+                    ..TableRow::from(cells)
                 });
             }
         }

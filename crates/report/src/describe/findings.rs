@@ -2,7 +2,7 @@
 
 use crate::labels;
 use crate::text::list;
-use diskproof_model::block::{Block, Cell, Column, Narrow, Row, Table, Tone};
+use diskproof_model::block::{Block, Cell, Column, Narrow, Table, TableRow, Tone};
 use diskproof_model::finding::{Finding, Meaning, RateLimit, Severity};
 use diskproof_model::record::Advice;
 use diskproof_model::units::counted;
@@ -78,7 +78,7 @@ pub(crate) fn advice(all: &[Advice]) -> Vec<Block> {
             [] => String::new(),
             from => format!(" (from {})", list(from)),
         };
-        Row::from(vec![
+        TableRow::from(vec![
             item.setting.clone().into(),
             Cell::toned(Tone::Bold, advised_text(item)),
             format!("{}{from}", item.why).into(),

@@ -4,7 +4,7 @@
 use super::figures::{self, too_noisy};
 use super::verdict::METHODS;
 use crate::labels;
-use diskproof_model::block::{Block, Column, Row, Table, Tone};
+use diskproof_model::block::{Block, Column, Table, TableRow, Tone};
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::postgres::{
     LoadRecord, PostgresPlan, PostgresRecord, TrialGain, TrialOutcome, TrialPlan, TrialRecord,
@@ -208,7 +208,7 @@ pub(crate) fn tried_settings(trials: &[TrialRecord]) -> Vec<Block> {
     ]
 }
 
-fn trial_row(tried: &TrialRecord) -> Row {
+fn trial_row(tried: &TrialRecord) -> TableRow {
     let trial = &tried.trial;
     let gain = tried.gain.as_ref();
     let half = |gain: &TrialGain| (gain.high_95 - gain.low_95) / 2.0;
@@ -222,7 +222,7 @@ fn trial_row(tried: &TrialRecord) -> Row {
         TrialOutcome::Unproven => "not proven",
         TrialOutcome::Untested => "not tried",
     };
-    Row::from(vec![
+    TableRow::from(vec![
         trial.setting.clone(),
         trial.default.clone(),
         labels::or_unknown(trial.candidate.clone()),

@@ -3,7 +3,7 @@
 
 use crate::labels;
 use crate::text::{glue, grouped, list};
-use diskproof_model::block::{Block, Row};
+use diskproof_model::block::{Block, TableRow};
 use diskproof_model::measurement::DeviceUse;
 use diskproof_model::record::{MeasurementRecord, PhaseKind, Record};
 use diskproof_model::shell::quoted;
@@ -48,7 +48,7 @@ pub(crate) fn blocks(record: &Record) -> Vec<Block> {
 const COLUMNS: &str = "workload | target | operations | block, depth | span | page cache | at the \
                        same time | engine | measured for | proof";
 
-fn row(record: &Record, m: &MeasurementRecord) -> Row {
+fn row(record: &Record, m: &MeasurementRecord) -> TableRow {
     let workload = &m.workload;
     let target = record.targets.get(m.target);
     let target = target.filter(|_| record.targets.len() > 1);
@@ -61,7 +61,7 @@ fn row(record: &Record, m: &MeasurementRecord) -> Row {
     if !m.engine.features.is_empty() {
         engine += &format!(" ({})", m.engine.features.join(", "));
     }
-    Row::from(vec![
+    TableRow::from(vec![
         workload.name.clone(),
         target.map_or(String::new(), |target| target.path.clone()),
         format!("{operation}, {access}"),

@@ -6,7 +6,7 @@ use super::layers::{planned_text, unread};
 use super::run::{request_text, skipped_facts};
 use crate::labels;
 use crate::text::{clean, glue, joined, list, wrap};
-use diskproof_model::block::{Align, Block, Column, Row, Table, Tone};
+use diskproof_model::block::{Align, Block, Column, Table, TableRow, Tone};
 use diskproof_model::files::{FILES_DIRECTORY, FileStep, FilesPlan};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::OpKind;
@@ -290,7 +290,7 @@ fn target_text(identity: &TargetIdentity) -> String {
 fn workloads(plan: &Plan) -> Table {
     let rows = plan.groups().flat_map(|group| {
         let workloads = group.workloads.iter();
-        workloads.map(move |workload| Row::from(workload_row(group, workload)))
+        workloads.map(move |workload| TableRow::from(workload_row(group, workload)))
     });
     let names = ["workload", "block", "depth", "access", "time", "bytes"];
     let mut columns = Column::numbers(names);

@@ -3,7 +3,7 @@
 
 use crate::labels;
 use crate::text::{clean, glue, grouped, list, shortened};
-use diskproof_model::block::{Block, Cell, Column, Narrow, Place, Row, Table, Tone};
+use diskproof_model::block::{Block, Cell, Column, Narrow, Place, Table, TableRow, Tone};
 use diskproof_model::digits::{figure_text, figure_to_digits, joined_range};
 use diskproof_model::figure::unit_of;
 use diskproof_model::finding::Severity;
@@ -94,10 +94,10 @@ pub(crate) fn expectations(all: &[Expectation]) -> Vec<Block> {
             ExpectationOutcome::Missed => Cell::toned(Tone::Error, "MISSED"),
         };
         let (promise, measured) = (promise_text(one), measured_text(one));
-        Row::from(vec![outcome, promise.into(), measured.into()])
+        TableRow::from(vec![outcome, promise.into(), measured.into()])
     };
     let names = ["result", "promised, allowance", "measured (95 % interval)"];
-    let rows: Vec<Row> = all.iter().map(row).collect();
+    let rows: Vec<TableRow> = all.iter().map(row).collect();
     let table =
         (!rows.is_empty()).then(|| Block::words("Each promise with its figure", names, rows));
     let open = all.iter().filter_map(|one| {
@@ -223,7 +223,7 @@ pub(crate) fn saved_runs(runs: &[SavedRun]) -> Vec<Block> {
     })]
 }
 
-fn saved_row(run: &SavedRun) -> Row {
+fn saved_row(run: &SavedRun) -> TableRow {
     let worst = run.worst.as_ref();
     let partial = run.partial.then(|| "PARTIAL".to_owned());
     let finding = worst.map(|of| glue(&format!("{}: {}", labels::severity(of.severity), of.code)));
@@ -248,9 +248,9 @@ fn saved_row(run: &SavedRun) -> Row {
     let is_failure = worst.is_some_and(|of| of.severity == Severity::Failure);
     let is_bad = run.partial || is_failure;
     let tone = if is_bad { Tone::Error } else { Tone::Plain };
-    Row {
+    TableRow {
         tone,
-        ..Row::from(cells)
+        ..TableRow::from(cells)
     }
 }
 

@@ -2,7 +2,7 @@
 //! rates, a row for each kind of process.
 
 use crate::text::{glue, list};
-use diskproof_model::block::{Block, Column, Row, Table};
+use diskproof_model::block::{Block, Column, Table, TableRow};
 use diskproof_model::postgres::{ExplainedLoad, ObservedServer, ServerCounters, ServerIo};
 use diskproof_model::units::{
     format_duration, format_latency, format_percent, format_rate, format_throughput,
@@ -80,7 +80,9 @@ pub(crate) fn rates_text(counters: &ServerCounters, wall_ns: u64) -> String {
 /// A row for each kind of process, without the columns that are empty.
 pub(crate) fn table<'a>(io: impl IntoIterator<Item = &'a ServerIo>, wall_ns: u64) -> Table {
     let io = io.into_iter();
-    let rows = io.map(|io| Row::from(row(io, wall_ns).to_vec())).collect();
+    let rows = io
+        .map(|io| TableRow::from(row(io, wall_ns).to_vec()))
+        .collect();
     let mut table = Table::new("PostgreSQL server", Column::numbers(COLUMNS), rows);
     for index in (1..COLUMNS.len()).rev() {
         let mut cells = table.rows.iter().map(|row| &row.cells[index]);

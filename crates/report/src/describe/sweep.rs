@@ -4,7 +4,7 @@
 use super::sweep_view;
 use crate::labels;
 use crate::text::{distinct, grouped, joined, list};
-use diskproof_model::block::{Block, Cell, Column, Mark, Narrow, Row, Table, Tone};
+use diskproof_model::block::{Block, Cell, Column, Mark, Narrow, Table, TableRow, Tone};
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::sweep::{
@@ -91,7 +91,7 @@ fn by_size_and_depth(
         let mut cells = vec![Cell::from(size_word(u64::from(*size)))];
         let found = depths.iter().map(|depth| matrix.cell(*size, *depth));
         cells.extend(found.map(|cell| cell.map_or_else(Cell::default, &of)));
-        Row::from(cells)
+        TableRow::from(cells)
     };
     let title = format!("{}: {what}", matrix.operation.words());
     let table = Table {

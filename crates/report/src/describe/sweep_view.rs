@@ -1,7 +1,7 @@
 //! The matrix of a sweep as older tools print it: HD Tune's random access, iops(1), iozone.
 
 use crate::labels;
-use diskproof_model::block::{Block, Column, Narrow, Row, Table};
+use diskproof_model::block::{Block, Column, Narrow, Table, TableRow};
 use diskproof_model::digits::rounded;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::sweep::{
@@ -35,7 +35,7 @@ pub(super) fn blocks(record: &Record, sweep: &SweepRecord, view: SweepView) -> [
             )
         }
     };
-    let rows = rows.into_iter().map(Row::from).collect();
+    let rows = rows.into_iter().map(TableRow::from).collect();
     let table = Table {
         narrow: Narrow::Split,
         ..Table::new(title, Column::numbers(names), rows)

@@ -3,7 +3,7 @@
 
 use super::findings::{limits, tone};
 use crate::labels;
-use diskproof_model::block::{Block, Cell, Column, Place, Row, Table, Tone};
+use diskproof_model::block::{Block, Cell, Column, Place, Table, TableRow, Tone};
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::finding::{Cause, Finding, Meaning};
 use diskproof_model::measurement::OpKind;
@@ -56,20 +56,20 @@ pub(crate) fn grades(record: &Record, is_selected: impl Fn(usize) -> bool) -> Op
         let measurement = record.measurements.get(grade.measurement);
         measurement.is_none_or(|m| is_selected(m.target))
     };
-    let rows: Vec<Row> = grades.filter(is_own).map(row).collect();
+    let rows: Vec<TableRow> = grades.filter(is_own).map(row).collect();
     let mut columns = Column::words([""; 5]);
     columns[1] = Column::number("", Place::Always);
     columns[4].place = Place::Roomy(1);
     (!rows.is_empty()).then(|| Block::Table(Table::new("", columns, rows)))
 }
 
-fn row(grade: &UseGrade) -> Row {
+fn row(grade: &UseGrade) -> TableRow {
     let tone = match worse(grade) {
         Some(Grade::Good) => Tone::Good,
         Some(Grade::Limited) | None => Tone::Warning,
         Some(Grade::Poor) => Tone::Error,
     };
-    Row::from(vec![
+    TableRow::from(vec![
         // As wide as the labels of facts.
         format!("{:9}", grade.name).into(),
         grade.figure.value_text().into(),

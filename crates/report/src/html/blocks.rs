@@ -6,7 +6,7 @@ use crate::describe::run::third_digit;
 use crate::svg::px;
 use crate::text::{joined, trimmed};
 use diskproof_model::block::{
-    Align, Block, Cell, Column, Fact, Group, Mark, Narrow, Place, Row, Table, Tone,
+    Align, Block, Cell, Column, Fact, Group, Mark, Narrow, Place, Table, TableRow, Tone,
 };
 use diskproof_model::comparison::Ratio;
 use diskproof_model::digits::figure_text;
@@ -123,7 +123,7 @@ fn heading(table: &Table, index: usize, column: &Column) -> Markup {
     };
     html! {
         @if column.place == Place::Drawn {
-            @let is_interval = |row: &Row| matches!(row.cells[index].mark, Mark::Interval(_));
+            @let is_interval = |row: &TableRow| matches!(row.cells[index].mark, Mark::Interval(_));
             th.interval[table.rows.iter().any(is_interval)] scope="col" {
                 span.unseen { (capitalized(&column.name)) " drawn" }
             }
@@ -148,7 +148,7 @@ fn title(group: &Group, columns: usize) -> Markup {
     }
 }
 
-fn line(row: &Row, columns: &[(usize, &Column)]) -> Markup {
+fn line(row: &TableRow, columns: &[(usize, &Column)]) -> Markup {
     let of_row = Some(class(row.tone)).filter(|class| !class.is_empty());
     html! {
         tr class=[of_row] { @for (position, (index, column)) in columns.iter().enumerate() {

@@ -4,7 +4,9 @@
 use super::sparkline::sparkline;
 use crate::page::{Page, StyledText, TextStyle, push_piece};
 use crate::text::{clean, columns, glue, joined, list};
-use diskproof_model::block::{Align, Cell, Column, Group, Mark, Narrow, Place, Row, Table, Titles};
+use diskproof_model::block::{
+    Align, Cell, Column, Group, Mark, Narrow, Place, Table, TableRow, Titles,
+};
 use std::borrow::Cow;
 
 /// Column at which the figures of a row begin where the table does not fit.
@@ -174,7 +176,7 @@ impl<'t> Grid<'t> {
     }
 }
 
-fn line<'t>(row: &'t Row, used: &[usize]) -> Line<'t> {
+fn line<'t>(row: &'t TableRow, used: &[usize]) -> Line<'t> {
     let cells = used.iter().map(|index| &row.cells[*index]);
     let styled = |cell: &'t Cell| match cell.tone {
         TextStyle::Plain => row.tone.of(shaded(cell)),

@@ -5,7 +5,7 @@ use super::sparkline::bar;
 use crate::describe::run::{run_id, start_text, third_digit};
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
-use diskproof_model::block::{Align, Block, Column, Place, Row, Table};
+use diskproof_model::block::{Align, Block, Column, Place, Table, TableRow};
 use diskproof_model::digits::figure_text;
 use diskproof_model::saved::named;
 use diskproof_model::trend::{Trend, TrendPoint};
@@ -35,12 +35,12 @@ pub fn write_trends(trends: &[Trend], style: &Style, out: &mut dyn Write) -> io:
 fn blocks(trend: &Trend) -> [Block; 2] {
     let values = trend.points.iter().map(|point| point.value);
     let largest = values.fold(0.0, f64::max);
-    let rows = trend.points.iter().map(|point| Row {
+    let rows = trend.points.iter().map(|point| TableRow {
         tone: match point.change.and_then(|change| change.is_beyond_chance) {
             Some(true) => TextStyle::Bold,
             Some(false) | None => TextStyle::Plain,
         },
-        ..Row::from(row(point, &trend.unit, largest))
+        ..TableRow::from(row(point, &trend.unit, largest))
     });
     let mut columns = Column::words([""; 5]);
     columns[1].place = Place::Roomy(1);

@@ -7,7 +7,7 @@ use crate::describe::server::{explained_text, rates_text, table};
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
 use crate::text::{clean, glue, joined};
-use diskproof_model::block::{Align, Row, Table};
+use diskproof_model::block::{Align, Table, TableRow};
 use diskproof_model::observed::MeasuredCapacity;
 use diskproof_model::postgres::{ServerStep, ServerView};
 use diskproof_model::units::{format_duration, format_throughput};
@@ -260,7 +260,7 @@ fn write_rates(page: &mut Page<'_>, step: &ServerStep) {
 fn table_lines(table: &Table, width: usize) -> Vec<String> {
     let aligns: Vec<Align> = table.columns.iter().map(|column| column.align).collect();
     let names = table.columns.iter().map(|column| column.name.clone());
-    let texts = |row: &Row| row.cells.iter().map(|cell| cell.text.clone()).collect();
+    let texts = |row: &TableRow| row.cells.iter().map(|cell| cell.text.clone()).collect();
     let rows = std::iter::once(names.collect()).chain(table.rows.iter().map(texts));
     let rows: Vec<Vec<String>> = rows.collect();
     match Columns::fit(&aligns, &rows, width) {

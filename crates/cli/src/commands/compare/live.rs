@@ -87,8 +87,8 @@ pub(super) fn measure_sides(
     if live_flags.dry_run {
         return Ok((None, Some(dry_run(&job)?)));
     }
-    let (settings, cleanup) = (&live_flags.prepare, live_flags.cleanup.as_deref());
-    let ended = measure_campaign(job, settings, live_flags.reopen, cleanup)?;
+    let (prepare_commands, cleanup) = (&live_flags.prepare, live_flags.cleanup.as_deref());
+    let ended = measure_campaign(job, prepare_commands, live_flags.reopen, cleanup)?;
     conclude(compare, measuring, labels, of_side, &ended)
 }
 
@@ -388,11 +388,20 @@ fn conclude(
 }
 
 /// One record for each side.
-fn records(settings: &[String], sides: usize, plan: &Plan, run: &EndedRun) -> Vec<Arc<Record>> {
+fn records(
+    prepare_commands: &[String],
+    sides: usize,
+    plan: &Plan,
+    run: &EndedRun,
+) -> Vec<Arc<Record>> {
     let id = run_id();
     let mut records = Vec::new();
     for index in 0..sides {
-        let target = if settings.is_empty() { index } else { 0 };
+        let target = if prepare_commands.is_empty() {
+            index
+        } else {
+            0
+        };
         let switched = run.results.sides.get(&index);
         let identity = switched.unwrap_or(&run.facts.targets[target]);
         let is_own = |disk: &str| identity.disks().any(|one| one.name == disk);
@@ -420,7 +429,7 @@ fn records(settings: &[String], sides: usize, plan: &Plan, run: &EndedRun) -> Ve
         record.results.push(TaskResult::Compared(CampaignPart {
             id: id.clone(),
             side: char::from(b'A' + index as u8).to_string(),
-            prepare: settings.get(index).cloned(),
+            prepare: prepare_commands.get(index).cloned(),
             decisions: run.results.decisions.clone(),
         }));
         records.push(Arc::new(record));

@@ -4,7 +4,7 @@
 use crate::agreement::agree;
 use crate::commands::check::layers;
 use crate::commands::compare::{self, compared, group};
-use crate::commands::ping::{request_lines, stop_rule};
+use crate::commands::ping::stop_rule;
 use crate::failure::{Exit, Failure};
 use crate::fitness::limits_of;
 use crate::flags::MeasuringFlags;
@@ -157,15 +157,13 @@ pub(super) fn repeat(
     if let Some(profile) = &plan.questions.fit_for {
         flags.expected.extend(limits_of(profile)?);
     }
-    let mut lines = None;
     if let Some(ping) = plan.ping() {
         flags.expected.extend(stop_rule(ping)?);
-        lines = request_lines(ping, &identities, &flags);
     }
     let switch = write_cache_switch(&plan, &identities, &flags, has_agreed)?;
     let flags = &flags;
     let mut job = MeasuringJob::new(plan, identities, flags);
-    (job.server, job.write_cache, job.lines) = (programs, switch, lines);
+    (job.server, job.write_cache) = (programs, switch);
     job.note = job.note.or_else(|| record.note.clone());
     let color = flags.color;
     let is_silent = flags.prints_json();

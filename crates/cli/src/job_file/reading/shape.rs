@@ -5,7 +5,7 @@ use super::JobReader;
 use super::operations::of_list;
 use crate::job_file::translation::Translated;
 use crate::workload::{LatencyPercentile, Time, WorkloadFlags};
-use diskproof_compat::fio_values::{self as numbers, Amount};
+use diskproof_compat::fio_values::{self as numbers, Amount, Base};
 use diskproof_model::rw::{Order, Rw};
 use diskproof_model::shape::{
     Arrivals, BlockPattern, FloorUnit, FlowShare, IoPriority, LoadShape, RateFloor, SteadyEnd,
@@ -181,8 +181,10 @@ impl JobReader<'_> {
         if over_ns == 0 {
             return Ok(None);
         }
-        let value = self.value("steadystate")?;
-        let value = value.map_or(STEADY_DEFAULT, |(_, value)| value);
+        let (base, value) = match self.value("steadystate")? {
+            Some((setting, value)) => (self.base(setting), value),
+            None => (Base::Binary, STEADY_DEFAULT),
+        };
         let wrong = |why: &str| self.error("steadystate", why);
         let (word, limit) = value.split_once(':').ok_or_else(|| wrong(STEADY_FORM))?;
         let limit = limit.trim();
@@ -202,7 +204,7 @@ impl JobReader<'_> {
             (Some(percent), _) => number(percent.trim()),
             (None, SteadyFigure::Ops) => number(limit),
             (None, SteadyFigure::Latency) => numbers::short_time_ns(limit).map(|ns| ns as f64),
-            (None, SteadyFigure::Bytes) => numbers::bytes(limit, self.base).map(|n| n as f64),
+            (None, SteadyFigure::Bytes) => numbers::bytes(limit, base).map(|n| n as f64),
         };
         let limit = limit.map_err(|why| wrong(&why))?;
         if !limit.is_finite() || limit < 0.0 {

@@ -1,9 +1,9 @@
 //! Reads a setting by the kind of its value: text, numbers, times, switches, choices.
 
-use super::JobReader;
+use super::{BASES, JobReader};
 use crate::job_file::sections::Setting;
 use crate::job_file::translation::{JobFileError, Translated};
-use diskproof_compat::fio_values::{self as numbers, Amount};
+use diskproof_compat::fio_values::{self as numbers, Amount, Base};
 use std::fmt::Display;
 
 impl<'a> JobReader<'a> {
@@ -33,9 +33,29 @@ impl<'a> JobReader<'a> {
         self.setting(name)?.option.value.as_deref()
     }
 
+    /// The meaning of units in the value of a setting. In a section fio reads `kb_base` first; on
+    /// the command line, and for the sections above, it changes nothing that was read before.
+    pub(super) fn base(&self, setting: &Setting) -> Base {
+        let mut base = Base::Binary;
+        for one in &self.section.settings {
+            if one.part > setting.part {
+                break;
+            }
+            if one.option.key != "kb_base" {
+                continue;
+            }
+            let value = one.option.value.as_deref();
+            let known = BASES.iter().find(|(text, _)| Some(*text) == value);
+            if let Some((_, given)) = known {
+                base = *given;
+            }
+        }
+        base
+    }
+
     /// A size in the value of a setting.
     pub(super) fn size(&self, setting: &Setting, text: &str) -> Translated<u64> {
-        numbers::bytes(text, self.base).map_err(|why| setting.error(why))
+        numbers::bytes(text, self.base(setting)).map_err(|why| setting.error(why))
     }
 
     /// The setting and its value, which must not be empty.
@@ -60,6 +80,19 @@ impl<'a> JobReader<'a> {
         parse(value).map(Some).map_err(|why| setting.error(why))
     }
 
+    /// The same for a value with units of sizes.
+    fn parsed_with_base<T, E: Display>(
+        &self,
+        name: &str,
+        parse: impl Fn(&str, Base) -> Result<T, E>,
+    ) -> Translated<Option<T>> {
+        let Some((setting, value)) = self.value(name)? else {
+            return Ok(None);
+        };
+        let parsed = parse(value, self.base(setting));
+        parsed.map(Some).map_err(|why| setting.error(why))
+    }
+
     /// One of these words.
     pub(super) fn choice<T: Copy>(
         &self,
@@ -79,9 +112,13 @@ impl<'a> JobReader<'a> {
     /// A whole number with an optional unit of sizes. fio reads no fraction, so one of zeros may
     /// follow.
     pub(super) fn number(&self, name: &str, most: u64) -> Translated<Option<u64>> {
-        self.parsed(name, |text| match numbers::bytes(whole(text), self.base)? {
-            number if number > most => Err(format!("{number} is too large; use at most {most}")),
-            number => Ok(number),
+        self.parsed_with_base(name, |text, base| {
+            match numbers::bytes(whole(text), base)? {
+                number if number > most => {
+                    Err(format!("{number} is too large; use at most {most}"))
+                }
+                number => Ok(number),
+            }
         })
     }
 
@@ -95,7 +132,7 @@ impl<'a> JobReader<'a> {
     }
 
     pub(super) fn amount(&self, name: &str) -> Translated<Option<Amount>> {
-        self.parsed(name, |text| numbers::amount(text, self.base))
+        self.parsed_with_base(name, numbers::amount)
     }
 
     /// A time whose bare number is seconds.
@@ -115,7 +152,7 @@ impl<'a> JobReader<'a> {
             return Ok(None);
         };
         let value = setting.option.value.as_deref().unwrap_or("1");
-        match numbers::bytes(value, self.base) {
+        match numbers::bytes(value, self.base(setting)) {
             Ok(number) => Ok(Some(number != 0)),
             Err(_) => Err(setting.error("write 0 or 1")),
         }

@@ -815,6 +815,24 @@ fn increment_in_percent_is_of_the_size_of_a_new_file() {
 }
 
 #[test]
+fn offset_in_percent_does_not_make_a_new_file_longer() {
+    // The requests and bytes of fio 3.33.
+    for (options, requests) in [
+        ("rw=write\noffset=10%", 64),
+        ("rw=randwrite\noffset=10%", 64),
+        ("rw=write\noffset=10%\nloops=2", 121),
+        ("rw=write\noffset=10%\nloops=3", 178),
+        ("rw=write\noffset=60%\nloops=2", 89),
+    ] {
+        let text = format!("[a]\nfilename=/data/new\nsize=256k\n{options}\n");
+        let plan = plan(&text);
+        assert_eq!(span(&plan.workloads[0].flags).unwrap().1, 262_144);
+        let bytes = plan.workloads[0].flags.bytes.unwrap().0;
+        assert_eq!(bytes / 4096, requests, "{options}");
+    }
+}
+
+#[test]
 fn number_ios_counts_after_the_warm_up_and_not_with_time() {
     let timed = only("rw=write\nnumber_ios=40\ntime_based\nruntime=1");
     assert_eq!(timed.ops, None);

@@ -64,6 +64,12 @@ fn job_file_syntax_matches_fio() {
     let block = |options: &str| only(options).bs.unwrap().0;
     assert_eq!(block("kb_base=1000\nbs=4kib"), 4096);
     assert_eq!(block("bs=4k\nkb_base=1000"), 4000);
+    let above = plan("[global]\nbs=4k\n[a]\nfilename=/dev/sda\nkb_base=1000\nsize=80k\n");
+    let above = &above.workloads[0].flags;
+    assert_eq!(
+        (above.bs.unwrap().0, span(above)),
+        (4096, Some((0, 80_000)))
+    );
     assert_eq!(block("bs=$pagesize"), 4096);
     assert_eq!(only("numjobs=$ncpus\nrw=randread").jobs.unwrap().0, 8);
     let memory = only("size=5*1024*1024*$mb_memory/8 # 5/8 of the memory");

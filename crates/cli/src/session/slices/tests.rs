@@ -76,11 +76,11 @@ fn workloads_that_parts_would_change_have_one_slice() {
 #[test]
 fn slices_take_the_time_that_was_asked_for() {
     let asked = workload(10);
-    let mut sliced = Sliced::new(Group::alone(&asked), Order::AsGiven);
+    let mut sliced = SliceSchedule::new(Group::alone(&asked), Order::AsGiven);
     let (mut time_ns, mut warmup_ns, mut measured) = (0, 0, Vec::new());
     while sliced.left > 0 {
         let slice = sliced.next(1.0);
-        time_ns += Sliced::time_ns(&slice);
+        time_ns += SliceSchedule::time_ns(&slice);
         warmup_ns += slice.warmup_ns;
         measured.push(slice.stop.time_ns.unwrap());
         assert_eq!(slice.stop.precision, None);
@@ -96,11 +96,11 @@ fn slices_take_the_time_that_was_asked_for() {
 #[test]
 fn slices_that_get_less_time_are_shortened() {
     let asked = workload(10);
-    let mut sliced = Sliced::new(Group::alone(&asked), Order::AsGiven);
+    let mut sliced = SliceSchedule::new(Group::alone(&asked), Order::AsGiven);
     assert!(!sliced.is_shortened());
     let half = sliced.next(0.5);
     assert_eq!(half.warmup_ns, SECOND / 4 / 2 / CELL_NS * CELL_NS);
-    assert_eq!(Sliced::time_ns(&half), 1_020_000_000);
+    assert_eq!(SliceSchedule::time_ns(&half), 1_020_000_000);
     sliced.took(0.5, Duration::from_millis(1320));
     sliced.measured(&half, &[]);
     assert!(sliced.is_shortened());
@@ -123,7 +123,7 @@ fn slices_that_get_less_time_are_shortened() {
 fn slices_that_would_get_little_time_are_joined() {
     let asked = workload(8);
     let left = |left_s: u64| {
-        let mut sliced = Sliced::new(Group::alone(&asked), Order::AsGiven);
+        let mut sliced = SliceSchedule::new(Group::alone(&asked), Order::AsGiven);
         (sliced.done, sliced.left, sliced.left_ns) = (3, 5, 5 * SECOND);
         sliced.overhead_ns = Some(3 * SECOND / 2);
         let mut blocks = [vec![sliced]];
@@ -142,7 +142,7 @@ fn slices_that_would_get_little_time_are_joined() {
 fn overhead_of_groups_to_come_is_that_of_the_others() {
     let asked = [workload(10), workload(10)];
     let groups = asked.each_ref().map(Group::alone);
-    let mut pair = groups.map(|group| Sliced::new(group, Order::AsGiven));
+    let mut pair = groups.map(|group| SliceSchedule::new(group, Order::AsGiven));
     pair[0].took(1.0, Duration::from_millis(2150));
     let first = pair[0].next(1.0);
     pair[0].measured(&first, &[]);
@@ -153,9 +153,9 @@ fn overhead_of_groups_to_come_is_that_of_the_others() {
 #[test]
 fn turns_take_every_member_once_in_changing_order() {
     let workloads: Vec<Workload> = (0..8).map(|_| workload(7)).collect();
-    let block: Vec<Sliced<'_>> = workloads
+    let block: Vec<SliceSchedule<'_>> = workloads
         .iter()
-        .map(|w| Sliced::new(Group::alone(w), in_turns(1500)))
+        .map(|w| SliceSchedule::new(Group::alone(w), in_turns(1500)))
         .collect();
     let orders: Vec<Vec<usize>> = (0..3).map(|round| turn(&block, 1, round)).collect();
     for order in &orders {

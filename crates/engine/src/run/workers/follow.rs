@@ -11,13 +11,11 @@ use crate::run::assemble::{RunContext, assemble};
 use crate::run::error::RunError;
 use crate::run::hang::{join, silence_ns, time_out};
 use crate::run::spawn::WorkerReport;
+use crate::run::supervise::{ChannelInbox, Event, Overdue, Supervisor, WaitLimits};
 use crate::run::totals::{CounterLog, share_out};
-use crate::run::watchdog::{CHECK_EVERY, overdue_since};
 use diskproof_model::measurement::{CpuTime, Measurement};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::RecvTimeoutError;
-use std::time::Duration;
 
 impl WorkerGroup<'_> {
     /// Waits for all workers and calls the watcher meanwhile. Returns the watcher's last answer.
@@ -29,48 +27,105 @@ impl WorkerGroup<'_> {
         counter_log: &mut CounterLog<'_>,
         watch: &mut dyn Watch,
     ) -> Result<Control, RunError> {
+        let limits = self.wait_limits();
+        let mut supervisor = Supervisor::new(clock.now(), self.stops.len(), limits);
         let (mut control, mut failure) = (Control::Continue, None);
-        let mut deadlines = vec![None; self.stops.len()];
-        let mut is_ended = false;
         let mut known = vec![false; self.group.workloads.len()];
         while self.states.iter().any(|state| state.working > 0) {
-            let schedule = self.decided(schedule, clock.now());
-            let due_ns = counter_log.due_in_ns(schedule.measure_ns, clock.now());
-            let at_most = CHECK_EVERY.min(Duration::from_nanos(due_ns));
-            match self.reports.recv_timeout(at_most) {
-                // A report after the timeout is too late.
-                Ok(WorkerReport::Done(number, ..) | WorkerReport::Failed(number, _))
-                    if !self.handles[number].is_running => {}
-                Ok(WorkerReport::Done(number, done, cpu)) => self.on_finished(number, *done, cpu),
-                Ok(WorkerReport::Failed(number, source)) => {
-                    failure.get_or_insert(self.error(number, source));
-                    self.mark_finished(number);
-                    self.stop_all();
+            let before_ns = clock.now();
+            let decided = self.decided(schedule, before_ns);
+            supervisor.check_at(before_ns + counter_log.due_in_ns(decided.measure_ns, before_ns));
+            supervisor.end_at(self.latest(decided).end_ns);
+            let inbox = ChannelInbox {
+                reports: &self.reports,
+                clock,
+            };
+            match supervisor.next(&inbox) {
+                Event::Report(report) => {
+                    if let Err(error) = self.on_report(report) {
+                        failure.get_or_insert(error);
+                    }
                 }
-                Ok(WorkerReport::Ready(..)) | Err(RecvTimeoutError::Timeout) => {}
+                Event::Check(now) => self.note_silences(decided, now, &mut supervisor),
+                Event::Overdue(overdue) => {
+                    self.end_stalled(overdue, decided, clock.now());
+                    continue;
+                }
                 // The results of the others are not the whole result.
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(failure.unwrap_or_else(|| self.lost_worker()));
-                }
+                Event::Lost => return Err(failure.unwrap_or_else(|| self.lost_worker())),
             }
             let now = clock.now();
-            let schedule = self.decided(schedule, now);
-            counter_log.read_if_due(schedule.measure_ns, now);
-            self.report_results(phase, schedule, now, counter_log, watch);
+            let decided = self.decided(schedule, now);
+            counter_log.read_if_due(decided.measure_ns, now);
+            self.report_results(phase, decided, now, counter_log, watch);
             // Also after the stop: the user should see what the end waits for.
-            let wanted = self.tick(phase, schedule, now, &mut known, watch);
+            let wanted = self.tick(phase, decided, now, &mut known, watch);
             if control == Control::Continue && wanted != Control::Continue {
                 control = wanted;
                 self.stop_all();
             }
-            if wanted == Control::Interrupt && !std::mem::replace(&mut is_ended, true) {
-                // From now on: what is in flight gets this time even where its own is long over.
-                self.stall_timeout = self.stall_timeout.ended();
-                deadlines.fill(None);
+            if wanted == Control::Interrupt {
+                let after_order = WaitLimits {
+                    end_ns: Some(self.stall_timeout.ended().ns()),
+                    ..limits
+                };
+                supervisor.cut_short(after_order, now);
             }
-            self.end_stalled(self.latest(schedule), now, &mut deadlines);
+            self.note_stops(now, &mut supervisor);
         }
         failure.map_or(Ok(control), Err)
+    }
+
+    /// Time ends the workers, whatever their target answers. Where only a budget of operations or
+    /// bytes does, a target may be silent for a limited time.
+    fn wait_limits(&self) -> WaitLimits {
+        let silence_ns = match self.group.time_ns() {
+            Some(_) => None,
+            None => Some(self.stall_timeout.without_deadline_ns()),
+        };
+        WaitLimits {
+            silence_ns,
+            silence_at_end_ns: None,
+            end_ns: Some(self.stall_timeout.ns()),
+        }
+    }
+
+    /// Returns the error of a worker that failed, which ends the others.
+    fn on_report(&mut self, report: WorkerReport) -> Result<(), RunError> {
+        match report {
+            // A report after the timeout is too late.
+            WorkerReport::Done(number, ..) | WorkerReport::Failed(number, _)
+                if !self.handles[number].is_running => {}
+            WorkerReport::Done(number, done, cpu) => self.on_finished(number, *done, cpu),
+            WorkerReport::Failed(number, source) => {
+                let error = self.error(number, source);
+                self.mark_finished(number);
+                self.stop_all();
+                return Err(error);
+            }
+            WorkerReport::Ready(..) => {}
+        }
+        Ok(())
+    }
+
+    /// Tells the supervisor how long each target has completed nothing.
+    fn note_silences(&self, schedule: WorkerSchedule, now: u64, supervisor: &mut Supervisor) {
+        // Looking takes the locks of the workers: only where it counts.
+        if self.group.time_ns().is_some() {
+            return;
+        }
+        for target in 0..self.stops.len() {
+            supervisor.heard(target, now - self.silence_of(target, schedule, now));
+        }
+    }
+
+    /// Tells the supervisor which targets were told to end.
+    fn note_stops(&self, now: u64, supervisor: &mut Supervisor) {
+        for (target, stop) in self.stops.iter().enumerate() {
+            if stop.load(Ordering::Relaxed) {
+                supervisor.end(target, now);
+            }
+        }
     }
 
     /// The schedule with the end of the workload that ends last.
@@ -113,30 +168,16 @@ impl WorkerGroup<'_> {
         }
     }
 
-    /// Ends the workers of each target that hangs, and takes their last snapshots as their results.
-    /// No further request goes to such a target.
-    fn end_stalled(&mut self, schedule: WorkerSchedule, now: u64, deadlines: &mut [Option<u64>]) {
-        for (target, stopping_since) in deadlines.iter_mut().enumerate() {
-            let is_stopping = now >= schedule.end_ns || self.stops[target].load(Ordering::Relaxed);
-            if is_stopping {
-                stopping_since.get_or_insert(now);
-            }
-            let silence_ns = match self.group.time_ns() {
-                Some(_) => None,
-                // Only a budget of operations or bytes ends the run.
-                None => Some(self.silence_of(target, schedule, now)),
-            };
-            if let Some(since_ns) =
-                overdue_since(stopping_since, now, silence_ns, self.stall_timeout)
-            {
-                let ending = if since_ns >= schedule.end_ns {
-                    (EndReason::Time, schedule.end_ns)
-                } else {
-                    (EndReason::Stopped, since_ns)
-                };
-                self.end_target(target, schedule, now, ending);
-            }
-        }
+    /// Ends the workers of a target that hangs, and takes their last snapshots as their results. No
+    /// further request goes to it.
+    fn end_stalled(&mut self, overdue: Overdue, schedule: WorkerSchedule, now: u64) {
+        let latest = self.latest(schedule);
+        let ending = if overdue.ending_since_ns >= latest.end_ns {
+            (EndReason::Time, latest.end_ns)
+        } else {
+            (EndReason::Stopped, overdue.ending_since_ns)
+        };
+        self.end_target(overdue.target, latest, now, ending);
     }
 
     /// Takes the snapshots of the workers that still run on this target as their results.
