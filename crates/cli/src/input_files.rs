@@ -2,7 +2,8 @@
 //! Whoever opens one registers it here, and whoever opens an output asks here: no output replaces
 //! an input.
 
-use diskproof_device::{TrustedPath, TrustedPlace};
+use diskproof_device::{TrustedPath, TrustedPlace, files_behind};
+use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::{FileType, Stat, fstat, stat};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
@@ -14,6 +15,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) enum InputRole {
     /// It is measured.
     Target,
+    /// The blocks of what is measured lie in it, as those of a loop device do.
+    BehindTarget,
     /// It says what is done, or is compared.
     Document,
     /// The history, or a file beside it that belongs to it.
@@ -25,6 +28,7 @@ impl InputRole {
     pub(crate) fn refusal(self) -> &'static str {
         match self {
             Self::Target => "this is the target itself, which would be overwritten",
+            Self::BehindTarget => "the target lies in this file, which would be overwritten",
             Self::Document => "this command reads this file, which would be overwritten",
             Self::History => "this file belongs to the history, which would be overwritten",
         }
@@ -58,6 +62,21 @@ pub(crate) fn register(path: &Path, role: InputRole) {
     };
     if file.is_some() || place.is_some() {
         inputs().push(Input { role, file, place });
+    }
+}
+
+/// The same of a target, and of every file in which its blocks lie.
+pub(crate) fn register_target(identity: &TargetIdentity) {
+    if identity.kind != TargetKind::Directory {
+        register(Path::new(&identity.path), InputRole::Target);
+    }
+    let role = InputRole::BehindTarget;
+    for behind in files_behind(identity) {
+        register(&behind.path, role);
+        if behind.id.is_some() {
+            let (file, place) = (behind.id, None);
+            inputs().push(Input { role, file, place });
+        }
     }
 }
 

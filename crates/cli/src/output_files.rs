@@ -38,6 +38,11 @@ impl Output {
         &self.path
     }
 
+    /// The one of these outputs that is the same file.
+    pub(crate) fn same_among<'a>(&self, others: &'a [Self]) -> Option<&'a Self> {
+        others.iter().find(|other| other.sink.is_same(&self.sink))
+    }
+
     /// Whether a document goes to a pipe, whose reader may be late.
     pub(crate) fn is_pipe(&self) -> bool {
         self.sink.is_pipe()
@@ -98,19 +103,24 @@ fn open_all(
 ) -> Result<Vec<Output>, Failure> {
     register_history(history);
     check_standard_streams().map_err(Failure::Usage)?;
-    let mut outputs: Vec<Output> = Vec::new();
+    open_list(paths, trial).map_err(|(path, error)| {
+        let path = path.display();
+        Failure::Usage(format!("-o {path}: {}", error.why))
+    })
+}
+
+/// Opens every path, or says which one cannot be opened and why. No two of them may be the same
+/// file: the later one would replace the earlier.
+pub(crate) fn open_list(
+    paths: &[PathBuf],
+    trial: Trial,
+) -> Result<Vec<Output>, (PathBuf, OutputError)> {
+    let mut outputs = Vec::new();
     for path in paths {
-        let output = Output::open(path, trial)
-            .map_err(|error| Failure::Usage(format!("-o {}: {}", path.display(), error.why)))?;
-        if let Some(other) = outputs
-            .iter()
-            .find(|other| other.sink.is_same(&output.sink))
-        {
-            return Err(Failure::Usage(format!(
-                "-o {}: this is the same file as -o {}; name each file once",
-                path.display(),
-                other.path.display()
-            )));
+        let opened = Output::open(path, trial);
+        let output = opened.map_err(|error| (path.clone(), error))?;
+        if let Some(other) = output.same_among(&outputs) {
+            return Err((path.clone(), OutputError::same_as(&other.path)));
         }
         outputs.push(output);
     }

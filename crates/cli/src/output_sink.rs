@@ -52,6 +52,14 @@ impl OutputError {
         }
     }
 
+    /// Another output of the same command is the same file.
+    pub(crate) fn same_as(other: &Path) -> Self {
+        let other = other.display();
+        Self::refused(format!(
+            "this is the same file as {other}; name each file once"
+        ))
+    }
+
     fn kernel(errno: Errno, why: String) -> Self {
         let errno = Some(errno);
         Self { why, errno }

@@ -3,14 +3,14 @@
 //! measured or written, the gate decides on that path.
 
 use crate::failure::Failure;
-use crate::input_files::{InputRole, register};
+use crate::input_files::{InputRole, register, register_target};
 use crate::stdio::Verbosity;
 use diskproof_device::{
     PathError, ProbeError, TrustedPath, disk_health, probe, reported_write_caches,
 };
 use diskproof_model::finding::Severity;
 use diskproof_model::health::DiskHealth;
-use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::target::TargetIdentity;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
@@ -35,10 +35,16 @@ pub(crate) fn resolve_target(given: &Path, verbosity: Verbosity) -> PathBuf {
 pub(crate) fn identify(path: &Path, verbosity: Verbosity) -> Result<TargetIdentity, ProbeError> {
     crate::inspection::begin(path, verbosity);
     let identity = probe(path)?;
-    if identity.kind != TargetKind::Directory {
-        register(Path::new(&identity.path), InputRole::Target);
-    }
+    register_target(&identity);
     Ok(identity)
+}
+
+/// From now on no output is this target, or a file in which it lies. Why it cannot be identified,
+/// whoever measures it says.
+pub(crate) fn keep_from_outputs(given: &Path) {
+    let path = resolve_target(given, Verbosity::Quiet);
+    register(&path, InputRole::Target);
+    let _ = identify(&path, Verbosity::Quiet);
 }
 
 /// A target, identified; its filesystem keeps so many bytes free, where the user says how many.

@@ -3,7 +3,7 @@
 //! delays no request. Also the text of another tool, while a run goes on and at its end.
 
 use crate::interrupt;
-use crate::output_files::{Output, OutputError, Trial, save_file};
+use crate::output_files::{Output, OutputError, Trial, open_list, save_file};
 use crate::stdio::{ProgressLine, Verbosity, eprint_text, note_closed_stdout};
 use anyhow::Context as _;
 use diskproof_compat::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
@@ -181,16 +181,22 @@ impl SharedPrinter {
         }
     }
 
-    /// Opens the files that the tool writes, before the run. The error is what the tool prints
-    /// where it cannot open one.
-    pub(crate) fn open_files(&mut self, trial: Trial) -> Result<(), String> {
+    /// Opens the files that the tool writes, before the run: none is another one, or one of `ours`,
+    /// the files of the record. The error is what the tool prints where it cannot open one.
+    pub(crate) fn open_files(&mut self, ours: &[PathBuf], trial: Trial) -> Result<(), String> {
         let mut paths: Vec<PathBuf> = self.saved_to.iter().cloned().collect();
         paths.extend(self.lock().file_paths());
-        let mut files = Vec::new();
-        for path in paths {
-            match Output::open(&path, trial) {
-                Ok(output) => files.push(output),
-                Err(error) => return Err(self.cannot_open(&path, &error)),
+        let files = match open_list(&paths, trial) {
+            Ok(files) => files,
+            Err((path, error)) => return Err(self.cannot_open(&path, &error)),
+        };
+        for path in ours {
+            // Why one of ours cannot be opened, the run says.
+            let Ok(output) = Output::open(path, Trial::Permission) else {
+                continue;
+            };
+            if let Some(same) = output.same_among(&files) {
+                return Err(self.cannot_open(same.path(), &OutputError::same_as(path)));
             }
         }
         self.files = Arc::new(files);

@@ -22,6 +22,7 @@ mod failure;
 #[cfg(test)]
 mod fake_sysfs;
 mod file_tree;
+mod files_behind;
 mod health;
 mod held;
 mod host;
@@ -70,6 +71,7 @@ pub use file_tree::{
     FILES_REMOVER_VERB, FileName, FileTree, MachineCaches, NameState, StartedTree, remove_files,
     start_files_remover,
 };
+pub use files_behind::{FileBehind, files_behind};
 pub use health::disk_health;
 pub use host::{MachineCpuTime, host_facts};
 pub use kept::{KeptDirectory, is_own_file};

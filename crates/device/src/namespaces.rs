@@ -6,12 +6,15 @@ use crate::mounts::{self, MountEntry};
 use crate::naming::errno_of;
 use crate::syscalls::enter_mounts;
 use crate::sysroot::{SysRoot, list, read_text};
-use rustix::fs::{Mode, OFlags, open, openat};
+use rustix::fs::{Mode, OFlags, fstatfs, open, openat};
 use rustix::io::Errno;
 use std::collections::HashSet;
 use std::io::Read as _;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
+
+/// The filesystem of namespaces (linux/magic.h).
+const NSFS_MAGIC: rustix::fs::FsWord = 0x6e73_6673;
 
 /// What makes a mount namespace exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,11 +130,7 @@ impl MountTables {
             if !seen.insert(keeper.name) {
                 continue;
             }
-            let opened = open(
-                &keeper.path,
-                OFlags::RDONLY | OFlags::CLOEXEC,
-                Mode::empty(),
-            );
+            let opened = open_namespace(&keeper.path);
             match opened.and_then(|namespace| read_inside(root, namespace)) {
                 Ok(mounts) => self.tables.push(MountTable {
                     namespace: Namespace::Kept { path: keeper.shown },
@@ -189,6 +188,17 @@ fn keepers_in_descriptors(root: &SysRoot) -> Vec<Keeper> {
     keepers
 }
 
+/// Opens a namespace. Another user may have mounted something else over it, such as a FIFO, whose
+/// opening waits for ever, or a device, whose opening does something.
+fn open_namespace(path: &Path) -> Result<OwnedFd, Errno> {
+    let held = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    if fstatfs(&held)?.f_type != NSFS_MAGIC {
+        return Err(Errno::INVAL);
+    }
+    let held = format!("/proc/self/fd/{}", held.as_raw_fd());
+    open(held, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+}
+
 /// The mounts of a namespace, as a thread of ours sees them from inside. /proc is opened before,
 /// because none may be mounted there.
 fn read_inside(root: &SysRoot, namespace: OwnedFd) -> Result<Vec<MountEntry>, Errno> {
@@ -206,4 +216,21 @@ fn read_inside(root: &SysRoot, namespace: OwnedFd) -> Result<Vec<MountEntry>, Er
     });
     let reader = reader.map_err(|error| errno_of(&error))?;
     reader.join().unwrap_or(Err(Errno::IO))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{CWD, FileType, mknodat};
+
+    #[test]
+    fn opening_of_a_namespace_never_waits_for_a_fifo_in_its_place() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("namespace");
+        let mode = Mode::from_raw_mode(0o600);
+        mknodat(CWD, &path, FileType::Fifo, mode, 0).unwrap();
+        assert_eq!(open_namespace(&path).unwrap_err(), Errno::INVAL);
+        assert_eq!(open_namespace(place.path()).unwrap_err(), Errno::INVAL);
+        assert!(open_namespace(Path::new("/proc/self/ns/mnt")).is_ok());
+    }
 }

@@ -28,9 +28,10 @@ const STICKY: u32 = 0o1000;
 pub enum PathError {
     /// A symlink that another user made, or may exchange.
     #[error(
-        "{} is a symlink of another user, or lies in a directory that another user may change; \
+        "{} is a symlink of another user, or lies in a directory that another user may change{}; \
          name the destination itself",
-        .0.display()
+        .0.display(),
+        unseen_owners()
     )]
     ForeignLink(PathBuf),
     /// The kernel's answer at a component.
@@ -46,6 +47,24 @@ pub enum PathError {
         /// The error.
         errno: Errno,
     },
+}
+
+/// The words about owners whom this user namespace does not show: root of the host is none of its
+/// users, and cannot be told from any other (user_namespaces(7)).
+fn unseen_owners() -> &'static str {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    if shows_all_owners(&map) {
+        ""
+    } else {
+        " (this user namespace, as of a rootless container, does not show whether it is root's)"
+    }
+}
+
+/// Whether the users of a namespace are those of the machine, as one line says: all numbers, each
+/// for itself.
+fn shows_all_owners(uid_map: &str) -> bool {
+    let words: Vec<&str> = uid_map.split_whitespace().collect();
+    words.is_empty() || words == ["0", "0", "4294967295"]
 }
 
 impl PathError {
@@ -314,6 +333,15 @@ mod tests {
         assert_eq!(without_symlinks(&missing).unwrap(), real.join("a/b"));
         let file = TrustedDirectory::open(&place.path().join("file"));
         assert_eq!(file.unwrap_err().errno(), Some(Errno::NOTDIR));
+    }
+
+    #[test]
+    fn namespace_of_few_users_hides_owners() {
+        assert!(shows_all_owners("         0          0 4294967295\n"));
+        assert!(!shows_all_owners("         0          0          1\n"));
+        assert!(!shows_all_owners("0 1000 1\n1 100000 65536\n"));
+        // Without /proc nothing tells.
+        assert!(shows_all_owners(""));
     }
 
     #[test]

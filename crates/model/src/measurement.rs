@@ -331,7 +331,7 @@ pub struct CacheUse {
     pub asked: CachePolicy,
     /// What was done.
     pub used: CachePolicy,
-    /// Why they differ.
+    /// Why they differ, or what the kernel did beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }

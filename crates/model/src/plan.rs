@@ -17,8 +17,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub use crate::shape::{BlockShare, WriteFlag};
 pub use crate::task::{ByteLimit, Decide, Inserts, LivePlan, Ping, Sides, Task, Workloads};
 pub use crate::workload::{
-    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, OFF_SUFFIX, Span, Start,
-    Stop, SyncCall, SyncPolicy, Verify, Workload, Zone,
+    Access, CachePolicy, Distribution, EngineChoice, EngineKind, HELD_BYTES_MAX, Layout,
+    OFF_SUFFIX, Span, Start, Stop, SyncCall, SyncPolicy, Verify, Workload, Zone,
 };
 
 /// Version of the plan's shape.

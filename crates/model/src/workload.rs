@@ -15,6 +15,9 @@ pub const OFF_SUFFIX: &str = "-off";
 /// The kernel completes a block of the page cache that a write covers only in part. Filesystems and
 /// block devices of Linux use blocks of at most this size, but for rare ones with larger blocks.
 const CACHE_BLOCK_BYTES: u64 = 4096;
+/// More than this is not brought into the page cache beside the workloads: it would take seconds,
+/// and may not fit.
+pub const HELD_BYTES_MAX: u64 = 64 << 20;
 
 /// One block workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -162,6 +165,18 @@ impl Workload {
             return true;
         }
         cache != CachePolicy::Direct && !self.covers_whole_blocks()
+    }
+
+    /// How much of a span of so many bytes of a scratch file is written once more before it, where
+    /// the file was filled for another workload: it finds the blocks that it writes in part in the
+    /// page cache.
+    pub fn held_bytes(&self, span_bytes: u64) -> u64 {
+        let is_held = self.layout == Layout::Needed && self.writes_partial_blocks(self.cache);
+        if is_held && span_bytes <= HELD_BYTES_MAX {
+            span_bytes
+        } else {
+            0
+        }
     }
 
     /// Whether every write begins and ends at a block of the page cache.

@@ -464,7 +464,7 @@ fn open_files(printer: &mut SharedPrinter, flags: &MeasuringFlags) -> Result<(),
     } else {
         Trial::Create
     };
-    printer.open_files(trial)
+    printer.open_files(&flags.files(), trial)
 }
 
 /// A file that the user did not write must not decide what is overwritten.

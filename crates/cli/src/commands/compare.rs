@@ -8,13 +8,12 @@ mod question;
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::flags::{files, is_stdout};
-use crate::input_files::{InputRole, register};
 use crate::output_files::{Output, note_written, open_documents};
 use crate::saved::{HistoryFileFlag, earlier_runs, load_all, named_or_recorded, short};
 use crate::stdio::{
     ColorWhen, Verbosity, comparison_page, ignore_closed_pipe, to_stdout, write_page,
 };
-use crate::targets::resolve_target;
+use crate::targets::keep_from_outputs;
 use anyhow::Context as _;
 use diskproof_analysis::compare::RunGroup;
 use diskproof_history::StoredRun;
@@ -136,7 +135,7 @@ pub(crate) fn repeat(
         Sides::Layers(_) => (Vec::new(), Vec::new()),
     };
     for target in &named {
-        register(&resolve_target(target, Verbosity::Quiet), InputRole::Target);
+        keep_from_outputs(target);
     }
     let identities = flags.probe_all(&named)?;
     live::check_kinds(&identities, &compare.live)?;
@@ -175,8 +174,7 @@ fn run_live(compare: &CompareFlags) -> anyhow::Result<Option<Exit>> {
         return Ok(None);
     };
     for target in &targets {
-        let target = resolve_target(Path::new(target), Verbosity::Quiet);
-        register(&target, InputRole::Target);
+        keep_from_outputs(Path::new(target));
     }
     let outputs = outputs_of(compare)?;
     let (comparison, exit) = live::run(compare, &targets)?;

@@ -7,12 +7,12 @@ use crate::live::Live;
 use crate::stdio::Verbosity;
 use diskproof_analysis::surface::points_to_confirm;
 use diskproof_device::{Admission, GuardedWriteCache, OpenError, OpenTarget, WriteCacheError};
-use diskproof_engine::{RunError, Session};
+use diskproof_engine::{LayoutOrder, LayoutWay, RunError, Session};
 use diskproof_model::campaign::CampaignDecision;
 use diskproof_model::data::RunData;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, StopReason};
-use diskproof_model::plan::{Access, Fill, Layout, Plan, SyncPolicy, Workload};
+use diskproof_model::plan::{Access, CachePolicy, Fill, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::progress::Control;
 use diskproof_model::target::TargetIdentity;
 use diskproof_postgres::PostgresError;
@@ -336,7 +336,12 @@ impl TargetRun {
                 if wanted > written {
                     live.laying_out(&workload.name, wanted - written);
                 }
-                let (control, first) = self.session.lay_out(target, wanted, time_ns, live)?;
+                let order = LayoutOrder {
+                    upto_bytes: wanted,
+                    way: LayoutWay::for_workload(workload, wanted),
+                    time_ns,
+                };
+                let (control, first) = self.session.lay_out(target, order, live)?;
                 if control == Control::Interrupt {
                     return Err(EarlyEnd::interrupted());
                 }
@@ -363,6 +368,10 @@ impl TargetRun {
                     requests: op.count,
                     bytes: op.bytes,
                 });
+            }
+            // One through the page cache is not comparable.
+            if first.cache.asked != CachePolicy::Direct {
+                continue;
             }
             let rewrite = measured.iter_mut().find(|m| {
                 let is_write = !m.workload.reads();

@@ -6,9 +6,9 @@ use crate::program::{Ran, content_hash, names, needs, program, random_file};
 use clap::CommandFactory as _;
 use diskproof::commands::Args;
 use diskproof_compat::drop_ins;
-use diskproof_simdisk::testbed::{TempDir, place, run};
+use diskproof_simdisk::testbed::{Loop, Mount, TempDir, place, run};
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::{PermissionsExt as _, lchown, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown, symlink};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -153,6 +153,87 @@ fn output_that_is_an_input_is_refused_by_every_front_end() {
         let usage = if line.starts_with("as ") { 1 } else { 2 };
         assert_eq!(ran.code, Some(usage), "{ran}");
         ran.tells("would be overwritten");
+        assert_eq!(contents(place.path()), before, "{ran}");
+    }
+}
+
+/// Command lines whose output is the image behind their target; `LOOP` stands for the device, and
+/// `mounted` is a filesystem on it.
+const IMAGES_AS_OUTPUTS: &[&str] = &[
+    "run LOOP --rw read --time 200ms -o image.json --no-history",
+    "run mounted --rw read --size 1M --time 200ms -o image.json --no-history",
+    "run mounted/file --rw read --time 200ms -o image.json --no-history",
+    "run LOOP --rw read --time 200ms -o link.json --no-history",
+    "check LOOP --time 1s -o image.json --no-history",
+    "curve LOOP -o image.json --no-history",
+    "ping LOOP -c 1 -o image.json --no-history",
+    "sweep LOOP --time 1s -o image.json --no-history",
+    "files mounted -o image.json --no-history",
+    "commit mounted --time 1s -o image.json --no-history",
+    "info LOOP -o image.json",
+    "compare LOOP data.bin --time 1s -o image.json",
+    "watch LOOP -c 1 -o image.json",
+    "watch NAME -c 1 -o image.json",
+    "as -o image.json --no-history ioping -c 1 LOOP",
+    "as --no-history zcav -b 1 -l image.json LOOP",
+    "as --no-history fio --name=a --rw=read --filename=LOOP --size=1M --output=image.json",
+    "as --no-history fio --name=a --rw=read --filename=LOOP --size=1M --write_bw_log=image",
+];
+
+#[test]
+fn output_is_never_the_image_that_the_target_lies_in() {
+    needs!("losetup", "mkfs.ext4", "mount");
+    let place = place_with_inputs();
+    let at = |name: &str| place.path().join(name);
+    let device = Loop::sparse(&at("image.json"), 32 << 20, &[]);
+    let node = device.node.to_str().unwrap();
+    run("mkfs.ext4", &["-q", node]);
+    let mounted = Mount::new("ext4", node, &at("mounted"), "noatime");
+    random_file(&at("mounted/file"), 2 << 20);
+    // By another name too.
+    for name in ["link.json", "image_bw.1.log"] {
+        std::fs::hard_link(at("image.json"), at(name)).unwrap();
+    }
+    let names_before = names(place.path());
+    for line in IMAGES_AS_OUTPUTS {
+        let before = inode(&at("image.json"));
+        let line = line.replace("LOOP", node).replace("NAME", device.name());
+        let ran = ran_in(place.path(), &line);
+        let usage = if line.starts_with("as ") { 1 } else { 2 };
+        assert_eq!(ran.code, Some(usage), "{ran}");
+        ran.tells("the target lies in this file");
+        assert_eq!(inode(&at("image.json")), before, "{ran}");
+        assert_eq!(names(place.path()), names_before, "{ran}");
+    }
+    drop(mounted);
+}
+
+fn inode(path: &Path) -> (u64, u64) {
+    let found = std::fs::metadata(path).unwrap();
+    (found.ino(), found.len())
+}
+
+/// Command lines that name a file for two outputs.
+const OUTPUTS_AS_OUTPUTS: &[&str] = &[
+    "run data.bin --rw randread --time 1s --no-history -o new.json -o ./new.json",
+    "run data.bin --rw randread --time 1s --no-history -o new.html --html new.html",
+    "as --no-history fio --name=a --size=1m --filename=data.bin --output=l_bw.1.log \
+     --write_bw_log=l",
+    "as --no-history fio --name=a --size=1m --filename=data.bin --output=./l_bw.1.log \
+     --write_bw_log=l",
+    "as --no-history -o new.json fio --name=a --size=1m --filename=data.bin --output=new.json",
+    "as --no-history -o new.json zcav -b 1 -l new.json data.bin",
+    "as --no-history zcav -b 1 -l new.log data.bin -l new.log t_bw.1.log",
+];
+
+#[test]
+fn output_is_never_another_output() {
+    let place = place_with_inputs();
+    let before = contents(place.path());
+    for line in OUTPUTS_AS_OUTPUTS {
+        let ran = ran_in(place.path(), line);
+        let usage = if line.starts_with("as ") { 1 } else { 2 };
+        assert_eq!(ran.code, Some(usage), "{ran}");
         assert_eq!(contents(place.path()), before, "{ran}");
     }
 }

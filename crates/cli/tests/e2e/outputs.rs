@@ -48,7 +48,7 @@ fn output_named_twice_is_refused_before_the_run() {
         "link.json",
         absolute.to_str().unwrap(),
     ] {
-        assert_refused(place.path(), &["-o", "a.json", "-o", other], "-o a.json");
+        assert_refused(place.path(), &["-o", "a.json", "-o", other], "as a.json");
     }
     run(
         "mkfifo",

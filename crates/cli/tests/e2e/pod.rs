@@ -2,7 +2,7 @@
 //! cannot be written, no environment, little memory, limited I/O.
 
 use crate::deploy::{deploy, files};
-use crate::program::{argv, copy_program, needs, run};
+use crate::program::{argv, copy_program, needs, run, with_enough_time};
 use diskproof_simdisk::testbed::{Disk, TempDir, place};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -159,20 +159,26 @@ fn io_limit_of_a_pod_is_named() {
         return;
     };
     let volume = disk.path().to_owned();
-    let words = ["run", volume.to_str().unwrap()].into_iter().chain(argv(
-        "--rw randread --bs 8k --depth 4 --time 5s --size 32M --json --no-history",
-    ));
-    let output = in_pod(&volume, &[&group], words);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let findings = record["findings"].as_array().unwrap();
-    let limited = findings.iter().find(|one| one["code"] == "rate-limited");
-    let limited = limited.unwrap_or_else(|| panic!("{findings:?}"));
+    // A machine that is busy leaves gaps in the stretches at one rate, which are what shows a limit.
+    let (record, limited) = with_enough_time(&["5s", "30s"], |time| {
+        let line = format!("--rw randread --bs 8k --depth 4 --time {time} --size 32M --json");
+        let words = ["run", volume.to_str().unwrap(), "--no-history"].into_iter();
+        let output = in_pod(&volume, &[&group], words.chain(argv(&line)));
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{told}");
+        let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let findings = record["findings"].as_array().unwrap();
+        let limited = findings.iter().find(|one| one["code"] == "rate-limited");
+        match limited.cloned() {
+            Some(limited) => Ok((record, limited)),
+            None => Err(format!("{findings:?}")),
+        }
+    });
     let claim = limited["claim"].as_str().unwrap();
     assert!(claim.contains("200"), "{claim}");
-    let by = &record["measurements"][0]["limited_by"];
-    assert!(by.to_string().contains("200"), "{by}");
+    // Where the machine gave the program too little processor time, that stands before the limit.
+    let by = record["measurements"][0]["limited_by"].to_string();
+    assert!(by.contains("200") || by.contains("finding starved"), "{by}");
 }
 
 /// The loop of docs/kubernetes.md, with a cluster that answers at the second question.

@@ -41,13 +41,77 @@ fn reads_of(disk: &Disk, mut command: Command) -> u64 {
 }
 
 fn read_requests(disk: &Disk) -> u64 {
+    counters(disk)[0]
+}
+
+/// Sectors of 512 bytes.
+fn written_bytes(disk: &Disk) -> u64 {
+    counters(disk)[6] * 512
+}
+
+/// The fields of the device's `stat` (Linux, Documentation/block/stat.rst).
+fn counters(disk: &Disk) -> Vec<u64> {
     let source = run(
         "findmnt",
         &["-n", "-o", "SOURCE", disk.path().to_str().unwrap()],
     );
     let name = source.trim().trim_start_matches("/dev/");
     let stat = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
-    stat.split_whitespace().next().unwrap().parse().unwrap()
+    let fields = stat.split_whitespace();
+    fields.map(|field| field.parse().unwrap()).collect()
+}
+
+#[test]
+fn scratch_file_is_written_once_for_writes_of_a_part() {
+    if !can_run(
+        "scratch_file_is_written_once_for_writes_of_a_part",
+        &["mkfs.ext4", "findmnt", "losetup"],
+    ) {
+        return;
+    }
+    let disk = Disk::new("ext4", SIZE_BYTES, "");
+    for size_mib in [32, 160] {
+        run("sync", &[]);
+        let (reads, written) = (read_requests(&disk), written_bytes(&disk));
+        let line = format!(
+            "run . --no-history --rw randwrite --bs 1k --buffered --size {size_mib}M --bytes 1M"
+        );
+        let output = program(argv(&line)).current_dir(disk.path()).output();
+        assert!(output.unwrap().status.success());
+        let (reads, written) = (
+            read_requests(&disk) - reads,
+            (written_bytes(&disk) - written) >> 20,
+        );
+        // Each write of 1 KiB dirties a page of 4 KiB, and some blocks are metadata.
+        assert!(
+            (size_mib..size_mib + 20).contains(&written),
+            "{size_mib}: {written} MiB"
+        );
+        assert!(reads < READS_MAX, "{size_mib}: {reads} reads");
+    }
+}
+
+#[test]
+fn row_says_that_the_kernel_read_blocks_which_were_not_in_memory() {
+    if !can_run(
+        "row_says_that_the_kernel_read_blocks_which_were_not_in_memory",
+        &["mkfs.ext4", "findmnt", "losetup"],
+    ) {
+        return;
+    }
+    let disk = Disk::new("ext4", SIZE_BYTES, "");
+    for (size_mib, is_told) in [(16, false), (128, true)] {
+        let file = disk.path().join("old");
+        std::fs::write(file, vec![7; size_mib << 20]).unwrap();
+        let line = "run old --overwrite --no-history --rw randwrite --bs 1k --buffered --bytes 1M";
+        let output = program(argv(line)).current_dir(disk.path()).output();
+        let page = String::from_utf8(output.unwrap().stdout).unwrap();
+        assert_eq!(
+            page.contains("with reads"),
+            is_told,
+            "{size_mib} MiB: {page}"
+        );
+    }
 }
 
 #[test]

@@ -344,7 +344,10 @@ impl ToolPrinter for BlocksPrinter {
     }
 
     fn file_paths(&self) -> Vec<PathBuf> {
-        self.load.devices[0].log.iter().cloned().collect()
+        // Also those of the devices that follow: they have printers of their own, but may not have
+        // the same log.
+        let devices = self.load.devices.iter();
+        devices.filter_map(|device| device.log.clone()).collect()
     }
 
     fn cannot_open(&self, path: &Path, _error: &str) -> String {

@@ -51,7 +51,7 @@ impl Session {
             refuse_mapping(workload.engine, target)?;
             let mut one = self.prepare(workload, target, in_flight_max(group, 1), watch)?;
             one.known.target = index;
-            self.hold_in_memory(&one, target, watch)?;
+            self.hold_in_memory(&mut one, target, watch)?;
             prepared.push(one);
         }
         let snapshots: Vec<Snapshot> = targets

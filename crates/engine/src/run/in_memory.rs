@@ -3,31 +3,32 @@
 //! that has just written its files find theirs in the cache, so a workload that only writes does.
 
 use crate::run::error::RunError;
+use crate::run::layout::{LayoutWay, layout_workload, through_cache};
 use crate::run::prepare::PreparedTarget;
-use crate::run::session::{Session, layout_workload, refuse_errors};
+use crate::run::session::{Session, refuse_errors};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::StopReason;
-use diskproof_model::plan::{
-    CachePolicy, EngineChoice, EngineKind, Layout, SyncCall, SyncPolicy, Workload,
-};
+use diskproof_model::plan::{HELD_BYTES_MAX, Layout, SyncPolicy, Workload};
 use diskproof_model::progress::Watch;
 use diskproof_model::stream::Streams;
 use std::ops::Range;
 
 /// Content comes in whole pages.
 const PAGE_BYTES: u64 = 4096;
-/// More of a file or device of the user is not read: it would take seconds, and may not fit.
-const READ_BYTES_MAX: u64 = 64 << 20;
-/// Blocks of 1 MiB between two syncs, so that a slow disk never has more to write than that.
-const WRITES_PER_SYNC: u32 = 8;
+/// The longest that blocks are brought into memory, in nanoseconds: no plan counts this time.
+const HOLDING_NS_MAX: u64 = 2_000_000_000;
+/// The remark at a workload whose blocks are not in memory.
+const NOT_HELD: &str = "the page cache does not hold its blocks, so the kernel read each from the \
+                        disk before it wrote a part of it: the figure includes these reads";
 
 impl Session {
     /// Brings the blocks of a workload that writes them in part into the page cache, if they are
-    /// not there. A scratch file is written once more. A file or device of the user keeps its
-    /// content and is read, up to [`READ_BYTES_MAX`].
+    /// not there, up to [`HELD_BYTES_MAX`]. A scratch file is written once more. A file or device of
+    /// the user keeps its content and is read. Where they stay on the disk, the measurement says
+    /// so.
     pub(crate) fn hold_in_memory(
         &self,
-        prepared: &PreparedTarget,
+        prepared: &mut PreparedTarget,
         target: &mut OpenTarget,
         watch: &mut dyn Watch,
     ) -> Result<(), RunError> {
@@ -36,15 +37,34 @@ impl Session {
             return Ok(());
         }
         let bytes = whole_pages(prepared, target);
-        let is_read = !target.is_scratch();
         let length = bytes.end.saturating_sub(bytes.start);
         if length == 0 || target.is_in_memory(&bytes) {
             return Ok(());
         }
-        if is_read && (workload.drops_cache_first || length > READ_BYTES_MAX) {
+        let is_read = !target.is_scratch();
+        if is_read && workload.drops_cache_first {
+            // It asks for the reads, as fio does with files that exist.
             return Ok(());
         }
-        let loading = loading_workload(&bytes, is_read);
+        if length <= HELD_BYTES_MAX && self.load(workload, &bytes, target, watch)? {
+            target.mark_in_memory(bytes);
+        } else {
+            let why = &mut prepared.known.cache.why;
+            why.get_or_insert_with(|| NOT_HELD.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Loads these bytes into the page cache. Returns whether there was time for all.
+    fn load(
+        &self,
+        workload: &Workload,
+        bytes: &Range<u64>,
+        target: &mut OpenTarget,
+        watch: &mut dyn Watch,
+    ) -> Result<bool, RunError> {
+        let is_read = !target.is_scratch();
+        let loading = loading_workload(bytes, is_read);
         // The loading does not go on where a slice has ended.
         let session = Self {
             skip_bytes: 0,
@@ -57,8 +77,7 @@ impl Session {
         if !is_read {
             refuse_errors(&measured, target)?;
         }
-        target.mark_in_memory(bytes);
-        Ok(())
+        Ok(measured.stopped != StopReason::Time)
     }
 }
 
@@ -72,25 +91,15 @@ fn whole_pages(prepared: &PreparedTarget, target: &OpenTarget) -> Range<u64> {
 }
 
 fn loading_workload(bytes: &Range<u64>, is_read: bool) -> Workload {
-    let through_cache = Workload {
-        depth: 1,
-        cache: CachePolicy::Cached,
-        engine: EngineChoice::Fixed(EngineKind::Sync),
-        ..layout_workload(bytes.start, bytes.end - bytes.start, None)
-    };
+    let length = bytes.end - bytes.start;
+    let layout = layout_workload(bytes.start, length, Some(HOLDING_NS_MAX));
     if is_read {
         Workload {
             streams: Streams::with_reads(1000),
             sync: SyncPolicy::None,
-            ..through_cache
+            ..through_cache(layout)
         }
     } else {
-        Workload {
-            sync: SyncPolicy::Every {
-                writes: WRITES_PER_SYNC,
-                call: SyncCall::Fdatasync,
-            },
-            ..through_cache
-        }
+        LayoutWay::Kept.of(layout)
     }
 }

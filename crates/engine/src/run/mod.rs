@@ -9,6 +9,7 @@ pub(crate) mod finish;
 pub(crate) mod first_request;
 pub(crate) mod hang;
 pub(crate) mod in_memory;
+pub(crate) mod layout;
 pub(crate) mod limits;
 pub(crate) mod prepare;
 pub(crate) mod select;

@@ -9,6 +9,7 @@ use crate::run::assemble::{FinalSync, RunContext, assemble, flow, measured_sched
 use crate::run::calibrate::max_iops;
 use crate::run::error::RunError;
 use crate::run::first_request::{FIRST_BYTES, find_slow};
+use crate::run::layout::{LAYOUT_BLOCK_BYTES, LayoutOrder, LayoutWay, layout_workload};
 use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::{
     PreparedTarget, check_alignment, check_writable, prepare_target, set_cache,
@@ -20,17 +21,14 @@ use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::errno::remedy;
 use diskproof_model::group::{Group, page_cache_clash};
 use diskproof_model::measurement::{CpuTime, Measurement, OpKind, StopReason};
-use diskproof_model::plan::{Access, CachePolicy, Layout, Span, Stop, SyncPolicy, Workload};
+use diskproof_model::plan::{Access, CachePolicy, Layout, SyncPolicy, Workload};
 use diskproof_model::progress::{Control, Phase, Watch};
 use diskproof_model::stream::Streams;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Block size with which the scratch file gets its content.
-const LAYOUT_BLOCK_BYTES: u32 = 1 << 20;
 /// A page, which direct I/O takes on every filesystem.
 const LAYOUT_UNIT_BYTES: u64 = 4096;
-const LAYOUT_DEPTH: u32 = 8;
 /// Between the seeds of two slices; odd, so that no two of them are alike.
 const SLICE_SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -122,7 +120,7 @@ impl Session {
         }
         let mut seats = seats(group, targets)?;
         let in_flight_max = in_flight_max(group, targets.len());
-        let mut prepared = Vec::new();
+        let mut ready = Vec::new();
         for seat in &mut seats {
             let workload = &group.workloads[seat.member];
             let target = match &mut seat.own {
@@ -131,15 +129,17 @@ impl Session {
             };
             let mut one = self.prepare(workload, target, in_flight_max, watch)?;
             one.known.target = seat.target;
-            prepared.push(Arc::new(one));
+            ready.push(one);
         }
         // After all of them: some empty the page cache.
-        for (one, seat) in prepared.iter().zip(&mut seats) {
+        let mut prepared = Vec::new();
+        for (mut one, seat) in ready.into_iter().zip(&mut seats) {
             let target = match &mut seat.own {
                 Some(own) => own,
                 None => &mut targets[seat.target],
             };
-            self.hold_in_memory(one, target, watch)?;
+            self.hold_in_memory(&mut one, target, watch)?;
+            prepared.push(Arc::new(one));
         }
         for target in 0..targets.len() {
             let known = prepared.iter().map(|prepared| &prepared.known);
@@ -163,15 +163,19 @@ impl Session {
         Ok(measurements)
     }
 
-    /// Writes the scratch file up to `upto_bytes`, where it is not written yet, for at most
-    /// `time_ns`. Returns whether the watcher interrupted, and how the writing went.
+    /// Writes the scratch file where it is not written yet. Returns whether the watcher interrupted,
+    /// and how the writing went.
     pub fn lay_out(
         &self,
         target: &mut OpenTarget,
-        upto_bytes: u64,
-        time_ns: Option<u64>,
+        order: LayoutOrder,
         watch: &mut dyn Watch,
     ) -> Result<(Control, Option<Measurement>), RunError> {
+        let LayoutOrder {
+            upto_bytes,
+            way,
+            time_ns,
+        } = order;
         if upto_bytes <= target.usable_bytes() {
             return Ok((Control::Continue, None));
         }
@@ -184,10 +188,15 @@ impl Session {
         let length = wanted
             .next_multiple_of(u64::from(LAYOUT_BLOCK_BYTES))
             .min(most);
-        let workload = layout_workload(from, length, time_ns);
+        let workload = way.of(layout_workload(from, length, time_ns));
         let measured = self.move_content(&workload, target, watch)?;
         mark_laid_out(target, &measured);
         refuse_errors(&measured, target)?;
+        if way == LayoutWay::Kept {
+            let before = target.is_in_memory(&(0..from));
+            let start = if before { 0 } else { from };
+            target.mark_in_memory(start..target.usable_bytes());
+        }
         let control = match measured.stopped {
             StopReason::Interrupted => Control::Interrupt,
             _ => Control::Continue,
@@ -286,7 +295,12 @@ impl Session {
         {
             return Ok(());
         }
-        let (control, _) = self.lay_out(target, end, None, watch)?;
+        let order = LayoutOrder {
+            upto_bytes: end,
+            way: LayoutWay::for_workload(workload, end),
+            time_ns: None,
+        };
+        let (control, _) = self.lay_out(target, order, watch)?;
         if control == Control::Interrupt || target.usable_bytes() < end {
             return Err(RunError::interrupted(&workload.name));
         }
@@ -413,33 +427,6 @@ pub(crate) fn refuse_errors(measured: &Measurement, target: &OpenTarget) -> Resu
         errno: errors.join(", "),
         remedy: remedy(errors),
     })
-}
-
-/// Writes each block of a part of a scratch file once, in order.
-pub(crate) fn layout_workload(
-    start_bytes: u64,
-    length_bytes: u64,
-    time_ns: Option<u64>,
-) -> Workload {
-    Workload {
-        streams: Streams::with_reads(0),
-        access: Access::Sequential,
-        // The largest that leaves no rest.
-        block_bytes: LAYOUT_BLOCK_BYTES.min(1 << length_bytes.trailing_zeros().min(31)),
-        depth: LAYOUT_DEPTH,
-        span: Span {
-            start_bytes,
-            length_bytes: Some(length_bytes),
-        },
-        stop: Stop {
-            bytes: Some(length_bytes),
-            time_ns,
-            ..Stop::default()
-        },
-        sync: SyncPolicy::AtEnd,
-        layout: Layout::Provides,
-        ..Workload::named("layout")
-    }
 }
 
 /// A workload on a target, with the description of its own that it has where another one uses that

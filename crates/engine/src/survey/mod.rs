@@ -21,6 +21,7 @@ use crate::run::assemble::join_interruptions;
 use crate::run::error::{RunError, worker_error};
 use crate::run::first_request::find_slow;
 use crate::run::hang::since;
+use crate::run::layout::{LayoutOrder, LayoutWay};
 use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::{check_span, check_writable, set_cache};
 use crate::run::select::{refuse_mapping, select};
@@ -116,7 +117,12 @@ impl Session {
             check_writable(&writes, target)?;
         }
         if target.is_scratch() {
-            let (control, _) = self.lay_out(target, target.capacity_bytes(), None, watch)?;
+            let order = LayoutOrder {
+                upto_bytes: target.capacity_bytes(),
+                way: LayoutWay::Direct,
+                time_ns: None,
+            };
+            let (control, _) = self.lay_out(target, order, watch)?;
             if control == Control::Interrupt {
                 return Err(RunError::interrupted(SURVEY));
             }

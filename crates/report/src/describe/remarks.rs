@@ -193,7 +193,14 @@ fn cache(measurement: &MeasurementRecord) -> Option<Remark> {
         (CachePolicy::Cached, None) => "the page cache may have answered instead of the disk",
     };
     let used = cache.used.as_str();
-    Some((RemarkKind::Cached, used, format!("{used}: {why}")))
+    // As asked, and yet the disk had to read.
+    let has_reads = cache.why.is_some() && cache.asked == cache.used;
+    let word = match cache.used {
+        CachePolicy::Buffered if has_reads => "buffered, with reads",
+        CachePolicy::Cached if has_reads => "cached, with reads",
+        _ => used,
+    };
+    Some((RemarkKind::Cached, word, format!("{used}: {why}")))
 }
 
 /// Whether the blocks that earlier runs wrote were correct.

@@ -4,7 +4,7 @@ use super::server::ServerWatch;
 use crate::failure::Failure;
 use crate::saved::capacities;
 use crate::stdio::Verbosity;
-use crate::targets::{identify, resolve_target};
+use crate::targets::{identify, keep_from_outputs, resolve_target};
 use anyhow::Context as _;
 use diskproof_analysis::watch::{Observer, StepInput, WatchedLoad};
 use diskproof_device::{
@@ -229,6 +229,7 @@ fn devices_of(path: &Path, verbosity: Verbosity) -> Result<Vec<WatchedDevice>, F
     // A kernel name needs no node in /dev.
     let name = path.to_str().filter(|_| !path.exists());
     if let Some(device) = name.and_then(watched_device) {
+        keep_from_outputs(path);
         return Ok(vec![device]);
     }
     let identity = identify(&resolve_target(path, verbosity), verbosity)?;

@@ -1,0 +1,136 @@
+//! How scratch files get their content.
+
+use diskproof_device::memory_free_bytes;
+use diskproof_model::plan::{
+    Access, CachePolicy, EngineChoice, EngineKind, HELD_BYTES_MAX, Layout, Span, Stop, SyncCall,
+    SyncPolicy, Workload,
+};
+use diskproof_model::stream::Streams;
+
+/// Block size with which a scratch file gets its content.
+pub(crate) const LAYOUT_BLOCK_BYTES: u32 = 1 << 20;
+const LAYOUT_DEPTH: u32 = 8;
+/// Blocks between two syncs, so few that a slow disk never has much to write at once.
+const WRITES_PER_SYNC: u32 = 8;
+
+/// What a scratch file is to be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LayoutOrder {
+    /// Content from its start up to here.
+    pub upto_bytes: u64,
+    /// How.
+    pub way: LayoutWay,
+    /// The longest that this may take.
+    pub time_ns: Option<u64>,
+}
+
+/// How a scratch file gets its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LayoutWay {
+    /// Past the page cache.
+    Direct,
+    /// Through the page cache, which keeps it for a workload that writes blocks in part.
+    Kept,
+}
+
+impl LayoutWay {
+    /// For the workload that needs the content, of so many bytes. What would take more than half of
+    /// the free memory is not kept.
+    pub fn for_workload(workload: &Workload, bytes: u64) -> Self {
+        if !workload.writes_partial_blocks(workload.cache) {
+            return Self::Direct;
+        }
+        let free_bytes = memory_free_bytes().unwrap_or(0);
+        if bytes <= HELD_BYTES_MAX.max(free_bytes / 2) {
+            Self::Kept
+        } else {
+            Self::Direct
+        }
+    }
+
+    /// The layout done this way.
+    pub(crate) fn of(self, layout: Workload) -> Workload {
+        match self {
+            Self::Direct => layout,
+            Self::Kept => Workload {
+                sync: SyncPolicy::Every {
+                    writes: WRITES_PER_SYNC,
+                    call: SyncCall::Fdatasync,
+                },
+                ..through_cache(layout)
+            },
+        }
+    }
+}
+
+/// Writes each block of a part of a scratch file once, in order.
+pub(crate) fn layout_workload(
+    start_bytes: u64,
+    length_bytes: u64,
+    time_ns: Option<u64>,
+) -> Workload {
+    Workload {
+        streams: Streams::with_reads(0),
+        access: Access::Sequential,
+        // The largest that leaves no rest.
+        block_bytes: LAYOUT_BLOCK_BYTES.min(1 << length_bytes.trailing_zeros().min(31)),
+        depth: LAYOUT_DEPTH,
+        span: Span {
+            start_bytes,
+            length_bytes: Some(length_bytes),
+        },
+        stop: Stop {
+            bytes: Some(length_bytes),
+            time_ns,
+            ..Stop::default()
+        },
+        sync: SyncPolicy::AtEnd,
+        layout: Layout::Provides,
+        ..Workload::named("layout")
+    }
+}
+
+/// The same through the page cache.
+pub(crate) fn through_cache(layout: Workload) -> Workload {
+    Workload {
+        depth: 1,
+        cache: CachePolicy::Cached,
+        engine: EngineChoice::Fixed(EngineKind::Sync),
+        ..layout
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_fits_in_memory_is_kept_and_only_for_writes_of_a_part() {
+        let whole = Workload {
+            streams: Streams::with_reads(0),
+            cache: CachePolicy::Buffered,
+            block_bytes: 4096,
+            ..Workload::named("w")
+        };
+        let part = Workload {
+            block_bytes: 1024,
+            ..whole.clone()
+        };
+        let direct = Workload {
+            cache: CachePolicy::Direct,
+            ..part.clone()
+        };
+        for (workload, bytes, way) in [
+            (&part, HELD_BYTES_MAX, LayoutWay::Kept),
+            (&part, 1 << 50, LayoutWay::Direct),
+            (&whole, HELD_BYTES_MAX, LayoutWay::Direct),
+            (&direct, HELD_BYTES_MAX, LayoutWay::Direct),
+        ] {
+            assert_eq!(
+                LayoutWay::for_workload(workload, bytes),
+                way,
+                "{workload:?}"
+            );
+        }
+    }
+}
