@@ -31,24 +31,26 @@ fn observed(name: &str, reads: f64, writes: f64) -> Record {
     let directions = directions.into_iter().filter(|(_, rate)| *rate > 0.0);
     let mut record = fixture::record();
     record.measurements.clear();
-    record.results.push(TaskResult::Observed(Box::new(ObservedRecord {
-        interval_ns: 1_000_000_000,
-        devices: vec![ObservedDevice {
-            target: 0,
-            name: name.to_owned(),
-            wall_ns: 10_000_000_000,
-            ops: directions.map(|(kind, rate)| (kind, ops(rate))).collect(),
-            flush_ops: None,
-            queue_depth: 1.5,
-            queue_depth_max: 3.0,
-            seeks: None,
-            processes: Vec::new(),
-            capacity: None,
-            load_share: None,
-        }],
-        hidden: Vec::new(),
-        server: None,
-    })));
+    record
+        .results
+        .push(TaskResult::Observed(Box::new(ObservedRecord {
+            interval_ns: 1_000_000_000,
+            devices: vec![ObservedDevice {
+                target: 0,
+                name: name.to_owned(),
+                wall_ns: 10_000_000_000,
+                ops: directions.map(|(kind, rate)| (kind, ops(rate))).collect(),
+                flush_ops: None,
+                queue_depth: 1.5,
+                queue_depth_max: 3.0,
+                seeks: None,
+                processes: Vec::new(),
+                capacity: None,
+                load_share: None,
+            }],
+            hidden: Vec::new(),
+            server: None,
+        })));
     record
 }
 
