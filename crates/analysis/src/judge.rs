@@ -100,6 +100,35 @@ fn files_part(data: &RunData, plan: &Plan) -> Option<FilesRecord> {
     }
 }
 
+/// What came of the tasks, as far as it follows from what was measured alone.
+fn measured_results(
+    data: &RunData,
+    facts: &RunFacts,
+    measurements: &[MeasurementRecord],
+) -> Vec<TaskResult> {
+    let mut results = Vec::new();
+    if let Some(surface) = &data.surface {
+        let target = facts.targets.get(surface.target);
+        results.push(TaskResult::Survey(Box::new(SurfaceRecord {
+            reproduce: target.map_or_else(String::new, |one| reproduce::curve(surface, one)),
+            ..surface_record(surface, measurements)
+        })));
+    }
+    if let Some(files) = files_part(data, &facts.plan) {
+        results.push(TaskResult::Files(files));
+    }
+    if let Some(observed) = &data.observed {
+        results.push(TaskResult::Observed(Box::new(observed.clone())));
+    }
+    if let Some(inserts) = postgres_record(data.postgres.as_ref(), measurements) {
+        results.push(TaskResult::Inserts(inserts));
+    }
+    if let Some(depth) = latency_search(&facts.plan, &data.measurements) {
+        results.push(TaskResult::Depth(depth));
+    }
+    results
+}
+
 /// The record of a run: what was seen, and what it means.
 pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     let credits = found_credits(&data.measurements, &data.dropped, &facts.plan);
@@ -111,23 +140,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     for (m, command) in measurements.iter_mut().zip(commands) {
         m.reproduce = command;
     }
-    let surface = data.surface.as_ref();
-    let surveyed = surface.map(|s| {
-        let target = facts.targets.get(s.target);
-        SurfaceRecord {
-            reproduce: target.map_or_else(String::new, |target| reproduce::curve(s, target)),
-            ..surface_record(s, &measurements)
-        }
-    });
-    let mut results = Vec::new();
-    results.extend(surveyed.map(|surface| TaskResult::Survey(Box::new(surface))));
-    results.extend(files_part(data, &facts.plan).map(TaskResult::Files));
-    let observed = data.observed.clone().map(Box::new);
-    results.extend(observed.map(TaskResult::Observed));
-    let inserts = postgres_record(data.postgres.as_ref(), &measurements);
-    results.extend(inserts.map(TaskResult::Inserts));
-    let depth = latency_search(&facts.plan, &data.measurements);
-    results.extend(depth.map(TaskResult::Depth));
+    let results = measured_results(data, &facts, &measurements);
     let mut record = Record {
         schema: RECORD_SCHEMA.to_owned(),
         results,
