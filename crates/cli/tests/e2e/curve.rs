@@ -263,13 +263,8 @@ fn a_scan_that_was_killed_goes_on_with_the_command_it_said() {
     let scan = ["--scan", "--points", "0", "--no-access"];
     let swift = Simulated::new(&format!("bandwidth=200MB,{faults}"), SIZE);
     let undisturbed = curve(swift.path(), &[&scan[..], &["--json"]].concat());
-    let undisturbed = undisturbed
-        .record()
-        .surface()
-        .unwrap()
-        .scan
-        .clone()
-        .unwrap();
+    let record = undisturbed.record();
+    let undisturbed = record.surface().unwrap().scan.clone().unwrap();
     let all = listed_unreadable(&undisturbed);
     assert_eq!((all.len(), undisturbed.finished), (2, true));
 

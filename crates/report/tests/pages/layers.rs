@@ -81,7 +81,7 @@ fn layered() -> Record {
             meaning,
         }
     };
-    let workloads = record.plan.workload_task_mut().unwrap();
+    let workloads = record.plan.workload_task_mut().expect("it has workloads");
     workloads.decide = Decide::Compare(LivePlan {
         sides: Sides::Layers(LayersPlan {
             layers,
