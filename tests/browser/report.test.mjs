@@ -564,7 +564,8 @@ for (const colorScheme of ["light", "dark"])
     const table = page.locator("table", { hasText: "Operations per second by block size" }).first();
     await table.screenshot({ path: fileURLToPath(new URL(`sweep-map-${colorScheme}.png`, place)) });
     const shown = await shadesOf(page, table);
-    const cells = record.results.find((one) => one.kind === "sweep").matrices[0].cells.map((cell, at) => ({ ...cell, ...shown[at] }));
+    const sweep = record.results.find((one) => one.kind === "sweep");
+    const cells = sweep.matrices[0].cells.map((cell, at) => ({ ...cell, ...shown[at] }));
     const measured = cells.filter(({ state }) => state === "measured");
     measured.sort((a, b) => a.iops.value - b.iops.value);
     // A higher rate is never nearer to the paper than a lower one.

@@ -361,30 +361,26 @@ mod tests {
         let measured: Vec<SavedRun> = (1..=6).map(|day| run(day, &[(name, 100.0)])).collect();
         let mut failed = measured.clone();
         failed[5].figures.clear();
-        let (newest, unreadable) = (measured[5].run_id.clone(), |_: &SavedRun| None);
-        let empty = |_: &SavedRun| {
-            let mut record = record(100.0);
-            for m in &mut record.measurements {
-                m.ops.clear();
+        let newest = measured[5].run_id.clone();
+        let mut empty = record(100.0);
+        for m in &mut empty.measurements {
+            m.ops.clear();
+        }
+        let unreadable: Option<Record> = None;
+        for runs in [&measured, &failed] {
+            for of_newest in [&unreadable, &Some(empty.clone())] {
+                let trend = condition_trend(&named, runs, |run| {
+                    if run.run_id == newest {
+                        of_newest.clone()
+                    } else {
+                        Some(record(100.0))
+                    }
+                })
+                .unwrap();
+                assert_eq!(trend.newest_without_figure.as_ref(), Some(&newest));
+                assert_eq!(trend.points.len(), 5);
+                assert_eq!(outcome(&limit, &trend), ConditionOutcome::Undecided);
             }
-            Some(record)
-        };
-        let of_newest: [&dyn Fn(&SavedRun) -> Option<Record>; 2] = [&unreadable, &empty];
-        for (runs, load_newest) in [&measured, &failed]
-            .into_iter()
-            .flat_map(|runs| of_newest.map(|load| (runs, load)))
-        {
-            let trend = condition_trend(&named, runs, |run| {
-                if run.run_id == newest {
-                    load_newest(run)
-                } else {
-                    Some(record(100.0))
-                }
-            })
-            .unwrap();
-            assert_eq!(trend.newest_without_figure.as_ref(), Some(&newest));
-            assert_eq!(trend.points.len(), 5);
-            assert_eq!(outcome(&limit, &trend), ConditionOutcome::Undecided);
         }
         // A run of other workloads of the same verb says nothing.
         let trend = condition_trend(&named, &failed, |run| {

@@ -4,6 +4,7 @@
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::plan_file::{PlanFile, PlannedWorkload, groups, resolve_planned, sector_bytes};
+use crate::profiles::{BUILT_IN, known_as};
 use crate::session::{MeasuringJob, measure};
 use crate::workload::{Bytes, Content, Memory, ResolveContext, Time};
 use diskproof_analysis::expect::Expected;
@@ -11,25 +12,6 @@ use diskproof_model::plan::{Layout, Order, Plan, Questions, Scratch, Task, Workl
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::path::Path;
 
-/// The profiles in the program.
-const BUILT_IN: [(&str, &str); 5] = [
-    ("postgresql", include_str!("../profiles/postgresql.toml")),
-    ("etcd", include_str!("../profiles/etcd.toml")),
-    ("mysql", include_str!("../profiles/mysql.toml")),
-    ("mysql-8.0", include_str!("../profiles/mysql-8.0.toml")),
-    ("sqlite", include_str!("../profiles/sqlite.toml")),
-];
-/// What else people call them.
-const ALSO_CALLED: [(&str, &str); 7] = [
-    ("pg", "postgresql"),
-    ("pgsql", "postgresql"),
-    ("postgres", "postgresql"),
-    // MariaDB kept the defaults of MySQL 8.0.
-    ("mariadb", "mysql-8.0"),
-    ("mysql-8.4", "mysql"),
-    ("mysql8", "mysql-8.0"),
-    ("sqlite3", "sqlite"),
-];
 /// Larger than the cache of any drive.
 const SCRATCH_BYTES: u64 = 1 << 30;
 /// Share of the time for the first write of the scratch file and the warm-ups.
@@ -164,29 +146,6 @@ fn share_time(planned: &[PlannedWorkload], time_ns: u64) -> Vec<PlannedWorkload>
         }
     }
     shared
-}
-
-/// The name of a profile, by whatever name people call it. A file in the current directory never
-/// hides a profile: its name is written with `./`.
-fn known_as(profile: &str) -> &str {
-    let lower = profile.to_lowercase();
-    for (also, name) in ALSO_CALLED {
-        if also == lower {
-            return name;
-        }
-    }
-    for (name, _) in BUILT_IN {
-        if name == lower {
-            return name;
-        }
-    }
-    profile
-}
-
-/// Whether this program has a profile of this name.
-pub(crate) fn is_built_in(profile: &str) -> bool {
-    let name = known_as(profile);
-    BUILT_IN.iter().any(|(known, _)| *known == name)
 }
 
 /// A built-in profile, or a file; with the name that errors show.

@@ -20,6 +20,7 @@ mod output_sink;
 pub mod plan_file;
 mod plugin;
 mod postgres;
+mod profiles;
 mod provenance;
 mod resume;
 mod saved;

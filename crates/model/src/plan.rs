@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use crate::shape::{BlockShare, WriteFlag};
-pub use crate::task::{ByteLimit, Decide, Inserts, LivePlan, Ping, Sides, Task, Workloads};
+pub use crate::task::{ByteLimit, Decide, Inserts, LivePlan, Order, Ping, Sides, Task, Workloads};
 pub use crate::workload::{
     Access, CachePolicy, Distribution, EngineChoice, EngineKind, HELD_BYTES_MAX, Layout,
     OFF_SUFFIX, Span, Start, Stop, SyncCall, SyncPolicy, Verify, Workload, Zone,
@@ -140,29 +140,6 @@ pub struct Questions {
     /// Major version of the PostgreSQL server whose settings are advised, as far as it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub postgres_version: Option<u32>,
-}
-
-/// How the workloads of a plan share its time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Order {
-    /// One after the other. A long one has slices that follow each other.
-    #[default]
-    AsGiven,
-    /// One after the other, each in one go, as other tools measure.
-    Whole,
-    /// In slices, those of all workloads in random order.
-    InTurns {
-        /// A workload that takes less time than this has one slice only, in nanoseconds.
-        slices_from_ns: u64,
-    },
-}
-
-impl Order {
-    /// Whether it is the usual one.
-    pub fn is_as_given(&self) -> bool {
-        *self == Self::AsGiven
-    }
 }
 
 impl Scratch {

@@ -238,8 +238,8 @@ pub struct FileSyncShare {
 impl Plan {
     /// The most bytes that the plan writes to a target that is a directory: what its workloads may
     /// write, and the part of the scratch file that none of them fills, which is filled before
-    /// the first read, again after a workload has trimmed it, or once more for a workload that is to
-    /// find its blocks in the page cache. `None` when a writing workload has no byte limit.
+    /// the first read, again after a workload has trimmed it, or once more for a workload that is
+    /// to find its blocks in the page cache. `None` when a writing workload has no byte limit.
     pub fn scratch_write_bytes_max(&self) -> Option<u64> {
         let all = self.workloads().iter();
         let laying_out = all.filter(|w| w.layout == Layout::Provides);

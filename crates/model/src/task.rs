@@ -7,7 +7,6 @@ use crate::layers::LayersPlan;
 use crate::observed::LikePlan;
 use crate::op::OpKind;
 use crate::ping::PingPlan;
-use crate::plan::Order;
 use crate::postgres::PostgresPlan;
 use crate::surface::Survey;
 use crate::sweep::SweepPlan;
@@ -51,6 +50,29 @@ pub struct Workloads {
     /// The observed load that they repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub like: Option<LikePlan>,
+}
+
+/// How the workloads of a plan share its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// One after the other. A long one has slices that follow each other.
+    #[default]
+    AsGiven,
+    /// One after the other, each in one go, as other tools measure.
+    Whole,
+    /// In slices, those of all workloads in random order.
+    InTurns {
+        /// A workload that takes less time than this has one slice only, in nanoseconds.
+        slices_from_ns: u64,
+    },
+}
+
+impl Order {
+    /// Whether it is the usual one.
+    pub fn is_as_given(&self) -> bool {
+        *self == Self::AsGiven
+    }
 }
 
 /// What decides which workload is measured next.

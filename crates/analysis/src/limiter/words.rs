@@ -97,8 +97,8 @@ pub(crate) struct Untested {
     pub(crate) command: String,
 }
 
-/// The highest rates of each target of a run, and for how long it kept them without a pause. Targets
-/// that kept them long enough for every documented credit are left out.
+/// The highest rates of each target of a run, and for how long it kept them without a pause.
+/// Targets that kept them long enough for every documented credit are left out.
 pub(crate) fn untested(record: &Record) -> Vec<Untested> {
     let targets: BTreeSet<usize> = record.measurements.iter().map(|m| m.target).collect();
     let mut found = Vec::new();

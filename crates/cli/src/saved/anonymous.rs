@@ -3,7 +3,7 @@
 //! again. A text is never searched for names. Model, firmware, size and kernel stay.
 
 use crate::failure::Failure;
-use crate::fitness::is_built_in;
+use crate::profiles::is_built_in;
 use diskproof_analysis::again::{Rejudged, judged_again};
 use diskproof_model::plan::Origin;
 use diskproof_model::record::Record;

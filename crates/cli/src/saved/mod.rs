@@ -150,8 +150,8 @@ pub(crate) fn refuse_foreign_history(options: &HistoryOptions) -> Result<(), Fai
     }
 }
 
-/// Begins the journal of a run, in bounded time; `None` where no history is kept. Trouble with it is
-/// reported when the run is saved.
+/// Begins the journal of a run, in bounded time; `None` where no history is kept. Trouble with it
+/// is reported when the run is saved.
 pub(crate) fn start_journal(options: &HistoryOptions, run_id: &str) -> Option<Journal> {
     if options.no_history {
         return None;

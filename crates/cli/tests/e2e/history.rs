@@ -38,6 +38,8 @@ impl Here {
     }
 }
 
+/// Enough reads for a median, however slow they are.
+const READS: &str = "run --ops 200 --size 1M";
 /// A run of a moment.
 const MOMENT: &str = "run --time 50ms --size 1M";
 
@@ -149,7 +151,7 @@ fn trend_without_enough_runs_is_undecided() {
     let ran = trend("--fail-on randread-8k.iops<-10% --json");
     assert_eq!(ran.exits(5).out.trim(), "[]");
     for _ in 0..2 {
-        here.line(MOMENT);
+        here.line(READS);
     }
     let trends = trend("--json").json();
     let subject = trends[0]["subject"].as_str().unwrap();
@@ -178,7 +180,7 @@ fn trend_of_a_percentile_that_no_run_has_is_undecided() {
 fn trend_condition_skips_runs_without_its_figure() {
     let here = Here::new();
     for _ in 0..2 {
-        here.line(MOMENT);
+        here.line(READS);
     }
     let shown = here.line("history --trend --json").json();
     let subject = shown[0]["subject"].as_str().unwrap().to_owned();

@@ -159,7 +159,8 @@ fn io_limit_of_a_pod_is_named() {
         return;
     };
     let volume = disk.path().to_owned();
-    // A machine that is busy leaves gaps in the stretches at one rate, which are what shows a limit.
+    // A machine that is busy leaves gaps in the stretches at one rate, which are what shows a
+    // limit.
     let (record, limited) = with_enough_time(&["5s", "30s"], |time| {
         let line = format!("--rw randread --bs 8k --depth 4 --time {time} --size 32M --json");
         let words = ["run", volume.to_str().unwrap(), "--no-history"].into_iter();

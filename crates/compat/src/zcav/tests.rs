@@ -16,13 +16,13 @@ fn passes_are_averaged_without_the_fastest_and_the_slowest_third() {
     assert!(third.load.next().is_none());
     let target = device(GIB);
     let plan = plan(first.as_ref(), &target);
-    let survey = plan.survey().clone().unwrap();
+    let survey = plan.survey().unwrap();
     let mut printer = first.printer(&plan, &target);
     let mib = f64::from(1 << 20);
     let mut texts = Vec::new();
     let mut files = Vec::new();
     for rate in [64.0, 512.0, 128.0] {
-        let surface = surface(&survey, &[rate * mib, 256.0 * mib]);
+        let surface = surface(survey, &[rate * mib, 256.0 * mib]);
         let result = ToolResult {
             surface: Some(&surface),
             ..result(&[])

@@ -234,7 +234,8 @@ impl FilesRun<'_> {
         let dropping = dropping.map_err(RunError::Thread)?;
         let series = TimeSeries::new(CHECK_EVERY.as_nanos() as u64);
         let start_ns = dropping.now();
-        // The kernel drops the caches of the whole machine: only the user knows how long is too long.
+        // The kernel drops the caches of the whole machine: only the user knows how long is too
+        // long.
         let mut supervisor = Supervisor::new(start_ns, 0, WaitLimits::default());
         loop {
             match supervisor.next(&dropping) {

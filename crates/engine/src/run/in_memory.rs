@@ -23,8 +23,8 @@ const NOT_HELD: &str = "the page cache does not hold its blocks, so the kernel r
 
 impl Session {
     /// Brings the blocks of a workload that writes them in part into the page cache, if they are
-    /// not there, up to [`HELD_BYTES_MAX`]. A scratch file is written once more. A file or device of
-    /// the user keeps its content and is read. Where they stay on the disk, the measurement says
+    /// not there, up to [`HELD_BYTES_MAX`]. A scratch file is written once more. A file or device
+    /// of the user keeps its content and is read. Where they stay on the disk, the measurement says
     /// so.
     pub(crate) fn hold_in_memory(
         &self,

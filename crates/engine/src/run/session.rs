@@ -163,8 +163,8 @@ impl Session {
         Ok(measurements)
     }
 
-    /// Writes the scratch file where it is not written yet. Returns whether the watcher interrupted,
-    /// and how the writing went.
+    /// Writes the scratch file where it is not written yet. Returns whether the watcher
+    /// interrupted, and how the writing went.
     pub fn lay_out(
         &self,
         target: &mut OpenTarget,

@@ -463,7 +463,9 @@ mod tests {
         let timeout = StallTimeout::from_ns(100 * MS);
         let inbox = FakeInbox::with_reports(&[]);
         let mut supervisor = Supervisor::new(0, 1, timeout.limits_of_each_operation());
-        (0..5).for_each(|_| drop(supervisor.next(&inbox)));
+        for _ in 0..5 {
+            supervisor.next(&inbox);
+        }
         supervisor.end_all(inbox.now());
         assert!(supervisor.is_ending(0));
         assert_eq!(supervisor.next(&inbox), overdue(0, 250 * MS, 250 * MS));
@@ -494,7 +496,9 @@ mod tests {
         let mut supervisor = Supervisor::new(0, 2, limits);
         supervisor.end_at(120 * MS);
         supervisor.leave(1);
-        (0..2).for_each(|_| drop(supervisor.next(&inbox)));
+        for _ in 0..2 {
+            supervisor.next(&inbox);
+        }
         assert!(!supervisor.is_ending(0));
         let ended = next_but_checks(&mut supervisor, &inbox);
         assert_eq!(ended, overdue(0, 150 * MS, 300 * MS));
@@ -509,7 +513,9 @@ mod tests {
         };
         let mut supervisor = Supervisor::new(0, 1, limits);
         supervisor.end(0, inbox.now());
-        (0..20).for_each(|_| drop(supervisor.next(&inbox)));
+        for _ in 0..20 {
+            supervisor.next(&inbox);
+        }
         let short = WaitLimits {
             end_ns: Some(100 * MS),
             ..limits

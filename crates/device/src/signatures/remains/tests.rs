@@ -299,8 +299,8 @@ fn second_metadata_of_lvm_is_found_where_pvcreate_puts_it() {
     }
 }
 
-/// The whole gate looks twice. On a disk of 1 TiB a look takes some 400 reads, and 2048 for the ends
-/// of a smaller disk: 20 s at 8 ms each.
+/// The whole gate looks twice. On a disk of 1 TiB a look takes some 400 reads, and 2048 for the
+/// ends of a smaller disk: 20 s at 8 ms each.
 #[test]
 fn empty_device_costs_a_bounded_number_of_reads_and_bytes() {
     for (size, reads_max, mib_max) in [
