@@ -28,10 +28,22 @@ pub struct Journal {
 /// A run that did not come to its end.
 #[derive(Debug)]
 pub struct LeftRun {
-    /// What it had measured; `None` where it was killed before its first slice ended, or where the
-    /// file is damaged.
-    pub record: Option<Record>,
+    /// The run.
+    pub run_id: String,
+    /// What it had measured.
+    pub measured: LeftRecord,
     journal: Journal,
+}
+
+/// What a run that was killed had measured.
+#[derive(Debug)]
+pub enum LeftRecord {
+    /// Nothing: no slice had ended.
+    Nothing,
+    /// This.
+    Record(Box<Record>),
+    /// Something that cannot be read.
+    Damaged,
 }
 
 impl Journal {
@@ -70,7 +82,7 @@ impl Journal {
     }
 
     /// What a run that was killed has left here; `None` where the run goes on.
-    fn left(base: PathBuf) -> Result<Option<LeftRun>, HistoryError> {
+    fn left(base: PathBuf, run_id: String) -> Result<Option<LeftRun>, HistoryError> {
         let path = with_suffix(&base, LOCK);
         let Some(lock) = open_own(&path, File::options().read(true))? else {
             return Ok(None);
@@ -80,9 +92,13 @@ impl Journal {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(HistoryError::kernel(&path, error)),
         }
-        let record = read_record(&with_suffix(&base, RECORD))?;
+        let measured = read_record(&with_suffix(&base, RECORD))?;
         let journal = Self { base, _lock: lock };
-        Ok(Some(LeftRun { record, journal }))
+        Ok(Some(LeftRun {
+            run_id,
+            measured,
+            journal,
+        }))
     }
 }
 
@@ -112,8 +128,8 @@ pub fn runs_left_behind(place: &HistoryPlace) -> Result<Vec<LeftRun>, HistoryErr
         let Some(stem) = name.strip_suffix(LOCK) else {
             continue;
         };
-        if name.starts_with(&*start.to_string_lossy()) {
-            left.extend(Journal::left(folder.join(stem))?);
+        if let Some(run_id) = stem.strip_prefix(&*start.to_string_lossy()) {
+            left.extend(Journal::left(folder.join(stem), run_id.to_owned())?);
         }
     }
     Ok(left)
@@ -135,14 +151,17 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The record in a journal; `None` where there is none that can be read.
-fn read_record(path: &Path) -> Result<Option<Record>, HistoryError> {
+/// The record in a journal.
+fn read_record(path: &Path) -> Result<LeftRecord, HistoryError> {
     let Some(file) = open_own(path, File::options().read(true))? else {
-        return Ok(None);
+        return Ok(LeftRecord::Nothing);
     };
     let mut text = String::new();
     file.take(DOCUMENT_BYTES_MAX as u64)
         .read_to_string(&mut text)
         .map_err(|error| HistoryError::kernel(path, error))?;
-    Ok(Record::from_json(&text).ok())
+    Ok(match Record::from_json(&text) {
+        Ok(record) => LeftRecord::Record(Box::new(record)),
+        Err(_) => LeftRecord::Damaged,
+    })
 }

@@ -18,7 +18,7 @@ mod save;
 mod store;
 
 pub use error::HistoryError;
-pub use journal::{Journal, LeftRun, runs_left_behind};
+pub use journal::{Journal, LeftRecord, LeftRun, runs_left_behind};
 pub use migrations::SCHEMA_VERSION;
 pub use ours::refuse_foreign;
 pub use place::{Folders, HistoryPlace};

@@ -137,44 +137,49 @@ pub enum TaskResult {
 /// JSON pointer of the result of a survey, of many small files and of an observation.
 pub const FIRST_RESULT: &str = "/results/0";
 
-/// The first result of a kind.
-macro_rules! result_of_kind {
-    ($(#[doc = $doc:literal])+ $name:ident, $variant:ident, $of:ty) => {
-        $(#[doc = $doc])+
-        pub fn $name(&self) -> Option<&$of> {
-            self.results.iter().find_map(|result| match result {
-                TaskResult::$variant(found) => Some(found),
-                _ => None,
-            })
-        }
-    };
-}
-
 impl Record {
-    result_of_kind!(
-        /// The matrix of a sweep; `None` of a run that was none.
-        sweep, Sweep, SweepRecord
-    );
-    result_of_kind!(
-        /// What a search for the greatest depth found; `None` of a run that was none.
-        latency_search, Depth, LatencySearch
-    );
-    result_of_kind!(
-        /// What each layer costs; `None` of a run without layers.
-        layers, Layers, LayersRecord
-    );
-    result_of_kind!(
-        /// The comparison that it is one side of; `None` of a run by itself.
-        campaign, Compared, CampaignPart
-    );
-    result_of_kind!(
-        /// Operations on many small files; `None` of a run without them.
-        files, Files, FilesRecord
-    );
-    result_of_kind!(
-        /// The INSERTs of a server; `None` of a run without one.
-        postgres, Inserts, PostgresRecord
-    );
+    /// The matrix of a sweep; `None` of a run that was none.
+    pub fn sweep(&self) -> Option<&SweepRecord> {
+        self.results.iter().find_map(|result| match result {
+            TaskResult::Sweep(found) => Some(found),
+            _ => None,
+        })
+    }
+    /// What a search for the greatest depth found; `None` of a run that was none.
+    pub fn latency_search(&self) -> Option<&LatencySearch> {
+        self.results.iter().find_map(|result| match result {
+            TaskResult::Depth(found) => Some(found),
+            _ => None,
+        })
+    }
+    /// What each layer costs; `None` of a run without layers.
+    pub fn layers(&self) -> Option<&LayersRecord> {
+        self.results.iter().find_map(|result| match result {
+            TaskResult::Layers(found) => Some(found),
+            _ => None,
+        })
+    }
+    /// The comparison that it is one side of; `None` of a run by itself.
+    pub fn campaign(&self) -> Option<&CampaignPart> {
+        self.results.iter().find_map(|result| match result {
+            TaskResult::Compared(found) => Some(found),
+            _ => None,
+        })
+    }
+    /// Operations on many small files; `None` of a run without them.
+    pub fn files(&self) -> Option<&FilesRecord> {
+        self.results.iter().find_map(|result| match result {
+            TaskResult::Files(found) => Some(found),
+            _ => None,
+        })
+    }
+    /// The INSERTs of a server; `None` of a run without one.
+    pub fn postgres(&self) -> Option<&PostgresRecord> {
+        self.results.iter().find_map(|result| match result {
+            TaskResult::Inserts(found) => Some(found),
+            _ => None,
+        })
+    }
 
     /// The load of others; `None` of a run that watched none.
     pub fn observed(&self) -> Option<&ObservedRecord> {

@@ -11,8 +11,8 @@ use crate::stdio::{Verbosity, eprint_line, record_page};
 pub(crate) use anonymous::anonymous;
 use diskproof_analysis::again::judged_again;
 use diskproof_history::{
-    History, HistoryError, HistoryPlace, Journal, NewRun, SaveOutcome, SaveReport, StoredRun,
-    refuse_foreign, runs_left_behind, save,
+    History, HistoryError, HistoryPlace, Journal, LeftRecord, NewRun, SaveOutcome, SaveReport,
+    StoredRun, refuse_foreign, runs_left_behind, save,
 };
 use diskproof_model::record::Record;
 use diskproof_report::terminal::Detail;
@@ -169,12 +169,22 @@ pub(crate) fn start_journal(options: &HistoryOptions, run_id: &str) -> Option<Jo
 pub(crate) fn recover_killed_runs(place: &HistoryPlace) -> Result<Vec<String>, Failure> {
     let mut notes = Vec::new();
     for left in history_answer(place, runs_left_behind)? {
-        let Some(stored) = &left.record else {
-            history_answer(place, move |_| left.end())?;
-            continue;
+        let id = short(&left.run_id).to_owned();
+        let stored = match &left.measured {
+            LeftRecord::Record(stored) => Record::clone(stored),
+            LeftRecord::Nothing => {
+                history_answer(place, move |_| left.end())?;
+                continue;
+            }
+            LeftRecord::Damaged => {
+                notes.push(format!(
+                    "run {id} was killed, and what it had measured cannot be read: its journal \
+                     beside the history is damaged. Remove it"
+                ));
+                continue;
+            }
         };
-        let (record, _) = judged_again(stored.clone());
-        let id = short(&record.run_id).to_owned();
+        let (record, _) = judged_again(stored);
         let page = record_page(&record, Detail::Whole);
         history_answer(place, move |place| {
             let run = NewRun {

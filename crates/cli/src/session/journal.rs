@@ -7,6 +7,7 @@ use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_history::Journal;
 use diskproof_model::data::RunData;
+use diskproof_model::plan::{Decide, Plan, Sides};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -33,8 +34,13 @@ pub(super) struct RunJournal {
 impl RunJournal {
     /// Begins the journal of a run with these facts and thresholds.
     pub(super) fn start(options: &HistoryOptions, facts: &RunFacts, expected: &[Expected]) -> Self {
+        let journal = if compares_settings(&facts.plan) {
+            None
+        } else {
+            start_journal(options, &facts.run_id).map(Arc::new)
+        };
         Self {
-            journal: start_journal(options, &facts.run_id).map(Arc::new),
+            journal,
             facts: RunFacts {
                 partial: true,
                 ended_early: Some(KILLED.to_owned()),
@@ -71,5 +77,17 @@ impl RunJournal {
         }
         self.kept_at = Instant::now();
         self.cost = begin.elapsed();
+    }
+}
+
+/// Whether the sides of a run are settings of one target. Until its end they have no records of
+/// their own, and one record holds one setting.
+fn compares_settings(plan: &Plan) -> bool {
+    let Some(workloads) = plan.workload_task() else {
+        return false;
+    };
+    match &workloads.decide {
+        Decide::Compare(live) => matches!(live.sides, Sides::Settings { .. }),
+        Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth => false,
     }
 }

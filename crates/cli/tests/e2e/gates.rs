@@ -17,6 +17,22 @@ fn assert_undecided(expectation: &Expectation, code: &str) {
     assert!(expectation.observed.is_some());
 }
 
+/// The run on a device whose blocks the page cache holds. Another test may empty the caches of the
+/// machine meanwhile, so it is tried three times.
+fn undecided(node: &str, measure: impl Fn() -> Ran) -> Ran {
+    let mut ran = None;
+    for _ in 0..3 {
+        run("sha256sum", &[node]);
+        let latest = measure();
+        let is_undecided = latest.code == Some(5);
+        ran = Some(latest);
+        if is_undecided {
+            break;
+        }
+    }
+    ran.expect("it ran three times")
+}
+
 #[test]
 fn figure_of_a_cache_decides_no_threshold() {
     needs!("losetup", "sha256sum");
@@ -25,18 +41,23 @@ fn figure_of_a_cache_decides_no_threshold() {
     random_file(&image, 64 * MIB);
     let device = Loop::over(&image, &["--direct-io=off"]);
     let node = device.node.to_str().unwrap();
-    run("sha256sum", &[node]);
     let reads = "--rw read --bs 1M --depth 4 --time 1s --json";
     for threshold in ["read.throughput>=125MB/s", "read.throughput<=1kB/s"] {
-        let ran = diskproof!("run {node} {reads} --expect {threshold}");
+        let ran = undecided(node, || {
+            diskproof!("run {node} {reads} --expect {threshold}")
+        });
         assert_undecided(&ran.exits(5).record().expectations[0], "served-from-cache");
     }
     let quick = "--only sequential-read --time 2s --json";
-    let ran = diskproof!("check {node} {quick} --spec rate=125MB/s");
+    let ran = undecided(node, || {
+        diskproof!("check {node} {quick} --spec rate=125MB/s")
+    });
     assert_undecided(&ran.exits(5).record().expectations[0], "served-from-cache");
     let name = device.name();
     let written = "--rw write --bs 1M --bytes 32m --verify --json";
-    let ran = diskproof!("run {node} {written} --destroy {name} --wipe-unknown");
+    let ran = undecided(node, || {
+        diskproof!("run {node} {written} --destroy {name} --wipe-unknown")
+    });
     let headline = ran.exits(5).record().verdict.unwrap().headline;
     assert!(headline.starts_with("Nothing is proved"), "{headline}");
     assert!(headline.contains("served-from-cache"), "{headline}");

@@ -12,8 +12,9 @@ fn fill(path: &Path) {
     std::fs::write(path, vec![1; 4 * MIB as usize]).unwrap();
 }
 
-/// A new mount namespace has a copy of every mount, also of those of other tests, and keeps them when
-/// they are unmounted. Whoever makes one writes, whoever mounts a file that is released later reads.
+/// A new mount namespace has a copy of every mount, also of those of other tests, and keeps them
+/// when they are unmounted. Whoever makes one writes, whoever mounts a file that is released later
+/// reads.
 static NAMESPACES: RwLock<()> = RwLock::new(());
 
 /// Refused with --overwrite for a reason with this part, and not one byte changes.
