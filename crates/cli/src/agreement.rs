@@ -5,8 +5,8 @@ use crate::failure::Failure;
 use crate::stdio::{Verbosity, eprint_line};
 use std::io::{self, IsTerminal};
 
-/// Has the user agree to what the notice says, unless `--yes` has. The question names the deed; it
-/// ends with a question mark.
+/// Has the user agree to what the notice says, unless `--yes` has. The question says what is to be
+/// done, and ends with a question mark.
 pub(crate) fn agree(
     notice: &str,
     question: &str,

@@ -50,7 +50,7 @@ pub(crate) fn measure_fitness(
         },
         ..flags.plan(verb, std::slice::from_ref(&identity))
     };
-    let plan = fitness_plan((plan, order), file, &shown, &identity, time_ns, &flags)?;
+    let plan = fitness_plan(plan, order, file, &shown, &identity, time_ns, &flags)?;
     flags.note.get_or_insert(note);
     let job = MeasuringJob::new(plan, vec![identity], &flags);
     measure(job)
@@ -68,7 +68,8 @@ pub(crate) fn limits_of(profile: &str) -> Result<Vec<Expected>, Failure> {
 
 /// The plan of a profile on a target. Workloads without a limit of their own share the time.
 fn fitness_plan(
-    (plan, order): (Plan, Order),
+    plan: Plan,
+    order: Order,
     file: PlanFile,
     shown: &str,
     identity: &TargetIdentity,

@@ -145,6 +145,7 @@ impl Record {
             _ => None,
         })
     }
+
     /// What a search for the greatest depth found; `None` of a run that was none.
     pub fn latency_search(&self) -> Option<&LatencySearch> {
         self.results.iter().find_map(|result| match result {
@@ -152,6 +153,7 @@ impl Record {
             _ => None,
         })
     }
+
     /// What each layer costs; `None` of a run without layers.
     pub fn layers(&self) -> Option<&LayersRecord> {
         self.results.iter().find_map(|result| match result {
@@ -159,6 +161,7 @@ impl Record {
             _ => None,
         })
     }
+
     /// The comparison that it is one side of; `None` of a run by itself.
     pub fn campaign(&self) -> Option<&CampaignPart> {
         self.results.iter().find_map(|result| match result {
@@ -166,6 +169,7 @@ impl Record {
             _ => None,
         })
     }
+
     /// Operations on many small files; `None` of a run without them.
     pub fn files(&self) -> Option<&FilesRecord> {
         self.results.iter().find_map(|result| match result {
@@ -173,6 +177,7 @@ impl Record {
             _ => None,
         })
     }
+
     /// The INSERTs of a server; `None` of a run without one.
     pub fn postgres(&self) -> Option<&PostgresRecord> {
         self.results.iter().find_map(|result| match result {

@@ -6,8 +6,7 @@ mod live;
 mod question;
 
 use crate::failure::{Exit, Failure};
-use crate::flags::MeasuringFlags;
-use crate::flags::{files, is_stdout};
+use crate::flags::{MeasuringFlags, files, is_stdout};
 use crate::output_files::{Output, note_written, open_documents};
 use crate::saved::{HistoryFileFlag, earlier_runs, load_all, named_or_recorded, short};
 use crate::stdio::{
@@ -134,6 +133,10 @@ pub(crate) fn repeat(
         Sides::Settings { prepare, .. } => (named_or_recorded(targets, record), prepare.clone()),
         Sides::Layers(_) => (Vec::new(), Vec::new()),
     };
+    if labels.len() < 2 {
+        let why = "the record compares fewer than two sides, so there is nothing to repeat";
+        return Err(Failure::Usage(why.to_owned()).into());
+    }
     for target in &named {
         keep_from_outputs(target);
     }

@@ -57,7 +57,9 @@ pub(super) fn carry_out(ready: ReadyRun, programs: Option<Programs>) -> Result<E
         ready.work.plan.inserts(),
         ready.facts.targets.first(),
     ) else {
-        return ready.run(TargetRun::run);
+        return Err(Failure::Usage(
+            "the plan has INSERTs, and no PostgreSQL server was found for them".to_owned(),
+        ));
     };
     let (plan, target) = (inserts.server.clone(), target.clone());
     let end = ready.live.announced_end;

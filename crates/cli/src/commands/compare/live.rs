@@ -93,7 +93,7 @@ pub(super) fn measure_sides(
 }
 
 /// The commands as pages and records show them: without passwords.
-pub(super) fn shown_commands(commands: &[String]) -> Vec<String> {
+fn shown_commands(commands: &[String]) -> Vec<String> {
     commands
         .iter()
         .map(|command| without_secret(command))
