@@ -6,6 +6,7 @@ use crate::judge::{JUDGING_VERSION, RunFacts, RunVariation, judge};
 use crate::steady::whole;
 use diskproof_model::data::RunData;
 use diskproof_model::files::FilesMeasurement;
+use diskproof_model::postgres::{PostgresMeasurement, PostgresRecord};
 use diskproof_model::record::{Kept, Record, TaskResult};
 use serde_json::Value;
 
@@ -60,13 +61,6 @@ fn measured(record: &Record) -> Option<RunData> {
         Kept::FiguresOnly => return None,
         Kept::Whole => {}
     }
-    let further = record.data.as_deref().cloned().unwrap_or_default();
-    let mut surface = further.surface;
-    if let (Some(measured), Some(result)) = (&mut surface, record.surface()) {
-        measured.curve.clone_from(&result.curve);
-        measured.access.clone_from(&result.access);
-        measured.scan.clone_from(&result.scan);
-    }
     let files = record.files().map(|files| FilesMeasurement {
         steps: files.steps.iter().map(|step| step.data.clone()).collect(),
         caches: files.caches.clone(),
@@ -82,13 +76,26 @@ fn measured(record: &Record) -> Option<RunData> {
             .iter()
             .map(|row| whole(&row.data))
             .collect(),
-        dropped: further.dropped,
-        surface,
-        postgres: further.postgres,
+        dropped: record.dropped.clone(),
+        surface: record.surface().map(|surface| surface.data.clone()),
+        postgres: record.postgres().map(inserts_data),
         files,
         layer_places,
         observed: record.observed().cloned(),
     })
+}
+
+fn inserts_data(inserts: &PostgresRecord) -> PostgresMeasurement {
+    PostgresMeasurement {
+        version: inserts.version.clone(),
+        loads: inserts.loads.iter().map(|load| load.data.clone()).collect(),
+        trials: inserts
+            .trials
+            .iter()
+            .map(|trial| trial.data.clone())
+            .collect(),
+        end_ns: inserts.end_ns,
+    }
 }
 
 impl RunFacts {

@@ -133,8 +133,8 @@ fn survey_clauses(record: &Record) -> Vec<String> {
         return Vec::new();
     };
     let mut clauses = Vec::new();
-    if let Some(rate) = &surface.rate {
-        let verb = match surface.operation {
+    if let Some(rate) = &surface.figures.rate {
+        let verb = match surface.data.survey.operation {
             OpKind::Write => "writes",
             _ => "reads",
         };
@@ -146,11 +146,11 @@ fn survey_clauses(record: &Record) -> Vec<String> {
             figure_text(rate.max, half_width, "B/s"),
         ));
     }
-    if let Some(seek) = surface.seeks.get(&SeekPattern::Random) {
+    if let Some(seek) = surface.figures.seeks.get(&SeekPattern::Random) {
         let mean = seek.mean.value_text();
         clauses.push(format!("a random access takes {mean} on average"));
     }
-    if let Some(scan) = &surface.scan {
+    if let Some(scan) = &surface.data.scan {
         let blocks = counted(scan.blocks, "block");
         clauses.push(match (scan.unreadable_bytes, scan.slow_blocks) {
             (0, 0) => format!("the scan read {blocks} without an error"),

@@ -18,7 +18,7 @@ use crate::surface::surface_record;
 use crate::sweep::sweep_record;
 use crate::trials::postgres_record;
 use crate::{reproduce, rules, slices, verdict};
-use diskproof_model::data::{FurtherData, RunData};
+use diskproof_model::data::RunData;
 use diskproof_model::files::FilesMeasurement;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::latency_search::LatencySearch;
@@ -29,7 +29,6 @@ use diskproof_model::record::{
     ClockFacts, FilesRecord, Kept, RECORD_SCHEMA, Record, Stalled, TaskResult, Tool,
 };
 use diskproof_model::row::{Row, RowFigures};
-use diskproof_model::surface::{SurfaceMeasurement, SurfaceRecord};
 use diskproof_model::target::{HostFacts, TargetIdentity};
 use diskproof_model::trend::RunToRun;
 
@@ -101,10 +100,11 @@ fn measured_results(data: &RunData, facts: &RunFacts, measurements: &[Row]) -> V
     let mut results = Vec::new();
     if let Some(surface) = &data.surface {
         let target = facts.targets.get(surface.target);
-        results.push(TaskResult::Survey(Box::new(SurfaceRecord {
-            reproduce: target.map_or_else(String::new, |one| reproduce::curve(surface, one)),
-            ..surface_record(surface, measurements)
-        })));
+        let mut record = surface_record(surface, measurements);
+        if let Some(target) = target {
+            record.figures.reproduce = reproduce::curve(surface, target);
+        }
+        results.push(TaskResult::Survey(Box::new(record)));
     }
     if let Some(files) = files_part(data, &facts.plan) {
         results.push(TaskResult::Files(files));
@@ -158,7 +158,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         advice: Vec::new(),
         expectations: Vec::new(),
         kept: kept(data),
-        data: further_data(data).map(Box::new),
+        dropped: data.dropped.clone(),
     };
     add_run_to_run(&mut record, facts.variation);
     record.burst_credits = credits
@@ -180,7 +180,8 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     record
 }
 
-/// Whether the rows of a record hold all that was measured: of a ping they hold the newest requests.
+/// Whether the rows of a record hold all that was measured: of a ping they hold the newest
+/// requests.
 fn kept(data: &RunData) -> Kept {
     if data
         .measurements
@@ -190,26 +191,6 @@ fn kept(data: &RunData) -> Kept {
         Kept::FiguresOnly
     } else {
         Kept::Whole
-    }
-}
-
-/// What no row and no result of a record holds.
-fn further_data(data: &RunData) -> Option<FurtherData> {
-    let surface = data.surface.as_ref().map(|surface| SurfaceMeasurement {
-        curve: Vec::new(),
-        access: Vec::new(),
-        scan: None,
-        ..surface.clone()
-    });
-    let further = FurtherData {
-        dropped: data.dropped.clone(),
-        surface,
-        postgres: data.postgres.clone(),
-    };
-    if further == FurtherData::default() {
-        None
-    } else {
-        Some(further)
     }
 }
 

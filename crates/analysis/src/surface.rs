@@ -9,7 +9,7 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::record::Estimate;
 use diskproof_model::row::Row;
 use diskproof_model::surface::{
-    AccessPoint, CurvePoint, RateSummary, SeekPattern, SeekSummary, ShortStroke,
+    AccessPoint, CurvePoint, RateSummary, SeekPattern, SeekSummary, ShortStroke, SurfaceFigures,
     SurfaceMeasurement, SurfaceRecord,
 };
 use std::collections::BTreeMap;
@@ -31,35 +31,19 @@ const SHORT_STROKE: &str = "short-stroke-";
 pub fn surface_record(s: &SurfaceMeasurement, measurements: &[Row]) -> SurfaceRecord {
     let curve_bytes = s.curve.iter().map(|p| p.bytes).sum();
     let cpu_ns = s.curve_cpu.user_ns + s.curve_cpu.system_ns;
-    SurfaceRecord {
-        target: s.target,
-        operation: s.survey.operation,
-        span_start_bytes: s.span_start_bytes,
-        span_bytes: s.span_bytes,
+    let figures = SurfaceFigures {
         curve_bytes,
         curve_share: share(curve_bytes as f64, s.span_bytes as f64).min(1.0),
-        start_ns: s.start_ns,
-        wall_ns: s.wall_ns,
-        curve_ns: s.curve_ns,
         curve_cpu_share: share(cpu_ns as f64, s.curve_ns as f64),
-        engine: s.engine,
-        cache: s.cache.used,
-        cache_why: s.cache.why.clone(),
         rate: rate_summary(&s.curve, span(s)),
-        burst: s.burst.clone(),
         seeks: seek_summaries(&s.access),
-        access_errors: s.access_errors.clone(),
         short_strokes: short_strokes(s, measurements),
-        scan: s.scan.clone(),
         starved_share: share(s.starved_ns as f64, s.wall_ns as f64),
-        asked: s.asked,
-        device: s.device.clone(),
-        hang: s.hang,
-        stalls: s.stalls.clone(),
-        interruptions: s.interruptions.clone(),
         reproduce: String::new(),
-        curve: s.curve.clone(),
-        access: s.access.clone(),
+    };
+    SurfaceRecord {
+        data: s.clone(),
+        figures,
     }
 }
 
@@ -457,14 +441,17 @@ mod tests {
         survey.access.clear();
         (survey.span_bytes, survey.curve_ns) = (0, 0);
         let record = surface_record(&survey, &[]);
-        assert_eq!((record.rate, record.seeks.len()), (None, 0));
-        assert_eq!((record.curve_share, record.curve_cpu_share), (0.0, 0.0));
+        assert_eq!((record.figures.rate, record.figures.seeks.len()), (None, 0));
+        assert_eq!(
+            (record.figures.curve_share, record.figures.curve_cpu_share),
+            (0.0, 0.0)
+        );
     }
 
     #[test]
     fn access_times_are_reported_by_pattern() {
         let survey = rotating(|disk| disk.accesses = 1000).survey(3);
-        let seeks = surface_record(&survey, &[]).seeks;
+        let seeks = surface_record(&survey, &[]).figures.seeks;
         let random = &seeks[&SeekPattern::Random];
         let near = &seeks[&SeekPattern::TrackToTrack];
         assert_eq!((random.n, near.n), (1000, 250));

@@ -201,7 +201,10 @@ fn no_scan(record: &Record) -> Option<String> {
             (format!("/dev/{}", disk.name), disk.size_bytes, span_bytes)
         }
     };
-    let surveyed = record.surface().into_iter().map(|s| s.asked.read_bytes);
+    let surveyed = record
+        .surface()
+        .into_iter()
+        .map(|s| s.data.asked.read_bytes);
     let measured = record.measurements.iter().map(|m| m.data.asked.read_bytes);
     let read_bytes = measured.chain(surveyed).sum::<u64>().min(span_bytes);
     (disk_bytes > 0).then(|| {
@@ -367,8 +370,11 @@ fn because(level: TrustLevel, word: &str, finding: &Finding, count: usize) -> Tr
 /// An interrupted survey, and a run on files, are in the record even if nothing was measured.
 fn has_figures(record: &Record) -> bool {
     let surveyed = |s: &SurfaceRecord| {
-        let has_blocks = s.scan.as_ref().is_some_and(|scan| scan.blocks > 0);
-        has_blocks || s.rate.is_some() || s.burst.is_some() || !s.seeks.is_empty()
+        let has_blocks = s.data.scan.as_ref().is_some_and(|scan| scan.blocks > 0);
+        has_blocks
+            || s.figures.rate.is_some()
+            || s.data.burst.is_some()
+            || !s.figures.seeks.is_empty()
     };
     let of_files = record
         .files()

@@ -342,7 +342,7 @@ impl Live {
         }
         let record = diskproof_analysis::surface::surface_record(measurement, &[]);
         let points = counted(measurement.curve.len() as u64, "point");
-        let rate = record.rate.map(|rate| {
+        let rate = record.figures.rate.map(|rate| {
             format!(
                 "curve of {points}: {} to {}, {} on average",
                 format_throughput(rate.max),
@@ -350,10 +350,10 @@ impl Live {
                 format_throughput(rate.average.value)
             )
         });
-        let access = record.seeks.get(&SeekPattern::Random);
+        let access = record.figures.seeks.get(&SeekPattern::Random);
         let access =
             access.map(|seek| format!("access {}", format_latency(seek.mean.value.round() as u64)));
-        let scan = record.scan.map(|scan| {
+        let scan = record.data.scan.map(|scan| {
             format!(
                 "scan: {}, {} unreadable",
                 counted(scan.slow_blocks, "slow block"),

@@ -65,7 +65,7 @@ impl Record {
             ),
             FigureSource::Survey => (
                 vec![FIRST_RESULT.to_owned()],
-                self.surface().map(|surface| surface.target),
+                self.surface().map(|surface| surface.data.target),
             ),
             FigureSource::Files => (vec![FIRST_RESULT.to_owned()], Some(0)),
         };

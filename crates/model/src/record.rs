@@ -2,8 +2,7 @@
 //! saved and compared by others. Its JSON form is the published contract
 //! `schema/record.v3.schema.json`.
 
-use crate::campaign::CampaignPart;
-use crate::data::FurtherData;
+use crate::campaign::{CampaignPart, DroppedSlice};
 use crate::files::{CacheDrop, FileStepMeasurement};
 use crate::finding::Finding;
 use crate::health::DiskHealth;
@@ -91,9 +90,10 @@ pub struct Record {
     /// Whether all of it can be derived again from what was measured.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub kept: Kept,
-    /// What was measured besides the rows and results. Absent in a record of figures only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data: Option<Box<FurtherData>>,
+    /// Slices of a campaign that no row covers, because they were measured again: a burst credit
+    /// ended after them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<DroppedSlice>,
 }
 
 /// What a record keeps of what was measured.
@@ -123,7 +123,6 @@ impl Record {
         }
         Self {
             kept: Kept::FiguresOnly,
-            data: None,
             ..self
         }
     }
@@ -230,7 +229,7 @@ impl Record {
     /// Transfer rate by position; empty where no curve was measured.
     pub fn curve(&self) -> &[CurvePoint] {
         match self.surface() {
-            Some(surface) => &surface.curve,
+            Some(surface) => &surface.data.curve,
             None => &[],
         }
     }
@@ -238,7 +237,7 @@ impl Record {
     /// Access times, in the order of the accesses; empty where none was measured.
     pub fn access(&self) -> &[AccessPoint] {
         match self.surface() {
-            Some(surface) => &surface.access,
+            Some(surface) => &surface.data.access,
             None => &[],
         }
     }

@@ -168,7 +168,8 @@ impl Record {
     /// server, in nanoseconds.
     pub fn elapsed_ns(&self) -> u64 {
         let survey = self.surface().into_iter();
-        let survey = survey.map(|surface| surface.start_ns.saturating_add(surface.wall_ns));
+        let survey =
+            survey.map(|surface| surface.data.start_ns.saturating_add(surface.data.wall_ns));
         let steps = self.files().into_iter().flat_map(|files| &files.steps);
         let observed = self
             .observed()
@@ -198,7 +199,10 @@ impl Record {
             .measurements
             .iter()
             .map(|m| (m.data.target, &m.data.device));
-        let surveyed = self.surface().into_iter().map(|s| (s.target, &s.device));
+        let surveyed = self
+            .surface()
+            .into_iter()
+            .map(|s| (s.data.target, &s.data.device));
         let devices = measured.chain(surveyed).filter(|(of, _)| *of == target);
         let shares = devices.filter_map(|(_, device)| device.accounted);
         shares

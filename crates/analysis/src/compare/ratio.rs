@@ -497,7 +497,6 @@ fn differ(a: Repetitions<'_>, b: Repetitions<'_>) -> bool {
 mod tests {
     use super::*;
     use diskproof_model::histogram::LatencyHistogram;
-    
 
     fn close(value: f64, truth: f64) {
         assert!(

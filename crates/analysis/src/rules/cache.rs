@@ -121,13 +121,13 @@ fn unwritten_share(m: &Row) -> f64 {
 fn of_survey(s: &SurfaceRecord) -> CountedBytes<'_> {
     CountedBytes {
         index: None,
-        target: s.target,
+        target: s.data.target,
         name: SURVEY.to_owned(),
-        cache: s.cache,
-        asked: s.asked,
-        device: &s.device,
+        cache: s.data.cache.used,
+        asked: s.data.asked,
+        device: &s.data.device,
         unwritten: 0.0,
-        reproduce: &s.reproduce,
+        reproduce: &s.figures.reproduce,
     }
 }
 
@@ -254,10 +254,10 @@ fn check_cache_answered(record: &Record) -> Option<Diagnosis> {
 }
 
 fn above_the_link(record: &Record, surface: &SurfaceRecord) -> Vec<(String, Evidence)> {
-    let Some(link) = link_bytes_per_second(record, surface.target) else {
+    let Some(link) = link_bytes_per_second(record, surface.data.target) else {
         return Vec::new();
     };
-    let names = links(record, surface.target).into_iter().map(|at| {
+    let names = links(record, surface.data.target).into_iter().map(|at| {
         let speed = at.link.speed.as_ref();
         speed.map_or(at.link.bus.clone(), |speed| {
             format!("{} {speed}", at.link.bus)
@@ -265,11 +265,15 @@ fn above_the_link(record: &Record, surface: &SurfaceRecord) -> Vec<(String, Evid
     });
     let names = names.collect::<Vec<_>>().join(", ");
     let most = LINK_SHARE * link;
-    let top = surface.rate.as_ref().map(|r| r.max);
-    let burst = surface.burst.as_ref().map(|b| b.throughput.value);
-    let burst_path = "/results/0/burst/throughput/value";
+    let top = surface.figures.rate.as_ref().map(|r| r.max);
+    let burst = surface.data.burst.as_ref().map(|b| b.throughput.value);
+    let burst_path = "/results/0/data/burst/throughput/value";
     let rates = [
-        ("the highest rate of the curve", "/results/0/rate/max", top),
+        (
+            "the highest rate of the curve",
+            "/results/0/figures/rate/max",
+            top,
+        ),
         ("reading the same bytes again", burst_path, burst),
     ];
     let above = rates.into_iter().filter_map(|(what, path, rate)| {
@@ -292,7 +296,7 @@ fn faster_than_the_platter(record: &Record, surface: &SurfaceRecord) -> Option<(
     }
     let rpm = reported_rpm(record)?;
     let turn_ns = 60e9 / f64::from(rpm);
-    let random = surface.seeks.get(&SeekPattern::Random)?;
+    let random = surface.figures.seeks.get(&SeekPattern::Random)?;
     let accesses = record.access().iter();
     let accesses = accesses.filter(|a| a.seek == SeekPattern::Random);
     let accesses: Vec<f64> = accesses.map(|a| a.latency_ns as f64).collect();
@@ -306,7 +310,7 @@ fn faster_than_the_platter(record: &Record, surface: &SurfaceRecord) -> Option<(
         format_latency(fast_ns as u64),
         format_latency((turn_ns / 2.0) as u64)
     );
-    let path = "/results/0/seeks/random/min_ns";
+    let path = "/results/0/figures/seeks/random/min_ns";
     let evidence = evidence_at(path, random.min_ns as f64, fast_ns, "ns");
     (share >= FAST_MIN).then_some((words, evidence))
 }
@@ -330,8 +334,8 @@ fn check_not_direct(record: &Record) -> Option<Diagnosis> {
     // A survey always asks for direct I/O.
     let surveys = record.surface().into_iter();
     let survey = surveys
-        .filter(|s| s.cache != CachePolicy::Direct && s.engine != EngineKind::Null)
-        .map(|s| (None, s.target, s.cache_why.as_ref()));
+        .filter(|s| s.data.cache.used != CachePolicy::Direct && s.data.engine != EngineKind::Null)
+        .map(|s| (None, s.data.target, s.data.cache.why.as_ref()));
     let hits: Vec<_> = workloads.chain(survey).collect();
     let &(_, target, why) = hits.first()?;
     let target = record.targets.get(target);
@@ -341,12 +345,7 @@ fn check_not_direct(record: &Record) -> Option<Diagnosis> {
     let why = why.map_or(String::new(), |why| format!(" ({why})"));
     let indices = || hits.iter().map(|(index, ..)| *index);
     let evidence = indices().map(|index| {
-        let place = if index.is_some() {
-            "cache/used"
-        } else {
-            "cache"
-        };
-        let path = format!("{}/{place}", data_path(index));
+        let path = data_path(index) + "/cache/used";
         evidence_at(path, 0.0, 1.0, "direct I/O")
     });
     Some(Diagnosis::new(
@@ -372,7 +371,7 @@ pub(super) const UNPROVEN: Rule = Rule {
 
 fn check_unproven(record: &Record) -> Option<Diagnosis> {
     let measured = real(record).map(|(index, m)| (Some(index), &m.data.device));
-    let surveyed = record.surface().into_iter().map(|s| (None, &s.device));
+    let surveyed = record.surface().into_iter().map(|s| (None, &s.data.device));
     let hits: Vec<(Option<usize>, &str)> = measured
         .chain(surveyed)
         .filter_map(|(index, device)| Some((index, device.unresolved.as_deref()?)))
@@ -524,7 +523,10 @@ mod tests {
         let less = surveyed::faulty(|survey| survey.device.read_bytes /= 3);
         let finding = check_served_from_cache(&less).unwrap();
         assert_eq!(finding.evidence.len(), 1);
-        assert_eq!(finding.evidence[0].path, "/results/0/device/read_bytes");
+        assert_eq!(
+            finding.evidence[0].path,
+            "/results/0/data/device/read_bytes"
+        );
     }
 
     #[test]
@@ -623,7 +625,7 @@ mod tests {
         let survey = surveyed::faulty(|survey| refuse(&mut survey.cache));
         let finding = check_not_direct(&survey).unwrap();
         states(&finding.claim, &["open: EINVAL", "the survey"]);
-        assert_eq!(finding.evidence[0].path, "/results/0/cache");
+        assert_eq!(finding.evidence[0].path, "/results/0/data/cache/used");
     }
 
     #[test]

@@ -20,12 +20,12 @@ fn check_hung(record: &Record) -> Option<Diagnosis> {
     let (mut claims, mut seen) = (Vec::new(), Vec::new());
     let hang_of = |hang: Option<Hang>| hang.filter(|hang| !hang.late);
     if let Some(surface) = record.surface()
-        && let Some(hang) = hang_of(surface.hang)
+        && let Some(hang) = hang_of(surface.data.hang)
     {
         claims.push(tell_survey(record, surface, hang));
         let lasted_ns = hang.lasted_ns as f64;
         seen.push(evidence_at(
-            "/results/0/hang/lasted_ns",
+            "/results/0/data/hang/lasted_ns",
             lasted_ns,
             0.0,
             "ns",
@@ -60,8 +60,8 @@ fn check_hung(record: &Record) -> Option<Diagnosis> {
 fn tell_survey(record: &Record, surface: &SurfaceRecord, hang: Hang) -> String {
     format!(
         "{} stopped answering {} into {SURVEY}, and timed out after {} without an answer",
-        target_path(record, surface.target),
-        format_duration(hang.since_ns.saturating_sub(surface.start_ns)),
+        target_path(record, surface.data.target),
+        format_duration(hang.since_ns.saturating_sub(surface.data.start_ns)),
         format_duration(hang.lasted_ns),
     )
 }
@@ -94,7 +94,7 @@ pub(super) const LATE: Rule = Rule {
 /// Requests that were still in flight when a run ended on time.
 fn check_late(record: &Record) -> Option<Diagnosis> {
     let survey = record.surface().into_iter();
-    let survey = survey.filter_map(|s| Some((None, s.target, SURVEY, s.hang?)));
+    let survey = survey.filter_map(|s| Some((None, s.data.target, SURVEY, s.data.hang?)));
     let workloads = record.measurements.iter().enumerate();
     let workloads = workloads.filter_map(|(index, m)| {
         let name = m.data.workload.name.as_str();
@@ -142,10 +142,10 @@ fn check_late(record: &Record) -> Option<Diagnosis> {
 /// The access time of a disk that was too slow for the curve of the plan.
 fn no_time_for_curve(record: &Record) -> Option<(String, Evidence)> {
     let surface = record.surface()?;
-    let access = &surface.seeks.get(&SeekPattern::Random)?.mean;
+    let access = &surface.figures.seeks.get(&SeekPattern::Random)?.mean;
     let planned = record.plan.survey()?.curve;
     let is_missing = planned.is_some() && record.curve().is_empty();
-    let path = "/results/0/seeks/random/mean/value";
+    let path = "/results/0/figures/seeks/random/mean/value";
     let evidence = evidence_at(path, access.value, 0.0, "ns");
     is_missing.then(|| (format_duration(access.value as u64), evidence))
 }
@@ -305,13 +305,13 @@ fn longer_than(op: OpRow<'_>, ns: u64) -> u64 {
 /// The longest pause of the survey.
 fn of_survey(record: &Record) -> Option<Pause> {
     let surface = record.surface()?;
-    let stalls = surface.stalls.iter().enumerate();
+    let stalls = surface.data.stalls.iter().enumerate();
     let (index, stall) = stalls.max_by_key(|(_, stall)| stall.lasted_ns)?;
-    let path = format!("/results/0/stalls/{index}/lasted_ns");
+    let path = format!("/results/0/data/stalls/{index}/lasted_ns");
     let (lasted_ns, threshold) = (stall.lasted_ns as f64, LENGTH_NS_MIN as f64);
     Some(Pause {
         place: SURVEY.to_owned(),
-        at_ns: stall.since_ns.saturating_sub(surface.start_ns),
+        at_ns: stall.since_ns.saturating_sub(surface.data.start_ns),
         length_ns: stall.lasted_ns,
         requests: stall.requests,
         evidence: evidence_at(path, lasted_ns, threshold, "ns"),
@@ -388,7 +388,7 @@ mod tests {
         let record = surveyed::faulty(|s| s.hang = hang(s.start_ns + 3 * SECOND, 225, 1));
         let finding = check_hung(&record).unwrap();
         states(&finding.claim, &["3.0 s into the survey", "3 min 45 s"]);
-        assert_eq!(finding.evidence[0].path, "/results/0/hang/lasted_ns");
+        assert_eq!(finding.evidence[0].path, "/results/0/data/hang/lasted_ns");
     }
 
     #[test]
@@ -431,7 +431,7 @@ mod tests {
         let finding = check_late(&surveyed::judge(run)).unwrap();
         assert_eq!(
             finding.evidence[0].path,
-            "/results/0/seeks/random/mean/value"
+            "/results/0/figures/seeks/random/mean/value"
         );
         assert_eq!(check_late(&surveyed::record()), None);
     }

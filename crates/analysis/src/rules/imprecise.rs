@@ -108,7 +108,7 @@ fn check_pings(record: &Record) -> Option<Diagnosis> {
 
 /// The average of the curve. Of an uneven surface `ragged` says that it is.
 fn check_curve(record: &Record) -> Option<Diagnosis> {
-    let average = &record.surface()?.rate.as_ref()?.average;
+    let average = &record.surface()?.figures.rate.as_ref()?.average;
     if surface::is_curve_ragged(record) {
         return None;
     }
@@ -127,7 +127,7 @@ fn check_curve(record: &Record) -> Option<Diagnosis> {
         ),
         None => String::new(),
     };
-    let path = "/results/0/rate/average/half_width_95";
+    let path = "/results/0/figures/rate/average/half_width_95";
     Some(Diagnosis::with_remedy(
         warning_if(width > HALF_WIDTH_MAX),
         format!(
@@ -665,7 +665,7 @@ mod tests {
         states(&finding.claim, &["112 GB"]);
         assert_eq!(
             finding.evidence[0].path,
-            "/results/0/rate/average/half_width_95"
+            "/results/0/figures/rate/average/half_width_95"
         );
         // Known to ±10 %, by hand: 2.09 × 0.22 / √20 / 1.05.
         assert!(slowed(2).is_some());

@@ -82,7 +82,9 @@ fn places<'a>(
         }
         let named = failed.iter().take(POINTS_NAMED);
         seen.extend(
-            named.map(|(i, point)| errors(format!("/results/0/curve/{i}/errors"), point.errors)),
+            named.map(|(i, point)| {
+                errors(format!("/results/0/data/curve/{i}/errors"), point.errors)
+            }),
         );
         places.push(format!(
             "{} of {} of the curve (the first at {})",
@@ -92,12 +94,15 @@ fn places<'a>(
         ));
     }
     let surveys = record.surface().into_iter();
-    let access = surveys.flat_map(|s| &s.access_errors);
+    let access = surveys.flat_map(|s| &s.data.access_errors);
     let access = access.filter(|(_, count)| **count > 0);
     let before = seen.len();
     for (errno, count) in access {
         *totals.entry(errno).or_default() += count;
-        seen.push(errors(format!("/results/0/access_errors/{errno}"), *count));
+        seen.push(errors(
+            format!("/results/0/data/access_errors/{errno}"),
+            *count,
+        ));
     }
     if seen.len() > before {
         places.push("the access times".to_owned());

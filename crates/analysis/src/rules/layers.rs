@@ -91,7 +91,10 @@ fn fastest(record: &Record) -> Option<f64> {
         let ops = m.headline_ops().into_iter();
         ops.map(|(_, op)| op.figures.throughput.value).sum::<f64>()
     });
-    let curves = record.surface().into_iter().filter_map(|s| s.rate.as_ref());
+    let curves = record
+        .surface()
+        .into_iter()
+        .filter_map(|s| s.figures.rate.as_ref());
     workloads
         .chain(curves.map(|rate| rate.max))
         .max_by(f64::total_cmp)

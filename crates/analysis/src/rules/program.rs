@@ -136,7 +136,7 @@ const STARVED_WALL_NS_MIN: u64 = 1_000_000_000;
 
 /// Whether the survey waited for processors so long that it shows.
 pub(super) fn is_starved(surface: &SurfaceRecord) -> bool {
-    surface.starved_share >= SURVEY_SHARE_MIN && surface.wall_ns >= STARVED_WALL_NS_MIN
+    surface.figures.starved_share >= SURVEY_SHARE_MIN && surface.data.wall_ns >= STARVED_WALL_NS_MIN
 }
 
 /// Share of a workload's time from which on it may show. By threads of pread the mean latency is
@@ -207,11 +207,11 @@ fn check_starved(record: &Record) -> Option<Diagnosis> {
         claims.push(format!(
             "For {} of the survey diskproof waited for a processor. Points measured at those times \
              are ignored, and access times are longer.",
-            format_percent(surface.starved_share)
+            format_percent(surface.figures.starved_share)
         ));
-        let share = surface.starved_share;
+        let share = surface.figures.starved_share;
         proofs.push(evidence_at(
-            "/results/0/starved_share",
+            "/results/0/figures/starved_share",
             share,
             SURVEY_SHARE_MIN,
             "of the time",
@@ -383,9 +383,9 @@ fn check_interrupted(record: &Record) -> Option<Diagnosis> {
         }
     }
     if let Some(surface) = record.surface() {
-        for (number, one) in surface.interruptions.iter().enumerate() {
-            let since_ns = one.start_ns.saturating_sub(surface.start_ns);
-            let path = format!("/results/0/interruptions/{number}/length_ns");
+        for (number, one) in surface.data.interruptions.iter().enumerate() {
+            let since_ns = one.start_ns.saturating_sub(surface.data.start_ns);
+            let path = format!("/results/0/data/interruptions/{number}/length_ns");
             let evidence = evidence_at(path, one.length_ns as f64, 0.0, "ns");
             let place = format!("{} into {SURVEY}", format_duration(since_ns));
             seen.push((place, *one, evidence));

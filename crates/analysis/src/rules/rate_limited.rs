@@ -94,11 +94,11 @@ fn at_group_limit(record: &Record, (index, m): Measured<'_>) -> Option<GroupHit>
 /// The same of the curve of a survey.
 fn survey_at_group_limit(record: &Record) -> Option<GroupHit> {
     let surface = record.surface()?;
-    let rate = surface.rate.as_ref()?.average.value;
-    let path = "/results/0/rate/average/value";
-    let limits = group_limits(record, surface.target).into_iter();
+    let rate = surface.figures.rate.as_ref()?.average.value;
+    let path = "/results/0/figures/rate/average/value";
+    let limits = group_limits(record, surface.data.target).into_iter();
     limits
-        .filter(|limit| limit.kind == surface.operation && limit.unit == "B/s")
+        .filter(|limit| limit.kind == surface.data.survey.operation && limit.unit == "B/s")
         .find_map(|limit| limit.hit(None, path.to_owned(), rate))
 }
 
@@ -466,14 +466,17 @@ pub(in crate::rules) mod tests {
     #[test]
     fn limit_in_bytes_of_a_group_is_named_with_the_curve() {
         let record = surveyed::record();
-        let rate = record.surface().unwrap().rate.as_ref().unwrap();
+        let rate = record.surface().unwrap().figures.rate.as_ref().unwrap();
         let limit = IoLimit {
             device: record.targets[0].layers[0].device.clone(),
             read_bytes_per_second: Some(rate.average.value as u64),
             ..IoLimit::default()
         };
         let finding = limited(record, limit).unwrap();
-        assert_eq!(finding.evidence[0].path, "/results/0/rate/average/value");
+        assert_eq!(
+            finding.evidence[0].path,
+            "/results/0/figures/rate/average/value"
+        );
         states(&finding.claim, &["the survey"]);
     }
 

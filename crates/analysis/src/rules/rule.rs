@@ -337,7 +337,7 @@ pub(super) fn gigabytes(bytes: u64) -> String {
 
 /// The rate of a point of the curve, compared with what it should be.
 pub(super) fn point_evidence(index: usize, record: &Record, expected: f64) -> Evidence {
-    let path = format!("/results/0/curve/{index}/bytes_per_second");
+    let path = format!("/results/0/data/curve/{index}/bytes_per_second");
     evidence_at(
         path,
         record.curve()[index].bytes_per_second,
@@ -363,7 +363,7 @@ pub(super) fn headline_series(m: &Row) -> Option<TimeSeries> {
 
 /// Where the record has what was measured of a workload, or of the survey, which has no index.
 pub(super) fn data_path(index: Option<usize>) -> String {
-    index.map_or("/results/0".to_owned(), |index| {
+    index.map_or("/results/0/data".to_owned(), |index| {
         format!("/measurements/{index}/data")
     })
 }

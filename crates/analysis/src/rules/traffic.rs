@@ -93,7 +93,7 @@ impl<'a> Traffic<'a> {
     /// The accesses are too few and too small for their rounding to hide the rest.
     pub(super) fn of_survey(record: &'a Record) -> Option<Self> {
         let surface = record.surface()?;
-        let target = record.targets.get(surface.target)?;
+        let target = record.targets.get(surface.data.target)?;
         let sector_bytes = target
             .layers
             .iter()
@@ -108,9 +108,9 @@ impl<'a> Traffic<'a> {
             rounded_bytes: record.access().len() as u64 * u64::from(sector_bytes),
             whole_pages: true,
             commits: false,
-            cache: surface.cache,
-            asked: surface.asked,
-            device: &surface.device,
+            cache: surface.data.cache.used,
+            asked: surface.data.asked,
+            device: &surface.data.device,
         })
     }
 

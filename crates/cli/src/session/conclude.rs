@@ -410,7 +410,7 @@ fn failed_request(record: &Record) -> Option<(&str, &'static str, &str)> {
     let of_files = record.files().into_iter().flat_map(|files| &files.steps);
     let of_files = of_files.flat_map(|step| step.data.op.errors.keys());
     let surfaces = record.surface().into_iter();
-    let of_surface = surfaces.flat_map(|surface| surface.access_errors.keys());
+    let of_surface = surfaces.flat_map(|surface| surface.data.access_errors.keys());
     let mut all = of_workloads
         .chain(of_files.map(|errno| (0, "using files in", errno)))
         .chain(of_surface.map(|errno| (0, "reading", errno)));
@@ -432,12 +432,12 @@ pub(crate) fn has_errors(record: &Record) -> bool {
     };
     let mut steps = record.files().into_iter().flat_map(|files| &files.steps);
     let surface = record.surface();
-    let scan = surface.and_then(|surface| surface.scan.as_ref());
+    let scan = surface.and_then(|surface| surface.data.scan.as_ref());
     record.partial
         || record.measurements.iter().any(has_measured)
         || steps.any(|step| !step.data.op.errors.is_empty())
         || record.curve().iter().any(|point| point.errors > 0)
-        || surface.is_some_and(|surface| !surface.access_errors.is_empty())
+        || surface.is_some_and(|surface| !surface.data.access_errors.is_empty())
         || scan.is_some_and(|scan| scan.unreadable_bytes > 0)
 }
 

@@ -419,6 +419,8 @@ fn a_forged_record_is_named_and_not_believed() {
     let forged = records.save("forged.json", &forged);
     let (honest, forged) = (run(["show", &honest]), run(["show", &forged]));
     honest.exits(0).tells_nothing();
-    forged.exits(0).tells("/measurements/0/figures/ops/read/iops/value");
+    forged
+        .exits(0)
+        .tells("/measurements/0/figures/ops/read/iops/value");
     assert_eq!(forged.out, honest.out);
 }

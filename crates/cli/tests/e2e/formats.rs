@@ -201,7 +201,10 @@ fn scripts_for_fio_find_our_figures() {
             .values()
             .map(|n| n.as_u64().unwrap())
             .sum();
-        assert_eq!((of("clat_ns/N").as_u64(), bins), (Some(bins), op.data.count));
+        assert_eq!(
+            (of("clat_ns/N").as_u64(), bins),
+            (Some(bins), op.data.count)
+        );
     }
     assert_eq!(
         at("/jobs/0/sync/total_ios").as_u64(),

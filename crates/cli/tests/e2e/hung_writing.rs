@@ -369,7 +369,7 @@ fn hung_survey_times_out() {
                 patient.disk.hang();
                 let (page, record) = outcome(&mut running, &patient, 4);
                 assert_hang_is_found(&record, &page);
-                let hang = record.surface().unwrap().hang.unwrap();
+                let hang = record.surface().unwrap().data.hang.unwrap();
                 assert!(
                     hang.lasted_ns > 10_000_000_000,
                     "five times the patience: {hang:?}"

@@ -97,7 +97,7 @@ fn stopped_survey_finds_no_slow_block() {
     let words = ["curve", "DISK", "--no-history"];
     let (record, stopped) = stop_amid(&words, "read-bandwidth=100MB", 100);
     let surface = record.surface().unwrap();
-    only_one(&surface.interruptions, stopped);
+    only_one(&surface.data.interruptions, stopped);
     let slowest = record
         .curve()
         .iter()

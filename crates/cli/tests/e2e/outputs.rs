@@ -185,9 +185,9 @@ fn small_stack_limit_does_not_matter() {
     ran.exits(0);
 }
 
-/// What glibc itself says, with an abort, where it has no memory to note that a thread-local value is
-/// to be dropped (`__cxa_thread_atexit_impl`). The program cannot answer for it, and what is shipped
-/// is built with musl, which does not do so.
+/// What glibc itself says, with an abort, where it has no memory to note that a thread-local value
+/// is to be dropped (`__cxa_thread_atexit_impl`). The program cannot answer for it, and what is
+/// shipped is built with musl, which does not do so.
 fn is_abort_of_glibc(ran: &Ran) -> bool {
     ran.code.is_none() && ran.err.contains("Fatal glibc error")
 }

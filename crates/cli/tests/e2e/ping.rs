@@ -248,7 +248,13 @@ fn disk_that_is_slow_to_wake_up_is_found() {
     // A busy machine can make idle times longer than planned; those do not count.
     let claim = &found.claim;
     assert!(claim.contains("2.0 s or more") || late > 0, "{claim}");
-    for point in &record.measurements[0].figures.ping.as_ref().unwrap().after_idle {
+    for point in &record.measurements[0]
+        .figures
+        .ping
+        .as_ref()
+        .unwrap()
+        .after_idle
+    {
         let sleeps = point.idle_ns >= 2_000 * MS;
         assert_eq!(point.min_ns >= 300 * MS, sleeps, "{point:?}");
         let requests = if point.idle_ns == 0 { 39 } else { 3 };

@@ -185,10 +185,7 @@ fn printed(write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>) -
 
 #[test]
 fn record_of_a_check() {
-    let figures = Record {
-        data: None,
-        ..record(&["--time", "1s"])
-    };
+    let figures = record(&["--time", "1s"]).figures_only();
     insta::assert_snapshot!(printed(|out| json::write_record(&figures, out)));
 }
 

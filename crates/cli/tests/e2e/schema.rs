@@ -206,12 +206,12 @@ fn assert_names_of_measurement(record: &Value, place: &str) {
     {
         let measured = format!("{place}/data/ops/{kind}");
         has(&measured, "count bytes series");
-        has(
-            &format!("{measured}/latency"),
-            "sum_ns min_ns max_ns hdr",
-        );
+        has(&format!("{measured}/latency"), "sum_ns min_ns max_ns hdr");
         let op = format!("{place}/figures/ops/{kind}");
-        has(&format!("{op}/latency"), "mean p50 p90 p99 p99.9 p99.99 max");
+        has(
+            &format!("{op}/latency"),
+            "mean p50 p90 p99 p99.9 p99.99 max",
+        );
         has(&format!("{op}/iops"), "n value half_width_95");
         has(&format!("{op}/throughput"), "n value half_width_95");
         let unit = |part: &str| at(record, &format!("{op}/{part}/unit"));

@@ -51,8 +51,8 @@ fn check_of_slow_disk_has_curve_and_access_time() {
         let scan = reads.find(|m| m.data.workload.name == "sequential-read");
         let scan = scan.and_then(|m| m.op(OpKind::Read));
         let surface = record.surface();
-        let rate = surface.and_then(|surface| surface.rate.as_ref());
-        let accesses = surface.and_then(|surface| surface.seeks.get(&SeekPattern::Random));
+        let rate = surface.and_then(|surface| surface.figures.rate.as_ref());
+        let accesses = surface.and_then(|surface| surface.figures.seeks.get(&SeekPattern::Random));
         let (Some(scan), Some(rate), Some(accesses), false) =
             (scan, rate, accesses, record.partial)
         else {
@@ -167,7 +167,7 @@ fn scan_with_a_time_limit_ends_with_the_command_that_resumes() {
         .unwrap();
     assert_eq!(output.status.code(), Some(4));
     let record: Record = serde_json::from_slice(&output.stdout).unwrap();
-    let scan = record.surface().unwrap().scan.as_ref().unwrap();
+    let scan = record.surface().unwrap().data.scan.as_ref().unwrap();
     assert!(!scan.finished && record.partial);
     assert!(record.ended_early.unwrap().contains("--resume"));
     assert!(record.stalled.is_none());

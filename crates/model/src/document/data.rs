@@ -29,13 +29,7 @@ pub(super) fn check_data(record: &Record) -> Result<(), DocumentError> {
             check_op(&step.data.op, step.data.wall_ns, &path)?;
         }
     }
-    match record.data.as_ref().and_then(|data| data.surface.as_ref()) {
-        None => Ok(()),
-        Some(surface) => {
-            let path = "/data/surface/target".to_owned();
-            index_below(path, surface.target, targets, "targets")
-        }
-    }
+    Ok(())
 }
 
 fn check_measurement(m: &Measurement, path: &str) -> Result<(), DocumentError> {

@@ -108,14 +108,14 @@ fn check_record(record: &Record) -> Result<(), DocumentError> {
     };
     let targets = record.targets.len();
     index_below(
-        format!("{FIRST_RESULT}/target"),
-        surface.target,
+        format!("{FIRST_RESULT}/data/target"),
+        surface.data.target,
         targets,
         "targets",
     )?;
-    for (place, stroke) in surface.short_strokes.iter().enumerate() {
+    for (place, stroke) in surface.figures.short_strokes.iter().enumerate() {
         index_below(
-            format!("{FIRST_RESULT}/short_strokes/{place}/measurement"),
+            format!("{FIRST_RESULT}/figures/short_strokes/{place}/measurement"),
             stroke.measurement,
             record.measurements.len(),
             "measurements",
@@ -163,11 +163,15 @@ mod tests {
         let rate = "/measurements/2/figures/ops/read/iops";
         let cases = [
             (CHECK, format!("{rate}/value"), json!(1e300)),
-            (CHECK, "/measurements/0/data/wall_ns".to_owned(), json!(u64::MAX)),
+            (
+                CHECK,
+                "/measurements/0/data/wall_ns".to_owned(),
+                json!(u64::MAX),
+            ),
             (CHECK, format!("{read}/count"), json!(1u64 << 61)),
             (
                 SCAN,
-                "/results/0/curve/3/offset_bytes".to_owned(),
+                "/results/0/data/curve/3/offset_bytes".to_owned(),
                 json!(1e19),
             ),
         ];
@@ -191,7 +195,10 @@ mod tests {
             (format!("{rate}/n"), json!(1.5)),
             (format!("{rate}/n"), json!(-1)),
             (format!("{read}/count"), json!(-1)),
-            ("/measurements/0/data/workload/depth".into(), json!(1u64 << 32)),
+            (
+                "/measurements/0/data/workload/depth".into(),
+                json!(1u64 << 32),
+            ),
         ];
         for (path, number) in cases {
             let found = AnyDocument::from_json(&with(CHECK, &path, number)).unwrap_err();
@@ -202,7 +209,7 @@ mod tests {
 
     #[test]
     fn indices_without_an_element_are_refused() {
-        let strokes = "/results/0/short_strokes/0/measurement";
+        let strokes = "/results/0/figures/short_strokes/0/measurement";
         let count = Record::from_json(SCAN).unwrap().measurements.len();
         for (text, path, index, count) in [
             (CHECK, "/measurements/1/data/target", 7, 1),

@@ -10,7 +10,7 @@ use crate::layers::LayerCost;
 use crate::measurement::OpMeasurement;
 use crate::observed::{ObservedDevice, ObservedOps};
 use crate::ping::{IdlePoint, SingleRequest};
-use crate::postgres::{LoadRecord, TrialRecord};
+use crate::postgres::{LoadRow, TrialRow};
 use crate::record::{Expectation, ExpectationOutcome, FileStepRow, Promise};
 use crate::row::{LatencySummary, OpFigures, PhaseOp, PhaseRecord, Row};
 use crate::summary::CellOverTime;
@@ -92,9 +92,9 @@ tables! {
         "throughput", "B/s", "average", "curve_bytes_per_second", |rate| &rate.average;
     }
     CURVE_COST: SurfaceRecord {
-        "bytes", "B", "", "", |surface| surface.curve_bytes;
-        "share_of_span", "1", "", "", |surface| surface.curve_share;
-        "cpu_share", "1", "", "", |surface| surface.curve_cpu_share;
+        "bytes", "B", "", "", |surface| surface.figures.curve_bytes;
+        "share_of_span", "1", "", "", |surface| surface.figures.curve_share;
+        "cpu_share", "1", "", "", |surface| surface.figures.curve_cpu_share;
     }
     BURST: Burst {
         "throughput", "B/s", "throughput", "burst_bytes_per_second", |burst| &burst.throughput;
@@ -157,19 +157,19 @@ tables! {
         "iops_predicted", "1/s", "", "", |cell| cell.iops.as_ref();
         "latency_mean_predicted", "ns", "", "", |cell| cell.latency_mean_ns;
     }
-    SERVER_LOAD: LoadRecord {
-        "iops", "1/s", "", "", |load| &load.iops;
-        "wal_bytes_per_commit", "B", "", "", |load| load.wal_bytes_per_commit;
-        "latency_p50", "ns", "", "", |load| load.latency_p50_ns;
-        "latency_p99", "ns", "", "", |load| load.latency_p99_ns;
-        "latency_max", "ns", "", "", |load| load.latency_max_ns;
-        "iops_disk_alone", "1/s", "", "", |load| load.own.as_ref().map(|own| &own.iops);
-        "commits_per_sync", "1", "", "", |load| load.commits_per_sync;
-        "client_cpu_per_commit", "ns", "", "", |load| load.client_cpu_ns;
+    SERVER_LOAD: LoadRow {
+        "iops", "1/s", "", "", |load| &load.figures.iops;
+        "wal_bytes_per_commit", "B", "", "", |load| load.figures.wal_bytes_per_commit;
+        "latency_p50", "ns", "", "", |load| load.figures.latency_p50_ns;
+        "latency_p99", "ns", "", "", |load| load.figures.latency_p99_ns;
+        "latency_max", "ns", "", "", |load| load.figures.latency_max_ns;
+        "iops_disk_alone", "1/s", "", "", |load| load.figures.own.as_ref().map(|own| &own.iops);
+        "commits_per_sync", "1", "", "", |load| load.figures.commits_per_sync;
+        "client_cpu_per_commit", "ns", "", "", |load| load.figures.client_cpu_ns;
     }
-    TRIAL: TrialRecord {
-        "gain", "1", "", "", |of| of.gain.as_ref();
-        "disk_read_share", "1", "", "", |of| of.read_share;
+    TRIAL: TrialRow {
+        "gain", "1", "", "", |of| of.figures.gain.as_ref();
+        "disk_read_share", "1", "", "", |of| of.figures.read_share;
     }
     PROMISE: Promise {
         "promised", "", "", "promised*", |promise| promise.promised;

@@ -19,7 +19,7 @@ pub fn figures(record: &Record) -> Vec<Figure<'_>> {
     let mut walk = Walk::default();
     walk.workloads(record);
     if let Some(surface) = record.surface() {
-        walk.surface(surface, target_labels(record, surface.target));
+        walk.surface(surface, target_labels(record, surface.data.target));
     }
     for of in record.files().into_iter().flat_map(|files| &files.steps) {
         let step = &of.data.step;
@@ -47,7 +47,7 @@ pub fn figures(record: &Record) -> Vec<Figure<'_>> {
         .into_iter()
         .flat_map(|server| &server.loads)
     {
-        let name = format!("postgres-{}", of.load.name);
+        let name = format!("postgres-{}", of.data.load.name);
         walk.table(&Key::of(Part::Other, name).op("insert"), SERVER_LOAD, of);
     }
     for of in record
@@ -55,8 +55,8 @@ pub fn figures(record: &Record) -> Vec<Figure<'_>> {
         .into_iter()
         .flat_map(|server| &server.trials)
     {
-        let name = format!("postgres-tried-{}", of.trial.setting);
-        let key = Key::of(Part::Other, name).resting_on(of.pairs.len() as u64);
+        let name = format!("postgres-tried-{}", of.data.trial.setting);
+        let key = Key::of(Part::Other, name).resting_on(of.data.pairs.len() as u64);
         walk.table(&key, TRIAL, of);
     }
     for expectation in &record.expectations {
@@ -226,28 +226,30 @@ impl<'r> Walk<'r> {
     fn surface(&mut self, s: &'r SurfaceRecord, labels: Labels) {
         let part = |part, subject: &str| Key {
             labels: labels.clone(),
-            ..Key::of(part, subject.to_owned())
-                .target(s.target)
-                .op(s.operation.as_str())
+            ..Key::of(part, subject.to_owned()).target(s.data.target).op(s
+                .data
+                .survey
+                .operation
+                .as_str())
         };
-        if let Some(rate) = &s.rate {
+        if let Some(rate) = &s.figures.rate {
             let key = part(Part::Curve, "curve");
             self.table(&key, CURVE, rate);
             self.table(&key, CURVE_COST, s);
         }
-        if let Some(burst) = &s.burst {
+        if let Some(burst) = &s.data.burst {
             self.table(&part(Part::Burst, "burst"), BURST, burst);
         }
-        for (seek, summary) in &s.seeks {
+        for (seek, summary) in &s.figures.seeks {
             let key = part(Part::Access(*seek), &seek.subject()).label("seek", seek.as_str());
             self.table(&key, ACCESS, summary);
         }
-        for stroke in &s.short_strokes {
+        for stroke in &s.figures.short_strokes {
             let percent = stroke.percent.to_string();
             let key = part(Part::Other, &format!("short-stroke-{percent}"));
             self.table(&key.label("percent", &percent), SHORT_STROKE, stroke);
         }
-        if let Some(scan) = &s.scan {
+        if let Some(scan) = &s.data.scan {
             self.table(&part(Part::Other, "scan"), SCAN, scan);
         }
     }
@@ -315,7 +317,9 @@ impl<'r> Walk<'r> {
     /// Points of the curve, of accesses and of a scan.
     fn positions(&mut self, record: &'r Record) {
         let surface = record.surface();
-        let (target, op) = surface.map_or((0, "read"), |s| (s.target, s.operation.as_str()));
+        let (target, op) = surface.map_or((0, "read"), |s| {
+            (s.data.target, s.data.survey.operation.as_str())
+        });
         let place = |subject: String, offset_bytes| {
             let key = Key::of(Part::Other, subject).target(target);
             key.op(op).at(offset_bytes)
@@ -333,7 +337,7 @@ impl<'r> Walk<'r> {
             self.table(&key, ACCESS_POINT, point);
         }
         let scan = |offset_bytes| place("scan".to_owned(), offset_bytes);
-        let of_scan = surface.and_then(|surface| surface.scan.as_ref());
+        let of_scan = surface.and_then(|surface| surface.data.scan.as_ref());
         for cell in of_scan.iter().flat_map(|scan| &scan.map) {
             self.table(&scan(cell.offset_bytes), SCAN_CELL, cell);
         }

@@ -149,8 +149,8 @@ fn figure_commands(record: &Record) -> Vec<Block> {
         blocks.push(command(what, &m.figures.reproduce));
     }
     let surface = record.surface().into_iter();
-    let surface = surface.filter(|surface| !surface.reproduce.is_empty());
-    blocks.extend(surface.map(|of| command("curve".to_owned(), &of.reproduce)));
+    let surface = surface.filter(|surface| !surface.figures.reproduce.is_empty());
+    blocks.extend(surface.map(|of| command("curve".to_owned(), &of.figures.reproduce)));
     blocks
 }
 
@@ -160,8 +160,11 @@ pub(crate) fn proof_text(record: &Record, target: usize) -> Option<String> {
         .measurements
         .iter()
         .filter(|m| m.data.target == target);
-    let surveyed = record.surface().into_iter().filter(|s| s.target == target);
-    let surveyed = surveyed.map(|surface| &surface.device);
+    let surveyed = record
+        .surface()
+        .into_iter()
+        .filter(|s| s.data.target == target);
+    let surveyed = surveyed.map(|surface| &surface.data.device);
     let devices: Vec<&DeviceUse> = measured.map(|m| &m.data.device).chain(surveyed).collect();
     let unknown = devices.iter().filter(|device| device.accounted.is_none());
     let unknown = unknown.filter_map(|one| one.unresolved.as_deref());

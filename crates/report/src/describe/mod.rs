@@ -127,11 +127,11 @@ fn figures(record: &Record) -> Vec<Section> {
     add(Always, searched.collect());
     for target in 0..targets(record) {
         add(Always, heading(record, target));
-        let surveyed = record.surface().filter(|s| s.target == target);
+        let surveyed = record.surface().filter(|s| s.data.target == target);
         let figures = Figures::of(record, target, |m| m.figures.ping.is_none());
         if let Some(of) = surveyed {
             let mut blocks = surface::blocks(record, of);
-            blocks.extend(of.scan.as_ref().map(|_| Block::Scan));
+            blocks.extend(of.data.scan.as_ref().map(|_| Block::Scan));
             // The answer of a run that measured nothing else.
             add(if figures.is_some() { Whole } else { Always }, blocks);
         }
@@ -178,7 +178,10 @@ fn figures(record: &Record) -> Vec<Section> {
 /// Targets with an identity or with figures.
 fn targets(record: &Record) -> usize {
     let measured = record.measurements.iter().map(|m| m.data.target);
-    let surveyed = record.surface().into_iter().map(|surface| surface.target);
+    let surveyed = record
+        .surface()
+        .into_iter()
+        .map(|surface| surface.data.target);
     let last = measured.chain(surveyed).max();
     last.map_or(0, |last| last + 1).max(record.targets.len())
 }

@@ -10,7 +10,7 @@ use crate::text::clean;
 pub use comparison::write_comparison;
 use diskproof_model::block::{Block, Section, Shown};
 use diskproof_model::health::DiskHealth;
-use diskproof_model::record::Record;
+use diskproof_model::record::{Kept, Record};
 use diskproof_model::target::TargetIdentity;
 use document::RECORD_ID;
 pub use document::{PageError, page_json, read_record};
@@ -31,8 +31,9 @@ const PAGE_BYTES_MAX: usize = 600_000;
 
 /// Writes the page of a run; without the data where that would make it too large.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    let mut text = page(record, record.data.is_some())?;
-    if text.len() > PAGE_BYTES_MAX && record.data.is_some() {
+    let is_whole = record.kept == Kept::Whole;
+    let mut text = page(record, is_whole)?;
+    if text.len() > PAGE_BYTES_MAX && is_whole {
         text = page(record, false)?;
     }
     out.write_all(text.as_bytes())
@@ -198,8 +199,7 @@ fn contents(record: &Record) -> Markup {
 mod tests {
     use super::*;
     use crate::fixture::{assert_shows, record, written};
-    
-    
+
     use diskproof_model::series::Cell;
 
     fn page(record: &Record) -> String {

@@ -253,18 +253,22 @@ type SurveyTile = (&'static str, String, Option<String>);
 fn survey_tiles(surface: &SurfaceRecord) -> Vec<SurveyTile> {
     let known = |name, figure: &Estimate| (name, figure.value_text(), figure.width_text());
     let mut tiles = Vec::new();
-    if let Some(rate) = &surface.rate {
+    if let Some(rate) = &surface.figures.rate {
         tiles.extend([
             ("Slowest position", format_throughput(rate.min), None),
             known("Average rate", &rate.average),
             ("Fastest position", format_throughput(rate.max), None),
         ]);
     }
-    let seek = surface.seeks.get(&SeekPattern::Random);
+    let seek = surface.figures.seeks.get(&SeekPattern::Random);
     tiles.extend(seek.map(|seek| known("Access time", &seek.mean)));
-    let burst = surface.burst.as_ref();
+    let burst = surface.data.burst.as_ref();
     tiles.extend(burst.map(|burst| known("Burst rate", &burst.throughput)));
-    let cpu = surface.rate.as_ref().map(|_| surface.curve_cpu_share);
+    let cpu = surface
+        .figures
+        .rate
+        .as_ref()
+        .map(|_| surface.figures.curve_cpu_share);
     tiles.extend(cpu.map(|share| ("CPU use", format_percent(share), None)));
     tiles
 }

@@ -100,8 +100,8 @@ fn write_drawing(page: &mut Page<'_>, record: &Record, block: &Block) {
         }
         _ => {
             if let Some(of) = record.surface() {
-                let scan = of.scan.iter();
-                scan.for_each(|scan| write_scan(page, scan, of.span_start_bytes));
+                let scan = of.data.scan.iter();
+                scan.for_each(|scan| write_scan(page, scan, of.data.span_start_bytes));
             }
         }
     }

@@ -172,7 +172,7 @@ fn knee_is_absent_where_intervals_overlap_or_at_an_end() {
 #[test]
 fn unreadable_positions_are_shown_without_a_rate() {
     let mut record = fixture::surveyed();
-    let point = &mut record.surface_mut().unwrap().curve[100];
+    let point = &mut record.surface_mut().unwrap().data.curve[100];
     (point.bytes, point.bytes_per_second, point.errors) = (0, 0.0, 8);
     let charts = charts(&record);
     let points = |name: &str| {
@@ -187,7 +187,7 @@ fn slow_access_switches_the_axis_to_log() {
     let mut record = fixture::surveyed();
     let scale = |record: &Record| charts(record)[0].y_right.as_ref().map(|axis| axis.scale);
     assert_eq!(scale(&record), Some(Scale::Linear));
-    record.surface_mut().unwrap().access[7].latency_ns = 3_000_000_000;
+    record.surface_mut().unwrap().data.access[7].latency_ns = 3_000_000_000;
     assert_eq!(scale(&record), Some(Scale::Log));
 }
 
@@ -197,23 +197,23 @@ fn page_size_is_bounded_for_extreme_numbers() {
     let mut record = fixture::surveyed();
     record.note = Some("x".repeat(1 << 20));
     let surface = record.surface_mut().unwrap();
-    for (index, point) in surface.curve.iter_mut().enumerate() {
+    for (index, point) in surface.data.curve.iter_mut().enumerate() {
         point.offset_bytes = u64::MAX - index as u64;
         point.bytes_per_second = f64::MAX / (index + 1) as f64;
         point.readings = vec![0.0, f64::MAX];
     }
-    for point in &mut surface.access {
+    for point in &mut surface.data.access {
         (point.latency_ns, point.distance_bytes) = (u64::MAX, u64::MAX);
     }
-    (surface.span_start_bytes, surface.span_bytes) = (u64::MAX, u64::MAX);
-    let rate = surface.rate.as_mut().unwrap();
+    (surface.data.span_start_bytes, surface.data.span_bytes) = (u64::MAX, u64::MAX);
+    let rate = surface.figures.rate.as_mut().unwrap();
     (rate.min, rate.max, rate.average.value) = (f64::MIN, f64::MAX, f64::MIN_POSITIVE);
     rate.average.half_width_95 = Some(f64::MAX);
-    for stroke in &mut surface.short_strokes {
+    for stroke in &mut surface.figures.short_strokes {
         (stroke.percent, stroke.iops.value) = (f64::MAX, f64::MAX);
         (stroke.iops.half_width_95, stroke.latency_max_ns) = (Some(f64::MAX), u64::MAX);
     }
-    let scan = surface.scan.as_mut().unwrap();
+    let scan = surface.data.scan.as_mut().unwrap();
     scan.latency_p50_ns = u64::MAX;
     for cell in &mut scan.map {
         (cell.offset_bytes, cell.latency_max_ns) = (u64::MAX, u64::MAX);

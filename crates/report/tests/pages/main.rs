@@ -134,15 +134,15 @@ fn ascii_pages_have_the_width_of_the_others() {
 fn page_of_an_incomplete_survey_is_complete() {
     let mut record = fixture::surveyed();
     let surface = record.surface_mut().unwrap();
-    surface.curve.truncate(1);
-    surface.access.clear();
-    surface.seeks.clear();
-    surface.short_strokes.clear();
-    (surface.device.accounted, surface.device.unresolved) =
+    surface.data.curve.truncate(1);
+    surface.data.access.clear();
+    surface.figures.seeks.clear();
+    surface.figures.short_strokes.clear();
+    (surface.data.device.accounted, surface.data.device.unresolved) =
         (None, Some("no disk below".to_owned()));
-    surface.access_errors.insert("EIO".to_owned(), 3);
-    surface.curve[0].errors = 2;
-    let scan = surface.scan.as_mut().unwrap();
+    surface.data.access_errors.insert("EIO".to_owned(), 3);
+    surface.data.curve[0].errors = 2;
+    let scan = surface.data.scan.as_mut().unwrap();
     (scan.finished, scan.to_bytes, scan.slow_blocks) = (false, 1 << 30, 5000);
     scan.map.truncate(1);
     let shown = [
@@ -153,8 +153,8 @@ fn page_of_an_incomplete_survey_is_complete() {
     ];
     assert_shows(&record_page(&record, &PLAIN_80), &shown);
     let surface = record.surface_mut().unwrap();
-    surface.rate = None;
-    surface.curve.clear();
+    surface.figures.rate = None;
+    surface.data.curve.clear();
     let page = record_page(&record, &PLAIN_80);
     assert!(!page.contains('┤'), "no graph of nothing: {page}");
 }
