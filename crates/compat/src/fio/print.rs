@@ -194,9 +194,8 @@ impl ToolPrinter for FioPrinter {
             return String::new();
         }
         let mib = bytes >> 20;
-        self.say(format!(
-            "{workload}: Laying out IO file (1 file / {mib}MiB)\n"
-        ))
+        let name = self.described.job_name(workload).unwrap_or(workload);
+        self.say(format!("{name}: Laying out IO file (1 file / {mib}MiB)\n"))
     }
 
     fn prints_failed(&self) -> bool {
