@@ -5,6 +5,7 @@ use super::sections::SourceLine;
 use super::translation::JobFileError;
 use crate::workload::WorkloadFlags;
 use diskproof_compat::fio_values::Amount;
+use diskproof_model::plan::{EngineChoice, EngineKind};
 use diskproof_model::rw::{Order, Rw};
 
 /// One job.
@@ -26,6 +27,8 @@ pub(crate) struct FioJob {
     pub splits_cpus: bool,
     /// The number of its first copy among those of all jobs.
     pub first_copy: u64,
+    /// The number of its first copy among those of its section, which may have been divided.
+    pub first_in_section: u64,
     /// Use of the page cache.
     pub cache: Cache,
     /// Part of the file, and amount of I/O.
@@ -80,6 +83,23 @@ impl FioJob {
         self.rw().order == Order::Random
     }
 
+    /// Whether a lap goes on behind its size where its file is larger. fio counts what it issues
+    /// only for engines that queue requests (`bytes_issued` in its backend.c), so with others the
+    /// end of the file ends a lap.
+    pub(crate) fn laps_have_whole_file(&self) -> bool {
+        let is_blocking = matches!(
+            self.flags.engine,
+            Some(EngineChoice::Fixed(EngineKind::Sync | EngineKind::Mmap))
+        );
+        is_blocking && (self.extent.loops > 1 || self.extent.io_size.is_some())
+    }
+
+    /// So many bytes, up to the end of the last block.
+    pub(crate) fn whole_blocks(&self, bytes: u64) -> u64 {
+        let block = self.smallest_block().max(1);
+        bytes.div_ceil(block).saturating_mul(block)
+    }
+
     /// Whether its offsets are random, and all alike.
     pub(crate) fn is_uniform(&self) -> bool {
         let is_plain = self.flags.zones.is_none() && self.flags.distribution.is_none();
@@ -97,11 +117,21 @@ impl FioJob {
         size.filter(|_| self.flags.other_sizes.is_empty())
     }
 
+    /// The sizes of all operations.
+    fn block_sizes(&self) -> impl Iterator<Item = u64> {
+        let others = self.flags.other_sizes.iter();
+        let others = others.map(|share| share.block_bytes);
+        self.flags.sizes().chain(others).map(u64::from)
+    }
+
     /// The smallest size of any operation.
     pub(crate) fn smallest_block(&self) -> u64 {
-        let writes = self.flags.other_sizes.iter();
-        let writes = writes.map(|share| share.block_bytes);
-        u64::from(self.flags.sizes().chain(writes).min().unwrap_or(1))
+        self.block_sizes().min().unwrap_or(1)
+    }
+
+    /// The largest size of any operation.
+    pub(crate) fn largest_block(&self) -> u64 {
+        self.block_sizes().max().unwrap_or(1)
     }
 
     /// An error about the whole job that quotes no option, so it may be shown whatever the job

@@ -472,9 +472,10 @@ fn allocate(members: &[&JobFiles<'_>], root: &TargetRoot) -> Translated<(Vec<Vec
         let has_file = |other: &&&JobFiles<'_>| other.paths.contains(&files.paths[0]);
         let is_shared = members.iter().filter(has_file).count() > 1;
         let parts = (0..job.numjobs).map(|copy| {
+            let copy = job.first_in_section + copy;
             let mut part = part(job, copy, known, root)?;
-            if !is_shared && (files.is_own || job.numjobs == 1) {
-                keep_size(job, &mut part);
+            if known.is_none() && !is_shared && (files.is_own || job.numjobs == 1) {
+                fit_new_file(job, copy, &mut part);
             }
             // The job visits neither the bytes behind the last whole block of its own file nor
             // those before its offset; unless another job visits the latter, the file need not
@@ -528,36 +529,61 @@ fn extents_of<'a>(
 ) -> BTreeMap<&'a Path, u64> {
     let mut extents: BTreeMap<&Path, u64> = BTreeMap::new();
     for (files, parts) in members.iter().zip(inside) {
-        let file_bytes = files.job.extent.file_bytes.unwrap_or(0);
         for (path, part) in files.paths.iter().zip(parts) {
+            // A file that stays has also what is behind its last whole block.
+            let file_bytes = if root.name.is_some() {
+                part.file_bytes
+            } else {
+                files.job.extent.file_bytes.unwrap_or(0)
+            };
             let extent = extents.entry(path).or_default();
             *extent = (*extent).max(part.end()).max(file_bytes);
-            // A file that stays has also what is behind its last whole block.
-            if root.name.is_some() {
-                *extent = (*extent).max(part.file_bytes);
-            }
         }
     }
     extents
 }
 
-/// Ends the part of a copy with its size. As in fio, an offset in percent does not make a file of
-/// one copy longer, so the copy starts again from there until it has moved its size.
-fn keep_size(job: &FioJob, part: &mut FilePart) {
-    let extent = &job.extent;
-    let (Some(Amount::Bytes(size)), None) = (extent.size, extent.file_bytes) else {
-        return;
+/// Gives the new file of a copy the size that fio gives it. There is no file yet of which fio could
+/// take a percentage, so an offset in percent is 0 in the first lap and does not make the file
+/// longer. The copy moves as much, and starts again from its offset where that is less.
+fn fit_new_file(job: &FioJob, copy: u64, part: &mut FilePart) {
+    let (extent, block) = (&job.extent, job.smallest_block());
+    let offset =
+        bytes_of(extent.offset).saturating_add(bytes_of(extent.increment).saturating_mul(copy));
+    let file_bytes = match (extent.file_bytes, extent.size) {
+        (Some(bytes), Some(size @ Amount::Percent(_))) => {
+            let share = size.of(bytes).min(bytes.saturating_sub(offset));
+            offset.saturating_add(share / block * block)
+        }
+        (Some(bytes), _) => bytes,
+        (None, Some(Amount::Bytes(size))) => offset.saturating_add(size),
+        (None, _) => return,
     };
-    let is_in_bytes = matches!(
-        (extent.offset, extent.increment),
-        (Amount::Bytes(_), Amount::Bytes(_))
-    );
-    let left = size.saturating_sub(part.start);
-    if is_in_bytes || left < job.smallest_block() {
-        return;
+    if file_bytes.saturating_sub(part.start) < block {
+        // No later lap has a block.
+        part.start = offset;
+        part.is_whole_file = offset == 0;
     }
-    part.length = part.length.min(left);
-    part.file_bytes = size;
+    let left = file_bytes.saturating_sub(part.start);
+    let behind = file_bytes.saturating_sub(offset);
+    part.job_bytes = match extent.size {
+        Some(Amount::Bytes(size)) => size.min(behind),
+        _ => behind,
+    };
+    part.length = if job.is_random() || job.laps_have_whole_file() {
+        left
+    } else {
+        job.whole_blocks(part.job_bytes).min(left)
+    };
+    part.file_bytes = file_bytes;
+}
+
+/// The bytes of an amount that is no percentage.
+fn bytes_of(amount: Amount) -> u64 {
+    match amount {
+        Amount::Bytes(bytes) => bytes,
+        Amount::Percent(_) => 0,
+    }
 }
 
 /// The part of its file that a copy of a job uses. `whole` is the size of the file, if it exists.
@@ -607,9 +633,14 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>, root: &TargetRoot) -> Trans
         .file_bytes
         .map(|bytes| bytes.saturating_sub(start));
     let job_bytes = length.min(in_file.unwrap_or(u64::MAX));
-    let length = match in_file {
-        Some(in_file) if job.is_random() => in_file.min(rest.unwrap_or(u64::MAX)),
-        _ => job_bytes,
+    let room = match (in_file, rest) {
+        (Some(in_file), rest) => Some(in_file.min(rest.unwrap_or(u64::MAX))),
+        (None, _) => None,
+    };
+    let length = match room {
+        Some(room) if job.is_random() || job.laps_have_whole_file() => room,
+        Some(room) => job.whole_blocks(job_bytes).min(room),
+        None => job_bytes,
     };
     if job_bytes < job.smallest_block() {
         return Err(job.error_without_options(
@@ -625,7 +656,12 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>, root: &TargetRoot) -> Trans
             _ => length,
         },
         job_bytes,
-        file_bytes: start.saturating_add(job_bytes),
+        file_bytes: match (job.extent.file_bytes, job.extent.size) {
+            (Some(bytes), Some(Amount::Bytes(_)) | None) => {
+                bytes.max(start.saturating_add(job_bytes))
+            }
+            _ => start.saturating_add(job_bytes),
+        },
         is_whole_file: start == 0,
     })
 }

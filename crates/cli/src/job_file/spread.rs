@@ -206,25 +206,7 @@ fn over_places(job: &FioJob, translation: &Translation<'_>) -> Translated<Vec<Fi
         one.numjobs = 1;
         one.directories = directory_of_copy(job, copy);
         one.filename_format = job.filename_format.replace("$jobnum", &copy.to_string());
-        one.extent.increment = Amount::ZERO;
-        one.extent.offset = match (job.extent.offset, job.extent.increment) {
-            (offset, Amount::ZERO) => offset,
-            (Amount::Bytes(offset), Amount::Bytes(increment)) => {
-                Amount::Bytes(offset.saturating_add(increment.saturating_mul(copy)))
-            }
-            (Amount::ZERO, Amount::Percent(increment)) => {
-                Amount::Percent(increment.saturating_mul(copy))
-            }
-            (Amount::Percent(offset), Amount::Percent(increment)) => {
-                Amount::Percent(offset.saturating_add(increment.saturating_mul(copy)))
-            }
-            _ => {
-                return Err(job.error(
-                    "offset and offset_increment are in bytes and in percent; write both alike, \
-                     or a section for each copy",
-                ));
-            }
-        };
+        one.first_in_section = copy;
         copies.push(one);
     }
     Ok(concurrent(copies.into_iter()))
@@ -281,7 +263,8 @@ fn end_of(job: &FioJob) -> Option<u64> {
     else {
         return None;
     };
-    let last = increment.checked_mul(job.numjobs - 1)?;
+    let last_copy = job.first_in_section + job.numjobs - 1;
+    let last = increment.checked_mul(last_copy)?;
     let end = offset.checked_add(last)?.checked_add(size)?;
     Some(end.min(extent.file_bytes.unwrap_or(u64::MAX)))
 }
