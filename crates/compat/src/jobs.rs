@@ -71,6 +71,8 @@ pub struct DescribedJob {
     pub copies: u64,
     /// Existing files or disks that each copy visits in turn; at least 1.
     pub files: usize,
+    /// New files of each copy.
+    pub new_files: u64,
 }
 
 impl DescribedJob {

@@ -63,6 +63,8 @@ pub(crate) struct FioJob {
     pub files: u64,
     /// Whether sequential requests go to the files in turn.
     pub alternates: bool,
+    /// Whether its several files stay, each under its own name.
+    pub keeps_files: bool,
     /// Pattern of file names, for jobs without `filename`.
     pub filename_format: String,
 }
@@ -75,7 +77,23 @@ impl FioJob {
 
     /// Whether its files have one name together, and vanish at the end.
     pub(crate) fn vanishes(&self) -> bool {
-        self.unlinks || self.files > 1
+        self.unlinks || (self.files > 1 && !self.keeps_files)
+    }
+
+    /// The bytes of each of its several new files; `None` where that follows from other files.
+    pub(crate) fn bytes_of_each_file(&self) -> Option<u64> {
+        let all = match (self.extent.file_bytes, self.extent.size) {
+            (Some(bytes), _) | (None, Some(Amount::Bytes(bytes))) => bytes,
+            _ => return None,
+        };
+        Some(all / self.files.max(1))
+    }
+
+    /// The bytes of the whole blocks in all of its several files that stay.
+    pub(crate) fn kept_bytes(&self) -> Option<u64> {
+        let each = self.bytes_of_each_file().filter(|_| self.keeps_files)?;
+        let block = self.smallest_block();
+        Some((each / block * block).saturating_mul(self.files))
     }
 
     /// Whether its offsets are random.

@@ -8,7 +8,7 @@ mod values;
 
 use super::jobs::{Cache, FioJob, JobExtent};
 use super::sections::{Scope, Section, Setting, last_by_name};
-use super::translation::{FILES, Translated, Translation};
+use super::translation::{Translated, Translation};
 use crate::workload::{Count, SyncedWrites, Time, WorkloadFlags};
 use diskproof_compat::fio_values::{Amount, Base};
 use diskproof_compat::{FioCondition, FioHandling, fio_option, fio_similar};
@@ -166,9 +166,6 @@ impl<'a> JobReader<'a> {
         let rw = flags.rw.unwrap_or(Rw::RANDREAD);
         let files = self.files()?;
         let alternates = self.alternates(rw, &flags)?;
-        if files > 1 {
-            self.note(FILES);
-        }
         let named = |(setting, name): (&Setting, &str)| (name.to_owned(), setting.source.clone());
         let waits_for = self.value("wait_for")?.filter(|(_, name)| *name != "none");
         let format = self.text("filename_format");
@@ -185,6 +182,7 @@ impl<'a> JobReader<'a> {
             extent: self.extent(files)?,
             files,
             alternates,
+            keeps_files: false,
             is_mapped: self.is_mapped(rw)?,
             splits_cpus: self.text("cpus_allowed_policy") == Some("split"),
             first_copy: 0,

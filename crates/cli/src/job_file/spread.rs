@@ -11,13 +11,110 @@ use crate::output_sink::directory_of;
 use crate::plan_file::quoted;
 use crate::workload::{Count, Rate};
 use diskproof_compat::fio_values::Amount;
+use diskproof_model::op::OpKind;
+use diskproof_model::plan::{EngineChoice, EngineKind};
 use diskproof_model::shell;
 use diskproof_model::units::format_bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+/// Direct I/O takes a page on every filesystem.
+const PAGE_BYTES: u64 = 4096;
 /// The cause of most names that lead nowhere.
 const COLON_SEPARATES: &str = "A colon separates names; write \\: for one in a name";
+
+/// Marks the jobs whose several files stay, each under its own name. Blocking calls go to each of
+/// them; for other engines, and where jobs share some files but not all, they are parts of one
+/// scratch file.
+pub(crate) fn mark_kept_files(jobs: &mut [FioJob], translation: &Translation<'_>) {
+    let files: Vec<Vec<PathBuf>> = jobs.iter().map(|job| all_paths(job, translation)).collect();
+    let mut kept = Vec::new();
+    for (index, job) in jobs.iter().enumerate() {
+        let shares_some = files.iter().any(|other| {
+            *other != files[index] && other.iter().any(|path| files[index].contains(path))
+        });
+        kept.push(!shares_some && can_keep_files(job, &files[index], translation));
+    }
+    for index in 0..jobs.len() {
+        // Those with the same files do so together.
+        let same = (0..jobs.len()).filter(|other| files[*other] == files[index]);
+        jobs[index].keeps_files = same.clone().count() > 0 && same.clone().all(|one| kept[one]);
+    }
+}
+
+/// The files of all copies of a job.
+fn all_paths(job: &FioJob, translation: &Translation<'_>) -> Vec<PathBuf> {
+    match &job.filename {
+        Some((names, _)) => names.iter().map(|name| path_of(job, name)).collect(),
+        None if job.files > 1 => {
+            let mut all = Vec::new();
+            for copy in 0..job.numjobs {
+                let one = FioJob {
+                    directories: directory_of_copy(job, copy),
+                    ..job.clone()
+                };
+                let names = (0..job.files).map(|file| name_of_file(job, copy, file));
+                all.extend(names.map(|name| path_of(&one, &name)));
+            }
+            all
+        }
+        None => paths_of(job, translation),
+    }
+}
+
+/// Whether the several files of a job can stay.
+fn can_keep_files(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_>) -> bool {
+    let named = job
+        .filename
+        .as_ref()
+        .map_or(0, |(names, _)| names.len() as u64);
+    let files = job.files.max(named);
+    let is_blocking = job.flags.engine == Some(EngineChoice::Fixed(EngineKind::Sync));
+    let is_checked = job.flags.verify.is_some() || job.flags.signs_only;
+    let starts_at_zero = job.extent.offset == Amount::ZERO && job.extent.increment == Amount::ZERO;
+    let is_ours = |path: &PathBuf| match translation.found(path) {
+        PathKind::Nothing => true,
+        PathKind::File(_) => translation.environment.is_own(path),
+        _ => false,
+    };
+    let has_whole_pages = FioJob {
+        files,
+        keeps_files: true,
+        ..job.clone()
+    }
+    .kept_bytes()
+    .is_some_and(|bytes| bytes > 0 && (bytes / files).is_multiple_of(PAGE_BYTES));
+    translation.is_as_fio()
+        && translation.overrides.targets.is_empty()
+        && files > 1
+        && is_blocking
+        && !is_checked
+        && !job.unlinks
+        && !job.extent.fills
+        && !job.rw().makes(OpKind::Trim)
+        && starts_at_zero
+        && has_whole_pages
+        && (job.is_uniform() || may_alternate(job))
+        && paths.iter().all(is_ours)
+        && paths
+            .iter()
+            .all(|path| path.parent() == paths[0].parent() || job.filename.is_none())
+}
+
+/// The names of the several files of a job with one copy, or of those that its copies share.
+pub(crate) fn kept_names(job: &FioJob) -> Vec<String> {
+    let names: Vec<String> = match &job.filename {
+        Some((names, _)) => names.clone(),
+        None => (0..job.files)
+            .map(|file| name_of_file(job, 0, file))
+            .collect(),
+    };
+    let last_part = |name: String| match name.rsplit_once('/') {
+        Some((_, name)) => name.to_owned(),
+        None => name,
+    };
+    names.into_iter().map(last_part).collect()
+}
 
 /// Divides a job into parts with one file or directory each.
 pub(crate) fn spread(job: &FioJob, translation: &Translation<'_>) -> Translated<Vec<FioJob>> {
@@ -30,7 +127,12 @@ pub(crate) fn spread(job: &FioJob, translation: &Translation<'_>) -> Translated<
         None if job.directories.len() > 1 && !leaves_files(job, translation) => {
             over_directories(job)
         }
-        None => over_places(job, translation),
+        None => {
+            if job.files > 1 && !job.keeps_files {
+                translation.note(FILES, &job.section);
+            }
+            over_places(job, translation)
+        }
     }
 }
 
@@ -66,11 +168,18 @@ pub(crate) fn paths_of(job: &FioJob, translation: &Translation<'_>) -> Vec<PathB
             directories: directory_of_copy(job, copy),
             ..job.clone()
         };
-        let format = job.filename_format.replace("$jobnum", &copy.to_string());
-        let format = format.replace("$filenum", "0").replace("$clientuid", "");
-        path_of(job, &format.replace("$jobname", &job.section))
+        path_of(job, &name_of_file(job, copy, 0))
     };
     (0..job.numjobs).map(name).collect()
+}
+
+/// The name of a file of a copy of a job without file names.
+fn name_of_file(job: &FioJob, copy: u64, file: u64) -> String {
+    job.filename_format
+        .replace("$jobnum", &copy.to_string())
+        .replace("$filenum", &file.to_string())
+        .replace("$clientuid", "")
+        .replace("$jobname", &job.section)
 }
 
 fn over_files(
@@ -85,6 +194,12 @@ fn over_files(
     let depth = job.flags.depth.map_or(1, |depth| depth.0);
     let divides_depth = depth.is_multiple_of(parts);
     let has_own = leaves_files(job, translation) && divides_depth;
+    if !divides_depth && job.keeps_files {
+        let mut one = job.clone();
+        one.files = parts;
+        one.alternates = may_alternate(job);
+        return Ok(vec![one]);
+    }
     if paths.iter().all(is_new) && !has_own {
         check_new_files(job, &paths)
             .map_err(|why| source.error(format!("{why}. {COLON_SEPARATES}")))?;
@@ -102,7 +217,10 @@ fn over_files(
              {COLON_SEPARATES}"
         )));
     }
-    let mut shared = job.clone();
+    let mut shared = FioJob {
+        keeps_files: false,
+        ..job.clone()
+    };
     let of_bytes = |amount: Option<Amount>| match amount {
         Some(Amount::Bytes(bytes)) => Some(Amount::Bytes(bytes / parts)),
         other => other,

@@ -524,8 +524,11 @@ fn work_bytes(job: &FioJob, own: FilePart) -> Translated<u64> {
 fn bytes_of_laps(job: &FioJob, own: FilePart, asked: Option<u64>) -> u64 {
     let (block, loops) = (job.smallest_block(), job.extent.loops);
     let lap = lap_bytes(job, own, asked);
-    // If the file has less than the job, the last lap starts again.
-    let rest = own.job_bytes.saturating_sub(lap) / block * block;
+    // If the file has less than the job, the last lap starts again; several files end it.
+    let rest = match job.files {
+        0 | 1 => own.job_bytes.saturating_sub(lap) / block * block,
+        _ => 0,
+    };
     let laps = lap.saturating_mul(loops).saturating_add(rest);
     match asked {
         Some(asked) => {

@@ -16,11 +16,10 @@ impl DescribedJobs {
         self.value(job, key).map_or(default, |value| value != "0")
     }
 
-    /// The name of the job that a workload carries out.
-    pub(super) fn job_name(&self, workload: &str) -> Option<&str> {
+    /// The job that a workload carries out.
+    pub(super) fn job_of(&self, workload: &str) -> Option<&DescribedJob> {
         let carries_out =
             |job: &&DescribedJob| job.workloads.iter().any(|one| one.name == workload);
-        let job = self.jobs.iter().find(carries_out)?;
-        Some(&job.name)
+        self.jobs.iter().find(carries_out)
     }
 }

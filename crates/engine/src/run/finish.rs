@@ -38,10 +38,13 @@ impl Session {
         let limit_ns = self.stall_timeout.with_active_disk_ns();
         // The next workload obeys what the watcher answers here: a sync ends by itself.
         let look = |_: &mut TimeSeries, waited_ns, _| (pulse.beats() && waited_ns < limit_ns, 1.0);
-        let work = |fd: std::os::fd::OwnedFd| {
+        let work = |files: Vec<OwnedFd>| {
             let mut clock = WorkerClock::new();
             let start_ns = clock.now();
-            let result = sync(fd.as_raw_fd(), SyncCall::Fdatasync);
+            let results = files
+                .iter()
+                .map(|file| sync(file.as_raw_fd(), SyncCall::Fdatasync));
+            let result = results.min().unwrap_or(0);
             let interruption = clock.interruptions(clock.now(), || start_ns).pop();
             let ns = clock.now().saturating_sub(start_ns);
             (
@@ -177,7 +180,11 @@ fn verify(
         ..VerifyResult::default()
     };
     let (mine, journal) = (Arc::clone(checked), Arc::clone(journal));
-    let work = move |fd: OwnedFd| {
+    let work = move |mut files: Vec<OwnedFd>| {
+        // A workload on several files has no journal.
+        let Some(fd) = files.pop() else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
         if cache != CachePolicy::Direct {
             sync(fd.as_raw_fd(), SyncCall::Fdatasync);
             let _ = rustix::fs::fadvise(&fd, 0, None, rustix::fs::Advice::DontNeed);
