@@ -44,8 +44,35 @@ pub struct PlanFile {
 pub struct ScratchFile {
     /// Its size; 0 where the target is no directory.
     pub bytes: u64,
-    /// The name under which it stays in its directory; `None` where it has none and vanishes.
-    pub name: Option<String>,
+    /// The file under which it stays in its directory; `None` where it has no name and vanishes.
+    pub kept: Option<KeptFile>,
+}
+
+impl ScratchFile {
+    /// The name of the file that stays, or of the first of several.
+    pub(crate) fn name(&self) -> Option<&str> {
+        let kept = self.kept.as_ref()?;
+        kept.names.first().map(String::as_str)
+    }
+}
+
+/// A scratch file that stays in its directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeptFile {
+    /// Its name, or those of several files that hold an equal part each.
+    pub names: Vec<String>,
+    /// The bytes of each of several files, which may have a rest behind its part.
+    pub file_bytes: u64,
+}
+
+impl KeptFile {
+    /// A single file.
+    pub(crate) fn named(name: String) -> Self {
+        Self {
+            names: vec![name],
+            file_bytes: 0,
+        }
+    }
 }
 
 /// A limit of a profile.

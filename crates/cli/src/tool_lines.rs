@@ -4,6 +4,7 @@
 
 use crate::interrupt;
 use crate::output_files::{Output, OutputError, Trial, open_list, save_file};
+use crate::plan_file::KeptFile;
 use crate::stdio::{ProgressLine, Verbosity, eprint_text, note_closed_stdout};
 use anyhow::Context as _;
 use diskproof_compat::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
@@ -137,8 +138,8 @@ pub(crate) struct SharedPrinter {
     pub name: &'static str,
     /// The file that the tool creates, as the command line names it.
     pub output: Option<PathBuf>,
-    /// The name under which the scratch file of each target stays in its directory, where it does.
-    pub kept_names: Vec<Option<String>>,
+    /// The files under which the scratch file of each target stays in its directory, where it does.
+    pub kept_files: Vec<Option<KeptFile>>,
     printer: Arc<Mutex<Box<dyn ToolPrinter>>>,
     /// Whether SIGUSR1 came, of a tool that survives it.
     status_due: Arc<AtomicBool>,
@@ -171,7 +172,7 @@ impl SharedPrinter {
         Self {
             name,
             output: None,
-            kept_names: Vec::new(),
+            kept_files: Vec::new(),
             printer: Arc::new(Mutex::new(printer)),
             status_due,
             has_begun: Arc::default(),

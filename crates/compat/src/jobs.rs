@@ -1,7 +1,6 @@
 //! What a command line of jobs asks for. The jobs themselves are read by the caller, who knows
 //! their options and the files.
 
-use crate::fio::fio_option;
 use crate::printer::ToolPrinter;
 use std::path::PathBuf;
 
@@ -72,6 +71,8 @@ pub struct DescribedJob {
     pub copies: u64,
     /// Existing files or disks that each copy visits in turn; at least 1.
     pub files: usize,
+    /// New files of each copy.
+    pub new_files: u64,
 }
 
 impl DescribedJob {
@@ -94,21 +95,6 @@ pub struct DescribedJobs {
     pub global: Vec<JobOption>,
     /// The jobs.
     pub jobs: Vec<DescribedJob>,
-}
-
-impl DescribedJobs {
-    /// The value of an option of a job under any of its names; empty for an option without a value.
-    pub(crate) fn value(&self, job: &DescribedJob, key: &str) -> Option<String> {
-        let mut all = job.options.iter().rev().chain(self.global.iter().rev());
-        let names = |option: &&JobOption| fio_option(&option.key).is_some_and(|o| o.name() == key);
-        let found = all.find(names)?;
-        Some(found.value.clone().unwrap_or_default())
-    }
-
-    /// Whether a switch of a job is on.
-    pub(crate) fn is_on(&self, job: &DescribedJob, key: &str, default: bool) -> bool {
-        self.value(job, key).map_or(default, |value| value != "0")
-    }
 }
 
 /// The printer of jobs that were read.

@@ -39,8 +39,9 @@ pub use jobs::{
 pub use load::{
     DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext, PrimeRequest,
 };
-pub use printer::{DropInError, ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText};
-pub use sysbench::PrimePrinter;
+pub use printer::{
+    DropInError, PrimePrinter, ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText,
+};
 
 use std::sync::LazyLock;
 

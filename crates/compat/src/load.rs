@@ -1,8 +1,7 @@
 //! The load that a command line asks for: of disks, with its targets, its plan and its output, or
 //! of processors.
 
-use crate::printer::{DropInError, ToolPrinter};
-use crate::sysbench::PrimePrinter;
+use crate::printer::{DropInError, PrimePrinter, ToolPrinter};
 use diskproof_model::plan::Plan;
 use diskproof_model::primes::PrimeLoad;
 use diskproof_model::target::TargetIdentity;
@@ -152,7 +151,7 @@ pub struct PrimeRequest {
     /// What is computed.
     pub load: PrimeLoad,
     /// Its output.
-    pub printer: PrimePrinter,
+    pub printer: Box<dyn PrimePrinter>,
     /// Where the load differs from the tool's, a sentence each.
     pub notes: Vec<String>,
 }

@@ -3,6 +3,7 @@
 use diskproof_model::files::FilesMeasurement;
 use diskproof_model::measurement::{DiskTotals, Measurement};
 use diskproof_model::ping::SingleRequest;
+use diskproof_model::primes::{PrimeInterval, PrimeResult};
 use diskproof_model::surface::SurfaceMeasurement;
 use std::path::{Path, PathBuf};
 
@@ -101,6 +102,18 @@ pub struct ResultsSoFar<'a> {
     pub unix_ns: u64,
     /// The block devices of the targets and their members, since the first request.
     pub disks: &'a [DiskTotals],
+}
+
+/// Turns a load of processors into a tool's text. Each step returns text for stdout.
+pub trait PrimePrinter {
+    /// Before the first event.
+    fn begin(&self) -> String;
+
+    /// An interval is over.
+    fn interval(&self, interval: &PrimeInterval) -> String;
+
+    /// The run is over.
+    fn end(&self, result: &PrimeResult) -> String;
 }
 
 /// Turns a run into a tool's text, step by step. Each step returns text for stdout.

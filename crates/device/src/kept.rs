@@ -6,7 +6,7 @@ use crate::admit::{Admission, Consent, Grant, Intent, Overwriting, Permit, admit
 use crate::claimed::{self, CLAIM, OwnDirectory, TRIAL, UNFINISHED, remove_emptied};
 use crate::failure::OpenError;
 use crate::held::changed;
-use crate::open::{OpenTarget, open_directory};
+use crate::open::{FurtherFiles, OpenTarget, open_directory};
 use crate::own_files::{self, OwnFiles, open_own};
 use crate::own_mark;
 use crate::probe::probe;
@@ -275,20 +275,64 @@ impl OpenTarget {
         let (identity, permit) = admitted_for_scratch(admission)?;
         let held = open_directory(&identity, permit.size_bytes())?;
         let permit = Arc::new(permit);
-        match own_files::create(held.as_fd(), name, Mode::from_raw_mode(0o666)) {
-            Ok(file) => Ok(Self::of_kept_file(Arc::new(file), &identity, &permit)),
-            Err(Errno::EXIST) => {
-                let (file, written_bytes) = open_own_again(held.as_fd(), &identity, name)?;
-                let mut target = Self::of_kept_file(file, &identity, &permit);
-                target.mark_written(written_bytes);
-                Ok(target)
-            }
-            Err(errno) => Err(OpenError::from_errno(
-                &identity.path,
-                "create a file in it",
-                errno,
-            )),
+        let (file, written_bytes) = create_or_open_own(held.as_fd(), &identity, name)?;
+        let mut target = Self::of_kept_file(file, &identity, &permit);
+        target.mark_written(written_bytes);
+        Ok(target)
+    }
+
+    /// The same as a target of several files of `file_bytes`, each of which holds `part_bytes` of
+    /// it.
+    pub fn create_all_named(
+        admission: Admission,
+        names: &[String],
+        part_bytes: u64,
+        file_bytes: u64,
+    ) -> Result<Self, OpenError> {
+        let (identity, permit) = admitted_for_scratch(admission)?;
+        let held = open_directory(&identity, permit.size_bytes())?;
+        let permit = Arc::new(permit);
+        let mut files = Vec::new();
+        let mut are_whole = true;
+        for name in names {
+            let (file, written_bytes) = create_or_open_own(held.as_fd(), &identity, name)?;
+            are_whole &= written_bytes >= part_bytes;
+            files.push(file);
         }
+        if files.is_empty() {
+            return Err(OpenError::NotScratch {
+                path: identity.path,
+            });
+        }
+        let first = files.remove(0);
+        let further = FurtherFiles {
+            fds: files,
+            part_bytes,
+            file_bytes,
+        };
+        let mut target = Self::of_kept_files(first, further, &identity, &permit);
+        if are_whole {
+            target.mark_written(target.capacity_bytes());
+        }
+        Ok(target)
+    }
+}
+
+/// A new file of this name in a directory, or one of our own that nothing has changed, and the
+/// bytes that it has.
+fn create_or_open_own(
+    directory: BorrowedFd<'_>,
+    identity: &TargetIdentity,
+    name: &str,
+) -> Result<(Arc<OwnedFd>, u64), OpenError> {
+    match own_files::create(directory, name, Mode::from_raw_mode(0o666)) {
+        Ok(file) => Ok((Arc::new(file), 0)),
+        Err(Errno::EXIST) => open_own_again(directory, identity, name),
+        Err(errno) => Err(OpenError::from_errno(
+            &identity.path,
+            "create a file in it",
+            errno,
+        )),
     }
 }
 

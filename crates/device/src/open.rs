@@ -94,11 +94,24 @@ enum DirectSupport {
     Denied,
 }
 
+/// The files of a target of several, behind the first one. Each holds an equal part of the target,
+/// in their order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FurtherFiles {
+    pub(crate) fds: Vec<Arc<OwnedFd>>,
+    /// The bytes of the target in each file, also in the first one.
+    pub(crate) part_bytes: u64,
+    /// The size of each file: of its part, and of a rest that is never used.
+    pub(crate) file_bytes: u64,
+}
+
 /// An open target: one descriptor, checked to be who was admitted. Dropping a scratch file's target
 /// gives its space back.
 #[derive(Debug)]
 pub struct OpenTarget {
     fd: Arc<OwnedFd>,
+    /// The other files of a target of several.
+    further: FurtherFiles,
     identity: TargetIdentity,
     content: TargetContent,
     direct: DirectNeeds,
@@ -148,6 +161,7 @@ impl OpenTarget {
     ) -> Self {
         Self {
             fd,
+            further: FurtherFiles::default(),
             identity,
             content,
             direct,
@@ -169,15 +183,64 @@ impl OpenTarget {
         Self::new(file, directory.clone(), content, direct)
     }
 
+    /// The same of several files.
+    pub(crate) fn of_kept_files(
+        first: Arc<OwnedFd>,
+        further: FurtherFiles,
+        directory: &TargetIdentity,
+        permit: &Arc<Permit>,
+    ) -> Self {
+        Self {
+            further,
+            ..Self::of_kept_file(first, directory, permit)
+        }
+    }
+
+    /// All its files, in the order of the parts that they hold: mostly one.
+    pub fn files(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let further = self.further.fds.iter().map(|file| file.as_fd());
+        std::iter::once(self.fd.as_fd()).chain(further)
+    }
+
+    /// The bytes of the target in each of its files; `None` of a single file, which holds all.
+    pub fn part_bytes(&self) -> Option<u64> {
+        (!self.further.fds.is_empty()).then_some(self.further.part_bytes)
+    }
+
+    /// The files with their share of the first `bytes` of the target.
+    fn shares(&self, bytes: u64) -> impl Iterator<Item = (BorrowedFd<'_>, u64)> {
+        let part_bytes = self.part_bytes().unwrap_or(u64::MAX);
+        self.files().enumerate().map(move |(index, file)| {
+            let before = (index as u64).saturating_mul(part_bytes);
+            (file, bytes.saturating_sub(before).min(part_bytes))
+        })
+    }
+
     /// Marks a file as diskproof's own: until anything changes it, `Overwriting::Own` releases it.
     /// Where the filesystem keeps no such mark, or the file has grown beyond what this program may
     /// write, it stays an ordinary file.
     pub fn mark_own(&self) {
-        let size_max = match &self.content {
+        let mut size_max = match &self.content {
             TargetContent::Scratch { capacity_bytes, .. } => *capacity_bytes,
             _ => self.identity.size_bytes,
         };
-        let _ = own_mark::set(self.fd.as_fd(), size_max);
+        if self.part_bytes().is_some() {
+            size_max = self.further.file_bytes;
+            self.lengthen_files();
+        }
+        for file in self.files() {
+            let _ = own_mark::set(file, size_max);
+        }
+    }
+
+    /// Gives each of several files its whole size.
+    fn lengthen_files(&self) {
+        for file in self.files() {
+            let size_bytes = self.further.file_bytes;
+            if fstat(file).is_ok_and(|stat| stat.st_size.unsigned_abs() < size_bytes) {
+                let _ = ftruncate(file, size_bytes);
+            }
+        }
     }
 
     /// Zeroes data of an unknown format at the ends of a device, where the user allowed that by
@@ -201,11 +264,16 @@ impl OpenTarget {
     /// in both; how far a scratch file is written is noted as it is now.
     pub fn reopen(&self) -> Result<Self, OpenError> {
         let fd = reopen(self.fd(), OFlags::empty(), &self.identity.path)?;
+        let mut further = self.further.clone();
+        for file in &mut further.fds {
+            *file = Arc::new(reopen(file.as_fd(), OFlags::empty(), &self.identity.path)?);
+        }
         let (identity, content) = (self.identity.clone(), self.content.clone());
         // It holds the claim on a device (O_EXCL belongs to the description that opened with it)
         // and the lock: both last as long as any other description of ours.
         let first = self.first.as_ref().unwrap_or(&self.fd);
         Ok(Self {
+            further,
             first: Some(Arc::clone(first)),
             in_memory: Arc::clone(&self.in_memory),
             ..Self::new(Arc::new(fd), identity, content, self.direct)
@@ -219,14 +287,29 @@ impl OpenTarget {
     /// read writes that state, so that CPUs take it from each other. The claim on a device and the
     /// lock are this one's, which has to stay open.
     pub fn for_worker(&self, durability: WriteDurability) -> Result<OwnedFd, OpenError> {
+        self.description(self.fd(), durability)
+    }
+
+    /// The same of each of its files.
+    pub fn files_for_worker(&self, durability: WriteDurability) -> Result<Vec<OwnedFd>, OpenError> {
+        self.files()
+            .map(|file| self.description(file, durability))
+            .collect()
+    }
+
+    fn description(
+        &self,
+        file: BorrowedFd<'_>,
+        durability: WriteDurability,
+    ) -> Result<OwnedFd, OpenError> {
         let failed = self.failed("set the flags of a second description");
         let extra = match durability {
             WriteDurability::BySync => OFlags::empty(),
             WriteDurability::Data => O_DSYNC,
             WriteDurability::File => OFlags::SYNC,
         };
-        let fd = reopen(self.fd(), extra, &self.identity.path)?;
-        let flags = fcntl_getfl(&self.fd);
+        let fd = reopen(file, extra, &self.identity.path)?;
+        let flags = fcntl_getfl(file);
         flags
             .and_then(|flags| fcntl_setfl(&fd, flags))
             .map_err(failed)?;
@@ -240,6 +323,7 @@ impl OpenTarget {
     pub fn leave_open(&self) {
         std::mem::forget((
             Arc::clone(&self.fd),
+            self.further.clone(),
             self.first.clone(),
             self.content.clone(),
         ));
@@ -326,14 +410,16 @@ impl OpenTarget {
         if let (TargetContent::Scratch { capacity_bytes, .. }, Some(filesystem)) =
             (&self.content, &self.identity.filesystem)
         {
-            scratch::lengthen(self.fd(), &filesystem.kind, size_bytes.min(*capacity_bytes));
+            for (file, bytes) in self.shares(size_bytes.min(*capacity_bytes)) {
+                scratch::lengthen(file, &filesystem.kind, bytes);
+            }
         }
     }
 
     /// Gives a new scratch file this length, without content.
     pub fn set_length(&self, size_bytes: u64) -> Result<(), OpenError> {
         let set = match self.content {
-            TargetContent::Scratch { .. } => ftruncate(self.fd(), size_bytes),
+            TargetContent::Scratch { .. } => self.cut(size_bytes),
             _ => Err(Errno::INVAL),
         };
         set.map_err(|errno| OpenError::from_errno(&self.identity.path, "set its length", errno))
@@ -352,10 +438,16 @@ impl OpenTarget {
                 path: self.identity.path.clone(),
             });
         };
-        ftruncate(&self.fd, *written_bytes)
-            .map_err(|e| OpenError::from_errno(&self.identity.path, "cut the scratch file", e))?;
         *capacity_bytes = *written_bytes;
-        Ok(())
+        let bytes = *written_bytes;
+        self.cut(bytes)
+            .map_err(|e| OpenError::from_errno(&self.identity.path, "cut the scratch file", e))
+    }
+
+    /// Makes the target so long.
+    fn cut(&self, size_bytes: u64) -> Result<(), Errno> {
+        self.shares(size_bytes)
+            .try_for_each(|(file, bytes)| ftruncate(file, bytes))
     }
 
     /// Bytes in the range that were never written (holes, preallocated extents, what lies beyond
@@ -366,9 +458,17 @@ impl OpenTarget {
             return None;
         }
         if self.is_writable() {
-            fdatasync(&self.fd).ok()?;
+            self.write_back().ok()?;
         }
-        extents::unwritten_bytes(self.fd(), start, length)
+        if self.part_bytes().is_none() {
+            return extents::unwritten_bytes(self.fd(), start, length);
+        }
+        let before: Vec<u64> = self.shares(start).map(|(_, bytes)| bytes).collect();
+        let mut unwritten = 0;
+        for ((file, end), start) in self.shares(start.saturating_add(length)).zip(before) {
+            unwritten += extents::unwritten_bytes(file, start, end - start)?;
+        }
+        Some(unwritten)
     }
 
     /// Tells the kernel to expect random access: no read-ahead. Advice only.
@@ -383,7 +483,9 @@ impl OpenTarget {
 
     fn advise(&mut self, advice: Advice) {
         self.advice = advice;
-        let _ = fadvise(&self.fd, 0, None, advice);
+        for file in self.files() {
+            let _ = fadvise(file, 0, None, advice);
+        }
     }
 
     /// Reserves blocks for a scratch file of `size_bytes`, where its filesystem can
@@ -391,8 +493,9 @@ impl OpenTarget {
     /// it into use, as in the preallocated log of a database.
     pub fn reserve(&self, size_bytes: u64) {
         if let TargetContent::Scratch { capacity_bytes, .. } = &self.content {
-            let length = size_bytes.min(*capacity_bytes);
-            let _ = fallocate(&self.fd, FallocateFlags::empty(), 0, length);
+            for (file, length) in self.shares(size_bytes.min(*capacity_bytes)) {
+                let _ = fallocate(file, FallocateFlags::empty(), 0, length);
+            }
         }
     }
 
@@ -400,7 +503,9 @@ impl OpenTarget {
     /// first. Advice only.
     pub fn drop_cache(&self) {
         *self.in_memory() = 0..0;
-        let _ = fadvise(&self.fd, 0, None, Advice::DontNeed);
+        for file in self.files() {
+            let _ = fadvise(file, 0, None, Advice::DontNeed);
+        }
     }
 
     /// Notes that the page cache holds these bytes, until [`OpenTarget::drop_cache`].
@@ -496,12 +601,26 @@ impl OpenTarget {
     /// Sets O_DIRECT or clears it, and O_NOATIME where allowed. `Some(errno name)` when O_DIRECT is
     /// refused.
     fn set_direct(&self, wanted: OFlags) -> Result<Option<String>, OpenError> {
+        for file in self.files() {
+            let refused = self.set_direct_on(file, wanted)?;
+            if refused.is_some() {
+                return Ok(refused);
+            }
+        }
+        Ok(None)
+    }
+
+    fn set_direct_on(
+        &self,
+        file: BorrowedFd<'_>,
+        wanted: OFlags,
+    ) -> Result<Option<String>, OpenError> {
         let failed = self.failed("set its file flags");
-        let others = fcntl_getfl(&self.fd).map_err(&failed)?;
+        let others = fcntl_getfl(file).map_err(&failed)?;
         let others = others.difference(OFlags::DIRECT | OFlags::NOATIME);
         // EPERM: only the owner and root may leave access times alone (open(2)).
-        let result = match fcntl_setfl(&self.fd, others | wanted | OFlags::NOATIME) {
-            Err(Errno::PERM) => fcntl_setfl(&self.fd, others | wanted),
+        let result = match fcntl_setfl(file, others | wanted | OFlags::NOATIME) {
+            Err(Errno::PERM) => fcntl_setfl(file, others | wanted),
             result => result,
         };
         match result {
@@ -557,7 +676,9 @@ impl OpenTarget {
         if !self.is_writable() {
             return Ok(());
         }
-        fdatasync(&self.fd).map_err(self.failed("write it back (fdatasync)"))
+        self.files()
+            .try_for_each(fdatasync)
+            .map_err(self.failed("write it back (fdatasync)"))
     }
 
     fn failed(&self, doing: &'static str) -> impl Fn(Errno) -> OpenError {

@@ -6,7 +6,7 @@ use crate::flags::{DestructiveFlags, MeasuringFlags};
 use crate::input_files::{InputRole, register, register_stdin};
 use crate::job_file::{CliOverrides, Closeness, JobFile, JobText, System, read_text};
 use crate::output_files::Trial;
-use crate::plan_file::PLAN_FILE_BYTES_MAX;
+use crate::plan_file::{KeptFile, PLAN_FILE_BYTES_MAX};
 use crate::provenance::{command_line, random_seed};
 use crate::saved::register_history;
 use crate::session::{MeasuringJob, admit_all, measure};
@@ -347,7 +347,7 @@ fn run_load(
             scratch
         });
     }
-    printer.kept_names = vec![new_name];
+    printer.kept_files = vec![new_name.map(KeptFile::named)];
     let mut job = MeasuringJob::new(plan, identities, flags);
     job.tool = Some(printer.clone());
     let ended = measure_work(tool, words, job, head.writes);
@@ -402,10 +402,10 @@ fn run_jobs(
         JobAction::Run => {}
     }
     let plan = translated.plan;
-    let kept_names: Vec<Option<String>> = plan
+    let kept_files: Vec<Option<KeptFile>> = plan
         .scratch_files
         .iter()
-        .map(|file| file.name.clone())
+        .map(|file| file.kept.clone())
         .collect();
     let writing = plan.workloads.iter().find(|one| one.flags.writes());
     if let (true, Some(workload)) = (request.is_read_only, writing) {
@@ -430,19 +430,19 @@ fn run_jobs(
     }
     let mut printer = SharedPrinter::new(tool.name, (request.printer)(translated.jobs));
     printer.saved_to.clone_from(&request.saved_to);
-    for (index, kept_name) in kept_names.iter().enumerate() {
-        if let Some(name) = kept_name {
-            // A plan shows the new file itself as the target.
-            let target = Path::new(&plan.targets[index]);
+    for (index, kept) in kept_files.iter().enumerate() {
+        // A plan shows the new file itself as the target.
+        let target = Path::new(&plan.targets[index]);
+        for name in kept.iter().flat_map(|kept| &kept.names) {
             let file = if target.is_dir() {
                 target.join(name)
             } else {
-                target.to_owned()
+                target.with_file_name(name)
             };
             register(&file, InputRole::Target);
         }
     }
-    printer.kept_names = kept_names;
+    printer.kept_files = kept_files;
     printer.count_disks(&identities);
     if let Err(text) = open_files(&mut printer, flags) {
         return failed(tool, &DropInError::Usage(text));

@@ -6,7 +6,7 @@ mod recorded;
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::job_file::{CliOverrides, JobFile, System, read_text};
-use crate::plan_file::{PlanFile, resolve_planned, sector_bytes};
+use crate::plan_file::{PlanFile, ScratchFile, resolve_planned, sector_bytes};
 use crate::provenance::{command_line, random_seed};
 use crate::session::{MeasuringJob, measure};
 use crate::stdio::eprint_text;
@@ -409,12 +409,12 @@ impl RunRequest {
         }
     }
 
-    /// The paths of the targets; of a file that stays under its name, its own.
+    /// The paths of the targets; of files that stay under their names, that of the first.
     fn target_names(&self, identities: &[TargetIdentity]) -> Vec<String> {
         let mut names = Vec::new();
         for (index, identity) in identities.iter().enumerate() {
             let file = self.file.scratch_files.get(index);
-            names.push(match file.and_then(|file| file.name.as_ref()) {
+            names.push(match file.and_then(ScratchFile::name) {
                 Some(name) => format!("{}/{name}", identity.path.trim_end_matches('/')),
                 None => identity.path.clone(),
             });

@@ -5,6 +5,8 @@ use super::sections::SourceLine;
 use super::translation::JobFileError;
 use crate::workload::WorkloadFlags;
 use diskproof_compat::fio_values::Amount;
+use diskproof_model::op::OpKind;
+use diskproof_model::plan::{EngineChoice, EngineKind};
 use diskproof_model::rw::{Order, Rw};
 
 /// One job.
@@ -18,6 +20,8 @@ pub(crate) struct FioJob {
     pub name: String,
     /// The author's description.
     pub description: Option<String>,
+    /// The distance between the starts of its requests, where gaps between them are zones.
+    pub gap_step_bytes: Option<u64>,
     /// The keys of each copy that depend neither on its part of the file nor on the page cache.
     pub flags: WorkloadFlags,
     /// Number of copies.
@@ -26,6 +30,8 @@ pub(crate) struct FioJob {
     pub splits_cpus: bool,
     /// The number of its first copy among those of all jobs.
     pub first_copy: u64,
+    /// The number of its first copy among those of its section, which may have been divided.
+    pub first_in_section: u64,
     /// Use of the page cache.
     pub cache: Cache,
     /// Part of the file, and amount of I/O.
@@ -60,6 +66,8 @@ pub(crate) struct FioJob {
     pub files: u64,
     /// Whether sequential requests go to the files in turn.
     pub alternates: bool,
+    /// Whether its several files stay, each under its own name.
+    pub keeps_files: bool,
     /// Pattern of file names, for jobs without `filename`.
     pub filename_format: String,
 }
@@ -72,12 +80,50 @@ impl FioJob {
 
     /// Whether its files have one name together, and vanish at the end.
     pub(crate) fn vanishes(&self) -> bool {
-        self.unlinks || self.files > 1
+        self.unlinks || (self.files > 1 && !self.keeps_files)
+    }
+
+    /// The bytes of each of its several new files; `None` where that follows from other files.
+    pub(crate) fn bytes_of_each_file(&self) -> Option<u64> {
+        let all = match (self.extent.file_bytes, self.extent.size) {
+            (Some(bytes), _) | (None, Some(Amount::Bytes(bytes))) => bytes,
+            _ => return None,
+        };
+        Some(all / self.files.max(1))
+    }
+
+    /// The bytes of the whole blocks in all of its several files that stay.
+    pub(crate) fn kept_bytes(&self) -> Option<u64> {
+        let each = self.bytes_of_each_file().filter(|_| self.keeps_files)?;
+        let block = self.smallest_block();
+        Some((each / block * block).saturating_mul(self.files))
+    }
+
+    /// Whether it reads back what it writes.
+    pub(crate) fn reads_back(&self) -> bool {
+        self.flags.verify == Some(true) && self.rw().makes(OpKind::Write)
     }
 
     /// Whether its offsets are random.
     pub(crate) fn is_random(&self) -> bool {
         self.rw().order == Order::Random
+    }
+
+    /// Whether a lap goes on behind its size where its file is larger. fio counts what it issues
+    /// only for engines that queue requests (`bytes_issued` in its backend.c), so with others the
+    /// end of the file ends a lap.
+    pub(crate) fn laps_have_whole_file(&self) -> bool {
+        let is_blocking = matches!(
+            self.flags.engine,
+            Some(EngineChoice::Fixed(EngineKind::Sync | EngineKind::Mmap))
+        );
+        is_blocking && (self.extent.loops > 1 || self.extent.io_size.is_some())
+    }
+
+    /// So many bytes, up to the end of the last block.
+    pub(crate) fn whole_blocks(&self, bytes: u64) -> u64 {
+        let block = self.smallest_block().max(1);
+        bytes.div_ceil(block).saturating_mul(block)
     }
 
     /// Whether its offsets are random, and all alike.
@@ -97,11 +143,21 @@ impl FioJob {
         size.filter(|_| self.flags.other_sizes.is_empty())
     }
 
+    /// The sizes of all operations.
+    fn block_sizes(&self) -> impl Iterator<Item = u64> {
+        let others = self.flags.other_sizes.iter();
+        let others = others.map(|share| share.block_bytes);
+        self.flags.sizes().chain(others).map(u64::from)
+    }
+
     /// The smallest size of any operation.
     pub(crate) fn smallest_block(&self) -> u64 {
-        let writes = self.flags.other_sizes.iter();
-        let writes = writes.map(|share| share.block_bytes);
-        u64::from(self.flags.sizes().chain(writes).min().unwrap_or(1))
+        self.block_sizes().min().unwrap_or(1)
+    }
+
+    /// The largest size of any operation.
+    pub(crate) fn largest_block(&self) -> u64 {
+        self.block_sizes().max().unwrap_or(1)
     }
 
     /// An error about the whole job that quotes no option, so it may be shown whatever the job

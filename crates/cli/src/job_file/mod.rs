@@ -75,17 +75,22 @@ impl JobFile {
         check_copies(&jobs)?;
         make_only(&mut jobs)?;
         if overrides.only_options {
-            let (files, workloads) = (vec![1; jobs.len()], vec![Vec::new(); jobs.len()]);
+            let files = vec![FileCounts::default(); jobs.len()];
+            let workloads = vec![Vec::new(); jobs.len()];
             return Ok(Self {
                 jobs: describe(&jobs, &files, &sections, &global, workloads),
                 ..Self::default()
             });
         }
+        spread::mark_kept_files(&mut jobs, &translation);
         let parts = jobs.iter().map(|job| spread::spread(job, &translation));
         let parts = parts.collect::<Translated<Vec<_>>>()?;
-        let mut files: Vec<usize> = Vec::new();
+        let mut files: Vec<FileCounts> = Vec::new();
         for (job, parts) in jobs.iter().zip(&parts) {
-            files.push(visited_files(job, parts));
+            files.push(FileCounts {
+                visited: visited_files(job, parts),
+                of_copy: parts.first().map_or(1, |part| part.files),
+            });
         }
         let mut all = parts.concat();
         let mut copies = 0;
@@ -107,6 +112,24 @@ impl JobFile {
             notes: translation.into_notes(jobs.len()),
             jobs: describe(&jobs, &files, &sections, &global, of_jobs),
         })
+    }
+}
+
+/// The files of a job.
+#[derive(Debug, Clone, Copy)]
+struct FileCounts {
+    /// How many existing files each copy visits in turn.
+    visited: usize,
+    /// How many new ones each copy has.
+    of_copy: u64,
+}
+
+impl Default for FileCounts {
+    fn default() -> Self {
+        Self {
+            visited: 1,
+            of_copy: 1,
+        }
     }
 }
 
@@ -161,11 +184,10 @@ fn make_only(jobs: &mut [FioJob]) -> Translated<()> {
     Ok(())
 }
 
-/// Jobs as their output shows them. `workloads` has those of each, and `files` how many files it
-/// visits in turn.
+/// Jobs as their output shows them. `workloads` has those of each.
 fn describe(
     jobs: &[FioJob],
-    files: &[usize],
+    files: &[FileCounts],
     sections: &[Section],
     global: &[Rc<Setting>],
     workloads: Vec<Vec<JobWorkload>>,
@@ -182,7 +204,8 @@ fn describe(
             options: own.map(|one| one.option.clone()).collect(),
             workloads,
             copies: job.numjobs,
-            files: files[index],
+            files: files[index].visited,
+            new_files: files[index].of_copy,
         });
     }
     DescribedJobs {

@@ -4,10 +4,10 @@
 use super::environment::PathKind;
 use super::jobs::FioJob;
 use super::reading::FILENAME_FORMAT_DEFAULT;
-use super::spread::{check_end, needed_bytes, paths_of, vanishing_files};
+use super::spread::{check_end, kept_names, needed_bytes, paths_of, vanishing_files};
 use super::translation::{Translated, Translation};
 use crate::output_sink::directory_of;
-use crate::plan_file::{ScratchFile, quoted};
+use crate::plan_file::{KeptFile, ScratchFile, quoted};
 use diskproof_compat::fio_values::Amount;
 use diskproof_model::op::OpKind;
 use diskproof_model::units::format_bytes;
@@ -81,8 +81,8 @@ struct TargetRoot {
     is_scratch: bool,
     /// Whether its file exists, and grows.
     grows: bool,
-    /// The name under which its file stays.
-    name: Option<String>,
+    /// The names under which its file, or its files, stay; none of one that vanishes.
+    names: Vec<String>,
     /// Whether it is a block device, which ends where it ends.
     is_device: bool,
 }
@@ -167,7 +167,7 @@ impl Placements {
     pub(crate) fn named_files(&self) -> Vec<ScratchFile> {
         let mut files = self.scratch_files.iter().filter(|file| file.bytes > 0);
         let is_alike = match files.next() {
-            Some(first) => first.name.is_none() && files.all(|file| file == first),
+            Some(first) => first.kept.is_none() && files.all(|file| file == first),
             None => true,
         };
         if is_alike {
@@ -196,7 +196,7 @@ impl Placements {
         let file = match &root.path {
             Some(_) if root.is_scratch => ScratchFile {
                 bytes: total,
-                name: root.name.clone(),
+                kept: kept_file(root, members),
             },
             _ => ScratchFile::default(),
         };
@@ -204,12 +204,12 @@ impl Placements {
         if root.path.is_none() {
             self.given_bytes = Some(total);
         }
-        match (&root.path, &root.name) {
+        match (&root.path, root.names.as_slice()) {
             (None, _) if paths.len() > 1 => translation.note_line(format!(
                 "the {} files of the jobs become adjacent parts of the target",
                 paths.len()
             )),
-            (Some(directory), None) if root.is_scratch => {
+            (Some(directory), []) if root.is_scratch => {
                 let directory = translation.shown(directory);
                 translation.note_line(replaced_text(&paths, total, &directory, translation));
             }
@@ -218,14 +218,27 @@ impl Placements {
     }
 }
 
+/// The file, or the files, under which a scratch file stays.
+fn kept_file(root: &TargetRoot, members: &[&JobFiles<'_>]) -> Option<KeptFile> {
+    let each = members.iter().map(|one| one.job.bytes_of_each_file());
+    let file_bytes = each.max().flatten().unwrap_or(0);
+    (!root.names.is_empty()).then(|| KeptFile {
+        names: root.names.clone(),
+        file_bytes,
+    })
+}
+
 /// Notes the files that stay.
 fn note_kept(roots: &[&TargetRoot], translation: &Translation<'_>) {
-    let kept: Vec<&&TargetRoot> = roots.iter().filter(|root| root.name.is_some()).collect();
+    let kept: Vec<(&TargetRoot, &String)> = roots
+        .iter()
+        .flat_map(|root| root.names.iter().map(|name| (*root, name)))
+        .collect();
     match kept.as_slice() {
         [] => {}
-        [root] => {
+        [(root, name)] => {
             let directory = root.path.clone().unwrap_or_default();
-            let path = directory.join(root.name.as_deref().unwrap_or_default());
+            let path = directory.join(name);
             let what = if root.grows { "grows" } else { "is filled" };
             let path = translation.shown(&path);
             translation.note_line(format!("{path} {what} before its first use, and stays"));
@@ -368,6 +381,12 @@ impl Places<'_> {
     fn root(&self, job: &FioJob, paths: &[PathBuf], path: &PathBuf) -> Result<TargetRoot, String> {
         let shown = quoted(&self.translation.shown(path));
         let found = self.translation.found(path);
+        if job.keeps_files {
+            return Ok(TargetRoot {
+                names: kept_names(job),
+                ..self.scratch_beside(path)?
+            });
+        }
         match found {
             PathKind::File(bytes) if self.grows(path, bytes) => Ok(TargetRoot {
                 bytes: self
@@ -375,7 +394,7 @@ impl Places<'_> {
                     .get(path)
                     .map(|bytes| bytes.next_multiple_of(PAGE_BYTES)),
                 grows: true,
-                name: file_name(path),
+                names: file_name(path).into_iter().collect(),
                 ..self.scratch_beside(path)?
             }),
             PathKind::File(bytes) if self.is_replaced(job, paths, path, bytes) => {
@@ -399,7 +418,10 @@ impl Places<'_> {
                 ))
             }
             PathKind::Nothing => Ok(TargetRoot {
-                name: file_name(path).filter(|_| self.stays(path)),
+                names: file_name(path)
+                    .filter(|_| self.stays(path))
+                    .into_iter()
+                    .collect(),
                 ..self.scratch_beside(path)?
             }),
         }
@@ -472,16 +494,21 @@ fn allocate(members: &[&JobFiles<'_>], root: &TargetRoot) -> Translated<(Vec<Vec
         let has_file = |other: &&&JobFiles<'_>| other.paths.contains(&files.paths[0]);
         let is_shared = members.iter().filter(has_file).count() > 1;
         let parts = (0..job.numjobs).map(|copy| {
+            let copy = job.first_in_section + copy;
             let mut part = part(job, copy, known, root)?;
-            if !is_shared && (files.is_own || job.numjobs == 1) {
-                keep_size(job, &mut part);
+            if known.is_none() && !is_shared && (files.is_own || job.numjobs == 1) {
+                fit_new_file(job, copy, &mut part);
+            }
+            if let Some(bytes) = job.kept_bytes() {
+                (part.start, part.length, part.is_whole_file) = (0, bytes, true);
+                return Ok(part);
             }
             // The job visits neither the bytes behind the last whole block of its own file nor
             // those before its offset; unless another job visits the latter, the file need not
             // hold them.
             if files.is_own {
                 part.length = part.length / unit * unit;
-                if whole.is_none() && !is_shared && root.name.is_none() {
+                if whole.is_none() && !is_shared && root.names.is_empty() {
                     part.start = 0;
                 }
             }
@@ -489,11 +516,14 @@ fn allocate(members: &[&JobFiles<'_>], root: &TargetRoot) -> Translated<(Vec<Vec
         });
         inside.push(parts.collect::<Result<Vec<_>, _>>()?);
     }
+    if let Some(bytes) = members[0].job.kept_bytes() {
+        return Ok((inside, bytes));
+    }
     let extents = extents_of(members, &inside, root);
     let (mut starts, mut end): (BTreeMap<&Path, u64>, u64) = (BTreeMap::new(), 0);
     for files in members {
         // The copies of a job are adjacent, so that they can be one workload.
-        if root.name.is_none() {
+        if root.names.is_empty() {
             end = end.checked_next_multiple_of(PART_BYTES).unwrap_or(u64::MAX);
         }
         for path in files.paths {
@@ -506,12 +536,13 @@ fn allocate(members: &[&JobFiles<'_>], root: &TargetRoot) -> Translated<(Vec<Vec
     for (files, parts) in members.iter().zip(&mut inside) {
         for (path, part) in files.paths.iter().zip(parts) {
             let file_bytes = whole.unwrap_or(extents[path.as_path()]);
-            part.is_whole_file &= part.length == file_bytes;
+            let block = files.job.smallest_block().max(1);
+            part.is_whole_file &= part.length / block == file_bytes / block;
             part.start = part.start.saturating_add(starts[path.as_path()]);
         }
     }
     // A file that stays is as long as in fio, but for less than a page.
-    let unit = if root.name.is_some() {
+    let unit = if !root.names.is_empty() {
         PAGE_BYTES
     } else {
         PART_BYTES
@@ -528,36 +559,61 @@ fn extents_of<'a>(
 ) -> BTreeMap<&'a Path, u64> {
     let mut extents: BTreeMap<&Path, u64> = BTreeMap::new();
     for (files, parts) in members.iter().zip(inside) {
-        let file_bytes = files.job.extent.file_bytes.unwrap_or(0);
         for (path, part) in files.paths.iter().zip(parts) {
+            // A file that stays has also what is behind its last whole block.
+            let file_bytes = if !root.names.is_empty() {
+                part.file_bytes
+            } else {
+                files.job.extent.file_bytes.unwrap_or(0)
+            };
             let extent = extents.entry(path).or_default();
             *extent = (*extent).max(part.end()).max(file_bytes);
-            // A file that stays has also what is behind its last whole block.
-            if root.name.is_some() {
-                *extent = (*extent).max(part.file_bytes);
-            }
         }
     }
     extents
 }
 
-/// Ends the part of a copy with its size. As in fio, an offset in percent does not make a file of
-/// one copy longer, so the copy starts again from there until it has moved its size.
-fn keep_size(job: &FioJob, part: &mut FilePart) {
-    let extent = &job.extent;
-    let (Some(Amount::Bytes(size)), None) = (extent.size, extent.file_bytes) else {
-        return;
+/// Gives the new file of a copy the size that fio gives it. There is no file yet of which fio could
+/// take a percentage, so an offset in percent is 0 in the first lap and does not make the file
+/// longer. The copy moves as much, and starts again from its offset where that is less.
+fn fit_new_file(job: &FioJob, copy: u64, part: &mut FilePart) {
+    let (extent, block) = (&job.extent, job.smallest_block());
+    let offset =
+        bytes_of(extent.offset).saturating_add(bytes_of(extent.increment).saturating_mul(copy));
+    let file_bytes = match (extent.file_bytes, extent.size) {
+        (Some(bytes), Some(size @ Amount::Percent(_))) => {
+            let share = size.of(bytes).min(bytes.saturating_sub(offset));
+            offset.saturating_add(share / block * block)
+        }
+        (Some(bytes), _) => bytes,
+        (None, Some(Amount::Bytes(size))) => offset.saturating_add(size),
+        (None, _) => return,
     };
-    let is_in_bytes = matches!(
-        (extent.offset, extent.increment),
-        (Amount::Bytes(_), Amount::Bytes(_))
-    );
-    let left = size.saturating_sub(part.start);
-    if is_in_bytes || left < job.smallest_block() {
-        return;
+    if file_bytes.saturating_sub(part.start) < block {
+        // No later lap has a block.
+        part.start = offset;
+        part.is_whole_file = offset == 0;
     }
-    part.length = part.length.min(left);
-    part.file_bytes = size;
+    let left = file_bytes.saturating_sub(part.start);
+    let behind = file_bytes.saturating_sub(offset);
+    part.job_bytes = match extent.size {
+        Some(Amount::Bytes(size)) => size.min(behind),
+        _ => behind,
+    };
+    part.length = if job.is_random() || job.laps_have_whole_file() {
+        left
+    } else {
+        job.whole_blocks(part.job_bytes).min(left)
+    };
+    part.file_bytes = file_bytes;
+}
+
+/// The bytes of an amount that is no percentage.
+fn bytes_of(amount: Amount) -> u64 {
+    match amount {
+        Amount::Bytes(bytes) => bytes,
+        Amount::Percent(_) => 0,
+    }
 }
 
 /// The part of its file that a copy of a job uses. `whole` is the size of the file, if it exists.
@@ -607,9 +663,14 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>, root: &TargetRoot) -> Trans
         .file_bytes
         .map(|bytes| bytes.saturating_sub(start));
     let job_bytes = length.min(in_file.unwrap_or(u64::MAX));
-    let length = match in_file {
-        Some(in_file) if job.is_random() => in_file.min(rest.unwrap_or(u64::MAX)),
-        _ => job_bytes,
+    let room = match (in_file, rest) {
+        (Some(in_file), rest) => Some(in_file.min(rest.unwrap_or(u64::MAX))),
+        (None, _) => None,
+    };
+    let length = match room {
+        Some(room) if job.is_random() || job.laps_have_whole_file() => room,
+        Some(room) => job.whole_blocks(job_bytes).min(room),
+        None => job_bytes,
     };
     if job_bytes < job.smallest_block() {
         return Err(job.error_without_options(
@@ -617,15 +678,26 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>, root: &TargetRoot) -> Trans
              file; use a larger size, or a smaller bs or offset",
         ));
     }
+    let block = job.smallest_block().max(1);
+    // As in fio, each of several files ends with its last whole block.
+    let length = match job.files {
+        0 | 1 => length,
+        files => length / files / block * block * files,
+    };
     Ok(FilePart {
         start,
         // Zones go on to the end of the file.
         length: match (job.flags.shape.zone_stride, rest) {
-            (Some(_), Some(rest)) => rest,
+            (Some(_), Some(rest)) if job.gap_step_bytes.is_none() => rest,
             _ => length,
         },
         job_bytes,
-        file_bytes: start.saturating_add(job_bytes),
+        file_bytes: match (job.extent.file_bytes, job.extent.size) {
+            (Some(bytes), Some(Amount::Bytes(_)) | None) => {
+                bytes.max(start.saturating_add(job_bytes))
+            }
+            _ => start.saturating_add(job_bytes),
+        },
         is_whole_file: start == 0,
     })
 }

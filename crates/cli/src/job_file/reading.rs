@@ -8,7 +8,7 @@ mod values;
 
 use super::jobs::{Cache, FioJob, JobExtent};
 use super::sections::{Scope, Section, Setting, last_by_name};
-use super::translation::{FILES, Translated, Translation};
+use super::translation::{Translated, Translation};
 use crate::workload::{Count, SyncedWrites, Time, WorkloadFlags};
 use diskproof_compat::fio_values::{Amount, Base};
 use diskproof_compat::{FioCondition, FioHandling, fio_option, fio_similar};
@@ -164,11 +164,11 @@ impl<'a> JobReader<'a> {
         let ends_all = self.choice("exit_what", ends_all)?.unwrap_or(false);
         let exits_all = self.flag("exitall")?;
         let rw = flags.rw.unwrap_or(Rw::RANDREAD);
+        let filename = self.filename()?;
+        // As in fio, each name is a file of the size that filesize sets.
+        let names = filename.as_ref().map_or(1, |(names, _)| names.len() as u64);
         let files = self.files()?;
         let alternates = self.alternates(rw, &flags)?;
-        if files > 1 {
-            self.note(FILES);
-        }
         let named = |(setting, name): (&Setting, &str)| (name.to_owned(), setting.source.clone());
         let waits_for = self.value("wait_for")?.filter(|(_, name)| *name != "none");
         let format = self.text("filename_format");
@@ -182,12 +182,15 @@ impl<'a> JobReader<'a> {
             description: self.text("description").map(str::to_owned),
             numjobs: self.number("numjobs", NUMJOBS_MAX)?.unwrap_or(1).max(1),
             cache: self.cache(is_mmap)?,
-            extent: self.extent(files)?,
+            extent: self.extent(files.max(names))?,
             files,
             alternates,
+            keeps_files: false,
             is_mapped: self.is_mapped(rw)?,
             splits_cpus: self.text("cpus_allowed_policy") == Some("split"),
             first_copy: 0,
+            first_in_section: 0,
+            gap_step_bytes: self.gap_step(&flags)?,
             flags,
             overwrites: self.flag("overwrite")?,
             waits: self.flag("stonewall")?,
@@ -196,7 +199,7 @@ impl<'a> JobReader<'a> {
             reports_together: self.flag("group_reporting")?,
             begins_group: self.flag("new_group")?,
             ends_everything: ends_all && exits_all,
-            filename: self.filename()?,
+            filename,
             directories: self.directories()?,
             unlinks: self.flag("unlink")?,
             only_creates: self.flag("create_only")?,
@@ -321,7 +324,10 @@ impl<'a> JobReader<'a> {
             offset: self.amount("offset")?.unwrap_or(Amount::ZERO),
             increment: self.amount("offset_increment")?.unwrap_or(Amount::ZERO),
             file_bytes: file_bytes.filter(|bytes| *bytes > 0),
-            size: size.or(filesize).filter(|size| !fills && !is_whole(size)),
+            size: match size.filter(|size| !is_whole(size)).or(filesize) {
+                Some(size) if !fills && !is_whole(&size) => Some(size),
+                _ => None,
+            },
             fills,
             io_size: self.amount("io_size")?.filter(|size| *size != Amount::ZERO),
             loops,

@@ -6,18 +6,115 @@
 use super::environment::PathKind;
 use super::jobs::FioJob;
 use super::sections::SourceLine;
-use super::translation::{FILES, Translated, Translation};
+use super::translation::{FILES, IN_ORDER, Translated, Translation};
 use crate::output_sink::directory_of;
 use crate::plan_file::quoted;
 use crate::workload::{Count, Rate};
 use diskproof_compat::fio_values::Amount;
+use diskproof_model::op::OpKind;
+use diskproof_model::plan::{EngineChoice, EngineKind};
 use diskproof_model::shell;
 use diskproof_model::units::format_bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+/// Direct I/O takes a page on every filesystem.
+const PAGE_BYTES: u64 = 4096;
 /// The cause of most names that lead nowhere.
 const COLON_SEPARATES: &str = "A colon separates names; write \\: for one in a name";
+
+/// Marks the jobs whose several files stay, each under its own name. Blocking calls go to each of
+/// them; for other engines, and where jobs share some files but not all, they are parts of one
+/// scratch file.
+pub(crate) fn mark_kept_files(jobs: &mut [FioJob], translation: &Translation<'_>) {
+    let files: Vec<Vec<PathBuf>> = jobs.iter().map(|job| all_paths(job, translation)).collect();
+    let mut kept = Vec::new();
+    for (index, job) in jobs.iter().enumerate() {
+        let shares_some = files.iter().any(|other| {
+            *other != files[index] && other.iter().any(|path| files[index].contains(path))
+        });
+        kept.push(!shares_some && can_keep_files(job, &files[index], translation));
+    }
+    for index in 0..jobs.len() {
+        // Those with the same files do so together.
+        let same = (0..jobs.len()).filter(|other| files[*other] == files[index]);
+        jobs[index].keeps_files = same.clone().count() > 0 && same.clone().all(|one| kept[one]);
+    }
+}
+
+/// The files of all copies of a job.
+fn all_paths(job: &FioJob, translation: &Translation<'_>) -> Vec<PathBuf> {
+    match &job.filename {
+        Some((names, _)) => names.iter().map(|name| path_of(job, name)).collect(),
+        None if job.files > 1 => {
+            let mut all = Vec::new();
+            for copy in 0..job.numjobs {
+                let one = FioJob {
+                    directories: directory_of_copy(job, copy),
+                    ..job.clone()
+                };
+                let names = (0..job.files).map(|file| name_of_file(job, copy, file));
+                all.extend(names.map(|name| path_of(&one, &name)));
+            }
+            all
+        }
+        None => paths_of(job, translation),
+    }
+}
+
+/// Whether the several files of a job can stay.
+fn can_keep_files(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_>) -> bool {
+    let named = job
+        .filename
+        .as_ref()
+        .map_or(0, |(names, _)| names.len() as u64);
+    let files = job.files.max(named);
+    let is_blocking = job.flags.engine == Some(EngineChoice::Fixed(EngineKind::Sync));
+    let is_checked = job.flags.verify.is_some() || job.flags.signs_only;
+    let starts_at_zero = job.extent.offset == Amount::ZERO && job.extent.increment == Amount::ZERO;
+    let is_ours = |path: &PathBuf| match translation.found(path) {
+        PathKind::Nothing => true,
+        PathKind::File(_) => translation.environment.is_own(path),
+        _ => false,
+    };
+    let has_whole_pages = FioJob {
+        files,
+        keeps_files: true,
+        ..job.clone()
+    }
+    .kept_bytes()
+    .is_some_and(|bytes| bytes > 0 && (bytes / files).is_multiple_of(PAGE_BYTES));
+    translation.is_as_fio()
+        && translation.overrides.targets.is_empty()
+        && files > 1
+        && is_blocking
+        && !is_checked
+        && !job.unlinks
+        && !job.extent.fills
+        && !job.rw().makes(OpKind::Trim)
+        && starts_at_zero
+        && has_whole_pages
+        && (job.is_uniform() || goes_onward(job))
+        && paths.iter().all(is_ours)
+        && paths
+            .iter()
+            .all(|path| path.parent() == paths[0].parent() || job.filename.is_none())
+}
+
+/// The names of the several files of a job with one copy, or of those that its copies share.
+pub(crate) fn kept_names(job: &FioJob) -> Vec<String> {
+    let names: Vec<String> = match &job.filename {
+        Some((names, _)) => names.clone(),
+        None => (0..job.files)
+            .map(|file| name_of_file(job, 0, file))
+            .collect(),
+    };
+    let last_part = |name: String| match name.rsplit_once('/') {
+        Some((_, name)) => name.to_owned(),
+        None => name,
+    };
+    names.into_iter().map(last_part).collect()
+}
 
 /// Divides a job into parts with one file or directory each.
 pub(crate) fn spread(job: &FioJob, translation: &Translation<'_>) -> Translated<Vec<FioJob>> {
@@ -30,7 +127,12 @@ pub(crate) fn spread(job: &FioJob, translation: &Translation<'_>) -> Translated<
         None if job.directories.len() > 1 && !leaves_files(job, translation) => {
             over_directories(job)
         }
-        None => over_places(job, translation),
+        None => {
+            if job.files > 1 && !job.keeps_files {
+                translation.note(FILES, &job.section);
+            }
+            over_places(job, translation)
+        }
     }
 }
 
@@ -66,11 +168,18 @@ pub(crate) fn paths_of(job: &FioJob, translation: &Translation<'_>) -> Vec<PathB
             directories: directory_of_copy(job, copy),
             ..job.clone()
         };
-        let format = job.filename_format.replace("$jobnum", &copy.to_string());
-        let format = format.replace("$filenum", "0").replace("$clientuid", "");
-        path_of(job, &format.replace("$jobname", &job.section))
+        path_of(job, &name_of_file(job, copy, 0))
     };
     (0..job.numjobs).map(name).collect()
+}
+
+/// The name of a file of a copy of a job without file names.
+fn name_of_file(job: &FioJob, copy: u64, file: u64) -> String {
+    job.filename_format
+        .replace("$jobnum", &copy.to_string())
+        .replace("$filenum", &file.to_string())
+        .replace("$clientuid", "")
+        .replace("$jobname", &job.section)
 }
 
 fn over_files(
@@ -85,6 +194,13 @@ fn over_files(
     let depth = job.flags.depth.map_or(1, |depth| depth.0);
     let divides_depth = depth.is_multiple_of(parts);
     let has_own = leaves_files(job, translation) && divides_depth;
+    if !divides_depth && job.keeps_files {
+        let mut one = job.clone();
+        one.files = parts;
+        one.alternates = may_alternate(job);
+        note_order(&one, translation);
+        return Ok(vec![one]);
+    }
     if paths.iter().all(is_new) && !has_own {
         check_new_files(job, &paths)
             .map_err(|why| source.error(format!("{why}. {COLON_SEPARATES}")))?;
@@ -93,6 +209,7 @@ fn over_files(
         one.filename = Some((names[..1].to_vec(), source.clone()));
         one.files = parts;
         one.alternates = may_alternate(job);
+        note_order(&one, translation);
         return Ok(vec![one]);
     }
     if let Some(missing) = paths.iter().find(|path| is_new(path) && !has_own) {
@@ -102,7 +219,10 @@ fn over_files(
              {COLON_SEPARATES}"
         )));
     }
-    let mut shared = job.clone();
+    let mut shared = FioJob {
+        keeps_files: false,
+        ..job.clone()
+    };
     let of_bytes = |amount: Option<Amount>| match amount {
         Some(Amount::Bytes(bytes)) => Some(Amount::Bytes(bytes / parts)),
         other => other,
@@ -121,6 +241,7 @@ fn over_files(
         }
     }
     shared.extent.size = of_bytes(job.extent.size);
+    shared.extent.file_bytes = job.extent.file_bytes.map(|bytes| bytes / parts);
     if divides_depth {
         shared.extent.io_size = of_bytes(job.extent.io_size);
         shared.extent.ops = job.extent.ops.map(|ops| ops.div_ceil(parts));
@@ -140,27 +261,36 @@ fn over_files(
     })))
 }
 
+fn note_order(job: &FioJob, translation: &Translation<'_>) {
+    if !job.is_random() && !job.alternates {
+        translation.note(IN_ORDER, &job.section);
+    }
+}
+
 /// Files that do not exist become one of their total size, where that is the same load.
 fn check_new_files(job: &FioJob, paths: &[PathBuf]) -> Result<(), &'static str> {
     if paths.iter().any(|path| path.parent() != paths[0].parent()) {
         return Err("new files in several directories are not supported; write a section for each");
     }
-    if job.is_uniform() || may_alternate(job) {
+    if job.is_uniform() || goes_onward(job) {
         Ok(())
     } else {
         Err(
             "several new files for one job become one file, which is supported with uniformly \
-             random requests, and with reads or writes of one size; write a section for each",
+             random requests, and with sequential ones without gaps; write a section for each",
         )
     }
 }
 
 /// Whether sequential requests can go to the parts of one file in turn.
 fn may_alternate(job: &FioJob) -> bool {
+    goes_onward(job) && !job.rw().is_mix() && job.one_block().is_some()
+}
+
+/// Whether its requests are sequential, block after block.
+fn goes_onward(job: &FioJob) -> bool {
     let flags = &job.flags;
     !job.is_random()
-        && !job.rw().is_mix()
-        && job.one_block().is_some()
         && flags.stride.is_none()
         && flags.backward.is_none()
         && flags.shape.zone_stride.is_none()
@@ -206,25 +336,7 @@ fn over_places(job: &FioJob, translation: &Translation<'_>) -> Translated<Vec<Fi
         one.numjobs = 1;
         one.directories = directory_of_copy(job, copy);
         one.filename_format = job.filename_format.replace("$jobnum", &copy.to_string());
-        one.extent.increment = Amount::ZERO;
-        one.extent.offset = match (job.extent.offset, job.extent.increment) {
-            (offset, Amount::ZERO) => offset,
-            (Amount::Bytes(offset), Amount::Bytes(increment)) => {
-                Amount::Bytes(offset.saturating_add(increment.saturating_mul(copy)))
-            }
-            (Amount::ZERO, Amount::Percent(increment)) => {
-                Amount::Percent(increment.saturating_mul(copy))
-            }
-            (Amount::Percent(offset), Amount::Percent(increment)) => {
-                Amount::Percent(offset.saturating_add(increment.saturating_mul(copy)))
-            }
-            _ => {
-                return Err(job.error(
-                    "offset and offset_increment are in bytes and in percent; write both alike, \
-                     or a section for each copy",
-                ));
-            }
-        };
+        one.first_in_section = copy;
         copies.push(one);
     }
     Ok(concurrent(copies.into_iter()))
@@ -281,7 +393,8 @@ fn end_of(job: &FioJob) -> Option<u64> {
     else {
         return None;
     };
-    let last = increment.checked_mul(job.numjobs - 1)?;
+    let last_copy = job.first_in_section + job.numjobs - 1;
+    let last = increment.checked_mul(last_copy)?;
     let end = offset.checked_add(last)?.checked_add(size)?;
     Some(end.min(extent.file_bytes.unwrap_or(u64::MAX)))
 }

@@ -409,7 +409,7 @@ fn flags(
         (_, ops, true) => (None, ops),
         (Some(block), Some(ops), false) if ops.saturating_mul(block) <= bytes => (None, Some(ops)),
         (Some(_), _, false) => (Some(bytes), None),
-        (None, ops, false) => (Some(bytes), ops),
+        (None, ops, false) => (Some(bytes_of_mix(job, bytes, closeness)), ops),
     };
     let mut job_flags = job.flags.clone();
     if job.rw().leaves_no_content() {
@@ -434,9 +434,28 @@ fn flags(
         buffered: (cache == Cache::Emptied && !drops_first).then_some(true),
         cached: (cache == Cache::Kept || drops_first).then_some(true),
         drops_cache_first: drops_first.then_some(true),
-        shape: shape(job, closeness),
+        shape: LoadShape {
+            verified_times: verified_times(job, closeness),
+            ..shape(job, closeness)
+        },
         ..job_flags
     })
+}
+
+/// The bytes of a workload of several sizes, so that it moves as much as in fio, where a job ends
+/// with the request that reaches them. A workload starts no request that could exceed its bytes.
+fn bytes_of_mix(job: &FioJob, bytes: u64, closeness: Closeness) -> u64 {
+    match closeness {
+        Closeness::Disk => bytes,
+        Closeness::Fio => bytes.saturating_add(job.largest_block() - job.smallest_block()),
+    }
+}
+
+/// How often fio reads back what a job writes: after each of its loops.
+fn verified_times(job: &FioJob, closeness: Closeness) -> Option<u32> {
+    let is_repeated = closeness == Closeness::Fio && job.reads_back() && job.extent.loops > 1;
+    let times = u32::try_from(job.extent.loops).unwrap_or(u32::MAX);
+    (is_repeated && !job.extent.is_time_based).then_some(times)
 }
 
 /// Lets requests go to the parts of a file in turn that stand for several files.
@@ -470,61 +489,107 @@ fn shape(job: &FioJob, closeness: Closeness) -> LoadShape {
     }
 }
 
-/// The bytes that a copy transfers, as observed with fio 3.42. Sequential jobs and random jobs with
-/// a map end with the last whole block of the file; others go on until the size is reached. With
-/// gaps, a job ends when a block reaches or crosses the end of its file, and starts another pass
-/// when the next block lies behind the end.
+/// The bytes that a copy transfers, as observed with fio 3.42. With gaps, a job ends when a block
+/// reaches or crosses the end of its file, and starts another pass when the next block lies behind
+/// the end.
 fn work_bytes(job: &FioJob, own: FilePart) -> Translated<u64> {
     let (block, loops) = (job.smallest_block(), job.extent.loops);
-    let whole_blocks = |bytes: u64| bytes.div_ceil(block).saturating_mul(block);
-    let passes = |pass: u64| (pass / block * block).saturating_mul(loops);
-    // Each loop ends with the file. If that has less than the job, the last one starts again.
-    let lap = own.length.min(own.job_bytes) / block * block;
-    let rest = (own.job_bytes - lap) / block * block;
-    let all_passes = passes(lap).saturating_add(rest);
     let asked = job.extent.io_size.map(|size| size.of(own.job_bytes));
-    let io_size = asked.map(|size| whole_blocks(size.saturating_mul(loops)));
-    if let Some(zones) = job.flags.shape.zone_stride {
-        return Ok(io_size.unwrap_or(zone_bytes(zones, own, block).saturating_mul(loops)));
+    let io_size = asked.map(|size| job.whole_blocks(size.saturating_mul(loops)));
+    let gaps = match job.flags.stride {
+        Some(Bytes(step)) => Some(step),
+        None => job.gap_step_bytes,
+    };
+    if let (Some(zones), None) = (job.flags.shape.zone_stride, gaps) {
+        return Ok(io_size.unwrap_or(zone_bytes(job, zones, own).saturating_mul(loops)));
     }
-    let is_ordered = !job.is_random() && !job.rw().is_mix();
     let is_backward = job.flags.backward.is_some();
-    let total = match job.flags.stride {
+    let pass = match gaps {
         _ if is_backward && !own.is_whole_file && job.extent.offset != Amount::Bytes(0) => {
             return Err(job.error(
                 "fio ends a backward job with an offset after one or two requests; remove the \
                  offset, or write a plan file with backward and span",
             ));
         }
-        _ if is_backward => whole_blocks(own.job_bytes).saturating_mul(loops),
-        None if is_ordered || job.is_mapped => all_passes,
-        // Each direction has its own place in the file. In a short one, the first to reach the end
-        // ends the job; in a longer one, the size does.
-        None if !job.is_random() && own.job_bytes / block < MIXED_BLOCKS_MIN => all_passes,
-        None => whole_blocks(own.job_bytes.saturating_mul(loops)),
-        Some(Bytes(step)) => {
+        _ if is_backward => job.whole_blocks(own.job_bytes),
+        None => return Ok(bytes_of_laps(job, own, asked)),
+        Some(step) => {
             let rest = own.job_bytes % step;
             if !own.is_whole_file || (rest > 0 && rest <= block) {
-                passes((own.job_bytes.saturating_sub(block) / step + 1) * block)
+                (own.job_bytes.saturating_sub(block) / step + 1) * block
             } else {
-                passes(own.job_bytes)
+                job.whole_blocks(own.job_bytes)
             }
         }
     };
+    let limit = job.whole_blocks(own.job_bytes.saturating_mul(loops));
+    let total = pass.saturating_mul(loops).min(limit);
     match io_size {
         Some(bytes) if bytes > total && is_backward => Err(job.error(
             "a backward job transfers less than io_size in one pass; use loops, or time_based \
              with a runtime",
         )),
-        Some(bytes) => {
-            let lap = if job.is_random() && !job.is_mapped {
-                whole_blocks(own.job_bytes.max(asked.unwrap_or(0)))
-            } else {
-                total / loops
-            };
-            Ok(bytes.min(laps_bytes(lap, loops, asked.unwrap_or(0), block)))
-        }
+        Some(bytes) => Ok(bytes.min(laps_bytes(pass, loops, asked.unwrap_or(0), block))),
         None => Ok(total),
+    }
+}
+
+/// The bytes of a job without gaps, of `asked` bytes in place of its size. It ends with the block
+/// that reaches them, or with its last lap.
+fn bytes_of_laps(job: &FioJob, own: FilePart, asked: Option<u64>) -> u64 {
+    let (block, loops) = (job.smallest_block(), job.extent.loops);
+    let lap = lap_bytes(job, own, asked);
+    // If the file has less than the job, the last lap starts again; several files end it.
+    let rest = match job.files {
+        0 | 1 => own.job_bytes.saturating_sub(lap) / block * block,
+        _ => 0,
+    };
+    let laps = lap.saturating_mul(loops).saturating_add(rest);
+    match asked {
+        Some(asked) => {
+            let limit = job.whole_blocks(asked.saturating_mul(loops));
+            // The reads that verify a lap count, too.
+            let counted = if job.reads_back() { 2 } else { 1 };
+            let more = laps_bytes(lap.saturating_mul(counted), loops, asked, block) / counted;
+            limit.min(laps.max(more))
+        }
+        None => job
+            .whole_blocks(own.job_bytes.saturating_mul(loops))
+            .min(laps),
+    }
+}
+
+/// The bytes with which a lap of a job ends, at most.
+fn lap_bytes(job: &FioJob, own: FilePart, asked: Option<u64>) -> u64 {
+    let block = job.smallest_block();
+    let size = job.whole_blocks(own.job_bytes);
+    let in_file = own.length / block * block;
+    let asked = asked.unwrap_or(0);
+    if job.is_mapped || !(job.is_random() || job.rw().is_mix()) {
+        // Ends with the last whole block of the file.
+        return if job.laps_have_whole_file() {
+            in_file
+        } else {
+            size.min(in_file)
+        };
+    }
+    if job.is_random() {
+        return if job.laps_have_whole_file() {
+            job.whole_blocks(asked.max(own.job_bytes).saturating_mul(job.extent.loops))
+        } else if job.rw().changes_blocks() {
+            size.max(job.whole_blocks(asked))
+        } else {
+            size
+        };
+    }
+    // Each direction has its own place in the file. In a short one, the first to reach the end ends
+    // the job; in a longer one, the size does.
+    if own.job_bytes / block < MIXED_BLOCKS_MIN {
+        size.min(in_file)
+    } else if job.laps_have_whole_file() {
+        in_file.saturating_mul(2)
+    } else {
+        size
     }
 }
 
@@ -538,8 +603,9 @@ fn laps_bytes(lap: u64, loops: u64, io_size: u64, block: u64) -> u64 {
 
 /// The bytes of a job with zones: those of its size, in several laps where they need them. As in
 /// fio, it ends where the end of the file cuts a zone short.
-fn zone_bytes(zones: ZoneStride, own: FilePart, block: u64) -> u64 {
-    let size = own.job_bytes / block * block;
+fn zone_bytes(job: &FioJob, zones: ZoneStride, own: FilePart) -> u64 {
+    let block = job.smallest_block();
+    let size = job.whole_blocks(own.job_bytes);
     let period = zones.zone_bytes.saturating_add(zones.skip_bytes).max(1);
     let (whole, rest) = (own.length / period, own.length % period);
     if rest > 0 && rest < zones.zone_bytes {

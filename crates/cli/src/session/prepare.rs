@@ -7,6 +7,7 @@ use crate::flags::MeasuringFlags;
 use crate::inspection::stall_timeout;
 use crate::interrupt;
 use crate::live::Live;
+use crate::plan_file::KeptFile;
 use crate::provenance::{run_id, timestamp, tool};
 use crate::saved::refuse_foreign_history;
 use crate::targets::{read_health, warn_of_failing};
@@ -104,8 +105,8 @@ pub(crate) fn prepare(job: &MeasuringJob<'_>) -> anyhow::Result<ReadyRun> {
     let consent = job.flags.destructive.consent(&job.identities)?;
     interrupt::listen()?;
     let stall_timeout = stall_timeout()?;
-    let kept_names = match &job.tool {
-        Some(tool) => tool.kept_names.as_slice(),
+    let kept_files = match &job.tool {
+        Some(tool) => tool.kept_files.as_slice(),
         None => &[],
     };
     let (flags, verbosity) = (job.flags, job.flags.verbosity());
@@ -124,15 +125,15 @@ pub(crate) fn prepare(job: &MeasuringJob<'_>) -> anyhow::Result<ReadyRun> {
             file_tree = Some(admission);
             continue;
         }
-        targets.push(match kept_names.get(index).and_then(Option::as_ref) {
-            Some(name) => OpenTarget::create_named(admission, name)?,
+        targets.push(match kept_files.get(index).and_then(Option::as_ref) {
+            Some(kept) => create_kept(admission, kept, job.plan.scratch_bytes_on(index))?,
             None => OpenTarget::open(admission)?,
         });
     }
     for target in &targets {
         target.wipe_unknown()?;
     }
-    let own_files = own_files(&targets, job, kept_names)?;
+    let own_files = own_files(&targets, job, kept_files)?;
     // Before the run: smartctl would disturb it.
     let health = read_health(&job.identities, flags.health.no_health);
     warn_of_failing(&health, verbosity);
@@ -188,17 +189,33 @@ pub(crate) fn run_facts(started: SystemTime, plan: Plan, targets: Vec<TargetIden
     }
 }
 
+/// A scratch file of so many bytes that stays in its directory, or several files with an equal part
+/// of them each.
+fn create_kept(
+    admission: Admission,
+    kept: &KeptFile,
+    bytes: Option<u64>,
+) -> Result<OpenTarget, OpenError> {
+    match kept.names.as_slice() {
+        [name] => OpenTarget::create_named(admission, name),
+        names => {
+            let part_bytes = bytes.unwrap_or(0) / names.len().max(1) as u64;
+            OpenTarget::create_all_named(admission, names, part_bytes, kept.file_bytes)
+        }
+    }
+}
+
 /// Files that are diskproof's own: made by this run, or by an earlier one for the same tool.
 fn own_files(
     targets: &[OpenTarget],
     job: &MeasuringJob<'_>,
-    kept_names: &[Option<String>],
+    kept_files: &[Option<KeptFile>],
 ) -> Result<Vec<OpenTarget>, Failure> {
     let destructive = &job.flags.destructive;
     let rewrites = destructive.own_files && !destructive.overwrite && job.plan.writes();
     let mut own = Vec::new();
     for (index, (target, identity)) in targets.iter().zip(&job.identities).enumerate() {
-        let is_kept = kept_names.get(index).is_some_and(Option::is_some);
+        let is_kept = kept_files.get(index).is_some_and(Option::is_some);
         if is_kept || (rewrites && identity.kind == TargetKind::File) {
             own.push(target.reopen()?);
         }

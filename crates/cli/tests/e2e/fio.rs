@@ -601,3 +601,61 @@ fn sections_on_several_directories_may_differ() {
     command.current_dir(here.path());
     Ran::of(command).exits(0).shows("log").shows("data");
 }
+
+#[test]
+fn verified_blocks_are_read_back_after_each_loop() {
+    let here = place();
+    let job = argv("--output-format=json --name=j --rw=write --size=64k --loops=3 --verify=md5");
+    let ran = as_fio_in(here.path(), &job);
+    ran.exits(0);
+    let job = first_job(&ran);
+    for direction in ["read", "write"] {
+        assert_eq!(job[direction]["total_ios"], 48, "{direction}");
+        assert_eq!(job[direction]["io_bytes"], 3 << 16, "{direction}");
+    }
+}
+
+#[test]
+fn several_files_of_a_job_stay_and_are_used_again() {
+    use std::os::unix::fs::MetadataExt;
+    let here = place();
+    let job = argv("--output-format=json --name=j --rw=write --size=1500k --filename=a:b");
+    let sizes = || -> Vec<(String, u64)> {
+        let mut found = Vec::new();
+        for name in names(here.path()) {
+            let metadata = here.path().join(&name).metadata().unwrap();
+            // Nothing but less than a block at the end has no content.
+            assert!(
+                metadata.blocks() * 512 >= 187 * 4096,
+                "{name}: {metadata:?}"
+            );
+            found.push((name, metadata.len()));
+        }
+        found
+    };
+    let left = [("a".to_owned(), 768_000), ("b".to_owned(), 768_000)];
+    // The second run finds its own files.
+    for _ in 0..2 {
+        let ran = as_fio_in(here.path(), &job);
+        ran.exits(0);
+        // fio 3.33: each file has 187 whole blocks.
+        assert_eq!(first_job(&ran)["write"]["total_ios"], 374);
+        assert_eq!(sizes(), left);
+    }
+    let read = argv("--output-format=json --name=j --rw=randread --nrfiles=2 --size=64k");
+    as_fio_in(here.path(), &read).exits(0);
+    let both = ["a", "b", "j.0.0", "j.0.1"];
+    assert_eq!(names(here.path()), both);
+    assert_eq!(
+        std::fs::metadata(here.path().join("j.0.1")).unwrap().len(),
+        32 << 10
+    );
+    // A file that another program has written is nobody's to overwrite.
+    std::fs::write(here.path().join("b"), vec![7; 768_000]).unwrap();
+    as_fio_in(here.path(), &job).exits(1);
+    assert_eq!(
+        std::fs::read(here.path().join("b")).unwrap(),
+        vec![7; 768_000]
+    );
+    assert_eq!(names(here.path()), both);
+}

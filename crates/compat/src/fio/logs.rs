@@ -19,19 +19,27 @@ enum LogKind {
     Latency,
     /// How many latencies are in each of fio's bins.
     Bins,
+    /// The time of a submission. fio has none for an engine that blocks, and leaves an empty file;
+    /// for others there is no log, because the time is not measured.
+    Submission,
 }
 
 /// fio's options, the names of their files and what these contain.
-const LOGS: [(&str, &str, LogKind); 5] = [
+const LOGS: [(&str, &str, LogKind); 6] = [
     ("write_bw_log", "bw", LogKind::Kib),
     ("write_iops_log", "iops", LogKind::Ops),
     ("write_lat_log", "lat", LogKind::Latency),
     ("write_lat_log", "clat", LogKind::Latency),
+    ("write_lat_log", "slat", LogKind::Submission),
     ("write_hist_log", "clat_hist", LogKind::Bins),
 ];
 
 /// Logs that a job does not have when it turns their times off.
-const LEFT_OUT: [(&str, &str); 2] = [("lat", "disable_lat"), ("clat", "disable_clat")];
+const LEFT_OUT: [(&str, &str); 3] = [
+    ("lat", "disable_lat"),
+    ("clat", "disable_clat"),
+    ("slat", "disable_slat"),
+];
 
 /// The logs of all jobs. As in fio, each copy of a job has a number, and its own log; copies that
 /// ran as one workload share that of the first.
@@ -51,6 +59,9 @@ pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> V
                 {
                     continue;
                 }
+                if matches!(kind, LogKind::Submission) && !blocks(described, job) {
+                    continue;
+                }
                 let prefix = match described.value(job, option) {
                     None => continue,
                     Some(prefix) if prefix.is_empty() => job.name.replace('/', "."),
@@ -68,6 +79,12 @@ pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> V
     files
 }
 
+/// Whether the requests of a job are blocking calls in fio.
+fn blocks(described: &DescribedJobs, job: &DescribedJob) -> bool {
+    let engine = described.value(job, "ioengine").unwrap_or_default();
+    !matches!(engine.as_str(), "libaio" | "io_uring" | "posixaio")
+}
+
 /// Jobs with `per_job_logs=0` share a file.
 fn add(files: &mut Vec<ToolFile>, path: String, text: String) {
     match files.iter_mut().find(|file| *file.path == *path) {
@@ -79,11 +96,16 @@ fn add(files: &mut Vec<ToolFile>, path: String, text: String) {
     }
 }
 
+/// Of a line where the job sets none.
+const INTERVAL_MS_DEFAULT: u64 = 100;
+
 /// How the logs of a job are written.
 #[derive(Debug, Clone, Copy)]
 struct LogOptions {
     /// Of a line.
     interval_ns: u64,
+    /// Whether the job sets it (`log_avg_msec`).
+    has_interval: bool,
     /// Of a line of bins; 0: there is none.
     bins_interval_ns: u64,
     /// How many bins are one.
@@ -97,8 +119,10 @@ impl LogOptions {
             value.and_then(|value| value.parse().ok())
         };
         let ns = |ms: u64| ms.saturating_mul(1_000_000);
+        let interval_ms = number("log_avg_msec").filter(|ms| *ms > 0);
         Self {
-            interval_ns: ns(number("log_avg_msec").unwrap_or(100).max(1)),
+            interval_ns: ns(interval_ms.unwrap_or(INTERVAL_MS_DEFAULT)),
+            has_interval: interval_ms.is_some(),
             bins_interval_ns: ns(number("log_hist_msec").unwrap_or(0)),
             bins_merged: 1 << number("log_hist_coarseness").unwrap_or(0).min(6),
         }
@@ -106,6 +130,7 @@ impl LogOptions {
 
     fn rows(self, members: &[&Measurement], kind: LogKind) -> String {
         match kind {
+            LogKind::Submission => String::new(),
             LogKind::Bins if self.bins_interval_ns == 0 => String::new(),
             LogKind::Bins => self.rows_of_bins(members),
             LogKind::Kib | LogKind::Ops | LogKind::Latency => self.rows_of_values(members, kind),
@@ -121,23 +146,42 @@ impl LogOptions {
         let cell_ns = ops.map(|op| op.series.interval_ns).max().unwrap_or(1);
         let step_ns = self.interval_ns.div_ceil(cell_ns).saturating_mul(cell_ns);
         let wall_ns = members.iter().map(|one| one.wall_ns).max().unwrap_or(0);
-        for index in 0..wall_ns / step_ns {
-            let (start, end) = (index * step_ns, (index + 1) * step_ns);
+        let mut start = 0;
+        while start < wall_ns {
+            let is_whole = start + step_ns <= wall_ns;
+            if !is_whole && !self.logs_rest(kind) {
+                break;
+            }
+            let end = (start + step_ns).min(wall_ns);
             for number in DIRECTIONS {
                 let ops = members.iter();
                 let ops = ops.filter_map(|one| one.ops.get(&kind_of(number, one)));
                 let mut found: Option<Cell> = None;
                 for op in ops.filter(|op| op.count > 0) {
-                    let cell = op.series.total_between(start, end);
+                    let cell = op.series.total_between(start, start + step_ns);
                     found.get_or_insert_default().merge(&cell);
                 }
-                let value = found.and_then(|cell| value_of(&cell, kind, step_ns));
+                // The rest of a job may have no operation of a direction.
+                let found = found.filter(|cell| is_whole || cell.ops > 0);
+                let value = found.and_then(|cell| value_of(&cell, kind, end - start));
                 if let Some(value) = value {
                     let _ = writeln!(text, "{}, {value}, {number}, 0, 0", end / 1_000_000);
                 }
             }
+            start = end;
         }
         text
+    }
+
+    /// Whether what is behind the last whole interval of a job has a line. As in fio, rates at
+    /// intervals end with the last whole one, and latencies do not. Without an interval fio logs
+    /// each request, so a short job has a line, too.
+    fn logs_rest(self, kind: LogKind) -> bool {
+        match kind {
+            LogKind::Latency => true,
+            LogKind::Kib | LogKind::Ops => !self.has_interval,
+            LogKind::Bins | LogKind::Submission => false,
+        }
     }
 
     /// Lines of time in ms, direction, block size and the counts of the bins. A long run has
@@ -209,6 +253,6 @@ fn value_of(cell: &Cell, kind: LogKind, length_ns: u64) -> Option<u64> {
         LogKind::Kib => Some(per_second(cell.bytes >> 10)),
         LogKind::Ops => Some(per_second(cell.ops)),
         LogKind::Latency => cell.latency_sum_ns.checked_div(cell.ops),
-        LogKind::Bins => None,
+        LogKind::Bins | LogKind::Submission => None,
     }
 }

@@ -1,6 +1,7 @@
 //! fio 3.33: job files and jobs on the command line, and the four forms of its output.
 
 mod args;
+mod described;
 mod frame;
 mod job_options;
 mod json;

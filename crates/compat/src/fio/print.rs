@@ -194,9 +194,13 @@ impl ToolPrinter for FioPrinter {
             return String::new();
         }
         let mib = bytes >> 20;
-        self.say(format!(
-            "{workload}: Laying out IO file (1 file / {mib}MiB)\n"
-        ))
+        let job = self.described.job_of(workload);
+        let name = job.map_or(workload, |job| job.name.as_str());
+        let line = match job.map_or(1, |job| job.new_files) {
+            0 | 1 => format!("{name}: Laying out IO file (1 file / {mib}MiB)\n"),
+            files => format!("{name}: Laying out IO files ({files} files / total {mib}MiB)\n"),
+        };
+        self.say(line)
     }
 
     fn prints_failed(&self) -> bool {

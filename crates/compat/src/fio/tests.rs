@@ -545,3 +545,74 @@ fn logs_of_latencies_have_the_columns_of_fio() {
     // 100 us are in the 11th octave from 64 ns on, 200 us in the next one.
     assert_eq!((columns[3 + 11], columns[3 + 12]), (1000, 1000));
 }
+
+#[test]
+fn rest_of_a_job_has_a_line_of_latency() {
+    // 2.25 s. fio 3.33 logs the latency of the rest, but not its rate.
+    let mut read = reads("a");
+    read.wall_ns = 2_250_000_000;
+    let cell = diskproof_model::series::Cell {
+        ops: 10,
+        bytes: 40_960,
+        latency_sum_ns: 3_000_000,
+        ..Default::default()
+    };
+    let op = read.ops.get_mut(&OpKind::Read).unwrap();
+    for index in 200..225 {
+        op.series.add(index * 10_000_000, &cell, 8192);
+    }
+    let lines = |options: &[(&str, Option<&str>)]| {
+        let described = DescribedJobs {
+            global: Vec::new(),
+            jobs: vec![DescribedJob {
+                name: "a".to_owned(),
+                workloads: vec![JobWorkload {
+                    name: "a".to_owned(),
+                    target: 0,
+                }],
+                options: options
+                    .iter()
+                    .map(|(key, value)| option(key, *value))
+                    .collect(),
+                copies: 1,
+                ..DescribedJob::default()
+            }],
+        };
+        super::logs::logs(&described, std::slice::from_ref(&read))
+            .into_iter()
+            .map(|file| file.text.lines().last().unwrap_or_default().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let both = [("write_bw_log", Some("x")), ("write_lat_log", Some("x"))];
+    let with_interval = [&both[..], &[("log_avg_msec", Some("1000"))]].concat();
+    let latency = "2250, 300000, 0, 0, 0";
+    let rate = "2000, 4000, 0, 0, 0";
+    assert_eq!(lines(&with_interval), [rate, latency, latency, ""]);
+    // Without an interval, lines of 100 ms stand for fio's lines of single requests.
+    let rate = "2250, 4000, 0, 0, 0";
+    assert_eq!(lines(&both), [rate, latency, latency, ""]);
+    // An engine with a queue has times of submission, which are not measured.
+    let with_queue = [&both[..], &[("ioengine", Some("libaio"))]].concat();
+    assert_eq!(lines(&with_queue).len(), 3);
+}
+
+#[test]
+fn layout_of_a_copy_has_the_name_of_its_job() {
+    let described = DescribedJobs {
+        global: Vec::new(),
+        jobs: vec![DescribedJob {
+            name: "a".to_owned(),
+            workloads: vec![JobWorkload {
+                name: "a-1".to_owned(),
+                target: 0,
+            }],
+            copies: 1,
+            ..DescribedJob::default()
+        }],
+    };
+    let mut printer = (request("--name=a").printer)(described);
+    assert_eq!(
+        printer.laying_out("a-1", 1 << 20),
+        "a: Laying out IO file (1 file / 1MiB)\n"
+    );
+}

@@ -20,8 +20,7 @@ use diskproof_model::plan::{
 use diskproof_model::primes::PrimeLoad;
 use diskproof_model::stream::Streams;
 use diskproof_model::target::TargetIdentity;
-pub use print::PrimePrinter;
-use print::{FileioPrinter, MODES, ModeKind, RunSettings, ShownSettings};
+use print::{CpuPrinter, FileioPrinter, MODES, ModeKind, RunSettings, ShownSettings};
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
@@ -311,10 +310,10 @@ fn read_cpu(given: &GivenArguments) -> Result<PrimeRequest, String> {
             events: settings.events,
             interval_ns: settings.interval_ns,
         },
-        printer: PrimePrinter {
+        printer: Box::new(CpuPrinter {
             settings,
             max_prime,
-        },
+        }),
         notes,
     })
 }

@@ -1,7 +1,7 @@
 //! The reports of sysbench's tests: their settings and names, and their figures.
 
 use crate::figures::{OpsSoFar, bytes, count, general, seconds};
-use crate::printer::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
+use crate::printer::{PrimePrinter, ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use ModeKind::{Create, Mix, Read, Write};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{Measurement, OpKind};
@@ -323,14 +323,13 @@ fn size(bytes: u64) -> String {
 
 /// Turns figures of processors into the report of the test cpu. Each step returns text for stdout.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PrimePrinter {
+pub(super) struct CpuPrinter {
     pub(super) settings: RunSettings,
     pub(super) max_prime: u64,
 }
 
-impl PrimePrinter {
-    /// Before the first event.
-    pub fn begin(&self) -> String {
+impl PrimePrinter for CpuPrinter {
+    fn begin(&self) -> String {
         format!(
             "{}Prime numbers limit: {}\n\nInitializing worker threads...\n\nThreads started!\n\n",
             head(&self.settings),
@@ -338,8 +337,7 @@ impl PrimePrinter {
         )
     }
 
-    /// An interval is over.
-    pub fn interval(&self, interval: &PrimeInterval) -> String {
+    fn interval(&self, interval: &PrimeInterval) -> String {
         let settings = &self.settings;
         let is_last = settings
             .time_ns
@@ -358,8 +356,7 @@ impl PrimePrinter {
         )
     }
 
-    /// The run is over.
-    pub fn end(&self, result: &PrimeResult) -> String {
+    fn end(&self, result: &PrimeResult) -> String {
         let spread = |value: fn(&PrimeThread) -> f64| {
             let threads = result.threads.len().max(1) as f64;
             let mean = result.threads.iter().map(value).sum::<f64>() / threads;

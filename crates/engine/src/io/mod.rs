@@ -8,6 +8,7 @@ pub(crate) mod any_backend;
 mod batching;
 pub(crate) mod buffers;
 pub mod clock;
+pub(crate) mod files;
 pub(crate) mod interruptions;
 pub(crate) mod mmap;
 pub(crate) mod null;
@@ -21,7 +22,7 @@ use diskproof_model::errno;
 use diskproof_model::plan::{Access, SyncCall};
 use std::io;
 use std::num::NonZeroU64;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{AsFd, RawFd};
 
 /// A contiguous part of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -145,7 +146,7 @@ pub trait RequestSource: FnMut(&mut Buffers) -> Option<Request> {}
 
 impl<S: FnMut(&mut Buffers) -> Option<Request>> RequestSource for S {}
 
-/// An I/O engine on one file.
+/// An I/O engine on a target.
 pub trait Backend {
     /// Takes requests from `source` until that returns `None`, and submits them now or at the next
     /// [`Backend::wait`].
@@ -193,7 +194,7 @@ const PAGE_BYTES: u64 = 4096;
 
 /// Asks the kernel to drop the clean pages of a part of a file, or of all of it. A failure does not
 /// matter.
-pub(super) fn advise_dontneed(fd: &OwnedFd, extent: Option<Extent>) {
+pub(super) fn advise_dontneed(fd: impl AsFd, extent: Option<Extent>) {
     let start = extent.map_or(0, |extent| extent.start / PAGE_BYTES * PAGE_BYTES);
     let length = extent.and_then(|extent| NonZeroU64::new(extent.end() - start));
     let _ = rustix::fs::fadvise(fd, start, length, rustix::fs::Advice::DontNeed);

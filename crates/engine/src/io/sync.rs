@@ -3,19 +3,20 @@
 #![allow(unsafe_code)]
 
 use super::buffers::Buffers;
+use super::files::TargetFiles;
 use super::{Backend, Extent, Op, RequestSource, advise_dontneed, call_block, completion_result};
 use crate::lock::lock;
 use diskproof_model::plan::SyncCall;
 use rustix::io::{ReadWriteFlags, pwritev2};
 use std::io::{self, IoSlice};
 use std::ops::RangeInclusive;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// One blocking request at a time.
 #[derive(Debug)]
 pub struct SyncBackend {
-    fd: OwnedFd,
+    files: TargetFiles,
     buffers: Buffers,
     done: Option<(u32, i32)>,
     /// Of each write, in pwritev2(2).
@@ -36,10 +37,10 @@ pub(crate) enum SyncRoute {
 }
 
 impl SyncBackend {
-    /// On an open file.
-    pub fn new(fd: OwnedFd, buffers: Buffers) -> Self {
+    /// On open files.
+    pub(crate) fn new(files: impl Into<TargetFiles>, buffers: Buffers) -> Self {
         Self {
-            fd,
+            files: files.into(),
             buffers,
             done: None,
             write_flags: ReadWriteFlags::empty(),
@@ -47,11 +48,14 @@ impl SyncBackend {
         }
     }
 
-    fn sync(&self, call: SyncCall) -> i32 {
+    fn sync(&mut self, call: SyncCall) -> i32 {
+        let files = &mut self.files;
         match &self.sync_route {
-            SyncRoute::Own => sync(self.fd.as_raw_fd(), call),
+            SyncRoute::Own => files.sync_written(|fd| sync(fd.as_raw_fd(), call)),
             SyncRoute::Other(other) => sync(other.as_raw_fd(), call),
-            SyncRoute::Shared(shared) => shared.sync(|| sync(self.fd.as_raw_fd(), call)),
+            SyncRoute::Shared(shared) => {
+                shared.sync(|| files.sync_written(|fd| sync(fd.as_raw_fd(), call)))
+            }
         }
     }
 }
@@ -92,7 +96,6 @@ impl Backend for SyncBackend {
         let Some(request) = source(&mut self.buffers) else {
             return Ok(());
         };
-        let fd = self.fd.as_raw_fd();
         // SAFETY: the buffer belongs to this backend, is at least skip + len long, and no other
         // code looks at it during the call.
         let bytes = unsafe {
@@ -100,24 +103,28 @@ impl Backend for SyncBackend {
                 .buffers
                 .slot(request.buffer as usize)
                 .add(request.skip as usize);
-            std::slice::from_raw_parts_mut(at, request.len as usize)
+            let len = self
+                .files
+                .bytes_in_file(request.offset, request.len as usize);
+            std::slice::from_raw_parts_mut(at, len)
         };
         // rustix enters the kernel directly; glibc's pread is a cancellation point, which costs two
         // locked instructions in a threaded program.
+        let (fd, offset) = self.files.place(request.offset);
         let result = match request.op {
-            Op::Read => bytes_or_errno(rustix::io::pread(&self.fd, bytes, request.offset)),
-            Op::Write if self.write_flags.is_empty() => {
-                bytes_or_errno(rustix::io::pwrite(&self.fd, bytes, request.offset))
+            Op::Read => bytes_or_errno(rustix::io::pread(fd, bytes, offset)),
+            Op::Write => {
+                let written = if self.write_flags.is_empty() {
+                    rustix::io::pwrite(fd, bytes, offset)
+                } else {
+                    pwritev2(fd, &[IoSlice::new(bytes)], offset, self.write_flags)
+                };
+                self.files.mark_written(request.offset);
+                bytes_or_errno(written)
             }
-            Op::Write => bytes_or_errno(pwritev2(
-                &self.fd,
-                &[IoSlice::new(bytes)],
-                request.offset,
-                self.write_flags,
-            )),
             Op::Sync(call) => self.sync(call),
-            Op::WriteBack => write_back(fd, request.offset, request.len),
-            Op::Call(call) => call_block(fd, call, request.offset, u64::from(request.len)),
+            Op::WriteBack => write_back(fd.as_raw_fd(), offset, request.len),
+            Op::Call(call) => call_block(fd.as_raw_fd(), call, offset, u64::from(request.len)),
         };
         self.done = Some((request.slot, result));
         Ok(())
@@ -139,7 +146,9 @@ impl Backend for SyncBackend {
     }
 
     fn drop_cache(&mut self, extent: Option<Extent>) {
-        advise_dontneed(&self.fd, extent);
+        for (file, extent) in self.files.parts(extent) {
+            advise_dontneed(file, extent);
+        }
     }
 }
 

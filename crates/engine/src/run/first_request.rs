@@ -50,7 +50,9 @@ pub(crate) fn find_slow(
         EngineChoice::Fixed(EngineKind::Uring | EngineKind::Aio)
     );
     let Some(mut first) = FirstRequest::new(workload, target).filter(|_| {
-        let is_real = workload.engine != EngineChoice::Fixed(EngineKind::Null);
+        // The request goes to one file.
+        let is_real = workload.engine != EngineChoice::Fixed(EngineKind::Null)
+            && target.part_bytes().is_none();
         is_real && (workload.depth > 1 || is_ring)
     }) else {
         return Ok(None);
@@ -67,7 +69,9 @@ pub(crate) fn find_slow(
         stop: &stop,
     };
     let look = |_: &mut TimeSeries, _, _| (answered.swap(false, Ordering::Relaxed), 0.0);
-    let waited = call.run(watch, look, move |fd| first.time(&fd, &answer))?;
+    let waited = call.run(watch, look, move |files| {
+        files.first().and_then(|fd| first.time(fd, &answer))
+    })?;
     let timed = waited.map_err(|(lasted, _)| {
         target.leave_open();
         if stop.load(Ordering::Relaxed) {

@@ -1,6 +1,6 @@
 //! How scratch files get their content.
 
-use diskproof_device::memory_free_bytes;
+use diskproof_device::{OpenTarget, memory_free_bytes};
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, HELD_BYTES_MAX, Layout, Span, Stop, SyncCall,
     SyncPolicy, Workload,
@@ -95,6 +95,20 @@ pub(crate) fn through_cache(layout: Workload) -> Workload {
     Workload {
         depth: 1,
         cache: CachePolicy::Cached,
+        engine: EngineChoice::Fixed(EngineKind::Sync),
+        ..layout
+    }
+}
+
+/// The same on a target of several files: no block crosses the end of one, and blocking calls write
+/// them.
+pub(crate) fn within_files(layout: Workload, target: &OpenTarget) -> Workload {
+    let Some(part_bytes) = target.part_bytes() else {
+        return layout;
+    };
+    let places = part_bytes | layout.span.start_bytes;
+    Workload {
+        block_bytes: layout.block_bytes.min(1 << places.trailing_zeros().min(31)),
         engine: EngineChoice::Fixed(EngineKind::Sync),
         ..layout
     }

@@ -9,7 +9,9 @@ use crate::run::assemble::{FinalSync, RunContext, assemble, flow, measured_sched
 use crate::run::calibrate::max_iops;
 use crate::run::error::RunError;
 use crate::run::first_request::{FIRST_BYTES, find_slow};
-use crate::run::layout::{LAYOUT_BLOCK_BYTES, LayoutOrder, LayoutWay, layout_workload};
+use crate::run::layout::{
+    LAYOUT_BLOCK_BYTES, LayoutOrder, LayoutWay, layout_workload, within_files,
+};
 use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::{
     PreparedTarget, check_alignment, check_writable, prepare_target, set_cache,
@@ -188,7 +190,7 @@ impl Session {
         let length = wanted
             .next_multiple_of(u64::from(LAYOUT_BLOCK_BYTES))
             .min(most);
-        let workload = way.of(layout_workload(from, length, time_ns));
+        let workload = within_files(way.of(layout_workload(from, length, time_ns)), target);
         let measured = self.move_content(&workload, target, watch)?;
         mark_laid_out(target, &measured);
         refuse_errors(&measured, target)?;

@@ -6,6 +6,7 @@ use crate::io::aio::AioBackend;
 use crate::io::any_backend::write_shift;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock, WorkerClock};
+use crate::io::files::TargetFiles;
 use crate::io::mmap::MmapBackend;
 use crate::io::null::NullBackend;
 use crate::io::sync::{SharedSync, SyncBackend, SyncRoute};
@@ -36,7 +37,7 @@ use rustix::io::ReadWriteFlags;
 use rustix::mm::{Advice, ProtFlags};
 use std::any::Any;
 use std::io;
-use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
@@ -93,17 +94,29 @@ pub(crate) enum WorkerReport {
     Failed(usize, io::Error),
 }
 
-/// Starts one thread on `fd`, and on `sync_fd` where it syncs elsewhere. Both must stay open until
-/// the thread has reported ready. A thread that panics has failed: otherwise the supervisor would
-/// wait for ever, or take the results of the others for all of them.
+/// The open files of a thread, which must stay open until it has reported ready.
+#[derive(Clone)]
+pub(crate) struct WorkerFiles<'a> {
+    /// Those of the target, of which there is one at least.
+    pub target: Vec<BorrowedFd<'a>>,
+    /// The bytes of the target in each of several files.
+    pub part_bytes: Option<u64>,
+    /// The description that it syncs, where that is another one.
+    pub synced: Option<BorrowedFd<'a>>,
+}
+
+/// Starts one thread. A thread that panics has failed: otherwise the supervisor would wait for
+/// ever, or take the results of the others for all of them.
 pub(crate) fn spawn(
     config: WorkerConfig,
-    fd: BorrowedFd<'_>,
-    sync_fd: Option<BorrowedFd<'_>>,
+    files: &WorkerFiles<'_>,
     start: Receiver<WorkerStart>,
     reports: Sender<WorkerReport>,
 ) -> io::Result<()> {
-    let (fd, sync_fd) = (fd.as_raw_fd(), sync_fd.map(|fd| fd.as_raw_fd()));
+    let part_bytes = files.part_bytes;
+    let has_other_sync = files.synced.is_some();
+    let all = files.target.iter().chain(&files.synced);
+    let numbers: Vec<RawFd> = all.map(|file| file.as_raw_fd()).collect();
     std::thread::Builder::new()
         .name(format!("diskproof-{}", config.stream))
         .stack_size(256 << 10)
@@ -111,7 +124,12 @@ pub(crate) fn spawn(
             let number = config.number;
             // Shared data is a number, or behind a lock that recovers from a panic (crate::lock).
             let worked = catch_unwind(AssertUnwindSafe(|| {
-                work(config, own_descriptors(fd, sync_fd)?, &start, &reports)
+                let mut own = own_descriptors(&numbers)?;
+                let sync_fd = if has_other_sync { own.pop() } else { None };
+                let further = own.split_off(1.min(own.len()));
+                let first = own.pop().ok_or(io::ErrorKind::NotFound)?;
+                let files = TargetFiles::several(first, further, part_bytes.unwrap_or(0));
+                work(config, (files, sync_fd), &start, &reports)
             }));
             let report = match worked.unwrap_or_else(|panic| Err(panic_error(&*panic))) {
                 Ok((done, cpu)) => WorkerReport::Done(number, Box::new(done), cpu),
@@ -134,7 +152,7 @@ fn panic_error(panic: &(dyn Any + Send)) -> io::Error {
 
 fn work(
     config: WorkerConfig,
-    (fd, sync_fd): (OwnedFd, Option<OwnedFd>),
+    (files, sync_fd): (TargetFiles, Option<OwnedFd>),
     start: &Receiver<WorkerStart>,
     reports: &Sender<WorkerReport>,
 ) -> io::Result<(WorkerResult, CpuTime)> {
@@ -146,12 +164,18 @@ fn work(
     let shift = write_shift(workload, depth);
     let buffers = filled_buffers(&config, depth + shift)?;
     let submission = SubmitPolicy::of(&workload.access, cache);
+    // Only the engine of blocking calls knows several files; no other one is selected for them.
+    if known.engine.used != EngineKind::Sync && files.are_several() {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
     match known.engine.used {
         EngineKind::Uring => {
+            let fd = files.into_only();
             let backend = UringBackend::new(fd, buffers, depth, cache, submission)?;
             run_worker(config, backend, start, reports)
         }
         EngineKind::Aio => {
+            let fd = files.into_only();
             let backend = AioBackend::new(fd, buffers, depth, submission)?;
             run_worker(config, backend, start, reports)
         }
@@ -169,7 +193,7 @@ fn work(
             } else {
                 ReadWriteFlags::empty()
             };
-            let mut backend = SyncBackend::new(fd, buffers);
+            let mut backend = SyncBackend::new(files, buffers);
             (backend.write_flags, backend.sync_route) = (write_flags, sync_route);
             run_worker(config, backend, start, reports)
         }
@@ -185,6 +209,7 @@ fn work(
             };
             // The whole span, also where this thread has a part of it.
             let length = config.prepared.extent.end();
+            let fd = files.into_only();
             let backend = MmapBackend::new(fd, buffers, length, protection, advice)?;
             run_worker(config, backend, start, reports)
         }

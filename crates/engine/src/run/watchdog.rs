@@ -10,7 +10,7 @@ use diskproof_device::Pulse;
 use diskproof_model::target::TargetIdentity;
 use rustix::time::ClockId;
 use std::io;
-use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
@@ -158,22 +158,23 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Res
     thread.spawn(work).map(drop)
 }
 
-/// Calls `work` in a separate thread, with its own descriptor for the file behind `fd`, which stays
-/// open as long as the thread. Calls `look` every 50 ms with the length of the present silence, in
+/// Calls `work` in a separate thread, with its own descriptors for these files, which stay open as
+/// long as the thread. Calls `look` every 50 ms with the length of the present silence, in
 /// nanoseconds; stops waiting after `stall_ns` without progress, and returns then how long the call
 /// had taken as the error of the inner result.
-pub(crate) fn call_with_timeout<T: Send + 'static>(
-    fd: BorrowedFd<'_>,
+pub(crate) fn call_with_timeout<'a, T: Send + 'static>(
+    files: impl Iterator<Item = BorrowedFd<'a>>,
     stall_ns: u64,
     mut look: impl FnMut(u64) -> Sign,
-    work: impl FnOnce(OwnedFd) -> T + Send + 'static,
+    work: impl FnOnce(Vec<OwnedFd>) -> T + Send + 'static,
 ) -> io::Result<Result<T, Duration>> {
-    let (fd, (owned, is_owned)) = (fd.as_raw_fd(), channel());
+    let numbers: Vec<RawFd> = files.map(|file| file.as_raw_fd()).collect();
+    let (owned, is_owned) = channel();
     let call = move || {
-        let fd = own_descriptors(fd, None);
+        let own = own_descriptors(&numbers);
         // The receiver is gone when the caller has failed.
         let _ = owned.send(());
-        fd.map(|(fd, _)| work(fd))
+        own.map(work)
     };
     let deferred = Deferred::start("diskproof-call", call)?;
     let lost = || io::Error::other("a helper thread ended unexpectedly");
@@ -287,6 +288,7 @@ fn processor_time() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::iter;
     use std::os::fd::AsFd as _;
 
     fn null() -> std::fs::File {
@@ -313,11 +315,12 @@ mod tests {
 
     #[test]
     fn call_that_shows_progress_may_take_longer_than_the_timeout() {
-        let slow = |_| {
+        let slow = |_: Vec<OwnedFd>| {
             std::thread::sleep(Duration::from_millis(400));
             7
         };
-        let waited = call_with_timeout(null().as_fd(), 1, |_| Sign::Progress, slow).unwrap();
+        let waited =
+            call_with_timeout(iter::once(null().as_fd()), 1, |_| Sign::Progress, slow).unwrap();
         assert_eq!(waited, Ok(7));
     }
 
@@ -330,8 +333,8 @@ mod tests {
             silences.push(silent_ns);
             Sign::Silence
         };
-        let work = move |_| held.recv().is_err();
-        let waited = call_with_timeout(null().as_fd(), TIMEOUT_NS, look, work).unwrap();
+        let work = move |_: Vec<OwnedFd>| held.recv().is_err();
+        let waited = call_with_timeout(iter::once(null().as_fd()), TIMEOUT_NS, look, work).unwrap();
         let timeout = Duration::from_nanos(TIMEOUT_NS);
         assert!(waited.is_err_and(|lasted| lasted >= timeout));
         assert!(!silences.is_empty() && silences.is_sorted(), "{silences:?}");
@@ -341,8 +344,13 @@ mod tests {
     #[test]
     fn unwanted_call_times_out_in_spite_of_a_long_timeout() {
         let (release, held) = channel::<()>();
-        let work = move |_| held.recv().is_err();
-        let waited = call_with_timeout(null().as_fd(), 300_000_000, |_| Sign::Unwanted, work);
+        let work = move |_: Vec<OwnedFd>| held.recv().is_err();
+        let waited = call_with_timeout(
+            iter::once(null().as_fd()),
+            300_000_000,
+            |_| Sign::Unwanted,
+            work,
+        );
         assert!(matches!(waited, Ok(Err(_))));
         drop(release);
     }

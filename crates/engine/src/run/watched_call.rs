@@ -31,12 +31,13 @@ pub(crate) struct WatchedCall<'a> {
 impl WatchedCall<'_> {
     /// As [`call_with_timeout`], whose inner error comes with the last silence, in nanoseconds.
     /// `look` gets the time so far and the silence, may add to the series that the watcher sees,
-    /// and returns whether there was progress, and the share that is done.
+    /// and returns whether there was progress, and the share that is done. `work` gets all files of
+    /// the target.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         watch: &mut dyn Watch,
         mut look: impl FnMut(&mut TimeSeries, u64, u64) -> (bool, f64),
-        work: impl FnOnce(OwnedFd) -> T + Send + 'static,
+        work: impl FnOnce(Vec<OwnedFd>) -> T + Send + 'static,
     ) -> Result<Result<T, (Duration, u64)>, RunError> {
         let mut series = TimeSeries::new(CHECK_EVERY.as_nanos() as u64);
         let (mut elapsed_ns, mut before_ns) = (0, 0);
@@ -62,7 +63,7 @@ impl WatchedCall<'_> {
             before_ns = if sign == Sign::Progress { 0 } else { silent_ns };
             sign
         };
-        let waited = call_with_timeout(self.open.fd(), self.stall_ns, look, work)
+        let waited = call_with_timeout(self.open.files(), self.stall_ns, look, work)
             .map_err(|source| worker_error(self.workload, self.open, source))?;
         Ok(waited.map_err(|lasted| (lasted, before_ns)))
     }

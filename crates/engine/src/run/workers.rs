@@ -16,7 +16,7 @@ use crate::run::limits::{
     budget_of, gate_of, largest_block, schedule_of, threads_per_worker, within_part,
 };
 use crate::run::prepare::PreparedTarget;
-use crate::run::spawn::{WorkerConfig, WorkerReport, WorkerStart, spawn};
+use crate::run::spawn::{WorkerConfig, WorkerFiles, WorkerReport, WorkerStart, spawn};
 use crate::run::supervise::StallTimeout;
 use diskproof_device::{OpenTarget, WriteDurability};
 use diskproof_model::group::Group;
@@ -25,7 +25,7 @@ use diskproof_model::plan::{Access, SyncPolicy, Workload, WriteFlag};
 use diskproof_model::series::TimeSeries;
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -149,7 +149,8 @@ impl<'a> WorkerGroup<'a> {
         let Assignment { open, workload, .. } = self.assignments[index];
         let durability = durability_of(workload);
         let is_shared = config.len() == 1 && durability == WriteDurability::BySync;
-        let (mut descriptions, mut outcome) = (Vec::new(), Ok(()));
+        let mut descriptions: Vec<Vec<OwnedFd>> = Vec::new();
+        let mut outcome = Ok(());
         let mut sync_fd = None;
         if matches!(workload.sync, SyncPolicy::OtherDescriptor { .. }) {
             sync_fd = Some(open.for_worker(WriteDurability::BySync)?);
@@ -157,18 +158,24 @@ impl<'a> WorkerGroup<'a> {
         for worker in config {
             if !is_shared && outcome.is_ok() {
                 outcome = open
-                    .for_worker(durability)
-                    .map(|fd| descriptions.push(fd))
+                    .files_for_worker(durability)
+                    .map(|files| descriptions.push(files))
                     .map_err(RunError::from);
             }
-            let fd = descriptions.last().map_or(open.fd(), AsFd::as_fd);
-            let sync_fd = sync_fd.as_ref().map(AsFd::as_fd);
+            let files = WorkerFiles {
+                target: match descriptions.last() {
+                    Some(own) => own.iter().map(AsFd::as_fd).collect(),
+                    None => open.files().collect(),
+                },
+                part_bytes: open.part_bytes(),
+                synced: sync_fd.as_ref().map(AsFd::as_fd),
+            };
             for mut config in worker {
                 config.number = self.handles.len();
                 let snapshot = Arc::clone(&config.snapshot);
                 let (start, started) = channel();
                 outcome = outcome.and_then(|()| {
-                    spawn(config, fd, sync_fd, started, sender.clone()).map_err(RunError::Thread)
+                    spawn(config, &files, started, sender.clone()).map_err(RunError::Thread)
                 });
                 if outcome.is_ok() {
                     self.starts.push(start);

@@ -103,18 +103,18 @@ fn new_files_keep_their_names_and_may_only_be_made() {
     let kept = |text: &str| -> Vec<(String, u64)> {
         let files = as_fio(text).plan.scratch_files.into_iter();
         files
-            .filter_map(|file| Some((file.name?, file.bytes)))
+            .filter_map(|file| Some((file.name()?.to_owned(), file.bytes)))
             .collect()
     };
     let new = |name: &str, bytes| (name.to_owned(), bytes);
     let made = as_fio("[a]\nfilename=/data/new\nsize=16m\ncreate_only=1\n");
-    assert_eq!(made.plan.scratch_files[0].name.as_deref(), Some("new"));
+    assert_eq!(made.plan.scratch_files[0].name(), Some("new"));
     assert!(made.jobs.jobs[0].workloads.is_empty());
     assert_eq!(made.plan.workloads[0].flags.ops.map(|ops| ops.0), Some(1));
     assert_eq!(made.plan.size.map(|size| size.0), Some(16 * MIB));
     for text in [
         "[a]\nfilename=/data/new\nsize=16m\nunlink=1\n",
-        "[a]\ndirectory=/data\nrw=randread\nsize=16m\nnrfiles=4\n",
+        "[a]\nioengine=libaio\ndirectory=/data\nrw=randread\nsize=16m\nnrfiles=4\n",
         "[a]\nfilename=/data/table\n",
     ] {
         assert_eq!(kept(text), [], "{text}");

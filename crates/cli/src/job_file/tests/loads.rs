@@ -833,6 +833,139 @@ fn offset_in_percent_does_not_make_a_new_file_longer() {
 }
 
 #[test]
+fn laps_and_their_file_have_the_bytes_of_fio() {
+    // The bytes that fio 3.33 moved with blocks of 8 KiB, and the file that it left, in KiB.
+    for (options, moved, file) in [
+        (
+            "rw=read\nsize=256k\nio_size=2m\nloops=3\nfilesize=2m",
+            6144,
+            2048,
+        ),
+        (
+            "rw=randread\nsize=256k\nio_size=2m\nloops=3\nfilesize=2m",
+            6144,
+            2048,
+        ),
+        (
+            "rw=read\nsize=256k\nio_size=1m\nloops=3\nfilesize=2m",
+            3072,
+            2048,
+        ),
+        (
+            "rw=read\nsize=256k\nio_size=3m\nloops=3\nfilesize=2m",
+            6144,
+            2048,
+        ),
+        ("rw=read\nsize=256k\nloops=3\nfilesize=2m", 768, 2048),
+        ("rw=read\nsize=256k\nio_size=2m\nfilesize=2m", 2048, 2048),
+        (
+            "ioengine=libaio\nrw=read\nsize=256k\nio_size=2m\nloops=3\nfilesize=2m",
+            2048,
+            2048,
+        ),
+        (
+            "ioengine=libaio\nrw=randread\nsize=256k\nio_size=2m\nloops=3\nfilesize=2m",
+            2048,
+            2048,
+        ),
+        ("rw=randread\nbs=64k\nsize=1500k\nfilesize=2m", 1536, 2048),
+        ("rw=read\nsize=50%\nfilesize=1m", 512, 512),
+        ("rw=read\nsize=25%\nfilesize=1m\noffset=256k", 256, 512),
+        ("rw=read\nsize=50%\nfilesize=1m\noffset=50%", 512, 512),
+        ("rw=randread\nsize=50%\nfilesize=1m\noffset=25%", 512, 512),
+        ("rw=read\nsize=50%\nfilesize=1m\nloops=2", 1024, 512),
+        ("rw=read\nfilesize=1m\noffset=25%", 1024, 1024),
+        ("rw=read\nfilesize=1m\nsize=100%", 1024, 1024),
+        ("rw=read\nsize=1m\noffset=50%", 1024, 1024),
+        ("rw=read\nsize=1m\noffset=50%\nloops=2", 1536, 1024),
+    ] {
+        let text = format!("[a]\nfilename=/data/new\nbs=8k\n{options}\n");
+        let plan = translated(&text, AS_FIO).unwrap().plan;
+        let bytes = plan.workloads[0].flags.bytes.unwrap().0;
+        assert_eq!(
+            (bytes >> 10, plan.scratch_files[0].bytes >> 10),
+            (moved, file),
+            "{options}"
+        );
+    }
+}
+
+#[test]
+fn gaps_zones_and_verified_laps_have_the_bytes_of_fio() {
+    // The blocks that fio 3.33 moved on a new file, and how often it read them back.
+    for (options, blocks, times) in [
+        ("rw=read:8k\nbs=8k\nsize=1500k", 188, None),
+        ("rw=read:8k\nbs=64k\nsize=1500k", 20, None),
+        ("rw=read:8k\nbs=64k\nsize=3m", 42, None),
+        (
+            "rw=write\nbs=16k\nsize=1500k\nzonemode=strided\nzonesize=64k\nzoneskip=64k",
+            94,
+            None,
+        ),
+        (
+            "rw=write\nbs=8k\nsize=1m\nio_size=2m\nverify=md5",
+            128,
+            None,
+        ),
+        (
+            "rw=write\nbs=8k\nsize=1m\nloops=2\nverify=md5",
+            256,
+            Some(2),
+        ),
+        (
+            "rw=write\nbs=8k\nsize=1m\nloops=2\nio_size=3m\nverify=md5",
+            256,
+            Some(2),
+        ),
+        ("rw=write\nbs=8k\nsize=1m\nloops=2", 256, None),
+    ] {
+        let text = format!("[a]\nfilename=/data/new\n{options}\n");
+        let plan = translated(&text, AS_FIO).unwrap().plan;
+        let flags = &plan.workloads[0].flags;
+        let moved = flags.bytes.unwrap().0 / u64::from(flags.bs.unwrap().0);
+        assert_eq!(
+            (moved, flags.shape.verified_times),
+            (blocks, times),
+            "{options}"
+        );
+    }
+    // A gap that is no multiple of the block is a zone of one block.
+    let flags = only("rw=read:8k\nbs=64k\nsize=3m");
+    let zones = flags.shape.zone_stride.unwrap();
+    assert_eq!(
+        (zones.zone_bytes, zones.skip_bytes, flags.stride),
+        (65_536, 8192, None)
+    );
+    assert_eq!(span(&flags), Some((0, 3 * MIB)));
+}
+
+#[test]
+fn offset_of_copies_may_be_in_bytes_and_in_percent() {
+    // The files of fio 3.33.
+    let files = |options: &str| -> Vec<u64> {
+        let text = format!("[a]\nrw=write\nsize=1m\n{options}\n");
+        let plan = translated(&text, AS_FIO).unwrap().plan;
+        plan.scratch_files.iter().map(|file| file.bytes).collect()
+    };
+    let bytes = files("numjobs=2\noffset_increment=64k\noffset=10%");
+    assert_eq!(bytes, [1_048_576, 1_114_112]);
+    let bytes = files("numjobs=3\noffset_increment=10%\noffset=64k");
+    assert_eq!(bytes, [1_114_112; 3]);
+}
+
+#[test]
+fn job_of_several_sizes_reaches_its_size() {
+    // A workload starts no request that could exceed its bytes; fio ends with the one that does.
+    let text = "[a]\nfilename=/data/new\nrw=randread\nbssplit=4k/60:16k/40\nsize=1m\n";
+    let bytes = |overrides| {
+        let plan = translated(text, overrides).unwrap().plan;
+        plan.workloads[0].flags.bytes.unwrap().0
+    };
+    assert_eq!(bytes(AS_FIO), MIB + (12 << 10));
+    assert_eq!(bytes(CliOverrides::default()), MIB);
+}
+
+#[test]
 fn number_ios_counts_after_the_warm_up_and_not_with_time() {
     let timed = only("rw=write\nnumber_ios=40\ntime_based\nruntime=1");
     assert_eq!(timed.ops, None);

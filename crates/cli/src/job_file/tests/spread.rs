@@ -53,7 +53,7 @@ fn what_cannot_be_shared_is_refused() {
         ),
         ("size=1m\nfilename=/data/a:/other/b", "several directories"),
         (
-            "size=1m\nrw=rw\nfilename=/data/a:/data/b",
+            "size=1m\nrw=read:8k\nfilename=/data/a:/data/b",
             "uniformly random",
         ),
         (
@@ -68,7 +68,8 @@ fn what_cannot_be_shared_is_refused() {
 
 #[test]
 fn new_files_become_one_and_directories_share_the_copies() {
-    let read = as_fio("[a]\nrw=randread\nsize=8m\nfilename=/data/a:/data/b\n").unwrap();
+    let text = "[a]\nioengine=mmap\nrw=randread\nsize=8m\nfilename=/data/a:/data/b\n";
+    let read = as_fio(text).unwrap();
     assert_eq!(read.plan.targets, paths(&["/data"]));
     assert_eq!(read.plan.size.map(|one| one.0), Some(8 * MIB));
     assert_eq!(read.jobs.jobs[0].files, 1);
@@ -79,7 +80,7 @@ fn new_files_become_one_and_directories_share_the_copies() {
     let places = ["/data", "/other", "/data", "/other"];
     assert_eq!(read.plan.targets, paths(&places));
     let files = read.plan.scratch_files.iter();
-    let names: Vec<&str> = files.filter_map(|file| file.name.as_deref()).collect();
+    let names: Vec<&str> = files.filter_map(|file| file.name()).collect();
     assert_eq!(names, ["a.0.0", "a.1.0", "a.2.0", "a.3.0"]);
     assert_eq!(read.plan.workloads.len(), 1);
     assert_eq!(load(&read.plan.workloads[0].flags), (Some(1), Some(1)));
@@ -93,6 +94,57 @@ fn new_files_become_one_and_directories_share_the_copies() {
     assert_eq!(read.plan.targets, paths(&["/data"]));
     let read = as_fio("[a]\nsize=8m\ndirectory=/data:/other\nfilename=x\n").unwrap();
     assert_eq!(read.plan.targets, paths(&["/data"]));
+}
+
+/// Names and bytes of each file that stays, of each target.
+fn kept(text: &str) -> Vec<(Vec<String>, u64)> {
+    let files = as_fio(text).unwrap().plan.scratch_files.into_iter();
+    let kept = files.filter_map(|file| file.kept);
+    kept.map(|kept| (kept.names, kept.file_bytes)).collect()
+}
+
+fn names_of(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn several_new_files_of_blocking_calls_stay() {
+    let text = "[a]\nrw=write\nsize=1500k\nnumjobs=2\nfilename=/data/a:/data/b\n";
+    assert_eq!(kept(text), [(names_of(&["a", "b"]), 768_000)]);
+    let plan = as_fio(text).unwrap().plan;
+    // Each file has 187 whole blocks.
+    assert_eq!(plan.scratch_files[0].bytes, 374 * 4096);
+    assert_eq!(plan.workloads[0].flags.stride.unwrap().0, 187 * 4096);
+    assert_eq!(plan.workloads[0].flags.bytes.unwrap().0, 374 * 4096);
+    // Copies have files of their own, in which several jobs may go on.
+    let text = "[a]\nrw=randread\nsize=1m\nnumjobs=2\nnrfiles=2\ndirectory=/data\n";
+    let names = [["a.0.0", "a.0.1"], ["a.1.0", "a.1.1"]].map(|names| names_of(&names));
+    assert_eq!(kept(text), names.map(|names| (names, MIB / 2)));
+    // A mix goes through one file after the other; filesize is that of each.
+    let text = "[a]\nrw=rw\nsize=256k\nfilesize=2m\nfilename=/data/a:/data/b\n";
+    assert_eq!(kept(text), [(names_of(&["a", "b"]), 2 * MIB)]);
+    let text = "[a]\nrw=write\nsize=1m\nfilename=/data/a:/data/b\n[b]\nrw=read\nsize=1m\n\
+                filename=/data/a:/data/b\nstonewall\n";
+    assert_eq!(kept(text), [(names_of(&["a", "b"]), MIB / 2)]);
+}
+
+#[test]
+fn files_that_cannot_stay_are_parts_of_one() {
+    for options in [
+        "ioengine=libaio",
+        "unlink=1",
+        "verify=crc32c",
+        "offset=64k",
+        "bs=1k\nsize=6k",
+        "\n[b]\nrw=read\nsize=1m\nfilename=/data/a",
+    ] {
+        let text = format!("[a]\nrw=write\nsize=1m\nfilename=/data/a:/data/b\n{options}\n");
+        assert_eq!(kept(&text), [], "{options}");
+    }
+    assert_eq!(
+        plan("[a]\nrw=write\nsize=1m\nfilename=/data/a:/data/b\n").scratch_files,
+        []
+    );
 }
 
 #[test]

@@ -236,7 +236,7 @@ fn own_file_grows_for_as_fio_and_no_other_does() {
         let [grown] = &file.plan.scratch_files[..] else {
             panic!("{options}")
         };
-        assert_eq!(grown.name.as_deref(), Some("own"), "{options}");
+        assert_eq!(grown.name(), Some("own"), "{options}");
         assert_eq!(file.plan.targets, paths(&["/data"]), "{options}");
         assert_eq!(grown.bytes, bytes, "{options}");
     }

@@ -1,0 +1,226 @@
+//! The files of a target: mostly one. Where there are several, each holds an equal part of the
+//! target; a request that crosses the end of one is short there.
+
+use super::Extent;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// The open files of a target.
+#[derive(Debug)]
+pub(crate) struct TargetFiles {
+    first: OwnedFd,
+    further: Vec<OwnedFd>,
+    /// The bytes of the target in each of several files.
+    part_bytes: u64,
+    /// Of several files, whether each was written since its last sync.
+    unsynced: Vec<bool>,
+}
+
+impl From<OwnedFd> for TargetFiles {
+    fn from(first: OwnedFd) -> Self {
+        Self::several(first, Vec::new(), 0)
+    }
+}
+
+impl TargetFiles {
+    /// Several files with `part_bytes` of the target each.
+    pub(crate) fn several(first: OwnedFd, further: Vec<OwnedFd>, part_bytes: u64) -> Self {
+        let unsynced = vec![false; further.len() + 1];
+        Self {
+            first,
+            further,
+            part_bytes: part_bytes.max(1),
+            unsynced,
+        }
+    }
+
+    /// The file that holds this byte of the target, and the place of the byte in it.
+    #[inline(always)]
+    pub(crate) fn place(&self, offset: u64) -> (BorrowedFd<'_>, u64) {
+        if self.further.is_empty() {
+            (self.first.as_fd(), offset)
+        } else {
+            self.place_among_several(offset)
+        }
+    }
+
+    #[cold]
+    fn place_among_several(&self, offset: u64) -> (BorrowedFd<'_>, u64) {
+        let index = self.index(offset);
+        let before = index as u64 * self.part_bytes;
+        (self.file(index).as_fd(), offset - before)
+    }
+
+    /// How many bytes of a request belong to the file in which it begins.
+    #[inline(always)]
+    pub(crate) fn bytes_in_file(&self, offset: u64, bytes: usize) -> usize {
+        let index = self.index(offset);
+        if index == self.further.len() {
+            return bytes;
+        }
+        let end = (index as u64 + 1) * self.part_bytes;
+        usize::try_from(end - offset).map_or(bytes, |room| bytes.min(room))
+    }
+
+    fn index(&self, offset: u64) -> usize {
+        if self.further.is_empty() {
+            return 0;
+        }
+        // The last file also has what lies behind the target: reads find its end there.
+        let index = usize::try_from(offset / self.part_bytes).unwrap_or(usize::MAX);
+        index.min(self.further.len())
+    }
+
+    fn file(&self, index: usize) -> &OwnedFd {
+        match index.checked_sub(1) {
+            Some(index) => &self.further[index],
+            None => &self.first,
+        }
+    }
+
+    /// Notes that the file with this byte was written.
+    #[inline(always)]
+    pub(crate) fn mark_written(&mut self, offset: u64) {
+        if !self.further.is_empty() {
+            let index = self.index(offset);
+            self.unsynced[index] = true;
+        }
+    }
+
+    /// Syncs the only file, or those that were written since their last sync. Returns 0, or the
+    /// first error as a negative errno.
+    pub(crate) fn sync_written(&mut self, sync: impl Fn(BorrowedFd<'_>) -> i32) -> i32 {
+        if self.further.is_empty() {
+            return sync(self.first.as_fd());
+        }
+        let mut result = 0;
+        for index in 0..self.unsynced.len() {
+            if !std::mem::take(&mut self.unsynced[index]) {
+                continue;
+            }
+            let synced = sync(self.file(index).as_fd());
+            if result == 0 {
+                result = synced;
+            }
+        }
+        result
+    }
+
+    /// Whether there is more than one.
+    pub(crate) fn are_several(&self) -> bool {
+        !self.further.is_empty()
+    }
+
+    /// The only file.
+    pub(crate) fn into_only(self) -> OwnedFd {
+        self.first
+    }
+
+    /// The files with their parts of an extent of the target, or of all of it; those without one
+    /// are not among them.
+    pub(crate) fn parts(&self, extent: Option<Extent>) -> Vec<(BorrowedFd<'_>, Option<Extent>)> {
+        if self.further.is_empty() {
+            return vec![(self.first.as_fd(), extent)];
+        }
+        let mut parts = Vec::new();
+        for index in 0..=self.further.len() {
+            let file = self.file(index).as_fd();
+            let Some(extent) = extent else {
+                parts.push((file, None));
+                continue;
+            };
+            let before = index as u64 * self.part_bytes;
+            let start = extent.start.max(before);
+            let end = extent.end().min(before + self.part_bytes);
+            if start < end {
+                parts.push((file, Some(Extent::new(start - before, end - start))));
+            }
+        }
+        parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::buffers::Buffers;
+    use crate::io::sync::{SyncBackend, sync};
+    use crate::io::{Backend as _, Op, Request};
+    use diskproof_model::plan::SyncCall;
+    use std::cell::RefCell;
+    use std::os::fd::AsRawFd as _;
+
+    /// Three files of two blocks.
+    fn three() -> (TargetFiles, Vec<std::fs::File>) {
+        let all: Vec<std::fs::File> = (0..3).map(|_| tempfile::tempfile().unwrap()).collect();
+        let mut own: Vec<OwnedFd> = Vec::new();
+        for file in &all {
+            own.push(file.try_clone().unwrap().into());
+        }
+        let first = own.remove(0);
+        (TargetFiles::several(first, own, 8192), all)
+    }
+
+    #[test]
+    fn each_file_gets_the_blocks_of_its_part() {
+        let (files, all) = three();
+        let mut backend = SyncBackend::new(files, Buffers::new(1, 4096).unwrap());
+        for block in [0, 1, 2, 5] {
+            let mut request = Some(Request::new(0, Op::Write, block * 4096, 4096));
+            backend.enqueue(&mut |_| request.take()).unwrap();
+            backend.reap(&mut |_, result| assert_eq!(result, 4096));
+        }
+        let sizes: Vec<u64> = all
+            .iter()
+            .map(|file| file.metadata().unwrap().len())
+            .collect();
+        assert_eq!(sizes, [8192, 4096, 8192]);
+        // A read of what no file has ends where the last one ends.
+        let mut request = Some(Request::new(0, Op::Read, 6 * 4096, 4096));
+        backend.enqueue(&mut |_| request.take()).unwrap();
+        backend.reap(&mut |_, result| assert_eq!(result, 0));
+    }
+
+    #[test]
+    fn request_across_two_files_is_short_in_the_first() {
+        let (files, all) = three();
+        let mut backend = SyncBackend::new(files, Buffers::new(1, 8192).unwrap());
+        let mut request = Some(Request::new(0, Op::Write, 4096, 8192));
+        backend.enqueue(&mut |_| request.take()).unwrap();
+        backend.reap(&mut |_, result| assert_eq!(result, 4096));
+        let mut rest = Request::new(0, Op::Write, 8192, 4096);
+        rest.skip = 4096;
+        let mut request = Some(rest);
+        backend.enqueue(&mut |_| request.take()).unwrap();
+        backend.reap(&mut |_, result| assert_eq!(result, 4096));
+        let sizes: Vec<u64> = all
+            .iter()
+            .map(|file| file.metadata().unwrap().len())
+            .collect();
+        assert_eq!(sizes, [8192, 4096, 0]);
+    }
+
+    #[test]
+    fn sync_concerns_the_files_that_were_written() {
+        let (mut files, _) = three();
+        files.mark_written(0);
+        files.mark_written(20_000);
+        let numbers = [0, 8192, 16_384].map(|offset| files.place(offset).0.as_raw_fd());
+        let synced = RefCell::new(Vec::new());
+        let count = |fd: BorrowedFd<'_>| {
+            synced.borrow_mut().push(fd.as_raw_fd());
+            sync(fd.as_raw_fd(), SyncCall::Fdatasync)
+        };
+        assert_eq!(files.sync_written(count), 0);
+        assert_eq!(*synced.borrow(), [numbers[0], numbers[2]]);
+        assert_eq!(files.sync_written(|_| -5), 0, "all are synced");
+    }
+
+    #[test]
+    fn extent_has_a_part_in_each_file() {
+        let (files, _) = three();
+        let parts = files.parts(Some(Extent::new(4096, 8192)));
+        let extents: Vec<Extent> = parts.iter().filter_map(|(_, extent)| *extent).collect();
+        assert_eq!(extents, [Extent::new(4096, 4096), Extent::new(0, 4096)]);
+        assert_eq!(files.parts(None).len(), 3);
+    }
+}
