@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::plan_file::PlanFile;
 use crate::saved::{HistoryFileFlag, HistoryOptions, open_if_there, place};
-use crate::session::{MeasuringJob, measure};
+use crate::session::{MeasuringJob, Shown, measured_run};
 use clap::Parser;
 use diskproof_analysis::expect::Expected;
 use diskproof_analysis::rules::rule;
@@ -196,18 +196,13 @@ fn measured(flags: &PluginFlags) -> anyhow::Result<Answer> {
     };
     let (mut plan, identities) = plan_jobs(file, Path::new(NAME), NAME, &measuring)?;
     plan.origin.verb = "run".to_owned();
-    let (sender, measured) = channel();
-    let ended = measure(MeasuringJob {
-        is_silent: true,
-        then: Some(Box::new(move |record: &Record| {
-            Ok(sender.send(record.clone())?)
-        })),
+    let measured = measured_run(MeasuringJob {
+        shown: Shown::Nothing,
         ..MeasuringJob::new(plan, identities, &measuring)
-    });
-    match (measured.try_recv(), ended) {
-        (Ok(record), _) => judged(&record, flags.warning, flags.critical),
-        (Err(_), Err(error)) => Err(error),
-        (Err(_), Ok(_)) => Ok(unknown("nothing was measured")),
+    })?;
+    match measured {
+        Some(measured) => judged(&measured.record, flags.warning, flags.critical),
+        None => Ok(unknown("nothing was measured")),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::output_files::Trial;
 use crate::plan_file::PLAN_FILE_BYTES_MAX;
 use crate::provenance::{command_line, random_seed};
 use crate::saved::register_history;
-use crate::session::{MeasuringJob, admit_all, measure};
+use crate::session::{MeasuringJob, Shown, admit_all, measure};
 use crate::stdio::{Verbosity, eprint_line, eprint_text, is_reader_gone, print_text};
 use crate::targets::{identify, refuse_duplicates, refuse_foreign_link};
 use crate::tool_lines::SharedPrinter;
@@ -349,7 +349,7 @@ fn run_load(
     }
     printer.kept_names = vec![new_name];
     let mut job = MeasuringJob::new(plan, identities, flags);
-    job.tool = Some(printer.clone());
+    job.shown = Shown::Tool(printer.clone());
     let ended = measure_work(tool, words, job, head.writes);
     if ended.is_err() && !printer.has_begun() {
         print_text(load.text_before_opening())?;
@@ -448,7 +448,7 @@ fn run_jobs(
         return failed(tool, &DropInError::Usage(text));
     }
     let mut job = MeasuringJob::new(plan, identities, flags);
-    job.tool = Some(printer);
+    job.shown = Shown::Tool(printer);
     measure_work(tool, words, job, writes)
 }
 

@@ -224,17 +224,17 @@ pub(super) const SHARE_MIN: f64 = 0.1;
 
 /// What is planned for the rest of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct RestOfRun {
+struct RestOfRun {
     /// Time of all slices that are left, in nanoseconds.
-    pub planned_ns: u64,
+    planned_ns: u64,
     /// Time that they are expected to take beyond it: to fill the queue, and to complete what is
     /// in flight at the end.
-    pub overhead_ns: u64,
+    overhead_ns: u64,
 }
 
 /// The share of its planned time that the next slice gets, until the end of the run, if it has one;
 /// `None` when no time is left.
-pub(super) fn share(end: Option<Instant>, rest: RestOfRun) -> Option<f64> {
+fn share(end: Option<Instant>, rest: RestOfRun) -> Option<f64> {
     end.map_or(Some(1.0), |end| {
         let left = end.saturating_duration_since(Instant::now());
         share_of(left.as_nanos() as u64, rest)
@@ -248,7 +248,7 @@ fn share_of(left_ns: u64, rest: RestOfRun) -> Option<f64> {
 }
 
 /// What is planned for everything that is left.
-pub(super) fn rest(blocks: &[Vec<SliceSchedule<'_>>]) -> RestOfRun {
+fn rest(blocks: &[Vec<SliceSchedule<'_>>]) -> RestOfRun {
     let all = || blocks.iter().flatten();
     // A group without slices ends with its own sync.
     let sliced = all().filter(|sliced| sliced.done > 0);
@@ -265,10 +265,7 @@ pub(super) fn rest(blocks: &[Vec<SliceSchedule<'_>>]) -> RestOfRun {
 /// Joins the remaining slices until their overhead leaves each at least half of its planned time.
 /// On a disk that has become slow, short slices only measure how a queue fills. `share` computes
 /// the share of the planned time that is left.
-pub(super) fn join(
-    blocks: &mut [Vec<SliceSchedule<'_>>],
-    share: impl Fn(RestOfRun) -> Option<f64>,
-) {
+fn join(blocks: &mut [Vec<SliceSchedule<'_>>], share: impl Fn(RestOfRun) -> Option<f64>) {
     while share(rest(blocks)).is_some_and(|share| share < SHARE_JOINED) {
         let all = blocks.iter_mut().flatten();
         let divided = all.filter(|one| one.left > 1 && one.done + one.left > SLICES_MIN as u64);
@@ -324,9 +321,67 @@ fn slices_of(group: Group<'_>, order: Order) -> u64 {
     }
 }
 
+/// The slices of all workloads of a plan, in the order in which they are measured.
+pub(super) struct SliceOrder<'p> {
+    /// The groups by what is measured alternately.
+    blocks: Vec<Vec<SliceSchedule<'p>>>,
+    seed: u64,
+    /// The block that is measured.
+    block: usize,
+    /// Its rounds so far.
+    round: u64,
+    /// The members that this round has not measured yet, the next one last.
+    turn: Vec<usize>,
+    /// The member that is measured.
+    member: usize,
+}
+
+impl<'p> SliceOrder<'p> {
+    /// All slices of the workloads of a plan.
+    pub(super) fn new(plan: &'p Plan) -> Self {
+        Self {
+            blocks: blocks(plan),
+            seed: plan.seed,
+            block: 0,
+            round: 0,
+            turn: Vec::new(),
+            member: 0,
+        }
+    }
+
+    /// The group to which the next slice belongs; `None` when all are measured.
+    pub(super) fn next(&mut self) -> Option<Group<'p>> {
+        while let Some(block) = self.blocks.get(self.block) {
+            if let Some(member) = self.turn.pop() {
+                self.member = member;
+                return Some(block[member].group);
+            }
+            self.turn = turn(block, self.seed, self.round);
+            self.turn.reverse();
+            self.round += 1;
+            if self.turn.is_empty() {
+                self.block += 1;
+                self.round = 0;
+            }
+        }
+        None
+    }
+
+    /// The group that [`Self::next`] has returned, and the share of its planned time that its slice
+    /// gets, until the end of the run, if it has one; `None` when no time is left.
+    pub(super) fn next_until(
+        &mut self,
+        end: Option<Instant>,
+    ) -> (&mut SliceSchedule<'p>, Option<f64>) {
+        join(&mut self.blocks, |rest| share(end, rest));
+        let share_of_next = share(end, rest(&self.blocks));
+        (&mut self.blocks[self.block][self.member], share_of_next)
+    }
+}
+
 /// The groups of a plan by what is measured alternately: in turns all that follow each other and
 /// have slices; else each by itself.
-pub(super) fn blocks(plan: &Plan) -> Vec<Vec<SliceSchedule<'_>>> {
+fn blocks(plan: &Plan) -> Vec<Vec<SliceSchedule<'_>>> {
     let is_in_turns = matches!(plan.order(), Order::InTurns { .. });
     let mut blocks: Vec<Vec<SliceSchedule<'_>>> = Vec::new();
     for group in plan.groups() {
@@ -343,7 +398,7 @@ pub(super) fn blocks(plan: &Plan) -> Vec<Vec<SliceSchedule<'_>>> {
 }
 
 /// The members of a block that have a slice left, in random order.
-pub(super) fn turn(block: &[SliceSchedule<'_>], seed: u64, round: u64) -> Vec<usize> {
+fn turn(block: &[SliceSchedule<'_>], seed: u64, round: u64) -> Vec<usize> {
     let mut random = Random::new(seed, ORDER_STREAM + round);
     let mut order: Vec<usize> = (0..block.len()).filter(|i| block[*i].left > 0).collect();
     shuffle(&mut order, &mut random);

@@ -1,218 +1,79 @@
-//! Everything before the first request: thresholds, the gate, open targets, health and clock.
+//! The gate of a run: everything that may refuse it, before anything is opened for writing. Each
+//! question is asked once, and what was granted is handed on.
 
-use super::journal::RunJournal;
-use super::run::TargetRun;
+use super::inserts::server_bytes;
+use super::job::{Agreed, MeasuringJob};
 use crate::failure::Failure;
-use crate::flags::MeasuringFlags;
 use crate::inspection::stall_timeout;
-use crate::interrupt;
-use crate::live::Live;
-use crate::provenance::{run_id, timestamp, tool};
 use crate::saved::refuse_foreign_history;
-use crate::targets::{read_health, warn_of_failing};
-use crate::tool_lines::SharedPrinter;
+use crate::write_cache::planned_states;
+use diskproof_analysis::campaign::planned_campaign;
 use diskproof_analysis::expect::{Expected, Quantity};
-use diskproof_analysis::judge::{RunFacts, RunVariation};
 use diskproof_analysis::promised::{Promised, promised};
 use diskproof_device::{
-    Admission, Consent, Intent, MachineCpuTime, OpenError, OpenTarget, READ_BYTES_MIN,
-    WriteCacheSwitch, admit_requests, host_facts,
+    Admission, Consent, Intent, OpenError, OpenTarget, READ_BYTES_MIN, admit, admit_requests,
 };
-use diskproof_engine::{Session, measure_clock};
 use diskproof_model::figure::Part;
 use diskproof_model::files::FileStep;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Plan, Workload};
-use diskproof_model::record::Record;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_postgres::Programs;
-use diskproof_report::terminal::budget_line;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::Path;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-/// A plan and what it needs to run.
-pub(crate) struct MeasuringJob<'a> {
-    /// What to do.
-    pub plan: Plan,
-    /// The targets, probed.
-    pub identities: Vec<TargetIdentity>,
-    /// The user's remark.
-    pub note: Option<String>,
-    /// The shared flags.
-    pub flags: &'a MeasuringFlags,
-    /// The server of the plan's INSERTs.
-    pub server: Option<Programs>,
-    /// The switch of the write cache, where workloads name its state. It is restored at the end.
-    pub write_cache: Option<WriteCacheSwitch>,
-    /// The tool whose text is printed instead of our page.
-    pub tool: Option<SharedPrinter>,
-    /// Whether the caller prints the result, and no page is.
-    pub is_silent: bool,
-    /// Prints what follows the page of a record.
-    pub then: Option<Then>,
-}
-
-type Then = Box<dyn Fn(&Record) -> anyhow::Result<()>>;
-
-impl<'a> MeasuringJob<'a> {
-    /// With the remark of the flags, scratch files that are filled as the plan says, and nothing
-    /// that only some plans need.
-    pub(crate) fn new(
-        plan: Plan,
-        identities: Vec<TargetIdentity>,
-        flags: &'a MeasuringFlags,
-    ) -> Self {
-        Self {
-            plan,
-            identities,
-            note: flags.note.clone(),
-            flags,
-            server: None,
-            write_cache: None,
-            tool: None,
-            is_silent: false,
-            then: None,
-        }
-    }
-}
-
-/// A run that is ready to be carried out.
-pub(crate) struct ReadyRun {
-    /// The open targets and what to do with them.
-    pub work: TargetRun,
-    /// What it shows.
-    pub live: Live,
-    /// The record's facts; how the run ends is added later.
-    pub facts: RunFacts,
-    /// Files of our own, to be marked as such at the end.
-    pub own_files: Vec<OpenTarget>,
-    /// The longest silence of a target.
-    pub stall_timeout: Duration,
+/// What the gate has granted.
+pub(super) struct Granted {
+    /// Leave to open the targets, in their order.
+    pub admissions: Vec<Admission>,
     /// What the user released.
     pub consent: Consent,
-    /// The machine's CPU time so far.
-    pub start: Option<MachineCpuTime>,
+    /// The longest silence of a target.
+    pub stall_timeout: Duration,
 }
 
-/// Admits and opens the targets, reads their health, and measures the clock. A scratch file with a
-/// name stays in its directory.
-pub(crate) fn prepare(job: &MeasuringJob<'_>) -> anyhow::Result<ReadyRun> {
-    let consent = job.flags.destructive.consent(&job.identities)?;
-    interrupt::listen()?;
-    let stall_timeout = stall_timeout()?;
-    let kept_names = match &job.tool {
-        Some(tool) => tool.kept_names.as_slice(),
-        None => &[],
-    };
-    let (flags, verbosity) = (job.flags, job.flags.verbosity());
+/// Lets a job pass, or refuses it for the first reason.
+pub(super) fn pass_gate(job: &MeasuringJob<'_>) -> Result<Granted, Failure> {
+    let (plan, identities, flags) = (&job.plan, &job.identities, job.flags);
     // A load that follows another one has been identified before it.
-    crate::inspection::begin(Path::new(&job.plan.targets.join(", ")), verbosity);
-    raise_descriptor_limit();
+    crate::inspection::begin(Path::new(&plan.targets.join(", ")), flags.verbosity());
+    refuse_other_changes(job)?;
+    let consent = flags.destructive.consent(identities)?;
+    let stall_timeout = stall_timeout()?;
     refuse_foreign_history(&flags.history)?;
-    let mut file_tree = None;
-    let admissions = admit_all(&job.plan, &job.identities, &flags.expected, &consent)?;
-    for hint in admissions.iter().filter_map(Admission::hint) {
-        verbosity.note(&hint);
-    }
-    let mut targets = Vec::new();
-    for (index, admission) in admissions.into_iter().enumerate() {
-        if job.plan.files().is_some() {
-            file_tree = Some(admission);
-            continue;
-        }
-        targets.push(match kept_names.get(index).and_then(Option::as_ref) {
-            Some(name) => OpenTarget::create_named(admission, name)?,
-            None => OpenTarget::open(admission)?,
-        });
-    }
-    for target in &targets {
-        target.wipe_unknown()?;
-    }
-    let own_files = own_files(&targets, job, kept_names)?;
-    // Before the run: smartctl would disturb it.
-    let health = read_health(&job.identities, flags.health.no_health);
-    warn_of_failing(&health, verbosity);
-    verbosity.note(&budget_line(&job.plan, &job.identities));
-    let stall_ns = u64::try_from(stall_timeout.as_nanos()).unwrap_or(u64::MAX);
-    let session = Session::new(job.plan.seed).with_stall_timeout(stall_ns);
-    let facts = RunFacts {
-        note: job.note.clone(),
-        health,
-        ..run_facts(session.started(), job.plan.clone(), job.identities.clone())
-    };
-    let journal = RunJournal::start(&flags.history, &facts, &flags.expected);
-    let work = TargetRun {
-        write_cache: None,
-        session,
-        journal,
-        plan: Arc::new(job.plan.clone()),
-        targets,
-        file_tree,
-        has_files: Arc::default(),
-        results: Arc::default(),
-        first_writes: Vec::new(),
-        verbosity,
-    };
-    interrupt::end_cleanly();
-    Ok(ReadyRun {
-        work,
-        live: Live::new((&facts.plan, &facts.targets), verbosity),
-        facts,
-        own_files,
-        stall_timeout,
+    let admissions = admit_all(plan, identities, &flags.expected, &consent)?;
+    Ok(Granted {
+        admissions,
         consent,
-        start: MachineCpuTime::now(),
+        stall_timeout,
     })
 }
 
-/// The facts of a run that began at this instant.
-pub(crate) fn run_facts(started: SystemTime, plan: Plan, targets: Vec<TargetIdentity>) -> RunFacts {
-    RunFacts {
-        tool: tool(),
-        run_id: run_id(),
-        started: timestamp(started),
-        partial: false,
-        ended_early: None,
-        stalled: None,
-        note: None,
-        host: host_facts(),
-        clock: measure_clock(),
-        plan,
-        targets,
-        health: Vec::new(),
-        variation: RunVariation::Earlier(Vec::new()),
+/// Refuses a plan that needs what the user has not agreed to, or for which there is no room.
+fn refuse_other_changes(job: &MeasuringJob<'_>) -> Result<(), Failure> {
+    let switches = matches!(job.agreed, Agreed::WriteCache(_));
+    // Its rows would state what was never set.
+    let is_switched = switches && planned_campaign(&job.plan).is_none();
+    if planned_states(&job.plan).is_some() && !is_switched {
+        return Err(Failure::Usage(
+            "the plan switches the disk's write cache, which this command cannot do; use \
+             'diskproof commit --write-cache'"
+                .to_owned(),
+        ));
     }
-}
-
-/// Files that are diskproof's own: made by this run, or by an earlier one for the same tool.
-fn own_files(
-    targets: &[OpenTarget],
-    job: &MeasuringJob<'_>,
-    kept_names: &[Option<String>],
-) -> Result<Vec<OpenTarget>, Failure> {
-    let destructive = &job.flags.destructive;
-    let rewrites = destructive.own_files && !destructive.overwrite && job.plan.writes();
-    let mut own = Vec::new();
-    for (index, (target, identity)) in targets.iter().zip(&job.identities).enumerate() {
-        let is_kept = kept_names.get(index).is_some_and(Option::is_some);
-        if is_kept || (rewrites && identity.kind == TargetKind::File) {
-            own.push(target.reopen()?);
-        }
+    if job.plan.inserts().is_none() {
+        return Ok(());
     }
-    Ok(own)
-}
-
-/// Raises the soft limit on descriptors to the hard limit: every job needs one, and the usual soft
-/// limit of 1024 exists only for programs that use select(2).
-fn raise_descriptor_limit() {
-    let maximum = getrlimit(Resource::Nofile).maximum;
-    let current = maximum;
-    // On an error the limit stays as it is, and opening a target reports the shortage.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
+    let (Agreed::Server(_), Some(identity)) = (&job.agreed, job.identities.first()) else {
+        return Err(Failure::Usage(
+            "the plan has INSERTs, and no PostgreSQL server was found for them".to_owned(),
+        ));
+    };
+    // The room that the server needs beside the workloads.
+    let size_bytes = job.plan.scratch_bytes().unwrap_or(0) + server_bytes(&job.plan);
+    admit(identity.clone(), Intent::Scratch { size_bytes })?;
+    Ok(())
 }
 
 /// Checks what can be checked before a run: thresholds that the plan cannot answer, targets that
@@ -311,14 +172,9 @@ fn check_discards(workloads: &[Workload], identities: &[TargetIdentity]) -> Resu
     }
 }
 
-/// Checks everything that would end the run before its first request, and opens nothing for
-/// writing.
-pub(crate) fn rehearse(job: &MeasuringJob<'_>) -> Result<(), Failure> {
-    let consent = job.flags.destructive.consent(&job.identities)?;
-    stall_timeout()?;
-    refuse_foreign_history(&job.flags.history)?;
-    let admissions = admit_all(&job.plan, &job.identities, &job.flags.expected, &consent)?;
-    for (admission, identity) in admissions.into_iter().zip(&job.identities) {
+/// Checks in addition whether the targets could be opened for writing, without doing it.
+pub(super) fn rehearse(job: &MeasuringJob<'_>, granted: Granted) -> Result<(), Failure> {
+    for (admission, identity) in granted.admissions.into_iter().zip(&job.identities) {
         let is_scratch = identity.kind == TargetKind::Directory;
         if !is_scratch && !job.plan.writes() {
             OpenTarget::open(admission)?;
