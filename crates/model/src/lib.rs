@@ -38,6 +38,7 @@ pub mod secrets;
 pub mod series;
 pub mod shape;
 pub mod shell;
+pub mod slice;
 pub mod stream;
 pub mod summary;
 pub mod surface;

@@ -6,7 +6,6 @@ use super::gate::admit_all;
 use super::prepare_command::{self, CommandEnd};
 use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, Sink};
-use super::slices::SliceSchedule;
 use crate::failure::Failure;
 use crate::tool_lines::ToolLines;
 use diskproof_analysis::campaign::{Campaign, CampaignCell, CampaignRow, MeasuredCell};
@@ -17,6 +16,7 @@ use diskproof_model::measurement::{EngineUse, Measurement, StopReason};
 use diskproof_model::plan::{
     CachePolicy, Decide, EngineChoice, Layout, Plan, Sides, Span, Workload,
 };
+use diskproof_model::slice::SliceSpan;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -307,45 +307,38 @@ impl PreparedCells<'_> {
         Ok(())
     }
 
-    /// The workload of a cell as it runs here.
-    fn prepared(&self, cell: &CampaignCell) -> Workload {
-        let mut workload = cell.workload.clone();
+    /// The slice of the plan's workload that a cell is.
+    fn slice(&self, cell: &CampaignCell) -> SliceSpan {
+        let mut slice = SliceSpan::whole(&cell.workload);
         if let Some(span) = self.cells.spans.get(cell.side) {
-            workload.span = *span;
+            slice.span = *span;
         }
-        if workload.span.length_bytes.is_none() {
-            workload.span.length_bytes = self.cells.span_bytes;
+        if slice.span.length_bytes.is_none() {
+            slice.span.length_bytes = self.cells.span_bytes;
         }
-        // Another engine on one side would measure the engine.
-        if let Some(engine) = self
-            .cells
-            .engines
-            .get(&self.cells.engine_sharing.key(&workload))
-        {
-            workload.engine = EngineChoice::Fixed(engine.used);
+        let key = self.cells.engine_sharing.key(&cell.workload);
+        if let Some(engine) = self.cells.engines.get(&key) {
+            slice.engine = EngineChoice::Fixed(engine.used);
         }
-        workload
+        slice
     }
 
     /// Adds what a cell gave to the results of its side.
-    fn add(&mut self, cell: &CampaignCell, workload: &Workload, mut measurement: Measurement) {
-        let name = workload.name.clone();
-        let key = self.cells.engine_sharing.key(&cell.workload);
+    fn add(&mut self, cell: &CampaignCell, warmup_ns: u64, mut measurement: Measurement) {
         let bytes: u64 = measurement.ops.values().map(|op| op.bytes).sum();
-        let warmup = workload.warmup_ns as f64 / measurement.wall_ns.max(1) as f64;
-        let target = self.target(cell.side);
-        let moved = self.cells.moved.entry((target, name)).or_default();
+        let warmup = warmup_ns as f64 / measurement.wall_ns.max(1) as f64;
+        let place = (self.target(cell.side), cell.workload.name.clone());
+        let moved = self.cells.moved.entry(place).or_default();
         *moved += (bytes as f64 * (1.0 + warmup)) as u64;
         measurement.target = cell.side;
-        measurement.engine.asked = cell.workload.engine;
-        let first = self.cells.engines.entry(key);
-        let first = first.or_insert_with(|| measurement.engine.clone());
+        let key = self.cells.engine_sharing.key(&cell.workload);
+        let first = self
+            .cells
+            .engines
+            .entry(key)
+            .or_insert_with(|| measurement.engine.clone());
         if measurement.engine.fallbacks.is_empty() {
             measurement.engine.fallbacks.clone_from(&first.fallbacks);
-        }
-        let mut planned = self.bench.facts.plan.workloads().iter();
-        if let Some(asked) = planned.find(|one| one.name == workload.name) {
-            measurement.workload = asked.clone();
         }
         self.sink.add(vec![measurement]);
     }
@@ -354,32 +347,40 @@ impl PreparedCells<'_> {
 impl CampaignBench for PreparedCells<'_> {
     fn measure(&mut self, cell: &CampaignCell) -> Result<MeasuredCell, EarlyEnd> {
         let index = self.target(cell.side);
-        self.sink.begin_step(&cell.workload.name);
+        let name = &cell.workload.name;
+        self.sink.begin_step(name);
         if let Some(command) = self.bench.commands.prepare.get(cell.side).cloned() {
             self.switch_to(cell.side, &command)?;
         }
-        let workload = self.prepared(cell);
-        let time_ns = SliceSchedule::time_ns(&workload);
-        let mut planned = self.bench.facts.plan.workloads().iter();
-        let place = planned.position(|w| w.name == workload.name);
-        let group = Group::new(place.unwrap_or(0), std::slice::from_ref(&workload));
-        self.sink.live.begin(group, Some(time_ns));
-        let key = (index, workload.name.clone());
-        let moved = self.cells.moved.get(&key).copied().unwrap_or_default();
-        let session = self.bench.session.for_slice(self.cells.slices, moved);
+        let slice = self.slice(cell);
+        let facts = Arc::clone(&self.bench.facts);
+        let planned = facts.plan.workloads();
+        let group = match planned.iter().position(|one| one.name == *name) {
+            Some(place) => Group::new(place, &planned[place..=place]),
+            None => Group::alone(&cell.workload),
+        };
+        self.sink.live.begin(group, Some(slice.whole_ns()));
+        let moved = self.cells.moved.get(&(index, name.clone())).copied();
+        let session = self
+            .bench
+            .session
+            .for_slice(self.cells.slices, moved.unwrap_or_default());
         self.cells.slices += 1;
         let target = &mut self.bench.targets[index..=index];
-        let measured = session.run_together(group, target, &mut self.sink.live)?;
+        let measured = session.run_slices(group, &[slice], target, &mut self.sink.live)?;
         self.sink.live.end_slice(false);
         // A part of a slice has no counterpart on the other side.
-        let is_whole = |measured: &Measurement| measured.stopped != StopReason::Interrupted;
-        let Some(mut measurement) = measured.into_iter().next().filter(is_whole) else {
+        let whole = measured
+            .into_iter()
+            .next()
+            .filter(|measured| measured.stopped != StopReason::Interrupted);
+        let Some(mut measurement) = whole else {
             return Err(EarlyEnd::interrupted());
         };
         measurement.target = index;
         let ended = self.bench.check(std::slice::from_ref(&measurement));
         let measured = MeasuredCell::new(cell.clone(), &measurement);
-        self.add(cell, &workload, measurement);
+        self.add(cell, slice.warmup_ns, measurement);
         ended.map(|()| measured)
     }
 

@@ -6,8 +6,9 @@ use diskproof_engine::random::Random;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{
-    Access, CachePolicy, EngineChoice, Layout, Order, Plan, SyncPolicy, Verify, Workload,
+    Access, CachePolicy, EngineChoice, Layout, Order, Plan, SyncPolicy, Verify,
 };
+use diskproof_model::slice::SliceSpan;
 use diskproof_model::window::SLICES_MIN;
 use std::time::{Duration, Instant};
 
@@ -108,46 +109,42 @@ impl<'a> SliceSchedule<'a> {
         }
     }
 
-    /// The workload of the next slice, which gets this share of its planned time.
-    pub(super) fn next(&self, share: f64) -> Workload {
-        let asked = &self.group.workloads[0];
-        let mut next = asked.clone();
-        let whole_ns = shared(self.next_ns(), share);
-        if share < 1.0 {
-            next.warmup_ns = shared(asked.warmup_ns, share);
+    /// The next slice of each of its workloads, with this share of its planned time.
+    pub(super) fn next(&self, share: f64) -> Vec<SliceSpan> {
+        if !self.is_whole() {
+            return vec![self.next_part(share)];
         }
-        if self.done > 0 {
-            next.warmup_ns = (whole_ns / WARMUP_PARTS / CELL_NS * CELL_NS).min(asked.warmup_ns);
-        }
-        let measured_ns = whole_ns.saturating_sub(next.warmup_ns).max(CELL_NS);
-        next.stop.time_ns = Some(measured_ns);
-        next.stop.precision = None;
-        next.stop.bytes = self.left_bytes.map(|bytes| {
-            let block = u64::from(asked.block_bytes);
-            (bytes / self.left / block).max(1) * block
-        });
-        if let Some(engine) = self.engine {
-            next.engine = engine;
-        }
-        next
-    }
-
-    /// Its whole time, in nanoseconds.
-    pub(super) fn time_ns(slice: &Workload) -> u64 {
-        slice.stop.time_ns.unwrap_or(0) + slice.warmup_ns
-    }
-
-    /// The workloads of the group with this share of their planned time; as they are with all.
-    pub(super) fn shortened(&self, share: f64) -> Option<Vec<Workload>> {
-        (share < 1.0).then(|| {
-            let each = self.group.workloads.iter().map(|asked| {
-                let mut shorter = asked.clone();
-                shorter.stop.time_ns = asked.stop.time_ns.map(|ns| shared(ns, share));
-                shorter.warmup_ns = shared(asked.warmup_ns, share);
-                shorter
+        let mut all = Vec::new();
+        for workload in self.group.workloads {
+            let whole = SliceSpan::whole(workload);
+            all.push(SliceSpan {
+                time_ns: whole.time_ns.map(|ns| shared(ns, share)),
+                warmup_ns: shared(whole.warmup_ns, share),
+                ..whole
             });
-            each.collect()
-        })
+        }
+        all
+    }
+
+    /// The next slice of its only workload.
+    fn next_part(&self, share: f64) -> SliceSpan {
+        let asked = &self.group.workloads[0];
+        let whole_ns = shared(self.next_ns(), share);
+        let warmup_ns = if self.done > 0 {
+            (whole_ns / WARMUP_PARTS / CELL_NS * CELL_NS).min(asked.warmup_ns)
+        } else {
+            shared(asked.warmup_ns, share)
+        };
+        let block = u64::from(asked.block_bytes);
+        SliceSpan {
+            time_ns: Some(whole_ns.saturating_sub(warmup_ns).max(CELL_NS)),
+            warmup_ns,
+            bytes: self
+                .left_bytes
+                .map(|bytes| (bytes / self.left / block).max(1) * block),
+            engine: self.engine.unwrap_or(asked.engine),
+            span: asked.span,
+        }
     }
 
     /// A slice, or the group as a whole, with this share of its planned time took so long.
@@ -185,8 +182,12 @@ impl<'a> SliceSchedule<'a> {
         }
     }
 
-    /// A slice is measured.
-    pub(super) fn measured(&mut self, slice: &Workload, measured: &[Measurement]) {
+    /// This slice is measured, or the group as a whole.
+    pub(super) fn measured(&mut self, slice: &SliceSpan, measured: &[Measurement]) {
+        if self.is_whole() {
+            self.left = 0;
+            return;
+        }
         self.left_ns = self.left_ns.saturating_sub(self.next_ns());
         self.done += 1;
         self.left -= 1;
@@ -203,7 +204,7 @@ impl<'a> SliceSchedule<'a> {
         }
         if self
             .left_bytes
-            .is_some_and(|bytes| bytes < u64::from(slice.block_bytes))
+            .is_some_and(|bytes| bytes < u64::from(self.group.workloads[0].block_bytes))
         {
             self.left = 0;
         }

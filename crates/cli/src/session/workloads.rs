@@ -8,6 +8,7 @@ use diskproof_analysis::slices::may_end;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, StopReason};
 use diskproof_model::plan::{Layout, Plan};
+use diskproof_model::slice::SliceSpan;
 use std::time::Instant;
 
 /// Workloads while they are measured: a step is a slice, or a group that has no slices.
@@ -89,44 +90,26 @@ fn measure_slice(
     bench: &mut Bench,
     sink: &mut Sink,
 ) -> Result<(), EarlyEnd> {
-    let asked = sliced.group;
-    let is_whole = sliced.is_whole();
-    let next = if is_whole {
-        sliced.shortened(share).unwrap_or(asked.workloads.to_vec())
-    } else {
-        vec![sliced.next(share)]
-    };
-    let group = Group {
-        workloads: &next,
-        ..asked
-    };
-    let slice_ns = (!is_whole).then(|| SliceSchedule::time_ns(&next[0]));
-    sink.live.begin(asked, slice_ns);
-    sink.begin_step(&next[0].name);
-    if let (Some(cache), Some(state)) = (&mut bench.write_cache, next[0].write_cache) {
+    let group = sliced.group;
+    let slices = sliced.next(share);
+    let slice_ns = (!sliced.is_whole()).then(|| slices[0].whole_ns());
+    sink.live.begin(group, slice_ns);
+    sink.begin_step(&group.workloads[0].name);
+    if let (Some(cache), Some(state)) = (&mut bench.write_cache, group.workloads[0].write_cache) {
         cache.set(state).map_err(|error| error.to_string())?;
     }
     let session = bench.session.for_slice(sliced.done, sliced.moved_bytes);
     let begin = Instant::now();
-    let mut measured = session.run_together(group, &mut bench.targets, &mut sink.live)?;
+    let mut measured = session.run_slices(group, &slices, &mut bench.targets, &mut sink.live)?;
     sliced.took(share, begin.elapsed());
     bench.attach_first_writes(&mut measured);
     if sink.live.is_late() {
-        measured.iter_mut().for_each(keep_whole);
-    }
-    let ended = bench.check(&measured);
-    for measurement in &mut measured {
-        let name = &measurement.workload.name;
-        if let Some(workload) = asked.workloads.iter().find(|w| w.name == *name) {
-            measurement.workload = workload.clone();
-            measurement.engine.asked = workload.engine;
+        for measurement in &mut measured {
+            keep_whole(measurement, group, &slices);
         }
     }
-    if is_whole {
-        sliced.left = 0;
-    } else {
-        sliced.measured(&next[0], &measured);
-    }
+    let ended = bench.check(&measured);
+    sliced.measured(&slices[0], &measured);
     let so_far = sink.add(measured);
     if sliced.left > 0 && sliced.may_end() && so_far.iter().all(is_known_well) {
         sliced.left = 0;
@@ -158,12 +141,16 @@ fn is_known_well(measurement: &Measurement) -> bool {
     }
 }
 
-/// A workload that had its whole time when the run became late is complete.
-fn keep_whole(measured: &mut Measurement) {
-    let had_its_time = |ns| measured.wall_ns >= ns;
-    if measured.stopped == StopReason::Interrupted
-        && measured.workload.stop.time_ns.is_some_and(had_its_time)
-    {
-        measured.stopped = StopReason::Time;
+/// A workload that had the whole time of its slice when the run became late is complete.
+fn keep_whole(measured: &mut Measurement, group: Group<'_>, slices: &[SliceSpan]) {
+    if measured.stopped != StopReason::Interrupted {
+        return;
+    }
+    for (workload, slice) in group.workloads.iter().zip(slices) {
+        if workload.name == measured.workload.name
+            && slice.time_ns.is_some_and(|ns| measured.wall_ns >= ns)
+        {
+            measured.stopped = StopReason::Time;
+        }
     }
 }
