@@ -8,6 +8,7 @@ use crate::tool_lines::ToolLines;
 use diskproof_analysis::estimate;
 use diskproof_analysis::judge::RunFacts;
 use diskproof_engine::watchdog::Heartbeat;
+use diskproof_model::budget::Budget;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::Layout;
@@ -55,6 +56,8 @@ pub(crate) fn lock_deadline(deadline: &SharedDeadline) -> MutexGuard<'_, Option<
 pub(crate) struct Live {
     /// The facts of the run, which hold its plan.
     facts: Arc<RunFacts>,
+    /// What the run may do at most.
+    budget: Arc<Budget>,
     verbosity: Verbosity,
     line: ProgressLine,
     /// The current workloads, as indexes into the plan.
@@ -97,12 +100,13 @@ pub(crate) struct Live {
 
 impl Live {
     /// Nothing is shown before [`Live::begin`].
-    pub(crate) fn new(facts: Arc<RunFacts>, verbosity: Verbosity) -> Self {
+    pub(crate) fn new(facts: Arc<RunFacts>, budget: Arc<Budget>, verbosity: Verbosity) -> Self {
         crate::inspection::end();
         let now = Instant::now();
         let late_ns = late_ns(facts.plan.groups().count() as u64);
-        let deadline_ns = facts.plan.deadline_ns(&facts.targets);
-        let end = deadline_ns.map(|ns| now + Duration::from_nanos(ns + late_ns));
+        let end = budget
+            .deadline_ns
+            .map(|ns| now + Duration::from_nanos(ns + late_ns));
         Self {
             verbosity,
             line: ProgressLine::of(verbosity),
@@ -112,6 +116,7 @@ impl Live {
             slice_ns: None,
             spent_ns: vec![0; facts.plan.workloads().len()],
             facts,
+            budget,
             started: now,
             deadline: Arc::new(Mutex::new(end)),
             announced_end: end,
@@ -176,7 +181,7 @@ impl Live {
         self.looked += passed;
         if phase == Phase::Layout
             && !self.is_late
-            && let Some(most_ns) = self.facts.plan.fill_ns_max()
+            && let Some(most_ns) = self.budget.fill_ns
         {
             self.extend_deadline(passed);
             self.filled += passed;

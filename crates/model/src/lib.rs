@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod block;
+pub mod budget;
 pub mod campaign;
 pub mod comparison;
 pub mod data;

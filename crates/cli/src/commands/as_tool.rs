@@ -369,7 +369,7 @@ fn finish_without_data(
     if let Some(name) = new_name.filter(|_| !flags.dry_run) {
         let identities = [identity];
         let consent = flags.destructive.consent(&identities)?;
-        for admission in admit_all(plan, &identities, &flags.expected, &consent)? {
+        for admission in admit_all(plan, &identities, &consent)? {
             let file = OpenTarget::create_named(admission, name)?;
             file.set_length(load.empty_file_bytes())?;
             file.mark_own();

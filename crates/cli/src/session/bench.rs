@@ -6,6 +6,7 @@ use super::sink::{EarlyEnd, INTERRUPTED, LATE, Leftover, Sink};
 use diskproof_analysis::judge::RunFacts;
 use diskproof_device::{Admission, Consent, GuardedWriteCache, OpenTarget};
 use diskproof_engine::{LayoutOrder, LayoutWay, Session};
+use diskproof_model::budget::Budget;
 use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, StopReason};
 use diskproof_model::plan::{Access, CachePolicy, Fill, SyncPolicy, Workload};
 use diskproof_model::progress::Control;
@@ -19,6 +20,8 @@ pub(super) struct Bench {
     pub session: Session,
     /// The facts of the run, which hold its only plan.
     pub facts: Arc<RunFacts>,
+    /// What the run may do at most.
+    pub budget: Arc<Budget>,
     /// The targets, in the order of the plan.
     pub targets: Vec<OpenTarget>,
     /// Leave to make a directory for many small files, where the plan has them in place of targets.
@@ -63,7 +66,7 @@ impl Bench {
                         let length = workload.span.length_bytes;
                         let end = length.map(|length| workload.span.start_bytes + length);
                         least = end.unwrap_or(capacity).min(capacity);
-                        (least, self.facts.plan.fill_ns_max())
+                        (least, self.budget.fill_ns)
                     }
                     Fill::Within { time_ns, .. } if written == 0 => (capacity, Some(time_ns)),
                     Fill::Within { bytes_min, time_ns } => (bytes_min, Some(time_ns)),

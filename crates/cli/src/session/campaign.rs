@@ -301,7 +301,7 @@ impl PreparedCells<'_> {
 
     fn open_again(&mut self, identity: &TargetIdentity) -> Result<(), Failure> {
         let identities = std::slice::from_ref(identity);
-        for admission in admit_all(&self.bench.facts.plan, identities, &[], &self.bench.consent)? {
+        for admission in admit_all(&self.bench.facts.plan, identities, &self.bench.consent)? {
             self.bench.targets.push(OpenTarget::open(admission)?);
         }
         Ok(())

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub(super) fn drive(bench: &mut Bench, sink: &mut Sink) -> Result<(), EarlyEnd> {
     let facts = Arc::clone(&bench.facts);
     if let Some(limit_ns) = facts.plan.time_limit_ns {
-        let expected_ns = facts.plan.expected_ns(&facts.targets).unwrap_or(limit_ns);
+        let expected_ns = bench.budget.expected_ns.unwrap_or(limit_ns);
         bench.limit_end = Some(Instant::now() + Duration::from_nanos(expected_ns));
     }
     for task in &facts.plan.tasks {

@@ -1,18 +1,15 @@
 //! The gate of a run: everything that may refuse it, before anything is opened for writing. Each
 //! question is asked once, and what was granted is handed on.
 
-use super::inserts::server_bytes;
 use super::job::{Agreed, MeasuringJob};
 use crate::failure::Failure;
 use crate::inspection::stall_timeout;
 use crate::saved::refuse_foreign_history;
-use crate::write_cache::planned_states;
 use diskproof_analysis::campaign::planned_campaign;
 use diskproof_analysis::expect::{Expected, Quantity};
 use diskproof_analysis::promised::{Promised, promised};
-use diskproof_device::{
-    Admission, Consent, Intent, OpenError, OpenTarget, READ_BYTES_MIN, admit, admit_requests,
-};
+use diskproof_device::{Admission, Consent, Intent, OpenError, OpenTarget, admit, admit_requests};
+use diskproof_model::budget::{BeyondTargets, Budget, TargetUse};
 use diskproof_model::figure::Part;
 use diskproof_model::files::FileStep;
 use diskproof_model::op::OpKind;
@@ -25,6 +22,8 @@ use std::time::Duration;
 
 /// What the gate has granted.
 pub(super) struct Granted {
+    /// What the run may do at most.
+    pub budget: Budget,
     /// Leave to open the targets, in their order.
     pub admissions: Vec<Admission>,
     /// What the user released.
@@ -38,56 +37,65 @@ pub(super) fn pass_gate(job: &MeasuringJob<'_>) -> Result<Granted, Failure> {
     let (plan, identities, flags) = (&job.plan, &job.identities, job.flags);
     // A load that follows another one has been identified before it.
     crate::inspection::begin(Path::new(&plan.targets.join(", ")), flags.verbosity());
-    refuse_other_changes(job)?;
+    let budget = plan.budget(identities);
     let consent = flags.destructive.consent(identities)?;
+    for beyond in &budget.beyond {
+        refuse_unless_agreed(*beyond, job)?;
+    }
     let stall_timeout = stall_timeout()?;
     refuse_foreign_history(&flags.history)?;
-    let admissions = admit_all(plan, identities, &flags.expected, &consent)?;
+    refuse_unanswerable(plan, &flags.expected)?;
+    let admissions = admit_within(&budget, plan, identities, &consent)?;
     Ok(Granted {
+        budget,
         admissions,
         consent,
         stall_timeout,
     })
 }
 
-/// Refuses a plan that needs what the user has not agreed to, or for which there is no room.
-fn refuse_other_changes(job: &MeasuringJob<'_>) -> Result<(), Failure> {
-    let switches = matches!(job.agreed, Agreed::WriteCache(_));
-    // Its rows would state what was never set.
-    let is_switched = switches && planned_campaign(&job.plan).is_none();
-    if planned_states(&job.plan).is_some() && !is_switched {
-        return Err(Failure::Usage(
+/// Refuses what a plan changes besides its targets, unless the user has agreed to it and there is
+/// room for it.
+fn refuse_unless_agreed(beyond: BeyondTargets, job: &MeasuringJob<'_>) -> Result<(), Failure> {
+    let why = match (beyond, &job.agreed) {
+        (BeyondTargets::Server { room_bytes }, Agreed::Server(_)) => {
+            let Some(identity) = job.identities.first() else {
+                return Ok(());
+            };
+            let size_bytes = job.plan.scratch_bytes().unwrap_or(0) + room_bytes;
+            admit(identity.clone(), Intent::Scratch { size_bytes })?;
+            return Ok(());
+        }
+        // A campaign does not switch it: its rows would state what was never set.
+        (BeyondTargets::WriteCache, Agreed::WriteCache(_))
+            if planned_campaign(&job.plan).is_none() =>
+        {
+            return Ok(());
+        }
+        (BeyondTargets::Commands, Agreed::Commands(_)) => return Ok(()),
+        (BeyondTargets::Server { .. }, _) => {
+            "the plan has INSERTs, and no PostgreSQL server was found for them"
+        }
+        (BeyondTargets::WriteCache, _) => {
             "the plan switches the disk's write cache, which this command cannot do; use \
              'diskproof commit --write-cache'"
-                .to_owned(),
-        ));
-    }
-    if job.plan.inserts().is_none() {
-        return Ok(());
-    }
-    let (Agreed::Server(_), Some(identity)) = (&job.agreed, job.identities.first()) else {
-        return Err(Failure::Usage(
-            "the plan has INSERTs, and no PostgreSQL server was found for them".to_owned(),
-        ));
+        }
+        (BeyondTargets::Commands, _) => {
+            "the plan runs commands that change a setting, which this command cannot do; use \
+             'diskproof compare --prepare'"
+        }
     };
-    // The room that the server needs beside the workloads.
-    let size_bytes = job.plan.scratch_bytes().unwrap_or(0) + server_bytes(&job.plan);
-    admit(identity.clone(), Intent::Scratch { size_bytes })?;
-    Ok(())
+    Err(Failure::Usage(why.to_owned()))
 }
 
-/// Checks what can be checked before a run: thresholds that the plan cannot answer, targets that
-/// the gate refuses. Opens nothing for writing.
-pub(crate) fn admit_all(
-    plan: &Plan,
-    identities: &[TargetIdentity],
-    expected: &[Expected],
-    consent: &Consent,
-) -> Result<Vec<Admission>, Failure> {
-    let of_plan = |one: &&Expected| one.quantity != Quantity::Findings;
-    for expected in expected.iter().filter(of_plan) {
-        check_answerable(plan, expected)
-            .map_err(|why| Failure::Usage(format!("--expect '{}': {why}", expected.expression)))?;
+/// Refuses thresholds that the plan cannot answer.
+fn refuse_unanswerable(plan: &Plan, thresholds: &[Expected]) -> Result<(), Failure> {
+    for expected in thresholds {
+        if expected.quantity != Quantity::Findings {
+            let text = &expected.expression;
+            check_answerable(plan, expected)
+                .map_err(|why| Failure::Usage(format!("--expect '{text}': {why}")))?;
+        }
     }
     for Promised { expected, .. } in promised(plan) {
         if expected.quantity != Quantity::Rpm {
@@ -96,65 +104,50 @@ pub(crate) fn admit_all(
                 .map_err(|why| Failure::Usage(format!("--spec, which means '{text}': {why}")))?;
         }
     }
-    check_discards(plan.workloads(), identities)?;
-    let mut admissions = Vec::new();
-    for (index, identity) in identities.iter().enumerate() {
-        check_room_for_all(plan, identities, index)?;
-        let intent = match (plan.files(), plan.scratch_bytes_on(index)) {
-            (Some(files), _) => Intent::Files {
-                size_bytes: files.set_bytes(),
-                count: files.count,
-            },
-            (None, Some(size_bytes)) if identity.kind == TargetKind::Directory => {
-                Intent::Scratch { size_bytes }
-            }
-            _ if plan.writes() => Intent::Overwrite(consent),
-            _ => Intent::Read,
-        };
-        let admission = admit_requests(identity.clone(), intent, request_bytes(plan))?;
-        admissions.push(admission);
-    }
-    Ok(admissions)
-}
-
-/// Refuses the scratch file of a target for which those of the targets before it leave no room on
-/// the same filesystem, where each has its own size.
-fn check_room_for_all(
-    plan: &Plan,
-    identities: &[TargetIdentity],
-    index: usize,
-) -> Result<(), Failure> {
-    let identity = &identities[index];
-    let sizes = match &plan.scratch {
-        Some(scratch) if identity.kind == TargetKind::Directory => &scratch.sizes_bytes[..],
-        _ => &[],
-    };
-    if sizes.is_empty() {
-        return Ok(());
-    }
-    let mut size_bytes = 0;
-    for (other, bytes) in identities.iter().zip(sizes).take(index + 1) {
-        if other.device == identity.device {
-            size_bytes += bytes;
-        }
-    }
-    admit_requests(
-        identity.clone(),
-        Intent::Scratch { size_bytes },
-        request_bytes(plan),
-    )?;
     Ok(())
 }
 
-/// The largest single request, without which a workload could not begin. Other tools' requests end
-/// where their file does.
-fn request_bytes(plan: &Plan) -> u64 {
-    if plan.is_of_other_tool() {
-        return 1;
+/// Leave to use these targets as the plan needs them, or why the gate refuses one.
+pub(crate) fn admit_all(
+    plan: &Plan,
+    identities: &[TargetIdentity],
+    consent: &Consent,
+) -> Result<Vec<Admission>, Failure> {
+    admit_within(&plan.budget(identities), plan, identities, consent)
+}
+
+/// The same, with the plan's budget on these targets.
+fn admit_within(
+    budget: &Budget,
+    plan: &Plan,
+    identities: &[TargetIdentity],
+    consent: &Consent,
+) -> Result<Vec<Admission>, Failure> {
+    check_discards(plan.workloads(), identities)?;
+    let mut admissions = Vec::new();
+    for (identity, used) in identities.iter().zip(&budget.targets) {
+        let intent = match *used {
+            TargetUse::Read => Intent::Read,
+            TargetUse::Overwrite { .. } => Intent::Overwrite(consent),
+            TargetUse::Files {
+                size_bytes, count, ..
+            } => Intent::Files { size_bytes, count },
+            TargetUse::Scratch {
+                size_bytes,
+                room_bytes,
+                ..
+            } => {
+                let all = Intent::Scratch {
+                    size_bytes: room_bytes,
+                };
+                admit_requests(identity.clone(), all, budget.request_bytes)?;
+                Intent::Scratch { size_bytes }
+            }
+        };
+        let admission = admit_requests(identity.clone(), intent, budget.request_bytes)?;
+        admissions.push(admission);
     }
-    let blocks = plan.workloads().iter().flat_map(Workload::block_sizes);
-    let of_survey = plan.survey().into_iter().map(|_| READ_BYTES_MIN);
-    blocks.map(u64::from).chain(of_survey).max().unwrap_or(1)
+    Ok(admissions)
 }
 
 /// A device that accepts no discards would be noticed only when the workload begins.
@@ -270,5 +263,22 @@ mod tests {
         assert!(check(&workload, true).is_ok());
         let why = check(&workload, false).unwrap_err();
         assert!(why.starts_with("/dev/sdb: workload 'trim' trims"), "{why}");
+    }
+
+    #[test]
+    fn gate_refuses_changes_beyond_the_targets_without_the_word_of_the_user() {
+        let flags = crate::flags::MeasuringFlags::default();
+        let job = MeasuringJob::new(Plan::default(), Vec::new(), &flags);
+        let server = BeyondTargets::Server { room_bytes: 1 };
+        for beyond in [server, BeyondTargets::WriteCache, BeyondTargets::Commands] {
+            let refused = refuse_unless_agreed(beyond, &job).unwrap_err();
+            assert_eq!(refused.exit(), crate::failure::Exit::Usage, "{beyond:?}");
+        }
+        let job = MeasuringJob {
+            agreed: Agreed::Commands(crate::session::SettingCommands::default()),
+            ..job
+        };
+        assert!(refuse_unless_agreed(BeyondTargets::Commands, &job).is_ok());
+        assert!(refuse_unless_agreed(BeyondTargets::WriteCache, &job).is_err());
     }
 }

@@ -89,7 +89,7 @@ fn start_server(
     sink.begin_step("the start of PostgreSQL");
     sink.results().leftover = Some(Leftover::Server);
     let stop = stop_check(sink.live.announced_end);
-    let cluster = match start_cluster(&stop, removal_end, bench, sink) {
+    let cluster = match start_cluster(plan, &stop, removal_end, bench, sink) {
         Ok(cluster) => cluster,
         Err(error) => return Err(not_started(error, sink)),
     };
@@ -104,6 +104,7 @@ fn start_server(
 
 /// initdb may take longer than a silence that means a hang, and has a limit of its own.
 fn start_cluster(
+    plan: &PostgresPlan,
     stop: &StopCheck,
     removal_end: Option<Instant>,
     bench: &Bench,
@@ -119,9 +120,13 @@ fn start_cluster(
             path.display()
         ));
     }
-    let size_bytes = server_bytes(&bench.facts.plan);
-    let admission =
-        admit(target.clone(), Intent::Scratch { size_bytes }).map_err(OpenError::Refused)?;
+    let admission = admit(
+        target.clone(),
+        Intent::Scratch {
+            size_bytes: plan.room_bytes(),
+        },
+    )
+    .map_err(OpenError::Refused)?;
     let cluster = Cluster::start(admission, programs, (&stop, removal_end))?;
     match cluster.lay_out(&stop) {
         Ok(()) => Ok(cluster),
@@ -191,12 +196,6 @@ impl Running for InsertsRun<'_> {
             Err(error) => and_left(ended, &error),
         }
     }
-}
-
-/// Room that the server of a plan needs.
-pub(super) fn server_bytes(plan: &Plan) -> u64 {
-    let inserts = plan.inserts();
-    crate::postgres::server_bytes(inserts.is_some_and(|inserts| inserts.server.trial.is_some()))
 }
 
 /// The cluster is removed, and what another program put into its directory stays.

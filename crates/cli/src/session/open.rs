@@ -49,10 +49,12 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
         shown,
     } = job;
     let Granted {
+        budget,
         admissions,
         consent,
         stall_timeout,
     } = granted;
+    let budget = Arc::new(budget);
     let verbosity = flags.verbosity();
     raise_descriptor_limit();
     for hint in admissions.iter().filter_map(Admission::hint) {
@@ -77,7 +79,7 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
     });
     let journal = RunJournal::start(&flags.history, &facts, &flags.expected);
     interrupt::end_cleanly();
-    let mut sink = Sink::new(&facts, journal, verbosity);
+    let mut sink = Sink::new(&facts, &budget, journal, verbosity);
     let cpu_time = MachineCpuTime::now();
     match shown.tool() {
         Some(tool) if !flags.prints_json() => {
@@ -92,6 +94,7 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
     let mut bench = Bench {
         session,
         facts,
+        budget,
         targets,
         file_tree,
         consent,

@@ -8,6 +8,7 @@ use crate::stdio::Verbosity;
 use diskproof_analysis::judge::RunFacts;
 use diskproof_device::{OpenError, WriteCacheError};
 use diskproof_engine::RunError;
+use diskproof_model::budget::Budget;
 use diskproof_model::campaign::CampaignDecision;
 use diskproof_model::data::RunData;
 use diskproof_model::measurement::Measurement;
@@ -134,12 +135,17 @@ pub(super) struct Sink {
 
 impl Sink {
     /// A sink without results.
-    pub(super) fn new(facts: &Arc<RunFacts>, journal: RunJournal, verbosity: Verbosity) -> Self {
+    pub(super) fn new(
+        facts: &Arc<RunFacts>,
+        budget: &Arc<Budget>,
+        journal: RunJournal,
+        verbosity: Verbosity,
+    ) -> Self {
         Self {
             facts: Arc::clone(facts),
             results: SharedResults::default(),
             journal,
-            live: Live::new(Arc::clone(facts), verbosity),
+            live: Live::new(Arc::clone(facts), Arc::clone(budget), verbosity),
             request_lines: None,
             verbosity,
         }
