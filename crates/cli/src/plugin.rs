@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::plan_file::PlanFile;
 use crate::saved::{HistoryFileFlag, HistoryOptions, open_if_there, place};
-use crate::session::{MeasuringJob, Shown, measured_run};
+use crate::session::{Measured, MeasuringJob, Shown, measure};
 use clap::Parser;
 use diskproof_analysis::expect::Expected;
 use diskproof_analysis::rules::rule;
@@ -196,13 +196,13 @@ fn measured(flags: &PluginFlags) -> anyhow::Result<Answer> {
     };
     let (mut plan, identities) = plan_jobs(file, Path::new(NAME), NAME, &measuring)?;
     plan.origin.verb = "run".to_owned();
-    let measured = measured_run(MeasuringJob {
+    let measured = measure(MeasuringJob {
         shown: Shown::Nothing,
         ..MeasuringJob::new(plan, identities, &measuring)
     })?;
     match measured {
-        Some(measured) => judged(&measured.record, flags.warning, flags.critical),
-        None => Ok(unknown("nothing was measured")),
+        Measured::Run(run) => judged(&run.record, flags.warning, flags.critical),
+        Measured::PlanShown => Ok(unknown("nothing was measured")),
     }
 }
 

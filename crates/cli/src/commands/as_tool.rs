@@ -9,7 +9,7 @@ use crate::output_files::Trial;
 use crate::plan_file::PLAN_FILE_BYTES_MAX;
 use crate::provenance::{command_line, random_seed};
 use crate::saved::register_history;
-use crate::session::{MeasuringJob, Shown, admit_all, measure};
+use crate::session::{Measured, MeasuringJob, Shown, admit_all, measure};
 use crate::stdio::{Verbosity, eprint_line, eprint_text, is_reader_gone, print_text};
 use crate::targets::{identify, refuse_duplicates, refuse_foreign_link};
 use crate::tool_lines::SharedPrinter;
@@ -583,7 +583,7 @@ fn measure_work(
     let released = has(TargetKind::BlockDevice).or(has(TargetKind::File));
     own.destructive.overwrite &= has(TargetKind::File).is_some();
     let job = MeasuringJob { flags: &own, ..job };
-    let ended = measure(job);
+    let ended = measure(job).and_then(Measured::exit);
     match (ended, released) {
         (Err(error), Some(kind)) if is_refused(&error) && writes => {
             report(&error);

@@ -150,7 +150,7 @@ pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
     }
     let mut job = MeasuringJob::new(plan, vec![identity], &commit.measuring);
     job.agreed = Agreed::server_or_cache(programs, switch);
-    measure(job)
+    measure(job)?.exit()
 }
 
 fn time_ns(commit: &CommitFlags) -> u64 {

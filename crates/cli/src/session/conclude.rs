@@ -40,6 +40,24 @@ const SAVE_POLL: Duration = Duration::from_millis(50);
 /// After Ctrl-C the program ends within two seconds: saving usually takes milliseconds.
 const SAVE_AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 
+/// What a verb has of its job.
+pub(crate) enum Measured<'a> {
+    /// The plan was only shown.
+    PlanShown,
+    /// It was carried out.
+    Run(Box<MeasuredRun<'a>>),
+}
+
+impl Measured<'_> {
+    /// How the program ends.
+    pub(crate) fn exit(self) -> Result<Exit> {
+        match self {
+            Self::PlanShown => Ok(Exit::Done),
+            Self::Run(run) => run.exit(),
+        }
+    }
+}
+
 /// A run that is judged, saved and printed.
 pub(crate) struct MeasuredRun<'a> {
     /// Its record.
@@ -115,7 +133,16 @@ pub(super) fn conclude<'a>(
             note_unanswered(&end.results.data, flags.verbosity());
         }
     }
-    let printed = save_and_print(&record, outputs, flags, &stdout, &wait);
+    let detail = if flags.verbose {
+        Detail::Whole
+    } else {
+        Detail::Short
+    };
+    let mut page = record_page(&record, detail);
+    if flags.commands || flags.verbose {
+        page = format!("{page}\n{}", commands_page(&record));
+    }
+    let printed = save_and_print(&record, &page, outputs, flags, &stdout, &wait);
     end.end_journal();
     MeasuredRun {
         record,
@@ -284,21 +311,13 @@ impl SaveWait {
 /// so that one that fails or hangs does not keep the others from being done.
 fn save_and_print(
     record: &Arc<Record>,
+    page: &str,
     outputs: &[Arc<Output>],
     flags: &MeasuringFlags,
     stdout: &FinalText,
     wait: &SaveWait,
 ) -> PrintedRecord {
     let verbosity = flags.verbosity();
-    let detail = if flags.verbose {
-        Detail::Whole
-    } else {
-        Detail::Short
-    };
-    let mut page = record_page(record, detail);
-    if flags.commands || flags.verbose {
-        page = format!("{page}\n{}", commands_page(record));
-    }
     // Saved before it is printed: a reader that goes away, such as `head`, must not cost the
     // record.
     let mut saves = Vec::new();
@@ -308,7 +327,7 @@ fn save_and_print(
         saves.push(Deferred::start_or_run(SAVE_THREAD, save));
     }
     let history = {
-        let (record, page, options) = (Arc::clone(record), page.clone(), flags.history.clone());
+        let (record, page, options) = (Arc::clone(record), page.to_owned(), flags.history.clone());
         Deferred::start_or_run(SAVE_THREAD, move || saved::keep(&record, &page, &options))
     };
     let (mut outcome, mut hung) = (Ok(()), Vec::new());
@@ -340,7 +359,7 @@ fn save_and_print(
         FinalText::Json => json::write_record(record, out),
         FinalText::Tool(text) => out.write_all(text.stdout.as_bytes()),
         FinalText::Nothing => Ok(()),
-        FinalText::Page => write_record_page(record, &page, flags.color, out),
+        FinalText::Page => write_record_page(record, page, flags.color, out),
     });
     if let FinalText::Tool(text) = stdout {
         eprint_text(&text.stderr);

@@ -14,7 +14,8 @@ use diskproof_model::plan::{Plan, Task};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Measures everything that the plan asks for.
+/// Measures everything that the plan asks for, task by task, or as far as another tool needs it.
+/// What ended is saved after each step.
 pub(super) fn drive(bench: &mut Bench, sink: &mut Sink) -> Result<(), EarlyEnd> {
     let facts = Arc::clone(&bench.facts);
     if let Some(limit_ns) = facts.plan.time_limit_ns {
@@ -23,7 +24,15 @@ pub(super) fn drive(bench: &mut Bench, sink: &mut Sink) -> Result<(), EarlyEnd> 
     }
     for task in &facts.plan.tasks {
         let mut running = start(task, &facts.plan, bench, sink)?;
-        let ended = measure_task(running.as_mut(), bench, sink);
+        let ended = loop {
+            let stepped = running.step(bench, sink);
+            sink.keep_results();
+            match stepped {
+                Ok(Stepped::More) if !sink.live.is_complete() => {}
+                Ok(Stepped::More | Stepped::Over) => break Ok(()),
+                Err(early) => break Err(early),
+            }
+        };
         running.end(ended, bench, sink)?;
     }
     Ok(())
@@ -46,20 +55,4 @@ fn start<'p>(
         Task::Files(files) => Box::new(FilesRun::start(files, bench, sink)?),
         Task::Inserts(inserts) => Box::new(InsertsRun::start(plan, inserts, bench, sink)?),
     })
-}
-
-/// Measures a task to its end, or as far as another tool needs it. What ended is saved after each
-/// step.
-fn measure_task(
-    running: &mut dyn Running,
-    bench: &mut Bench,
-    sink: &mut Sink,
-) -> Result<(), EarlyEnd> {
-    loop {
-        let stepped = running.step(bench, sink);
-        sink.keep_results();
-        if stepped? == Stepped::Over || sink.live.is_complete() {
-            return Ok(());
-        }
-    }
 }

@@ -22,14 +22,14 @@ mod trials;
 mod watchdog;
 mod workloads;
 
-pub(crate) use conclude::{MeasuredRun, has_errors, process_may_stay};
+pub(crate) use conclude::{Measured, has_errors, process_may_stay};
 pub(crate) use gate::admit_all;
 pub(crate) use job::{Agreed, MeasuringJob, SettingCommands, Shown};
 pub(crate) use open::run_facts;
 pub(crate) use sink::EarlyEnd;
 pub(crate) use watchdog::EndedRun;
 
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::interrupt;
 use crate::output_files::{Output, Trial, open_outputs, refuse_output};
 use crate::stdio::{print_document, style};
@@ -43,16 +43,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use watchdog::supervise;
 
-/// Measures, judges, saves and prints, and returns how the program ends; or only shows the plan.
-pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
-    match measured_run(job)? {
-        Some(measured) => measured.exit(),
-        None => Ok(Exit::Done),
-    }
-}
-
-/// The same, with the record; `None` where the plan was only shown.
-pub(crate) fn measured_run(job: MeasuringJob<'_>) -> anyhow::Result<Option<MeasuredRun<'_>>> {
+/// Measures, judges, saves and prints; or only shows the plan.
+pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Measured<'_>> {
     let (flags, shown) = (job.flags, job.shown.clone());
     let paths = flags.files();
     refuse_format_of_sweep(&job.plan, &paths)?;
@@ -63,10 +55,10 @@ pub(crate) fn measured_run(job: MeasuringJob<'_>) -> anyhow::Result<Option<Measu
     };
     let opened = open_outputs(&paths, flags.history.file(), trial)?;
     let outputs: Vec<Arc<Output>> = opened.into_iter().map(Arc::new).collect();
-    match run(job)? {
-        Some(ended) => Ok(Some(conclude(ended, &outputs, flags, &shown))),
-        None => Ok(None),
-    }
+    Ok(match run(job)? {
+        Some(ended) => Measured::Run(Box::new(conclude(ended, &outputs, flags, &shown))),
+        None => Measured::PlanShown,
+    })
 }
 
 /// Measures; `None` where the plan was only shown.

@@ -3,7 +3,7 @@
 
 use super::bench::Bench;
 use super::gate::Granted;
-use super::job::{Agreed, MeasuringJob, SettingCommands};
+use super::job::{Agreed, MeasuringJob, SettingCommands, Shown};
 use super::journal::RunJournal;
 use super::ping::request_lines;
 use super::sink::Sink;
@@ -81,16 +81,7 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
     interrupt::end_cleanly();
     let mut sink = Sink::new(&facts, &budget, journal, verbosity);
     let cpu_time = MachineCpuTime::now();
-    match shown.tool() {
-        Some(tool) if !flags.prints_json() => {
-            let started = ToolLines::start(tool.clone());
-            sink.live.tool = Some(started.map_err(RunError::Thread).map_err(Failure::Run)?);
-        }
-        _ => {
-            let ping = facts.plan.ping();
-            sink.request_lines = ping.and_then(|ping| request_lines(ping, &facts.targets, flags));
-        }
-    }
+    start_lines(&mut sink, &facts, &shown, flags).map_err(Failure::Run)?;
     let mut bench = Bench {
         session,
         facts,
@@ -104,15 +95,7 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
         first_writes: Vec::new(),
         limit_end: None,
     };
-    match agreed {
-        Agreed::NothingElse => {}
-        Agreed::Server(programs) => bench.programs = Some(programs),
-        Agreed::Commands(commands) => bench.commands = commands,
-        Agreed::WriteCache(switch) => {
-            let guarded = GuardedWriteCache::start(switch).map_err(Failure::WriteCache)?;
-            bench.write_cache = Some(guarded);
-        }
-    }
+    take_agreed(&mut bench, agreed)?;
     Ok(OpenRun {
         bench,
         sink,
@@ -120,6 +103,37 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
         stall_timeout,
         cpu_time,
     })
+}
+
+/// Starts what prints lines while the run goes on: those of a tool, or of single requests.
+fn start_lines(
+    sink: &mut Sink,
+    facts: &RunFacts,
+    shown: &Shown,
+    flags: &MeasuringFlags,
+) -> Result<(), RunError> {
+    if let Some(tool) = shown.tool()
+        && !flags.prints_json()
+    {
+        let started = ToolLines::start(tool.clone()).map_err(RunError::Thread)?;
+        sink.live.tool = Some(started);
+    } else if let Some(ping) = facts.plan.ping() {
+        sink.request_lines = request_lines(ping, &facts.targets, flags);
+    }
+    Ok(())
+}
+
+/// Takes what the run changes besides its targets. A guard restores the write cache from here on.
+fn take_agreed(bench: &mut Bench, agreed: Agreed) -> Result<(), Failure> {
+    match agreed {
+        Agreed::NothingElse => {}
+        Agreed::Server(programs) => bench.programs = Some(programs),
+        Agreed::Commands(commands) => bench.commands = commands,
+        Agreed::WriteCache(switch) => {
+            bench.write_cache = Some(GuardedWriteCache::start(switch)?);
+        }
+    }
+    Ok(())
 }
 
 /// The open targets, and leave to make a directory for many small files, where the plan has them in

@@ -10,7 +10,7 @@ use crate::fitness::limits_of;
 use crate::flags::MeasuringFlags;
 use crate::postgres::ServerFlags;
 use crate::saved::{load, load_file, named_or_recorded};
-use crate::session::{Agreed, MeasuringJob, measured_run};
+use crate::session::{Agreed, Measured, MeasuringJob, measure};
 use crate::stdio::{ignore_closed_pipe, to_stdout};
 use crate::workload::{WorkloadAxes, WorkloadFlags};
 use crate::write_cache::{WriteCacheFlags, planned_states};
@@ -165,7 +165,7 @@ pub(super) fn repeat(
     let mut job = MeasuringJob::new(plan, identities, flags);
     job.agreed = Agreed::server_or_cache(programs, switch);
     job.note = job.note.or_else(|| record.note.clone());
-    let Some(mut again) = measured_run(job)? else {
+    let Measured::Run(mut again) = measure(job)? else {
         return Ok(Exit::Done);
     };
     if again.printed.is_ok() && !flags.prints_json() {
