@@ -6,7 +6,8 @@
 use crate::estimate::{mean, student};
 use crate::shape::{Dip, Reach, Shape};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::{Estimate, MeasurementRecord};
+use diskproof_model::record::Estimate;
+use diskproof_model::row::Row;
 use diskproof_model::surface::{
     AccessPoint, CurvePoint, RateSummary, SeekPattern, SeekSummary, ShortStroke,
     SurfaceMeasurement, SurfaceRecord,
@@ -27,7 +28,7 @@ pub(crate) fn is_short_stroke(workload: &str) -> bool {
 const SHORT_STROKE: &str = "short-stroke-";
 
 /// The survey with its derived figures.
-pub fn surface_record(s: &SurfaceMeasurement, measurements: &[MeasurementRecord]) -> SurfaceRecord {
+pub fn surface_record(s: &SurfaceMeasurement, measurements: &[Row]) -> SurfaceRecord {
     let curve_bytes = s.curve.iter().map(|p| p.bytes).sum();
     let cpu_ns = s.curve_cpu.user_ns + s.curve_cpu.system_ns;
     SurfaceRecord {
@@ -215,7 +216,7 @@ fn mean_estimate(values: &[f64]) -> Option<Estimate> {
 }
 
 /// From the measurements that carry the name of a short stroke, the longest span first.
-fn short_strokes(s: &SurfaceMeasurement, measurements: &[MeasurementRecord]) -> Vec<ShortStroke> {
+fn short_strokes(s: &SurfaceMeasurement, measurements: &[Row]) -> Vec<ShortStroke> {
     let all = measurements.iter().enumerate();
     let mut strokes: Vec<ShortStroke> = all
         .filter_map(|(index, m)| short_stroke(s, index, m))
@@ -228,29 +229,26 @@ fn short_strokes(s: &SurfaceMeasurement, measurements: &[MeasurementRecord]) -> 
     strokes
 }
 
-fn short_stroke(
-    s: &SurfaceMeasurement,
-    measurement: usize,
-    m: &MeasurementRecord,
-) -> Option<ShortStroke> {
-    let w = &m.workload;
+fn short_stroke(s: &SurfaceMeasurement, measurement: usize, m: &Row) -> Option<ShortStroke> {
+    let w = &m.data.workload;
     let percent: f64 = w.name.strip_prefix(SHORT_STROKE)?.parse().ok()?;
-    let read = m.ops.get(&OpKind::Read)?;
-    if !percent.is_finite() || m.target != s.target {
+    let read = m.op(OpKind::Read)?;
+    if !percent.is_finite() || m.data.target != s.target {
         return None;
     }
-    let stroke = w.span_start_bytes..w.span_start_bytes.saturating_add(w.span_bytes);
+    let start_bytes = m.data.span_start_bytes;
+    let stroke = start_bytes..start_bytes.saturating_add(m.data.span_bytes);
     let points = s.curve.iter();
     let within = points.filter(|p| stroke.contains(&p.offset_bytes)).cloned();
     let within: Vec<CurvePoint> = within.collect();
     Some(ShortStroke {
         percent,
-        span_bytes: w.span_bytes,
+        span_bytes: m.data.span_bytes,
         measurement,
-        iops: read.iops.clone(),
+        iops: read.figures.iops.clone(),
         gain: 1.0,
-        latency_mean_ns: read.latency.mean,
-        latency_max_ns: read.latency.max,
+        latency_mean_ns: read.figures.latency.mean,
+        latency_max_ns: read.figures.latency.max,
         throughput: rate_summary(&within, stroke).map(|rate| rate.average.value),
     })
 }

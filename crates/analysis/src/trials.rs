@@ -9,14 +9,14 @@ use diskproof_model::postgres::{
     PostgresMeasurement, PostgresRecord, TrialGain, TrialMeasurement, TrialOutcome, TrialPair,
     TrialRecord,
 };
-use diskproof_model::record::MeasurementRecord;
+use diskproof_model::row::Row;
 
 const SECOND_NS: f64 = 1e9;
 
 /// What the record says of the server, if there was one. Loads that were not measured are absent.
 pub(crate) fn postgres_record(
     measured: Option<&PostgresMeasurement>,
-    own: &[MeasurementRecord],
+    own: &[Row],
 ) -> Option<PostgresRecord> {
     let measured = measured?;
     let mut loads: Vec<LoadRecord> = measured
@@ -57,7 +57,7 @@ fn insert_ns(loads: &[LoadRecord], is_it: fn(&PostgresLoad) -> bool) -> Option<f
     (found.iops.value > 0.0).then(|| SECOND_NS / found.iops.value)
 }
 
-fn load_record(measured: &LoadMeasurement, own: &[MeasurementRecord]) -> LoadRecord {
+fn load_record(measured: &LoadMeasurement, own: &[Row]) -> LoadRecord {
     let slices = &measured.slices;
     let rates: Vec<f64> = slices.iter().map(|slice| slice.rate).collect();
     let commits: u64 = slices.iter().map(|slice| slice.commits).sum();
@@ -85,18 +85,18 @@ fn load_record(measured: &LoadMeasurement, own: &[MeasurementRecord]) -> LoadRec
 
 /// The row of `commit` that does the same without a server: the method with one session, shared
 /// syncs with several.
-fn own_commits(load: &PostgresLoad, own: &[MeasurementRecord]) -> Option<OwnCommits> {
+fn own_commits(load: &PostgresLoad, own: &[Row]) -> Option<OwnCommits> {
     let workload = match load.clients {
         _ if !load.synchronous_commit => return None,
         1 => load.wal_sync_method.clone(),
         clients if load.wal_sync_method == "fdatasync" => format!("group-c{clients}"),
         _ => return None,
     };
-    let found = own.iter().find(|m| m.workload.name == workload)?;
-    let commits = found.ops.get(&OpKind::Commit).filter(|op| op.count > 0)?;
+    let found = own.iter().find(|m| m.data.workload.name == workload)?;
+    let commits = found.op(OpKind::Commit).filter(|op| op.data.count > 0)?;
     Some(OwnCommits {
         workload,
-        iops: commits.iops.clone(),
+        iops: commits.figures.iops.clone(),
     })
 }
 
@@ -220,6 +220,7 @@ mod tests {
         // Own commits take 1/500 s in the fixture.
         let mut record = fixture::record();
         fixture::measured(&mut record, "commit-fdatasync")
+            .data
             .workload
             .name = "fdatasync".to_owned();
         let own = record.measurements;

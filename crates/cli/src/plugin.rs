@@ -13,7 +13,8 @@ use diskproof_analysis::rules::rule;
 use diskproof_history::Filter;
 use diskproof_model::finding::{Cause, Meaning, Severity};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::{Expectation, ExpectationOutcome, LatencySummary, Record};
+use diskproof_model::record::{Expectation, ExpectationOutcome, Record};
+use diskproof_model::row::LatencySummary;
 use diskproof_model::saved::{SavedFinding, SavedRun};
 use diskproof_model::units::{format_duration, format_latency, parse_duration};
 use jiff::Timestamp;
@@ -214,20 +215,16 @@ fn limit(record: &Record, ns: u64) -> anyhow::Result<Expectation> {
 
 fn judged(record: &Record, warning: u64, critical: u64) -> anyhow::Result<Answer> {
     let path = record.plan.targets.join(", ");
-    let Some(op) = record
-        .measurements
-        .iter()
-        .find_map(|m| m.ops.get(&OpKind::Read))
-    else {
+    let Some(op) = record.measurements.iter().find_map(|m| m.op(OpKind::Read)) else {
         return Ok(unknown(format!("{path}: nothing was measured")));
     };
-    let errors: u64 = op.errors.values().sum();
+    let errors: u64 = op.data.errors.values().sum();
     let within_warning = limit(record, warning)?;
     let within_critical = limit(record, critical)?;
     let (state, text) = if errors > 0 {
-        let all = op.count + errors;
+        let all = op.data.count + errors;
         (State::Critical, format!("{errors} of {all} reads failed"))
-    } else if op.count == 0 {
+    } else if op.data.count == 0 {
         let text = "no read was answered within 4 s".to_owned();
         (State::Critical, text)
     } else {
@@ -237,12 +234,15 @@ fn judged(record: &Record, warning: u64, critical: u64) -> anyhow::Result<Answer
             (ExpectationOutcome::Met, _) => State::Ok,
             (ExpectationOutcome::Undecided, _) => State::Unknown,
         };
-        (state, reads_text(op.count, &op.latency, &within_warning))
+        (
+            state,
+            reads_text(op.data.count, &op.figures.latency, &within_warning),
+        )
     };
     Ok(Answer {
         state,
         text: format!("{path}: {text}"),
-        data: data(&op.latency, warning, critical, errors),
+        data: data(&op.figures.latency, warning, critical, errors),
         details: record
             .findings
             .iter()

@@ -33,6 +33,7 @@ pub mod primes;
 pub mod progress;
 pub mod proof;
 pub mod record;
+pub mod row;
 pub mod rw;
 pub mod saved;
 pub mod secrets;

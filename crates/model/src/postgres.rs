@@ -109,8 +109,6 @@ pub struct LoadMeasurement {
     /// Its slices, in order.
     pub slices: Vec<PostgresSlice>,
     /// The latency of all INSERTs; empty for pgbench.
-    #[serde(with = "crate::packed")]
-    #[schemars(with = "String")]
     pub latency: LatencyHistogram,
 }
 

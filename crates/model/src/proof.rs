@@ -61,7 +61,7 @@ impl Record {
         let (own_places, target) = match source {
             FigureSource::Measurement(index) => (
                 vec![format!("/measurements/{index}")],
-                self.measurements.get(index).map(|m| m.target),
+                self.measurements.get(index).map(|m| m.data.target),
             ),
             FigureSource::Survey => (
                 vec![FIRST_RESULT.to_owned()],

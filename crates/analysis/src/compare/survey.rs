@@ -8,7 +8,7 @@
 
 use super::earlier::EarlierRuns;
 use super::figures::Told;
-use super::pair::{Pair, Row};
+use super::pair::{ComparedRow, Pair};
 use super::ratio::{Joined, SideFigure, Within};
 use super::reasons::{Between, Compared, Reasons, alike, cache_text, covers, kind_text, tainted};
 use super::sides::{Run, Sides};
@@ -34,7 +34,7 @@ pub(super) fn rows(
     sides: &Sides<'_>,
     earlier: &EarlierRuns<'_>,
     unmatched: &mut Vec<Unmatched>,
-) -> Vec<Row> {
+) -> Vec<ComparedRow> {
     let mut rows = Vec::new();
     for part in [Part::Curve, Part::Burst, Part::Access] {
         // A run without this part says nothing about it.
@@ -53,7 +53,7 @@ pub(super) fn rows(
 /// The runs of both sides that have a part of a survey.
 type SurveyPair<'a> = Pair<Surveyed<'a>>;
 
-fn curve(pair: &SurveyPair<'_>) -> Vec<Row> {
+fn curve(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
     let of_a_point = match (pair.a.as_slice(), pair.b.as_slice()) {
         ([a], [b]) => point_error(a, b),
         _ => None,
@@ -80,13 +80,13 @@ fn curve(pair: &SurveyPair<'_>) -> Vec<Row> {
     figures.into_iter().filter_map(of_figure).collect()
 }
 
-fn burst(pair: &SurveyPair<'_>) -> Option<Row> {
+fn burst(pair: &SurveyPair<'_>) -> Option<ComparedRow> {
     let figure = Figure::Throughput;
     let told = pair.figures(|s| of_catalogue(s, figure::Part::Burst, figure))?;
     Some(row(pair, figure.as_str(), figure, told, 0))
 }
 
-fn access(pair: &SurveyPair<'_>) -> Vec<Row> {
+fn access(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
     let of_pattern = |seek: &SeekPattern| {
         let told = pair.figures(|s| access_estimate(s, *seek))?;
         let metric = seek.as_str().replace(' ', "-");
@@ -104,11 +104,11 @@ fn row(
     figure: Figure,
     (a, b, earlier): (Told, Told, Vec<SideFigure>),
     wall_ns: u64,
-) -> Row {
+) -> ComparedRow {
     let joined = Joined::of(&a.sample, &b.sample, &earlier);
     let subject = pair.a.first().map_or("", |s| s.part.subject());
     let name = (format!("{subject}.{metric}"), subject);
-    let mut row = Row::new(name, figure, (a, b), joined, wall_ns, &pair.reasons);
+    let mut row = ComparedRow::new(name, figure, (a, b), joined, wall_ns, &pair.reasons);
     row.metric.target = pair.a.first().map_or(0, |s| s.surface.target);
     row
 }

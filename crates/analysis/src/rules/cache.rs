@@ -87,35 +87,35 @@ fn check_served_from_cache(record: &Record) -> Option<Diagnosis> {
     })
 }
 
-fn of_workload<'a>(record: &'a Record, index: usize, m: &'a MeasurementRecord) -> CountedBytes<'a> {
+fn of_workload<'a>(record: &'a Record, index: usize, m: &'a Row) -> CountedBytes<'a> {
     let shares = together(record, m)
-        .filter(|m| m.workload.streams.is_only(OpKind::Read))
+        .filter(|m| m.data.workload.streams.is_only(OpKind::Read))
         .map(unwritten_share);
     // Where the page cache was allowed to answer one of those that ran together, the counters prove
     // nothing about any of them.
-    let is_cached = together(record, m).any(|m| m.workload.cache == CachePolicy::Cached);
+    let is_cached = together(record, m).any(|m| m.data.cache.used == CachePolicy::Cached);
     CountedBytes {
         index: Some(index),
-        target: m.target,
+        target: m.data.target,
         name: workload_name(record, m),
         cache: if is_cached {
             CachePolicy::Cached
         } else {
-            m.workload.cache
+            m.data.cache.used
         },
-        asked: m.asked,
-        device: &m.device,
+        asked: m.data.asked,
+        device: &m.data.device,
         // Blocks that were never written are answered without the disk; they have their own
         // finding.
         unwritten: shares.fold(0.0, f64::max),
-        reproduce: &m.reproduce,
+        reproduce: &m.figures.reproduce,
     }
 }
 
-fn unwritten_share(m: &MeasurementRecord) -> f64 {
-    let holes = m.unwritten_bytes.unwrap_or(0) as f64 / m.workload.span_bytes.max(1) as f64;
+fn unwritten_share(m: &Row) -> f64 {
+    let holes = m.data.unwritten_bytes.unwrap_or(0) as f64 / m.data.span_bytes.max(1) as f64;
     // A device does not report holes, but reads of them return zeros.
-    holes.max(m.zero_blocks.zero as f64 / m.zero_blocks.sampled.max(1) as f64)
+    holes.max(m.data.zero_blocks.zero as f64 / m.data.zero_blocks.sampled.max(1) as f64)
 }
 
 fn of_survey(s: &SurfaceRecord) -> CountedBytes<'_> {
@@ -173,7 +173,7 @@ fn missing_bytes(counted: &CountedBytes<'_>) -> Option<Missing> {
     let &(verb, _, asked, did, _) =
         smallest_by(&missed, |(_, _, asked, did, _)| share(*asked, *did))?;
     let evidence = missed.iter().map(|(_, place, asked, did, least)| {
-        let path = format!("{}/device/{place}", part_path(counted.index));
+        let path = format!("{}/device/{place}", data_path(counted.index));
         evidence_at(path, *did as f64, least * *asked as f64, "B")
     });
     let share = share(asked, did);
@@ -324,9 +324,9 @@ pub(super) const NOT_DIRECT: Rule = Rule {
 fn check_not_direct(record: &Record) -> Option<Diagnosis> {
     let workloads = real(record)
         .filter(|(_, m)| {
-            m.cache.asked == CachePolicy::Direct && m.cache.used != CachePolicy::Direct
+            m.data.cache.asked == CachePolicy::Direct && m.data.cache.used != CachePolicy::Direct
         })
-        .map(|(index, m)| (Some(index), m.target, m.cache.why.as_ref()));
+        .map(|(index, m)| (Some(index), m.data.target, m.data.cache.why.as_ref()));
     // A survey always asks for direct I/O.
     let surveys = record.surface().into_iter();
     let survey = surveys
@@ -346,7 +346,7 @@ fn check_not_direct(record: &Record) -> Option<Diagnosis> {
         } else {
             "cache"
         };
-        let path = format!("{}/{place}", part_path(index));
+        let path = format!("{}/{place}", data_path(index));
         evidence_at(path, 0.0, 1.0, "direct I/O")
     });
     Some(Diagnosis::new(
@@ -371,7 +371,7 @@ pub(super) const UNPROVEN: Rule = Rule {
 };
 
 fn check_unproven(record: &Record) -> Option<Diagnosis> {
-    let measured = real(record).map(|(index, m)| (Some(index), &m.device));
+    let measured = real(record).map(|(index, m)| (Some(index), &m.data.device));
     let surveyed = record.surface().into_iter().map(|s| (None, &s.device));
     let hits: Vec<(Option<usize>, &str)> = measured
         .chain(surveyed)
@@ -379,7 +379,7 @@ fn check_unproven(record: &Record) -> Option<Diagnosis> {
         .collect();
     let &(_, why) = hits.first()?;
     let evidence = |&(index, _): &(Option<usize>, &str)| {
-        let path = part_path(index) + "/device/accounted";
+        let path = data_path(index) + "/device/accounted";
         evidence_at(path, 0.0, 1.0, "of the bytes")
     };
     Some(Diagnosis::new(

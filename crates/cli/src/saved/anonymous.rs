@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::profiles::is_built_in;
 use diskproof_analysis::again::{Rejudged, judged_again};
 use diskproof_model::plan::Origin;
-use diskproof_model::record::Record;
+use diskproof_model::record::{Kept, Record};
 use diskproof_model::target::{Layer, LayerKind, MAPPER_USERS, OTHER_MAPPER_USER};
 use serde_json::Value;
 
@@ -129,8 +129,8 @@ const PLACES: &[(Treatment, &[&str])] = &[
             "record.findings",
             "record.verdict",
             "record.advice",
-            "measurements.limited_by",
-            "measurements.reproduce",
+            "figures.limited_by",
+            "figures.reproduce",
             "results.reproduce",
             "promise.name",
             "promise.unit",
@@ -250,8 +250,9 @@ pub(crate) struct Anonymous {
 /// The record without the names of its machine. Fails on a record that keeps no data: its sentences
 /// cannot be derived again.
 pub(crate) fn anonymous(record: &Record) -> anyhow::Result<Anonymous> {
-    if record.data.is_none() {
-        return Err(no_data().into());
+    match record.kept {
+        Kept::FiguresOnly => return Err(no_data().into()),
+        Kept::Whole => {}
     }
     let mut names = Replaced::default();
     let mut record = record.clone();

@@ -103,7 +103,7 @@ fn repetitions(
             if let Ok(Some(stored)) = history.get(&run.run_id) {
                 let stored = judged_quietly(stored);
                 earlier.push(StoredRun {
-                    record: stored.record.without_data(),
+                    record: stored.record.figures_only(),
                     page: None,
                     label: stored.label,
                 });

@@ -25,7 +25,8 @@ use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::VerifyResult;
 use diskproof_model::plan::{METHOD_VERSION, Plan};
 use diskproof_model::proof::FigureSource;
-use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
+use diskproof_model::record::{Expectation, ExpectationOutcome, Record};
+use diskproof_model::row::Row;
 use diskproof_model::units::format_duration;
 use diskproof_report::formats::format_of;
 use diskproof_report::terminal::Detail;
@@ -465,10 +466,13 @@ fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {
 }
 
 /// Says that blocks cannot be verified. Damaged ones are a finding.
-fn unverifiable_line(tool: &str, measured: &MeasurementRecord, plan: &Plan) -> Option<String> {
-    let verify = measured.verify.as_ref()?;
+fn unverifiable_line(tool: &str, measured: &Row, plan: &Plan) -> Option<String> {
+    let verify = measured.data.verify.as_ref()?;
     let unknown = verify.bad_blocks - verify.wrong_blocks();
-    let target = plan.targets.get(measured.target).filter(|_| unknown > 0)?;
+    let target = plan
+        .targets
+        .get(measured.data.target)
+        .filter(|_| unknown > 0)?;
     Some(format!(
         "{tool}: verify failed at file {target}: {unknown} of {} blocks have no checksum of \
          diskproof, and those of other programs cannot be verified\n",
@@ -480,13 +484,13 @@ fn unverifiable_line(tool: &str, measured: &MeasurementRecord, plan: &Plan) -> O
 /// `writing`, and the errno.
 fn failed_request(record: &Record) -> Option<(&str, &'static str, &str)> {
     let of_workloads = record.measurements.iter().flat_map(|measured| {
-        measured.ops.iter().flat_map(move |(kind, op)| {
+        measured.data.ops.iter().flat_map(move |(kind, op)| {
             let errors = op.errors.keys();
-            errors.map(move |errno| (measured.target, kind.doing(), errno))
+            errors.map(move |errno| (measured.data.target, kind.doing(), errno))
         })
     });
     let of_files = record.files().into_iter().flat_map(|files| &files.steps);
-    let of_files = of_files.flat_map(|step| step.figures.errors.keys());
+    let of_files = of_files.flat_map(|step| step.data.op.errors.keys());
     let surfaces = record.surface().into_iter();
     let of_surface = surfaces.flat_map(|surface| surface.access_errors.keys());
     let mut all = of_workloads
@@ -504,8 +508,8 @@ pub(crate) fn has_errors(record: &Record) -> bool {
     } else {
         VerifyResult::wrong_blocks
     };
-    let has_measured = |measured: &MeasurementRecord| {
-        let verify = measured.verify.as_ref();
+    let has_measured = |measured: &Row| {
+        let verify = measured.data.verify.as_ref();
         measured.errors_total() > 0 || verify.is_some_and(|verify| damaged(verify) > 0)
     };
     let mut steps = record.files().into_iter().flat_map(|files| &files.steps);
@@ -513,7 +517,7 @@ pub(crate) fn has_errors(record: &Record) -> bool {
     let scan = surface.and_then(|surface| surface.scan.as_ref());
     record.partial
         || record.measurements.iter().any(has_measured)
-        || steps.any(|step| !step.figures.errors.is_empty())
+        || steps.any(|step| !step.data.op.errors.is_empty())
         || record.curve().iter().any(|point| point.errors > 0)
         || surface.is_some_and(|surface| !surface.access_errors.is_empty())
         || scan.is_some_and(|scan| scan.unreadable_bytes > 0)
@@ -522,7 +526,7 @@ pub(crate) fn has_errors(record: &Record) -> bool {
 /// Whether a check of blocks found none that it could judge, or the disk did not answer it.
 fn has_verified_nothing(record: &Record) -> bool {
     record.measurements.iter().enumerate().any(|(index, m)| {
-        let Some(verify) = &m.verify else {
+        let Some(verify) = &m.data.verify else {
             return false;
         };
         let is_foreign = verify.runs == Some(0) && verify.blocks > 0;

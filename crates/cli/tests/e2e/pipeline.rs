@@ -275,7 +275,7 @@ fn an_hour_leaves_a_small_record_with_its_longest_latency() {
         tasks: vec![Task::Workloads(Workloads::as_planned(vec![workload]))],
         ..check_plan(&[])
     });
-    let read = &record.measurements[0].ops[&OpKind::Read];
+    let read = &record.measurements[0].data.ops[&OpKind::Read];
     assert_eq!(read.count, 3600 * 500);
     assert!(
         read.series.cells.len() <= 1200 && read.series.total().ops == read.count,
@@ -288,7 +288,7 @@ fn an_hour_leaves_a_small_record_with_its_longest_latency() {
             .iter()
             .map(|cell| cell.latency_max_ns)
             .max(),
-        Some(read.latency.max)
+        Some(read.latency.max_ns())
     );
     let bytes = printed(|out| json::write_record(&record, out)).len();
     assert!(bytes < 400_000, "{bytes}");

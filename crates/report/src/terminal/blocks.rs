@@ -92,7 +92,10 @@ fn write_drawing(page: &mut Page<'_>, record: &Record, block: &Block) {
         }
         Block::Ping(index) => {
             if let Some(m) = record.measurements.get(*index) {
-                m.ping.iter().for_each(|ping| write_ping(page, m, ping));
+                m.figures
+                    .ping
+                    .iter()
+                    .for_each(|ping| write_ping(page, m, ping));
             }
         }
         _ => {

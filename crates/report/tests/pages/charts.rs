@@ -1,7 +1,8 @@
 //! The charts of every fixture: which there are, what they say, and that all of it can be drawn.
 
 use crate::{RECORDS, fixture, is_harmless, plain, record_page, written};
-use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::OpFigures;
 use diskproof_report::chart::{AxisSide, Chart, Scale, SeriesMark, charts};
 use diskproof_report::{gnuplot, html, svg};
 use std::collections::BTreeSet;
@@ -107,19 +108,17 @@ fn of_many_workloads_those_that_change_have_a_picture() {
     let mut record = fixture::depths();
     let is_over_time = |chart: &&Chart| chart.id.starts_with("time-");
     let shown = |record: &Record| charts(record).iter().filter(is_over_time).count();
-    let level = MeasurementRecord {
-        settled: Some(true),
-        settling_ns: 0,
-        phases: Vec::new(),
-        interruptions: Vec::new(),
-        ..record.measurements[0].clone()
-    };
+    let mut level = record.measurements[0].clone();
+    level.figures.settled = Some(true);
+    level.figures.settling_ns = 0;
+    level.figures.phases = Vec::new();
+    level.data.interruptions = Vec::new();
     record.findings.clear();
     record.measurements = vec![level; 16];
     assert_eq!(shown(&record), 16);
     record.measurements.push(record.measurements[0].clone());
     assert_eq!(shown(&record), 1);
-    record.measurements[4].settled = Some(false);
+    record.measurements[4].figures.settled = Some(false);
     assert_eq!(shown(&record), 2);
 }
 
@@ -148,23 +147,23 @@ fn knee_is_the_depth_with_the_best_iops_over_latency() {
 
 #[test]
 fn knee_is_absent_where_intervals_overlap_or_at_an_end() {
-    let guides = |change: &dyn Fn(u32, &mut OpRecord)| {
+    let guides = |change: &dyn Fn(u32, &mut OpFigures)| {
         let mut record = fixture::depths();
         for m in &mut record.measurements {
-            let depth = m.workload.depth;
-            m.ops.values_mut().for_each(|op| change(depth, op));
+            let depth = m.data.workload.depth;
+            m.figures.ops.values_mut().for_each(|op| change(depth, op));
         }
         let charts = charts(&record);
         let mut of_depth = charts.iter().filter(|one| one.id.starts_with("depth-"));
         of_depth.next().unwrap().guides.len()
     };
     assert_eq!(guides(&|_, _| {}), 1);
-    let wide = |_: u32, op: &mut OpRecord| op.iops.half_width_95 = Some(0.1 * op.iops.value);
+    let wide = |_: u32, op: &mut OpFigures| op.iops.half_width_95 = Some(0.1 * op.iops.value);
     assert_eq!(guides(&wide), 0);
-    let unknown = |_: u32, op: &mut OpRecord| op.iops.half_width_95 = None;
+    let unknown = |_: u32, op: &mut OpFigures| op.iops.half_width_95 = None;
     assert_eq!(guides(&unknown), 0);
     // A disk that never saturates is at its best at the largest depth measured.
-    let linear = |depth: u32, op: &mut OpRecord| {
+    let linear = |depth: u32, op: &mut OpFigures| {
         (op.iops.value, op.iops.half_width_95) = (9000.0 * f64::from(depth), Some(9.0));
     };
     assert_eq!(guides(&linear), 0);

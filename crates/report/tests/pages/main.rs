@@ -165,9 +165,13 @@ fn offered_load_counts_latency_from_the_intended_start() {
     let mut record = fixture::healthy();
     record.measurements.drain(..2);
     record.measurements.truncate(1);
-    record.measurements[0].workload.rate = Some(8000.0);
-    record.measurements[0].missed_starts = Some(17);
-    let read = record.measurements[0].ops.get_mut(&OpKind::Read).unwrap();
+    record.measurements[0].data.workload.rate = Some(8000.0);
+    record.measurements[0].data.missed_starts = Some(17);
+    let read = record.measurements[0]
+        .figures
+        .ops
+        .get_mut(&OpKind::Read)
+        .unwrap();
     let mut intended = read.latency.clone();
     (intended.p50, intended.max) = (Some(7_770_000), 8_880_000_000);
     read.latency_intended = Some(intended);
@@ -182,18 +186,20 @@ fn offered_load_counts_latency_from_the_intended_start() {
 fn syncs_between_writes_have_their_own_row() {
     let mut record = fixture::healthy();
     let measurement = &mut record.measurements[0];
-    measurement.workload.sync = SyncPolicy::Every {
+    measurement.data.workload.sync = SyncPolicy::Every {
         writes: 4,
         call: SyncCall::Fsync,
     };
     let is_sync_row = |line: &str| line.trim_start().starts_with("sync ");
-    let mut sync = measurement.ops[&OpKind::Write].clone();
+    let mut sync = measurement.figures.ops[&OpKind::Write].clone();
     sync.latency.p50 = Some(7_770_000);
-    measurement.ops.insert(OpKind::Sync, sync);
+    measurement.figures.ops.insert(OpKind::Sync, sync);
+    let sync = measurement.data.ops[&OpKind::Write].clone();
+    measurement.data.ops.insert(OpKind::Sync, sync);
     let page = record_page(&record, &PLAIN_80);
     let row = page.lines().find(|line| is_sync_row(line));
     assert_shows(row.unwrap(), &[" 7.77 "]);
-    record.measurements[0].workload.sync = SyncPolicy::AtEnd;
+    record.measurements[0].data.workload.sync = SyncPolicy::AtEnd;
     assert!(!record_page(&record, &PLAIN_80).lines().any(is_sync_row));
 }
 
@@ -231,7 +237,7 @@ fn verification_is_a_remark() {
         ),
         (4711, None, Some(2), 9, "wrong data", "9 of 4711 blocks"),
     ] {
-        record.measurements[0].verify = Some(VerifyResult {
+        record.measurements[0].data.verify = Some(VerifyResult {
             blocks,
             blocks_written: written,
             runs,
@@ -248,13 +254,22 @@ fn verification_is_a_remark() {
 #[test]
 fn failed_operation_shows_no_latency() {
     let mut record = fixture::healthy();
-    let write = record.measurements[0].ops.get_mut(&OpKind::Write).unwrap();
-    (write.count, write.bytes) = (0, 0);
+    let write = record.measurements[0]
+        .figures
+        .ops
+        .get_mut(&OpKind::Write)
+        .unwrap();
     for estimate in [&mut write.iops, &mut write.throughput] {
         (estimate.value, estimate.half_width_95) = (0.0, None);
     }
     (write.latency.p50, write.latency.p99, write.latency.p99_9) = (None, None, None);
     write.latency.max = 0;
+    let write = record.measurements[0]
+        .data
+        .ops
+        .get_mut(&OpKind::Write)
+        .unwrap();
+    (write.count, write.bytes) = (0, 0);
     write.errors.insert("ENOSPC".to_owned(), 4);
     let page = record_page(&record, &PLAIN_80);
     let row = page

@@ -5,7 +5,7 @@ use crate::{PLAIN_80, assert_shows, record_page, written};
 use diskproof_model::digits::rounded;
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::ping::{PingLatency, PingRecord};
+use diskproof_model::ping::{PingFigures, PingLatency};
 use diskproof_model::postgres::{LoadRecord, PostgresLoad, PostgresRecord};
 use diskproof_model::record::{Estimate, Record, TaskResult};
 use diskproof_report::terminal::{self, Detail};
@@ -38,7 +38,7 @@ fn commit() -> Record {
     let mut record = fixture::healthy();
     record.plan.origin.verb = "commit".to_owned();
     let mut measured = record.measurements.iter();
-    let like = measured.find(|m| m.ops.contains_key(&OpKind::Commit));
+    let like = measured.find(|m| m.data.ops.contains_key(&OpKind::Commit));
     let like = like.cloned().expect("a check commits");
     let names = [
         "fdatasync",
@@ -51,7 +51,7 @@ fn commit() -> Record {
     let names = names.map(str::to_owned).into_iter().chain(numbered);
     let named = |name| {
         let mut m = like.clone();
-        m.workload.name = name;
+        m.data.workload.name = name;
         m
     };
     record.measurements = names.map(named).collect();
@@ -107,7 +107,7 @@ fn with_server(mut record: Record, share: f64) -> Record {
         end_ns: None,
     }));
     for m in &mut record.measurements {
-        for op in m.ops.values_mut() {
+        for op in m.figures.ops.values_mut() {
             op.iops = rate(3000.0, share);
         }
     }
@@ -134,7 +134,7 @@ fn methods_are_not_listed_where_noise_hides_them() {
     for op in check
         .measurements
         .iter_mut()
-        .flat_map(|m| m.ops.values_mut())
+        .flat_map(|m| m.figures.ops.values_mut())
     {
         op.iops = rate(3000.0, 0.9);
     }
@@ -158,9 +158,8 @@ fn ping() -> Record {
         },
         deviation_ns: 4450.0,
     };
-    record.measurements[0].ping = Some(PingRecord {
+    record.measurements[0].figures.ping = Some(PingFigures {
         latency: [(OpKind::Read, latency)].into(),
-        requests: Vec::new(),
         after_idle: Vec::new(),
         slow_from_ns: None,
     });
