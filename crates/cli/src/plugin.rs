@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::plan_file::PlanFile;
 use crate::saved::{HistoryFileFlag, HistoryOptions, open_if_there, place};
-use crate::session::{MeasuringJob, measure};
+use crate::session::{Measured, MeasuringJob, Shown, measure};
 use clap::Parser;
 use diskproof_analysis::expect::Expected;
 use diskproof_analysis::rules::rule;
@@ -197,18 +197,13 @@ fn measured(flags: &PluginFlags) -> anyhow::Result<Answer> {
     };
     let (mut plan, identities) = plan_jobs(file, Path::new(NAME), NAME, &measuring)?;
     plan.origin.verb = "run".to_owned();
-    let (sender, measured) = channel();
-    let ended = measure(MeasuringJob {
-        is_silent: true,
-        then: Some(Box::new(move |record: &Record| {
-            Ok(sender.send(record.clone())?)
-        })),
+    let measured = measure(MeasuringJob {
+        shown: Shown::Nothing,
         ..MeasuringJob::new(plan, identities, &measuring)
-    });
-    match (measured.try_recv(), ended) {
-        (Ok(record), _) => judged(&record, flags.warning, flags.critical),
-        (Err(_), Err(error)) => Err(error),
-        (Err(_), Ok(_)) => Ok(unknown("nothing was measured")),
+    })?;
+    match measured {
+        Measured::Run(run) => judged(&run.record, flags.warning, flags.critical),
+        Measured::PlanShown => Ok(unknown("nothing was measured")),
     }
 }
 

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod block;
+pub mod budget;
 pub mod campaign;
 pub mod comparison;
 pub mod data;
@@ -39,6 +40,7 @@ pub mod secrets;
 pub mod series;
 pub mod shape;
 pub mod shell;
+pub mod slice;
 pub mod stream;
 pub mod summary;
 pub mod surface;

@@ -31,7 +31,26 @@ const PGBENCH_NS_MIN: u64 = 1_000_000_000;
 /// To make a cluster, to start its server and to remove both.
 pub const SERVER_START_NS: u64 = 5_000_000_000;
 
+/// Room that a cluster needs: 40 MB of its own, up to 16 kept WAL segments, and the table.
+const CLUSTER_BYTES: u64 = 512 << 20;
+/// Room that trying settings needs in addition: a table of 256 MiB, its index, and WAL of INSERTs.
+const TRIAL_BYTES: u64 = 512 << 20;
+
+/// Room that a temporary server needs in the target, in bytes.
+pub const fn server_room_bytes(tries_settings: bool) -> u64 {
+    if tries_settings {
+        CLUSTER_BYTES + TRIAL_BYTES
+    } else {
+        CLUSTER_BYTES
+    }
+}
+
 impl PostgresPlan {
+    /// Room that its server needs in the target, in bytes.
+    pub fn room_bytes(&self) -> u64 {
+        server_room_bytes(self.trial.is_some())
+    }
+
     /// Time of its start, of all its slices and of the settings that it tries, in nanoseconds.
     pub fn time_ns(&self) -> u64 {
         let slice_ns = |load: &PostgresLoad| {

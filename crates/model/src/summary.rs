@@ -4,11 +4,9 @@ use crate::estimate::Estimate;
 use crate::files::{FileOperation, FileSyncTime};
 use crate::histogram::LatencyHistogram;
 use crate::op::OpKind;
-use crate::plan::Plan;
 use crate::record::{FileStepRow, FilesRecord, Record};
 use crate::row::{LatencySummary, OpRow, Row};
 use crate::series::{Cell, TimeSeries};
-use crate::workload::{Layout, Workload};
 use std::collections::BTreeMap;
 
 impl LatencySummary {
@@ -260,85 +258,4 @@ pub struct FileSyncShare {
     pub file: f64,
     /// Of directories.
     pub directory: f64,
-}
-
-impl Plan {
-    /// The most bytes that the plan writes to a target that is a directory: what its workloads may
-    /// write, and the part of the scratch file that none of them fills, which is filled before
-    /// the first read, again after a workload has trimmed it, or once more for a workload that is
-    /// to find its blocks in the page cache. `None` when a writing workload has no byte limit.
-    pub fn scratch_write_bytes_max(&self) -> Option<u64> {
-        let all = self.workloads().iter();
-        let laying_out = all.filter(|w| w.layout == Layout::Provides);
-        let laid_out: u64 = laying_out.filter_map(Workload::write_bytes_max).sum();
-        let scratch = self.scratch_bytes().unwrap_or(0);
-        let last = self.workloads().len().saturating_sub(1);
-        let before = self.workloads()[..last].iter();
-        let trimmed = before.filter(|w| w.leaves_no_content()).count() as u64;
-        let first = scratch.saturating_sub(laid_out);
-        let again = scratch.saturating_mul(trimmed);
-        // The first one finds what was written for it.
-        let needing = self.workloads().iter();
-        let needing = needing.filter(|w| w.layout == Layout::Needed).skip(1);
-        let held: u64 = needing
-            .map(|w| w.held_bytes(w.span.length_bytes.unwrap_or(scratch)))
-            .sum();
-        let own = self.write_bytes_max()?;
-        let filled = first.saturating_add(again).saturating_add(held);
-        Some(own.saturating_add(filled))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::Scratch;
-    use crate::stream::Streams;
-    use crate::task::{Task, Workloads};
-    use crate::workload::{CachePolicy, HELD_BYTES_MAX, Stop};
-
-    /// 1 MiB of buffered writes.
-    fn writes(name: &str, block_bytes: u32) -> Workload {
-        Workload {
-            block_bytes,
-            cache: CachePolicy::Buffered,
-            streams: Streams::with_reads(0),
-            layout: Layout::Needed,
-            stop: Stop {
-                bytes: Some(1 << 20),
-                ..Stop::default()
-            },
-            ..Workload::named(name)
-        }
-    }
-
-    fn most_bytes(scratch_bytes: u64, list: Vec<Workload>) -> Option<u64> {
-        let workloads = Workloads {
-            list,
-            ..Workloads::default()
-        };
-        let plan = Plan {
-            scratch: Some(Scratch::of_size(scratch_bytes)),
-            tasks: vec![Task::Workloads(workloads)],
-            ..Plan::default()
-        };
-        plan.scratch_write_bytes_max()
-    }
-
-    #[test]
-    fn scratch_file_is_written_once_more_for_a_later_workload_that_writes_blocks_in_part() {
-        let (part, whole) = (writes("part", 1024), writes("whole", 4096));
-        let size = HELD_BYTES_MAX;
-        for (size, list, filled) in [
-            (size, vec![&part], size),
-            (size, vec![&part, &whole], size),
-            (size, vec![&whole, &part], 2 * size),
-            // More is not written once more.
-            (size + 4096, vec![&whole, &part], size + 4096),
-        ] {
-            let own = (list.len() as u64) << 20;
-            let workloads = list.into_iter().cloned().collect();
-            assert_eq!(most_bytes(size, workloads), Some(filled + own));
-        }
-    }
 }

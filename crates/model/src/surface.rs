@@ -10,6 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// A survey of a smaller target would be a single large request.
+pub const SURVEY_BYTES_MIN: u64 = 1 << 20;
+
 /// What a survey does with one target, in this order: curve, burst, access times, scan; each only
 /// where asked. Short strokes are ordinary workloads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

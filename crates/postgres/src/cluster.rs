@@ -17,10 +17,6 @@ use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Room that a cluster needs: 40 MB of its own, up to 16 kept WAL segments, and the table.
-pub const CLUSTER_BYTES: u64 = 512 << 20;
-/// Room that trying settings needs in addition: a table of 256 MiB, its index, and WAL of INSERTs.
-pub const TRIAL_BYTES: u64 = 512 << 20;
 /// initdb writes 40 MB; a slow disk may take a minute.
 const START_WITHIN: Duration = Duration::from_secs(120);
 /// A server whose disk answers has ended by then. The guard goes on for as long as it takes.

@@ -215,7 +215,12 @@ fn access_of(record: &Record, disk: &Layer) -> Option<DiskAccess> {
         run_id: record.run_id.clone(),
         started: record.started.clone(),
         disk: disk.name.clone(),
-        mean: surface.figures.seeks.get(&SeekPattern::Random)?.mean.clone(),
+        mean: surface
+            .figures
+            .seeks
+            .get(&SeekPattern::Random)?
+            .mean
+            .clone(),
     })
 }
 

@@ -88,7 +88,8 @@ fn average(record: &Record) -> f64 {
     record
         .surface()
         .unwrap()
-        .figures.rate
+        .figures
+        .rate
         .as_ref()
         .unwrap()
         .average
@@ -112,7 +113,10 @@ fn the_figures_are_those_of_the_disk() {
         ran.exits(0);
         let record = ran.record();
         let surface = record.surface().unwrap();
-        assert_eq!((record.curve().len(), surface.data.span_bytes), (4, 4 * GIB));
+        assert_eq!(
+            (record.curve().len(), surface.data.span_bytes),
+            (4, 4 * GIB)
+        );
         let (first, last) = (&record.curve()[0], &record.curve()[3]);
         assert!(
             last.offset_bytes + last.bytes >= 4 * GIB - 8 * MIB && first.offset_bytes <= 8 * MIB
@@ -127,9 +131,16 @@ fn the_figures_are_those_of_the_disk() {
             0.3e6 + 18e6 + 60e9 / 4200.0 / 2.0,
             BUSY,
         )?;
-        assert!(random.n == 250 && surface.figures.seeks.len() == 5 && surface.data.burst.is_some());
-        assert!(surface.figures.seeks[&SeekPattern::FullStroke].mean.value > 1.3 * random.mean.value);
-        assert!(surface.figures.reproduce.starts_with("zcav -b ") && surface.figures.curve_cpu_share > 0.0);
+        assert!(
+            random.n == 250 && surface.figures.seeks.len() == 5 && surface.data.burst.is_some()
+        );
+        assert!(
+            surface.figures.seeks[&SeekPattern::FullStroke].mean.value > 1.3 * random.mean.value
+        );
+        assert!(
+            surface.figures.reproduce.starts_with("zcav -b ")
+                && surface.figures.curve_cpu_share > 0.0
+        );
         // The loop device counts what it carried: only what we asked for.
         near(
             "bytes",
@@ -438,7 +449,13 @@ fn short_strokes_are_parts_of_the_span() {
         disk.path(),
         &argv("--points 0 --no-access --short-stroke --span 0-50% --json"),
     );
-    let strokes = ran.record().surface().unwrap().figures.short_strokes.clone();
+    let strokes = ran
+        .record()
+        .surface()
+        .unwrap()
+        .figures
+        .short_strokes
+        .clone();
     let spans: Vec<(f64, u64)> = strokes
         .iter()
         .map(|stroke| (stroke.percent, stroke.span_bytes / MIB))
@@ -472,8 +489,13 @@ fn nothing_that_exists_is_written() {
         let ran = curve(target, &["--reads", "50", "--scan", "--json"]);
         ran.exits(0);
         let record = ran.record();
-        assert!(record.surface().unwrap().data.asked.write_bytes == 0 && !record.curve().is_empty());
-        assert_eq!(record.surface().unwrap().data.scan.clone().unwrap().blocks, 64);
+        assert!(
+            record.surface().unwrap().data.asked.write_bytes == 0 && !record.curve().is_empty()
+        );
+        assert_eq!(
+            record.surface().unwrap().data.scan.clone().unwrap().blocks,
+            64
+        );
     }
     drop(device);
     assert_eq!(content_hash(&image), hash);

@@ -77,7 +77,10 @@ fn inserts_of_a_real_server_stand_beside_own_commits_and_nothing_stays() {
     // A second is enough to try some settings at most; each has its answer all the same.
     let planned = &plan.trial.as_ref().unwrap().trials;
     let of_plan: Vec<&str> = planned.iter().map(|t| t.setting.as_str()).collect();
-    let tried = postgres.trials.iter().map(|t| t.data.trial.setting.as_str());
+    let tried = postgres
+        .trials
+        .iter()
+        .map(|t| t.data.trial.setting.as_str());
     assert_eq!(tried.collect::<Vec<_>>(), of_plan);
     let advised = |name: &str| record.advice.iter().any(|advice| advice.setting == name);
     assert!(

@@ -9,6 +9,7 @@ mod short;
 mod svg;
 mod tables;
 
+use diskproof_model::budget::TargetUse;
 use diskproof_model::measurement::{OpKind, VerifyResult};
 use diskproof_model::plan::{EngineChoice, Inserts, Plan, Span, SyncCall, SyncPolicy, Task};
 use diskproof_model::postgres::{PostgresPlan, SERVER_START_NS, TrialPlan};
@@ -138,8 +139,10 @@ fn page_of_an_incomplete_survey_is_complete() {
     surface.data.access.clear();
     surface.figures.seeks.clear();
     surface.figures.short_strokes.clear();
-    (surface.data.device.accounted, surface.data.device.unresolved) =
-        (None, Some("no disk below".to_owned()));
+    (
+        surface.data.device.accounted,
+        surface.data.device.unresolved,
+    ) = (None, Some("no disk below".to_owned()));
     surface.data.access_errors.insert("EIO".to_owned(), 3);
     surface.data.curve[0].errors = 2;
     let scan = surface.data.scan.as_mut().unwrap();
@@ -357,7 +360,7 @@ fn budget_includes_the_first_write_and_ends_at_the_limit() {
 #[test]
 fn budget_counts_the_server_and_only_timed_surveys_have_a_deadline() {
     let (mut plan, targets) = (fixture::plan(), [fixture::directory()]);
-    let own_ns = plan.expected_ns(&targets).unwrap();
+    let own_ns = plan.budget(&targets).expected_ns.unwrap();
     let between = plan.workload_task().unwrap().clone();
     let server = PostgresPlan {
         programs: String::new(),
@@ -374,12 +377,12 @@ fn budget_counts_the_server_and_only_timed_surveys_have_a_deadline() {
     };
     plan.tasks = vec![Task::Inserts(Inserts { server, between })];
     let whole_ns = own_ns + 60_000_000_000 + SERVER_START_NS;
-    assert_eq!(plan.expected_ns(&targets), Some(whole_ns));
+    assert_eq!(plan.budget(&targets).expected_ns, Some(whole_ns));
     assert_shows(
         &terminal::budget_line(&plan, &targets),
         &["about 2 min 3 s "],
     );
-    assert_eq!(plan.deadline_ns(&targets), Some(whole_ns));
+    assert_eq!(plan.budget(&targets).deadline_ns, Some(whole_ns));
     let curve = |time_ns| Survey {
         operation: OpKind::Read,
         span: Span::default(),
@@ -394,13 +397,25 @@ fn budget_counts_the_server_and_only_timed_surveys_have_a_deadline() {
         scan: None,
     };
     plan.tasks.insert(0, Task::Survey(curve(None)));
-    assert!(plan.expected_ns(&targets) > Some(whole_ns));
-    assert_eq!(plan.deadline_ns(&targets), None);
+    assert!(plan.budget(&targets).expected_ns > Some(whole_ns));
+    assert_eq!(plan.budget(&targets).deadline_ns, None);
     plan.tasks[0] = Task::Survey(curve(Some(6_000_000_000)));
-    assert!(plan.deadline_ns(&targets) >= plan.expected_ns(&targets));
+    assert!(plan.budget(&targets).deadline_ns >= plan.budget(&targets).expected_ns);
     plan.time_limit_ns = Some(own_ns);
-    assert_eq!(plan.deadline_ns(&targets), Some(own_ns));
-    assert_eq!(plan.expected_ns(&targets), Some(own_ns));
+    assert_eq!(plan.budget(&targets).deadline_ns, Some(own_ns));
+    assert_eq!(plan.budget(&targets).expected_ns, Some(own_ns));
+}
+
+#[test]
+fn budget_says_what_each_target_is_used_for() {
+    let targets = [fixture::directory(), fixture::device()];
+    let uses = fixture::plan().budget(&targets).targets;
+    assert!(matches!(
+        uses[..],
+        [TargetUse::Scratch { .. }, TargetUse::Overwrite { .. }]
+    ));
+    let uses = fixture::read_only_plan().budget(&targets[1..]).targets;
+    assert_eq!(uses, [TargetUse::Read]);
 }
 
 #[test]
