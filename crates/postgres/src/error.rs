@@ -183,10 +183,8 @@ impl PostgresError {
         let kind = error.to_string();
         let why = error.source().map(ToString::to_string).unwrap_or_default();
         let is_closed = error.is_closed();
-        match error
-            .into_source()
-            .map(|cause| cause.downcast::<io::Error>())
-        {
+        let cause = error.into_source();
+        match cause.map(|cause| cause.downcast::<io::Error>()) {
             Some(Ok(error)) if kind == AUTHENTICATION => Self::Login(error.to_string()),
             Some(Ok(error)) => Self::of_io(*error),
             _ if is_closed => io::Error::from(io::ErrorKind::UnexpectedEof).into(),
@@ -206,11 +204,11 @@ impl PostgresError {
     /// An error below the protocol: of our socket, of TLS, of the connection.
     fn of_io(error: io::Error) -> Self {
         use io::ErrorKind::{InvalidData, InvalidInput};
-        let error = match error.downcast::<Self>() {
+        let not_own = match error.downcast::<Self>() {
             Ok(own) => return own,
-            Err(error) => error,
+            Err(not_own) => not_own,
         };
-        match error.downcast::<rustls::Error>() {
+        match not_own.downcast::<rustls::Error>() {
             Ok(error) => Self::Tls(tls_text(&error)),
             Err(error) if matches!(error.kind(), InvalidData | InvalidInput) => {
                 Self::Protocol(error.to_string())
