@@ -145,10 +145,14 @@ impl PostgresClient {
                 return Poll::Ready(result.map_err(|error| PostgresError::of(error, statement)));
             }
             // It ends before its client does only where the server ends it, and its error says why.
-            connection.0.as_mut().poll(context).map(|ended| match ended {
-                Ok(()) => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-                Err(error) => Err(PostgresError::of(error, statement)),
-            })
+            connection
+                .0
+                .as_mut()
+                .poll(context)
+                .map(|ended| match ended {
+                    Ok(()) => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                    Err(error) => Err(PostgresError::of(error, statement)),
+                })
         })??;
         let mut rows = Vec::new();
         for message in &messages {

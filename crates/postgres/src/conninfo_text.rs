@@ -89,7 +89,12 @@ fn parse_uri(text: &str) -> Result<Settings, String> {
             continue;
         }
         match part.split_once('=') {
-            None => return Err(format!("parameter number {} after '?' has no '='", index + 1)),
+            None => {
+                return Err(format!(
+                    "parameter number {} after '?' has no '='",
+                    index + 1
+                ));
+            }
             Some(("ssl", "true")) => add_decoded(&mut settings, "sslmode", "require")?,
             Some((name, value)) => add_decoded(&mut settings, &decoded(name)?, value)?,
         }

@@ -191,7 +191,11 @@ impl StatSession {
         let [read_bytes, write_bytes, extend_bytes] = if self.version >= VERSION_IO_BYTES {
             ["read_bytes", "write_bytes", "extend_bytes"]
         } else {
-            ["reads * op_bytes", "writes * op_bytes", "extends * op_bytes"]
+            [
+                "reads * op_bytes",
+                "writes * op_bytes",
+                "extends * op_bytes",
+            ]
         };
         let statement = IO
             .replace("READ_BYTES", read_bytes)

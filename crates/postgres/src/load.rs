@@ -345,8 +345,7 @@ fn parse(text: &str) -> Option<(u64, f64)> {
 
 /// The first word of a line that is a number.
 fn first_number(line: &str) -> Option<f64> {
-    line.split_whitespace()
-        .find_map(|word| word.parse().ok())
+    line.split_whitespace().find_map(|word| word.parse().ok())
 }
 
 #[cfg(test)]

@@ -46,17 +46,12 @@ impl LogClient {
     /// Connects to `HOST` or `HOST:PORT` and proves the token.
     pub fn connect(server: &str, token: &Token) -> Result<Self, LogError> {
         let named = with_port(server);
-        let failed = |error| LogError::Connect(named.clone(), error);
-        let mut outcome = Err(io::Error::other("the name has no address"));
-        for address in named.to_socket_addrs().map_err(failed)? {
-            outcome = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT);
-            if outcome.is_ok() {
-                break;
-            }
-        }
-        let stream = DeadlineStream::new(outcome.map_err(failed)?);
+        let stream = match connect(&named) {
+            Ok(stream) => stream,
+            Err(error) => return Err(LogError::Connect(named, error)),
+        };
         let mut client = Self {
-            stream,
+            stream: DeadlineStream::new(stream),
             server: named,
         };
         let WireMessage::Challenge(nonce) = client.receive()? else {
@@ -148,8 +143,7 @@ impl LogClient {
     }
 
     fn send(&mut self, message: &WireMessage) -> Result<(), LogError> {
-        let sent = self.stream.send(message);
-        sent.map_err(|error| self.gone(error))
+        self.stream.send(message).map_err(|error| self.gone(error))
     }
 
     fn receive(&mut self) -> Result<WireMessage, LogError> {
@@ -171,6 +165,18 @@ impl LogClient {
     fn unexpected(&self) -> LogError {
         self.gone("its answer is invalid")
     }
+}
+
+/// Tries the addresses of a name one after the other; the error is that of the last one.
+fn connect(named: &str) -> io::Result<TcpStream> {
+    let mut last = io::Error::other("the name has no address");
+    for address in named.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 /// The default port where none is named. An IPv6 address with a port stands in brackets.

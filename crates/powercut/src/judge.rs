@@ -187,7 +187,10 @@ impl StreamContent {
 }
 
 fn elapsed(log: &RunLog) -> u64 {
-    log.progress.last().map_or(0, |last| last.elapsed_ns)
+    match log.progress.last() {
+        Some(last) => last.elapsed_ns,
+        None => 0,
+    }
 }
 
 fn seconds(ns: u64) -> f64 {
@@ -283,12 +286,14 @@ fn vanished(stream: WriteStream, count: u64, content: &StreamContent) -> u64 {
     let StreamContent::Slots(slots) = content else {
         return 0;
     };
-    let is_older = |(slot, state): (usize, &SlotState)| {
+    let mut older = 0;
+    for (slot, state) in slots.iter().enumerate() {
         let last = stream.last_of(slot as u32, count);
-        last > 0 && matches!(state, SlotState::Whole(number) if *number < last)
-    };
-    let older = slots.iter().enumerate().filter(|slot| is_older(*slot));
-    older.count() as u64
+        if last > 0 && matches!(state, SlotState::Whole(number) if *number < last) {
+            older += 1;
+        }
+    }
+    older
 }
 
 #[cfg(test)]

@@ -130,7 +130,11 @@ fn sector_number(sector: &[u8], index: usize, place: PageLabel) -> Option<u64> {
         && sector[SLOT_AT..NUMBER_AT] == place.slot.to_le_bytes();
     let sum = sector[CHECKSUM_AT..CHECKSUM_AT + 4] == checksum(sector).to_le_bytes();
     let number = sector[NUMBER_AT..CHECKSUM_AT].try_into().ok()?;
-    (is_here && sum).then(|| u64::from_le_bytes(number))
+    if is_here && sum {
+        Some(u64::from_le_bytes(number))
+    } else {
+        None
+    }
 }
 
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): content that no layer can compress, and the

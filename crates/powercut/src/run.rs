@@ -63,6 +63,10 @@ pub struct WriteStream {
 }
 
 impl WriteStream {
+    fn new(kind: StreamKind, slots: u32) -> Self {
+        Self { kind, slots }
+    }
+
     /// The slot of a write.
     pub(crate) fn slot(self, number: u64) -> u32 {
         (number.saturating_sub(1) % u64::from(self.slots)) as u32
@@ -79,7 +83,10 @@ impl WriteStream {
 
     /// The write that this one replaces in its slot.
     pub(crate) fn replaced(self, number: u64) -> Option<u64> {
-        number.checked_sub(u64::from(self.slots)).filter(|n| *n > 0)
+        match number.checked_sub(u64::from(self.slots)) {
+            Some(0) | None => None,
+            replaced => replaced,
+        }
     }
 
     /// How many writes may be ahead of the log.
@@ -136,53 +143,78 @@ pub struct CutTarget {
 impl CutTarget {
     /// What the identity says.
     pub fn of(identity: &TargetIdentity) -> Self {
-        let (first, filesystem) = (identity.layers.first(), identity.filesystem.as_ref());
         // A partition has the serial number of its disk.
-        let is_part = first.is_some_and(|layer| layer.kind == LayerKind::Partition);
-        let mut own = identity.layers.iter().take(1 + usize::from(is_part));
-        let text = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+        let own_layers = match &identity.layers[..] {
+            [part, disk, ..] if part.kind == LayerKind::Partition => vec![part, disk],
+            [first, ..] => vec![first],
+            [] => Vec::new(),
+        };
+        let model = match own_layers.first() {
+            Some(first) => non_blank(first.model.as_deref()),
+            None => None,
+        };
         Self {
             path: identity.path.clone(),
             kind: identity.kind,
             size_bytes: identity.size_bytes,
-            serial: own.find_map(|layer| text(&layer.serial)),
-            model: first.and_then(|layer| text(&layer.model)),
+            serial: own_layers
+                .iter()
+                .find_map(|layer| non_blank(layer.serial.as_deref())),
+            model,
             inode: identity.inode,
-            filesystem: filesystem.map(|found| (found.kind.clone(), found.mount_point.clone())),
+            filesystem: identity
+                .filesystem
+                .as_ref()
+                .map(|found| (found.kind.clone(), found.mount_point.clone())),
         }
     }
 
     /// Why this cannot be the target of the run, now that it is `found`.
     pub fn difference(&self, found: &Self) -> Option<String> {
-        let differs = |what: &str, before: &dyn std::fmt::Display, now: &dyn std::fmt::Display| {
-            Some(format!("{what} was {before} and is now {now}"))
-        };
         if self.kind != found.kind {
             return Some("it is of another kind".to_owned());
         }
         if self.size_bytes != found.size_bytes && self.kind != TargetKind::Directory {
-            return differs("its size", &self.size_bytes, &found.size_bytes);
+            return Some(format!(
+                "its size was {} and is now {}",
+                self.size_bytes, found.size_bytes
+            ));
         }
         if let (TargetKind::BlockDevice, Some(before), Some(now)) =
             (self.kind, &self.serial, &found.serial)
             && before != now
         {
-            return differs("its serial number", before, now);
+            return Some(format!("its serial number was {before} and is now {now}"));
         }
-        if let (Some((before, at)), Some((now, now_at))) = (&self.filesystem, &found.filesystem) {
+        if let (Some((before, point)), Some((now, now_point))) =
+            (&self.filesystem, &found.filesystem)
+        {
             if before != now {
-                let what = differs("its filesystem", before, now)?;
-                return Some(format!("{what}. {MOUNT}"));
-            }
-            if at != now_at {
                 return Some(format!(
-                    "its filesystem was mounted at {at} and is now mounted at {now_at}. {MOUNT}"
+                    "its filesystem was {before} and is now {now}. {MOUNT}"
+                ));
+            }
+            if point != now_point {
+                return Some(format!(
+                    "its filesystem was mounted at {point} and is now mounted at {now_point}. \
+                     {MOUNT}"
                 ));
             }
         }
-        (self.kind != TargetKind::BlockDevice && self.inode != found.inode)
-            .then(|| "another file or directory has its name".to_owned())
+        if self.kind != TargetKind::BlockDevice && self.inode != found.inode {
+            return Some("another file or directory has its name".to_owned());
+        }
+        None
     }
+}
+
+/// The text, unless it is blank.
+fn non_blank(text: Option<&str>) -> Option<String> {
+    let text = text?;
+    if text.trim().is_empty() {
+        return None;
+    }
+    Some(text.to_owned())
 }
 
 /// What to do where another filesystem is found, and what its absence means.
@@ -223,22 +255,31 @@ impl RunDescription {
     /// is `now` exactly as before. A blank region proves that only on a device with the serial
     /// number of the run, since another blank device would look the same.
     pub fn is_undone(&self, found: &CutTarget, now: Option<&str>) -> bool {
-        let is_as_before = now.is_some() && now == self.before.as_deref();
-        let (then, is_device) = (&self.target, found.kind == TargetKind::BlockDevice);
-        let is_known = is_device && then.serial.is_some() && then.difference(found).is_none();
-        let is_blank = now.is_some_and(|now| now.starts_with(BLANK));
-        is_as_before && (!is_blank || is_known && then.serial == found.serial)
+        let Some(content) = now else {
+            return false;
+        };
+        if self.before.as_deref() != Some(content) {
+            return false;
+        }
+        if !content.starts_with(BLANK) {
+            return true;
+        }
+        found.kind == TargetKind::BlockDevice
+            && self.target.serial.is_some()
+            && self.target.serial == found.serial
+            && self.target.difference(found).is_none()
     }
 
     /// The streams of a run.
     pub fn streams(workers: u16, is_directory: bool) -> Vec<WriteStream> {
-        let stream = |kind, slots| WriteStream { kind, slots };
-        let mut streams =
-            vec![stream(StreamKind::Pages, PAGE_SLOTS); usize::from(workers.min(WORKERS_MAX))];
-        streams.push(stream(StreamKind::Control, CONTROL_SLOTS));
+        let mut streams = Vec::new();
+        for _ in 0..workers.min(WORKERS_MAX) {
+            streams.push(WriteStream::new(StreamKind::Pages, PAGE_SLOTS));
+        }
+        streams.push(WriteStream::new(StreamKind::Control, CONTROL_SLOTS));
         if is_directory {
-            streams.push(stream(StreamKind::Files, FILE_SLOTS));
-            streams.push(stream(StreamKind::Entries, ENTRY_SLOTS));
+            streams.push(WriteStream::new(StreamKind::Files, FILE_SLOTS));
+            streams.push(WriteStream::new(StreamKind::Entries, ENTRY_SLOTS));
         }
         streams
     }
@@ -282,9 +323,13 @@ impl RunDescription {
 
     /// Where a page lies.
     pub(crate) fn page_offset(&self, stream: usize, slot: u32) -> u64 {
-        let before = self.streams[..stream].iter().filter(|s| s.is_paged());
-        let slots: u64 = before.map(|stream| u64::from(stream.slots)).sum();
-        (slots + u64::from(slot)) * PAGE_BYTES as u64
+        let mut page = u64::from(slot);
+        for before in &self.streams[..stream] {
+            if before.is_paged() {
+                page += u64::from(before.slots);
+            }
+        }
+        page * PAGE_BYTES as u64
     }
 
     /// The label of a write of a stream.
@@ -317,9 +362,14 @@ pub fn short(run: &str) -> &str {
 
 /// The number of a run's name.
 pub(crate) fn parse_run(text: &str) -> Option<u128> {
-    let is_digit = |b: u8| matches!(b, b'0'..=b'9' | b'a'..=b'f');
-    let is_name = text.len() == 32 && text.bytes().all(is_digit);
-    is_name.then(|| u128::from_str_radix(text, 16).ok())?
+    let is_name = text.len() == 32
+        && text
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if !is_name {
+        return None;
+    }
+    u128::from_str_radix(text, 16).ok()
 }
 
 /// How far each stream is: its first writes up to this number are durable, or for control pages,
