@@ -173,11 +173,14 @@ pub(crate) fn block_identity(
     inode: u64,
     stack: Stack,
 ) -> TargetIdentity {
-    let at = root.block_device(&device);
+    let size_bytes = match root.block_device(&device) {
+        Some(at) => disk::size_bytes(&at).unwrap_or(0),
+        None => 0,
+    };
     TargetIdentity {
         path,
         kind: TargetKind::BlockDevice,
-        size_bytes: at.as_deref().and_then(disk::size_bytes).unwrap_or(0),
+        size_bytes,
         free_bytes: None,
         device,
         inode,
@@ -238,40 +241,55 @@ fn describe_kind(kind: FileType) -> &'static str {
 /// A link in a directory with the sticky bit that is neither the user's own nor the directory's
 /// owner's (may_follow_link in linux/fs/namei.c).
 fn is_foreign(link: &Stat, at: &Path) -> bool {
-    let directory = at.parent().and_then(|parent| {
-        if parent.as_os_str().is_empty() {
-            stat(".").ok()
-        } else {
-            stat(parent).ok()
-        }
-    });
-    let is_shared = directory.is_some_and(|directory| {
-        directory.st_mode & 0o1002 == 0o1002 && directory.st_uid != link.st_uid
-    });
+    let Some(parent) = at.parent() else {
+        return false;
+    };
+    let found = if parent.as_os_str().is_empty() {
+        stat(".")
+    } else {
+        stat(parent)
+    };
+    let Ok(directory) = found else {
+        return false;
+    };
     FileType::from_raw_mode(link.st_mode) == FileType::Symlink
-        && is_shared
+        && directory.st_mode & 0o1002 == 0o1002
+        && directory.st_uid != link.st_uid
         && link.st_uid != rustix::process::geteuid().as_raw()
+}
+
+/// A path as an error shows it.
+fn shown(path: &Path) -> String {
+    if path.as_os_str().is_empty() {
+        return "''".to_owned();
+    }
+    path.display().to_string()
+}
+
+fn is_symlink(path: &Path) -> bool {
+    match lstat(path) {
+        Ok(found) => FileType::from_raw_mode(found.st_mode) == FileType::Symlink,
+        Err(_) => false,
+    }
 }
 
 /// Which part of a path is to blame for an error.
 fn explain(asked: &Path, errno: Errno) -> ProbeError {
-    let shown = |path: &Path| match path.display().to_string() {
-        empty if empty.is_empty() => "''".to_owned(),
-        shown => shown,
-    };
     let path = shown(asked);
     // From the root to the whole, the first part that cannot be followed.
-    let fails = |part: &&Path| !part.as_os_str().is_empty() && stat(*part).is_err();
-    let blamed = asked.ancestors().filter(fails).last().unwrap_or(asked);
+    let blamed = asked
+        .ancestors()
+        .filter(|part| !part.as_os_str().is_empty() && stat(*part).is_err())
+        .last()
+        .unwrap_or(asked);
     let component = shown(blamed);
-    let parent = blamed
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .map_or(".".into(), |parent| parent.display().to_string());
-    let is_link = |found: Stat| FileType::from_raw_mode(found.st_mode) == FileType::Symlink;
+    let parent = match blamed.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.display().to_string(),
+        _ => ".".to_owned(),
+    };
     match errno {
         // A directory that was removed while a process works in it is no link.
-        Errno::NOENT if lstat(blamed).is_ok_and(is_link) => {
+        Errno::NOENT if is_symlink(blamed) => {
             let points_to = std::fs::read_link(blamed).unwrap_or_default();
             ProbeError::Dangling {
                 path,
@@ -291,11 +309,14 @@ fn explain(asked: &Path, errno: Errno) -> ProbeError {
         }
         Errno::NOTDIR => {
             // A slash at the end asks for a directory, too.
-            let component = match component.trim_end_matches('/') {
+            let file = match component.trim_end_matches('/') {
                 named if named.len() < component.len() => named.to_owned(),
                 _ => parent,
             };
-            ProbeError::NotDirectory { path, component }
+            ProbeError::NotDirectory {
+                path,
+                component: file,
+            }
         }
         other => {
             let errno = errno_name(other);
