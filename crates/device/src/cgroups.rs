@@ -158,17 +158,15 @@ fn free_in_group(mount: &Path, path: &str, figures: MemoryFigures) -> Option<u64
 
 fn left_in(group: &Path, [_, limit, used, prefix]: MemoryFigures) -> Option<u64> {
     // "max" is no limit.
-    let limit: u64 = read_number(&group.join(limit))?;
-    let used: u64 = read_number(&group.join(used))?;
+    let limit_bytes: u64 = read_number(&group.join(limit))?;
+    let used_bytes: u64 = read_number(&group.join(used))?;
     let stat = read_text(&group.join("memory.stat")).unwrap_or_default();
-    let of = |name: &str| {
-        value_of(&stat, &format!("{prefix}{name}"), ' ')?
-            .parse()
-            .ok()
-    };
-    let [inactive, active] = ["inactive_file", "active_file"].map(|name| of(name).unwrap_or(0u64));
-    let cache = inactive.saturating_add(active);
-    Some(limit.saturating_sub(used.saturating_sub(cache)))
+    let mut cache_bytes: u64 = 0;
+    for name in ["inactive_file", "active_file"] {
+        let value = value_of(&stat, &format!("{prefix}{name}"), ' ').unwrap_or_default();
+        cache_bytes = cache_bytes.saturating_add(value.parse().unwrap_or(0));
+    }
+    Some(limit_bytes.saturating_sub(used_bytes.saturating_sub(cache_bytes)))
 }
 
 #[cfg(test)]
