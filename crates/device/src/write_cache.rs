@@ -125,11 +125,13 @@ pub fn reported_write_caches(
     identity: &TargetIdentity,
     search_path: Option<&OsStr>,
 ) -> Vec<(String, WriteCache)> {
-    let of = |disk: &Layer| {
-        let disk = switched_disk(disk, search_path).ok()?;
-        Some((disk.name, disk.found))
-    };
-    identity.disks().filter_map(of).collect()
+    let mut caches = Vec::new();
+    for layer in identity.disks() {
+        if let Ok(disk) = switched_disk(layer, search_path) {
+            caches.push((disk.name, disk.found));
+        }
+    }
+    caches
 }
 
 fn switched_disk(
