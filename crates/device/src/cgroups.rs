@@ -64,7 +64,7 @@ fn with_ancestors(mount: &Path, group: &str) -> Vec<IoLimit> {
 /// A line of `io.max`: `8:0 rbps=1048576 wbps=max riops=max wiops=120`.
 fn io_max(group: &str, line: &str) -> Option<IoLimit> {
     let mut words = line.split_whitespace();
-    let mut limit = of(group, words.next()?);
+    let mut limit = unlimited(group, words.next()?);
     for word in words {
         let (key, value) = word.split_once('=')?;
         if let Some(known) = LIMITS.iter().find(|(known, ..)| *known == key) {
@@ -88,7 +88,7 @@ fn throttles(mount: &Path, group: &str) -> Vec<IoLimit> {
             };
             let known = limits.iter().position(|limit| limit.device == device);
             let index = known.unwrap_or_else(|| {
-                limits.push(of(group, device));
+                limits.push(unlimited(group, device));
                 limits.len() - 1
             });
             *place(&mut limits[index]) = Some(value);
@@ -97,7 +97,7 @@ fn throttles(mount: &Path, group: &str) -> Vec<IoLimit> {
     limits
 }
 
-fn of(group: &str, device: &str) -> IoLimit {
+fn unlimited(group: &str, device: &str) -> IoLimit {
     IoLimit {
         group: group.to_owned(),
         device: device.to_owned(),

@@ -185,7 +185,7 @@ impl Snapshot {
             .all(|disk| times_requests(&self.root, &disk.device))
     }
 
-    /// What the target's own device discarded.
+    /// Returns the bytes that the target's own device discarded.
     fn trim_bytes(&self) -> Option<u64> {
         let change = self.own.as_ref()?.change(&self.root).ok()?;
         change.0.get(TRIM_SECTORS)?;
@@ -212,12 +212,12 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    /// From now on.
-    pub fn of(identity: &TargetIdentity) -> Self {
-        Self::of_in(SysRoot::default(), identity)
+    /// Counts from now on.
+    pub fn start(identity: &TargetIdentity) -> Self {
+        Self::start_in(SysRoot::default(), identity)
     }
 
-    fn of_in(root: SysRoot, identity: &TargetIdentity) -> Self {
+    fn start_in(root: SysRoot, identity: &TargetIdentity) -> Self {
         let disks = identity
             .disks()
             .map(|layer| (layer.name.clone(), layer.device.clone()))
@@ -276,7 +276,7 @@ impl CountedDisk {
         })
     }
 
-    /// What has changed since.
+    /// Returns how the counters changed since the disk was first read.
     fn change(&self, root: &SysRoot) -> Result<DiskCounters, String> {
         let after = read_counters(root, &self.name, &self.device)?;
         after.since(&self.before).ok_or_else(|| {
@@ -383,8 +383,8 @@ impl DiskCounters {
 /// The difference of two times in milliseconds, which the kernel prints as 32-bit numbers
 /// (part_stat_show in linux/block/genhd.c): with 32 requests in flight the sum of their times
 /// begins anew every 37 hours.
-fn wrapped_since(now: u64, then: u64) -> u64 {
-    u64::from((now as u32).wrapping_sub(then as u32))
+fn wrapped_since(now: u64, earlier: u64) -> u64 {
+    u64::from((now as u32).wrapping_sub(earlier as u32))
 }
 
 pub(crate) fn read_counters(
@@ -577,14 +577,14 @@ mod tests {
     #[test]
     fn a_disk_that_completes_nothing_has_no_pulse() {
         let machine = Machine::new(BEFORE);
-        let mut pulse = Pulse::of_in(machine.root(), &identity(&[("sda", "8:0")]));
+        let mut pulse = Pulse::start_in(machine.root(), &identity(&[("sda", "8:0")]));
         assert!(!pulse.beats());
         // Something is in flight, and only that.
         machine.count("8:0", "10 0 100 5 20 0 200 5 7 99 99 0 0 0 0 3 1\n");
         assert!(!pulse.beats());
         machine.count("8:0", "10 0 100 5 20 0 200 5 7 99 99 0 0 0 0 4 1\n");
         assert!(pulse.beats() && !pulse.beats());
-        assert!(!Pulse::of_in(machine.root(), &identity(&[])).beats());
+        assert!(!Pulse::start_in(machine.root(), &identity(&[])).beats());
     }
 
     #[test]

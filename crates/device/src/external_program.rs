@@ -135,7 +135,7 @@ impl Drop for ProgramGroup {
 pub enum NoAnswer {
     /// Nothing came in time; the program was ended.
     Late,
-    /// It could not be started or read.
+    /// The program could not be started or read.
     Failed(io::Error),
 }
 
@@ -209,7 +209,7 @@ pub fn report_line(line: &str) {
     }
 }
 
-/// What a process reports, until it has ended.
+/// Receives the lines that a process reports, until it has ended.
 pub fn reported_lines(process: &mut Child) -> io::Result<Receiver<String>> {
     let (sender, lines) = channel();
     if let Some(output) = process.stdout.take() {

@@ -121,12 +121,12 @@ impl FileTree {
         })
     }
 
-    /// Its path.
+    /// Returns the path of the directory.
     pub fn path(&self) -> PathBuf {
         self.kept.path()
     }
 
-    /// Who the directory around it is.
+    /// Returns the identity of the directory around this one.
     pub fn identity(&self) -> &TargetIdentity {
         self.kept.identity()
     }
@@ -351,7 +351,7 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 /// A letter, 16 digits and the zero byte.
 const NAME_BYTES: usize = 18;
 
-/// Which of its two names a file has.
+/// A file has one of two names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameState {
     /// The one with which it was created.
@@ -365,14 +365,14 @@ pub enum NameState {
 pub struct FileName {
     /// Index of its directory.
     pub folder: usize,
-    /// Its number, which sorts as the name does.
+    /// The number sorts as the name does.
     pub number: u64,
-    /// Which of its names.
+    /// The file has this one of its names.
     pub state: NameState,
 }
 
 impl FileName {
-    /// The same file after its rename.
+    /// Returns the name that the file has after its rename.
     pub(crate) fn renamed(self) -> Self {
         Self {
             state: NameState::Renamed,

@@ -9,7 +9,7 @@ use rustix::system::uname;
 use rustix::thread::sched_getaffinity;
 use std::path::Path;
 
-/// Who this machine is.
+/// Returns what is known about this machine.
 pub fn host_facts() -> HostFacts {
     let root = SysRoot::default();
     let names = uname();

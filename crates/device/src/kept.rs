@@ -79,7 +79,7 @@ impl KeptDirectory {
         Ok((kept, found))
     }
 
-    /// Its path.
+    /// Returns the path of the directory.
     pub fn path(&self) -> PathBuf {
         Path::new(&self.identity.path).join(&self.own.name)
     }
@@ -235,7 +235,7 @@ impl KeptDirectory {
         self.own.remove(&self.path().display().to_string(), is_ours)
     }
 
-    /// Who its parent is.
+    /// Returns the identity of the directory around this one.
     pub(crate) fn identity(&self) -> &TargetIdentity {
         &self.identity
     }

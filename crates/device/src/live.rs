@@ -17,11 +17,11 @@ use std::ops::Range;
 pub struct WatchedDevice {
     /// Kernel name, such as `sda1`.
     pub name: String,
-    /// What it is.
+    /// The kind of the device.
     pub identity: TargetIdentity,
     /// Major and minor number of the whole disk, which is what tracing reports.
     pub disk: (u32, u32),
-    /// Its sectors of 512 bytes on that disk.
+    /// The device occupies these sectors of 512 bytes on that disk.
     pub sectors: Range<u64>,
     /// Whether hardware or a hypervisor provides it, unlike loop devices and layers.
     pub is_disk: bool,

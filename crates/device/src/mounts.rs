@@ -10,7 +10,7 @@ pub(crate) struct MountEntry {
     pub(crate) device: String,
     /// What part of the filesystem is mounted: `/`, or the source of a bind mount.
     pub(crate) root: String,
-    /// Where.
+    /// The mount point.
     pub(crate) point: String,
     /// Type.
     pub(crate) kind: String,

@@ -12,7 +12,7 @@ use rustix::fs::{FileType, Stat, lstat, stat, statvfs};
 use rustix::io::Errno;
 use std::path::Path;
 
-/// Why a path could not be looked at, or is nothing that can be measured.
+/// Why a path could not be inspected, or cannot be measured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProbeError {
     /// ENOENT.
@@ -21,7 +21,7 @@ pub enum ProbeError {
         part_of(path, component)
     )]
     Missing {
-        /// What was asked for.
+        /// The user named this path.
         path: String,
         /// The first part of it that is missing.
         component: String,
@@ -33,11 +33,11 @@ pub enum ProbeError {
         part_of(path, link)
     )]
     Dangling {
-        /// What was asked for.
+        /// The user named this path.
         path: String,
         /// The symlink.
         link: String,
-        /// Where it points.
+        /// The symlink points here.
         points_to: String,
     },
     /// A link that the kernel itself does not follow (fs.protected_symlinks of proc_sys_fs(5)).
@@ -47,7 +47,7 @@ pub enum ProbeError {
         part_of(path, link)
     )]
     ForeignLink {
-        /// What was asked for.
+        /// The user named this path.
         path: String,
         /// The symlink.
         link: String,
@@ -55,7 +55,7 @@ pub enum ProbeError {
     /// The path led to two places within a moment.
     #[error("{path}: it has changed since the first check; run again when no process changes it")]
     Moving {
-        /// What was asked for.
+        /// The user named this path.
         path: String,
     },
     /// EACCES.
@@ -65,7 +65,7 @@ pub enum ProbeError {
         part_of(path, component)
     )]
     NotPermitted {
-        /// What was asked for.
+        /// The user named this path.
         path: String,
         /// The first directory that may not be entered.
         component: String,
@@ -76,17 +76,17 @@ pub enum ProbeError {
         part_of(path, component)
     )]
     NotDirectory {
-        /// What was asked for.
+        /// The user named this path.
         path: String,
-        /// What was used as a directory.
+        /// The path uses this file as a directory.
         component: String,
     },
     /// Something that has no content on a disk.
     #[error("{path}: it is a {what}; name a directory, a regular file or a block device")]
     WrongKind {
-        /// What was asked for.
+        /// The user named this path.
         path: String,
-        /// What it is, such as `character device`.
+        /// The path leads to this kind of file, such as `character device`.
         what: &'static str,
     },
     /// A name that records could not hold.
@@ -101,14 +101,14 @@ pub enum ProbeError {
     /// Any other answer of the kernel.
     #[error("{path}: cannot inspect it: {errno}; see dmesg")]
     System {
-        /// What was asked for.
+        /// The user named this path.
         path: String,
         /// Name of the error number.
         errno: String,
     },
 }
 
-/// How an error that has named the path names a part of it.
+/// Names a part of a path in an error that has named the path already.
 fn part_of(path: &str, part: &str) -> String {
     // Compared as paths: one of them may end with a slash.
     if Path::new(path) == Path::new(part) {
@@ -118,7 +118,7 @@ fn part_of(path: &str, part: &str) -> String {
     }
 }
 
-/// Who `path` is. Read-only, and never opens the target.
+/// Returns the identity of what `path` leads to. Never opens it.
 pub fn probe(path: &Path) -> Result<TargetIdentity, ProbeError> {
     probe_in(&SysRoot::default(), path)
 }
@@ -273,7 +273,7 @@ fn is_symlink(path: &Path) -> bool {
     }
 }
 
-/// Which part of a path is to blame for an error.
+/// The error for a path that could not be inspected, with the part of it that causes the error.
 fn explain(asked: &Path, errno: Errno) -> ProbeError {
     let path = shown(asked);
     // From the root to the whole, the first part that cannot be followed.

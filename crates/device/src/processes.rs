@@ -188,10 +188,10 @@ fn last_heir(parents: &HashMap<u32, u32>, heir: u32) -> u32 {
         .unwrap_or(heir)
 }
 
-fn less(now: ByteCount, then: ByteCount) -> ByteCount {
+fn less(now: ByteCount, earlier: ByteCount) -> ByteCount {
     ByteCount {
-        read_bytes: now.read_bytes.saturating_sub(then.read_bytes),
-        write_bytes: now.write_bytes.saturating_sub(then.write_bytes),
+        read_bytes: now.read_bytes.saturating_sub(earlier.read_bytes),
+        write_bytes: now.write_bytes.saturating_sub(earlier.write_bytes),
         ..now
     }
 }
@@ -222,14 +222,14 @@ pub struct ActiveProcesses {
 }
 
 impl ProcessActivity {
-    /// From now on.
+    /// Counts from now on.
     pub fn start() -> Self {
         Self {
             before: ProcessCounters::read(&SysRoot::default()),
         }
     }
 
-    /// What moved since the last call.
+    /// Returns the processes that moved bytes since the last call.
     pub fn step(&mut self) -> ActiveProcesses {
         let now = ProcessCounters::read(&SysRoot::default());
         let before = std::mem::replace(&mut self.before, now.clone());

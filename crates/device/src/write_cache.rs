@@ -36,7 +36,7 @@ pub enum WriteCacheError {
         disk: String,
         /// The query.
         command: String,
-        /// What it printed, as the end of a clause.
+        /// The program printed this; it ends a clause.
         said: String,
     },
     /// The disk did not take the new state.
@@ -57,7 +57,7 @@ pub enum WriteCacheError {
     NotRestored {
         /// A clause.
         why: String,
-        /// What restores it.
+        /// This command restores the cache.
         commands: Vec<String>,
     },
     /// The guard does not run.
@@ -353,7 +353,7 @@ fn run(program: &Path, words: &str, node: &Path) -> Result<String, String> {
     })
 }
 
-/// What a tool printed, as the end of a clause.
+/// Quotes what a tool printed, as the end of a clause.
 fn quote(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let text = lines.collect::<Vec<_>>().join("; ");

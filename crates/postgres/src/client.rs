@@ -122,7 +122,8 @@ impl PostgresClient {
         let socket = TurnSocket::new(stream, &wait.turn, secret)?;
         let mut connecting = pin!(config.connect_raw(socket, tls));
         let connected = wait.until_ready(|context| connecting.as_mut().poll(context))?;
-        let (client, connection) = connected.map_err(|error| PostgresError::of(error, CONNECT))?;
+        let (client, connection) =
+            connected.map_err(|error| PostgresError::from_driver(error, CONNECT))?;
         Ok(Self {
             client,
             connection: Connection(Box::pin(connection)),
@@ -142,7 +143,9 @@ impl PostgresClient {
         let mut request = pin!(self.client.simple_query(statement));
         let messages = self.wait.until_ready(|context| {
             if let Poll::Ready(result) = request.as_mut().poll(context) {
-                return Poll::Ready(result.map_err(|error| PostgresError::of(error, statement)));
+                return Poll::Ready(
+                    result.map_err(|error| PostgresError::from_driver(error, statement)),
+                );
             }
             // It ends before its client does only where the server ends it, and its error says why.
             connection
@@ -151,7 +154,7 @@ impl PostgresClient {
                 .poll(context)
                 .map(|ended| match ended {
                     Ok(()) => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-                    Err(error) => Err(PostgresError::of(error, statement)),
+                    Err(error) => Err(PostgresError::from_driver(error, statement)),
                 })
         })??;
         let mut rows = Vec::new();

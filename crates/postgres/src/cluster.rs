@@ -272,25 +272,25 @@ pub fn remove_leftover(target: &Path) -> Result<Option<PathBuf>, PostgresError> 
 const READ_WITHIN: Duration = Duration::from_secs(10);
 const READ_POLL: Duration = Duration::from_millis(5);
 
-/// How the server accepts a new value.
+/// The server accepts a new value at one of these moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingScope {
-    /// In a session (`SET`).
+    /// A session sets it (`SET`).
     Session,
-    /// When it reads its settings again.
+    /// The server takes it when it reads its settings again.
     Reload,
-    /// When it starts.
+    /// The server takes it when it starts.
     Restart,
 }
 
 /// A setting of a running server.
 #[derive(Debug, Clone)]
 pub struct ServerSetting {
-    /// Its name.
+    /// The name of the setting.
     pub name: String,
-    /// How it changes.
+    /// The server accepts a new value at this moment.
     pub scope: SettingScope,
-    /// The values that it may have, where they are words.
+    /// The setting accepts these words; `None` where it accepts numbers or any text.
     pub words: Option<Vec<String>>,
 }
 

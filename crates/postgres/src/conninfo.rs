@@ -58,7 +58,7 @@ pub(crate) struct ServerHost {
     pub password: Option<Password>,
 }
 
-/// How a server is reached.
+/// A server is reached in one of two ways.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ServerPlace {
     /// A Unix socket in this directory.
@@ -118,10 +118,13 @@ impl ConnectInfo {
         text: &str,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, PostgresError> {
-        Self::of(text, environment).map_err(PostgresError::ConnectString)
+        Self::parse_text(text, environment).map_err(PostgresError::ConnectString)
     }
 
-    fn of(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
+    fn parse_text(
+        text: &str,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, String> {
         let mut given = parse_settings(text)?;
         if let Some(at) = given.iter().position(|(name, _)| !is_keyword(name)) {
             // Where it stands: the word may be a part of a password.
@@ -180,14 +183,14 @@ impl ConnectInfo {
             connect_within: connect_within(setting("connect_timeout"))?,
             options: setting("options"),
             application: setting("application_name").unwrap_or_else(|| APPLICATION.to_owned()),
-            tls: TlsUse::of(&setting, home.as_deref())?,
+            tls: TlsUse::from_settings(&setting, home.as_deref())?,
             ignored_file,
             user,
             database,
         })
     }
 
-    /// Where and as whom, without the password.
+    /// Says where the session connects and as whom, without the password.
     pub fn describe(&self) -> String {
         let hosts: Vec<String> = self.hosts.iter().map(ServerHost::text).collect();
         format!(
@@ -198,7 +201,7 @@ impl ConnectInfo {
         )
     }
 
-    /// What the session of a host says of itself.
+    /// Returns the configuration of a session at this host.
     pub(crate) fn config(&self, host: &ServerHost, mode: SslMode) -> Config {
         let mut config = Config::new();
         config
@@ -400,7 +403,7 @@ mod tests {
     }
 
     fn parsed(text: &str) -> Result<ConnectInfo, String> {
-        ConnectInfo::of(text, &no_environment)
+        ConnectInfo::parse_text(text, &no_environment)
     }
 
     fn texts(info: &ConnectInfo) -> Vec<String> {
@@ -459,14 +462,14 @@ mod tests {
             };
             Some(value.to_owned())
         };
-        let info = ConnectInfo::of("port=6001", &environment).unwrap();
+        let info = ConnectInfo::parse_text("port=6001", &environment).unwrap();
         assert_eq!(texts(&info), ["env-host:6001"]);
         assert_eq!(info.user, "env-user");
         assert_eq!(info.database, "env-user");
         assert_eq!(info.hosts[0].password, Some(Password::new("env-password")));
         assert_eq!(info.connect_within, Duration::from_secs(2));
         let tls = |name: &str| (name == "PGSSLCRL").then(|| "/x".to_owned());
-        let why = ConnectInfo::of("user=x", &tls).unwrap_err();
+        let why = ConnectInfo::parse_text("user=x", &tls).unwrap_err();
         assert!(why.starts_with("sslcrl (PGSSLCRL)=/x"), "{why}");
     }
 
@@ -524,11 +527,11 @@ mod tests {
             "PGPORT" | "PGDATABASE" => Some("8".to_owned()),
             _ => None,
         };
-        let info = ConnectInfo::of("host=given", &environment).unwrap();
+        let info = ConnectInfo::parse_text("host=given", &environment).unwrap();
         assert_eq!(texts(&info), ["given:7"]);
         assert_eq!(info.user, "ann");
         assert_eq!(info.database, "8");
-        let why = ConnectInfo::of("service=test", &environment).unwrap_err();
+        let why = ConnectInfo::parse_text("service=test", &environment).unwrap_err();
         assert!(why.contains("service=test"), "{why}");
     }
 

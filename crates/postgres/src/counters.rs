@@ -53,17 +53,17 @@ const ROWS_MAX: usize = 1000;
 /// A server, as far as it stays the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchedServer {
-    /// Where it was reached.
+    /// The session reached the server here.
     pub address: String,
-    /// Its version, such as `18.4`.
+    /// The version of the server, such as `18.4`.
     pub version: String,
-    /// Whether it runs on this machine.
+    /// Whether the server runs on this machine.
     pub is_local: bool,
-    /// Where its data is; `None` where the role may not see it.
+    /// The data directory; `None` where the role may not see it.
     pub data_directory: Option<PathBuf>,
-    /// Where its tablespaces are.
+    /// The directories of the tablespaces.
     pub tablespaces: Vec<PathBuf>,
-    /// What it does not count, each a clause.
+    /// Each of these clauses names something that the server does not count.
     pub missing: Vec<String>,
 }
 

@@ -20,13 +20,13 @@ pub enum PostgresError {
          programs with --pg-bin"
     )]
     NoServer {
-        /// Where.
+        /// The program looked in these places.
         searched: String,
     },
     /// A program of the server does not run.
     #[error("cannot run {program}: {why}")]
     Program {
-        /// Its path.
+        /// The path of the program.
         program: String,
         /// The reason.
         why: String,
@@ -51,7 +51,7 @@ pub enum PostgresError {
     Stays {
         /// Why it could not be used.
         first: Box<PostgresError>,
-        /// What stays.
+        /// This names the files that stay.
         stays: OpenError,
     },
     /// The server refused a statement.
@@ -59,9 +59,9 @@ pub enum PostgresError {
     Statement {
         /// The statement.
         statement: String,
-        /// Its own words.
+        /// The server's own words.
         message: String,
-        /// Its SQLSTATE.
+        /// The SQLSTATE of the refusal.
         code: String,
     },
     /// The connection string or its environment variables.
@@ -104,7 +104,7 @@ fn refusal_text(statement: &str, message: &str) -> String {
     }
 }
 
-/// What failed, and what to look at.
+/// Says what failed and what to check.
 fn unreachable_text(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => "connection refused (ECONNREFUSED). Check that the \
@@ -172,7 +172,7 @@ impl PostgresError {
     }
 
     /// An error of tokio-postgres, which gives its kind in words only.
-    pub(crate) fn of(error: tokio_postgres::Error, statement: &str) -> Self {
+    pub(crate) fn from_driver(error: tokio_postgres::Error, statement: &str) -> Self {
         if let Some(refusal) = error.as_db_error() {
             return Self::Statement {
                 statement: statement.to_owned(),

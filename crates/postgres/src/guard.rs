@@ -65,7 +65,7 @@ pub fn guard(arguments: &[OsString]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What the guard has to start.
+/// The guard starts these programs as this user.
 struct GuardOrders {
     programs: PathBuf,
     user: Option<ServerUser>,

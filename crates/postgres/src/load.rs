@@ -28,12 +28,12 @@ const SESSIONS_WITHIN: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(5);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What a slice of a load measured.
+/// The result of one slice of a load.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LoadResult {
     /// INSERTs that were acknowledged.
     pub commits: u64,
-    /// Their rate per second.
+    /// The rate of the INSERTs per second.
     pub rate: f64,
     /// Their latency; empty for pgbench, which prints no distribution.
     pub latency: LatencyHistogram,

@@ -25,7 +25,7 @@ const VERSION_WITHIN: Duration = Duration::from_secs(10);
 /// The programs of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Programs {
-    /// Their directory.
+    /// The directory of the programs.
     pub folder: PathBuf,
     /// Major version.
     pub version: u32,
@@ -44,7 +44,7 @@ impl Programs {
         self.path("pgbench").exists()
     }
 
-    fn of(folder: &Path, limit: Duration) -> Result<Self, PostgresError> {
+    fn in_folder(folder: &Path, limit: Duration) -> Result<Self, PostgresError> {
         let program = folder.join("postgres");
         match printed_version(&program, limit) {
             Ok((version, version_text)) => Ok(Self {
@@ -100,7 +100,7 @@ pub fn find_programs(
             }
         })?,
     };
-    Programs::of(&folder, VERSION_WITHIN)
+    Programs::in_folder(&folder, VERSION_WITHIN)
 }
 
 /// The first directory of the search path with a server, else that of the newest installed one.
@@ -161,18 +161,18 @@ pub(crate) struct ProgramLog {
 }
 
 impl ProgramLog {
-    /// An empty one.
+    /// Makes an empty log.
     pub(crate) fn new() -> io::Result<Self> {
         let file = File::from(rustix::fs::memfd_create("server-log", MemfdFlags::CLOEXEC)?);
         Ok(Self { file })
     }
 
-    /// Where the program prints.
+    /// Returns the output to which the program prints.
     pub(crate) fn output(&self) -> io::Result<Stdio> {
         Ok(self.file.try_clone()?.into())
     }
 
-    /// Its end.
+    /// Returns the end of the log.
     pub(crate) fn text(mut self) -> String {
         let mut text = Vec::new();
         // The program wrote through the same position.
@@ -255,7 +255,7 @@ mod tests {
         let all = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(place.path(), all.clone()).unwrap();
         std::fs::set_permissions(&program, all).unwrap();
-        let late = Programs::of(place.path(), Duration::from_millis(200));
+        let late = Programs::in_folder(place.path(), Duration::from_millis(200));
         assert!(matches!(late, Err(PostgresError::Program { .. })));
     }
 

@@ -51,16 +51,16 @@ pub struct TrialTable {
     keys: u64,
     /// Rows, each a page.
     rows: u64,
-    /// Its file in the data directory.
+    /// The file of the table in the data directory.
     file: String,
     /// The next key that was not read since the page cache was emptied.
     next: Cell<u64>,
 }
 
-/// What a slice of scans read.
+/// The scans of one slice, and what they read.
 #[derive(Debug, Clone, Default)]
 pub struct TableScans {
-    /// Scans.
+    /// The number of scans.
     pub scans: u64,
     /// Pages that the server read from files.
     pub pages: u64,

@@ -27,7 +27,7 @@ const SYSTEM: &str = "system";
 /// How a session uses TLS.
 #[derive(Debug, Clone)]
 pub(crate) struct TlsUse {
-    /// What is tried over TCP, one after the other.
+    /// Over TCP a session tries these modes, one after the other.
     pub attempts: &'static [SslMode],
     pub negotiation: SslNegotiation,
     pub channel_binding: ChannelBinding,
@@ -38,7 +38,7 @@ type Setting<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 impl TlsUse {
     /// From the settings of the connection; `home` has the files that need no naming.
-    pub(crate) fn of(setting: Setting<'_>, home: Option<&Path>) -> Result<Self, String> {
+    pub(crate) fn from_settings(setting: Setting<'_>, home: Option<&Path>) -> Result<Self, String> {
         use SslMode::{Disable, Prefer, Require};
         let root = setting("sslrootcert");
         let is_system = root.as_deref() == Some(SYSTEM);

@@ -25,19 +25,19 @@ pub struct LogClient {
 /// Why the log cannot be reached or used.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// Its name or address leads nowhere.
+    /// The name or address of the log leads nowhere.
     #[error(
         "cannot reach the log at {0}: {1}. Start it on a second machine with: diskproof powercut \
          serve"
     )]
     Connect(String, io::Error),
-    /// It says no.
+    /// The log refuses the request.
     #[error("the log at {0} refused: {1}")]
     Refused(String, String),
     /// The connection failed, or the answer makes no sense.
     #[error("the connection to the log at {0} was lost: {1}")]
     Gone(String, String),
-    /// It sends more reports than it can hold.
+    /// The log sends more reports than a log can hold.
     #[error("the log at {0} sent more than {1} reports of one run; no log of diskproof holds more")]
     Endless(String, u64),
 }
@@ -64,7 +64,7 @@ impl LogClient {
         Ok(client)
     }
 
-    /// Where the log is, with its port.
+    /// Returns the address of the log, with its port.
     pub fn server(&self) -> &str {
         &self.server
     }

@@ -5,7 +5,7 @@ use crate::run::{LogEnd, RunLog, StreamKind, WriteStream};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// What one stream left on the target.
+/// The content that one stream left on the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StreamContent {
     /// The state of each slot.
@@ -14,7 +14,7 @@ pub enum StreamContent {
     Names(BTreeSet<u64>),
 }
 
-/// What the verifier knows alongside the log.
+/// Facts that the verifier knows alongside the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerifyFacts {
     /// Whether the machine started anew since the run; `None` where the kernel does not say.
@@ -53,10 +53,10 @@ pub enum NotProvenReason {
     NoTrace,
 }
 
-/// What happened to one stream.
+/// The fate of one stream's writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StreamOutcome {
-    /// What it wrote.
+    /// The stream wrote this kind of content.
     pub kind: StreamKind,
     /// Writes that the log knows as durable (of control pages: as accepted).
     pub acknowledged: u64,

@@ -31,7 +31,7 @@ fn lock(logs: &MemoryLogs) -> MutexGuard<'_, BTreeMap<u128, Vec<u8>>> {
     logs.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where the logs are.
+/// The logs are kept in one of two places.
 #[derive(Debug, Clone)]
 pub enum LogStore {
     /// Files in a folder.

@@ -25,7 +25,7 @@ const HEADER_BYTES: usize = 48;
 #[repr(align(4096))]
 pub(crate) struct AlignedPage(pub [u8; PAGE_BYTES]);
 
-/// Which write a page or file comes from.
+/// A page or file comes from this write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PageLabel {
     /// The run.
@@ -38,7 +38,7 @@ pub(crate) struct PageLabel {
     pub number: u64,
 }
 
-/// What a slot holds.
+/// A slot holds one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlotState {
     /// Nothing of this run.

@@ -30,9 +30,9 @@ const PAUSE_STEPS: u64 = 20;
 pub struct RehearsedCut {
     /// The disk.
     pub disk: &'static str,
-    /// What the judgement had to be.
+    /// The verdict that follows from the disk's behaviour.
     pub expected: CutVerdict,
-    /// What it was.
+    /// The judgement by the log.
     pub report: CutReport,
     /// Damaged acknowledged writes, as the disk itself counts them.
     pub damaged: u64,

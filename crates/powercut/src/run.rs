@@ -26,7 +26,7 @@ const WINDOW_DIVISOR: u32 = 4;
 /// Workers at most.
 pub const WORKERS_MAX: u16 = 16;
 
-/// What a stream writes.
+/// A stream writes one of these kinds of content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StreamKind {
@@ -56,9 +56,9 @@ impl StreamKind {
 /// One stream: write `n` of it goes to slot `(n - 1) % slots`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteStream {
-    /// What it writes.
+    /// The stream writes this kind of content.
     pub kind: StreamKind,
-    /// How many slots it writes in turn.
+    /// The stream writes this many slots in turn.
     pub slots: u32,
 }
 
@@ -89,13 +89,13 @@ impl WriteStream {
         }
     }
 
-    /// How many writes may be ahead of the log.
+    /// Returns how many writes may be ahead of the log.
     pub(crate) fn window(self) -> u64 {
         u64::from((self.slots / WINDOW_DIVISOR).max(1))
     }
 }
 
-/// How a page is made durable.
+/// A page is made durable in one of these ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CutMethod {
@@ -110,7 +110,7 @@ pub enum CutMethod {
 }
 
 impl CutMethod {
-    /// Its name in PostgreSQL's wal_sync_method.
+    /// Returns the method's name in PostgreSQL's wal_sync_method.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fdatasync => "fdatasync",
@@ -126,7 +126,7 @@ impl CutMethod {
 pub struct CutTarget {
     /// Absolute path, symlinks resolved.
     pub path: String,
-    /// What it is.
+    /// The kind of the target.
     pub kind: TargetKind,
     /// Bytes: of the file, the device, or the directory's filesystem.
     pub size_bytes: u64,
@@ -141,8 +141,8 @@ pub struct CutTarget {
 }
 
 impl CutTarget {
-    /// What the identity says.
-    pub fn of(identity: &TargetIdentity) -> Self {
+    /// Takes from an identity what helps to recognise the target.
+    pub fn from_identity(identity: &TargetIdentity) -> Self {
         // A partition has the serial number of its disk.
         let own_layers = match &identity.layers[..] {
             [part, disk, ..] if part.kind == LayerKind::Partition => vec![part, disk],
@@ -230,20 +230,20 @@ pub(crate) const BLANK: &str = "blank";
 pub struct RunDescription {
     /// The run, in 32 hexadecimal digits.
     pub run: String,
-    /// When it started, in milliseconds since 1970.
+    /// The time of the start, in milliseconds since 1970.
     pub started_ms: u64,
     /// Name of the host that writes.
     pub host: String,
     /// The kernel's id of this boot.
     pub boot_id: String,
-    /// What is written to.
+    /// The run writes to this target.
     pub target: CutTarget,
-    /// How pages become durable.
+    /// Pages become durable in this way.
     pub method: CutMethod,
     /// Whether a control page that vanished shows a loss of power: only where an accepted write is
     /// in the disk and depends on nothing that a filesystem keeps in memory.
     pub is_control_evidence: bool,
-    /// What is written.
+    /// The run writes these streams.
     pub streams: Vec<WriteStream>,
     /// What the target was before the run ([`crate::content_before`]); `None` where it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -321,7 +321,7 @@ impl RunDescription {
         self.page_offset(self.streams.len(), 0)
     }
 
-    /// Where a page lies.
+    /// Returns the offset of a page in the target, in bytes.
     pub(crate) fn page_offset(&self, stream: usize, slot: u32) -> u64 {
         let mut page = u64::from(slot);
         for before in &self.streams[..stream] {
@@ -385,15 +385,15 @@ pub struct RunProgress {
 /// The log of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunLog {
-    /// What the writer announced.
+    /// The writer announced this.
     pub description: RunDescription,
-    /// Everything that it reported, in order.
+    /// The writer reported this progress, in order.
     pub progress: Vec<RunProgress>,
-    /// How it ended, as far as the log knows.
+    /// The run ended in this way, as far as the log knows.
     pub end: LogEnd,
 }
 
-/// How a log ends.
+/// A log ends in one of two ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogEnd {
@@ -404,7 +404,7 @@ pub enum LogEnd {
 }
 
 impl RunLog {
-    /// How many writes each stream has reported.
+    /// Returns how many writes each stream has reported.
     pub fn counts(&self) -> Vec<u64> {
         match self.progress.last() {
             Some(last) => last.counts.clone(),

@@ -57,7 +57,7 @@ impl LogServer {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -323,7 +323,7 @@ pub(crate) const PLACES: usize = 64;
 /// Those of them that may list or fetch; the rest is for writers.
 pub(crate) const READERS_MAX: usize = 32;
 
-/// What a connection has asked for.
+/// A connection has asked for one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlaceUse {
     /// Nothing yet.

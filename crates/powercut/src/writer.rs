@@ -45,9 +45,9 @@ pub struct WriteRun {
 /// A run that stopped without a cut.
 #[derive(Debug)]
 pub struct Written {
-    /// What was made durable.
+    /// The run made this many writes durable.
     pub progress: RunProgress,
-    /// Why its directory stays, where it does.
+    /// The reason why the directory stays, where it does.
     pub stays: Option<OpenError>,
 }
 
@@ -68,7 +68,7 @@ struct Shared {
     stop: AtomicBool,
     /// Durable writes (control: accepted ones), per stream.
     done: Vec<AtomicU64>,
-    /// What the log has confirmed.
+    /// The log has confirmed this many writes, per stream.
     confirmed: Vec<AtomicU64>,
     failure: Mutex<Option<CutError>>,
 }
@@ -104,7 +104,7 @@ impl WriteRun {
         }
     }
 
-    /// What is written and where.
+    /// Returns what is written and where.
     pub fn description(&self) -> &RunDescription {
         &self.description
     }

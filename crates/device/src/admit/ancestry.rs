@@ -258,8 +258,8 @@ pub(super) struct Outside {
 }
 
 impl Outside {
-    /// Of the target, whose inode is `id`.
-    pub(super) fn of(root: &SysRoot, path: &Path, kind: TargetKind, id: (u64, u64)) -> Self {
+    /// Looks for the directories above the target, whose inode is `id`.
+    pub(super) fn find(root: &SysRoot, path: &Path, kind: TargetKind, id: (u64, u64)) -> Self {
         let mounts = mounts::read(root, "self");
         let places = places(&mounts, path, kind, id);
         let mut outside = Self {
@@ -286,8 +286,10 @@ impl Outside {
 }
 
 fn part_of(mounts: &[MountEntry], place: &Place) -> PathBuf {
-    let mount = holding(mounts, &device_number(place.id.0), &place.path);
-    mount.map_or_else(|| place.path.clone(), |mount| PathBuf::from(&mount.root))
+    match holding(mounts, &device_number(place.id.0), &place.path) {
+        Some(mount) => PathBuf::from(&mount.root),
+        None => place.path.clone(),
+    }
 }
 
 /// Whether a mount shows its filesystem from the top. A btrfs subvolume has its own top.

@@ -70,8 +70,8 @@ pub(crate) fn judge_again(
         layers: layers::below_device(root, &[], &identity.device).layers,
         ..identity.clone()
     };
-    let found = DeviceFacts::of(&now);
-    if found.is_none() || found != DeviceFacts::of(identity) {
+    let found = DeviceFacts::new(&now);
+    if found.is_none() || found != DeviceFacts::new(identity) {
         reasons.add(
             "the device has changed since the first check (name, size, serial or model)",
             "run again when no disk is being plugged in or removed",
@@ -99,7 +99,7 @@ struct DeviceFacts<'a> {
 
 impl<'a> DeviceFacts<'a> {
     /// `None` where sysfs does not show the device.
-    fn of(identity: &'a TargetIdentity) -> Option<Self> {
+    fn new(identity: &'a TargetIdentity) -> Option<Self> {
         let layer = identity.layers.first()?;
         let disk = disk_of(identity, layer);
         Some(Self {
@@ -183,7 +183,7 @@ fn family(
     identity: &TargetIdentity,
     reasons: &mut RefusalReasons,
 ) -> Option<DeviceFamily> {
-    let Some(family) = DeviceFamily::of(root, &identity.device) else {
+    let Some(family) = DeviceFamily::read(root, &identity.device) else {
         reasons.add(
             format!(
                 "sysfs does not show the device {}, so its users are unknown",
@@ -220,7 +220,7 @@ fn family(
 
 /// What an open device holds now.
 pub(crate) fn inspect(identity: &TargetIdentity, inspector: &Inspector<impl AsFd>) -> ScanResult {
-    let slices = match DeviceFamily::of(&SysRoot::default(), &identity.device) {
+    let slices = match DeviceFamily::read(&SysRoot::default(), &identity.device) {
         Some(family) => family.slices,
         None => Vec::new(),
     };

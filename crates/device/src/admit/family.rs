@@ -75,7 +75,7 @@ pub(crate) struct DeviceFamily {
 
 impl DeviceFamily {
     /// `None` where sysfs does not show the device: then nothing can be vouched for.
-    pub(crate) fn of(root: &SysRoot, device: &str) -> Option<Self> {
+    pub(crate) fn read(root: &SysRoot, device: &str) -> Option<Self> {
         let target = member(root, device)?;
         let whole = if is_partition(&target) {
             member_at(target.at.parent()?)?
@@ -430,12 +430,12 @@ mod tests {
         partition(&sysfs, "x/sda/sda1", "8:1", "0", "1024");
         partition(&sysfs, "x/sda/sda2", "8:2", "1024", "1024");
         partition(&sysfs, "x/sda/sda3", "8:3", "1023", "2");
-        let disk = DeviceFamily::of(&sysfs.root(), "8:0").unwrap();
+        let disk = DeviceFamily::read(&sysfs.root(), "8:0").unwrap();
         assert_eq!(
             (names(&disk), disk.slices.len()),
             (vec!["sda", "sda1", "sda2", "sda3"], 3)
         );
-        let part = DeviceFamily::of(&sysfs.root(), "8:2").unwrap();
+        let part = DeviceFamily::read(&sysfs.root(), "8:2").unwrap();
         assert_eq!(
             (
                 names(&part),
@@ -444,7 +444,7 @@ mod tests {
             ),
             (vec!["sda2", "sda", "sda3"], "sda", &["sda3".to_owned()][..])
         );
-        assert_eq!(DeviceFamily::of(&sysfs.root(), "8:99"), None);
+        assert_eq!(DeviceFamily::read(&sysfs.root(), "8:99"), None);
     }
 
     #[test]
@@ -463,7 +463,7 @@ mod tests {
             &[("size", "4096"), ("device/wwid", "naa.5000c500ffffffff")],
         );
         partition(&sysfs, "x/sdb/sdb1", "8:17", "0", "8");
-        let family = DeviceFamily::of(&sysfs.root(), "8:0").unwrap();
+        let family = DeviceFamily::read(&sysfs.root(), "8:0").unwrap();
         assert_eq!(
             (names(&family), &family.paths[..]),
             (vec!["sda", "sdb", "sdb1"], &["sdb".to_owned()][..])

@@ -164,7 +164,7 @@ pub(super) fn judge_outside(
     id: (u64, u64),
     reasons: &mut RefusalReasons,
 ) {
-    let outside = Outside::of(root, path, TargetKind::File, id);
+    let outside = Outside::find(root, path, TargetKind::File, id);
     for above in &outside.seen {
         servers::judge_file(above, reasons);
     }

@@ -11,6 +11,7 @@ use super::refusal::RefusalReasons;
 use crate::mounts::{self, MountEntry};
 use crate::namespaces::{MountTables, Namespace};
 use crate::naming::{errno_name, node};
+use crate::steps;
 use crate::syscalls::file_behind_loop;
 use crate::sysroot::{SysRoot, devices_in, list, read_text};
 use diskproof_model::shell::quoted;
@@ -292,7 +293,7 @@ fn judge_openers(
         if found.reasons.is_empty() && found.unseen.is_empty() {
             break;
         }
-        std::thread::sleep(OPENERS_PAUSE);
+        steps::pause(OPENERS_PAUSE);
         let again = openers::find(root, &subject);
         // A message between two processes is read the next moment.
         found
@@ -446,7 +447,7 @@ mod tests {
 
     fn reasons(sysfs: &FakeSysfs) -> Vec<String> {
         let root = sysfs.root();
-        let family = DeviceFamily::of(&root, "240:0").unwrap();
+        let family = DeviceFamily::read(&root, "240:0").unwrap();
         let mut reasons = RefusalReasons::default();
         judge(&root, Subject::Device(&family), &mut reasons);
         reasons.into_stepwise_refusal(String::new()).reasons
