@@ -294,7 +294,7 @@ fn judge_backing(
     }
 }
 
-/// What was found in the target and in the whole disk, placed in a backing store in which the target
+/// Places what was found in the target and in the whole disk in a backing store in which the target
 /// begins at byte `start`. The whole disk begins where its partition does, less the partition's own
 /// start.
 fn shown_behind<'a>(

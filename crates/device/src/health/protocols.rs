@@ -114,8 +114,8 @@ fn is_flash(health: &DiskHealth) -> bool {
     health.rotation_rpm == Some(0)
 }
 
-/// The attribute of the spare blocks, which are reported for flash; of rotating disks newer smartctl
-/// gives the normalized count of reallocations that name.
+/// Finds the attribute of the spare blocks, which are reported for flash. Of rotating disks newer
+/// smartctl gives the normalized count of reallocations that name.
 fn spare<'a>(table: &'a [Attribute<'a>], health: &DiskHealth) -> Option<&'a Attribute<'a>> {
     if !is_flash(health) {
         return None;

@@ -16,17 +16,28 @@ pub(crate) const GIB: u64 = 1 << 30;
 pub(crate) struct Disk {
     pub(crate) device: Loop,
     pub(crate) image: PathBuf,
+    /// A directory on the machine's own disk.
     pub(crate) place: TempDir,
+    _memory: TempDir,
+}
+
+/// A directory in memory, where the machine has one: no test waits for the disk below its image.
+fn memory() -> TempDir {
+    tempfile::Builder::new()
+        .prefix("diskproof-test-")
+        .tempdir_in("/dev/shm")
+        .unwrap_or_else(|_| place())
 }
 
 impl Disk {
     pub(crate) fn new(size_bytes: u64) -> Self {
-        let place = place();
-        let image = place.path().join("image");
+        let memory = memory();
+        let image = memory.path().join("image");
         Self {
             device: Loop::sparse(&image, size_bytes, &[]),
             image,
-            place,
+            place: place(),
+            _memory: memory,
         }
     }
 
