@@ -88,6 +88,9 @@ pub struct LoadShape {
     /// What each verified block holds in place of a checksum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_content: Option<BlockPattern>,
+    /// How often its verified blocks are read back at the end, where that is more than once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified_times: Option<u32>,
     /// Its buffers lie in ordinary pages, as those of the tool that it stands for; otherwise in
     /// huge pages where the kernel has them, which large requests gain by.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -424,6 +427,9 @@ impl LoadShape {
         }
         if self.known_content.is_some() {
             facts.push("blocks of a known pattern".to_owned());
+        }
+        if let Some(times) = self.verified_times {
+            facts.push(format!("read back {times} times"));
         }
         if self.arrivals == Arrivals::Poisson {
             facts.push("Poisson arrivals".to_owned());

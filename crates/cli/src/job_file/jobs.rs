@@ -5,6 +5,7 @@ use super::sections::SourceLine;
 use super::translation::JobFileError;
 use crate::workload::WorkloadFlags;
 use diskproof_compat::fio_values::Amount;
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::{EngineChoice, EngineKind};
 use diskproof_model::rw::{Order, Rw};
 
@@ -19,6 +20,8 @@ pub(crate) struct FioJob {
     pub name: String,
     /// The author's description.
     pub description: Option<String>,
+    /// The distance between the starts of its requests, where gaps between them are zones.
+    pub gap_step_bytes: Option<u64>,
     /// The keys of each copy that depend neither on its part of the file nor on the page cache.
     pub flags: WorkloadFlags,
     /// Number of copies.
@@ -94,6 +97,11 @@ impl FioJob {
         let each = self.bytes_of_each_file().filter(|_| self.keeps_files)?;
         let block = self.smallest_block();
         Some((each / block * block).saturating_mul(self.files))
+    }
+
+    /// Whether it reads back what it writes.
+    pub(crate) fn reads_back(&self) -> bool {
+        self.flags.verify == Some(true) && self.rw().makes(OpKind::Write)
     }
 
     /// Whether its offsets are random.

@@ -536,7 +536,8 @@ fn allocate(members: &[&JobFiles<'_>], root: &TargetRoot) -> Translated<(Vec<Vec
     for (files, parts) in members.iter().zip(&mut inside) {
         for (path, part) in files.paths.iter().zip(parts) {
             let file_bytes = whole.unwrap_or(extents[path.as_path()]);
-            part.is_whole_file &= part.length == file_bytes;
+            let block = files.job.smallest_block().max(1);
+            part.is_whole_file &= part.length / block == file_bytes / block;
             part.start = part.start.saturating_add(starts[path.as_path()]);
         }
     }
@@ -687,7 +688,7 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>, root: &TargetRoot) -> Trans
         start,
         // Zones go on to the end of the file.
         length: match (job.flags.shape.zone_stride, rest) {
-            (Some(_), Some(rest)) => rest,
+            (Some(_), Some(rest)) if job.gap_step_bytes.is_none() => rest,
             _ => length,
         },
         job_bytes,

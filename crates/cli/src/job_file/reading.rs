@@ -164,6 +164,9 @@ impl<'a> JobReader<'a> {
         let ends_all = self.choice("exit_what", ends_all)?.unwrap_or(false);
         let exits_all = self.flag("exitall")?;
         let rw = flags.rw.unwrap_or(Rw::RANDREAD);
+        let filename = self.filename()?;
+        // As in fio, each name is a file of the size that filesize sets.
+        let names = filename.as_ref().map_or(1, |(names, _)| names.len() as u64);
         let files = self.files()?;
         let alternates = self.alternates(rw, &flags)?;
         let named = |(setting, name): (&Setting, &str)| (name.to_owned(), setting.source.clone());
@@ -179,7 +182,7 @@ impl<'a> JobReader<'a> {
             description: self.text("description").map(str::to_owned),
             numjobs: self.number("numjobs", NUMJOBS_MAX)?.unwrap_or(1).max(1),
             cache: self.cache(is_mmap)?,
-            extent: self.extent(files)?,
+            extent: self.extent(files.max(names))?,
             files,
             alternates,
             keeps_files: false,
@@ -187,6 +190,7 @@ impl<'a> JobReader<'a> {
             splits_cpus: self.text("cpus_allowed_policy") == Some("split"),
             first_copy: 0,
             first_in_section: 0,
+            gap_step_bytes: self.gap_step(&flags)?,
             flags,
             overwrites: self.flag("overwrite")?,
             waits: self.flag("stonewall")?,
@@ -195,7 +199,7 @@ impl<'a> JobReader<'a> {
             reports_together: self.flag("group_reporting")?,
             begins_group: self.flag("new_group")?,
             ends_everything: ends_all && exits_all,
-            filename: self.filename()?,
+            filename,
             directories: self.directories()?,
             unlinks: self.flag("unlink")?,
             only_creates: self.flag("create_only")?,

@@ -6,7 +6,7 @@
 use super::environment::PathKind;
 use super::jobs::FioJob;
 use super::sections::SourceLine;
-use super::translation::{FILES, Translated, Translation};
+use super::translation::{FILES, IN_ORDER, Translated, Translation};
 use crate::output_sink::directory_of;
 use crate::plan_file::quoted;
 use crate::workload::{Count, Rate};
@@ -94,7 +94,7 @@ fn can_keep_files(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_>
         && !job.rw().makes(OpKind::Trim)
         && starts_at_zero
         && has_whole_pages
-        && (job.is_uniform() || may_alternate(job))
+        && (job.is_uniform() || goes_onward(job))
         && paths.iter().all(is_ours)
         && paths
             .iter()
@@ -198,6 +198,7 @@ fn over_files(
         let mut one = job.clone();
         one.files = parts;
         one.alternates = may_alternate(job);
+        note_order(&one, translation);
         return Ok(vec![one]);
     }
     if paths.iter().all(is_new) && !has_own {
@@ -208,6 +209,7 @@ fn over_files(
         one.filename = Some((names[..1].to_vec(), source.clone()));
         one.files = parts;
         one.alternates = may_alternate(job);
+        note_order(&one, translation);
         return Ok(vec![one]);
     }
     if let Some(missing) = paths.iter().find(|path| is_new(path) && !has_own) {
@@ -239,6 +241,7 @@ fn over_files(
         }
     }
     shared.extent.size = of_bytes(job.extent.size);
+    shared.extent.file_bytes = job.extent.file_bytes.map(|bytes| bytes / parts);
     if divides_depth {
         shared.extent.io_size = of_bytes(job.extent.io_size);
         shared.extent.ops = job.extent.ops.map(|ops| ops.div_ceil(parts));
@@ -258,27 +261,36 @@ fn over_files(
     })))
 }
 
+fn note_order(job: &FioJob, translation: &Translation<'_>) {
+    if !job.is_random() && !job.alternates {
+        translation.note(IN_ORDER, &job.section);
+    }
+}
+
 /// Files that do not exist become one of their total size, where that is the same load.
 fn check_new_files(job: &FioJob, paths: &[PathBuf]) -> Result<(), &'static str> {
     if paths.iter().any(|path| path.parent() != paths[0].parent()) {
         return Err("new files in several directories are not supported; write a section for each");
     }
-    if job.is_uniform() || may_alternate(job) {
+    if job.is_uniform() || goes_onward(job) {
         Ok(())
     } else {
         Err(
             "several new files for one job become one file, which is supported with uniformly \
-             random requests, and with reads or writes of one size; write a section for each",
+             random requests, and with sequential ones without gaps; write a section for each",
         )
     }
 }
 
 /// Whether sequential requests can go to the parts of one file in turn.
 fn may_alternate(job: &FioJob) -> bool {
+    goes_onward(job) && !job.rw().is_mix() && job.one_block().is_some()
+}
+
+/// Whether its requests are sequential, block after block.
+fn goes_onward(job: &FioJob) -> bool {
     let flags = &job.flags;
     !job.is_random()
-        && !job.rw().is_mix()
-        && job.one_block().is_some()
         && flags.stride.is_none()
         && flags.backward.is_none()
         && flags.shape.zone_stride.is_none()

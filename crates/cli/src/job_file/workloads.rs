@@ -434,7 +434,10 @@ fn flags(
         buffered: (cache == Cache::Emptied && !drops_first).then_some(true),
         cached: (cache == Cache::Kept || drops_first).then_some(true),
         drops_cache_first: drops_first.then_some(true),
-        shape: shape(job, closeness),
+        shape: LoadShape {
+            verified_times: verified_times(job, closeness),
+            ..shape(job, closeness)
+        },
         ..job_flags
     })
 }
@@ -446,6 +449,13 @@ fn bytes_of_mix(job: &FioJob, bytes: u64, closeness: Closeness) -> u64 {
         Closeness::Disk => bytes,
         Closeness::Fio => bytes.saturating_add(job.largest_block() - job.smallest_block()),
     }
+}
+
+/// How often fio reads back what a job writes: after each of its loops.
+fn verified_times(job: &FioJob, closeness: Closeness) -> Option<u32> {
+    let is_repeated = closeness == Closeness::Fio && job.reads_back() && job.extent.loops > 1;
+    let times = u32::try_from(job.extent.loops).unwrap_or(u32::MAX);
+    (is_repeated && !job.extent.is_time_based).then_some(times)
 }
 
 /// Lets requests go to the parts of a file in turn that stand for several files.
@@ -486,11 +496,15 @@ fn work_bytes(job: &FioJob, own: FilePart) -> Translated<u64> {
     let (block, loops) = (job.smallest_block(), job.extent.loops);
     let asked = job.extent.io_size.map(|size| size.of(own.job_bytes));
     let io_size = asked.map(|size| job.whole_blocks(size.saturating_mul(loops)));
-    if let Some(zones) = job.flags.shape.zone_stride {
-        return Ok(io_size.unwrap_or(zone_bytes(zones, own, block).saturating_mul(loops)));
+    let gaps = match job.flags.stride {
+        Some(Bytes(step)) => Some(step),
+        None => job.gap_step_bytes,
+    };
+    if let (Some(zones), None) = (job.flags.shape.zone_stride, gaps) {
+        return Ok(io_size.unwrap_or(zone_bytes(job, zones, own).saturating_mul(loops)));
     }
     let is_backward = job.flags.backward.is_some();
-    let pass = match job.flags.stride {
+    let pass = match gaps {
         _ if is_backward && !own.is_whole_file && job.extent.offset != Amount::Bytes(0) => {
             return Err(job.error(
                 "fio ends a backward job with an offset after one or two requests; remove the \
@@ -499,16 +513,17 @@ fn work_bytes(job: &FioJob, own: FilePart) -> Translated<u64> {
         }
         _ if is_backward => job.whole_blocks(own.job_bytes),
         None => return Ok(bytes_of_laps(job, own, asked)),
-        Some(Bytes(step)) => {
+        Some(step) => {
             let rest = own.job_bytes % step;
             if !own.is_whole_file || (rest > 0 && rest <= block) {
                 (own.job_bytes.saturating_sub(block) / step + 1) * block
             } else {
-                own.job_bytes / block * block
+                job.whole_blocks(own.job_bytes)
             }
         }
     };
-    let total = pass.saturating_mul(loops);
+    let limit = job.whole_blocks(own.job_bytes.saturating_mul(loops));
+    let total = pass.saturating_mul(loops).min(limit);
     match io_size {
         Some(bytes) if bytes > total && is_backward => Err(job.error(
             "a backward job transfers less than io_size in one pass; use loops, or time_based \
@@ -533,7 +548,10 @@ fn bytes_of_laps(job: &FioJob, own: FilePart, asked: Option<u64>) -> u64 {
     match asked {
         Some(asked) => {
             let limit = job.whole_blocks(asked.saturating_mul(loops));
-            limit.min(laps.max(laps_bytes(lap, loops, asked, block)))
+            // The reads that verify a lap count, too.
+            let counted = if job.reads_back() { 2 } else { 1 };
+            let more = laps_bytes(lap.saturating_mul(counted), loops, asked, block) / counted;
+            limit.min(laps.max(more))
         }
         None => job
             .whole_blocks(own.job_bytes.saturating_mul(loops))
@@ -585,8 +603,9 @@ fn laps_bytes(lap: u64, loops: u64, io_size: u64, block: u64) -> u64 {
 
 /// The bytes of a job with zones: those of its size, in several laps where they need them. As in
 /// fio, it ends where the end of the file cuts a zone short.
-fn zone_bytes(zones: ZoneStride, own: FilePart, block: u64) -> u64 {
-    let size = own.job_bytes / block * block;
+fn zone_bytes(job: &FioJob, zones: ZoneStride, own: FilePart) -> u64 {
+    let block = job.smallest_block();
+    let size = job.whole_blocks(own.job_bytes);
     let period = zones.zone_bytes.saturating_add(zones.skip_bytes).max(1);
     let (whole, rest) = (own.length / period, own.length % period);
     if rest > 0 && rest < zones.zone_bytes {

@@ -601,6 +601,19 @@ fn sections_on_several_directories_may_differ() {
 }
 
 #[test]
+fn verified_blocks_are_read_back_after_each_loop() {
+    let here = place();
+    let job = argv("--output-format=json --name=j --rw=write --size=64k --loops=3 --verify=md5");
+    let ran = as_fio_in(here.path(), &job);
+    ran.exits(0);
+    let job = first_job(&ran);
+    for direction in ["read", "write"] {
+        assert_eq!(job[direction]["total_ios"], 48, "{direction}");
+        assert_eq!(job[direction]["io_bytes"], 3 << 16, "{direction}");
+    }
+}
+
+#[test]
 fn several_files_of_a_job_stay_and_are_used_again() {
     use std::os::unix::fs::MetadataExt;
     let here = place();

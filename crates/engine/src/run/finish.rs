@@ -20,6 +20,7 @@ use diskproof_model::measurement::{
 use diskproof_model::plan::{CachePolicy, EngineKind, SyncCall, Verify};
 use diskproof_model::progress::{Phase, Watch};
 use diskproof_model::series::{Cell, TimeSeries};
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -173,6 +174,7 @@ fn verify(
     } else {
         READ_BYTES
     };
+    let times = call.workload.shape.verified_times.unwrap_or(1);
     let written = journal.written().count() as u64;
     *lock(&checked.result) = VerifyResult {
         blocks_written: Some(written),
@@ -189,7 +191,16 @@ fn verify(
             sync(fd.as_raw_fd(), SyncCall::Fdatasync);
             let _ = rustix::fs::fadvise(&fd, 0, None, rustix::fs::Advice::DontNeed);
         }
-        check_all(&fd, &journal, (block_bytes, read_bytes), &mine)
+        let mut check = BlockCheck {
+            fd: &fd,
+            journal: &journal,
+            buffers: Buffers::new(1, read_bytes.max(block_bytes))?,
+            block: block_bytes,
+            checked: &mine,
+            damaged: BTreeSet::new(),
+            is_repeated: false,
+        };
+        check.all(read_bytes, times)
     };
     let mut before = 0;
     let look = |series: &mut TimeSeries, elapsed_ns, _| {
@@ -210,75 +221,108 @@ fn verify(
     }
 }
 
-fn check_all(
-    fd: &OwnedFd,
-    journal: &WriteJournal,
-    (block, read_bytes): (usize, usize),
-    checked: &VerifyProgress,
-) -> io::Result<()> {
-    let mut buffers = Buffers::new(1, read_bytes.max(block))?;
-    let started_ns = MonotonicClock.now();
-    let mut written = journal.written().peekable();
-    while let Some((offset, generation)) = written.next() {
-        let mut run = vec![generation];
-        while run.len() < (read_bytes / block).max(1)
-            && let Some((_, next)) =
-                written.next_if(|(at, _)| *at == offset + (run.len() * block) as u64)
-        {
-            run.push(next);
-        }
-        check_run(fd, journal, &mut buffers, (offset, &run), block, checked);
-        if checked.stop.load(Ordering::Relaxed) {
-            break;
-        }
-    }
-    if let Some(read) = &mut lock(&checked.result).read_back {
-        read.wall_ns = MonotonicClock.now() - started_ns;
-    }
-    Ok(())
+/// Reads back what a workload wrote.
+struct BlockCheck<'a> {
+    fd: &'a OwnedFd,
+    journal: &'a WriteJournal,
+    buffers: Buffers,
+    block: usize,
+    checked: &'a VerifyProgress,
+    /// The blocks that were found damaged. None counts twice.
+    damaged: BTreeSet<u64>,
+    /// Whether every block has been checked before.
+    is_repeated: bool,
 }
 
-fn check_run(
-    fd: &OwnedFd,
-    journal: &WriteJournal,
-    buffers: &mut Buffers,
-    (offset, run): (u64, &[u32]),
-    block: usize,
-    checked: &VerifyProgress,
-) {
-    let started_ns = MonotonicClock.now();
-    let outcome = read_all(fd, buffers.bytes_mut(0, run.len() * block), offset);
-    if let (Ok(()), Some(read)) = (&outcome, &mut lock(&checked.result).read_back) {
-        read.latency.record(MonotonicClock.now() - started_ns);
-        read.bytes += (run.len() * block) as u64;
+impl BlockCheck<'_> {
+    /// Checks every block so often, by reads of up to `read_bytes`.
+    fn all(&mut self, read_bytes: usize, times: u32) -> io::Result<()> {
+        let started_ns = MonotonicClock.now();
+        for _ in 0..times.max(1) {
+            self.each(read_bytes);
+            if self.checked.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            self.is_repeated = true;
+        }
+        if let Some(read) = &mut lock(&self.checked.result).read_back {
+            read.wall_ns = MonotonicClock.now() - started_ns;
+        }
+        Ok(())
     }
-    for (index, generation) in run.iter().enumerate() {
-        let at = offset + (index * block) as u64;
-        let bad = match &outcome {
-            Ok(()) => journal.find_damage(
-                &buffers.bytes(0, run.len() * block)[index * block..][..block],
-                at,
-                *generation,
-            ),
-            // One bad sector fails the whole read; reading block by block finds it.
-            Err(_) => match read_all(fd, buffers.bytes_mut(0, block), at) {
-                Ok(()) => journal.find_damage(buffers.bytes(0, block), at, *generation),
-                Err(error) => Some(BadBlock {
-                    offset_bytes: at,
-                    why: format!("cannot be read: {error}"),
-                    written_to_bytes: None,
-                }),
-            },
-        };
-        // The lock is not held during a read.
-        let mut result = lock(&checked.result);
-        result.blocks += 1;
+
+    fn each(&mut self, read_bytes: usize) {
+        let mut written = self.journal.written().peekable();
+        while let Some((offset, generation)) = written.next() {
+            let mut run = vec![generation];
+            while run.len() < (read_bytes / self.block).max(1)
+                && let Some((_, next)) =
+                    written.next_if(|(at, _)| *at == offset + (run.len() * self.block) as u64)
+            {
+                run.push(next);
+            }
+            self.run(offset, &run);
+            if self.checked.stop.load(Ordering::Relaxed) {
+                return;
+            }
+        }
+    }
+
+    /// Checks blocks that follow each other from `offset` on.
+    fn run(&mut self, offset: u64, run: &[u32]) {
+        let block = self.block;
+        let started_ns = MonotonicClock.now();
+        let outcome = read_all(
+            self.fd,
+            self.buffers.bytes_mut(0, run.len() * block),
+            offset,
+        );
+        if let (Ok(()), Some(read)) = (&outcome, &mut lock(&self.checked.result).read_back) {
+            read.latency.record(MonotonicClock.now() - started_ns);
+            read.bytes += (run.len() * block) as u64;
+        }
+        for (index, generation) in run.iter().enumerate() {
+            let at = offset + (index * block) as u64;
+            let bad = match &outcome {
+                Ok(()) => self.journal.find_damage(
+                    &self.buffers.bytes(0, run.len() * block)[index * block..][..block],
+                    at,
+                    *generation,
+                ),
+                // One bad sector fails the whole read; reading block by block finds it.
+                Err(_) => match read_all(self.fd, self.buffers.bytes_mut(0, block), at) {
+                    Ok(()) => {
+                        let found = self.buffers.bytes(0, block);
+                        self.journal.find_damage(found, at, *generation)
+                    }
+                    Err(error) => Some(BadBlock {
+                        offset_bytes: at,
+                        why: format!("cannot be read: {error}"),
+                        written_to_bytes: None,
+                    }),
+                },
+            };
+            self.count(at, bad);
+        }
+    }
+
+    /// Counts a block that was read. The lock is not held during a read.
+    fn count(&mut self, at: u64, bad: Option<BadBlock>) {
+        let mut result = lock(&self.checked.result);
+        if !self.is_repeated {
+            result.blocks += 1;
+        }
         let Some(bad) = bad else {
-            result.places.add_intact(at, block as u64);
-            continue;
+            if !self.is_repeated {
+                result.places.add_intact(at, self.block as u64);
+            }
+            return;
         };
+        if !self.damaged.insert(at) {
+            return;
+        }
         result.bad_blocks += 1;
-        result.places.add_damaged(&bad, block as u64);
+        result.places.add_damaged(&bad, self.block as u64);
         if result.bad.len() < NAMED_MAX {
             result.bad.push(bad);
         }

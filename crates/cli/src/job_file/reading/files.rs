@@ -3,7 +3,7 @@
 
 use super::{FILENAME_FORMAT_DEFAULT, JobReader};
 use crate::job_file::sections::{Scope, Setting, SourceLine};
-use crate::job_file::translation::Translated;
+use crate::job_file::translation::{IN_ORDER, Translated};
 use crate::workload::WorkloadFlags;
 use diskproof_model::rw::{Order, Rw};
 use std::path::{Component, Path};
@@ -29,11 +29,9 @@ impl JobReader<'_> {
         }
         let service = self.value("file_service_type")?.map(|(_, value)| value);
         let is_sized = self.setting("size").or(self.setting("filesize")).is_some();
-        let is_plain = flags.bssplit.is_none()
-            && flags.stride.is_none()
-            && flags.backward.is_none()
-            && flags.shape.zone_stride.is_none()
-            && !rw.is_mix();
+        let is_onward =
+            flags.stride.is_none() && flags.backward.is_none() && flags.shape.zone_stride.is_none();
+        let is_plain = is_onward && flags.bssplit.is_none() && !rw.is_mix();
         let is_single = self.setting("filename").is_none();
         match (rw.order, service) {
             _ if !is_sized || !is_single => {}
@@ -44,12 +42,16 @@ impl JobReader<'_> {
             }
             (Order::Sequential, Some("sequential")) => return Ok(false),
             (Order::Sequential, None | Some("roundrobin")) if is_plain => return Ok(true),
+            (Order::Sequential, None | Some("roundrobin")) if is_onward => {
+                self.note(IN_ORDER);
+                return Ok(false);
+            }
             _ => {}
         }
         Err(self.error(
             "nrfiles",
-            "several files for one job are supported with uniformly random requests, with reads \
-             or writes of one size in turn, or with file_service_type=sequential, if size or \
+            "several files for one job are supported with uniformly random requests, with \
+             sequential requests without gaps, or with file_service_type=sequential, if size or \
              filesize is set and filename is not; otherwise use nrfiles=1 and their total size. \
              For many small files use diskproof files DIR --count N --file-size BYTES",
         ))

@@ -10,7 +10,7 @@ use crate::workload::{
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::BlockShare;
 use diskproof_model::rw::{Order, Rw};
-use diskproof_model::shape::{RandomRun, RunFollow};
+use diskproof_model::shape::{RandomRun, RunFollow, ZoneStride};
 
 /// fio's default.
 const BLOCK_BYTES_DEFAULT: u64 = 4096;
@@ -94,7 +94,16 @@ impl JobReader<'_> {
             (_, None) => {
                 return Err(self.error("rw", "gaps need a single block size; use bs instead"));
             }
-            (_, Some(block)) if step > 0 => flags.stride = Some(Bytes((block + step) as u64)),
+            (_, Some(block)) if step > 0 && (step % block == 0 || rw.is_mix()) => {
+                flags.stride = Some(Bytes((block + step) as u64));
+            }
+            // A stride is a multiple of the block; zones of one block are not.
+            (_, Some(block)) if step > 0 => {
+                flags.shape.zone_stride = Some(ZoneStride {
+                    zone_bytes: block as u64,
+                    skip_bytes: step as u64,
+                });
+            }
             (_, Some(block)) if step == -2 * block => flags.backward = Some(true),
             (_, Some(block)) => {
                 let why = format!(
@@ -106,6 +115,15 @@ impl JobReader<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The distance between the starts of requests with gaps that are zones.
+    pub(super) fn gap_step(&self, flags: &WorkloadFlags) -> Translated<Option<u64>> {
+        if self.zone_stride(flags.rw.unwrap_or(Rw::READ))?.is_some() {
+            return Ok(None);
+        }
+        let zones = flags.shape.zone_stride;
+        Ok(zones.map(|zones| zones.zone_bytes.saturating_add(zones.skip_bytes)))
     }
 
     /// From a list `reads,writes,trims`: the only value, or the one for this job's direction.

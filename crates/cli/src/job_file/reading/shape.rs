@@ -54,7 +54,7 @@ impl JobReader<'_> {
             steady: self.steady()?,
             flow: self.flow()?,
             scheduling: self.scheduling()?,
-            zone_stride: self.zone_stride(rw)?,
+            zone_stride: self.zone_stride(rw)?.or(flags.shape.zone_stride),
             ordinary_pages: self.text("mem").is_none_or(|kind| !kind.contains("huge")),
             ..std::mem::take(&mut flags.shape)
         };
@@ -228,7 +228,7 @@ impl JobReader<'_> {
     }
 
     /// `zonemode=strided`. As in fio, `zonesize` alone means strided zones.
-    fn zone_stride(&self, rw: Rw) -> Translated<Option<ZoneStride>> {
+    pub(super) fn zone_stride(&self, rw: Rw) -> Translated<Option<ZoneStride>> {
         let zone_bytes = self.bytes("zonesize", 0)?;
         if self.text("zonemode") == Some("zbd") {
             return Err(self.error(

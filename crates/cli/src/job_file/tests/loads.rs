@@ -252,7 +252,7 @@ fn files_of_one_job_become_one_of_their_size() {
         assert_eq!(flags.bytes.map(|one| one.0), Some(bytes), "{rw}");
     }
     let others = [
-        "rw=rw",
+        "rw=read:8k",
         "rw=randread\nrandom_distribution=zipf",
         "rw=read\nfilesize=10:1m",
     ];
@@ -888,6 +888,55 @@ fn laps_and_their_file_have_the_bytes_of_fio() {
             "{options}"
         );
     }
+}
+
+#[test]
+fn gaps_zones_and_verified_laps_have_the_bytes_of_fio() {
+    // The blocks that fio 3.33 moved on a new file, and how often it read them back.
+    for (options, blocks, times) in [
+        ("rw=read:8k\nbs=8k\nsize=1500k", 188, None),
+        ("rw=read:8k\nbs=64k\nsize=1500k", 20, None),
+        ("rw=read:8k\nbs=64k\nsize=3m", 42, None),
+        (
+            "rw=write\nbs=16k\nsize=1500k\nzonemode=strided\nzonesize=64k\nzoneskip=64k",
+            94,
+            None,
+        ),
+        (
+            "rw=write\nbs=8k\nsize=1m\nio_size=2m\nverify=md5",
+            128,
+            None,
+        ),
+        (
+            "rw=write\nbs=8k\nsize=1m\nloops=2\nverify=md5",
+            256,
+            Some(2),
+        ),
+        (
+            "rw=write\nbs=8k\nsize=1m\nloops=2\nio_size=3m\nverify=md5",
+            256,
+            Some(2),
+        ),
+        ("rw=write\nbs=8k\nsize=1m\nloops=2", 256, None),
+    ] {
+        let text = format!("[a]\nfilename=/data/new\n{options}\n");
+        let plan = translated(&text, AS_FIO).unwrap().plan;
+        let flags = &plan.workloads[0].flags;
+        let moved = flags.bytes.unwrap().0 / u64::from(flags.bs.unwrap().0);
+        assert_eq!(
+            (moved, flags.shape.verified_times),
+            (blocks, times),
+            "{options}"
+        );
+    }
+    // A gap that is no multiple of the block is a zone of one block.
+    let flags = only("rw=read:8k\nbs=64k\nsize=3m");
+    let zones = flags.shape.zone_stride.unwrap();
+    assert_eq!(
+        (zones.zone_bytes, zones.skip_bytes, flags.stride),
+        (65_536, 8192, None)
+    );
+    assert_eq!(span(&flags), Some((0, 3 * MIB)));
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn what_cannot_be_shared_is_refused() {
         ),
         ("size=1m\nfilename=/data/a:/other/b", "several directories"),
         (
-            "size=1m\nrw=rw\nfilename=/data/a:/data/b",
+            "size=1m\nrw=read:8k\nfilename=/data/a:/data/b",
             "uniformly random",
         ),
         (
@@ -120,6 +120,9 @@ fn several_new_files_of_blocking_calls_stay() {
     let text = "[a]\nrw=randread\nsize=1m\nnumjobs=2\nnrfiles=2\ndirectory=/data\n";
     let names = [["a.0.0", "a.0.1"], ["a.1.0", "a.1.1"]].map(|names| names_of(&names));
     assert_eq!(kept(text), names.map(|names| (names, MIB / 2)));
+    // A mix goes through one file after the other; filesize is that of each.
+    let text = "[a]\nrw=rw\nsize=256k\nfilesize=2m\nfilename=/data/a:/data/b\n";
+    assert_eq!(kept(text), [(names_of(&["a", "b"]), 2 * MIB)]);
     let text = "[a]\nrw=write\nsize=1m\nfilename=/data/a:/data/b\n[b]\nrw=read\nsize=1m\n\
                 filename=/data/a:/data/b\nstonewall\n";
     assert_eq!(kept(text), [(names_of(&["a", "b"]), MIB / 2)]);
