@@ -73,7 +73,7 @@ function hostileRecord() {
     for (const layer of target.layers)
       layer.model = layer.serial = layer.firmware = layer.name = hostile;
   }
-  for (const m of record.measurements) m.workload.name = m.reproduce = hostile;
+  for (const m of record.measurements) m.data.workload.name = m.figures.reproduce = hostile;
   for (const f of record.findings) f.code = f.claim = f.remedy = f.reproduce = hostile;
   for (const a of record.advice) a.setting = a.why = a.value = hostile;
   record.expectations = [{ expression: hostile, observed: 1, met: false }];

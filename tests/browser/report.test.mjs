@@ -500,10 +500,10 @@ test("map of a scan is read with mouse and keyboard", async () => {
   await page.keyboard.press("ArrowDown");
   assert.notEqual(await spoken(), first);
   // Page Down reaches every unreadable cell.
-  const failed = record.results[0].scan.map.filter((cell) => cell.errors > 0).length;
+  const failed = record.results[0].data.scan.map.filter((cell) => cell.errors > 0).length;
   await page.keyboard.press("Home");
   const visited = new Set();
-  for (let step = 0; step < record.results[0].scan.map.length; step++) {
+  for (let step = 0; step < record.results[0].data.scan.map.length; step++) {
     await page.keyboard.press("PageDown");
     const text = await spoken();
     if (text.startsWith("No slow place")) break;
@@ -520,7 +520,7 @@ test("map of a scan is read with mouse and keyboard", async () => {
   const rows = readFileSync(await download.path(), "utf8")
     .trimEnd()
     .split("\r\n");
-  assert.ok(rows.length > record.results[0].scan.map.length, `${rows.length} rows`);
+  assert.ok(rows.length > record.results[0].data.scan.map.length, `${rows.length} rows`);
   assert.deepEqual(seen, { messages: [], requests: [] });
   await close();
 });

@@ -3,19 +3,20 @@
 
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Access, Distribution, EngineKind, SyncCall, SyncPolicy};
-use diskproof_model::record::WorkloadRecord;
+use diskproof_model::row::Row;
 
 /// Bytes of a page of PostgreSQL (BLCKSZ), unless the server was built otherwise.
 pub(crate) const PAGE_BYTES: u32 = 8192;
 
 /// The name that `check` gives to this workload, where it is one of its own, or the same of
 /// `commit`.
-pub(crate) fn name_in_check(w: &WorkloadRecord) -> Option<&'static str> {
+pub(crate) fn name_in_check(m: &Row) -> Option<&'static str> {
+    let w = &m.data.workload;
     let is_plain = w.block_mix.is_empty()
         && w.rate.is_none()
         && w.workers == 1
-        && w.together_with.is_empty()
-        && w.engine != EngineKind::Null;
+        && m.figures.together_with.is_empty()
+        && m.data.engine.used != EngineKind::Null;
     let is_page = w.block_bytes == PAGE_BYTES;
     let uniform = Access::Random {
         distribution: Distribution::Uniform,

@@ -9,9 +9,9 @@ use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{
-    Estimate, Expectation, ExpectationOutcome, MeasurementRecord, OpRecord, Record,
-    positive_interval,
+    Estimate, Expectation, ExpectationOutcome, Record, positive_interval,
 };
+use diskproof_model::row::{OpRow, Row};
 use diskproof_model::surface::CurvePoint;
 use diskproof_model::units;
 use std::str::FromStr;
@@ -364,15 +364,15 @@ impl Expected {
             let own = files
                 .steps
                 .iter()
-                .find(|of| of.step.name() == self.workload && of.figures.count > 0);
+                .find(|of| of.data.step.name() == self.workload && of.data.op.count > 0);
             return vec![Observation {
-                seen: own.and_then(|own| observe(metric, own.cpu_share(), &[&own.figures])),
+                seen: own.and_then(|own| observe(metric, own.cpu_share(), &[own.op()])),
                 source: Some(FigureSource::Files),
             }];
         }
         let mut observations = Vec::new();
         for (index, m) in record.measurements.iter().enumerate() {
-            if m.workload.name == self.workload {
+            if m.data.workload.name == self.workload {
                 observations.push(Observation {
                     seen: observe(metric, m.cpu_share(), &self.ops(m)),
                     source: Some(FigureSource::Measurement(index)),
@@ -405,8 +405,8 @@ impl Expected {
     fn decided_by_ns(&self, seen: Observed, record: &Record) -> Option<u64> {
         let workloads = record.measurements.iter();
         let slowest = workloads
-            .filter(|m| m.workload.name == self.workload)
-            .max_by_key(|m| m.wall_ns)?;
+            .filter(|m| m.data.workload.name == self.workload)
+            .max_by_key(|m| m.data.wall_ns)?;
         let times = match seen.spread {
             Uncertainty::AtLeast => {
                 let ops = self.ops(slowest);
@@ -414,7 +414,7 @@ impl Expected {
                     return None;
                 };
                 let (op, quantile) = (ops.first()?, metric.quantile()?);
-                LatencyHistogram::count_for(quantile) as f64 / op.count as f64
+                LatencyHistogram::count_for(quantile) as f64 / op.data.count as f64
             }
             Uncertainty::Exact | Uncertainty::Unknown => return None,
             Uncertainty::Interval([low, high]) => {
@@ -426,7 +426,7 @@ impl Expected {
                 (SPARE * arm / (self.threshold - seen.value)).powi(2)
             }
         };
-        let needed_ns = times * slowest.wall_ns as f64;
+        let needed_ns = times * slowest.data.wall_ns as f64;
         (needed_ns <= DECIDED_BY_NS_MAX).then_some(needed_ns as u64)
     }
 
@@ -440,9 +440,9 @@ impl Expected {
     }
 
     /// The operations of a workload that it names.
-    fn ops<'a>(&self, m: &'a MeasurementRecord) -> Vec<&'a OpRecord> {
+    fn ops<'a>(&self, m: &'a Row) -> Vec<OpRow<'a>> {
         match self.op {
-            Some(op) => m.ops.get(&op).into_iter().collect(),
+            Some(op) => m.op(op).into_iter().collect(),
             None => m.headline_ops().into_iter().map(|(_, op)| op).collect(),
         }
     }
@@ -543,12 +543,12 @@ fn observe_survey(record: &Record, part: Part, metric: &Metric) -> Option<Observ
 }
 
 /// A figure of the operations that a threshold names.
-fn observe(metric: &Metric, cpu_share: f64, ops: &[&OpRecord]) -> Option<Observed> {
-    let estimates = ops.iter().map(|op| metric.of_operation(op));
+fn observe(metric: &Metric, cpu_share: f64, ops: &[OpRow<'_>]) -> Option<Observed> {
+    let estimates = ops.iter().map(|op| metric.of_operation(*op));
     match (metric.unit, ops) {
         _ if is_cpu(metric) => Some(Observed::exact(cpu_share * 100.0)),
         // Reads and writes of a mix have no common latency.
-        ("ns", [op]) if op.count > 0 => latency(metric, op),
+        ("ns", [op]) if op.data.count > 0 => latency(metric, *op),
         ("ns", _) | (_, []) => None,
         _ => Some(Observed::of(&sum_of(
             estimates.collect::<Option<Vec<_>>>()?,
@@ -556,14 +556,14 @@ fn observe(metric: &Metric, cpu_share: f64, ops: &[&OpRecord]) -> Option<Observe
     }
 }
 
-fn latency(metric: &Metric, op: &OpRecord) -> Option<Observed> {
+fn latency(metric: &Metric, op: OpRow<'_>) -> Option<Observed> {
     let Some(quantile) = metric.quantile() else {
         return Some(match metric.threshold {
             "mean" => mean_latency(op),
             _ => Observed::exact(metric.of_operation(op)?.value),
         });
     };
-    let histogram = histogram(op)?;
+    let histogram = &op.data.latency;
     match histogram.percentile(quantile) {
         Some(ns) => {
             let spread = quantile_spread(&histogram, quantile);
@@ -635,22 +635,20 @@ pub(super) fn at_point(rate: f64, points: &[CurvePoint]) -> Observed {
     Observed::new(rate, spread)
 }
 
-pub(super) fn histogram(op: &OpRecord) -> Option<LatencyHistogram> {
-    LatencyHistogram::from_hdr_base64(&op.latency.hdr).ok()
-}
-
 /// In a closed loop, the mean latency varies as the rate does (Little's law). At a fixed rate the
 /// latencies themselves tell, and the wider of both counts.
-pub(super) fn mean_latency(op: &OpRecord) -> Observed {
-    let value = op.latency.mean;
-    let by_rate = op.iops.relative_half_width().map(|width| value * width);
-    let by_latencies = histogram(op).map(|histogram| {
-        let deviation = histogram.deviation_ns(value);
-        NORMAL_95 * deviation / (op.count as f64).sqrt()
-    });
-    let spread = match (by_rate, by_latencies) {
-        (Some(one), Some(other)) => Uncertainty::around(value, one.max(other)),
-        _ => Uncertainty::Unknown,
+pub(super) fn mean_latency(op: OpRow<'_>) -> Observed {
+    let value = op.figures.latency.mean;
+    let by_rate = op
+        .figures
+        .iops
+        .relative_half_width()
+        .map(|width| value * width);
+    let deviation = op.data.latency.deviation_ns(value);
+    let by_latencies = NORMAL_95 * deviation / (op.data.count as f64).sqrt();
+    let spread = match by_rate {
+        Some(by_rate) => Uncertainty::around(value, by_rate.max(by_latencies)),
+        None => Uncertainty::Unknown,
     };
     Observed { value, spread }
 }
@@ -739,12 +737,13 @@ mod tests {
     fn percentile_of_few_operations_is_missed_or_names_the_time_that_decides() {
         let mut record = fixture::record();
         let commits = measured(&mut record, "commit-fdatasync");
-        commits.wall_ns = 1_000_000_000;
-        let sync = commits.ops.get_mut(&OpKind::Sync).unwrap();
+        commits.data.wall_ns = 1_000_000_000;
+        let sync = commits.figures.ops.get_mut(&OpKind::Sync).unwrap();
         let mut few = LatencyHistogram::new();
         (0..100).for_each(|_| few.record(20_000_000));
-        (sync.count, sync.latency.p99) = (100, None);
-        sync.latency.hdr = few.to_hdr_base64();
+        sync.latency.p99 = None;
+        let sync = commits.data.ops.get_mut(&OpKind::Sync).unwrap();
+        (sync.count, sync.latency) = (100, few);
         let seen =
             |limit: &str| expected(&format!("commit-fdatasync.sync.p99{limit}")).evaluate(&record);
         // The p99 is 20 ms or more, and nothing says how much more.
@@ -792,7 +791,7 @@ mod tests {
         let with = |half_width: Option<f64>| {
             let mut record = fixture::record();
             let reads = measured(&mut record, "random-read-d32");
-            let iops = &mut reads.ops.get_mut(&OpKind::Read).unwrap().iops;
+            let iops = &mut reads.figures.ops.get_mut(&OpKind::Read).unwrap().iops;
             (iops.value, iops.half_width_95) = (10_000.0, half_width);
             record
         };
@@ -813,7 +812,7 @@ mod tests {
         assert_eq!(seen.interval, Some([9500.0, 10_500.0]));
         assert!(seen.undecided && !seen.met);
         // By hand: 1.43 × 500 / 200 = 3.575, and 3.575² = 12.78 times the measured time.
-        let wall_ns = measured(&mut known, "random-read-d32").wall_ns;
+        let wall_ns = measured(&mut known, "random-read-d32").data.wall_ns;
         let times = seen.decided_by_ns.unwrap() as f64 / wall_ns as f64;
         assert!((times - 12.78).abs() < 0.01, "{times}");
         for (text, why) in [

@@ -1,18 +1,15 @@
 //! The figures of operations on many small files. Pure; knows no filesystem and no printer.
 
 use crate::estimate::{Settling, rate_after};
-use crate::kept::shown_series;
 use crate::slices::widen_estimate;
 use diskproof_model::files::{FileStepMeasurement, FilesMeasurement};
-use diskproof_model::record::{FileStepRecord, FilesRecord, LatencySummary, OpRecord};
-
-/// Shortest cell of a series in the record, and most of them.
-const SERIES_CELLS_MAX: usize = 600;
+use diskproof_model::record::{FileStepRow, FilesRecord};
+use diskproof_model::row::{LatencySummary, OpFigures};
 
 /// The record of all steps.
 pub(crate) fn files_record(measured: &FilesMeasurement) -> FilesRecord {
     FilesRecord {
-        steps: measured.steps.iter().map(step_record).collect(),
+        steps: measured.steps.iter().map(step_row).collect(),
         caches: measured.caches.clone(),
         leftover_files: measured.leftover_files,
     }
@@ -20,7 +17,7 @@ pub(crate) fn files_record(measured: &FilesMeasurement) -> FilesRecord {
 
 /// Nothing is skipped as warm-up: a step is a given amount of work, and its rate is that of the
 /// whole. The interval is the wider of that within the rounds and that between them.
-fn step_record(m: &FileStepMeasurement) -> FileStepRecord {
+fn step_row(m: &FileStepMeasurement) -> FileStepRow {
     let mut rate = rate_after(&m.op.series, m.wall_ns, Settling::WHOLE);
     let rates: Vec<f64> = m
         .rounds
@@ -34,26 +31,15 @@ fn step_record(m: &FileStepMeasurement) -> FileStepRecord {
         let own = rate.bytes.half_width_95.unwrap_or(0.0);
         rate.bytes.half_width_95 = Some(own.max(half_width));
     }
-    FileStepRecord {
-        step: m.step,
-        wall_ns: m.wall_ns,
-        cpu: m.cpu,
-        figures: OpRecord {
-            count: m.op.count,
-            bytes: m.op.bytes,
-            errors: m.op.errors.clone(),
-            short: m.op.short,
-            iops: rate.ops,
-            throughput: rate.bytes,
-            latency: LatencySummary::of(&m.op.latency),
-            latency_intended: None,
-            series: shown_series(&m.op.series, SERIES_CELLS_MAX),
-        },
-        sync: (m.sync.total_ns() > 0).then_some(m.sync),
-        rounds: m.rounds.clone(),
-        disk: m.disk,
-        stopped: m.stopped,
-    }
+    let figures = OpFigures {
+        iops: rate.ops,
+        throughput: rate.bytes,
+        latency: LatencySummary::of(&m.op.latency),
+        latency_intended: None,
+    };
+    let mut data = m.clone();
+    data.op.keep_longest_latencies();
+    FileStepRow { data, figures }
 }
 
 #[cfg(test)]
@@ -64,13 +50,13 @@ mod tests {
 
     #[test]
     fn rate_is_that_of_all_rounds_and_its_interval_covers_them() {
-        let record = step_record(&file_step(FileOperation::Stat, &[980, 1000, 1020]));
+        let record = step_row(&file_step(FileOperation::Stat, &[980, 1000, 1020]));
         let rate = record.figures.iops;
         assert!((rate.value - 10_000.0).abs() < 1e-6, "{rate:?}");
         // By hand: a deviation of 200 between the rounds, 4.3027 × 200 / √3 = 496.8. The interval
         // of the batches within them may be wider, and the wider one counts.
         assert!(rate.half_width_95.unwrap() >= 496.8, "{rate:?}");
-        assert_eq!(record.figures.count, 3000);
+        assert_eq!(record.data.op.count, 3000);
     }
 
     /// 5 × 100 creates of 1 ms each: 0.5 s. 0.3 s of it are fsyncs of files, 0.1 s of directories.
@@ -88,6 +74,6 @@ mod tests {
         assert!((share.file - 0.6).abs() < 0.001, "{share:?}");
         assert!((share.directory - 0.2).abs() < 0.001, "{share:?}");
         assert_eq!(files.sync_share(FileOperation::Stat), None);
-        assert_eq!(files.steps[1].sync, None);
+        assert_eq!(files.steps[1].sync(), None);
     }
 }

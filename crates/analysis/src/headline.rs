@@ -8,9 +8,10 @@ use diskproof_model::finding::{Cause, Meaning};
 use diskproof_model::layers::{CostMeaning, LayerCost, LayerDifference};
 use diskproof_model::measurement::{OpKind, VerifyResult};
 use diskproof_model::observed::ObservedDevice;
-use diskproof_model::ping::{PingLatency, PingRecord};
+use diskproof_model::ping::{PingFigures, PingLatency};
 use diskproof_model::proof::{FigureSource, Objection};
-use diskproof_model::record::{ExpectationOutcome, MeasurementRecord, OpRecord, Record};
+use diskproof_model::record::{ExpectationOutcome, Record};
+use diskproof_model::row::{OpRow, Row};
 use diskproof_model::surface::SeekPattern;
 use diskproof_model::sweep::SweepMatrix;
 use diskproof_model::target::TargetKind;
@@ -103,7 +104,7 @@ pub(crate) fn plain_headline(record: &Record) -> String {
 }
 
 /// The measurements whose commits are durable; all where there are no such.
-fn trusted_measurements(record: &Record) -> Vec<&MeasurementRecord> {
+fn trusted_measurements(record: &Record) -> Vec<&Row> {
     let mut trusted = Vec::new();
     for (index, m) in record.measurements.iter().enumerate() {
         if !may_be_lost(record, index) {
@@ -132,8 +133,8 @@ fn survey_clauses(record: &Record) -> Vec<String> {
         return Vec::new();
     };
     let mut clauses = Vec::new();
-    if let Some(rate) = &surface.rate {
-        let verb = match surface.operation {
+    if let Some(rate) = &surface.figures.rate {
+        let verb = match surface.data.survey.operation {
             OpKind::Write => "writes",
             _ => "reads",
         };
@@ -145,11 +146,11 @@ fn survey_clauses(record: &Record) -> Vec<String> {
             figure_text(rate.max, half_width, "B/s"),
         ));
     }
-    if let Some(seek) = surface.seeks.get(&SeekPattern::Random) {
+    if let Some(seek) = surface.figures.seeks.get(&SeekPattern::Random) {
         let mean = seek.mean.value_text();
         clauses.push(format!("a random access takes {mean} on average"));
     }
-    if let Some(scan) = &surface.scan {
+    if let Some(scan) = &surface.data.scan {
         let blocks = counted(scan.blocks, "block");
         clauses.push(match (scan.unreadable_bytes, scan.slow_blocks) {
             (0, 0) => format!("the scan read {blocks} without an error"),
@@ -166,13 +167,13 @@ fn survey_clauses(record: &Record) -> Vec<String> {
 /// `12,300 creates/s, 160,000 stats/s and 21,000 deletes/s of files`, of the first order.
 fn files_clause(record: &Record) -> Option<String> {
     let steps = &record.files()?.steps;
-    let order = steps.first()?.step.order;
+    let order = steps.first()?.data.step.order;
     let figure = |operation: FileOperation| {
         let step = FileStep { operation, order };
-        let known = steps.iter().find(|known| known.step == step)?;
+        let known = steps.iter().find(|known| known.data.step == step)?;
         let rate = &known.figures.iops;
         let rate = rounded(rate.value, rate.half_width_95);
-        (known.figures.count > 0).then(|| format!("{rate} {}s/s", operation.as_str()))
+        (known.data.op.count > 0).then(|| format!("{rate} {}s/s", operation.as_str()))
     };
     let figures: Vec<String> = HEADLINE_OPERATIONS.into_iter().filter_map(figure).collect();
     let figures: Vec<&str> = figures.iter().map(String::as_str).collect();
@@ -231,29 +232,29 @@ fn matrix_clause(matrix: &SweepMatrix) -> Option<String> {
     Some(clause)
 }
 
-fn measurement_clauses(m: &MeasurementRecord) -> Vec<String> {
-    if let Some(ping) = &m.ping {
+fn measurement_clauses(m: &Row) -> Vec<String> {
+    if let Some(ping) = &m.figures.ping {
         return ping_clauses(ping);
     }
-    let clause = |(kind, op): (OpKind, &OpRecord)| {
+    let clause = |(kind, op): (OpKind, OpRow<'_>)| {
         let operations = kind.plural();
-        if op.iops.is_unknown() {
-            let (name, time) = (&m.workload.name, format_duration(m.wall_ns));
+        if op.figures.iops.is_unknown() {
+            let (name, time) = (&m.data.workload.name, format_duration(m.data.wall_ns));
             let kind = kind.as_str();
             return format!("{name}: undecided, no {kind} completed within {time}");
         }
         format!(
             "{}: {operations} at {} ({})",
-            m.workload.name,
-            op.iops.value_text(),
-            op.throughput.value_text()
+            m.data.workload.name,
+            op.figures.iops.value_text(),
+            op.figures.throughput.value_text()
         )
     };
     m.headline_ops().into_iter().map(clause).collect()
 }
 
 /// `a read takes 131 µs ± 4 µs on average`, with idle times `… right after another`.
-fn ping_clauses(ping: &PingRecord) -> Vec<String> {
+fn ping_clauses(ping: &PingFigures) -> Vec<String> {
     let clause = |(kind, latency): (&OpKind, &PingLatency)| {
         let request = match kind {
             OpKind::Read => "a read",
@@ -371,7 +372,7 @@ fn latency_search_clause(record: &Record) -> Option<String> {
         });
     };
     let mut measurements = record.measurements.iter();
-    let m = measurements.find(|m| m.workload.name == found.workload);
+    let m = measurements.find(|m| m.data.workload.name == found.workload);
     let rate = m.map(rate_text).unwrap_or_default();
     let lasting = lasting_text(record, &found.workload);
     let limit = match (first_miss, search.is_settled) {
@@ -392,7 +393,7 @@ fn latency_search_clause(record: &Record) -> Option<String> {
 fn lasting_text(record: &Record, workload: &str) -> String {
     for credit in &record.burst_credits {
         let mut rows = credit.in_burst.iter();
-        if rows.any(|index| record.measurements[*index].workload.name == workload) {
+        if rows.any(|index| record.measurements[*index].data.workload.name == workload) {
             return format!(" in a burst ({})", credit_text(credit));
         }
     }
@@ -400,9 +401,12 @@ fn lasting_text(record: &Record, workload: &str) -> String {
 }
 
 /// `, at 12,300/s`, of all operations together.
-fn rate_text(m: &MeasurementRecord) -> String {
+fn rate_text(m: &Row) -> String {
     let ops = m.headline_ops();
-    let rates: Vec<String> = ops.iter().map(|(_, op)| op.iops.value_text()).collect();
+    let rates: Vec<String> = ops
+        .iter()
+        .map(|(_, op)| op.figures.iops.value_text())
+        .collect();
     if rates.is_empty() {
         String::new()
     } else {
@@ -429,8 +433,8 @@ struct ClaimedSize {
 }
 
 impl ClaimedSize {
-    fn of(record: &Record, m: &MeasurementRecord, verify: &VerifyResult) -> Option<Self> {
-        let target = record.targets.get(m.target)?;
+    fn of(record: &Record, m: &Row, verify: &VerifyResult) -> Option<Self> {
+        let target = record.targets.get(m.data.target)?;
         if target.kind != TargetKind::BlockDevice {
             return None;
         }
@@ -450,13 +454,13 @@ impl<'a> Verification<'a> {
             real_size: None,
         };
         for (index, m) in record.measurements.iter().enumerate() {
-            let Some(verify) = &m.verify else {
+            let Some(verify) = &m.data.verify else {
                 continue;
             };
             let judged = verify.wrong_blocks() + verify.good_blocks();
             all.results.push(verify);
             all.real_size = all.real_size.or(ClaimedSize::of(record, m, verify));
-            all.judged_bytes += judged * u64::from(m.workload.block_bytes);
+            all.judged_bytes += judged * u64::from(m.data.workload.block_bytes);
             let objection = record.objection(FigureSource::Measurement(index));
             // What failed to read or came back wrong was counted.
             let is_counted = objection.is_some_and(|found| found.cause == Cause::Failed);
@@ -628,12 +632,12 @@ mod tests {
             .flat_map(|_| [(2_000 * MS, 301 * MS), (0, MS)])
             .collect();
         let record = fixture::judge(fixture::ping::ping_run(&samples));
-        let ping = record.measurements[0].ping.as_ref().unwrap();
+        let ping = record.measurements[0].figures.ping.as_ref().unwrap();
         let [clause] = &ping_clauses(ping)[..] else {
             panic!("one kind")
         };
         states(clause, &["1.00 ms", "right after another"]);
-        let paced = PingRecord {
+        let paced = PingFigures {
             after_idle: Vec::new(),
             ..ping.clone()
         };

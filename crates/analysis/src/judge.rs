@@ -5,12 +5,11 @@ use crate::advice::postgres;
 use crate::compare::{run_to_run, widen_to_runs};
 use crate::expect::Expected;
 use crate::files::files_record;
-use crate::kept::{kept, shown_series};
 use crate::layers::layers_record;
 use crate::limited_by::limited_by;
 use crate::limiter::{FoundCredit, found_credits};
 use crate::moved;
-use crate::ping::ping_record;
+use crate::ping::ping_figures;
 use crate::promised::judge_promises;
 use crate::reproduce::RanWorkload;
 use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
@@ -23,13 +22,13 @@ use diskproof_model::data::RunData;
 use diskproof_model::files::FilesMeasurement;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::latency_search::LatencySearch;
-use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
+use diskproof_model::measurement::{Measurement, PerOp};
+use diskproof_model::ping::REQUESTS_MAX;
 use diskproof_model::plan::{Decide, Plan};
 use diskproof_model::record::{
-    ClockFacts, FilesRecord, MeasurementRecord, RECORD_SCHEMA, Record, Stalled, TaskResult, Tool,
-    WorkloadRecord,
+    ClockFacts, FilesRecord, Kept, RECORD_SCHEMA, Record, Stalled, TaskResult, Tool,
 };
-use diskproof_model::surface::SurfaceRecord;
+use diskproof_model::row::{Row, RowFigures};
 use diskproof_model::target::{HostFacts, TargetIdentity};
 use diskproof_model::trend::RunToRun;
 
@@ -48,10 +47,6 @@ use diskproof_model::trend::RunToRun;
 /// 6: every finding says what it means for the figures. Figures that are not the disk's decide no
 /// threshold, and trust is about the figures alone, not about how good the disk is.
 pub const JUDGING_VERSION: u32 = 6;
-/// Most cells of a series in a record: two minutes at the finest, and as many points as a chart can
-/// show.
-const SERIES_CELLS_MAX: usize = 1200;
-
 /// Everything about a run that is not a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunFacts {
@@ -101,18 +96,15 @@ fn files_part(data: &RunData, plan: &Plan) -> Option<FilesRecord> {
 }
 
 /// What came of the tasks, as far as it follows from what was measured alone.
-fn measured_results(
-    data: &RunData,
-    facts: &RunFacts,
-    measurements: &[MeasurementRecord],
-) -> Vec<TaskResult> {
+fn measured_results(data: &RunData, facts: &RunFacts, measurements: &[Row]) -> Vec<TaskResult> {
     let mut results = Vec::new();
     if let Some(surface) = &data.surface {
         let target = facts.targets.get(surface.target);
-        results.push(TaskResult::Survey(Box::new(SurfaceRecord {
-            reproduce: target.map_or_else(String::new, |one| reproduce::curve(surface, one)),
-            ..surface_record(surface, measurements)
-        })));
+        let mut record = surface_record(surface, measurements);
+        if let Some(target) = target {
+            record.figures.reproduce = reproduce::curve(surface, target);
+        }
+        results.push(TaskResult::Survey(Box::new(record)));
     }
     if let Some(files) = files_part(data, &facts.plan) {
         results.push(TaskResult::Files(files));
@@ -132,13 +124,13 @@ fn measured_results(
 /// The record of a run: what was seen, and what it means.
 pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     let credits = found_credits(&data.measurements, &data.dropped, &facts.plan);
-    let mut measurements = measurement_records(&data.measurements, &facts.plan, &credits);
+    let mut measurements = rows(&data.measurements, &facts.plan, &credits);
     let commands: Vec<String> = measurements
         .iter()
         .map(|m| reproduce_command(m, &measurements, &facts))
         .collect();
     for (m, command) in measurements.iter_mut().zip(commands) {
-        m.reproduce = command;
+        m.figures.reproduce = command;
     }
     let results = measured_results(data, &facts, &measurements);
     let mut record = Record {
@@ -165,7 +157,8 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         findings: Vec::new(),
         advice: Vec::new(),
         expectations: Vec::new(),
-        data: None,
+        kept: kept(data),
+        dropped: data.dropped.clone(),
     };
     add_run_to_run(&mut record, facts.variation);
     record.burst_credits = credits
@@ -184,8 +177,21 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     let conditions: Vec<_> = expected.iter().map(|e| e.evaluate(&record)).collect();
     record.expectations.extend(conditions);
     verdict::answer_fitness(&mut record);
-    record.data = kept(data, &record).map(Box::new);
     record
+}
+
+/// Whether the rows of a record hold all that was measured: of a ping they hold the newest
+/// requests.
+fn kept(data: &RunData) -> Kept {
+    if data
+        .measurements
+        .iter()
+        .any(|m| m.requests.len() > REQUESTS_MAX)
+    {
+        Kept::FiguresOnly
+    } else {
+        Kept::Whole
+    }
 }
 
 /// What a search for the greatest depth found; `None` of a run that was none.
@@ -203,7 +209,7 @@ fn add_limits(record: &mut Record) {
     let indices = 0..record.measurements.len();
     let limits: Vec<_> = indices.map(|index| limited_by(record, index)).collect();
     for (m, limit) in record.measurements.iter_mut().zip(limits) {
-        m.limited_by = Some(limit);
+        m.figures.limited_by = Some(limit);
     }
 }
 
@@ -221,122 +227,77 @@ fn add_run_to_run(record: &mut Record, variation: RunVariation) {
 
 /// The command that shows a figure again, with everything that ran at the same time on its target;
 /// empty without a plan that says what was asked.
-fn reproduce_command(
-    of: &MeasurementRecord,
-    all: &[MeasurementRecord],
-    facts: &RunFacts,
-) -> String {
-    let target = facts.targets.get(of.target);
-    let Some((target, group)) = target.zip(facts.plan.group_of(&of.workload.name)) else {
+fn reproduce_command(of: &Row, all: &[Row], facts: &RunFacts) -> String {
+    let target = facts.targets.get(of.data.target);
+    let Some((target, group)) = target.zip(facts.plan.group_of(&of.data.workload.name)) else {
         return String::new();
     };
     if let Some(ping) = facts.plan.ping() {
         let asked = &group.workloads[0];
-        return reproduce::ioping((&of.workload, asked, &ping.requests), target);
+        return reproduce::ioping((&of.data, asked, &ping.requests), target);
     }
-    let own = all.iter().filter(|m| m.target == of.target);
-    let ran = |name: &str| own.clone().find(|m| m.workload.name == name);
-    let members = group.workloads.iter().filter_map(|asked| {
-        let ran = ran(&asked.name)?;
-        Some(RanWorkload {
-            ran: &ran.workload,
-            asked,
-            engine: &ran.engine,
-        })
-    });
-    reproduce::command(&members.collect::<Vec<_>>(), target, group)
+    let mut members = Vec::new();
+    for asked in group.workloads {
+        let ran = all
+            .iter()
+            .map(|row| &row.data)
+            .find(|m| m.target == of.data.target && m.workload.name == asked.name);
+        if let Some(ran) = ran {
+            members.push(RanWorkload { ran, asked });
+        }
+    }
+    reproduce::command(&members, target, group)
 }
 
-fn measurement_records(
-    measurements: &[Measurement],
-    plan: &Plan,
-    credits: &[FoundCredit],
-) -> Vec<MeasurementRecord> {
+fn rows(measurements: &[Measurement], plan: &Plan, credits: &[FoundCredit]) -> Vec<Row> {
     let all: Vec<WorkloadSlices<'_>> = measurements.iter().map(WorkloadSlices::of).collect();
     let falls = shared_fall(&all);
-    let record = |(index, m): (usize, &Measurement)| {
-        let credit = credits.iter().find(|credit| credit.target == m.target);
-        let sustained_from_ns = credit.and_then(|credit| credit.sustained_from_ns(index));
-        let steady = SteadyPart::of(m, falls[index], sustained_from_ns);
+    let mut rows = Vec::new();
+    for (index, m) in measurements.iter().enumerate() {
+        let sustained_from_ns = credits
+            .iter()
+            .find(|credit| credit.target == m.target)
+            .and_then(|credit| credit.sustained_from_ns(index));
+        let mut steady = SteadyPart::of(m, falls[index], sustained_from_ns);
         let is_shared = falls[index].is_some() || sustained_from_ns.is_some();
-        let burst_end_ns = steady.burst_end_ns().filter(|_| !is_shared);
-        let is_machines = burst_end_ns.is_some_and(|at_ns| machine_fell(&all, index, at_ns));
-        let steady = if is_machines {
-            SteadyPart::unsettled(m)
-        } else {
-            steady
-        };
-        let mut record = measurement_record(m, &steady, plan);
-        slices::widen(&mut record.ops, m, record.settling_ns);
-        record
-    };
-    measurements.iter().enumerate().map(record).collect()
+        if let Some(burst_end_ns) = steady.burst_end_ns()
+            && !is_shared
+            && machine_fell(&all, index, burst_end_ns)
+        {
+            steady = SteadyPart::unsettled(m);
+        }
+        rows.push(row(m, &steady, plan));
+    }
+    rows
 }
 
-fn measurement_record(m: &Measurement, steady: &SteadyPart<'_>, plan: &Plan) -> MeasurementRecord {
-    let op = |(kind, op): (&OpKind, &OpMeasurement)| {
-        let series = shown_series(&op.series, SERIES_CELLS_MAX);
-        (*kind, steady.op_record(*kind, op, series))
+fn row(m: &Measurement, steady: &SteadyPart<'_>, plan: &Plan) -> Row {
+    let mut data = steady.counted();
+    let older = data.requests.len().saturating_sub(REQUESTS_MAX);
+    data.requests.drain(..older);
+    let mut ops = PerOp::new();
+    for (kind, op) in &data.ops {
+        ops.insert(*kind, steady.op_figures(op));
+    }
+    slices::widen(&mut ops, m, steady.settling.settling_ns);
+    let together_with = match plan.group_of(&m.workload.name) {
+        None => Vec::new(),
+        Some(group) => group.beside(&m.workload.name).map(str::to_owned).collect(),
     };
-    let mut row = MeasurementRecord {
-        target: m.target,
-        workload: workload_record(m, plan),
-        start_ns: m.start_ns,
-        wall_ns: m.wall_ns,
+    let figures = RowFigures {
         settling_ns: steady.settling.settling_ns,
         settled: steady.settling.settled,
         phases: steady.phases(),
-        cpu: m.cpu,
-        ops: m.ops.iter().map(op).collect(),
-        asked: m.asked,
-        device: m.device.clone(),
-        cache: m.cache.clone(),
-        engine: m.engine.clone(),
-        achieved_depth: m.achieved_depth,
-        dead_time_ns: m.dead_time_ns,
-        starved: m.starved,
-        ceiling_iops: m.ceiling_iops,
-        zero_blocks: m.zero_blocks,
-        unwritten_bytes: m.unwritten_bytes,
-        missed_starts: m.missed_starts,
-        punted: m.punted,
-        verify: m.verify.clone(),
-        hang: m.hang,
-        interruptions: m.interruptions.clone(),
-        slices: m.slices.clone(),
-        laid_out: m.laid_out,
-        shortened_from_ns: m.shortened_from_ns,
-        run_to_run: None,
-        ping: plan.ping().map(|_| ping_record(m)),
-        stopped: m.stopped,
+        together_with,
+        ops,
+        ping: plan.ping().map(|_| ping_figures(m)),
         limited_by: None,
         reproduce: String::new(),
     };
-    steady.narrow(&mut row);
-    row
-}
-
-fn workload_record(m: &Measurement, plan: &Plan) -> WorkloadRecord {
-    let w = &m.workload;
-    WorkloadRecord {
-        name: w.name.clone(),
-        together_with: plan.group_of(&w.name).map_or_else(Vec::new, |group| {
-            group.beside(&w.name).map(str::to_owned).collect()
-        }),
-        streams: w.streams.clone(),
-        access: w.access.clone(),
-        block_bytes: w.block_bytes,
-        block_mix: w.block_mix.clone(),
-        depth: w.depth,
-        workers: w.workers,
-        engine: m.engine.used,
-        cache: m.cache.used,
-        sync: w.sync,
-        rate: w.rate,
-        span_start_bytes: m.span_start_bytes,
-        span_bytes: m.span_bytes,
-        shape: w.shape.clone(),
-        write_cache: w.write_cache,
+    Row {
+        data,
+        run_to_run: None,
+        figures,
     }
 }
 
@@ -354,16 +315,16 @@ mod tests {
         let mut record = fixture::record();
         assert_eq!(record.findings, []);
         let m = fixture::measured(&mut record, "random-read-d32");
-        let read = &m.ops[&OpKind::Read];
+        let read = &m.figures.ops[&OpKind::Read];
         assert!(
             (read.iops.value - 10_000.0).abs() < 100.0,
             "{:?}",
             read.iops
         );
-        assert_eq!(m.settled, Some(true));
+        assert_eq!(m.figures.settled, Some(true));
         assert!((read.throughput.value / read.iops.value - 8192.0).abs() < 1.0);
         assert!((3_200_000..3_205_000).contains(&read.latency.p50.unwrap()));
-        assert!(m.reproduce.starts_with("fio "));
+        assert!(m.figures.reproduce.starts_with("fio "));
     }
 
     #[test]
@@ -374,12 +335,15 @@ mod tests {
         both.merge(one.clone(), MergeKind::OtherHost).unwrap();
         let (both, one) = (judge(facts.clone(), &both, &[]), judge(facts, &one, &[]));
         for (sum, part) in both.measurements.iter().zip(&one.measurements) {
-            assert_eq!(sum.achieved_depth, 2.0 * part.achieved_depth);
-            for (kind, op) in &sum.ops {
-                let part = &part.ops[kind];
-                assert_eq!((op.count, op.bytes), (2 * part.count, 2 * part.bytes));
-                assert_eq!(op.latency.max, part.latency.max);
-                assert!((op.iops.value - 2.0 * part.iops.value).abs() < 1e-6);
+            assert_eq!(sum.data.achieved_depth, 2.0 * part.data.achieved_depth);
+            for (kind, op) in sum.ops() {
+                let part = part.op(kind).unwrap();
+                assert_eq!(
+                    (op.data.count, op.data.bytes),
+                    (2 * part.data.count, 2 * part.data.bytes)
+                );
+                assert_eq!(op.figures.latency.max, part.figures.latency.max);
+                assert!((op.figures.iops.value - 2.0 * part.figures.iops.value).abs() < 1e-6);
             }
         }
     }
@@ -419,7 +383,8 @@ mod tests {
             };
             m.ops.values_mut().next().unwrap().series.cells = vec![cell; 8192];
         });
-        let series = &record.measurements[0].ops.values().next().unwrap().series;
+        let op = record.measurements[0].data.ops.values().next();
+        let series = op.unwrap().shown_series();
         assert_eq!((series.interval_ns, series.cells.len()), (100_000_000, 820));
         assert_eq!(series.total().ops, 8192);
     }
@@ -434,11 +399,11 @@ mod tests {
         });
         let m = fixture::measured(&mut record, "mixed-random");
         assert!(
-            (400_000_000..=700_000_000).contains(&m.settling_ns),
+            (400_000_000..=700_000_000).contains(&m.figures.settling_ns),
             "{}",
-            m.settling_ns
+            m.figures.settling_ns
         );
-        for op in m.ops.values() {
+        for op in m.figures.ops.values() {
             assert!((op.iops.value - 5000.0).abs() < 100.0, "{:?}", op.iops);
         }
     }

@@ -7,7 +7,8 @@ use diskproof_model::layers::{
     PlannedLayer,
 };
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::Row;
 
 /// A layer that was measured.
 struct MeasuredLayer<'a> {
@@ -23,7 +24,9 @@ pub(crate) fn layers_record(record: &Record, places: &[LayerPlace]) -> Option<La
     let workloads = record.plan.workloads().iter();
     let costs = workloads.flat_map(|workload| {
         let all = record.measurements.iter();
-        let measured: Vec<_> = all.filter(|m| m.workload.name == workload.name).collect();
+        let measured: Vec<_> = all
+            .filter(|m| m.data.workload.name == workload.name)
+            .collect();
         costs(&measured, &layers)
     });
     Some(LayersRecord {
@@ -46,9 +49,9 @@ fn measured_layers<'a>(plan: &'a LayersPlan, places: &'a [LayerPlace]) -> Vec<Me
 }
 
 /// The cost of each layer in one workload, the highest first.
-fn costs(measured: &[&MeasurementRecord], layers: &[MeasuredLayer<'_>]) -> Vec<LayerCost> {
+fn costs(measured: &[&Row], layers: &[MeasuredLayer<'_>]) -> Vec<LayerCost> {
     let known = layers.iter().filter_map(|layer| {
-        let own = measured.iter().find(|m| m.target == layer.target)?;
+        let own = measured.iter().find(|m| m.data.target == layer.target)?;
         Some((layer, SliceFigures::of(own)))
     });
     let all: Vec<(&MeasuredLayer<'_>, SliceFigures)> = known.collect();
@@ -74,7 +77,7 @@ fn costs(measured: &[&MeasurementRecord], layers: &[MeasuredLayer<'_>]) -> Vec<L
         };
         let rate_change = below.map(|below| rate_change(own, below));
         costs.push(LayerCost {
-            workload: measured[0].workload.name.clone(),
+            workload: measured[0].data.workload.name.clone(),
             target: layer.target,
             below: lower.map(|lower| lower.target),
             meaning: lower.map_or(CostMeaning::Lowest, |lower| {
@@ -97,8 +100,8 @@ struct SliceFigures {
 }
 
 impl SliceFigures {
-    fn of(m: &MeasurementRecord) -> Self {
-        let slices = m.slices.iter();
+    fn of(m: &Row) -> Self {
+        let slices = m.data.slices.iter();
         let reads = slices.filter_map(|slice| slice.ops.get(&OpKind::Read));
         let (mut rates, mut latencies_ns) = (Vec::new(), Vec::new());
         for read in reads {
@@ -169,10 +172,10 @@ mod tests {
     use diskproof_model::window::{SliceLatency, SliceOp, TimeSlice};
 
     /// Slices with these medians in microseconds, one request at a time.
-    fn measured(target: usize, medians_us: &[f64]) -> MeasurementRecord {
+    fn measured(target: usize, medians_us: &[f64]) -> Row {
         let mut record = crate::fixture::record();
         let mut m = record.measurements.swap_remove(0);
-        m.target = target;
+        m.data.target = target;
         let slice = |median_us: &f64| {
             let read = SliceOp {
                 latency: Some(SliceLatency {
@@ -189,7 +192,7 @@ mod tests {
                 ops: [(OpKind::Read, read)].into(),
             }
         };
-        m.slices = medians_us.iter().map(slice).collect();
+        m.data.slices = medians_us.iter().map(slice).collect();
         m
     }
 

@@ -24,7 +24,6 @@ pub mod watch;
 mod checked;
 mod files;
 mod headline;
-mod kept;
 mod layers;
 mod limited_by;
 mod limiter;

@@ -7,7 +7,8 @@ use diskproof_model::finding::{Evidence, LimitedBy, Meaning, RateLimit, SharedRe
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Access, SyncPolicy};
 use diskproof_model::proof::FigureSource;
-use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::{OpRow, Row};
 use diskproof_model::target::TargetKind;
 use diskproof_model::units::{format_percent, format_throughput};
 
@@ -28,13 +29,13 @@ const SERIAL_MAX: f64 = 1.2;
 /// What limited a measurement of the record.
 pub(crate) fn limited_by(record: &Record, index: usize) -> LimitedBy {
     let m = &record.measurements[index];
-    if m.headline_ops().iter().all(|(_, op)| op.count == 0) {
+    if m.headline_ops().iter().all(|(_, op)| op.data.count == 0) {
         return unknown("nothing was measured");
     }
     if let Some(named) = by_finding(record, index) {
         return named;
     }
-    if !m.workload.together_with.is_empty() {
+    if !m.figures.together_with.is_empty() {
         return unknown("other workloads ran at the same time");
     }
     let known = by_rate(m, index)
@@ -98,34 +99,34 @@ fn by_finding(record: &Record, index: usize) -> Option<LimitedBy> {
 }
 
 /// An open loop that keeps its schedule.
-fn by_rate(m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
-    let is_ping = m.ping.is_some();
-    let is_kept = |_: &f64| is_ping || m.missed_starts == Some(0);
-    let rate = m.workload.rate.filter(is_kept)?;
+fn by_rate(m: &Row, index: usize) -> Option<LimitedBy> {
+    let is_ping = m.figures.ping.is_some();
+    let is_kept = |_: &f64| is_ping || m.data.missed_starts == Some(0);
+    let rate = m.data.workload.rate.filter(is_kept)?;
     let why = if is_ping {
         "requests were sent at a fixed pace"
     } else {
         "every operation started on schedule"
     };
-    let evidence = evidence(index, "workload/rate", rate, rate, "1/s");
+    let evidence = evidence(index, "data/workload/rate", rate, rate, "1/s");
     Some(known(RateLimit::RequestedRate, why.to_owned(), evidence))
 }
 
-fn by_flushes(m: &MeasurementRecord, index: usize, kind: OpKind, what: &str) -> Option<LimitedBy> {
-    let op = m.ops.get(&kind).filter(|op| op.count > 1)?;
-    let worker_ns = m.steady_ns() as f64 * f64::from(m.workload.workers);
-    let share = op.latency.mean * op.count as f64 / worker_ns;
+fn by_flushes(m: &Row, index: usize, kind: OpKind, what: &str) -> Option<LimitedBy> {
+    let op = m.op(kind).filter(|op| op.data.count > 1)?;
+    let worker_ns = m.steady_ns() as f64 * f64::from(m.data.workload.workers);
+    let share = op.figures.latency.mean * op.data.count as f64 / worker_ns;
     let percent = format_percent(share.min(1.0));
     let why = format!("{percent} of the time was spent in {what}");
-    let place = format!("ops/{}/latency/mean", kind.as_str());
-    let threshold = SYNC_SHARE_MIN * worker_ns / op.count as f64;
-    let evidence = evidence(index, &place, op.latency.mean, threshold, "ns");
+    let place = format!("figures/ops/{}/latency/mean", kind.as_str());
+    let threshold = SYNC_SHARE_MIN * worker_ns / op.data.count as f64;
+    let evidence = evidence(index, &place, op.figures.latency.mean, threshold, "ns");
     (share >= SYNC_SHARE_MIN).then(|| known(RateLimit::Flush, why, evidence))
 }
 
 /// Writes of one session that are durable when they return: the flush is a part of each.
-fn by_durable_writes(m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
-    let w = &m.workload;
+fn by_durable_writes(m: &Row, index: usize) -> Option<LimitedBy> {
+    let w = &m.data.workload;
     let is_alone = w.depth * w.workers == 1 && w.rate.is_none();
     let is_durable = matches!(w.sync, SyncPolicy::WithWrite { .. });
     let what = "writes that return when they are durable";
@@ -133,39 +134,45 @@ fn by_durable_writes(m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
     found.filter(|_| is_alone && is_durable)
 }
 
-fn by_link(record: &Record, m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
-    let disks: Vec<_> = record.targets.get(m.target)?.disks().collect();
+fn by_link(record: &Record, m: &Row, index: usize) -> Option<LimitedBy> {
+    let disks: Vec<_> = record.targets.get(m.data.target)?.disks().collect();
     let [disk] = disks.as_slice() else {
         return None;
     };
     let link = disk.link.as_ref()?.bytes_per_second_max? as f64;
     // Reads and writes have their own lanes.
-    let (kind, op) = largest_by(m.headline_ops(), |(_, op)| op.throughput.value)?;
-    let rate = op.throughput.value;
+    let (kind, op) = largest_by(m.headline_ops(), |(_, op)| op.figures.throughput.value)?;
+    let rate = op.figures.throughput.value;
     let (percent, most) = (format_percent(rate / link), format_throughput(link));
     let why = format!("{percent} of the {most} that the link carries");
-    let place = format!("ops/{}/throughput/value", kind.as_str());
+    let place = format!("figures/ops/{}/throughput/value", kind.as_str());
     let evidence = evidence(index, &place, rate, LINK_SHARE_MIN * link, "B/s");
     (rate >= LINK_SHARE_MIN * link && rate <= link).then(|| known(RateLimit::Link, why, evidence))
 }
 
 /// Many random writes in flight of which the disk sees one at a time: the filesystem holds the
 /// others, such as by the lock of the file.
-fn by_serialisation(record: &Record, m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
-    let queued = m.device.queue_depth?;
-    let is_file = record.targets.get(m.target)?.kind != TargetKind::BlockDevice;
+fn by_serialisation(record: &Record, m: &Row, index: usize) -> Option<LimitedBy> {
+    let queued = m.data.device.queue_depth?;
+    let is_file = record.targets.get(m.data.target)?.kind != TargetKind::BlockDevice;
     // Sequential requests may be merged, and are then counted once.
     let is_random = matches!(
-        m.workload.access,
+        m.data.workload.access,
         Access::Random { .. } | Access::Zoned { .. }
     );
-    let writes = m.ops.contains_key(&OpKind::Write) && !m.ops.contains_key(&OpKind::Sync);
-    let held = m.achieved_depth >= HELD_MIN;
+    let writes = m.data.ops.contains_key(&OpKind::Write) && !m.data.ops.contains_key(&OpKind::Sync);
+    let held = m.data.achieved_depth >= HELD_MIN;
     let why = format!(
         "{:.1} requests were in flight, but the disk had only {queued:.1} of them",
-        m.achieved_depth
+        m.data.achieved_depth
     );
-    let evidence = evidence(index, "device/queue_depth", queued, SERIAL_MAX, "requests");
+    let evidence = evidence(
+        index,
+        "data/device/queue_depth",
+        queued,
+        SERIAL_MAX,
+        "requests",
+    );
     (is_file && is_random && writes && held && queued <= SERIAL_MAX)
         .then(|| known(RateLimit::FilesystemLock, why, evidence))
 }
@@ -181,20 +188,23 @@ fn gain_bounds(gain: f64, more_width: f64, less_width: f64) -> (f64, f64) {
 }
 
 /// The same workload with another number of requests in flight shows whether more of them help.
-fn by_depth(record: &Record, m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
-    let other_depth = |other: &&MeasurementRecord| {
-        let (one, other) = (&m.workload, &other.workload);
+fn by_depth(record: &Record, m: &Row, index: usize) -> Option<LimitedBy> {
+    let other_depth = |other: &&Row| {
+        let (row, other_row) = (&m.data, &other.data);
+        let (one, other) = (&row.workload, &other_row.workload);
         one.access == other.access
             && one.streams == other.streams
             && (one.block_bytes, &one.block_mix) == (other.block_bytes, &other.block_mix)
-            && (one.sync, one.cache) == (other.sync, other.cache)
-            && (one.span_start_bytes, one.span_bytes) == (other.span_start_bytes, other.span_bytes)
+            && one.sync == other.sync
+            && row.cache.used == other_row.cache.used
+            && row.span_start_bytes == other_row.span_start_bytes
+            && row.span_bytes == other_row.span_bytes
             && other.rate.is_none()
             && one.rate.is_none()
     };
     let others = record.measurements.iter();
-    let mut others: Vec<&MeasurementRecord> = others
-        .filter(|other| other.target == m.target && other.total_iops() > 0.0)
+    let mut others: Vec<&Row> = others
+        .filter(|other| other.data.target == m.data.target && other.total_iops() > 0.0)
         .filter(|other| other_depth(other) && in_flight(other) != in_flight(m))
         .collect();
     others.sort_by(|a, b| in_flight(a).total_cmp(&in_flight(b)));
@@ -223,7 +233,7 @@ fn by_depth(record: &Record, m: &MeasurementRecord, index: usize) -> Option<Limi
     } else {
         return None;
     };
-    let (kind, op): (OpKind, &OpRecord) = m.headline_ops().into_iter().next()?;
+    let (kind, op): (OpKind, OpRow<'_>) = m.headline_ops().into_iter().next()?;
     let needed = match threshold {
         share if share > 0.0 => gain_at(share),
         _ if limit == RateLimit::QueueDepth => SURE_GAIN,
@@ -238,8 +248,8 @@ fn by_depth(record: &Record, m: &MeasurementRecord, index: usize) -> Option<Limi
         Some(_) => more.total_iops() / needed,
         None => less.total_iops() * needed,
     };
-    let place = format!("ops/{}/iops/value", kind.as_str());
-    let evidence = evidence(index, &place, op.iops.value, threshold, "1/s");
+    let place = format!("figures/ops/{}/iops/value", kind.as_str());
+    let evidence = evidence(index, &place, op.figures.iops.value, threshold, "1/s");
     Some(known(limit, why, evidence))
 }
 
@@ -257,8 +267,8 @@ mod tests {
 
     fn of(record: &Record, name: &str) -> LimitedBy {
         let mut measurements = record.measurements.iter();
-        let found = measurements.find(|m| m.workload.name == name).unwrap();
-        found.limited_by.clone().unwrap()
+        let found = measurements.find(|m| m.data.workload.name == name).unwrap();
+        found.figures.limited_by.clone().unwrap()
     }
 
     #[test]
@@ -277,7 +287,7 @@ mod tests {
     fn wide_intervals_leave_the_limit_unknown() {
         let mut record = fixture::record();
         for m in &mut record.measurements {
-            for op in m.ops.values_mut() {
+            for op in m.figures.ops.values_mut() {
                 op.iops.half_width_95 = Some(0.8 * op.iops.value);
             }
         }
@@ -299,10 +309,10 @@ mod tests {
     fn durable_writes_of_one_session_are_limited_by_the_flush() {
         let mut record = fixture::record();
         let m = measured(&mut record, "commit-fdatasync");
-        m.workload.sync = SyncPolicy::WithWrite {
+        m.data.workload.sync = SyncPolicy::WithWrite {
             flag: WriteFlag::OpenDsync,
         };
-        m.ops.remove(&OpKind::Sync);
+        m.data.ops.remove(&OpKind::Sync);
         let path = limited_by(&record, 7).evidence[0].path.clone();
         assert!(path.ends_with("/ops/commit/latency/mean"), "{path}");
     }
@@ -318,7 +328,7 @@ mod tests {
         let record = fixture::faulty("random-read-d32", |m| m.ceiling_iops = Some(12_000.0));
         let limited = of(&record, "random-read-d32");
         assert_eq!(limited.limit, RateLimit::Program);
-        assert!(limited.evidence[0].path.ends_with("ceiling_iops"));
+        assert!(limited.evidence[0].path.ends_with("data/ceiling_iops"));
         let record = fixture::faulty("sequential-read", |m| m.device.read_bytes = 0);
         let cached = of(&record, "sequential-read");
         assert_eq!(cached.limit, RateLimit::Unknown);
@@ -338,16 +348,18 @@ mod tests {
     fn a_kept_schedule_limits_the_rate() {
         let mut record = fixture::record();
         let m = &mut record.measurements[3];
-        (m.workload.rate, m.missed_starts) = (Some(500.0), Some(0));
+        (m.data.workload.rate, m.data.missed_starts) = (Some(500.0), Some(0));
         assert_eq!(limited_by(&record, 3).limit, RateLimit::RequestedRate);
-        record.measurements[3].missed_starts = Some(9);
+        record.measurements[3].data.missed_starts = Some(9);
         assert_ne!(limited_by(&record, 3).limit, RateLimit::RequestedRate);
     }
 
     #[test]
     fn nearly_all_of_the_link_is_the_link() {
         let mut record = fixture::record();
-        let rate = record.measurements[1].ops[&OpKind::Read].throughput.value;
+        let rate = record.measurements[1].figures.ops[&OpKind::Read]
+            .throughput
+            .value;
         let disk = record.targets[0].layers.last_mut().unwrap();
         disk.link.as_mut().unwrap().bytes_per_second_max = Some((rate / 0.9) as u64);
         let limited = limited_by(&record, 1);

@@ -44,7 +44,7 @@ pub(crate) fn mechanics(record: &Record) -> Mechanics {
 /// What the access times say.
 pub(crate) fn measured_mechanics(record: &Record, surface: &SurfaceRecord) -> Mechanics {
     let median = |seek| {
-        let summary = surface.seeks.get(&seek);
+        let summary = surface.figures.seeks.get(&seek);
         let known = summary.filter(|s| s.n >= ACCESSES_MIN);
         known.map(|s| s.p50_ns as f64)
     };
@@ -108,13 +108,13 @@ fn health_rpm(record: &Record, disk: &Layer) -> Option<u32> {
 
 /// The target that was surveyed.
 pub(crate) fn surveyed_target(record: &Record) -> Option<&TargetIdentity> {
-    record.targets.get(record.surface()?.target)
+    record.targets.get(record.surface()?.data.target)
 }
 
 /// How much of the surface was surveyed.
 pub(crate) fn reach(record: &Record, surface: &SurfaceRecord) -> Reach {
     let surface_bytes = surveyed_target(record).map_or(0, surface_bytes);
-    if surface_bytes > 0 && surface.span_bytes as f64 >= WHOLE_MIN * surface_bytes as f64 {
+    if surface_bytes > 0 && surface.data.span_bytes as f64 >= WHOLE_MIN * surface_bytes as f64 {
         Reach::Whole
     } else {
         Reach::Part

@@ -3,7 +3,8 @@
 
 use diskproof_model::measurement::{Measurement, MovedTotal, OpKind};
 use diskproof_model::plan::Plan;
-use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::Row;
 
 /// Later slices spend this part of their measured time on their warm-up before it.
 const LATER_WARMUP_PARTS: u64 = 9;
@@ -75,7 +76,7 @@ pub(crate) fn before(record: &Record, index: usize, at_ns: u64, writes_only: boo
     let mut moved = MovedBefore::default();
     let mut first_ns = moment_ns;
     let measurements = record.measurements.iter();
-    for m in measurements.filter(|m| m.target == fallen.target) {
+    for m in measurements.filter(|m| m.data.target == fallen.data.target) {
         let is_own = std::ptr::eq(m, fallen);
         for part in parts(record, m) {
             let end_ns = part.begin_ns + part.wall_ns;
@@ -94,7 +95,11 @@ pub(crate) fn before(record: &Record, index: usize, at_ns: u64, writes_only: boo
             moved.requests += requests * scale;
             moved.bytes += bytes * scale;
         }
-        if let Some(laid_out) = m.laid_out.filter(|_| m.start_ns as f64 <= moment_ns) {
+        if let Some(laid_out) = m
+            .data
+            .laid_out
+            .filter(|_| m.data.start_ns as f64 <= moment_ns)
+        {
             moved.requests += laid_out.requests as f64;
             moved.bytes += laid_out.bytes as f64;
             // The file was filled first of all.
@@ -106,15 +111,15 @@ pub(crate) fn before(record: &Record, index: usize, at_ns: u64, writes_only: boo
 }
 
 /// Operations and bytes in a part of the measured time.
-fn counted(m: &MeasurementRecord, from_ns: u64, to_ns: u64, writes_only: bool) -> (f64, f64) {
+fn counted(m: &Row, from_ns: u64, to_ns: u64, writes_only: bool) -> (f64, f64) {
     let (mut requests, mut bytes) = (0.0, 0.0);
     let kinds: &[OpKind] = if writes_only {
         &[OpKind::Write]
     } else {
         &[OpKind::Read, OpKind::Write]
     };
-    for op in kinds.iter().filter_map(|kind| m.ops.get(kind)) {
-        let series = &op.series;
+    for op in kinds.iter().filter_map(|kind| m.op(*kind)) {
+        let series = &op.data.shown_series();
         let cell_ns = series.interval_ns.max(1);
         for (number, cell) in (0u64..).zip(&series.cells) {
             let begin_ns = series.start_ns + number * cell_ns;
@@ -128,13 +133,17 @@ fn counted(m: &MeasurementRecord, from_ns: u64, to_ns: u64, writes_only: bool) -
     (requests, bytes)
 }
 
-fn parts(record: &Record, m: &MeasurementRecord) -> Vec<RunPart> {
+fn parts(record: &Record, m: &Row) -> Vec<RunPart> {
     let mut planned = record.plan.workloads().iter();
-    let planned = planned.find(|workload| workload.name == m.workload.name);
+    let planned = planned.find(|workload| workload.name == m.data.workload.name);
     let warmup_ns = planned.map_or(0, |workload| workload.warmup_ns);
-    let whole = [(m.start_ns, m.wall_ns)];
-    let slices = m.slices.iter().map(|slice| (slice.start_ns, slice.wall_ns));
-    let is_whole = m.slices.is_empty();
+    let whole = [(m.data.start_ns, m.data.wall_ns)];
+    let slices = m
+        .data
+        .slices
+        .iter()
+        .map(|slice| (slice.start_ns, slice.wall_ns));
+    let is_whole = m.data.slices.is_empty();
     let slices = slices.chain(whole.into_iter().filter(|_| is_whole));
     let mut offset_ns = 0;
     let part = |(number, (start_ns, wall_ns)): (usize, (u64, u64))| {
@@ -189,14 +198,14 @@ mod tests {
         let names = ["random-read-d32", "mixed-random"];
         record
             .measurements
-            .retain(|m| names.contains(&m.workload.name.as_str()));
+            .retain(|m| names.contains(&m.data.workload.name.as_str()));
         for workload in record.plan.workloads_mut() {
             workload.warmup_ns = SECOND / 2;
         }
-        record.measurements[0].slices = [10, 20, 30, 40, 50].map(slice).to_vec();
+        record.measurements[0].data.slices = [10, 20, 30, 40, 50].map(slice).to_vec();
         // Another workload between the first and the second slice.
         let other = &mut record.measurements[1];
-        (other.start_ns, other.wall_ns) = (12 * SECOND, 5 * SECOND);
+        (other.data.start_ns, other.data.wall_ns) = (12 * SECOND, 5 * SECOND);
         let moved = before(&record, 0, 3 * SECOND / 2, false);
         // With the warm-ups: 15,000 and 5000 × (1 + 2/9), and 55,000 of the other workload.
         assert!((moved.requests - 76_111.0).abs() < 1.0, "{moved:?}");

@@ -3,7 +3,7 @@
 
 use crate::estimate::mean_latency;
 use diskproof_model::measurement::Measurement;
-use diskproof_model::ping::{IdlePoint, PingLatency, PingRecord, REQUESTS_MAX};
+use diskproof_model::ping::{IdlePoint, PingFigures, PingLatency};
 use std::collections::BTreeMap;
 
 /// A request is slow from this multiple of the median without idle time on.
@@ -13,8 +13,8 @@ const SLOW_NS: u64 = 1_000_000;
 /// And beyond the latency that this share of the requests without idle time stays below.
 const USUAL_SHARE: f64 = 0.9;
 
-/// The record of a ping.
-pub(crate) fn ping_record(m: &Measurement) -> PingRecord {
+/// The figures of a ping.
+pub(crate) fn ping_figures(m: &Measurement) -> PingFigures {
     let mut latency = BTreeMap::new();
     for (kind, op) in &m.ops {
         let requests = m.requests.iter();
@@ -31,10 +31,8 @@ pub(crate) fn ping_record(m: &Measurement) -> PingRecord {
         latency.insert(*kind, of_kind);
     }
     let slow_from_ns = slow_from_ns(m);
-    let first = m.requests.len().saturating_sub(REQUESTS_MAX);
-    PingRecord {
+    PingFigures {
         latency,
-        requests: m.requests[first..].to_vec(),
         after_idle: after_idle(m, slow_from_ns.unwrap_or(u64::MAX)),
         slow_from_ns,
     }
@@ -95,7 +93,7 @@ mod tests {
     fn latencies_are_grouped_by_the_idle_time_before_them() {
         let m =
             fixture::ping::pinged(&[(0, 100_000), (0, 120_000), (0, 110_000), (2_000, 9_000_000)]);
-        let record = ping_record(&m);
+        let record = ping_figures(&m);
         assert_eq!(record.slow_from_ns, Some(1_110_000));
         let points: Vec<_> = record
             .after_idle
@@ -103,7 +101,6 @@ mod tests {
             .map(|point| (point.idle_ns, point.p50_ns, point.mean.n, point.slow))
             .collect();
         assert_eq!(points, [(0, 110_000, 3, 0), (2_000, 9_000_000, 1, 1)]);
-        assert_eq!(record.requests.len(), 4);
         let latency = &record.latency[&OpKind::Read];
         assert!(latency.mean.n == 4 && latency.mean.half_width_95.is_some());
     }

@@ -95,9 +95,9 @@ fn holds_start(record: &Record) -> bool {
     let Some(surface) = record.surface() else {
         return false;
     };
-    let target = record.targets.get(surface.target);
+    let target = record.targets.get(surface.data.target);
     let size = target.map_or(0, |target| target.size_bytes) as f64;
-    surface.span_start_bytes as f64 <= START_SHARE * size
+    surface.data.span_start_bytes as f64 <= START_SHARE * size
 }
 
 fn rotation(rpm: f64) -> Promised {

@@ -4,13 +4,12 @@
 //! HOWTO and of ioping(1).
 
 use diskproof_model::group::Group;
-use diskproof_model::measurement::{EngineUse, HUGE_PAGES, OpKind};
+use diskproof_model::measurement::{HUGE_PAGES, Measurement, OpKind};
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{
     Access, BlockShare, CachePolicy, Distribution, EngineKind, Layout, Span, Stop, SyncCall,
     SyncPolicy, Workload, WriteFlag, Zone,
 };
-use diskproof_model::record::WorkloadRecord;
 use diskproof_model::rw::Rw;
 use diskproof_model::shape::{Arrivals, LoadShape, RunFollow, ThinkCount, WriteContent};
 use diskproof_model::shell::quoted;
@@ -25,26 +24,33 @@ const SHARED_FILE: &str = "diskproof-fio.tmp";
 /// fio stops before it writes.
 const DESTROYS: &str = "# overwrites the content of the target";
 
-/// A workload as it ran, as it was asked for, and what carried it.
+/// A workload as it ran and as it was asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct RanWorkload<'a> {
     /// As it ran.
-    pub ran: &'a WorkloadRecord,
+    pub ran: &'a Measurement,
     /// As it was asked for.
     pub asked: &'a Workload,
-    /// What carried it.
-    pub engine: &'a EngineUse,
 }
 
 impl RanWorkload<'_> {
     /// Huge pages that each of fio's jobs takes for its buffers; `None` where ours used none.
     fn huge_pages(&self) -> Option<u64> {
-        let is_huge = self.engine.features.iter().any(|f| f == HUGE_PAGES);
-        let mixed = self.ran.block_mix.iter().map(|share| share.block_bytes);
-        let block = mixed.chain([self.ran.block_bytes]).max();
-        let bytes = u64::from(block?) * u64::from(self.ran.depth);
+        let engine = &self.ran.engine;
+        let is_huge = engine.features.iter().any(|f| f == HUGE_PAGES);
+        if !is_huge || is_blocking(engine.used) {
+            return None;
+        }
+        let workload = &self.ran.workload;
+        let block_bytes = workload
+            .block_mix
+            .iter()
+            .map(|share| share.block_bytes)
+            .chain([workload.block_bytes])
+            .max()?;
+        let bytes = u64::from(block_bytes) * u64::from(workload.depth);
         // fio takes a page more, to align its buffers.
-        (is_huge && !is_blocking(self.ran.engine)).then_some(bytes / HUGE_PAGE_BYTES + 1)
+        Some(bytes / HUGE_PAGE_BYTES + 1)
     }
 }
 
@@ -57,7 +63,7 @@ const HUGE_PAGE_BYTES: u64 = 2 << 20;
 pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Group<'_>) -> String {
     let is_unknown_to_fio = |member: &RanWorkload<'_>| {
         matches!(
-            member.ran.sync,
+            member.ran.workload.sync,
             SyncPolicy::Shared { .. } | SyncPolicy::OtherDescriptor { .. }
         )
     };
@@ -69,7 +75,7 @@ pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Grou
         // What is done first ends the others; by default it ends its own reporting group only.
         words.extend(["--exitall".to_owned(), "--exit_what=all".to_owned()]);
     }
-    let writing = members.iter().any(|member| writes(member.ran));
+    let writing = members.iter().any(|member| writes(&member.ran.workload));
     if !writing && target.kind != TargetKind::Directory {
         words.push("--readonly".to_owned());
     }
@@ -79,7 +85,8 @@ pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Grou
     };
     let mut huge_pages = 0;
     for (index, member) in members.iter().enumerate() {
-        let (workload, asked) = (member.ran, member.asked);
+        let (ran, asked) = (member.ran, member.asked);
+        let workload = &ran.workload;
         words.push(quoted(&format!("--name={}", workload.name)));
         if index > 0 {
             // Otherwise the figures of all jobs are added up.
@@ -89,16 +96,16 @@ pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Grou
         words.extend(place.iter().map(|word| quoted(word)));
         words.push(format!("--rw={}", direction(workload)));
         words.extend(blocks(workload));
-        words.extend(queue(workload));
+        words.extend(queue(ran));
         if let Some(pages) = member.huge_pages() {
-            huge_pages += pages * u64::from(jobs(workload));
+            huge_pages += pages * u64::from(jobs(ran));
         }
-        words.extend(cache(workload, asked.drops_cache_first));
-        words.extend(offsets(workload));
+        words.extend(cache(ran, asked.drops_cache_first));
+        words.extend(offsets(ran));
         words.extend(durability(workload.sync));
-        words.extend(offered(workload));
+        words.extend(offered(ran));
         words.extend(shaped(&workload.shape));
-        words.extend(ending(workload, asked, group));
+        words.extend(ending(ran, asked, group));
         words.push("--group_reporting".to_owned());
     }
     if target.kind == TargetKind::Directory && file == ScratchFile::Shared {
@@ -155,16 +162,17 @@ fn given<const N: usize>(words: [(bool, &str); N]) -> impl Iterator<Item = Strin
     given.map(|(_, word)| word.to_owned())
 }
 
-fn writes(w: &WorkloadRecord) -> bool {
+fn writes(w: &Workload) -> bool {
     w.streams.changes_blocks()
 }
 
 /// Interfaces that hold one request per thread need as many jobs as requests must be in flight.
-fn jobs(w: &WorkloadRecord) -> u32 {
-    if is_blocking(w.engine) {
-        w.workers * w.depth
+fn jobs(ran: &Measurement) -> u32 {
+    let workload = &ran.workload;
+    if is_blocking(ran.engine.used) {
+        workload.workers * workload.depth
     } else {
-        w.workers
+        workload.workers
     }
 }
 
@@ -182,12 +190,7 @@ enum ScratchFile {
 }
 
 /// The file or device, or the directory in which fio lays out a file; its own it takes away again.
-fn place(
-    w: &WorkloadRecord,
-    target: &TargetIdentity,
-    layout: Layout,
-    file: ScratchFile,
-) -> Vec<String> {
+fn place(w: &Workload, target: &TargetIdentity, layout: Layout, file: ScratchFile) -> Vec<String> {
     // fio takes a colon for the border between two names.
     let path = target.path.replace('\\', "\\\\").replace(':', "\\:");
     if target.kind != TargetKind::Directory {
@@ -206,7 +209,7 @@ fn place(
 }
 
 /// fio adds the modifier after `:` to where the last operation ended, not to where it began.
-fn direction(w: &WorkloadRecord) -> String {
+fn direction(w: &Workload) -> String {
     let kind = Rw::of(&w.access, &w.streams).as_str();
     let block = i128::from(w.block_bytes);
     let modifier = match w.access {
@@ -220,7 +223,7 @@ fn direction(w: &WorkloadRecord) -> String {
     }
 }
 
-fn blocks(w: &WorkloadRecord) -> Vec<String> {
+fn blocks(w: &Workload) -> Vec<String> {
     let mut words = Vec::new();
     if w.streams.is_mix() {
         let reads = w.streams.permille(OpKind::Read);
@@ -304,30 +307,35 @@ fn content(content: &WriteContent) -> Vec<String> {
     words
 }
 
-fn queue(w: &WorkloadRecord) -> Vec<String> {
-    let engine = match w.engine {
+fn queue(ran: &Measurement) -> Vec<String> {
+    let engine = match ran.engine.used {
         EngineKind::Uring => "io_uring",
         EngineKind::Aio => "libaio",
         EngineKind::Sync => "psync",
         EngineKind::Mmap => "mmap",
         EngineKind::Null => "null",
     };
-    let depth = if is_blocking(w.engine) { 1 } else { w.depth };
+    let depth = if is_blocking(ran.engine.used) {
+        1
+    } else {
+        ran.workload.depth
+    };
     let mut words = vec![
         format!("--ioengine={engine}"),
         format!("--iodepth={depth}"),
-        format!("--numjobs={}", jobs(w)),
+        format!("--numjobs={}", jobs(ran)),
     ];
-    words.extend(given([(jobs(w) > 1, "--thread")]));
+    words.extend(given([(jobs(ran) > 1, "--thread")]));
     words
 }
 
-fn cache(w: &WorkloadRecord, drops_first: bool) -> Vec<String> {
+fn cache(ran: &Measurement, drops_first: bool) -> Vec<String> {
+    let w = &ran.workload;
     // Ours is done when the device has it; fio would measure how fast a small file is written over
     // in memory. With a queue fio empties it for each write-back, so that the figure is that of
     // one at a time.
     const WRITE_BACK: &str = "--sync_file_range=wait_before,write,wait_after:1";
-    let words: &[&str] = match w.cache {
+    let words: &[&str] = match ran.cache.used {
         CachePolicy::Direct => &["--direct=1"],
         CachePolicy::Buffered if writes(w) && w.sync == SyncPolicy::None => {
             &["--direct=0", "--invalidate=1", WRITE_BACK, "--end_fsync=1"]
@@ -342,12 +350,13 @@ fn cache(w: &WorkloadRecord, drops_first: bool) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn offsets(w: &WorkloadRecord) -> Vec<String> {
+fn offsets(ran: &Measurement) -> Vec<String> {
+    let w = &ran.workload;
     let mut words = Vec::new();
-    if w.span_start_bytes > 0 {
-        words.push(format!("--offset={}", w.span_start_bytes));
+    if ran.span_start_bytes > 0 {
+        words.push(format!("--offset={}", ran.span_start_bytes));
     }
-    words.push(format!("--size={}", w.span_bytes));
+    words.push(format!("--size={}", ran.span_bytes));
     let distribution = match &w.access {
         Access::Sequential | Access::Backward | Access::Stride { .. } => return words,
         Access::Zoned { zones } => zoned(zones),
@@ -431,11 +440,12 @@ fn durability(sync: SyncPolicy) -> Vec<String> {
 /// waits until nothing of that job is in flight (io_u_quiesce() in rate_ddir() of its io_u.c), so
 /// its load is no open loop and meets shorter queues than ours. `--io_submit_mode=offload` would be
 /// one, but fio 3.42 then prints no latencies, or never ends.
-fn offered(w: &WorkloadRecord) -> Vec<String> {
+fn offered(ran: &Measurement) -> Vec<String> {
+    let w = &ran.workload;
     let Some(rate) = w.rate else {
         return Vec::new();
     };
-    let each = rate / f64::from(jobs(w));
+    let each = rate / f64::from(jobs(ran));
     let share = |permille: u16| (each * f64::from(permille) / 1000.0).round().max(1.0) as u64;
     let reads = w.streams.permille(OpKind::Read);
     let rates = match reads {
@@ -449,8 +459,8 @@ fn offered(w: &WorkloadRecord) -> Vec<String> {
 }
 
 /// fio's limits are per job. One who runs as long as the others has none of his own.
-fn ending(w: &WorkloadRecord, asked: &Workload, group: Group<'_>) -> Vec<String> {
-    let each = |all: u64| all.div_ceil(u64::from(jobs(w).max(1)));
+fn ending(ran: &Measurement, asked: &Workload, group: Group<'_>) -> Vec<String> {
+    let each = |all: u64| all.div_ceil(u64::from(jobs(ran).max(1)));
     let (bytes, ops) = (asked.stop.bytes, asked.stop.ops);
     let mut words = Vec::new();
     words.extend(bytes.map(|bytes| format!("--io_size={}", each(bytes))));
@@ -476,10 +486,12 @@ fn time(ns: u64) -> String {
 
 /// The line that repeats the ping `ran` of `target`; empty where ioping cannot do the same.
 pub fn ioping(
-    (ran, asked, plan): (&WorkloadRecord, &Workload, &PingPlan),
+    (ran, asked, plan): (&Measurement, &Workload, &PingPlan),
     target: &TargetIdentity,
 ) -> String {
-    let Some(ioping_durability) = ioping_durability(ran).filter(|_| plan.idle_ns.is_empty()) else {
+    let Some(ioping_durability) =
+        ioping_durability(&ran.workload).filter(|_| plan.idle_ns.is_empty())
+    else {
         return String::new();
     };
     let mut words = vec!["ioping".to_owned()];
@@ -488,7 +500,7 @@ pub fn ioping(
     words.extend(time_ns.map(|ns| format!("-w {}ms", ns / 1_000_000)));
     words.push(format!("-i {}us", plan.interval_ns / 1000));
     words.push(format!("-a {}", plan.warmup_requests));
-    words.push(format!("-s {}", ran.block_bytes));
+    words.push(format!("-s {}", ran.workload.block_bytes));
     if target.kind != TargetKind::BlockDevice || asked.span.length_bytes.is_some() {
         words.push(format!("-S {}", ran.span_bytes));
     }
@@ -496,17 +508,17 @@ pub fn ioping(
         words.push(format!("-o {}", ran.span_start_bytes));
     }
     words.extend(given([
-        (ran.cache == CachePolicy::Direct, "-D"),
-        (ran.cache == CachePolicy::Cached, "-C"),
-        (ran.access == Access::Sequential, "-L"),
-        (ran.engine == EngineKind::Aio, "-A"),
+        (ran.cache.used == CachePolicy::Direct, "-D"),
+        (ran.cache.used == CachePolicy::Cached, "-C"),
+        (ran.workload.access == Access::Sequential, "-L"),
+        (ran.engine.used == EngineKind::Aio, "-A"),
     ]));
     words.extend(ioping_durability.map(str::to_owned));
-    let is_writing = !ran.streams.is_only(OpKind::Read);
+    let is_writing = !ran.workload.streams.is_only(OpKind::Read);
     let destroys = is_writing && target.kind != TargetKind::Directory;
     words.extend(given([
-        (is_writing && !ran.streams.is_mix(), "-W"),
-        (is_writing && ran.streams.is_mix(), "-G"),
+        (is_writing && !ran.workload.streams.is_mix(), "-W"),
+        (is_writing && ran.workload.streams.is_mix(), "-G"),
         // Without three of them ioping writes to no existing file or device.
         (destroys, "-WWW"),
     ]));
@@ -517,7 +529,7 @@ pub fn ioping(
 
 /// The option for how writes are made durable; `None` where ioping has none for it. It follows each
 /// write with fdatasync, unless the page cache may keep it.
-fn ioping_durability(ran: &WorkloadRecord) -> Option<Option<&'static str>> {
+fn ioping_durability(ran: &Workload) -> Option<Option<&'static str>> {
     if ran.streams.is_only(OpKind::Read) {
         return Some(None);
     }

@@ -9,7 +9,8 @@ use crate::estimate::student::multiple_95;
 use crate::estimate::{mean, variance};
 use diskproof_model::measurement::{Measurement, OpKind, PerOp};
 use diskproof_model::plan::SyncPolicy;
-use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord};
+use diskproof_model::record::Estimate;
+use diskproof_model::row::{OpFigures, Row};
 use diskproof_model::window::{SLICES_MIN, SliceOp, TimeSlice};
 use std::collections::BTreeSet;
 
@@ -30,7 +31,7 @@ pub fn may_end(m: &Measurement, goal: f64) -> bool {
 /// Widens the intervals of a row to what its slices show. Only those after `settling_ns` of
 /// measured time count. Where they follow each other at once, slow changes are in all of them
 /// alike, so the parts of the measured time decide as well.
-pub(crate) fn widen(ops: &mut PerOp<OpRecord>, m: &Measurement, settling_ns: u64) {
+pub(crate) fn widen(ops: &mut PerOp<OpFigures>, m: &Measurement, settling_ns: u64) {
     let steady = after(&m.slices, settling_ns);
     if !are_apart(&m.slices) {
         for (kind, op) in ops.iter_mut() {
@@ -157,12 +158,12 @@ impl<'a> WorkloadSlices<'a> {
     }
 
     /// Of its record.
-    pub(crate) fn of_record(m: &'a MeasurementRecord) -> Self {
+    pub(crate) fn of_record(m: &'a Row) -> Self {
         let kinds = m.headline_ops().iter().map(|(kind, _)| *kind).collect();
-        let w = &m.workload;
+        let w = &m.data.workload;
         Self {
-            target: m.target,
-            slices: &m.slices,
+            target: m.data.target,
+            slices: &m.data.slices,
             is_saturating: w.sync == SyncPolicy::None && (w.depth > 1 || w.workers > 1),
             kinds,
         }

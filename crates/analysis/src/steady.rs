@@ -7,9 +7,7 @@ use diskproof_model::histogram::{LatencyHistogram, LatencyPart};
 use diskproof_model::measurement::{
     ByteCount, DeviceUse, Measurement, OpKind, OpMeasurement, PerOp, Starvation,
 };
-use diskproof_model::record::{
-    LatencySummary, MeasurementRecord, OpRecord, PhaseKind, PhaseOp, PhaseRecord,
-};
+use diskproof_model::row::{LatencySummary, OpFigures, PhaseKind, PhaseOp, PhaseRecord};
 use diskproof_model::series::TimeSeries;
 use diskproof_model::window::{TimeSlice, Window, WindowLatency, joined};
 
@@ -106,10 +104,8 @@ impl<'a> SteadyPart<'a> {
                 }
                 phases.push(self.phase(PhaseKind::Steady, steady));
             }
-            None if !phases.is_empty() && !m.windows.is_empty() => {
-                phases.push(self.phase(PhaseKind::Steady, &joined(&m.windows)));
-            }
-            None => phases.clear(),
+            None if !phases.is_empty() => phases.push(self.whole_phase()),
+            None => {}
         }
         phases
     }
@@ -137,6 +133,24 @@ impl<'a> SteadyPart<'a> {
         last.map_or(0, |last| last + 1)
     }
 
+    /// All of the measured time, as a phase after the first write.
+    fn whole_phase(&self) -> PhaseRecord {
+        let m = self.measurement;
+        let mut ops = PerOp::new();
+        for (kind, op) in &m.ops {
+            if op.count > 0 {
+                let rate = estimate::rate_after(&op.series, m.wall_ns, Settling::WHOLE);
+                ops.insert(*kind, phase_op((op.count, op.bytes), rate, &op.latency));
+            }
+        }
+        PhaseRecord {
+            name: PhaseKind::Steady,
+            start_ns: m.start_ns,
+            end_ns: m.start_ns + m.wall_ns,
+            ops,
+        }
+    }
+
     fn phase(&self, name: PhaseKind, window: &Window) -> PhaseRecord {
         let of_kind = |(kind, op): (&OpKind, &OpMeasurement)| {
             let mut series = op.series.clone();
@@ -157,61 +171,105 @@ impl<'a> SteadyPart<'a> {
         }
     }
 
-    /// One kind of operation in the row. Errors and short transfers count over the whole time.
-    pub(crate) fn op_record(
-        &self,
-        kind: OpKind,
-        op: &OpMeasurement,
-        series: TimeSeries,
-    ) -> OpRecord {
-        let rate = estimate::rate_after(&op.series, self.measurement.wall_ns, self.settling);
-        let (mut count, mut bytes) = (op.count, op.bytes);
-        let (latency, latency_intended) = match &self.parts {
-            None => (
-                LatencySummary::of(&op.latency),
-                op.latency_intended.as_ref().map(LatencySummary::of),
-            ),
-            Some((_, steady)) => {
-                let total = op.series.total_between(steady.start_ns, u64::MAX);
-                (count, bytes) = (total.ops, total.bytes);
-                let intended = op.latency_intended.is_some();
-                let intended = intended.then(|| histogram(steady, kind, |op| &op.intended));
-                (
-                    LatencySummary::of(&histogram(steady, kind, |op| &op.latency)),
-                    intended.as_ref().map(LatencySummary::of),
-                )
-            }
-        };
-        OpRecord {
-            count,
-            bytes,
-            errors: op.errors.clone(),
-            short: op.short,
+    /// The figures of one kind of operation.
+    pub(crate) fn op_figures(&self, counted: &OpMeasurement) -> OpFigures {
+        let wall_ns = self.measurement.wall_ns;
+        let rate = estimate::rate_after(&counted.series, wall_ns, self.settling);
+        OpFigures {
             iops: rate.ops,
             throughput: rate.bytes,
-            latency,
-            latency_intended,
-            series,
+            latency: LatencySummary::of(&counted.latency),
+            latency_intended: counted.latency_intended.as_ref().map(LatencySummary::of),
         }
     }
 
-    /// The figures of a row that do not belong to one kind of operation, those of the whole so far:
-    /// where the row covers a part, they become those of the part.
-    pub(crate) fn narrow(&self, row: &mut MeasurementRecord) {
-        let (m, Some((_, steady))) = (self.measurement, &self.parts) else {
-            return;
-        };
-        let length_ns = steady.length_ns().max(1) as f64;
-        let share = steady.waited_ns as f64 / length_ns / steady.threads.max(1) as f64;
-        row.cpu = steady.cpu;
-        (row.asked, row.device) = device_use(m, steady);
-        row.achieved_depth = steady.depth();
-        row.dead_time_ns = m.dead_time_ns.map(|whole| dead_time_ns(m, steady, whole));
-        row.starved = Starvation {
-            share: share.min(1.0),
-            mean_wait_ns: steady.waited_ns as f64 / steady.turns.max(1) as f64,
-        };
+    /// What a record keeps of the measurement: counts, latencies, CPU time and counters are those
+    /// of the steady part, and what came before stands in the windows. Errors and short transfers
+    /// count over the whole time, and series are those of the whole time.
+    pub(crate) fn counted(&self) -> Measurement {
+        let mut kept = self.measurement.clone();
+        kept.windows = Vec::new();
+        if let Some((earlier, steady)) = &self.parts {
+            narrow(&mut kept, steady);
+            kept.windows = earlier.to_vec();
+            kept.windows.push(without_latencies(steady));
+        }
+        for op in kept.ops.values_mut() {
+            op.keep_longest_latencies();
+        }
+        if let Some(first) = &mut kept.first_write {
+            first.windows = Vec::new();
+            first.slices = Vec::new();
+            for op in first.ops.values_mut() {
+                op.keep_longest_latencies();
+            }
+        }
+        kept
     }
+}
+
+/// The measurement that a record keeps as [`SteadyPart::counted`] made it, with what came before
+/// the steady part counted again.
+pub(crate) fn whole(kept: &Measurement) -> Measurement {
+    let mut whole = kept.clone();
+    let Some((steady, earlier)) = whole.windows.split_last_mut() else {
+        return whole;
+    };
+    for (kind, op) in &mut whole.ops {
+        if let Some(latencies) = steady.ops.get_mut(kind) {
+            latencies.latency = op.latency.to_part();
+            if let Some(intended) = &op.latency_intended {
+                latencies.intended = intended.to_part();
+            }
+        }
+        let before = op.series.total_between(0, steady.start_ns);
+        op.count += before.ops;
+        op.bytes += before.bytes;
+        for window in earlier.iter() {
+            let Some(latencies) = window.ops.get(kind) else {
+                continue;
+            };
+            op.latency.add_part(&latencies.latency);
+            if let Some(intended) = &mut op.latency_intended {
+                intended.add_part(&latencies.intended);
+            }
+        }
+    }
+    for window in earlier.iter() {
+        whole.cpu += window.cpu;
+    }
+    whole
+}
+
+/// Makes counts, latencies, CPU time and counters those of the steady part.
+fn narrow(m: &mut Measurement, steady: &Window) {
+    let length_ns = steady.length_ns().max(1) as f64;
+    let waited_share = steady.waited_ns as f64 / length_ns / steady.threads.max(1) as f64;
+    m.cpu = steady.cpu;
+    m.dead_time_ns = m.dead_time_ns.map(|whole| dead_time_ns(m, steady, whole));
+    (m.asked, m.device) = device_use(m, steady);
+    m.achieved_depth = steady.depth();
+    m.starved = Starvation {
+        share: waited_share.min(1.0),
+        mean_wait_ns: steady.waited_ns as f64 / steady.turns.max(1) as f64,
+    };
+    for (kind, op) in &mut m.ops {
+        let total = op.series.total_between(steady.start_ns, u64::MAX);
+        op.count = total.ops;
+        op.bytes = total.bytes;
+        op.latency = histogram(steady, *kind, |op| &op.latency);
+        if op.latency_intended.is_some() {
+            op.latency_intended = Some(histogram(steady, *kind, |op| &op.intended));
+        }
+    }
+}
+
+fn without_latencies(window: &Window) -> Window {
+    let mut window = window.clone();
+    for latencies in window.ops.values_mut() {
+        *latencies = WindowLatency::default();
+    }
+    window
 }
 
 fn phase_op((count, bytes): (u64, u64), rate: RateEstimate, latency: &LatencyHistogram) -> PhaseOp {
@@ -220,7 +278,7 @@ fn phase_op((count, bytes): (u64, u64), rate: RateEstimate, latency: &LatencyHis
         bytes,
         rate: rate.ops,
         throughput: rate.bytes,
-        latency: LatencySummary::short(latency),
+        latency: LatencySummary::of(latency),
     }
 }
 
@@ -360,7 +418,7 @@ mod tests {
     use crate::fixture;
     use diskproof_model::histogram::LatencyHistogram;
     use diskproof_model::measurement::{Measurement, OpKind};
-    use diskproof_model::record::{MeasurementRecord, PhaseKind};
+    use diskproof_model::row::{PhaseKind, Row};
     use diskproof_model::window::DiskCounts;
 
     const BURST_WINDOWS: usize = 12;
@@ -399,7 +457,7 @@ mod tests {
         m.device.read_bytes = total.bytes;
     }
 
-    fn judged(change: impl Fn(&mut Measurement)) -> MeasurementRecord {
+    fn judged(change: impl Fn(&mut Measurement)) -> Row {
         let mut record = fixture::faulty("random-read-d32", change);
         fixture::measured(&mut record, "random-read-d32").clone()
     }
@@ -407,25 +465,37 @@ mod tests {
     #[test]
     fn figures_of_a_row_cover_the_steady_window() {
         let m = judged(burst);
-        let read = &m.ops[&OpKind::Read];
-        assert!(m.settling_ns >= 1_200_000_000 && m.settled == Some(true));
-        assert_eq!(m.settling_ns % 100_000_000, 0, "it ends with a window");
-        let seconds = m.steady_ns() as f64 / 1e9;
-        assert!((read.iops.value - 10_000.0).abs() < 1.0, "{:?}", read.iops);
-        assert_eq!(read.count as f64, seconds * 10_000.0);
+        let read = m.op(OpKind::Read).unwrap();
+        assert!(m.figures.settling_ns >= 1_200_000_000 && m.figures.settled == Some(true));
         assert_eq!(
-            (read.latency.mean, read.latency.min),
+            m.figures.settling_ns % 100_000_000,
+            0,
+            "it ends with a window"
+        );
+        let seconds = m.steady_ns() as f64 / 1e9;
+        assert!(
+            (read.figures.iops.value - 10_000.0).abs() < 1.0,
+            "{:?}",
+            read.figures.iops
+        );
+        assert_eq!(read.data.count as f64, seconds * 10_000.0);
+        assert_eq!(
+            (read.figures.latency.mean, read.figures.latency.min),
             (3_200_000.0, 3_198_976)
         );
-        assert_eq!(m.asked.read_bytes, read.bytes);
+        assert_eq!(m.data.asked.read_bytes, read.data.bytes);
         assert_eq!(
-            (m.device.read_bytes, m.device.accounted),
-            (read.bytes, Some(1.0))
+            (m.data.device.read_bytes, m.data.device.accounted),
+            (read.data.bytes, Some(1.0))
         );
         assert!((m.cpu_share() - 0.1).abs() < 1e-9, "{}", m.cpu_share());
-        assert_eq!(m.achieved_depth, 32.0);
+        assert_eq!(m.data.achieved_depth, 32.0);
         // Little's law holds in the window.
-        assert!((read.iops.value * read.latency.mean / 1e9 - m.achieved_depth).abs() < 0.01);
+        assert!(
+            (read.figures.iops.value * read.figures.latency.mean / 1e9 - m.data.achieved_depth)
+                .abs()
+                < 0.01
+        );
     }
 
     /// 32 requests in flight at 10,000/s turn over in 3.2 ms; 3200 of them in 320 ms, which is less
@@ -437,7 +507,7 @@ mod tests {
                 burst(m);
                 m.workload.depth = depth;
             });
-            m.settling_ns
+            m.figures.settling_ns
         };
         let shallow = settling_ns(32);
         assert_eq!(settling_ns(3200) - shallow, 300_000_000);
@@ -448,25 +518,32 @@ mod tests {
     #[test]
     fn earlier_part_becomes_a_phase() {
         let m = judged(burst);
-        let names: Vec<PhaseKind> = m.phases.iter().map(|phase| phase.name).collect();
+        let names: Vec<PhaseKind> = m.figures.phases.iter().map(|phase| phase.name).collect();
         assert_eq!(
             names,
             [PhaseKind::Burst, PhaseKind::Settling, PhaseKind::Steady]
         );
-        let [first, between, last] = &m.phases[..] else {
-            panic!("{:?}", m.phases)
+        let [first, between, last] = &m.figures.phases[..] else {
+            panic!("{:?}", m.figures.phases)
         };
-        let cut_ns = m.settling_ns;
+        let cut_ns = m.figures.settling_ns;
         assert_eq!((first.start_ns, first.end_ns), (0, 1_200_000_000));
         assert_eq!((between.start_ns, between.end_ns), (1_200_000_000, cut_ns));
-        assert_eq!((last.start_ns, last.end_ns), (cut_ns, m.wall_ns));
+        assert_eq!((last.start_ns, last.end_ns), (cut_ns, m.data.wall_ns));
         let (fast, slow) = (&first.ops[&OpKind::Read], &last.ops[&OpKind::Read]);
         assert_eq!(fast.rate.value, 40_000.0);
         assert!(fast.latency.p50 < Some(1_000_000));
-        assert_eq!(slow.rate, m.ops[&OpKind::Read].iops);
-        assert_eq!(slow.latency.p50, m.ops[&OpKind::Read].latency.p50);
-        let all = m.phases.iter().map(|phase| phase.ops[&OpKind::Read].count);
-        assert_eq!(m.ops[&OpKind::Read].series.total().ops, all.sum::<u64>());
+        assert_eq!(slow.rate, m.figures.ops[&OpKind::Read].iops);
+        assert_eq!(slow.latency.p50, m.figures.ops[&OpKind::Read].latency.p50);
+        let all = m
+            .figures
+            .phases
+            .iter()
+            .map(|phase| phase.ops[&OpKind::Read].count);
+        assert_eq!(
+            m.data.ops[&OpKind::Read].series.total().ops,
+            all.sum::<u64>()
+        );
     }
 
     #[test]
@@ -476,15 +553,15 @@ mod tests {
             m.start_ns = 20_000_000_000;
             m.first_write = Some(Box::new(first));
         });
-        let names: Vec<PhaseKind> = m.phases.iter().map(|phase| phase.name).collect();
+        let names: Vec<PhaseKind> = m.figures.phases.iter().map(|phase| phase.name).collect();
         assert_eq!(names, [PhaseKind::FirstWrite, PhaseKind::Steady]);
-        assert_eq!(m.phases[0].ops[&OpKind::Write].rate.value, 200.0);
+        assert_eq!(m.figures.phases[0].ops[&OpKind::Write].rate.value, 200.0);
         assert_eq!(
-            (m.phases[0].start_ns, m.phases[0].end_ns),
+            (m.figures.phases[0].start_ns, m.figures.phases[0].end_ns),
             (0, 5_000_000_000)
         );
         assert_eq!(
-            (m.phases[1].start_ns, m.steady_from_ns()),
+            (m.figures.phases[1].start_ns, m.steady_from_ns()),
             (20_000_000_000, 0)
         );
     }
@@ -495,8 +572,8 @@ mod tests {
             burst(m);
             m.windows.clear();
         });
-        assert_eq!((m.settling_ns, m.settled), (0, Some(false)));
-        assert!(m.phases.is_empty());
-        assert_eq!(m.ops[&OpKind::Read].count, 86_000);
+        assert_eq!((m.figures.settling_ns, m.figures.settled), (0, Some(false)));
+        assert!(m.figures.phases.is_empty());
+        assert_eq!(m.data.ops[&OpKind::Read].count, 86_000);
     }
 }

@@ -6,9 +6,10 @@
 use crate::estimate::{mean, student};
 use crate::shape::{Dip, Reach, Shape};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::{Estimate, MeasurementRecord};
+use diskproof_model::record::Estimate;
+use diskproof_model::row::Row;
 use diskproof_model::surface::{
-    AccessPoint, CurvePoint, RateSummary, SeekPattern, SeekSummary, ShortStroke,
+    AccessPoint, CurvePoint, RateSummary, SeekPattern, SeekSummary, ShortStroke, SurfaceFigures,
     SurfaceMeasurement, SurfaceRecord,
 };
 use std::collections::BTreeMap;
@@ -27,38 +28,22 @@ pub(crate) fn is_short_stroke(workload: &str) -> bool {
 const SHORT_STROKE: &str = "short-stroke-";
 
 /// The survey with its derived figures.
-pub fn surface_record(s: &SurfaceMeasurement, measurements: &[MeasurementRecord]) -> SurfaceRecord {
+pub fn surface_record(s: &SurfaceMeasurement, measurements: &[Row]) -> SurfaceRecord {
     let curve_bytes = s.curve.iter().map(|p| p.bytes).sum();
     let cpu_ns = s.curve_cpu.user_ns + s.curve_cpu.system_ns;
-    SurfaceRecord {
-        target: s.target,
-        operation: s.survey.operation,
-        span_start_bytes: s.span_start_bytes,
-        span_bytes: s.span_bytes,
+    let figures = SurfaceFigures {
         curve_bytes,
         curve_share: share(curve_bytes as f64, s.span_bytes as f64).min(1.0),
-        start_ns: s.start_ns,
-        wall_ns: s.wall_ns,
-        curve_ns: s.curve_ns,
         curve_cpu_share: share(cpu_ns as f64, s.curve_ns as f64),
-        engine: s.engine,
-        cache: s.cache.used,
-        cache_why: s.cache.why.clone(),
         rate: rate_summary(&s.curve, span(s)),
-        burst: s.burst.clone(),
         seeks: seek_summaries(&s.access),
-        access_errors: s.access_errors.clone(),
         short_strokes: short_strokes(s, measurements),
-        scan: s.scan.clone(),
         starved_share: share(s.starved_ns as f64, s.wall_ns as f64),
-        asked: s.asked,
-        device: s.device.clone(),
-        hang: s.hang,
-        stalls: s.stalls.clone(),
-        interruptions: s.interruptions.clone(),
         reproduce: String::new(),
-        curve: s.curve.clone(),
-        access: s.access.clone(),
+    };
+    SurfaceRecord {
+        data: s.clone(),
+        figures,
     }
 }
 
@@ -215,7 +200,7 @@ fn mean_estimate(values: &[f64]) -> Option<Estimate> {
 }
 
 /// From the measurements that carry the name of a short stroke, the longest span first.
-fn short_strokes(s: &SurfaceMeasurement, measurements: &[MeasurementRecord]) -> Vec<ShortStroke> {
+fn short_strokes(s: &SurfaceMeasurement, measurements: &[Row]) -> Vec<ShortStroke> {
     let all = measurements.iter().enumerate();
     let mut strokes: Vec<ShortStroke> = all
         .filter_map(|(index, m)| short_stroke(s, index, m))
@@ -228,29 +213,26 @@ fn short_strokes(s: &SurfaceMeasurement, measurements: &[MeasurementRecord]) -> 
     strokes
 }
 
-fn short_stroke(
-    s: &SurfaceMeasurement,
-    measurement: usize,
-    m: &MeasurementRecord,
-) -> Option<ShortStroke> {
-    let w = &m.workload;
+fn short_stroke(s: &SurfaceMeasurement, measurement: usize, m: &Row) -> Option<ShortStroke> {
+    let w = &m.data.workload;
     let percent: f64 = w.name.strip_prefix(SHORT_STROKE)?.parse().ok()?;
-    let read = m.ops.get(&OpKind::Read)?;
-    if !percent.is_finite() || m.target != s.target {
+    let read = m.op(OpKind::Read)?;
+    if !percent.is_finite() || m.data.target != s.target {
         return None;
     }
-    let stroke = w.span_start_bytes..w.span_start_bytes.saturating_add(w.span_bytes);
+    let start_bytes = m.data.span_start_bytes;
+    let stroke = start_bytes..start_bytes.saturating_add(m.data.span_bytes);
     let points = s.curve.iter();
     let within = points.filter(|p| stroke.contains(&p.offset_bytes)).cloned();
     let within: Vec<CurvePoint> = within.collect();
     Some(ShortStroke {
         percent,
-        span_bytes: w.span_bytes,
+        span_bytes: m.data.span_bytes,
         measurement,
-        iops: read.iops.clone(),
+        iops: read.figures.iops.clone(),
         gain: 1.0,
-        latency_mean_ns: read.latency.mean,
-        latency_max_ns: read.latency.max,
+        latency_mean_ns: read.figures.latency.mean,
+        latency_max_ns: read.figures.latency.max,
         throughput: rate_summary(&within, stroke).map(|rate| rate.average.value),
     })
 }
@@ -459,14 +441,17 @@ mod tests {
         survey.access.clear();
         (survey.span_bytes, survey.curve_ns) = (0, 0);
         let record = surface_record(&survey, &[]);
-        assert_eq!((record.rate, record.seeks.len()), (None, 0));
-        assert_eq!((record.curve_share, record.curve_cpu_share), (0.0, 0.0));
+        assert_eq!((record.figures.rate, record.figures.seeks.len()), (None, 0));
+        assert_eq!(
+            (record.figures.curve_share, record.figures.curve_cpu_share),
+            (0.0, 0.0)
+        );
     }
 
     #[test]
     fn access_times_are_reported_by_pattern() {
         let survey = rotating(|disk| disk.accesses = 1000).survey(3);
-        let seeks = surface_record(&survey, &[]).seeks;
+        let seeks = surface_record(&survey, &[]).figures.seeks;
         let random = &seeks[&SeekPattern::Random];
         let near = &seeks[&SeekPattern::TrackToTrack];
         assert_eq!((random.n, near.n), (1000, 250));

@@ -17,7 +17,8 @@ use crate::estimate::student::multiple_95;
 use crate::estimate::{largest_by, smallest_by, sum_of};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Plan;
-use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord};
+use diskproof_model::record::Estimate;
+use diskproof_model::row::{OpRow, Row};
 use diskproof_model::sweep::{
     BandwidthLimit, CellState, CostModel, DepthKnee, SpanRate, SweepCell, SweepMatrix,
     SweepOperation, SweepPlan, SweepRecord, span_name,
@@ -33,7 +34,7 @@ const LIMITED: f64 = 0.75;
 const OPERATIONS_MIN: u64 = 3;
 
 /// The result of a sweep; `None` of a run that was none.
-pub(crate) fn sweep_record(plan: &Plan, measurements: &[MeasurementRecord]) -> Option<SweepRecord> {
+pub(crate) fn sweep_record(plan: &Plan, measurements: &[Row]) -> Option<SweepRecord> {
     let sweep = plan.sweep()?;
     let found = FoundCells { plan, measurements };
     let operations = sweep.operations.iter();
@@ -47,12 +48,14 @@ pub(crate) fn sweep_record(plan: &Plan, measurements: &[MeasurementRecord]) -> O
 /// The measurements by name, and why others are missing.
 struct FoundCells<'a> {
     plan: &'a Plan,
-    measurements: &'a [MeasurementRecord],
+    measurements: &'a [Row],
 }
 
 impl FoundCells<'_> {
-    fn named(&self, name: &str) -> Option<&MeasurementRecord> {
-        self.measurements.iter().find(|m| m.workload.name == name)
+    fn named(&self, name: &str) -> Option<&Row> {
+        self.measurements
+            .iter()
+            .find(|m| m.data.workload.name == name)
     }
 
     fn cell(&self, operation: SweepOperation, block_bytes: u32, depth: u32) -> SweepCell {
@@ -82,15 +85,15 @@ impl FoundCells<'_> {
 }
 
 /// Reads and writes, without syncs.
-fn counted(m: &MeasurementRecord) -> Vec<&OpRecord> {
+fn counted(m: &Row) -> Vec<OpRow<'_>> {
     let kinds = [OpKind::Read, OpKind::Write];
-    let found = kinds.iter().filter_map(|kind| m.ops.get(kind));
-    found.filter(|op| op.count > 0).collect()
+    let found = kinds.iter().filter_map(|kind| m.op(*kind));
+    found.filter(|op| op.data.count > 0).collect()
 }
 
-fn fill(cell: &mut SweepCell, m: &MeasurementRecord) {
+fn fill(cell: &mut SweepCell, m: &Row) {
     let ops = counted(m);
-    let count: u64 = ops.iter().map(|op| op.count).sum();
+    let count: u64 = ops.iter().map(|op| op.data.count).sum();
     if count == 0 {
         cell.why = Some(match m.errors_total() {
             0 => "no request completed in the time of this cell".to_owned(),
@@ -98,42 +101,49 @@ fn fill(cell: &mut SweepCell, m: &MeasurementRecord) {
         });
         return;
     }
-    if m.engine.depth.is_some() {
+    if m.data.engine.depth.is_some() {
         cell.state = CellState::Impossible;
         let why = "the disk is so slow that a queue of this depth would outlast the cell";
         cell.why = Some(why.to_owned());
         return;
     }
     cell.state = CellState::Measured;
-    let mean_sum: f64 = ops.iter().map(|op| op.latency.mean * op.count as f64).sum();
+    let mean_sum: f64 = ops
+        .iter()
+        .map(|op| op.figures.latency.mean * op.data.count as f64)
+        .sum();
     cell.latency_mean_ns = Some(mean_sum / count as f64);
-    cell.latency_max_ns = ops.iter().map(|op| op.latency.max).max();
+    cell.latency_max_ns = ops.iter().map(|op| op.figures.latency.max).max();
     // The percentiles of two kinds together are not known from those of each.
     if let [only] = ops.as_slice() {
-        (cell.latency_p50_ns, cell.latency_p99_ns) = (only.latency.p50, only.latency.p99);
+        (cell.latency_p50_ns, cell.latency_p99_ns) =
+            (only.figures.latency.p50, only.figures.latency.p99);
     }
-    let sum = |of: fn(&OpRecord) -> &Estimate| {
-        let all = ops.iter().map(|op| of(op).clone());
+    let sum = |of: fn(OpRow<'_>) -> &Estimate| {
+        let all = ops.iter().map(|op| of(*op).clone());
         Some(with_interval(sum_of(all)?, count))
     };
     let convoy = convoy_error(m, count);
-    cell.iops = sum(|op| &op.iops).map(|rate| widened(rate, convoy));
-    cell.throughput = sum(|op| &op.throughput).map(|rate| widened(rate, convoy));
+    cell.iops = sum(|op| &op.figures.iops).map(|rate| widened(rate, convoy));
+    cell.throughput = sum(|op| &op.figures.throughput).map(|rate| widened(rate, convoy));
 }
 
 /// A slice that holds few turns of the queue counts one convoy of requests too few or too many,
 /// each time alike: the slices agree, and are off. The latencies are not. By Little's law the depth
 /// over their mean is a rate, too; the share by which it differs is an error of both.
-fn convoy_error(m: &MeasurementRecord, count: u64) -> f64 {
-    let slices = m.slices.len().max(1) as f64;
+fn convoy_error(m: &Row, count: u64) -> f64 {
+    let slices = m.data.slices.len().max(1) as f64;
     let ops = counted(m);
-    let latency_ns: f64 = ops.iter().map(|op| op.latency.mean * op.count as f64).sum();
-    let rate: f64 = ops.iter().map(|op| op.iops.value).sum();
-    let turns = count as f64 / (f64::from(m.workload.depth.max(1)) * slices);
+    let latency_ns: f64 = ops
+        .iter()
+        .map(|op| op.figures.latency.mean * op.data.count as f64)
+        .sum();
+    let rate: f64 = ops.iter().map(|op| op.figures.iops.value).sum();
+    let turns = count as f64 / (f64::from(m.data.workload.depth.max(1)) * slices);
     if turns >= TURNS_MIN || latency_ns <= 0.0 || rate <= 0.0 {
         return 0.0;
     }
-    let by_latency = f64::from(m.workload.depth) * 1e9 * count as f64 / latency_ns;
+    let by_latency = f64::from(m.data.workload.depth) * 1e9 * count as f64 / latency_ns;
     (by_latency / rate - 1.0).abs()
 }
 
@@ -294,8 +304,8 @@ fn spans(sweep: &SweepPlan, found: &FoundCells<'_>) -> Vec<SpanRate> {
         let op = measured.and_then(|m| counted(m).into_iter().next());
         spans.push(SpanRate {
             span_bytes: *span_bytes,
-            iops: op.map(|op| with_interval(op.iops.clone(), op.count)),
-            latency_mean_ns: op.map(|op| op.latency.mean),
+            iops: op.map(|op| with_interval(op.figures.iops.clone(), op.data.count)),
+            latency_mean_ns: op.map(|op| op.figures.latency.mean),
             gain: None,
         });
     }

@@ -315,7 +315,7 @@ mod tests {
     fn record(rate: f64) -> Record {
         let mut record = fixture::record();
         let commit = fixture::measured(&mut record, "commit-fdatasync");
-        let op = commit.ops.get_mut(&OpKind::Commit).unwrap();
+        let op = commit.figures.ops.get_mut(&OpKind::Commit).unwrap();
         op.iops.value = rate;
         record
     }
@@ -364,7 +364,7 @@ mod tests {
         let newest = measured[5].run_id.clone();
         let mut empty = record(100.0);
         for m in &mut empty.measurements {
-            m.ops.clear();
+            m.data.ops.clear();
         }
         let unreadable: Option<Record> = None;
         for runs in [&measured, &failed] {

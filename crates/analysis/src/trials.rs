@@ -5,38 +5,42 @@
 use crate::estimate::{PairedDifference, largest_by, mean, mean_rate};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::postgres::{
-    InsertTime, LoadMeasurement, LoadRecord, OwnCommits, PlannedTrial, PostgresLoad,
-    PostgresMeasurement, PostgresRecord, TrialGain, TrialMeasurement, TrialOutcome, TrialPair,
-    TrialRecord,
+    InsertTime, LoadFigures, LoadMeasurement, LoadRow, OwnCommits, PlannedTrial, PostgresLoad,
+    PostgresMeasurement, PostgresRecord, TrialFigures, TrialGain, TrialMeasurement, TrialOutcome,
+    TrialPair, TrialRow,
 };
-use diskproof_model::record::MeasurementRecord;
+use diskproof_model::row::Row;
 
 const SECOND_NS: f64 = 1e9;
 
 /// What the record says of the server, if there was one. Loads that were not measured are absent.
 pub(crate) fn postgres_record(
     measured: Option<&PostgresMeasurement>,
-    own: &[MeasurementRecord],
+    own: &[Row],
 ) -> Option<PostgresRecord> {
     let measured = measured?;
-    let mut loads: Vec<LoadRecord> = measured
+    let mut loads: Vec<LoadRow> = measured
         .loads
         .iter()
         .filter(|load| !load.slices.is_empty())
-        .map(|load| load_record(load, own))
+        .map(|load| load_row(load, own))
         .collect();
     let server_ns = insert_ns(&loads, |load| {
         !load.synchronous_commit && load.clients == 1 && !load.pgbench
     });
     for load in &mut loads {
-        let is_alone = load.load.clients == 1 && !load.load.pgbench;
-        let Some((own, server_ns)) = load.own.as_ref().zip(server_ns).filter(|_| is_alone) else {
+        let planned = &load.data.load;
+        let (Some(own), Some(server_ns)) = (&load.figures.own, server_ns) else {
             continue;
         };
-        if own.iops.value > 0.0 && load.iops.value > 0.0 {
-            let insert_ns = SECOND_NS / load.iops.value;
+        if planned.clients > 1 || planned.pgbench {
+            continue;
+        }
+        let rate = load.figures.iops.value;
+        if own.iops.value > 0.0 && rate > 0.0 {
+            let insert_ns = SECOND_NS / rate;
             let disk_ns = SECOND_NS / own.iops.value;
-            load.parts = Some(InsertTime {
+            load.figures.parts = Some(InsertTime {
                 insert_ns,
                 disk_ns,
                 server_ns,
@@ -47,17 +51,22 @@ pub(crate) fn postgres_record(
     Some(PostgresRecord {
         version: measured.version.clone(),
         loads,
-        trials: measured.trials.iter().map(trial_record).collect(),
+        trials: measured.trials.iter().map(trial_row).collect(),
         end_ns: measured.end_ns,
     })
 }
 
-fn insert_ns(loads: &[LoadRecord], is_it: fn(&PostgresLoad) -> bool) -> Option<f64> {
-    let found = loads.iter().find(|load| is_it(&load.load))?;
-    (found.iops.value > 0.0).then(|| SECOND_NS / found.iops.value)
+fn insert_ns(loads: &[LoadRow], is_it: fn(&PostgresLoad) -> bool) -> Option<f64> {
+    let found = loads.iter().find(|load| is_it(&load.data.load))?;
+    let rate = found.figures.iops.value;
+    if rate > 0.0 {
+        Some(SECOND_NS / rate)
+    } else {
+        None
+    }
 }
 
-fn load_record(measured: &LoadMeasurement, own: &[MeasurementRecord]) -> LoadRecord {
+fn load_row(measured: &LoadMeasurement, own: &[Row]) -> LoadRow {
     let slices = &measured.slices;
     let rates: Vec<f64> = slices.iter().map(|slice| slice.rate).collect();
     let commits: u64 = slices.iter().map(|slice| slice.commits).sum();
@@ -67,36 +76,37 @@ fn load_record(measured: &LoadMeasurement, own: &[MeasurementRecord]) -> LoadRec
     let cpu_ns = cpu_ns.filter(|_| commits > 0);
     let syncs = syncs.filter(|syncs| *syncs > 0 && measured.load.synchronous_commit);
     let latency = Some(&measured.latency).filter(|latency| latency.count() > 0);
-    LoadRecord {
+    let figures = LoadFigures {
         iops: mean_rate(&rates),
         latency_p50_ns: latency.and_then(|latency| latency.percentile(0.5)),
         latency_p99_ns: latency.and_then(|latency| latency.percentile(0.99)),
         latency_max_ns: latency.map(|latency| latency.max_ns()),
-        hdr: latency.map(|latency| latency.to_hdr_base64()),
         wal_bytes_per_commit: wal_bytes as f64 / commits.max(1) as f64,
         commits_per_sync: syncs.map(|syncs| commits as f64 / syncs as f64),
         client_cpu_ns: cpu_ns.map(|ns| ns as f64 / commits as f64),
         own: own_commits(&measured.load, own),
         parts: None,
-        slices: slices.clone(),
-        load: measured.load.clone(),
+    };
+    LoadRow {
+        data: measured.clone(),
+        figures,
     }
 }
 
 /// The row of `commit` that does the same without a server: the method with one session, shared
 /// syncs with several.
-fn own_commits(load: &PostgresLoad, own: &[MeasurementRecord]) -> Option<OwnCommits> {
+fn own_commits(load: &PostgresLoad, own: &[Row]) -> Option<OwnCommits> {
     let workload = match load.clients {
         _ if !load.synchronous_commit => return None,
         1 => load.wal_sync_method.clone(),
         clients if load.wal_sync_method == "fdatasync" => format!("group-c{clients}"),
         _ => return None,
     };
-    let found = own.iter().find(|m| m.workload.name == workload)?;
-    let commits = found.ops.get(&OpKind::Commit).filter(|op| op.count > 0)?;
+    let found = own.iter().find(|m| m.data.workload.name == workload)?;
+    let commits = found.op(OpKind::Commit).filter(|op| op.data.count > 0)?;
     Some(OwnCommits {
         workload,
-        iops: commits.iops.clone(),
+        iops: commits.figures.iops.clone(),
     })
 }
 
@@ -146,29 +156,30 @@ pub fn candidate(trial: &PlannedTrial, loads: &[LoadMeasurement]) -> Result<Stri
 }
 
 /// What came of a setting.
-pub(crate) fn trial_record(measured: &TrialMeasurement) -> TrialRecord {
+pub(crate) fn trial_row(measured: &TrialMeasurement) -> TrialRow {
     let gain = gain(&measured.pairs);
     let is_scan = measured.trial.load.is_scan();
     let disk_bytes = measured.disk_bytes;
     let disk_bytes = disk_bytes.filter(|_| is_scan && measured.asked_bytes > 0);
     let read_share = disk_bytes.map(|bytes| bytes as f64 / measured.asked_bytes as f64);
     let is_proven = !is_scan || read_share.is_some_and(|share| share >= READ_SHARE_MIN);
-    TrialRecord {
-        outcome: match gain {
-            _ if measured.untested.is_some() => TrialOutcome::Untested,
-            None => TrialOutcome::Undecided,
-            Some(_) if !is_proven => TrialOutcome::Unproven,
-            Some(gain) if gain.low_95 > MARGIN => TrialOutcome::Faster,
-            Some(gain) if gain.high_95 < 1.0 / MARGIN => TrialOutcome::Slower,
-            Some(gain) if gain.low_95 > 1.0 / SAME && gain.high_95 < SAME => TrialOutcome::Same,
-            Some(_) => TrialOutcome::Undecided,
-        },
-        trial: measured.trial.clone(),
+    let outcome = match gain {
+        _ if measured.untested.is_some() => TrialOutcome::Untested,
+        None => TrialOutcome::Undecided,
+        Some(_) if !is_proven => TrialOutcome::Unproven,
+        Some(gain) if gain.low_95 > MARGIN => TrialOutcome::Faster,
+        Some(gain) if gain.high_95 < 1.0 / MARGIN => TrialOutcome::Slower,
+        Some(gain) if gain.low_95 > 1.0 / SAME && gain.high_95 < SAME => TrialOutcome::Same,
+        Some(_) => TrialOutcome::Undecided,
+    };
+    let figures = TrialFigures {
+        outcome,
         gain,
         read_share,
-        plans: measured.plans.clone(),
-        untested: measured.untested.clone(),
-        pairs: measured.pairs.clone(),
+    };
+    TrialRow {
+        data: measured.clone(),
+        figures,
     }
 }
 
@@ -220,6 +231,7 @@ mod tests {
         // Own commits take 1/500 s in the fixture.
         let mut record = fixture::record();
         fixture::measured(&mut record, "commit-fdatasync")
+            .data
             .workload
             .name = "fdatasync".to_owned();
         let own = record.measurements;
@@ -237,21 +249,29 @@ mod tests {
         let [alone, several, without_sync] = &record.loads[..] else {
             panic!("{record:?}");
         };
-        let own_rate = alone.own.as_ref().unwrap().iops.value;
-        let parts = alone.parts.as_ref().unwrap();
+        let own_rate = alone.figures.own.as_ref().unwrap().iops.value;
+        let parts = alone.figures.parts.as_ref().unwrap();
         assert!((parts.insert_ns - 2.5e6).abs() < 1.0 && (parts.server_ns - 1e5).abs() < 1.0);
         let explained = (1e9 / own_rate + 1e5) / 2.5e6;
         assert!((parts.explained - explained).abs() < 1e-9);
-        assert!(alone.iops.half_width_95.is_some_and(|width| width > 0.0));
-        assert_eq!(alone.wal_bytes_per_commit, 150.0);
-        assert_eq!(alone.client_cpu_ns, Some(5000.0));
-        assert_eq!(several.commits_per_sync, Some(4.0));
         assert!(
-            several.parts.is_none() && several.own.is_none(),
+            alone
+                .figures
+                .iops
+                .half_width_95
+                .is_some_and(|width| width > 0.0)
+        );
+        assert_eq!(alone.figures.wal_bytes_per_commit, 150.0);
+        assert_eq!(alone.figures.client_cpu_ns, Some(5000.0));
+        assert_eq!(several.figures.commits_per_sync, Some(4.0));
+        assert!(
+            several.figures.parts.is_none() && several.figures.own.is_none(),
             "no row group-c4"
         );
-        assert!(without_sync.commits_per_sync.is_none() && without_sync.parts.is_none());
-        assert!(alone.latency_p50_ns.is_some() && alone.hdr.is_some());
+        assert!(
+            without_sync.figures.commits_per_sync.is_none() && without_sync.figures.parts.is_none()
+        );
+        assert!(alone.figures.latency_p50_ns.is_some() && alone.data.latency.count() > 0);
     }
 }
 
@@ -284,7 +304,7 @@ mod trials_tests {
             disk_bytes,
             plans: None,
         };
-        trial_record(&measured).outcome
+        trial_row(&measured).figures.outcome
     }
 
     #[test]

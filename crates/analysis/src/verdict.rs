@@ -11,7 +11,8 @@ use crate::whole_disk::{scaled, whole_disk};
 use diskproof_model::finding::{Cause, Finding, Meaning};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::proof::FigureSource;
-use diskproof_model::record::{Estimate, OpRecord, Record};
+use diskproof_model::record::{Estimate, Record};
+use diskproof_model::row::OpRow;
 use diskproof_model::surface::SurfaceRecord;
 use diskproof_model::target::TargetKind;
 use diskproof_model::units::{format_bytes, format_percent};
@@ -28,7 +29,7 @@ struct Use {
     workload: &'static str,
     operation: OpKind,
     /// Which rate of the operation decides.
-    figure: fn(&OpRecord) -> &Estimate,
+    figure: fn(OpRow<'_>) -> &Estimate,
     limited_from: f64,
     good_from: f64,
     source: &'static str,
@@ -40,7 +41,7 @@ const USES: [Use; 4] = [
         name: "bulk load",
         workload: "sequential-write",
         operation: OpKind::Write,
-        figure: |op| &op.throughput,
+        figure: |op| &op.figures.throughput,
         limited_from: 110e6,
         good_from: 500e6,
         source: STREAM_SOURCE,
@@ -49,7 +50,7 @@ const USES: [Use; 4] = [
         name: "scans",
         workload: "sequential-read",
         operation: OpKind::Read,
-        figure: |op| &op.throughput,
+        figure: |op| &op.figures.throughput,
         limited_from: 110e6,
         good_from: 500e6,
         source: STREAM_SOURCE,
@@ -58,7 +59,7 @@ const USES: [Use; 4] = [
         name: "look-ups",
         workload: "random-read-d1",
         operation: OpKind::Read,
-        figure: |op| &op.iops,
+        figure: |op| &op.figures.iops,
         limited_from: 500.0,
         good_from: 2000.0,
         source: "2 ms per page: no disk head moves and settles faster; 0.5 ms: flash on a local \
@@ -68,7 +69,7 @@ const USES: [Use; 4] = [
         name: "commits",
         workload: "commit-fdatasync",
         operation: OpKind::Commit,
-        figure: |op| &op.iops,
+        figure: |op| &op.figures.iops,
         limited_from: 250.0,
         good_from: 1000.0,
         source: "250/s: one revolution of a 15,000 rpm disk per commit; 1000/s: 1 ms, no more than \
@@ -113,7 +114,10 @@ pub(crate) fn answer_fitness(record: &mut Record) {
 
 /// How much of a rotating disk the random figures cover, and what they are on the whole disk.
 fn span_caveat(record: &Record) -> Option<String> {
-    let names = record.measurements.iter().map(|m| m.workload.name.as_str());
+    let names = record
+        .measurements
+        .iter()
+        .map(|m| m.data.workload.name.as_str());
     let index = names.clone().position(|name| name == "random-read-d1");
     let index = index.or_else(|| names.clone().position(|name| name.starts_with("random-")))?;
     let whole = whole_disk(record, index)?;
@@ -127,10 +131,10 @@ fn span_caveat(record: &Record) -> Option<String> {
         Some((known, slowdown)) => format!(
             "Look-ups are graded for the whole rotating disk: {} at an access time of {} (run {}). \
              In the scratch file of {span} they reach {}.",
-            scaled(&op.iops, known, slowdown).value_text(),
+            scaled(&op.figures.iops, known, slowdown).value_text(),
             known.mean.value_text(),
             known.run_id.get(..8).unwrap_or(&known.run_id),
-            op.iops.value_text(),
+            op.figures.iops.value_text(),
         ),
         None => format!(
             "Look-ups and random figures apply to {span} of the rotating disk of {disk}; across \
@@ -192,13 +196,16 @@ fn no_scan(record: &Record) -> Option<String> {
     let (path, disk_bytes, span_bytes) = match target.kind {
         TargetKind::BlockDevice => (target.path.clone(), target.size_bytes, target.size_bytes),
         _ => {
-            let spans = record.measurements.iter().map(|m| m.workload.span_bytes);
+            let spans = record.measurements.iter().map(|m| m.data.span_bytes);
             let span_bytes = spans.max().unwrap_or(0);
             (format!("/dev/{}", disk.name), disk.size_bytes, span_bytes)
         }
     };
-    let surveyed = record.surface().into_iter().map(|s| s.asked.read_bytes);
-    let measured = record.measurements.iter().map(|m| m.asked.read_bytes);
+    let surveyed = record
+        .surface()
+        .into_iter()
+        .map(|s| s.data.asked.read_bytes);
+    let measured = record.measurements.iter().map(|m| m.data.asked.read_bytes);
     let read_bytes = measured.chain(surveyed).sum::<u64>().min(span_bytes);
     (disk_bytes > 0).then(|| {
         format!(
@@ -213,8 +220,8 @@ fn no_scan(record: &Record) -> Option<String> {
 fn grades(record: &Record, use_: &Use) -> Vec<UseGrade> {
     let mut grades = Vec::new();
     for (index, m) in record.measurements.iter().enumerate() {
-        if name_in_check(&m.workload) == Some(use_.workload)
-            && let Some(op) = m.ops.get(&use_.operation)
+        if name_in_check(m) == Some(use_.workload)
+            && let Some(op) = m.op(use_.operation)
         {
             grades.push(grade(record, use_, index, op));
         }
@@ -222,7 +229,7 @@ fn grades(record: &Record, use_: &Use) -> Vec<UseGrade> {
     grades
 }
 
-fn grade(record: &Record, use_: &Use, index: usize, op: &OpRecord) -> UseGrade {
+fn grade(record: &Record, use_: &Use, index: usize, op: OpRow<'_>) -> UseGrade {
     let whole = whole_disk(record, index).and_then(|whole| whole.known);
     let figure = match whole {
         Some((known, slowdown)) => &scaled((use_.figure)(op), known, slowdown),
@@ -234,7 +241,7 @@ fn grade(record: &Record, use_: &Use, index: usize, op: &OpRecord) -> UseGrade {
         .filter(|finding| finding.is_serious() && finding.concerns(index));
     let objection = record.objection(FigureSource::Measurement(index));
     let not_graded = match objection {
-        Some(objection) if op.count > 0 => Some(objection.cause.words().to_owned()),
+        Some(objection) if op.data.count > 0 => Some(objection.cause.words().to_owned()),
         _ => not_graded(op, figure),
     };
     let reached = |value: f64| match value {
@@ -264,8 +271,8 @@ fn grade(record: &Record, use_: &Use, index: usize, op: &OpRecord) -> UseGrade {
 }
 
 /// Why a figure of the disk supports no grade.
-fn not_graded(op: &OpRecord, figure: &Estimate) -> Option<String> {
-    if op.count == 0 {
+fn not_graded(op: OpRow<'_>, figure: &Estimate) -> Option<String> {
+    if op.data.count == 0 {
         return Some("nothing was measured".to_owned());
     }
     match figure.relative_half_width() {
@@ -363,13 +370,23 @@ fn because(level: TrustLevel, word: &str, finding: &Finding, count: usize) -> Tr
 /// An interrupted survey, and a run on files, are in the record even if nothing was measured.
 fn has_figures(record: &Record) -> bool {
     let surveyed = |s: &SurfaceRecord| {
-        let has_blocks = s.scan.as_ref().is_some_and(|scan| scan.blocks > 0);
-        has_blocks || s.rate.is_some() || s.burst.is_some() || !s.seeks.is_empty()
+        let has_blocks = s.data.scan.as_ref().is_some_and(|scan| scan.blocks > 0);
+        has_blocks
+            || s.figures.rate.is_some()
+            || s.data.burst.is_some()
+            || !s.figures.seeks.is_empty()
     };
-    let of_files = record.files().into_iter().flat_map(|files| &files.steps);
-    let of_files = of_files.map(|step| &step.figures);
-    let of_workloads = record.measurements.iter().flat_map(|m| m.ops.values());
-    of_workloads.chain(of_files).any(|op| op.count > 0)
+    let of_files = record
+        .files()
+        .into_iter()
+        .flat_map(|files| &files.steps)
+        .map(|step| &step.data.op);
+    record
+        .measurements
+        .iter()
+        .flat_map(|m| m.data.ops.values())
+        .chain(of_files)
+        .any(|op| op.count > 0)
         || record.surface().is_some_and(surveyed)
         || record
             .postgres()
@@ -397,7 +414,11 @@ mod tests {
     /// The verdict on commits at a rate, known to this half-width.
     fn at_rate(value: f64, half_width: f64) -> RunVerdict {
         let mut record = fixture::record();
-        let op = record.measurements[7].ops.get_mut(&OpKind::Commit).unwrap();
+        let op = record.measurements[7]
+            .figures
+            .ops
+            .get_mut(&OpKind::Commit)
+            .unwrap();
         (op.iops.value, op.iops.half_width_95) = (value, Some(half_width));
         verdict(&record)
     }
@@ -459,7 +480,7 @@ mod tests {
 
     #[test]
     fn bad_disk_that_was_measured_well_has_reliable_figures() {
-        let path = "/measurements/0/wall_ns";
+        let path = "/measurements/0/data/wall_ns";
         for (code, path) in [
             ("health-failing", "/health/0/passed"),
             ("slow-flush", path),
@@ -502,7 +523,7 @@ mod tests {
 
     #[test]
     fn trust_names_the_finding_that_decides_and_counts_the_others() {
-        let path = "/measurements/0/wall_ns";
+        let path = "/measurements/0/data/wall_ns";
         let busy = || finding("disturbed", Severity::Warning, path);
         let note = || finding("virtual-disk", Severity::Note, path);
         let cached = || finding("served-from-cache", Severity::Warning, path);
@@ -617,7 +638,7 @@ mod tests {
         record.measurements.truncate(5);
         record.measurements.drain(..3);
         for m in &mut record.measurements {
-            m.workload.name = format!("my-{}", m.workload.name);
+            m.data.workload.name = format!("my-{}", m.data.workload.name);
         }
         let ungraded = verdict(&record);
         assert_eq!(ungraded.grades, []);

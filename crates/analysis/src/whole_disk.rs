@@ -3,7 +3,8 @@
 //! measured, those of the disk come from an earlier survey. docs/verdict.md states the rule.
 
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::{Estimate, MeasurementRecord, Record};
+use diskproof_model::record::{Estimate, Record};
+use diskproof_model::row::Row;
 use diskproof_model::trend::DiskAccess;
 
 /// The finding that a workload covers a small part of a rotating disk.
@@ -24,23 +25,23 @@ pub(crate) fn whole_disk(record: &Record, index: usize) -> Option<WholeDisk<'_>>
     let mut findings = record.findings.iter();
     findings.find(|finding| finding.code == SHORT_SPAN && finding.concerns(index))?;
     let m = &record.measurements[index];
-    let disk = record.targets.get(m.target)?.disks().next()?;
+    let disk = record.targets.get(m.data.target)?.disks().next()?;
     let known = record.plan.questions.disk_access.as_ref();
     let known = known.filter(|known| known.disk == disk.name);
     Some(WholeDisk {
-        span_bytes: m.workload.span_bytes,
+        span_bytes: m.data.span_bytes,
         disk_bytes: disk.size_bytes,
         known: known.and_then(|known| Some((known, slowdown(record, m, known)?))),
     })
 }
 
 /// Mean access across the disk over the mean access within the file, one request at a time.
-fn slowdown(record: &Record, m: &MeasurementRecord, known: &DiskAccess) -> Option<f64> {
+fn slowdown(record: &Record, m: &Row, known: &DiskAccess) -> Option<f64> {
     let one = record.measurements.iter().find(|one| {
-        let w = &one.workload;
-        one.target == m.target && w.name == "random-read-d1"
+        let w = &one.data.workload;
+        one.data.target == m.data.target && w.name == "random-read-d1"
     })?;
-    let within_ns = one.ops.get(&OpKind::Read)?.latency.mean;
+    let within_ns = one.op(OpKind::Read)?.figures.latency.mean;
     (within_ns > 0.0 && known.mean.value > 0.0).then(|| (known.mean.value / within_ns).max(1.0))
 }
 
@@ -68,7 +69,7 @@ mod tests {
         let whole = whole_disk(&record, index).unwrap();
         let (known, slowdown) = whole.known.unwrap();
         assert!((slowdown - 4.0).abs() < 0.01, "{slowdown}");
-        let rate = &record.measurements[index].ops[&OpKind::Read].iops;
+        let rate = &record.measurements[index].figures.ops[&OpKind::Read].iops;
         assert_eq!(rate.value, 2000.0);
         let scaled = scaled(rate, known, slowdown);
         assert!((scaled.value - 500.0).abs() < 1.0, "{scaled:?}");

@@ -53,7 +53,7 @@ pub(crate) fn measure_fitness(
     let plan = fitness_plan(plan, order, file, &shown, &identity, time_ns, &flags)?;
     flags.note.get_or_insert(note);
     let job = MeasuringJob::new(plan, vec![identity], &flags);
-    measure(job)
+    measure(job)?.exit()
 }
 
 /// The limits of a profile by its name, or the path of its file.

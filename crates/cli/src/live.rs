@@ -6,13 +6,14 @@ use crate::interrupt;
 use crate::stdio::{ProgressLine, Verbosity, eprint_line, is_reader_gone, progress_columns};
 use crate::tool_lines::ToolLines;
 use diskproof_analysis::estimate;
+use diskproof_analysis::judge::RunFacts;
 use diskproof_engine::watchdog::Heartbeat;
+use diskproof_model::budget::Budget;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, OpKind};
-use diskproof_model::plan::{Layout, Plan};
+use diskproof_model::plan::Layout;
 use diskproof_model::progress::{Control, Found, Phase, Progress, Watch};
 use diskproof_model::surface::{SeekPattern, SurfaceMeasurement};
-use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{
     counted, format_bytes, format_duration, format_latency, format_rate, format_throughput,
 };
@@ -53,7 +54,10 @@ pub(crate) fn lock_deadline(deadline: &SharedDeadline) -> MutexGuard<'_, Option<
 
 /// Watches a run.
 pub(crate) struct Live {
-    plan: Plan,
+    /// The facts of the run, which hold its plan.
+    facts: Arc<RunFacts>,
+    /// What the run may do at most.
+    budget: Arc<Budget>,
     verbosity: Verbosity,
     line: ProgressLine,
     /// The current workloads, as indexes into the plan.
@@ -96,21 +100,23 @@ pub(crate) struct Live {
 
 impl Live {
     /// Nothing is shown before [`Live::begin`].
-    pub(crate) fn new((plan, targets): (&Plan, &[TargetIdentity]), verbosity: Verbosity) -> Self {
+    pub(crate) fn new(facts: Arc<RunFacts>, budget: Arc<Budget>, verbosity: Verbosity) -> Self {
         crate::inspection::end();
         let now = Instant::now();
-        let late_ns = late_ns(plan.groups().count() as u64);
-        let end = plan.deadline_ns(targets);
-        let end = end.map(|ns| now + Duration::from_nanos(ns + late_ns));
+        let late_ns = late_ns(facts.plan.groups().count() as u64);
+        let end = budget
+            .deadline_ns
+            .map(|ns| now + Duration::from_nanos(ns + late_ns));
         Self {
-            plan: plan.clone(),
             verbosity,
             line: ProgressLine::of(verbosity),
             current: 0..0,
             judged: Vec::new(),
             readings: Vec::new(),
             slice_ns: None,
-            spent_ns: vec![0; plan.workloads().len()],
+            spent_ns: vec![0; facts.plan.workloads().len()],
+            facts,
+            budget,
             started: now,
             deadline: Arc::new(Mutex::new(end)),
             announced_end: end,
@@ -175,12 +181,12 @@ impl Live {
         self.looked += passed;
         if phase == Phase::Layout
             && !self.is_late
-            && let Some(most_ns) = self.plan.fill_ns_max()
+            && let Some(most_ns) = self.budget.fill_ns
         {
             self.extend_deadline(passed);
             self.filled += passed;
             // Of each target in turn. A survey fills without a limit of its own.
-            let most_ns = most_ns.saturating_mul(self.plan.targets.len() as u64);
+            let most_ns = most_ns.saturating_mul(self.facts.plan.targets.len() as u64);
             if self.filled > Duration::from_nanos(most_ns).saturating_add(JUDGE_EVERY) {
                 self.end_late();
             }
@@ -246,7 +252,7 @@ impl Live {
     fn group(&self) -> Group<'_> {
         Group::new(
             self.current.start,
-            &self.plan.workloads()[self.current.clone()],
+            &self.facts.plan.workloads()[self.current.clone()],
         )
     }
 
@@ -292,15 +298,15 @@ impl Live {
                 })
                 .collect();
             // Slices of several workloads alternate, so the place in the plan says nothing.
-            let step = self.ended / self.plan.targets.len().max(1) + 1;
-            let all = self.plan.workloads().len();
+            let step = self.ended / self.facts.plan.targets.len().max(1) + 1;
+            let all = self.facts.plan.workloads().len();
             self.ended += 1;
             let left = match self.left_ns(1.0) {
                 Some(left) if left > 0 => format!("; at most {} left", format_duration(left)),
                 _ => String::new(),
             };
-            let on = match self.plan.targets.get(measurement.target) {
-                Some(path) if self.plan.targets.len() > 1 => format!(" on {path}"),
+            let on = match self.facts.plan.targets.get(measurement.target) {
+                Some(path) if self.facts.plan.targets.len() > 1 => format!(" on {path}"),
                 _ => String::new(),
             };
             eprint_line(&format!(
@@ -318,10 +324,10 @@ impl Live {
 
     /// The most time left, when this share of the current workloads is done.
     fn left_ns(&self, done: f64) -> Option<u64> {
-        let groups = self.plan.groups();
+        let groups = self.facts.plan.groups();
         let left_ns = groups.map(|group| Some(self.group_left_ns(group, done)?.1));
         let planned_ns: u64 = left_ns.sum::<Option<u64>>()?;
-        let limit_ns = self.plan.time_limit_ns.unwrap_or(u64::MAX);
+        let limit_ns = self.facts.plan.time_limit_ns.unwrap_or(u64::MAX);
         Some(planned_ns.min(limit_ns.saturating_sub(self.started.elapsed().as_nanos() as u64)))
     }
 
@@ -342,7 +348,7 @@ impl Live {
         }
         let record = diskproof_analysis::surface::surface_record(measurement, &[]);
         let points = counted(measurement.curve.len() as u64, "point");
-        let rate = record.rate.map(|rate| {
+        let rate = record.figures.rate.map(|rate| {
             format!(
                 "curve of {points}: {} to {}, {} on average",
                 format_throughput(rate.max),
@@ -350,10 +356,10 @@ impl Live {
                 format_throughput(rate.average.value)
             )
         });
-        let access = record.seeks.get(&SeekPattern::Random);
+        let access = record.figures.seeks.get(&SeekPattern::Random);
         let access =
             access.map(|seek| format!("access {}", format_latency(seek.mean.value.round() as u64)));
-        let scan = record.scan.map(|scan| {
+        let scan = record.data.scan.map(|scan| {
             format!(
                 "scan: {}, {} unreadable",
                 counted(scan.slow_blocks, "slow block"),
@@ -378,9 +384,9 @@ impl Live {
         self.finish();
         // A scratch file is a different one each time.
         if let (Some(survey), Some(path), None) = (
-            self.plan.survey(),
-            self.plan.targets.first(),
-            self.plan.scratch_bytes(),
+            self.facts.plan.survey(),
+            self.facts.plan.targets.first(),
+            self.facts.plan.scratch_bytes(),
         ) {
             let left = survey_left_ns(progress).map_or(String::new(), |ns| {
                 format!("{} left; ", format_duration(ns))
@@ -395,8 +401,8 @@ impl Live {
     /// The time without a completion, where it is long.
     fn silence(&self, progress: &Progress<'_>, least_ns: u64) -> Option<String> {
         let silence = progress.silence.filter(|one| one.length_ns >= least_ns)?;
-        let on = match self.plan.targets.get(silence.target) {
-            Some(path) if self.plan.targets.len() > 1 => format!(" from {path}"),
+        let on = match self.facts.plan.targets.get(silence.target) {
+            Some(path) if self.facts.plan.targets.len() > 1 => format!(" from {path}"),
             _ => String::new(),
         };
         let seconds_ns = silence.length_ns / 1_000_000_000 * 1_000_000_000;
@@ -457,7 +463,7 @@ impl Live {
         };
         let left = self.left_ns(done);
         let left = left.map(|left| format!("{} left", format_duration(left)));
-        let all = self.plan.workloads().len().max(1);
+        let all = self.facts.plan.workloads().len().max(1);
         let over = self.spent_ns.iter().filter(|ns| **ns == u64::MAX).count();
         let mut line = format!("{}/{all} ", (over + 1).min(all));
         let workloads = self.group().workloads;
@@ -470,7 +476,7 @@ impl Live {
                 .extend(each.map(|(w, (rate, _))| format!("{} {}/s", w.name, format_rate(*rate))));
         } else {
             let (ops, bytes) = recent_rates(progress, 100);
-            let first = self.plan.workloads().get(self.current.start);
+            let first = self.facts.plan.workloads().get(self.current.start);
             let name = first.map_or(progress.name, |one| &one.name);
             line.push_str(&format!("{name:<18} "));
             figures.extend([format!("{}/s", format_rate(ops)), format_throughput(bytes)]);
@@ -483,7 +489,7 @@ impl Live {
         let Some(place) = self.place(progress.name) else {
             return false;
         };
-        let workload = &self.plan.workloads()[self.current.start + place];
+        let workload = &self.facts.plan.workloads()[self.current.start + place];
         let is_due = self.slice_ns.is_none()
             && progress.phase == Phase::Measure
             && self.judged[place].elapsed() >= JUDGE_EVERY;
@@ -493,8 +499,8 @@ impl Live {
         self.judged[place] = Instant::now();
         // A layout workload ends only when the file is full: the rest would be filled unmeasured.
         // The series is the sum over all targets, which are all scratch files.
-        let file_bytes = self.plan.scratch_bytes().unwrap_or(0);
-        let content_bytes = file_bytes.saturating_mul(self.plan.targets.len() as u64);
+        let file_bytes = self.facts.plan.scratch_bytes().unwrap_or(0);
+        let content_bytes = file_bytes.saturating_mul(self.facts.plan.targets.len() as u64);
         let (series, time_ns) = (progress.series, workload.stop.time_ns);
         let laid_out = workload.layout == Layout::Needed || series.total().bytes >= content_bytes;
         laid_out && estimate::may_end(series, progress.elapsed_ns, time_ns, goal)

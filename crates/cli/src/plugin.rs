@@ -6,14 +6,15 @@ use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::plan_file::PlanFile;
 use crate::saved::{HistoryFileFlag, HistoryOptions, open_if_there, place};
-use crate::session::{MeasuringJob, measure};
+use crate::session::{Measured, MeasuringJob, Shown, measure};
 use clap::Parser;
 use diskproof_analysis::expect::Expected;
 use diskproof_analysis::rules::rule;
 use diskproof_history::Filter;
 use diskproof_model::finding::{Cause, Meaning, Severity};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::{Expectation, ExpectationOutcome, LatencySummary, Record};
+use diskproof_model::record::{Expectation, ExpectationOutcome, Record};
+use diskproof_model::row::LatencySummary;
 use diskproof_model::saved::{SavedFinding, SavedRun};
 use diskproof_model::units::{format_duration, format_latency, parse_duration};
 use jiff::Timestamp;
@@ -196,18 +197,13 @@ fn measured(flags: &PluginFlags) -> anyhow::Result<Answer> {
     };
     let (mut plan, identities) = plan_jobs(file, Path::new(NAME), NAME, &measuring)?;
     plan.origin.verb = "run".to_owned();
-    let (sender, measured) = channel();
-    let ended = measure(MeasuringJob {
-        is_silent: true,
-        then: Some(Box::new(move |record: &Record| {
-            Ok(sender.send(record.clone())?)
-        })),
+    let measured = measure(MeasuringJob {
+        shown: Shown::Nothing,
         ..MeasuringJob::new(plan, identities, &measuring)
-    });
-    match (measured.try_recv(), ended) {
-        (Ok(record), _) => judged(&record, flags.warning, flags.critical),
-        (Err(_), Err(error)) => Err(error),
-        (Err(_), Ok(_)) => Ok(unknown("nothing was measured")),
+    })?;
+    match measured {
+        Measured::Run(run) => judged(&run.record, flags.warning, flags.critical),
+        Measured::PlanShown => Ok(unknown("nothing was measured")),
     }
 }
 
@@ -219,20 +215,16 @@ fn limit(record: &Record, ns: u64) -> anyhow::Result<Expectation> {
 
 fn judged(record: &Record, warning: u64, critical: u64) -> anyhow::Result<Answer> {
     let path = record.plan.targets.join(", ");
-    let Some(op) = record
-        .measurements
-        .iter()
-        .find_map(|m| m.ops.get(&OpKind::Read))
-    else {
+    let Some(op) = record.measurements.iter().find_map(|m| m.op(OpKind::Read)) else {
         return Ok(unknown(format!("{path}: nothing was measured")));
     };
-    let errors: u64 = op.errors.values().sum();
+    let errors: u64 = op.data.errors.values().sum();
     let within_warning = limit(record, warning)?;
     let within_critical = limit(record, critical)?;
     let (state, text) = if errors > 0 {
-        let all = op.count + errors;
+        let all = op.data.count + errors;
         (State::Critical, format!("{errors} of {all} reads failed"))
-    } else if op.count == 0 {
+    } else if op.data.count == 0 {
         let text = "no read was answered within 4 s".to_owned();
         (State::Critical, text)
     } else {
@@ -242,12 +234,15 @@ fn judged(record: &Record, warning: u64, critical: u64) -> anyhow::Result<Answer
             (ExpectationOutcome::Met, _) => State::Ok,
             (ExpectationOutcome::Undecided, _) => State::Unknown,
         };
-        (state, reads_text(op.count, &op.latency, &within_warning))
+        (
+            state,
+            reads_text(op.data.count, &op.figures.latency, &within_warning),
+        )
     };
     Ok(Answer {
         state,
         text: format!("{path}: {text}"),
-        data: data(&op.latency, warning, critical, errors),
+        data: data(&op.figures.latency, warning, critical, errors),
         details: record
             .findings
             .iter()

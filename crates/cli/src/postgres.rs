@@ -4,9 +4,11 @@
 use crate::failure::Failure;
 use crate::flags::SelectionFlags;
 use diskproof_device::read_small_file;
-use diskproof_model::postgres::{PlannedTrial, PostgresLoad, PostgresPlan, TrialLoad, TrialPlan};
+use diskproof_model::postgres::{
+    PlannedTrial, PostgresLoad, PostgresPlan, TrialLoad, TrialPlan, server_room_bytes,
+};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_postgres::{CLUSTER_BYTES, Programs, TRIAL_BYTES, find_programs};
+use diskproof_postgres::{Programs, find_programs};
 use std::path::{Path, PathBuf};
 
 /// Where Debian and Red Hat install servers, one directory for each major version.
@@ -99,7 +101,7 @@ impl ServerFlags {
     /// Room that the server needs in the target; none without --postgres.
     pub(crate) fn bytes(&self) -> u64 {
         if self.postgres {
-            server_bytes(self.try_settings)
+            server_room_bytes(self.try_settings)
         } else {
             0
         }
@@ -120,11 +122,6 @@ impl ServerFlags {
         let found = find_programs(self.pg_bin.as_deref(), path.as_deref())?;
         Ok(Some(found))
     }
-}
-
-/// Room that a server needs in the target.
-pub(crate) fn server_bytes(tries_settings: bool) -> u64 {
-    CLUSTER_BYTES + if tries_settings { TRIAL_BYTES } else { 0 }
 }
 
 /// The name by which `--only` and `--skip` select INSERTs, whose rows have those of commits.

@@ -55,8 +55,8 @@ impl Resumed {
 
     fn of(record: &Record, identity: &TargetIdentity) -> Result<Self, String> {
         let surface = record.surface().ok_or("the record has no scan")?;
-        let scan = surface.scan.as_ref().ok_or("the record has no scan")?;
-        let scanned = record.targets.get(surface.target);
+        let scan = surface.data.scan.as_ref().ok_or("the record has no scan")?;
+        let scanned = record.targets.get(surface.data.target);
         let scanned = scanned.ok_or("the record has no target")?;
         let serials = scanned.disks().map(|disk| &disk.serial);
         let has_same_disks = serials.eq(identity.disks().map(|disk| &disk.serial));

@@ -176,7 +176,7 @@ impl SharedPrinter {
             printer: Arc::new(Mutex::new(printer)),
             status_due,
             has_begun: Arc::default(),
-            disks: Arc::new(Mutex::new(DiskTally::of(&[]))),
+            disks: Arc::new(Mutex::new(DiskTally::new(&[]))),
             saved_to: None,
             files: Arc::default(),
         }
@@ -231,7 +231,7 @@ impl SharedPrinter {
 
     /// Counts what the devices of these targets do.
     pub(crate) fn count_disks(&self, identities: &[TargetIdentity]) {
-        *self.disks() = DiskTally::of(identities);
+        *self.disks() = DiskTally::new(identities);
     }
 
     fn disks(&self) -> MutexGuard<'_, DiskTally> {

@@ -183,7 +183,7 @@ fn judge_place(identity: &TargetIdentity, directory: BorrowedFd<'_>, reasons: &m
     };
     let id = (stat.st_dev, stat.st_ino);
     let (root, path) = (SysRoot::default(), Path::new(&identity.path));
-    for above in Outside::of(&root, path, identity.kind, id).seen {
+    for above in Outside::find(&root, path, identity.kind, id).seen {
         servers::judge_directory(&above, reasons);
     }
 }

@@ -64,7 +64,7 @@ fn with_ancestors(mount: &Path, group: &str) -> Vec<IoLimit> {
 /// A line of `io.max`: `8:0 rbps=1048576 wbps=max riops=max wiops=120`.
 fn io_max(group: &str, line: &str) -> Option<IoLimit> {
     let mut words = line.split_whitespace();
-    let mut limit = of(group, words.next()?);
+    let mut limit = unlimited(group, words.next()?);
     for word in words {
         let (key, value) = word.split_once('=')?;
         if let Some(known) = LIMITS.iter().find(|(known, ..)| *known == key) {
@@ -88,7 +88,7 @@ fn throttles(mount: &Path, group: &str) -> Vec<IoLimit> {
             };
             let known = limits.iter().position(|limit| limit.device == device);
             let index = known.unwrap_or_else(|| {
-                limits.push(of(group, device));
+                limits.push(unlimited(group, device));
                 limits.len() - 1
             });
             *place(&mut limits[index]) = Some(value);
@@ -97,7 +97,7 @@ fn throttles(mount: &Path, group: &str) -> Vec<IoLimit> {
     limits
 }
 
-fn of(group: &str, device: &str) -> IoLimit {
+fn unlimited(group: &str, device: &str) -> IoLimit {
     IoLimit {
         group: group.to_owned(),
         device: device.to_owned(),
@@ -158,17 +158,15 @@ fn free_in_group(mount: &Path, path: &str, figures: MemoryFigures) -> Option<u64
 
 fn left_in(group: &Path, [_, limit, used, prefix]: MemoryFigures) -> Option<u64> {
     // "max" is no limit.
-    let limit: u64 = read_number(&group.join(limit))?;
-    let used: u64 = read_number(&group.join(used))?;
+    let limit_bytes: u64 = read_number(&group.join(limit))?;
+    let used_bytes: u64 = read_number(&group.join(used))?;
     let stat = read_text(&group.join("memory.stat")).unwrap_or_default();
-    let of = |name: &str| {
-        value_of(&stat, &format!("{prefix}{name}"), ' ')?
-            .parse()
-            .ok()
-    };
-    let [inactive, active] = ["inactive_file", "active_file"].map(|name| of(name).unwrap_or(0u64));
-    let cache = inactive.saturating_add(active);
-    Some(limit.saturating_sub(used.saturating_sub(cache)))
+    let mut cache_bytes: u64 = 0;
+    for name in ["inactive_file", "active_file"] {
+        let value = value_of(&stat, &format!("{prefix}{name}"), ' ').unwrap_or_default();
+        cache_bytes = cache_bytes.saturating_add(value.parse().unwrap_or(0));
+    }
+    Some(limit_bytes.saturating_sub(used_bytes.saturating_sub(cache_bytes)))
 }
 
 #[cfg(test)]

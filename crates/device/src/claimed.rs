@@ -27,8 +27,10 @@ const TAKE_OVER: &str = "take over the remains of an earlier run";
 /// What the mark says of a directory whose files have at most so many bytes.
 pub(crate) fn text(file_bytes_max: Option<u64>) -> String {
     let [before, after] = SIZES;
-    let sizes = file_bytes_max.map(|bytes| format!("{before}{bytes}{after}"));
-    format!("{CLAIM_TEXT}{}", sizes.unwrap_or_default())
+    match file_bytes_max {
+        Some(bytes) => format!("{CLAIM_TEXT}{before}{bytes}{after}"),
+        None => CLAIM_TEXT.to_owned(),
+    }
 }
 
 /// The largest size that a mark names; the outer `None`: it is not one of ours.
@@ -64,36 +66,48 @@ impl OwnDirectory {
         path: &str,
         is_ours: &dyn Fn(&Entry<'_>) -> bool,
     ) -> Result<(), OpenError> {
-        let failed = |errno| OpenError::from_errno(path, "remove the files of the test", errno);
-        let is_unfinished = |entry: &Entry<'_>| {
-            entry.depth == 0
-                && is_first_name(entry.name_bytes())
-                && self.own_files.accept(entry.stat())
-        };
-        let either = |entry: &Entry<'_>| is_unfinished(entry) || is_ours(entry);
-        let directory = self.directory.as_fd();
-        let removed = walk(directory, Deed::Remove, CLAIM, &either).map_err(failed)?;
-        let mut foreign = removed.foreign;
-        if foreign.count == 0 {
-            foreign = self.remove_claim().map_err(failed)?;
-        }
+        let foreign = self
+            .remove_content(is_ours)
+            .map_err(|errno| removal_failed(path, errno))?;
         if let Some(what) = foreign.text() {
             return Err(stays(path, &what));
         }
-        let removed = remove_emptied(self.parent.as_fd(), &self.name, directory);
-        removed.map_err(|errno| match errno {
-            Errno::NOTEMPTY | Errno::BUSY => stays(path, "another program uses it"),
-            Errno::NOENT | Errno::EXIST => stays(path, "another program has renamed it"),
-            errno => failed(errno),
-        })
+        match remove_emptied(self.parent.as_fd(), &self.name, self.directory.as_fd()) {
+            Ok(()) => Ok(()),
+            Err(Errno::NOTEMPTY | Errno::BUSY) => Err(stays(path, "another program uses it")),
+            Err(Errno::NOENT | Errno::EXIST) => Err(stays(path, "another program has renamed it")),
+            Err(errno) => Err(removal_failed(path, errno)),
+        }
     }
 
-    fn remove_claim(&self) -> Result<Foreign, Errno> {
-        let is_claim = |entry: &Entry<'_>| {
+    /// Removes what `is_ours` accepts, then the mark; returns what stays.
+    fn remove_content(&self, is_ours: &dyn Fn(&Entry<'_>) -> bool) -> Result<Foreign, Errno> {
+        let directory = self.directory.as_fd();
+        let foreign = walk(directory, Deed::Remove, CLAIM, &|entry| {
+            self.is_unfinished(entry) || is_ours(entry)
+        })?
+        .foreign;
+        if foreign.count > 0 {
+            return Ok(foreign);
+        }
+        Ok(walk(directory, Deed::Remove, "", &|entry| {
             entry.name_bytes() == CLAIM.as_bytes() && self.own_files.accept(entry.stat())
-        };
-        Ok(walk(self.directory.as_fd(), Deed::Remove, "", &is_claim)?.foreign)
+        })?
+        .foreign)
     }
+
+    /// Whether a file of ours has not got its own name yet.
+    fn is_unfinished(&self, entry: &Entry<'_>) -> bool {
+        entry.depth == 0 && is_first_name(entry.name_bytes()) && self.own_files.accept(entry.stat())
+    }
+}
+
+fn removal_failed(path: &str, errno: Errno) -> OpenError {
+    OpenError::from_errno(path, "remove the files of the test", errno)
+}
+
+fn take_over_failed(path: &str, errno: Errno) -> OpenError {
+    OpenError::from_errno(path, TAKE_OVER, errno)
 }
 
 /// Removes an empty directory, if the name still leads to it: EEXIST where it leads to another.
@@ -133,8 +147,8 @@ impl ClaimedDirectory {
     /// directory was marked is removed: it holds nothing.
     pub fn claim(parent: &Path, name: &str) -> Result<Option<Self>, OpenError> {
         let path = parent.join(name).display().to_string();
-        let parent = open_folder(rustix::fs::CWD, parent)
-            .map_err(|errno| OpenError::from_errno(&path, TAKE_OVER, errno))?;
+        let parent =
+            open_folder(rustix::fs::CWD, parent).map_err(|errno| take_over_failed(&path, errno))?;
         Self::claim_in(parent.as_fd(), name, &path)
     }
 
@@ -144,13 +158,13 @@ impl ClaimedDirectory {
         name: &str,
         path: &str,
     ) -> Result<Option<Self>, OpenError> {
-        let failed = |errno| OpenError::from_errno(path, TAKE_OVER, errno);
         let directory = match open_folder(parent, name) {
+            Ok(directory) => directory,
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::LOOP | Errno::NOTDIR) => return Err(not_ours(path, "it is no directory")),
-            opened => opened.map_err(failed)?,
+            Err(errno) => return Err(take_over_failed(path, errno)),
         };
-        let found = fstat(&directory).map_err(failed)?;
+        let found = fstat(&directory).map_err(|errno| take_over_failed(path, errno))?;
         if found.st_uid != own_user() {
             let owner = format!("it belongs to user {}", found.st_uid);
             return Err(not_ours(path, &owner));
@@ -159,6 +173,7 @@ impl ClaimedDirectory {
             return Err(not_ours(path, "other users may write to it"));
         }
         let claim = match open_own(directory.as_fd(), CLAIM) {
+            Ok(claim) => File::from(claim),
             Err(Errno::NOENT) => {
                 remove_unmarked(parent, name, directory.as_fd(), path)?;
                 return Ok(None);
@@ -166,7 +181,7 @@ impl ClaimedDirectory {
             Err(Errno::LOOP) => {
                 return Err(not_ours(path, &format!("its '{CLAIM}' is a symlink")));
             }
-            opened => File::from(opened.map_err(failed)?),
+            Err(errno) => return Err(take_over_failed(path, errno)),
         };
         let Some((own_files, file_bytes_max)) = read_claim(&claim, found.st_uid) else {
             let what = format!("its file '{CLAIM}' was not written by diskproof");
@@ -174,7 +189,7 @@ impl ClaimedDirectory {
         };
         lock(&claim, path)?;
         let own = OwnDirectory {
-            parent: open_folder(parent, ".").map_err(failed)?,
+            parent: open_folder(parent, ".").map_err(|errno| take_over_failed(path, errno))?,
             directory,
             name: name.to_owned(),
             own_files,
@@ -224,21 +239,26 @@ fn remove_unmarked(
     directory: BorrowedFd<'_>,
     path: &str,
 ) -> Result<(), OpenError> {
-    let failed = |errno| OpenError::from_errno(path, TAKE_OVER, errno);
-    let names = entry_names(directory).map_err(failed)?;
-    let is_ours = |name: &CString| {
-        is_first_name(name.as_bytes())
-            && open_own(directory, name.as_c_str()).is_ok_and(|file| is_part_of_claim(&file.into()))
-    };
-    if !names.iter().all(is_ours) {
+    let names = entry_names(directory).map_err(|errno| take_over_failed(path, errno))?;
+    if !names.iter().all(|name| begins_claim(directory, name)) {
         return Err(not_ours(path, &format!("it lacks the file '{CLAIM}'")));
     }
-    let removed = names
-        .iter()
-        .try_for_each(|name| unlinkat(directory, name.as_c_str(), AtFlags::empty()));
-    removed
-        .and_then(|()| remove_emptied(parent, name, directory))
-        .map_err(failed)
+    for file in &names {
+        unlinkat(directory, file.as_c_str(), AtFlags::empty())
+            .map_err(|errno| take_over_failed(path, errno))?;
+    }
+    remove_emptied(parent, name, directory).map_err(|errno| take_over_failed(path, errno))
+}
+
+/// Whether this is the file in which the mark was being written.
+fn begins_claim(directory: BorrowedFd<'_>, name: &CString) -> bool {
+    if !is_first_name(name.as_bytes()) {
+        return false;
+    }
+    match open_own(directory, name.as_c_str()) {
+        Ok(file) => is_part_of_claim(&File::from(file)),
+        Err(_) => false,
+    }
 }
 
 /// The process that uses the directory holds this lock.
@@ -268,24 +288,35 @@ fn own_user() -> u32 {
 fn read_claim(file: &File, owner: u32) -> Option<(OwnFiles, Option<u64>)> {
     let found = fstat(file).ok()?;
     let own_files = OwnFiles::like(&found);
-    let text = own_text(file).filter(|_| own_files.accept(&found) && found.st_uid == owner)?;
+    if !own_files.accept(&found) || found.st_uid != owner {
+        return None;
+    }
+    let text = own_text(file)?;
     Some((own_files, file_bytes_max(&text)?))
 }
 
 /// Whether it was being written when its process ended.
 fn is_part_of_claim(file: &File) -> bool {
-    let is_own = fstat(file).is_ok_and(|found| OwnFiles::like(&found).accept(&found));
-    is_own
-        && own_text(file)
-            .is_some_and(|text| CLAIM_TEXT.starts_with(&text) || text.starts_with(CLAIM_TEXT))
+    let Ok(found) = fstat(file) else {
+        return false;
+    };
+    if !OwnFiles::like(&found).accept(&found) {
+        return false;
+    }
+    match own_text(file) {
+        Some(text) => CLAIM_TEXT.starts_with(&text) || text.starts_with(CLAIM_TEXT),
+        None => false,
+    }
 }
 
 /// The content of a file of this user.
 fn own_text(file: &File) -> Option<String> {
-    let is_own = fstat(file).is_ok_and(|found| found.st_uid == own_user());
+    if fstat(file).ok()?.st_uid != own_user() {
+        return None;
+    }
     let mut text = String::new();
-    let read = file.take(CLAIM_BYTES_MAX).read_to_string(&mut text);
-    (is_own && read.is_ok()).then_some(text)
+    file.take(CLAIM_BYTES_MAX).read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 #[cfg(test)]

@@ -74,19 +74,21 @@ impl Snapshot {
 
     fn take_in(root: SysRoot, identity: &TargetIdentity) -> Self {
         let processes = ProcessCounters::read(&root);
-        let counted = |layer: &Layer| CountedDisk::read(&root, layer);
-        let mut disks: Result<Vec<CountedDisk>, String> = identity.disks().map(counted).collect();
-        if disks.as_ref().is_ok_and(Vec::is_empty) {
-            let reason = identity.unresolved.clone();
-            disks = Err(reason.unwrap_or_else(|| "no disk was found below the target".into()));
-        }
-        let is_device = identity.kind == TargetKind::BlockDevice;
-        let own = identity.layers.first().filter(|_| is_device);
-        let own = own.and_then(|layer| CountedDisk::read(&root, layer).ok());
-        let names: Vec<&str> = identity.layers.iter().map(|l| l.name.as_str()).collect();
+        let disks = counted_disks(&root, identity);
+        let own = match identity.layers.first() {
+            Some(layer) if identity.kind == TargetKind::BlockDevice => {
+                CountedDisk::read(&root, layer).ok()
+            }
+            _ => None,
+        };
+        let layers: Vec<String> = identity
+            .layers
+            .iter()
+            .map(|layer| layer.name.clone())
+            .collect();
         Self {
-            elsewhere_bytes: elsewhere_bytes(&root, &names),
-            layers: names.into_iter().map(str::to_owned).collect(),
+            elsewhere_bytes: elsewhere_bytes(&root, &layers),
+            layers,
             root,
             disks,
             own,
@@ -103,22 +105,33 @@ impl Snapshot {
         // The disks first: reading /proc takes milliseconds in which others go on.
         let (changes, elapsed) = (self.changes(), self.taken.elapsed());
         let (trim_bytes, is_timed) = (self.trim_bytes(), self.is_timed());
-        let layers: Vec<&str> = self.layers.iter().map(String::as_str).collect();
-        let elsewhere_bytes = elsewhere_bytes(&self.root, &layers)
-            .zip(self.elsewhere_bytes)
-            .and_then(|(now, then)| now.checked_sub(then));
+        let elsewhere_bytes = match (
+            elsewhere_bytes(&self.root, &self.layers),
+            self.elsewhere_bytes,
+        ) {
+            (Some(now), Some(before)) => now.checked_sub(before),
+            _ => None,
+        };
         let processes = ProcessCounters::read(&self.root);
         let ended = self.exits.as_ref().and_then(ExitListener::ended);
         let (others, others_hidden) =
             processes.since(&self.processes, ended.as_deref().unwrap_or_default());
-        let disks = self.disks.iter().flatten();
-        let disks = disks.map(|disk| disk.name.clone()).collect();
+        let disks = self
+            .disks
+            .iter()
+            .flatten()
+            .map(|disk| disk.name.clone())
+            .collect();
         let (sum, unresolved) = match changes {
             Ok(sum) => (sum, None),
             Err(reason) => (DiskCounters(vec![0; FIELDS_MIN]), Some(reason)),
         };
         let is_known = unresolved.is_none();
-        let times = (is_timed && is_known).then(|| sum.times(elapsed));
+        let times = if is_timed && is_known {
+            Some(sum.times(elapsed))
+        } else {
+            None
+        };
         let queue_depth =
             times.map(|times| times.queued_ms as f64 / (elapsed.as_secs_f64() * 1e3).max(1.0));
         let device = DeviceUse {
@@ -130,7 +143,7 @@ impl Snapshot {
             read_ops: sum.number(READ_OPS),
             write_ops: sum.number(WRITE_OPS),
             flush_ops: sum.flush_ops(),
-            trim_bytes: trim_bytes.filter(|_| is_known),
+            trim_bytes: if is_known { trim_bytes } else { None },
             accounted: None,
             unresolved,
             elsewhere_bytes,
@@ -138,8 +151,11 @@ impl Snapshot {
             others,
             others_hidden,
         };
+        if !is_known {
+            return device;
+        }
         DeviceUse {
-            accounted: device.share_of(asked).filter(|_| is_known),
+            accounted: device.share_of(asked),
             ..device
         }
     }
@@ -154,16 +170,22 @@ impl Snapshot {
             write_ops: sum.number(WRITE_OPS),
             flush_ops: sum.flush_ops(),
             trim_bytes: self.trim_bytes(),
-            queued_ms: self.is_timed().then(|| sum.number(QUEUED_MS)),
+            queued_ms: if self.is_timed() {
+                Some(sum.number(QUEUED_MS))
+            } else {
+                None
+            },
         })
     }
 
     fn is_timed(&self) -> bool {
-        let mut disks = self.disks.iter().flatten();
-        disks.all(|disk| times_requests(&self.root, &disk.device))
+        self.disks
+            .iter()
+            .flatten()
+            .all(|disk| times_requests(&self.root, &disk.device))
     }
 
-    /// What the target's own device discarded.
+    /// Returns the bytes that the target's own device discarded.
     fn trim_bytes(&self) -> Option<u64> {
         let change = self.own.as_ref()?.change(&self.root).ok()?;
         change.0.get(TRIM_SECTORS)?;
@@ -190,12 +212,12 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    /// From now on.
-    pub fn of(identity: &TargetIdentity) -> Self {
-        Self::of_in(SysRoot::default(), identity)
+    /// Counts from now on.
+    pub fn start(identity: &TargetIdentity) -> Self {
+        Self::start_in(SysRoot::default(), identity)
     }
 
-    fn of_in(root: SysRoot, identity: &TargetIdentity) -> Self {
+    fn start_in(root: SysRoot, identity: &TargetIdentity) -> Self {
         let disks = identity
             .disks()
             .map(|layer| (layer.name.clone(), layer.device.clone()))
@@ -217,13 +239,31 @@ impl Pulse {
     }
 
     fn count(&self) -> u64 {
-        let disks = self.disks.iter();
-        let counters =
-            disks.filter_map(|(name, device)| read_counters(&self.root, name, device).ok());
-        let ops = [READ_OPS, WRITE_OPS, TRIM_OPS, FLUSH_OPS];
-        counters
-            .map(|counters| ops.map(|place| counters.number(place)).iter().sum::<u64>())
-            .sum()
+        let mut completed = 0;
+        for (name, device) in &self.disks {
+            if let Ok(counters) = read_counters(&self.root, name, device) {
+                for place in [READ_OPS, WRITE_OPS, TRIM_OPS, FLUSH_OPS] {
+                    completed += counters.number(place);
+                }
+            }
+        }
+        completed
+    }
+}
+
+/// The disks at the bottom of the target's layers with their counters, or why they cannot be
+/// counted.
+fn counted_disks(root: &SysRoot, identity: &TargetIdentity) -> Result<Vec<CountedDisk>, String> {
+    let mut disks = Vec::new();
+    for layer in identity.disks() {
+        disks.push(CountedDisk::read(root, layer)?);
+    }
+    if !disks.is_empty() {
+        return Ok(disks);
+    }
+    match &identity.unresolved {
+        Some(reason) => Err(reason.clone()),
+        None => Err("no disk was found below the target".to_owned()),
     }
 }
 
@@ -236,7 +276,7 @@ impl CountedDisk {
         })
     }
 
-    /// What has changed since.
+    /// Returns how the counters changed since the disk was first read.
     fn change(&self, root: &SysRoot) -> Result<DiskCounters, String> {
         let after = read_counters(root, &self.name, &self.device)?;
         after.since(&self.before).ok_or_else(|| {
@@ -252,28 +292,37 @@ impl CountedDisk {
 impl DiskCounters {
     /// Of the words of a line that follow the disk's name; newer kernels count more.
     pub(crate) fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Option<Self> {
-        let fields = words.map(|word| word.parse().ok());
-        let fields: Vec<u64> = fields.take(FLUSH_OPS + 1).collect::<Option<_>>()?;
-        (fields.len() >= FIELDS_MIN).then_some(Self(fields))
+        let mut fields = Vec::new();
+        for word in words.take(FLUSH_OPS + 1) {
+            fields.push(word.parse().ok()?);
+        }
+        if fields.len() < FIELDS_MIN {
+            return None;
+        }
+        Some(Self(fields))
     }
 
     /// All of them, of a disk of this name and these numbers.
     pub(crate) fn reading(&self, name: &str, device: (u32, u32)) -> DiskReading {
-        let direction = |first: usize| DirectionCounters {
-            ops: self.number(first),
-            merges: self.number(first + 1),
-            sectors: self.number(first + 2),
-            ms: self.number(first + 3),
-        };
         DiskReading {
             name: name.to_owned(),
             device,
-            read: direction(READ_OPS),
-            write: direction(WRITE_OPS),
+            read: self.direction(READ_OPS),
+            write: self.direction(WRITE_OPS),
             in_flight: self.number(IN_FLIGHT),
             busy_ms: self.number(BUSY_MS),
             queued_ms: self.number(QUEUED_MS),
             flush_ops: self.flush_ops(),
+        }
+    }
+
+    /// The four counters of reads or of writes, from the first one.
+    fn direction(&self, first: usize) -> DirectionCounters {
+        DirectionCounters {
+            ops: self.number(first),
+            merges: self.number(first + 1),
+            sectors: self.number(first + 2),
+            ms: self.number(first + 3),
         }
     }
 
@@ -311,29 +360,31 @@ impl DiskCounters {
 
     /// `None` when any of them is smaller than before.
     pub(crate) fn since(&self, before: &Self) -> Option<Self> {
-        let pairs = self.0.iter().zip(&before.0).enumerate();
-        let changes = pairs.map(|(place, (now, then))| match place {
-            READ_MS | WRITE_MS | BUSY_MS | QUEUED_MS => Some(wrapped_since(*now, *then)),
-            _ if UNUSED.contains(&place) => Some(0),
-            _ => now.checked_sub(*then),
-        });
-        changes.collect::<Option<_>>().map(Self)
+        let mut changes = Vec::new();
+        for (place, (now, earlier)) in self.0.iter().zip(&before.0).enumerate() {
+            changes.push(match place {
+                READ_MS | WRITE_MS | BUSY_MS | QUEUED_MS => wrapped_since(*now, *earlier),
+                _ if UNUSED.contains(&place) => 0,
+                _ => now.checked_sub(*earlier)?,
+            });
+        }
+        Some(Self(changes))
     }
 
-    /// Of both, what both have.
+    /// Adds the counters that both have, and drops those that only one has.
     fn add(&mut self, other: &Self) {
-        let pairs = self.0.iter().zip(&other.0);
-        self.0 = pairs
-            .map(|(mine, theirs)| mine.saturating_add(*theirs))
-            .collect();
+        self.0.truncate(other.0.len());
+        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+            *mine = mine.saturating_add(*theirs);
+        }
     }
 }
 
 /// The difference of two times in milliseconds, which the kernel prints as 32-bit numbers
 /// (part_stat_show in linux/block/genhd.c): with 32 requests in flight the sum of their times
 /// begins anew every 37 hours.
-fn wrapped_since(now: u64, then: u64) -> u64 {
-    u64::from((now as u32).wrapping_sub(then as u32))
+fn wrapped_since(now: u64, earlier: u64) -> u64 {
+    u64::from((now as u32).wrapping_sub(earlier as u32))
 }
 
 pub(crate) fn read_counters(
@@ -356,18 +407,19 @@ pub(crate) fn read_counters(
 
 /// Bytes that all disks but those of these names have moved since boot; `None` where one of them is
 /// not counted. What lies on top of other disks counts there.
-fn elsewhere_bytes(root: &SysRoot, ours: &[&str]) -> Option<u64> {
+fn elsewhere_bytes(root: &SysRoot, ours: &[String]) -> Option<u64> {
     let block = root.sys.join("block");
     let mut sum: u64 = 0;
     for name in list(&block) {
         let directory = block.join(&name);
-        if ours.contains(&name.as_str()) || !list(&directory.join("slaves")).is_empty() {
+        if ours.contains(&name) || !list(&directory.join("slaves")).is_empty() {
             continue;
         }
         let text = read_text(&directory.join("stat"))?;
         let counters = DiskCounters::parse(text.split_whitespace())?;
-        let bytes = [READ_SECTORS, WRITE_SECTORS].map(|place| counters.bytes(place));
-        sum = bytes.into_iter().fold(sum, u64::saturating_add);
+        sum = sum
+            .saturating_add(counters.bytes(READ_SECTORS))
+            .saturating_add(counters.bytes(WRITE_SECTORS));
     }
     Some(sum)
 }
@@ -525,14 +577,14 @@ mod tests {
     #[test]
     fn a_disk_that_completes_nothing_has_no_pulse() {
         let machine = Machine::new(BEFORE);
-        let mut pulse = Pulse::of_in(machine.root(), &identity(&[("sda", "8:0")]));
+        let mut pulse = Pulse::start_in(machine.root(), &identity(&[("sda", "8:0")]));
         assert!(!pulse.beats());
         // Something is in flight, and only that.
         machine.count("8:0", "10 0 100 5 20 0 200 5 7 99 99 0 0 0 0 3 1\n");
         assert!(!pulse.beats());
         machine.count("8:0", "10 0 100 5 20 0 200 5 7 99 99 0 0 0 0 4 1\n");
         assert!(pulse.beats() && !pulse.beats());
-        assert!(!Pulse::of_in(machine.root(), &identity(&[])).beats());
+        assert!(!Pulse::start_in(machine.root(), &identity(&[])).beats());
     }
 
     #[test]

@@ -8,19 +8,25 @@ use std::path::Path;
 
 /// What kind of block device the directory `at` in the device tree is.
 pub(crate) fn kind_of(at: &Path, name: &str) -> LayerKind {
-    let is = |prefix: &str| {
-        name.strip_prefix(prefix)
-            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    if at.join("partition").exists() {
+        return LayerKind::Partition;
+    }
+    if at.join("dm").is_dir() {
+        return LayerKind::DeviceMapper;
+    }
+    if at.join("md").is_dir() {
+        return LayerKind::Md;
+    }
+    // The driver's part of the name, before the number of the device.
+    let Some(number) = name.find(|c: char| c.is_ascii_digit()) else {
+        return LayerKind::Disk;
     };
-    match () {
-        () if at.join("partition").exists() => LayerKind::Partition,
-        () if at.join("dm").is_dir() => LayerKind::DeviceMapper,
-        () if at.join("md").is_dir() => LayerKind::Md,
-        () if is("loop") => LayerKind::Loop,
-        () if is("zram") => LayerKind::Zram,
-        () if is("ram") => LayerKind::RamDisk,
-        () if is("nbd") || is("rbd") || is("drbd") => LayerKind::Network,
-        () => LayerKind::Disk,
+    match &name[..number] {
+        "loop" => LayerKind::Loop,
+        "zram" => LayerKind::Zram,
+        "ram" => LayerKind::RamDisk,
+        "nbd" | "rbd" | "drbd" => LayerKind::Network,
+        _ => LayerKind::Disk,
     }
 }
 
@@ -34,8 +40,10 @@ pub(crate) fn describe(
 ) -> Layer {
     let kind = kind_of(at, name);
     // A partition has no queue of its own: its blocks are those of the whole disk.
-    let whole = at.parent().filter(|_| kind == LayerKind::Partition);
-    let queue = whole.unwrap_or(at).join("queue");
+    let queue = match at.parent() {
+        Some(whole) if kind == LayerKind::Partition => whole.join("queue"),
+        _ => at.join("queue"),
+    };
     let layer = Layer {
         name: name.to_owned(),
         kind,
@@ -50,8 +58,6 @@ pub(crate) fn describe(
     if kind == LayerKind::Partition {
         return layer;
     }
-    let kib = |name: &str| read_number::<u64>(&queue.join(name))?.checked_mul(1024);
-    let text = |name: &str| read_text(&queue.join(name));
     Layer {
         model: model(at, kind),
         vendor: read_text(&at.join("device/vendor")).filter(|vendor| !vendor.starts_with("0x")),
@@ -61,16 +67,21 @@ pub(crate) fn describe(
         backing_file: read_text(&at.join("loop/backing_file")),
         backing_direct: read_number::<u32>(&at.join("loop/dio")).map(|direct| direct == 1),
         rotational: read_number::<u32>(&queue.join("rotational")).map(|rotational| rotational == 1),
-        scheduler: text("scheduler").as_deref().and_then(active_scheduler),
+        scheduler: active_scheduler(&read_text(&queue.join("scheduler")).unwrap_or_default()),
         queue_requests: read_number(&queue.join("nr_requests")),
-        request_bytes_max: kib("max_sectors_kb"),
-        read_ahead_bytes: kib("read_ahead_kb"),
-        write_cache: text("write_cache").as_deref().and_then(write_cache),
+        request_bytes_max: read_kib(&queue.join("max_sectors_kb")),
+        read_ahead_bytes: read_kib(&queue.join("read_ahead_kb")),
+        write_cache: write_cache(&read_text(&queue.join("write_cache")).unwrap_or_default()),
         discard: read_number::<u64>(&queue.join("discard_max_bytes")).map(|bytes| bytes > 0),
         discard_granularity_bytes: read_number(&queue.join("discard_granularity"))
             .filter(|bytes| *bytes > 0),
         ..layer
     }
+}
+
+/// The bytes of a file that holds a number of KiB.
+fn read_kib(path: &Path) -> Option<u64> {
+    read_number::<u64>(path)?.checked_mul(1024)
 }
 
 /// Size of a block device in bytes.
@@ -92,9 +103,10 @@ fn model(at: &Path, kind: LayerKind) -> Option<String> {
 /// Device mapper's users begin the UUID with their own name: `LVM-…`, `CRYPT-LUKS2-…`, `mpath-…`.
 fn mapper_model(name: &str, uuid: &str) -> String {
     let prefix = uuid.split('-').next().unwrap_or_default();
-    let known = MAPPER_USERS.iter().find(|(word, _)| *word == prefix);
-    let user = known.map_or(OTHER_MAPPER_USER, |(_, user)| user);
-    format!("{user} {name}")
+    match MAPPER_USERS.iter().find(|(word, _)| *word == prefix) {
+        Some((_, user)) => format!("{user} {name}"),
+        None => format!("{OTHER_MAPPER_USER} {name}"),
+    }
 }
 
 /// NVMe and MMC tell the serial themselves, virtio alongside the queue, SCSI in the page 0x80 of
@@ -109,21 +121,30 @@ fn serial(at: &Path) -> Option<String> {
 /// endian), ASCII.
 fn unit_serial(page: &[u8]) -> Option<String> {
     let length = usize::from(u16::from_be_bytes([*page.get(2)?, *page.get(3)?]));
-    let text = page.get(4..)?.get(..length).or(page.get(4..))?;
-    let text = String::from_utf8_lossy(text)
-        .trim_matches(|c: char| c.is_whitespace() || c == '\0')
-        .to_owned();
-    (page[1] == 0x80 && !text.is_empty()).then_some(text)
+    let bytes = page.get(4..)?.get(..length).or(page.get(4..))?;
+    let text = String::from_utf8_lossy(bytes);
+    let serial = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+    if page[1] == 0x80 && !serial.is_empty() {
+        Some(serial.to_owned())
+    } else {
+        None
+    }
 }
 
 /// `mq-deadline` of `none [mq-deadline] kyber`; `none` where that is all there is.
 fn active_scheduler(text: &str) -> Option<String> {
-    let marked = text
-        .split_once('[')
-        .and_then(|(_, rest)| rest.split_once(']'))
-        .map(|(name, _)| name);
-    let name = marked.or_else(|| (!text.contains(char::is_whitespace)).then_some(text))?;
-    (!name.is_empty()).then(|| name.to_owned())
+    let mut name = text;
+    if let Some((_, rest)) = text.split_once('[')
+        && let Some((marked, _)) = rest.split_once(']')
+    {
+        name = marked;
+    } else if text.contains(char::is_whitespace) {
+        return None;
+    }
+    if name.is_empty() {
+        return None;
+    }
+    Some(name.to_owned())
 }
 
 fn write_cache(text: &str) -> Option<WriteCache> {

@@ -22,18 +22,18 @@ struct TalliedDisk {
     device: String,
     /// The counters when it was resumed.
     before: Option<DiskCounters>,
-    /// What was counted until it was paused.
+    /// The sum of what was counted between each resume and pause.
     total: DiskTotals,
 }
 
 impl DiskTally {
     /// The devices of these targets, each once. A filesystem without a device of its own (btrfs,
     /// tmpfs, overlay) has none.
-    pub fn of(identities: &[TargetIdentity]) -> Self {
-        Self::of_in(SysRoot::default(), identities)
+    pub fn new(identities: &[TargetIdentity]) -> Self {
+        Self::new_in(SysRoot::default(), identities)
     }
 
-    fn of_in(root: SysRoot, identities: &[TargetIdentity]) -> Self {
+    fn new_in(root: SysRoot, identities: &[TargetIdentity]) -> Self {
         let mut tally = Self {
             root,
             disks: Vec::new(),
@@ -185,22 +185,22 @@ mod tests {
         let partition = layer("sda1", LayerKind::Partition, "8:1", &["sda"]);
         let disk = layer("sda", LayerKind::Disk, "8:0", &[]);
         let on_partition = identity("8:1", vec![partition.clone(), disk.clone()]);
-        assert_eq!(names(&DiskTally::of(&[on_partition])), ["sda"]);
+        assert_eq!(names(&DiskTally::new(&[on_partition])), ["sda"]);
 
         let volume = layer("dm-0", LayerKind::DeviceMapper, "253:0", &["sda1", "sdb"]);
         let other = layer("sdb", LayerKind::Disk, "8:16", &[]);
         let layers = vec![volume, partition, disk.clone(), other];
         let on_volume = identity("253:0", layers);
-        let tally = DiskTally::of(&[on_volume.clone(), on_volume]);
+        let tally = DiskTally::new(&[on_volume.clone(), on_volume]);
         assert_eq!(names(&tally), ["dm-0", "sda", "sdb"]);
         assert_eq!(tally.totals()[0].members, ["sda", "sdb"]);
 
         let looped = layer("loop1", LayerKind::Loop, "7:1", &["sda"]);
         let on_loop = identity("7:1", vec![looped, disk.clone()]);
-        assert_eq!(names(&DiskTally::of(&[on_loop])), ["loop1"]);
+        assert_eq!(names(&DiskTally::new(&[on_loop])), ["loop1"]);
 
         // As of btrfs: the number of the filesystem is that of no device.
-        assert!(names(&DiskTally::of(&[identity("0:42", vec![disk])])).is_empty());
+        assert!(names(&DiskTally::new(&[identity("0:42", vec![disk])])).is_empty());
     }
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
         let set = |reads: u64| sysfs.file(stat, &format!("{reads} 1 8 5 0 0 0 0 0 7 9"));
         set(100);
         let disk = layer("sda", LayerKind::Disk, "8:0", &[]);
-        let mut tally = DiskTally::of_in(sysfs.root(), &[identity("8:0", vec![disk])]);
+        let mut tally = DiskTally::new_in(sysfs.root(), &[identity("8:0", vec![disk])]);
         set(200);
         tally.resume();
         set(230);

@@ -61,9 +61,7 @@ impl ExitListener {
         send(&socket, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, &name)?;
         let mut reply = [0; 8192];
         let length = rustix::io::read(&socket, &mut reply).ok()?;
-        let family = messages(reply.get(..length)?)
-            .filter(|(kind, _)| *kind == GENL_ID_CTRL)
-            .find_map(|(_, attributes)| find(attributes, CTRL_ATTR_FAMILY_ID).and_then(u16_at))?;
+        let family = family_number(reply.get(..length)?)?;
         let cpus = read_text(&SysRoot::default().sys.join("devices/system/cpu/possible"))?;
         let mask = attribute(ATTR_REGISTER_CPUMASK, format!("{cpus}\0").as_bytes());
         send(&socket, family, TASKSTATS_CMD_GET, &mask)?;
@@ -72,7 +70,10 @@ impl ExitListener {
             Ok(length) => messages(&reply[..length]).any(|(kind, _)| kind == 2),
             Err(_) => false,
         };
-        (!refused).then_some(Self { socket, family })
+        if refused {
+            return None;
+        }
+        Some(Self { socket, family })
     }
 
     /// The threads that ended; `None` where some were lost.
@@ -109,7 +110,24 @@ fn send(socket: &OwnedFd, kind: u16, command: u8, attributes: &[u8]) -> Option<(
     message.extend([0; 8]);
     message.extend([command, 1, 0, 0]);
     message.extend(attributes);
-    (rustix::io::write(socket, &message).ok()? == message.len()).then_some(())
+    if rustix::io::write(socket, &message).ok()? == message.len() {
+        Some(())
+    } else {
+        None
+    }
+}
+
+/// The number of a family, in the answer of the kernel.
+fn family_number(reply: &[u8]) -> Option<u16> {
+    for (kind, attributes) in messages(reply) {
+        if kind == GENL_ID_CTRL
+            && let Some(value) = find(attributes, CTRL_ATTR_FAMILY_ID)
+            && let Some(number) = u16_at(value)
+        {
+            return Some(number);
+        }
+    }
+    None
 }
 
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
@@ -125,7 +143,10 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
 fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = u32_at(bytes)? as usize;
-        let message = bytes.get(..length).filter(|m| m.len() >= HEADER_BYTES)?;
+        let message = bytes.get(..length)?;
+        if length < HEADER_BYTES {
+            return None;
+        }
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
         let attributes = message.get(HEADER_BYTES + GENERIC_BYTES..);
         Some((u16_at(&message[4..])?, attributes.unwrap_or_default()))
@@ -143,27 +164,47 @@ fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 }
 
 fn find(bytes: &[u8], kind: u16) -> Option<&[u8]> {
-    attributes(bytes).find_map(|(found, value)| (found == kind).then_some(value))
+    for (found, value) in attributes(bytes) {
+        if found == kind {
+            return Some(value);
+        }
+    }
+    None
 }
 
 /// The threads whose ends some messages report.
 fn threads(bytes: &[u8], family: u16) -> Vec<EndedThread> {
-    let stats = messages(bytes)
-        .filter(|(kind, _)| *kind == family)
-        .flat_map(|(_, content)| attributes(content))
-        .filter(|(kind, _)| *kind == TYPE_AGGR_PID)
-        .filter_map(|(_, value)| find(value, TYPE_STATS));
-    stats.filter_map(ended_thread).collect()
+    let mut threads = Vec::new();
+    for (sender, content) in messages(bytes) {
+        if sender != family {
+            continue;
+        }
+        for (kind, value) in attributes(content) {
+            if kind == TYPE_AGGR_PID
+                && let Some(stats) = find(value, TYPE_STATS)
+            {
+                threads.extend(ended_thread(stats));
+            }
+        }
+    }
+    threads
 }
 
 fn ended_thread(stats: &[u8]) -> Option<EndedThread> {
     let thread = u32_at(stats.get(PID..)?)?;
-    let pid = stats.get(TGID..).and_then(u32_at).filter(|pid| *pid > 0);
-    let name = stats.get(COMM)?;
-    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    // Older kernels do not say which process it belonged to.
+    let pid = match stats.get(TGID..).and_then(u32_at) {
+        None | Some(0) => thread,
+        Some(pid) => pid,
+    };
+    let name = stats
+        .get(COMM)?
+        .split(|byte| *byte == 0)
+        .next()
+        .unwrap_or_default();
     Some(EndedThread {
-        pid: pid.unwrap_or(thread),
-        is_first: pid.is_none_or(|pid| pid == thread),
+        pid,
+        is_first: pid == thread,
         parent: u32_at(stats.get(PARENT..)?)?,
         name: String::from_utf8_lossy(name).into_owned(),
         bytes: ByteCount {

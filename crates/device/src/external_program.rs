@@ -14,7 +14,7 @@ use std::ffi::OsStr;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, channel};
@@ -135,21 +135,31 @@ impl Drop for ProgramGroup {
 pub enum NoAnswer {
     /// Nothing came in time; the program was ended.
     Late,
-    /// It could not be started or read.
+    /// The program could not be started or read.
     Failed(io::Error),
 }
 
 /// The program, in the directories of `search_path` (relative ones skipped), then where
 /// distributions put it.
 pub(crate) fn find_program(name: &str, search_path: Option<&OsStr>) -> Option<PathBuf> {
-    let listed = search_path.into_iter().flat_map(std::env::split_paths);
-    let listed = listed.filter(|place| place.is_absolute());
-    let places = listed.chain(PLACES.map(PathBuf::from));
-    let is_program = |path: &PathBuf| {
-        path.metadata()
-            .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
-    };
-    places.map(|place| place.join(name)).find(is_program)
+    let mut places = Vec::new();
+    for place in std::env::split_paths(search_path.unwrap_or_default()) {
+        if place.is_absolute() {
+            places.push(place);
+        }
+    }
+    places.extend(PLACES.map(PathBuf::from));
+    places
+        .into_iter()
+        .map(|place| place.join(name))
+        .find(|path| is_program(path))
+}
+
+fn is_program(path: &Path) -> bool {
+    match path.metadata() {
+        Ok(metadata) => metadata.is_file() && metadata.permissions().mode() & 0o111 != 0,
+        Err(_) => false,
+    }
 }
 
 /// What a program prints on stdout, whatever its exit status.
@@ -192,18 +202,23 @@ pub fn output_of(mut command: Command, limit: Duration) -> Result<String, NoAnsw
 
 /// A line for the program, if it still lives.
 pub fn report_line(line: &str) {
-    let line = line.replace('\n', "; ");
     let mut out = io::stdout();
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    // Nobody listens any more where it fails.
+    if writeln!(out, "{}", line.replace('\n', "; ")).is_ok() {
+        let _ = out.flush();
+    }
 }
 
-/// What a process reports, until it has ended.
+/// Receives the lines that a process reports, until it has ended.
 pub fn reported_lines(process: &mut Child) -> io::Result<Receiver<String>> {
     let (sender, lines) = channel();
     if let Some(output) = process.stdout.take() {
         std::thread::Builder::new().spawn(move || {
-            let mut lines = BufReader::new(output).lines().map_while(Result::ok);
-            lines.all(|line| sender.send(line).is_ok());
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
         })?;
     }
     Ok(lines)
@@ -212,9 +227,10 @@ pub fn reported_lines(process: &mut Child) -> io::Result<Receiver<String>> {
 /// Is set by every signal that asks a process to end, and that it does not ignore.
 pub fn ending_signals() -> io::Result<Arc<AtomicBool>> {
     let due = Arc::default();
-    let asking = [SIGTERM, SIGINT, SIGHUP, SIGQUIT].into_iter();
-    for number in asking.filter(|number| !is_signal_ignored(*number)) {
-        signal_hook::flag::register(number, Arc::clone(&due))?;
+    for number in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
+        if !is_signal_ignored(number) {
+            signal_hook::flag::register(number, Arc::clone(&due))?;
+        }
     }
     Ok(due)
 }

@@ -14,7 +14,7 @@ pub enum OpenError {
          measured"
     )]
     Forbidden {
-        /// What was to be opened.
+        /// This path could not be opened.
         path: String,
     },
     /// EACCES.
@@ -22,9 +22,9 @@ pub enum OpenError {
         "{path}: no permission to {doing} (EACCES); run as a user who may, or name another target"
     )]
     NotPermitted {
-        /// What was to be opened.
+        /// This path could not be opened.
         path: String,
-        /// What was tried.
+        /// This step failed; it completes "cannot …".
         doing: &'static str,
     },
     /// It is not what it was when it was looked at.
@@ -33,9 +33,9 @@ pub enum OpenError {
          process changes it"
     )]
     Changed {
-        /// What was opened.
+        /// This path was opened.
         path: String,
-        /// What changed.
+        /// This clause names the change.
         what: String,
     },
     /// ENOSPC.
@@ -44,9 +44,9 @@ pub enum OpenError {
          inodes, or use a smaller --size"
     )]
     NoSpace {
-        /// Where.
+        /// The step concerned this path.
         path: String,
-        /// What was tried.
+        /// This step failed; it completes "cannot …".
         doing: &'static str,
     },
     /// EDQUOT.
@@ -55,9 +55,9 @@ pub enum OpenError {
          or use a smaller --size"
     )]
     QuotaUsedUp {
-        /// Where.
+        /// The step concerned this path.
         path: String,
-        /// What was tried.
+        /// This step failed; it completes "cannot …".
         doing: &'static str,
     },
     /// EROFS.
@@ -66,9 +66,9 @@ pub enum OpenError {
          writable, the kernel may have stopped writes after an error; see dmesg"
     )]
     ReadOnly {
-        /// Where.
+        /// The step concerned this path.
         path: String,
-        /// What was tried.
+        /// This step failed; it completes "cannot …".
         doing: &'static str,
     },
     /// What was admitted for overwriting is so no more: a reason appeared between the look and the
@@ -78,7 +78,7 @@ pub enum OpenError {
     /// Only a scratch file can be cut.
     #[error("{path}: only a scratch file can be truncated; name a directory")]
     NotScratch {
-        /// What was to be cut.
+        /// The caller wanted to truncate this path.
         path: String,
     },
     /// Another process measures there.
@@ -95,7 +95,7 @@ pub enum OpenError {
     NotOurs {
         /// The directory.
         path: String,
-        /// What is wrong with it.
+        /// This clause says why the directory is not ours.
         what: String,
     },
     /// Our own directory holds what another program put there.
@@ -106,7 +106,7 @@ pub enum OpenError {
     Stays {
         /// The directory.
         path: String,
-        /// What was found in it.
+        /// This clause names the foreign content.
         what: String,
     },
     /// EMFILE or ENFILE.
@@ -115,9 +115,9 @@ pub enum OpenError {
          limit (ulimit -n)"
     )]
     Descriptors {
-        /// What was to be opened.
+        /// This path could not be opened.
         path: String,
-        /// What was tried.
+        /// This step failed; it completes "cannot …".
         doing: &'static str,
         /// Name of the error number.
         errno: String,
@@ -125,9 +125,9 @@ pub enum OpenError {
     /// Any other answer of the kernel.
     #[error("{path}: cannot {doing}: {errno}; see dmesg")]
     System {
-        /// Where.
+        /// The step concerned this path.
         path: String,
-        /// What was tried.
+        /// This step failed; it completes "cannot …".
         doing: &'static str,
         /// Name of the error number, such as `EIO`.
         errno: String,

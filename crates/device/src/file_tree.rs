@@ -87,8 +87,10 @@ impl FileTree {
         folders: u32,
         file_bytes_max: u64,
     ) -> Result<StartedTree, OpenError> {
-        let path = Path::new(&admission.identity().path).join(FILES_DIRECTORY);
-        let path = path.display().to_string();
+        let path = Path::new(&admission.identity().path)
+            .join(FILES_DIRECTORY)
+            .display()
+            .to_string();
         let (kept, leftover_files) =
             KeptDirectory::create_in(admission, FILES_DIRECTORY, |parent| {
                 remove_leftover(parent, FILES_DIRECTORY, &path)
@@ -119,12 +121,12 @@ impl FileTree {
         })
     }
 
-    /// Its path.
+    /// Returns the path of the directory.
     pub fn path(&self) -> PathBuf {
         self.kept.path()
     }
 
-    /// Who the directory around it is.
+    /// Returns the identity of the directory around this one.
     pub fn identity(&self) -> &TargetIdentity {
         self.kept.identity()
     }
@@ -171,13 +173,14 @@ impl FileTree {
     pub fn is_untouched(&self, name: FileName) -> Result<bool, Errno> {
         let (folder, bytes) = (self.folder(name), name.bytes());
         let is_ours = self.kept.is_own(folder, text(&bytes))?;
-        let is_free = || {
-            let second = name.renamed().bytes();
-            let found = statat(folder, text(&second), AtFlags::SYMLINK_NOFOLLOW);
-            found.is_err_and(|errno| errno == Errno::NOENT)
-        };
-        let is_renamed = name.state == NameState::Renamed;
-        Ok(is_ours && (is_renamed || !self.kept.can_rename_over() || is_free()))
+        if !is_ours || name.state == NameState::Renamed || !self.kept.can_rename_over() {
+            return Ok(is_ours);
+        }
+        let second = name.renamed().bytes();
+        match statat(folder, text(&second), AtFlags::SYMLINK_NOFOLLOW) {
+            Err(errno) => Ok(errno == Errno::NOENT),
+            Ok(_) => Ok(false),
+        }
     }
 
     /// Removes a file, whoever made it: the caller has looked at it before.
@@ -240,12 +243,15 @@ impl FileTree {
     }
 
     fn remove_ours(&self) -> Result<(), OpenError> {
-        let id = |folder: &Stat| (folder.st_dev, folder.st_ino);
-        let folders = self.folders.iter().flat_map(fstat);
-        let folders: HashSet<_> = folders.map(|folder| id(&folder)).collect();
+        let mut folders = HashSet::new();
+        for folder in &self.folders {
+            if let Ok(stat) = fstat(folder) {
+                folders.insert(inode_of(&stat));
+            }
+        }
         let has_files = self.has_files.load(Ordering::Relaxed) || self.kept.marks_files();
         self.kept.remove(&|entry: &Entry<'_>| match entry.kind() {
-            FileType::Directory => entry.depth == 0 && folders.contains(&id(entry.stat())),
+            FileType::Directory => entry.depth == 0 && folders.contains(&inode_of(entry.stat())),
             _ => {
                 has_files
                     && entry.depth == 1
@@ -254,6 +260,11 @@ impl FileTree {
             }
         })
     }
+}
+
+/// Device and inode.
+fn inode_of(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev, stat.st_ino)
 }
 
 impl Drop for FileTree {
@@ -273,8 +284,6 @@ const POLL: Duration = Duration::from_millis(200);
 /// Starts the process that removes the files in this directory. Its own group keeps Ctrl-C of the
 /// terminal away from it.
 pub fn start_files_remover(directory: &str) -> Result<(), OpenError> {
-    let path = Path::new(directory).join(FILES_DIRECTORY);
-    let path = path.display().to_string();
     let started = Command::new("/proc/self/exe")
         .arg(FILES_REMOVER_VERB)
         .current_dir(directory)
@@ -284,7 +293,9 @@ pub fn start_files_remover(directory: &str) -> Result<(), OpenError> {
         .stderr(Stdio::null())
         .spawn();
     let mut child = started.map_err(|error| {
-        OpenError::from_errno(&path, "start its removal", crate::naming::errno_of(&error))
+        let path = Path::new(directory).join(FILES_DIRECTORY);
+        let errno = crate::naming::errno_of(&error);
+        OpenError::from_errno(&path.display().to_string(), "start its removal", errno)
     })?;
     // Closes with the last thread of this process, which may be making the directory.
     let _ = child.stdin.take().map(IntoRawFd::into_raw_fd);
@@ -340,7 +351,7 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 /// A letter, 16 digits and the zero byte.
 const NAME_BYTES: usize = 18;
 
-/// Which of its two names a file has.
+/// A file has one of two names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameState {
     /// The one with which it was created.
@@ -354,14 +365,14 @@ pub enum NameState {
 pub struct FileName {
     /// Index of its directory.
     pub folder: usize,
-    /// Its number, which sorts as the name does.
+    /// The number sorts as the name does.
     pub number: u64,
-    /// Which of its names.
+    /// The file has this one of its names.
     pub state: NameState,
 }
 
 impl FileName {
-    /// The same file after its rename.
+    /// Returns the name that the file has after its rename.
     pub(crate) fn renamed(self) -> Self {
         Self {
             state: NameState::Renamed,

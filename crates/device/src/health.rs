@@ -31,55 +31,71 @@ const AT_ONCE: usize = 16;
 /// programs are looked for, as in PATH. Takes at most a little more than five seconds for up to
 /// sixteen disks, whatever they do.
 pub fn disk_health(identities: &[TargetIdentity], search_path: Option<&OsStr>) -> Vec<DiskHealth> {
-    let disks = identities.iter().flat_map(TargetIdentity::disks);
-    let disks: BTreeMap<&str, &Layer> = disks.map(|disk| (disk.name.as_str(), disk)).collect();
+    let mut by_name: BTreeMap<&str, &Layer> = BTreeMap::new();
+    for identity in identities {
+        for disk in identity.disks() {
+            by_name.insert(&disk.name, disk);
+        }
+    }
+    let disks: Vec<&Layer> = by_name.into_values().collect();
     let program = find_program("smartctl", search_path);
-    let disks: Vec<&Layer> = disks.into_values().collect();
-    let examine = |disk: &Layer| examine(disk, program.as_deref(), TIME_LIMIT);
     let mut health = Vec::new();
-    for disks in disks.chunks(AT_ONCE) {
-        std::thread::scope(|scope| {
-            let asked: Vec<_> = disks
-                .iter()
-                .map(|disk| {
-                    let thread = std::thread::Builder::new().name("diskproof-health".to_owned());
-                    (disk, thread.spawn_scoped(scope, || examine(disk)))
-                })
-                .collect();
-            let answers = asked.into_iter().map(|(disk, asked)| match asked {
-                Ok(asked) => asked
-                    .join()
-                    .unwrap_or_else(|_| DiskHealth::unknown(&disk.name, "not asked")),
-                // Without a thread (ulimit -u) the disks are examined one after the other.
-                Err(_) => examine(disk),
-            });
-            health.extend(answers);
-        });
+    for few in disks.chunks(AT_ONCE) {
+        health.extend(examine_at_once(few, program.as_deref()));
     }
     health
 }
 
+/// The health of some disks, each of which has a thread.
+fn examine_at_once(disks: &[&Layer], program: Option<&Path>) -> Vec<DiskHealth> {
+    std::thread::scope(|scope| {
+        let mut asked = Vec::new();
+        for disk in disks {
+            let thread = std::thread::Builder::new()
+                .name("diskproof-health".to_owned())
+                .spawn_scoped(scope, move || examine(disk, program, TIME_LIMIT));
+            asked.push((disk, thread));
+        }
+        let mut answers = Vec::new();
+        for (disk, thread) in asked {
+            answers.push(match thread {
+                Ok(thread) => thread
+                    .join()
+                    .unwrap_or_else(|_| DiskHealth::unknown(&disk.name, "not asked")),
+                // Without a thread (ulimit -u) the disks are examined one after the other.
+                Err(_) => examine(disk, program, TIME_LIMIT),
+            });
+        }
+        answers
+    })
+}
+
 /// The health of one disk.
 fn examine(disk: &Layer, program: Option<&Path>, limit: Duration) -> DiskHealth {
-    let unknown =
-        |why: String| DiskHealth::unknown(&disk.name, nature(disk).map_or(why, str::to_owned));
-    let Some(program) = program else {
-        return unknown("smartctl is not installed; install smartmontools".to_owned());
-    };
-    let Some(node) = node_of(disk) else {
-        return unknown(no_node(disk));
-    };
-    let text = match ask(program, &node, limit) {
-        Ok(text) => text,
-        Err(silence) => return unknown(why_silent(&silence, program, &node, limit)),
-    };
-    match read_answer(&text, &node.display().to_string()) {
+    match answer_of(disk, program, limit) {
         Ok(health) => DiskHealth {
             disk: disk.name.clone(),
             ..health
         },
-        Err(why) => unknown(hidden_by(disk, &node).unwrap_or(why)),
+        Err(why) => match nature(disk) {
+            Some(nature) => DiskHealth::unknown(&disk.name, nature),
+            None => DiskHealth::unknown(&disk.name, why),
+        },
     }
+}
+
+/// What smartctl reports of a disk; the error says why it reports nothing.
+fn answer_of(disk: &Layer, program: Option<&Path>, limit: Duration) -> Result<DiskHealth, String> {
+    let Some(program) = program else {
+        return Err("smartctl is not installed; install smartmontools".to_owned());
+    };
+    let Some(node) = node_of(disk) else {
+        return Err(no_node(disk));
+    };
+    let text = ask(program, &node, limit)
+        .map_err(|silence| why_silent(&silence, program, &node, limit))?;
+    read_answer(&text, &node.display().to_string())
+        .map_err(|why| hidden_by(disk, &node).unwrap_or(why))
 }
 
 /// What `smartctl --json -a -n standby NODE` prints. Its exit status says less than the text, which
@@ -95,7 +111,11 @@ fn ask(program: &Path, node: &Path, limit: Duration) -> Result<String, NoAnswer>
 /// for a `/` of the name.
 pub(crate) fn node_of(disk: &Layer) -> Option<PathBuf> {
     let node = PathBuf::from(node(&disk.name));
-    is_device(&stat(&node).ok()?, &disk.device).then_some(node)
+    if is_device(&stat(&node).ok()?, &disk.device) {
+        Some(node)
+    } else {
+        None
+    }
 }
 
 pub(crate) fn no_node(disk: &Layer) -> String {
@@ -118,7 +138,7 @@ fn why_silent(silence: &NoAnswer, program: &Path, node: &Path, limit: Duration) 
 /// Why a device of this kind has no health to tell, whatever is asked.
 fn nature(disk: &Layer) -> Option<&'static str> {
     let is_virtual =
-        disk.link.as_ref().is_some_and(|link| link.bus == "virtio") || disk.name.starts_with("xvd");
+        disk.name.starts_with("xvd") || matches!(&disk.link, Some(link) if link.bus == "virtio");
     match disk.kind {
         LayerKind::Disk if is_virtual => {
             Some("the hypervisor hides the physical disk; ask the provider for its health")
@@ -149,8 +169,8 @@ fn hidden_by(disk: &Layer, node: &Path) -> Option<String> {
         ("ARECA", "areca,N"),
         ("3WARE", "3ware,N"),
     ];
-    let names = [&disk.vendor, &disk.model];
-    let [vendor, model] = names.map(|name| name.as_deref().unwrap_or_default());
+    let vendor = disk.vendor.as_deref().unwrap_or_default();
+    let model = disk.model.as_deref().unwrap_or_default();
     let named = format!("{vendor} {model}").to_uppercase();
     let (_, kind) = CONTROLLERS.iter().find(|(name, _)| named.contains(name))?;
     Some(behind_controller(
@@ -176,19 +196,21 @@ fn read_answer(text: &str, node: &str) -> Result<DiskHealth, String> {
 }
 
 fn read_health(report: Report<'_>) -> DiskHealth {
-    let version = report.list("/smartctl/version");
-    let version = version.filter_map(|part| Some(part.0.as_u64()?.to_string()));
-    let version: Vec<String> = version.collect();
-    let text = |pointers: &[&str]| {
-        let mut texts = pointers.iter().filter_map(|pointer| report.text(pointer));
-        texts.next().map(str::to_owned)
-    };
+    let mut version = Vec::new();
+    for part in report.list("/smartctl/version") {
+        if let Some(number) = part.0.as_u64() {
+            version.push(number.to_string());
+        }
+    }
     let health = DiskHealth {
         source: Some(format!("smartctl {}", version.join("."))),
-        protocol: text(&["/device/protocol"]),
-        model: text(&["/model_name", "/scsi_model_name"]),
-        serial: text(&["/serial_number"]),
-        firmware: text(&["/firmware_version", "/scsi_revision", "/revision"]),
+        protocol: first_text(report, &["/device/protocol"]),
+        model: first_text(report, &["/model_name", "/scsi_model_name"]),
+        serial: first_text(report, &["/serial_number"]),
+        firmware: first_text(
+            report,
+            &["/firmware_version", "/scsi_revision", "/revision"],
+        ),
         rotation_rpm: report.rpm("/rotation_rate"),
         passed: report.flag("/smart_status/passed"),
         temperature_celsius: celsius(report, "/temperature/current"),
@@ -196,15 +218,21 @@ fn read_health(report: Report<'_>) -> DiskHealth {
         power_on_hours: report.hours("/power_on_time/hours"),
         ..DiskHealth::default()
     };
-    let health = match health.protocol.as_deref() {
+    let completed = match health.protocol.as_deref() {
         Some("NVMe") => protocols::complete_nvme(health, report),
         Some("SCSI") => protocols::complete_scsi(health, report),
         _ => protocols::complete_ata(health, report),
     };
     DiskHealth {
-        written_bytes: written(health.written_bytes),
-        ..health
+        written_bytes: written(completed.written_bytes),
+        ..completed
     }
+}
+
+/// The text at the first of these pointers that has one.
+fn first_text(report: Report<'_>, pointers: &[&str]) -> Option<String> {
+    let text = pointers.iter().find_map(|pointer| report.text(pointer))?;
+    Some(text.to_owned())
 }
 
 /// Whether there is anything in it that a name plate would not tell.
@@ -243,15 +271,19 @@ fn why_nothing(report: Report<'_>, node: &str) -> String {
             "smartctl does not know this USB bridge; try smartctl -a -d sat {node}",
         ),
     ];
-    let messages = report.list("/smartctl/messages");
-    let messages: Vec<&str> = messages.filter_map(|one| one.text("/string")).collect();
-    let said = |part: &str| messages.iter().any(|message| message.contains(part));
+    let mut messages = Vec::new();
+    for entry in report.list("/smartctl/messages") {
+        messages.extend(entry.text("/string"));
+    }
     let (enabled, available) = ("/smart_support/enabled", "/smart_support/available");
-    if let Some((_, why)) = SAID.iter().find(|(part, _)| said(part)) {
-        why.replace("{node}", node)
-    } else if let Some(option) = messages.iter().find_map(|message| device_option(message)) {
+    for (part, why) in SAID {
+        if is_in_one_of(&messages, part) {
+            return why.replace("{node}", node);
+        }
+    }
+    if let Some(option) = messages.iter().find_map(|message| device_option(message)) {
         behind_controller(option, node)
-    } else if said("Unable to detect device type") {
+    } else if is_in_one_of(&messages, "Unable to detect device type") {
         "smartctl does not know this kind of device".to_owned()
     } else if report.flag(enabled) == Some(false) && report.flag(available) == Some(true) {
         format!("SMART is disabled in this disk; enable it with smartctl -s on {node}")
@@ -263,6 +295,10 @@ fn why_nothing(report: Report<'_>, node: &str) -> String {
         let status = report.count("/smartctl/exit_status").unwrap_or_default();
         format!("smartctl returned no health data (exit status {status})")
     }
+}
+
+fn is_in_one_of(messages: &[&str], part: &str) -> bool {
+    messages.iter().any(|message| message.contains(part))
 }
 
 fn behind_controller(option: &str, node: &str) -> String {

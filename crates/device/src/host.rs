@@ -9,7 +9,7 @@ use rustix::system::uname;
 use rustix::thread::sched_getaffinity;
 use std::path::Path;
 
-/// Who this machine is.
+/// Returns what is known about this machine.
 pub fn host_facts() -> HostFacts {
     let root = SysRoot::default();
     let names = uname();
@@ -28,10 +28,11 @@ pub fn host_facts() -> HostFacts {
 fn cpus() -> u32 {
     let counted = sched_getaffinity(None).map(|set| set.count()).unwrap_or(0);
     if counted > 0 {
-        counted
-    } else {
-        std::thread::available_parallelism()
-            .map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX))
+        return counted;
+    }
+    match std::thread::available_parallelism() {
+        Ok(number) => u32::try_from(number.get()).unwrap_or(u32::MAX),
+        Err(_) => 1,
     }
 }
 
@@ -55,7 +56,10 @@ fn facts_in(root: &SysRoot, top: &Path) -> HostFacts {
 /// `PRETTY_NAME` of os-release(5), without its quotes.
 fn os_name(text: &str) -> Option<String> {
     let name = value_of(text, "PRETTY_NAME", '=')?.trim_matches(['"', '\'']);
-    (!name.is_empty()).then(|| name.to_owned())
+    if name.is_empty() {
+        return None;
+    }
+    Some(name.to_owned())
 }
 
 /// x86 and POWER name the model; most ARM kernels do not.
@@ -72,21 +76,24 @@ fn hypervisor(root: &SysRoot, cpuinfo: &str) -> Option<String> {
     if let Some(kind) = read_text(&root.sys.join("hypervisor/type")) {
         return Some(kind);
     }
-    let flagged = value_of(cpuinfo, "flags", ':')
-        .is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
-    let firmware: Vec<String> = ["sys_vendor", "product_name", "bios_vendor"]
-        .iter()
-        .filter_map(|name| read_text(&root.sys.join("class/dmi/id").join(name)))
-        .collect();
+    for name in ["sys_vendor", "product_name", "bios_vendor"] {
+        if let Some(text) = read_text(&root.sys.join("class/dmi/id").join(name))
+            && let Some(kind) = by_firmware(&text)
+        {
+            return Some(kind.to_owned());
+        }
+    }
     // A guest without firmware tables still has its hypervisor's clock.
-    let clocks = root.sys.join("devices/system/clocksource/clocksource0");
-    let clocks = read_text(&clocks.join("available_clocksource")).unwrap_or_default();
-    let told = firmware
-        .iter()
-        .find_map(|text| by_firmware(text))
-        .or_else(|| by_clock(&clocks));
-    told.map(str::to_owned)
-        .or_else(|| flagged.then(|| "unknown".to_owned()))
+    let source = root.sys.join("devices/system/clocksource/clocksource0");
+    let clocks = read_text(&source.join("available_clocksource")).unwrap_or_default();
+    if let Some(kind) = by_clock(&clocks) {
+        return Some(kind.to_owned());
+    }
+    let flags = value_of(cpuinfo, "flags", ':').unwrap_or_default();
+    if flags.split_whitespace().any(|flag| flag == "hypervisor") {
+        return Some("unknown".to_owned());
+    }
+    None
 }
 
 /// What the firmware of virtual machines calls itself. Amazon's tables are the same on bare metal,
@@ -103,10 +110,12 @@ fn by_firmware(text: &str) -> Option<&'static str> {
         ("Google Compute Engine", "kvm"),
         ("Parallels", "parallels"),
     ];
-    NAMES
-        .iter()
-        .find(|(mark, _)| text.contains(mark))
-        .map(|(_, name)| *name)
+    for (mark, name) in NAMES {
+        if text.contains(mark) {
+            return Some(name);
+        }
+    }
+    None
 }
 
 fn by_clock(clocks: &str) -> Option<&'static str> {
@@ -126,17 +135,23 @@ fn container(root: &SysRoot, top: &Path) -> Option<String> {
         (".dockerenv", "docker"),
         ("run/.containerenv", "podman"),
     ];
-    if let Some((_, name)) = MARKS.iter().find(|(file, _)| top.join(file).exists()) {
-        return Some((*name).to_owned());
+    for (file, name) in MARKS {
+        if top.join(file).exists() {
+            return Some(name.to_owned());
+        }
     }
     let environment = std::fs::read(root.proc.join("1/environ")).unwrap_or_default();
     if let Some(name) = by_environment(&String::from_utf8_lossy(&environment)) {
         return Some(name);
     }
-    ["self/cgroup", "1/cgroup"]
-        .iter()
-        .find_map(|file| by_cgroup(&read_text(&root.proc.join(file))?))
-        .map(str::to_owned)
+    for file in ["self/cgroup", "1/cgroup"] {
+        if let Some(text) = read_text(&root.proc.join(file))
+            && let Some(name) = by_cgroup(&text)
+        {
+            return Some(name.to_owned());
+        }
+    }
+    None
 }
 
 /// `container=lxc` in the environment of process 1, as the container interface of systemd asks for.
@@ -144,7 +159,10 @@ fn by_environment(text: &str) -> Option<String> {
     let name = text
         .split('\0')
         .find_map(|variable| variable.strip_prefix("container="))?;
-    (!name.is_empty()).then(|| name.to_owned())
+    if name.is_empty() {
+        return None;
+    }
+    Some(name.to_owned())
 }
 
 fn by_cgroup(text: &str) -> Option<&'static str> {
@@ -155,18 +173,19 @@ fn by_cgroup(text: &str) -> Option<&'static str> {
         ("containerd", "containerd"),
         ("lxc", "lxc"),
     ];
-    // A service on the host lives in /system.slice/docker.service: that is no container.
-    let is_container =
-        |part: &str, mark: &str| part.starts_with(mark) && !part.ends_with(".service");
-    let parts = || {
-        text.lines()
-            .filter_map(|line| line.splitn(3, ':').nth(2))
-            .flat_map(|path| path.split('/'))
-    };
-    NAMES
-        .iter()
-        .find(|(mark, _)| parts().any(|part| is_container(part, mark)))
-        .map(|(_, name)| *name)
+    for (mark, name) in NAMES {
+        for line in text.lines() {
+            let path = line.splitn(3, ':').nth(2).unwrap_or_default();
+            // A service on the host lives in /system.slice/docker.service: that is no container.
+            if path
+                .split('/')
+                .any(|part| part.starts_with(mark) && !part.ends_with(".service"))
+            {
+                return Some(name);
+            }
+        }
+    }
+    None
 }
 
 /// Place of `steal` among the numbers of the first line of /proc/stat (proc(5)); the ones after it
@@ -190,17 +209,16 @@ impl MachineCpuTime {
 
     fn of_stat(text: &str) -> Option<Self> {
         let all_cpus = text.lines().next()?.strip_prefix("cpu ")?;
-        let ticks: Option<Vec<u64>> = all_cpus
-            .split_whitespace()
-            .take(STOLEN + 1)
-            .map(|number| number.parse().ok())
-            .collect();
-        let ticks = ticks.filter(|ticks| ticks.len() > STOLEN)?;
+        let mut all: u64 = 0;
+        let mut ticks = Vec::new();
+        for number in all_cpus.split_whitespace().take(STOLEN + 1) {
+            let of_kind = number.parse().ok()?;
+            all = all.saturating_add(of_kind);
+            ticks.push(of_kind);
+        }
         Some(Self {
-            all: ticks
-                .iter()
-                .fold(0, |sum: u64, one| sum.saturating_add(*one)),
-            stolen: ticks[STOLEN],
+            all,
+            stolen: *ticks.get(STOLEN)?,
         })
     }
 
@@ -209,7 +227,10 @@ impl MachineCpuTime {
     pub fn stolen_share_since(self, start: Self) -> Option<f64> {
         let all = self.all.saturating_sub(start.all);
         let stolen = self.stolen.saturating_sub(start.stolen);
-        (all >= TICKS_MIN).then(|| (stolen as f64 / all as f64).min(1.0))
+        if all < TICKS_MIN {
+            return None;
+        }
+        Some((stolen as f64 / all as f64).min(1.0))
     }
 }
 

@@ -55,11 +55,10 @@ impl Inspector<OwnedFd> {
     /// Opens another block device that shares blocks with the target, such as the disk around a
     /// partition; claims nothing.
     pub(crate) fn of_relative(path: &str, device: &str) -> Result<Self, OpenError> {
-        let failed = |errno| open_failed(path, errno);
         let fd = Held::at(Path::new(path))
             .and_then(|held| held.reopen(READING))
-            .map_err(failed)?;
-        let stat = fstat(&fd).map_err(failed)?;
+            .map_err(|errno| open_failed(path, errno))?;
+        let stat = fstat(&fd).map_err(|errno| open_failed(path, errno))?;
         if !is_device(&stat, device) {
             return Err(changed(path, "something else replaced it"));
         }
@@ -100,8 +99,10 @@ impl<F: AsFd> Inspector<F> {
     }
 
     fn look_at(&self, size_bytes: u64, scan: impl FnOnce(&Image<'_>) -> ScanResult) -> ScanResult {
-        let read_at = |offset, length| read_block(self.fd.as_fd(), offset, length);
-        scan(&Image::new(&read_at, size_bytes))
+        scan(&Image::new(
+            &|offset, length| read_block(self.fd.as_fd(), offset, length),
+            size_bytes,
+        ))
     }
 }
 

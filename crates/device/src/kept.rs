@@ -47,28 +47,23 @@ impl KeptDirectory {
         before: impl FnOnce(BorrowedFd<'_>) -> Result<T, OpenError>,
     ) -> Result<(Self, T), OpenError> {
         let (identity, permit) = admitted_for_scratch(admission)?;
-        let failed = |doing| {
-            let path = identity.path.clone();
-            move |errno: Errno| OpenError::from_errno(&path, doing, errno)
-        };
+        let path = &identity.path;
         let held = open_directory(&identity, permit.size_bytes())?;
-        let parent = open_folder(held.as_fd(), ".").map_err(failed("open it"))?;
+        let parent = open_folder(held.as_fd(), ".")
+            .map_err(|errno| OpenError::from_errno(path, "open it", errno))?;
         let found = before(parent.as_fd())?;
-        mkdirat(&parent, name, Mode::RWXU).map_err(failed("make a directory in it"))?;
-        let directory = open_folder(parent.as_fd(), name)
-            .and_then(|directory| is_new(&directory).map(|()| directory))
-            .map_err(failed("open the new directory in it"))?;
-        let tried = try_out(directory.as_fd()).map_err(failed("create a file in it"));
-        let tried = tried.and_then(|tried| {
-            fsync(&directory)
-                .and_then(|()| fsync(&parent))
-                .map_err(failed("make a new directory durable"))?;
-            Ok(tried)
-        });
-        let (own_files, to_free_name) = tried.inspect_err(|_| {
-            // The first error is the one that matters. One that is not empty stays.
-            let _ = remove_emptied(parent.as_fd(), name, directory.as_fd());
-        })?;
+        mkdirat(&parent, name, Mode::RWXU)
+            .map_err(|errno| OpenError::from_errno(path, "make a directory in it", errno))?;
+        let directory = open_new(parent.as_fd(), name)
+            .map_err(|errno| OpenError::from_errno(path, "open the new directory in it", errno))?;
+        let (own_files, to_free_name) = match prepare(&directory, &parent, path) {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                // The first error is the one that matters. One that is not empty stays.
+                let _ = remove_emptied(parent.as_fd(), name, directory.as_fd());
+                return Err(error);
+            }
+        };
         let own = OwnDirectory {
             directory,
             parent,
@@ -84,7 +79,7 @@ impl KeptDirectory {
         Ok((kept, found))
     }
 
-    /// Its path.
+    /// Returns the path of the directory.
     pub fn path(&self) -> PathBuf {
         Path::new(&self.identity.path).join(&self.own.name)
     }
@@ -216,15 +211,13 @@ impl KeptDirectory {
         name: &str,
         owner: Option<(u32, u32)>,
     ) -> Result<OwnedFd, OpenError> {
-        let failed = || self.failed("create a directory of the test");
         let directory = &self.own.directory;
-        let made = mkdirat(directory, name, Mode::RWXU)
-            .and_then(|()| open_folder(directory.as_fd(), name))
-            .and_then(|made| is_new(&made).map(|()| made))
-            .map_err(failed())?;
+        let made = make_and_open(directory.as_fd(), name)
+            .map_err(self.failed("create a directory of the test"))?;
         if let Some((user, group)) = owner {
             // Others may pass, and see nothing.
-            fchmod(directory, Mode::RWXU | Mode::XGRP | Mode::XOTH).map_err(failed())?;
+            fchmod(directory, Mode::RWXU | Mode::XGRP | Mode::XOTH)
+                .map_err(self.failed("create a directory of the test"))?;
             fchown(&made, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))
                 .map_err(self.failed("give a directory to the user of the server"))?;
         }
@@ -242,7 +235,7 @@ impl KeptDirectory {
         self.own.remove(&self.path().display().to_string(), is_ours)
     }
 
-    /// Who its parent is.
+    /// Returns the identity of the directory around this one.
     pub(crate) fn identity(&self) -> &TargetIdentity {
         &self.identity
     }
@@ -351,19 +344,20 @@ fn open_own_again(
 ) -> Result<(Arc<OwnedFd>, u64), OpenError> {
     let path = Path::new(&identity.path).join(name);
     let shown = path.display().to_string();
-    let failed = |errno| OpenError::from_errno(&shown, "read its metadata", errno);
-    let there = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
-    let found = probe(&path).map_err(|_| changed(&shown, "it has vanished"))?;
-    let consent = Consent {
+    let there = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+        .map_err(|errno| OpenError::from_errno(&shown, "read its metadata", errno))?;
+    let probed = probe(&path).map_err(|_| changed(&shown, "it has vanished"))?;
+    let own_consent = Consent {
         overwriting: Overwriting::Own,
         ..Consent::default()
     };
-    let (found, grant) = admit(found, Intent::Overwrite(&consent))?.into_parts();
+    let (found, grant) = admit(probed, Intent::Overwrite(&own_consent))?.into_parts();
     let Grant::Overwrite(permit, consent) = grant else {
         return Err(OpenError::NotScratch { path: shown });
     };
     let (file, _) = released::open(&found, &consent, &permit)?;
-    let opened = fstat(&file).map_err(failed)?;
+    let opened =
+        fstat(&file).map_err(|errno| OpenError::from_errno(&shown, "read its metadata", errno))?;
     if is_same(&opened, &there) {
         Ok((file, permit.size_bytes()))
     } else {
@@ -374,6 +368,33 @@ fn open_own_again(
 /// Whether the path names a file of our own that nothing has changed. Opens nothing.
 pub fn is_own_file(path: &Path) -> bool {
     own_mark::is_valid_at(path)
+}
+
+/// Tries how files are made in the new directory, and makes its entry durable.
+fn prepare(
+    directory: &OwnedFd,
+    parent: &OwnedFd,
+    path: &str,
+) -> Result<(OwnFiles, RenameFlags), OpenError> {
+    let tried = try_out(directory.as_fd())
+        .map_err(|errno| OpenError::from_errno(path, "create a file in it", errno))?;
+    for changed in [directory, parent] {
+        fsync(changed)
+            .map_err(|errno| OpenError::from_errno(path, "make a new directory durable", errno))?;
+    }
+    Ok(tried)
+}
+
+fn make_and_open(parent: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+    mkdirat(parent, name, Mode::RWXU)?;
+    open_new(parent, name)
+}
+
+/// Opens a directory that was just made.
+fn open_new(parent: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+    let directory = open_folder(parent, name)?;
+    is_new(&directory)?;
+    Ok(directory)
 }
 
 /// Whether it is the directory just made. One that another process put in its place between both

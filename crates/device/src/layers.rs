@@ -6,7 +6,7 @@ use crate::mounts::{MEMORY_FILESYSTEMS, MountEntry, holding};
 use crate::naming::device_number;
 use crate::sysroot::{SysRoot, devices_in, list, read_text};
 use diskproof_model::target::{Layer, LayerKind};
-use rustix::fs::{FileType, Stat, stat};
+use rustix::fs::{FileType, stat};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -103,8 +103,11 @@ impl LayerWalk<'_> {
     fn devices_below(&mut self, at: &Path, name: &str) -> Vec<String> {
         match kind_of(at, name) {
             LayerKind::Partition => {
-                let disk = at.parent().and_then(|disk| read_text(&disk.join("dev")));
-                disk.into_iter().collect()
+                let mut disks = Vec::new();
+                if let Some(disk) = at.parent() {
+                    disks.extend(read_text(&disk.join("dev")));
+                }
+                disks
             }
             LayerKind::Loop => match read_text(&at.join("loop/backing_file")) {
                 Some(file) => self.devices_behind_loop(name, Path::new(&file)),
@@ -117,8 +120,9 @@ impl LayerWalk<'_> {
     }
 
     fn devices_behind_loop(&mut self, name: &str, file: &Path) -> Vec<String> {
-        let mount = holding(self.mounts, "", file);
-        if let Some(mount) = mount.filter(|mount| is_served(&mount.kind)) {
+        if let Some(mount) = holding(self.mounts, "", file)
+            && is_served(&mount.kind)
+        {
             // stat(2) would wait for the server, which may not answer. The file is no device.
             return self.devices_of_path(&mount.device, file);
         }
@@ -213,9 +217,11 @@ impl LayerWalk<'_> {
     /// `major:minor` of a mount's source, when it is a block device: by its node, else by its name
     /// in sysfs (containers lack the nodes).
     fn device_of_source(&self, source: &str) -> Option<String> {
-        let is_block = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
         if let Ok(stat) = stat(source) {
-            return is_block(&stat).then(|| device_number(stat.st_rdev));
+            if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice {
+                return None;
+            }
+            return Some(device_number(stat.st_rdev));
         }
         let name = source.strip_prefix("/dev/")?;
         read_text(&self.root.named_device(&name.replace('/', "!"))?.join("dev"))

@@ -23,16 +23,22 @@ fn sata(root: &SysRoot, disk: &Path) -> Option<Link> {
     let port = components(disk).find_map(|name| numbered(name, "ata"))?;
     let at = root.sys.join(format!("class/ata_link/link{port}"));
     // A port without a disk, or one behind a controller that does not tell, says "<unknown>".
-    let speed = read_text(&at.join("sata_spd"));
-    let identify = read_text(&root.sys.join(format!("class/ata_device/dev{port}.0/id")));
-    let speed_max = identify.as_deref().and_then(sata_generation);
-    // All SATA generations code 8 bits in 10.
-    let with_bytes = |speed: &str| {
-        let bytes = gigabits(speed)? * 1e9 * 0.8 / 8.0;
-        Some((speed.to_owned(), bytes.round() as u64))
+    let current = match read_text(&at.join("sata_spd")) {
+        Some(speed) => sata_speed(&speed),
+        None => None,
     };
-    let current = speed.as_deref().and_then(with_bytes);
-    Some(link("SATA", current, speed_max.and_then(with_bytes)))
+    let identify = root.sys.join(format!("class/ata_device/dev{port}.0/id"));
+    let fastest = match read_text(&identify) {
+        Some(words) => sata_generation(&words).and_then(sata_speed),
+        None => None,
+    };
+    Some(link("SATA", current, fastest))
+}
+
+/// A speed in the words of `sata_spd`, and its bytes per second. All generations code 8 bits in 10.
+fn sata_speed(words: &str) -> Option<(String, u64)> {
+    let bytes_per_second = gigabits(words)? * 1e9 * 0.8 / 8.0;
+    Some((words.to_owned(), bytes_per_second.round() as u64))
 }
 
 /// A link that runs at one speed and could run at another: its words, and its bytes per second.
@@ -64,8 +70,12 @@ fn sata_generation(identify: &str) -> Option<&'static str> {
 
 /// The first number of `6.0 Gbps`.
 fn gigabits(speed: &str) -> Option<f64> {
-    let number = speed.strip_suffix("Gbps")?.trim().parse().ok();
-    number.filter(|value| *value > 0.0 && *value < 1e6)
+    let number = speed.strip_suffix("Gbps")?.trim().parse().ok()?;
+    if number > 0.0 && number < 1e6 {
+        Some(number)
+    } else {
+        None
+    }
 }
 
 /// The USB device is the nearest directory above that has a bus number; its `speed` is in Mbit/s
@@ -73,16 +83,20 @@ fn gigabits(speed: &str) -> Option<f64> {
 /// descriptor, which kernels show since 6.9 (Documentation/ABI/testing/sysfs-bus-usb).
 fn usb(disk: &Path) -> Option<Link> {
     let device = disk.ancestors().find(|at| at.join("busnum").exists())?;
-    let megabits: Option<f64> =
-        read_number(&device.join("speed")).filter(|speed: &f64| *speed > 0.0 && *speed < 1e6);
-    let bos = std::fs::read(device.join("bos_descriptors")).ok();
-    let megabits_max = bos.as_deref().and_then(usb_megabits_max);
-    let with_bytes = |megabits: f64| (format!("{megabits} Mb/s"), usb_bytes_per_second(megabits));
-    Some(link(
-        "USB",
-        megabits.map(with_bytes),
-        megabits_max.map(with_bytes),
-    ))
+    let current = match read_number::<f64>(&device.join("speed")) {
+        Some(megabits) if megabits > 0.0 && megabits < 1e6 => Some(usb_speed(megabits)),
+        _ => None,
+    };
+    let fastest = match std::fs::read(device.join("bos_descriptors")) {
+        Ok(bos) => usb_megabits_max(&bos).map(usb_speed),
+        Err(_) => None,
+    };
+    Some(link("USB", current, fastest))
+}
+
+/// A speed in words, and its bytes per second.
+fn usb_speed(megabits: f64) -> (String, u64) {
+    (format!("{megabits} Mb/s"), usb_bytes_per_second(megabits))
 }
 
 /// USB 2 has no block code; 5 Gbit/s codes 8 bits in 10, 10 Gbit/s and more 128 in 132 (USB 3.2,
@@ -116,7 +130,7 @@ fn usb_megabits_max(bos: &[u8]) -> Option<f64> {
         fastest = speeds.into_iter().chain(fastest).max_by(f64::total_cmp);
         rest = behind;
     }
-    fastest.filter(|speed| *speed > 0.0)
+    if fastest? > 0.0 { fastest } else { None }
 }
 
 /// A sublink speed attribute: bits 16 to 31 times 1000 to the power of bits 4 and 5, in bits per
@@ -140,12 +154,15 @@ fn pcie(disk: &Path) -> Option<Link> {
     let function = disk
         .ancestors()
         .find(|at| at.join("current_link_speed").exists())?;
-    let read = |kind: &str| {
-        let speed = read_text(&function.join(format!("{kind}_link_speed")))?;
-        let width: u32 = read_number(&function.join(format!("{kind}_link_width")))?;
-        pcie_speed(&speed, width)
-    };
-    Some(link("PCIe", read("current"), read("max")))
+    let current = pcie_link(function, "current");
+    Some(link("PCIe", current, pcie_link(function, "max")))
+}
+
+/// The speed and the bytes per second that a function has now (`current`), or could have (`max`).
+fn pcie_link(function: &Path, kind: &str) -> Option<(String, u64)> {
+    let speed = read_text(&function.join(format!("{kind}_link_speed")))?;
+    let lanes = read_number(&function.join(format!("{kind}_link_width")))?;
+    pcie_speed(&speed, lanes)
 }
 
 /// `16.0 GT/s PCIe` and 4 lanes → `16.0 GT/s PCIe x4` and its bytes per second.
@@ -175,12 +192,16 @@ fn nvme_controller(disk: &Path) -> Option<PathBuf> {
 
 /// The name of the controller of an NVMe disk, such as `nvme0`.
 pub(crate) fn nvme_controller_name(disk: &Path) -> Option<String> {
-    let name = |at: &Path| {
-        let name = at.file_name()?.to_str()?;
-        numbered(name, "nvme").map(|_| name.to_owned())
-    };
-    let above = disk.ancestors().find_map(name);
-    above.or_else(|| name(&nvme_controller(disk)?))
+    disk.ancestors()
+        .find_map(controller_name)
+        .or_else(|| controller_name(&nvme_controller(disk)?))
+}
+
+/// The name of a directory, where it is that of a controller.
+fn controller_name(at: &Path) -> Option<String> {
+    let name = at.file_name()?.to_str()?;
+    numbered(name, "nvme")?;
+    Some(name.to_owned())
 }
 
 fn components(path: &Path) -> impl Iterator<Item = &str> {
@@ -189,10 +210,11 @@ fn components(path: &Path) -> impl Iterator<Item = &str> {
 
 /// The number of `ata12` after `ata`; `None` when anything else follows.
 fn numbered(name: &str, prefix: &str) -> Option<u32> {
-    name.strip_prefix(prefix)
-        .filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()))?
-        .parse()
-        .ok()
+    let digits = name.strip_prefix(prefix)?;
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok()
 }
 
 #[cfg(test)]

@@ -17,11 +17,11 @@ use std::ops::Range;
 pub struct WatchedDevice {
     /// Kernel name, such as `sda1`.
     pub name: String,
-    /// What it is.
+    /// The kind of the device.
     pub identity: TargetIdentity,
     /// Major and minor number of the whole disk, which is what tracing reports.
     pub disk: (u32, u32),
-    /// Its sectors of 512 bytes on that disk.
+    /// The device occupies these sectors of 512 bytes on that disk.
     pub sectors: Range<u64>,
     /// Whether hardware or a hypervisor provides it, unlike loop devices and layers.
     pub is_disk: bool,
@@ -31,10 +31,13 @@ pub struct WatchedDevice {
 pub fn whole_devices() -> Vec<String> {
     let root = SysRoot::default();
     let block = root.sys.join("block");
-    let has_size = |name: &String| {
-        read_number::<u64>(&block.join(name).join("size")).is_some_and(|size| size > 0)
-    };
-    list(&block).into_iter().filter(has_size).collect()
+    let mut devices = Vec::new();
+    for name in list(&block) {
+        if let Some(1_u64..) = read_number(&block.join(&name).join("size")) {
+            devices.push(name);
+        }
+    }
+    devices
 }
 
 /// The device of a kernel name; `None` where sysfs does not show it.

@@ -10,7 +10,7 @@ pub(crate) struct MountEntry {
     pub(crate) device: String,
     /// What part of the filesystem is mounted: `/`, or the source of a bind mount.
     pub(crate) root: String,
-    /// Where.
+    /// The mount point.
     pub(crate) point: String,
     /// Type.
     pub(crate) kind: String,
@@ -104,16 +104,12 @@ pub(crate) fn holding<'a>(
     device: &str,
     path: &Path,
 ) -> Option<&'a MountEntry> {
-    let longest = |of_device: Option<&str>| {
-        mounts
-            .iter()
-            .filter(|mount| {
-                of_device.is_none_or(|device| mount.device == device)
-                    && path.starts_with(&mount.point)
-            })
-            .max_by_key(|mount| mount.point.len())
-    };
-    longest(Some(device)).or_else(|| longest(None))
+    let above = mounts.iter().filter(|mount| path.starts_with(&mount.point));
+    let of_device = above
+        .clone()
+        .filter(|mount| mount.device == device)
+        .max_by_key(|mount| mount.point.len());
+    of_device.or_else(|| above.max_by_key(|mount| mount.point.len()))
 }
 
 /// Filesystems in memory.

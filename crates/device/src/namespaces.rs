@@ -204,17 +204,18 @@ fn open_namespace(path: &Path) -> Result<OwnedFd, Errno> {
 fn read_inside(root: &SysRoot, namespace: OwnedFd) -> Result<Vec<MountEntry>, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let proc = open(&root.proc, flags, Mode::empty())?;
-    let reader = std::thread::Builder::new().spawn(move || {
-        enter_mounts(namespace.as_fd())?;
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let file = openat(&proc, "thread-self/mountinfo", flags, Mode::empty())?;
-        let mut text = Vec::new();
-        std::fs::File::from(file)
-            .read_to_end(&mut text)
-            .map_err(|error| errno_of(&error))?;
-        Ok(mounts::parse(&String::from_utf8_lossy(&text)))
-    });
-    let reader = reader.map_err(|error| errno_of(&error))?;
+    let reader = std::thread::Builder::new()
+        .spawn(move || {
+            enter_mounts(namespace.as_fd())?;
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            let file = openat(&proc, "thread-self/mountinfo", flags, Mode::empty())?;
+            let mut text = Vec::new();
+            std::fs::File::from(file)
+                .read_to_end(&mut text)
+                .map_err(|error| errno_of(&error))?;
+            Ok(mounts::parse(&String::from_utf8_lossy(&text)))
+        })
+        .map_err(|error| errno_of(&error))?;
     reader.join().unwrap_or(Err(Errno::IO))
 }
 

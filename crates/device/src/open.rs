@@ -616,8 +616,9 @@ impl OpenTarget {
         wanted: OFlags,
     ) -> Result<Option<String>, OpenError> {
         let failed = self.failed("set its file flags");
-        let others = fcntl_getfl(file).map_err(&failed)?;
-        let others = others.difference(OFlags::DIRECT | OFlags::NOATIME);
+        let others = fcntl_getfl(file)
+            .map_err(&failed)?
+            .difference(OFlags::DIRECT | OFlags::NOATIME);
         // EPERM: only the owner and root may leave access times alone (open(2)).
         let result = match fcntl_setfl(file, others | wanted | OFlags::NOATIME) {
             Err(Errno::PERM) => fcntl_setfl(file, others | wanted),
@@ -701,12 +702,8 @@ fn open_existing(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
     let fd = held
         .reopen(OFlags::RDONLY | OFlags::NONBLOCK)
         .map_err(|errno| open_failed(&identity.path, errno))?;
-    let failed = |errno| OpenError::from_errno(&identity.path, "read its metadata", errno);
-    let stat = fstat(&fd).map_err(failed)?;
-    let size = match identity.kind {
-        TargetKind::BlockDevice => seek(&fd, SeekFrom::End(0)).map_err(failed)?,
-        _ => stat.st_size.unsigned_abs(),
-    };
+    let size = size_of(&fd, identity.kind)
+        .map_err(|errno| OpenError::from_errno(&identity.path, "read its metadata", errno))?;
     // A file that has grown is a live table or log: the bytes that were there are still there.
     let grown_file = identity.kind == TargetKind::File && size > identity.size_bytes;
     if !grown_file {
@@ -715,6 +712,14 @@ fn open_existing(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
     clear_flags(&fd, OFlags::NONBLOCK)
         .map_err(|e| OpenError::from_errno(&identity.path, "set its file flags", e))?;
     Ok(fd)
+}
+
+/// The size of an open device or file.
+fn size_of(fd: &OwnedFd, kind: TargetKind) -> Result<u64, Errno> {
+    match kind {
+        TargetKind::BlockDevice => seek(fd, SeekFrom::End(0)),
+        TargetKind::File | TargetKind::Directory => Ok(fstat(fd)?.st_size.unsigned_abs()),
+    }
 }
 
 /// The directory of what is going to be written, checked once more.
@@ -731,17 +736,18 @@ pub(crate) fn open_directory(
 
 fn direct_needs(fd: BorrowedFd<'_>, identity: &TargetIdentity) -> DirectNeeds {
     let wanted = StatxFlags::from_bits_retain(STATX_DIOALIGN);
-    let told = statx(fd, "", AtFlags::EMPTY_PATH, wanted)
-        .ok()
-        .filter(|answer| answer.stx_mask & STATX_DIOALIGN != 0)
-        .map(|answer| answer.stx_dio_offset_align);
-    let device = identity.layers.first();
-    let device = device.filter(|_| identity.kind == TargetKind::BlockDevice);
-    let sector = device.and_then(|layer| layer.logical_block_bytes);
-    let stated = told.filter(|bytes| *bytes > 0).or(sector);
+    let reported = match statx(fd, "", AtFlags::EMPTY_PATH, wanted) {
+        Ok(answer) if answer.stx_mask & STATX_DIOALIGN != 0 => Some(answer.stx_dio_offset_align),
+        _ => None,
+    };
+    let stated = match (reported, identity.layers.first()) {
+        (Some(bytes @ 1..), _) => Some(bytes),
+        (_, Some(layer)) if identity.kind == TargetKind::BlockDevice => layer.logical_block_bytes,
+        _ => None,
+    };
     DirectNeeds {
         alignment_bytes: stated.unwrap_or(ALIGNMENT_DEFAULT).max(ALIGNMENT_MIN),
-        support: match told {
+        support: match reported {
             Some(0) => DirectSupport::Denied,
             _ if stated.is_none() => DirectSupport::Assumed,
             _ => DirectSupport::Possible,

@@ -12,7 +12,7 @@ use rustix::fs::{FileType, Stat, lstat, stat, statvfs};
 use rustix::io::Errno;
 use std::path::Path;
 
-/// Why a path could not be looked at, or is nothing that can be measured.
+/// Why a path could not be inspected, or cannot be measured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProbeError {
     /// ENOENT.
@@ -21,7 +21,7 @@ pub enum ProbeError {
         part_of(path, component)
     )]
     Missing {
-        /// What was asked for.
+        /// The user named this path.
         path: String,
         /// The first part of it that is missing.
         component: String,
@@ -33,11 +33,11 @@ pub enum ProbeError {
         part_of(path, link)
     )]
     Dangling {
-        /// What was asked for.
+        /// The user named this path.
         path: String,
         /// The symlink.
         link: String,
-        /// Where it points.
+        /// The symlink points here.
         points_to: String,
     },
     /// A link that the kernel itself does not follow (fs.protected_symlinks of proc_sys_fs(5)).
@@ -47,7 +47,7 @@ pub enum ProbeError {
         part_of(path, link)
     )]
     ForeignLink {
-        /// What was asked for.
+        /// The user named this path.
         path: String,
         /// The symlink.
         link: String,
@@ -55,7 +55,7 @@ pub enum ProbeError {
     /// The path led to two places within a moment.
     #[error("{path}: it has changed since the first check; run again when no process changes it")]
     Moving {
-        /// What was asked for.
+        /// The user named this path.
         path: String,
     },
     /// EACCES.
@@ -65,7 +65,7 @@ pub enum ProbeError {
         part_of(path, component)
     )]
     NotPermitted {
-        /// What was asked for.
+        /// The user named this path.
         path: String,
         /// The first directory that may not be entered.
         component: String,
@@ -76,17 +76,17 @@ pub enum ProbeError {
         part_of(path, component)
     )]
     NotDirectory {
-        /// What was asked for.
+        /// The user named this path.
         path: String,
-        /// What was used as a directory.
+        /// The path uses this file as a directory.
         component: String,
     },
     /// Something that has no content on a disk.
     #[error("{path}: it is a {what}; name a directory, a regular file or a block device")]
     WrongKind {
-        /// What was asked for.
+        /// The user named this path.
         path: String,
-        /// What it is, such as `character device`.
+        /// The path leads to this kind of file, such as `character device`.
         what: &'static str,
     },
     /// A name that records could not hold.
@@ -101,14 +101,14 @@ pub enum ProbeError {
     /// Any other answer of the kernel.
     #[error("{path}: cannot inspect it: {errno}; see dmesg")]
     System {
-        /// What was asked for.
+        /// The user named this path.
         path: String,
         /// Name of the error number.
         errno: String,
     },
 }
 
-/// How an error that has named the path names a part of it.
+/// Names a part of a path in an error that has named the path already.
 fn part_of(path: &str, part: &str) -> String {
     // Compared as paths: one of them may end with a slash.
     if Path::new(path) == Path::new(part) {
@@ -118,7 +118,7 @@ fn part_of(path: &str, part: &str) -> String {
     }
 }
 
-/// Who `path` is. Read-only, and never opens the target.
+/// Returns the identity of what `path` leads to. Never opens it.
 pub fn probe(path: &Path) -> Result<TargetIdentity, ProbeError> {
     probe_in(&SysRoot::default(), path)
 }
@@ -173,11 +173,14 @@ pub(crate) fn block_identity(
     inode: u64,
     stack: Stack,
 ) -> TargetIdentity {
-    let at = root.block_device(&device);
+    let size_bytes = match root.block_device(&device) {
+        Some(at) => disk::size_bytes(&at).unwrap_or(0),
+        None => 0,
+    };
     TargetIdentity {
         path,
         kind: TargetKind::BlockDevice,
-        size_bytes: at.as_deref().and_then(disk::size_bytes).unwrap_or(0),
+        size_bytes,
         free_bytes: None,
         device,
         inode,
@@ -238,40 +241,55 @@ fn describe_kind(kind: FileType) -> &'static str {
 /// A link in a directory with the sticky bit that is neither the user's own nor the directory's
 /// owner's (may_follow_link in linux/fs/namei.c).
 fn is_foreign(link: &Stat, at: &Path) -> bool {
-    let directory = at.parent().and_then(|parent| {
-        if parent.as_os_str().is_empty() {
-            stat(".").ok()
-        } else {
-            stat(parent).ok()
-        }
-    });
-    let is_shared = directory.is_some_and(|directory| {
-        directory.st_mode & 0o1002 == 0o1002 && directory.st_uid != link.st_uid
-    });
+    let Some(parent) = at.parent() else {
+        return false;
+    };
+    let found = if parent.as_os_str().is_empty() {
+        stat(".")
+    } else {
+        stat(parent)
+    };
+    let Ok(directory) = found else {
+        return false;
+    };
     FileType::from_raw_mode(link.st_mode) == FileType::Symlink
-        && is_shared
+        && directory.st_mode & 0o1002 == 0o1002
+        && directory.st_uid != link.st_uid
         && link.st_uid != rustix::process::geteuid().as_raw()
 }
 
-/// Which part of a path is to blame for an error.
+/// A path as an error shows it.
+fn shown(path: &Path) -> String {
+    if path.as_os_str().is_empty() {
+        return "''".to_owned();
+    }
+    path.display().to_string()
+}
+
+fn is_symlink(path: &Path) -> bool {
+    match lstat(path) {
+        Ok(found) => FileType::from_raw_mode(found.st_mode) == FileType::Symlink,
+        Err(_) => false,
+    }
+}
+
+/// The error for a path that could not be inspected, with the part of it that causes the error.
 fn explain(asked: &Path, errno: Errno) -> ProbeError {
-    let shown = |path: &Path| match path.display().to_string() {
-        empty if empty.is_empty() => "''".to_owned(),
-        shown => shown,
-    };
     let path = shown(asked);
     // From the root to the whole, the first part that cannot be followed.
-    let fails = |part: &&Path| !part.as_os_str().is_empty() && stat(*part).is_err();
-    let blamed = asked.ancestors().filter(fails).last().unwrap_or(asked);
+    let blamed = asked
+        .ancestors()
+        .filter(|part| !part.as_os_str().is_empty() && stat(*part).is_err())
+        .last()
+        .unwrap_or(asked);
     let component = shown(blamed);
-    let parent = blamed
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .map_or(".".into(), |parent| parent.display().to_string());
-    let is_link = |found: Stat| FileType::from_raw_mode(found.st_mode) == FileType::Symlink;
+    let parent = match blamed.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.display().to_string(),
+        _ => ".".to_owned(),
+    };
     match errno {
         // A directory that was removed while a process works in it is no link.
-        Errno::NOENT if lstat(blamed).is_ok_and(is_link) => {
+        Errno::NOENT if is_symlink(blamed) => {
             let points_to = std::fs::read_link(blamed).unwrap_or_default();
             ProbeError::Dangling {
                 path,
@@ -291,11 +309,14 @@ fn explain(asked: &Path, errno: Errno) -> ProbeError {
         }
         Errno::NOTDIR => {
             // A slash at the end asks for a directory, too.
-            let component = match component.trim_end_matches('/') {
+            let file = match component.trim_end_matches('/') {
                 named if named.len() < component.len() => named.to_owned(),
                 _ => parent,
             };
-            ProbeError::NotDirectory { path, component }
+            ProbeError::NotDirectory {
+                path,
+                component: file,
+            }
         }
         other => {
             let errno = errno_name(other);

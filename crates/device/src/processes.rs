@@ -99,22 +99,34 @@ impl ProcessCounters {
         // What children that have ended since `before` had moved by then already. The kernel adds a
         // child's whole life to the parent that waits for it (wait_task_zombie in kernel/exit.c);
         // without this, a shell would seem to do in one instant what its child did all day.
-        let lost = before.seen.iter();
-        let lost = lost.filter(|(key, _)| !self.seen.contains_key(key));
-        let mut inherited: HashMap<u32, ByteCount> = HashMap::new();
-        leave_to_heirs(lost.map(|((pid, _), lost)| (*pid, lost)), &mut inherited);
-        leave_to_heirs(gone.iter().map(|(pid, gone)| (*pid, gone)), &mut inherited);
-        let others = self.seen.into_iter().map(|((pid, start), now)| {
-            let then = before.seen.get(&(pid, start)).map(|process| process.bytes);
-            let inherited = inherited.get(&pid).copied().unwrap_or_default();
-            let moved = less(less(now.bytes, then.unwrap_or_default()), inherited);
-            other_process(pid, now.name, moved)
-        });
-        let gone = gone.into_iter().map(|(pid, process)| OtherProcess {
-            ended: true,
-            ..other_process(pid, process.name, process.bytes)
-        });
-        let mut others: Vec<OtherProcess> = others.chain(gone).collect();
+        let mut lost = Vec::new();
+        for (key, process) in &before.seen {
+            if !self.seen.contains_key(key) {
+                let (pid, _) = *key;
+                lost.push((pid, process));
+            }
+        }
+        let reported: Vec<(u32, &Process)> =
+            gone.iter().map(|(pid, process)| (*pid, process)).collect();
+        let mut inherited = HashMap::new();
+        leave_to_heirs(&lost, &mut inherited);
+        leave_to_heirs(&reported, &mut inherited);
+        let mut others = Vec::new();
+        for ((pid, start), now) in self.seen {
+            let bytes_before = match before.seen.get(&(pid, start)) {
+                Some(process) => process.bytes,
+                None => ByteCount::default(),
+            };
+            let of_children = inherited.get(&pid).copied().unwrap_or_default();
+            let moved = less(less(now.bytes, bytes_before), of_children);
+            others.push(other_process(pid, now.name, moved));
+        }
+        for (pid, process) in gone {
+            others.push(OtherProcess {
+                ended: true,
+                ..other_process(pid, process.name, process.bytes)
+            });
+        }
         others.retain(|other| moved(other) >= BYTES_MIN);
         others.sort_by_key(|other| (std::cmp::Reverse(moved(other)), other.pid));
         if let Some(pid) = initialiser {
@@ -129,12 +141,12 @@ impl ProcessCounters {
     /// they moved since.
     fn gone(&self, before: &Self, ended: &[EndedThread]) -> BTreeMap<u32, Process> {
         let mut gone: BTreeMap<u32, Process> = BTreeMap::new();
-        let lives = |pid: u32| self.seen.keys().any(|(seen, _)| *seen == pid);
-        for thread in ended
-            .iter()
-            .filter(|thread| thread.parent != KERNEL_PARENT)
-            .filter(|thread| thread.pid != std::process::id() && !lives(thread.pid))
-        {
+        for thread in ended {
+            let is_own = thread.pid == std::process::id();
+            let lives = self.seen.keys().any(|(pid, _)| *pid == thread.pid);
+            if thread.parent == KERNEL_PARENT || is_own || lives {
+                continue;
+            }
             let process = gone.entry(thread.pid).or_insert_with(|| Process {
                 name: thread.name.clone(),
                 parent: thread.parent,
@@ -145,9 +157,9 @@ impl ProcessCounters {
             }
             process.bytes += thread.bytes;
         }
-        for ((pid, _), then) in &before.seen {
+        for ((pid, _), earlier) in &before.seen {
             if let Some(process) = gone.get_mut(pid) {
-                process.bytes = less(process.bytes, then.bytes);
+                process.bytes = less(process.bytes, earlier.bytes);
             }
         }
         gone
@@ -156,12 +168,11 @@ impl ProcessCounters {
 
 /// Adds by pid what ended processes moved to the process that their whole family passes its counts
 /// to.
-fn leave_to_heirs<'a>(
-    ended: impl Iterator<Item = (u32, &'a Process)> + Clone,
-    inherited: &mut HashMap<u32, ByteCount>,
-) {
-    let parents = ended.clone().map(|(pid, process)| (pid, process.parent));
-    let parents: HashMap<u32, u32> = parents.collect();
+fn leave_to_heirs(ended: &[(u32, &Process)], inherited: &mut HashMap<u32, ByteCount>) {
+    let mut parents = HashMap::new();
+    for (pid, process) in ended {
+        parents.insert(*pid, process.parent);
+    }
     for (_, process) in ended {
         let heir = last_heir(&parents, process.parent);
         *inherited.entry(heir).or_default() += process.bytes;
@@ -171,14 +182,16 @@ fn leave_to_heirs<'a>(
 /// The first process above that is none of these. Bounded: /proc is not read at one instant, so
 /// pids used again could form a circle.
 fn last_heir(parents: &HashMap<u32, u32>, heir: u32) -> u32 {
-    let heirs = std::iter::successors(Some(heir), |heir| parents.get(heir).copied());
-    heirs.take(parents.len() + 1).last().unwrap_or(heir)
+    std::iter::successors(Some(heir), |heir| parents.get(heir).copied())
+        .take(parents.len() + 1)
+        .last()
+        .unwrap_or(heir)
 }
 
-fn less(now: ByteCount, then: ByteCount) -> ByteCount {
+fn less(now: ByteCount, earlier: ByteCount) -> ByteCount {
     ByteCount {
-        read_bytes: now.read_bytes.saturating_sub(then.read_bytes),
-        write_bytes: now.write_bytes.saturating_sub(then.write_bytes),
+        read_bytes: now.read_bytes.saturating_sub(earlier.read_bytes),
+        write_bytes: now.write_bytes.saturating_sub(earlier.write_bytes),
         ..now
     }
 }
@@ -209,14 +222,14 @@ pub struct ActiveProcesses {
 }
 
 impl ProcessActivity {
-    /// From now on.
+    /// Counts from now on.
     pub fn start() -> Self {
         Self {
             before: ProcessCounters::read(&SysRoot::default()),
         }
     }
 
-    /// What moved since the last call.
+    /// Returns the processes that moved bytes since the last call.
     pub fn step(&mut self) -> ActiveProcesses {
         let now = ProcessCounters::read(&SysRoot::default());
         let before = std::mem::replace(&mut self.before, now.clone());
@@ -253,10 +266,9 @@ fn moved(other: &OtherProcess) -> u64 {
 /// `read_bytes` and `write_bytes` of /proc/PID/io (proc_pid_io(5)): what really went to the storage
 /// layer.
 fn parse_io(text: &str) -> Option<ByteCount> {
-    let field = |name: &str| value_of(text, name, ':')?.parse().ok();
     Some(ByteCount {
-        read_bytes: field("read_bytes")?,
-        write_bytes: field("write_bytes")?,
+        read_bytes: value_of(text, "read_bytes", ':')?.parse().ok()?,
+        write_bytes: value_of(text, "write_bytes", ':')?.parse().ok()?,
         ..ByteCount::default()
     })
 }
@@ -268,12 +280,11 @@ fn parse_stat(text: &str) -> Option<ProcessStat> {
     let (_, name) = before.split_once('(')?;
     // Counted from the state, which is field 3: parent 4, flags 9, start time 22.
     let fields: Vec<&str> = after.split_whitespace().collect();
-    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
     Some(ProcessStat {
         name: name.to_owned(),
-        parent: u32::try_from(number(1)?).ok()?,
-        flags: number(6)?,
-        start_ticks: number(19)?,
+        parent: fields.get(1)?.parse().ok()?,
+        flags: fields.get(6)?.parse().ok()?,
+        start_ticks: fields.get(19)?.parse().ok()?,
     })
 }
 

@@ -12,7 +12,9 @@ use crate::naming::{device_number, errno_name, node};
 use crate::syscalls::{Openers, openers_beside};
 use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use rustix::fs::{FlockOperation, OFlags, SeekFrom, fcntl_getfl, fcntl_setfl, flock, fstat, seek};
+use rustix::fs::{
+    FlockOperation, OFlags, SeekFrom, Stat, fcntl_getfl, fcntl_setfl, flock, fstat, seek,
+};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -170,12 +172,8 @@ fn lock_disk(
         return Ok(lock);
     }
     let node = node(&disk.file_name().unwrap_or_default().to_string_lossy());
-    let failed = |errno| OpenError::from_errno(&node, "open the whole disk to lock it", errno);
-    let held = Held::at(Path::new(&node)).map_err(failed)?;
-    let whole = held
-        .reopen(OFlags::RDONLY | OFlags::NONBLOCK)
-        .map_err(failed)?;
-    let stat = fstat(&whole).map_err(failed)?;
+    let (whole, stat) = open_whole(&node)
+        .map_err(|errno| OpenError::from_errno(&node, "open the whole disk to lock it", errno))?;
     if number != device_number(stat.st_rdev) {
         let what = "the node of its whole disk is not that disk";
         return Err(changed(&identity.path, what));
@@ -184,6 +182,12 @@ fn lock_disk(
     let whole = Arc::new(whole);
     remember(identity, number, &whole);
     Ok(whole)
+}
+
+fn open_whole(node: &str) -> Result<(OwnedFd, Stat), Errno> {
+    let whole = Held::at(Path::new(node))?.reopen(OFlags::RDONLY | OFlags::NONBLOCK)?;
+    let stat = fstat(&whole)?;
+    Ok((whole, stat))
 }
 
 fn lock(fd: &OwnedFd, reasons: &mut RefusalReasons) {

@@ -79,9 +79,14 @@ impl RequestTrace {
         self.set("options/overwrite", "0")?;
         if !disks.is_empty() {
             // dev_t of the kernel: 12 bits for the major number, 20 for the minor.
-            let one = |(major, minor): &(u32, u32)| format!("dev == {}", (major << 20) | minor);
-            let filter: Vec<String> = disks.iter().map(one).collect();
-            self.set("events/block/block_rq_issue/filter", &filter.join(" || "))?;
+            let mut conditions = Vec::new();
+            for (major, minor) in disks {
+                conditions.push(format!("dev == {}", (major << 20) | minor));
+            }
+            self.set(
+                "events/block/block_rq_issue/filter",
+                &conditions.join(" || "),
+            )?;
         }
         self.set("events/block/block_rq_issue/enable", "1")?;
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -14,7 +14,7 @@ use diskproof_model::layers::{BlockMatch, LayerPlace, PlannedLayer};
 use diskproof_model::target::LayerKind;
 use diskproof_model::units::SECTOR_BYTES;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A shorter span fits into any cache, and its reads queue up at one place of the disk.
 const SPAN_BYTES_MIN: u64 = 1 << 20;
@@ -38,11 +38,13 @@ pub fn same_blocks(layers: &[PlannedLayer], targets: &[OpenTarget]) -> Vec<Layer
 }
 
 fn locate(root: &SysRoot, layers: &[PlannedLayer], targets: &[OpenTarget]) -> Vec<LayerPlace> {
-    let open = |layer: &PlannedLayer| targets.get(layer.target?);
     let Some(top) = layers.first() else {
         return Vec::new();
     };
-    let top_bytes = open(top).map_or(0, OpenTarget::usable_bytes);
+    let top_bytes = match open_target(top, targets) {
+        Some(target) => target.usable_bytes(),
+        None => 0,
+    };
     let whole = Segment {
         from: 0,
         to: 0,
@@ -53,26 +55,31 @@ fn locate(root: &SysRoot, layers: &[PlannedLayer], targets: &[OpenTarget]) -> Ve
     let (mut unknown, mut encrypted_from) = (None, layers.len());
     for (index, pair) in layers.windows(2).enumerate() {
         let [upper, lower] = pair else { break };
-        let (segments, is_encrypted) = match map_below(root, upper, lower, open(upper)) {
-            Ok(map) => map,
-            Err(why) => {
-                unknown = Some(why);
-                break;
-            }
-        };
+        let (segments, is_encrypted) =
+            match map_below(root, upper, lower, open_target(upper, targets)) {
+                Ok(map) => map,
+                Err(why) => {
+                    unknown = Some(why);
+                    break;
+                }
+            };
         if is_encrypted {
             encrypted_from = encrypted_from.min(index + 1);
         }
         let below = compose(&levels[index], &segments);
-        if longest(&below).is_none_or(|span| span.length < SPAN_BYTES_MIN) {
-            let name = &lower.name;
-            unknown = Some(format!("no MiB of its blocks is contiguous on {name}"));
-            break;
+        match longest(&below) {
+            Some(span) if span.length >= SPAN_BYTES_MIN => levels.push(below),
+            _ => {
+                let name = &lower.name;
+                unknown = Some(format!("no MiB of its blocks is contiguous on {name}"));
+                break;
+            }
         }
-        levels.push(below);
     }
-    let span = levels.last().and_then(|level| longest(level));
-    let span = span.unwrap_or(whole);
+    let span = levels
+        .last()
+        .and_then(|level| longest(level))
+        .unwrap_or(whole);
     let mut places = Vec::new();
     let mut search = BlockComparison {
         targets,
@@ -96,18 +103,24 @@ fn locate(root: &SysRoot, layers: &[PlannedLayer], targets: &[OpenTarget]) -> Ve
     places
 }
 
+fn open_target<'a>(layer: &PlannedLayer, targets: &'a [OpenTarget]) -> Option<&'a OpenTarget> {
+    targets.get(layer.target?)
+}
+
 /// Where the span begins on a layer.
 fn position(level: &[Segment], span: &Segment) -> Option<u64> {
-    let holds = |one: &&Segment| one.from <= span.from && span.end() <= one.end();
-    level
+    let around = level
         .iter()
-        .find(holds)
-        .map(|one| one.to + (span.from - one.from))
+        .find(|segment| segment.from <= span.from && span.end() <= segment.end())?;
+    Some(around.to + (span.from - around.from))
 }
 
 /// A span of the same length, as near as possible to where it would lie.
 fn within_target(place: LayerPlace, start_bytes: u64, target: Option<&OpenTarget>) -> LayerPlace {
-    let size_bytes = target.map_or(0, OpenTarget::usable_bytes);
+    let size_bytes = match target {
+        Some(target) => target.usable_bytes(),
+        None => 0,
+    };
     let length_bytes = place.length_bytes.min(size_bytes / UNIT_BYTES * UNIT_BYTES);
     let last_bytes = size_bytes - length_bytes;
     LayerPlace {
@@ -181,14 +194,10 @@ impl BlockComparison<'_> {
         let mut compared = 0;
         for number in 0..COMPARED_BLOCKS {
             let at = length / COMPARED_BLOCKS * number / UNIT_BYTES * UNIT_BYTES;
-            let read = |target: &OpenTarget, start: u64| {
-                read_block(target.fd(), start + at, COMPARED_BYTES)
-                    .map_err(|errno| format!("{} cannot be read: {errno}", target.identity().path))
-            };
+            let (upper_at, lower_at) = (upper_start + at, lower_start + at);
             // A live file may change between the two reads.
-            let is_equal = (0..2).try_fold(false, |is_equal, _| {
-                Ok::<_, String>(is_equal || read(upper, upper_start)? == read(lower, lower_start)?)
-            })?;
+            let is_equal = read_compared(upper, upper_at)? == read_compared(lower, lower_at)?
+                || read_compared(upper, upper_at)? == read_compared(lower, lower_at)?;
             if !is_equal {
                 return Err(
                     "the blocks at the offset that the kernel reports contain other data"
@@ -201,6 +210,11 @@ impl BlockComparison<'_> {
     }
 }
 
+fn read_compared(target: &OpenTarget, start: u64) -> Result<Vec<u8>, String> {
+    read_block(target.fd(), start, COMPARED_BYTES)
+        .map_err(|errno| format!("{} cannot be read: {errno}", target.identity().path))
+}
+
 /// How the blocks of a layer lie on the one right below.
 fn map_below(
     root: &SysRoot,
@@ -208,20 +222,23 @@ fn map_below(
     lower: &PlannedLayer,
     open: Option<&OpenTarget>,
 ) -> BlockMap {
-    let sectors = |at: PathBuf, what: &str| match read_number::<u64>(&at) {
-        Some(start) => Ok(start * SECTOR_BYTES),
-        None => Err(format!("sysfs does not show the start of {what}")),
-    };
     let at = sysfs_directory(root, upper);
-    let (from, length) = (0, size_bytes(&at).unwrap_or(0));
-    let one = |to: u64| Ok((vec![Segment { from, to, length }], false));
     match upper.device_kind {
-        None => {
-            let why = || format!("{} cannot be read, so its extents are unknown", upper.path);
-            file_extents(open.ok_or_else(why)?)
-        }
-        Some(LayerKind::Partition) => one(sectors(at.join("start"), "the partition")?),
-        Some(LayerKind::Loop) => one(read_number(&at.join("loop/offset")).unwrap_or(0)),
+        None => match open {
+            Some(target) => file_extents(target),
+            None => Err(format!(
+                "{} cannot be read, so its extents are unknown",
+                upper.path
+            )),
+        },
+        Some(LayerKind::Partition) => Ok(one_piece(
+            &at,
+            start_bytes(&at.join("start"), "the partition")?,
+        )),
+        Some(LayerKind::Loop) => Ok(one_piece(
+            &at,
+            read_number(&at.join("loop/offset")).unwrap_or(0),
+        )),
         Some(LayerKind::DeviceMapper) => {
             let number = read_text(&sysfs_directory(root, lower).join("dev"));
             map_mapped(read_text(&at.join("dm/name")), number)
@@ -235,10 +252,32 @@ fn map_below(
                 let why = format!("{name} is not an in-sync member of the array ({state})");
                 return Err(why);
             }
-            one(sectors(member.join("offset"), "the array's data")?)
+            let offset = start_bytes(&member.join("offset"), "the array's data")?;
+            Ok(one_piece(&at, offset))
         }
         Some(LayerKind::Md) => Err("the array spreads its blocks over several devices".to_owned()),
         Some(_) => Err("the device does not report the position of its blocks below".to_owned()),
+    }
+}
+
+/// All of the device whose directory is `at`, without encryption, from `to` on in the one below.
+fn one_piece(at: &Path, to: u64) -> (Vec<Segment>, bool) {
+    let length = size_bytes(at).unwrap_or(0);
+    (
+        vec![Segment {
+            from: 0,
+            to,
+            length,
+        }],
+        false,
+    )
+}
+
+/// A number of sectors in sysfs, in bytes.
+fn start_bytes(path: &Path, what: &str) -> Result<u64, String> {
+    match read_number::<u64>(path) {
+        Some(start) => Ok(start * SECTOR_BYTES),
+        None => Err(format!("sysfs does not show the start of {what}")),
     }
 }
 
@@ -253,28 +292,33 @@ fn sysfs_directory(root: &SysRoot, layer: &PlannedLayer) -> PathBuf {
 
 /// Where the written parts of a file lie.
 fn file_extents(target: &OpenTarget) -> BlockMap {
-    let filesystem = target.identity().filesystem.as_ref();
-    let kind = filesystem.map_or("", |filesystem| filesystem.kind.as_str());
-    let is_known = !OWN_ADDRESSES.contains(&kind);
-    let segments = is_known.then(|| extents(target.fd(), target.usable_bytes()));
-    match segments.flatten() {
-        Some(segments) => Ok((segments, false)),
-        None => Err(format!(
-            "{kind} does not report the position of a file on its device"
-        )),
+    let kind = match &target.identity().filesystem {
+        Some(filesystem) => filesystem.kind.as_str(),
+        None => "",
+    };
+    if !OWN_ADDRESSES.contains(&kind)
+        && let Some(segments) = extents(target.fd(), target.usable_bytes())
+    {
+        return Ok((segments, false));
     }
+    Err(format!(
+        "{kind} does not report the position of a file on its device"
+    ))
 }
 
 fn extents(fd: BorrowedFd<'_>, end: u64) -> Option<Vec<Segment>> {
     let mut segments = Vec::new();
     for part in extents_in(fd, 0, end) {
         let (_, found) = part.ok()?;
-        let in_place = found.iter().filter(|one| one.flags & NOT_IN_PLACE == 0);
-        segments.extend(in_place.map(|one| Segment {
-            from: one.logical,
-            to: one.physical,
-            length: one.length.min(end.saturating_sub(one.logical)),
-        }));
+        for extent in found {
+            if extent.flags & NOT_IN_PLACE == 0 {
+                segments.push(Segment {
+                    from: extent.logical,
+                    to: extent.physical,
+                    length: extent.length.min(end.saturating_sub(extent.logical)),
+                });
+            }
+        }
         if segments.len() >= EXTENTS_MAX {
             break;
         }

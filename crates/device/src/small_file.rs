@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// A file that was read completely.
 #[derive(Debug)]
 pub struct SmallFile {
-    /// Its content.
+    /// The content of the file.
     pub content: Vec<u8>,
     /// Owner, mode and size of what was read.
     pub metadata: Metadata,
@@ -33,10 +33,10 @@ pub enum SmallFileError {
     /// The name belongs to something else.
     #[error("it is a {0}; name a regular file")]
     NotRegular(&'static str),
-    /// It is no file of this use.
+    /// The path leads to something that cannot be read as a small file.
     #[error("it has more than {0} bytes; is this the right file?")]
     TooLarge(u64),
-    /// It is no text.
+    /// The content is not text.
     #[error("it is not UTF-8 text; save it as UTF-8")]
     NotText,
     /// Nothing came in time.

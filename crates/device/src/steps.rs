@@ -1,6 +1,9 @@
 //! The points at which another process can exchange what the gate looks at. Tests exchange it at
 //! each of them; in the program a point compiles to nothing.
 
+#[cfg(not(test))]
+use std::time::Duration;
+
 /// What the gate does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GateStep {
@@ -25,18 +28,48 @@ pub(crate) enum GateStep {
 #[cfg(not(test))]
 pub(crate) const fn before(_next: GateStep) {}
 
+/// Waits for a process that passes by. A test in which one stays may shorten that.
+#[cfg(not(test))]
+pub(crate) fn pause(time: Duration) {
+    std::thread::sleep(time);
+}
+
 #[cfg(test)]
-pub(crate) use hook::{Hook, before};
+pub(crate) use hook::{Hook, ShortPauses, before, pause};
 
 #[cfg(test)]
 mod hook {
     use crate::steps::GateStep;
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
+    use std::time::Duration;
 
     type Act = Box<dyn FnMut(GateStep)>;
 
     thread_local! {
         static ACT: RefCell<Option<Act>> = const { RefCell::new(None) };
+        static PAUSE_MAX: Cell<Duration> = const { Cell::new(Duration::MAX) };
+    }
+
+    pub(crate) fn pause(time: Duration) {
+        std::thread::sleep(time.min(PAUSE_MAX.get()));
+    }
+
+    /// While it lives, no pause of this thread is longer than `SHORT`.
+    pub(crate) struct ShortPauses;
+
+    const SHORT: Duration = Duration::from_millis(5);
+
+    impl ShortPauses {
+        pub(crate) fn begin() -> Self {
+            PAUSE_MAX.set(SHORT);
+            Self
+        }
+    }
+
+    impl Drop for ShortPauses {
+        fn drop(&mut self) {
+            PAUSE_MAX.set(Duration::MAX);
+        }
     }
 
     pub(crate) fn before(next: GateStep) {

@@ -33,9 +33,10 @@ impl SysRoot {
 
     /// The pids of all processes but our own.
     pub(crate) fn other_processes(&self) -> impl Iterator<Item = u32> {
-        let names = list(&self.proc).into_iter();
-        let pids = names.filter_map(|name| name.parse().ok());
-        pids.filter(|pid| *pid != std::process::id())
+        list(&self.proc)
+            .into_iter()
+            .filter_map(|name| name.parse().ok())
+            .filter(|pid| *pid != std::process::id())
     }
 }
 
@@ -43,9 +44,12 @@ impl SysRoot {
 /// empty.
 pub(crate) fn read_text(path: &Path) -> Option<String> {
     let bytes = std::fs::read(path).ok()?;
-    let text = String::from_utf8_lossy(&bytes);
-    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
-    (!text.is_empty()).then(|| text.to_owned())
+    let content = String::from_utf8_lossy(&bytes);
+    let text = content.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+    if text.is_empty() {
+        return None;
+    }
+    Some(text.to_owned())
 }
 
 /// The text of the first of these files that has one.
@@ -55,10 +59,14 @@ pub(crate) fn first_text(at: &Path, names: &[&str]) -> Option<String> {
 
 /// The value of a key in a text with a key and a value a line, such as /proc/cpuinfo.
 pub(crate) fn value_of<'a>(text: &'a str, key: &str, separator: char) -> Option<&'a str> {
-    let mut pairs = text.lines().filter_map(|line| line.split_once(separator));
-    pairs
-        .find(|(name, _)| name.trim() == key)
-        .map(|(_, value)| value.trim())
+    for line in text.lines() {
+        if let Some((name, value)) = line.split_once(separator)
+            && name.trim() == key
+        {
+            return Some(value.trim());
+        }
+    }
+    None
 }
 
 /// The number that a small file holds.
@@ -68,10 +76,11 @@ pub(crate) fn read_number<N: FromStr>(path: &Path) -> Option<N> {
 
 /// `major:minor` of the block devices whose entries are in a directory, by name.
 pub(crate) fn devices_in(path: &Path) -> Vec<String> {
-    let names = list(path).into_iter();
-    names
-        .filter_map(|name| read_text(&path.join(name).join("dev")))
-        .collect()
+    let mut devices = Vec::new();
+    for name in list(path) {
+        devices.extend(read_text(&path.join(name).join("dev")));
+    }
+    devices
 }
 
 /// Names in a directory, sorted; empty when it cannot be read.
@@ -79,10 +88,10 @@ pub(crate) fn list(path: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(path) else {
         return Vec::new();
     };
-    let mut names: Vec<String> = entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect();
+    let mut names = Vec::new();
+    for entry in entries.flatten() {
+        names.extend(entry.file_name().into_string());
+    }
     names.sort();
     names
 }

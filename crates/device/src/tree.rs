@@ -106,8 +106,8 @@ impl Foreign {
 
     fn add(&mut self, below: &Path, name: &CStr) {
         self.count += 1;
-        let path = || below.join(OsStr::from_bytes(name.to_bytes()));
-        self.first.get_or_insert_with(path);
+        self.first
+            .get_or_insert_with(|| below.join(OsStr::from_bytes(name.to_bytes())));
     }
 }
 
@@ -200,13 +200,13 @@ impl Walk<'_> {
             opened => opened?,
         };
         let opened = fstat(&inner)?;
-        let is_same = is_same(&opened, entry.stat) && opened.st_dev == self.device;
-        if !is_same || entry.depth >= DEPTH_MAX {
+        if !is_same(&opened, entry.stat) || opened.st_dev != self.device || entry.depth >= DEPTH_MAX
+        {
             return Ok(Err(Errno::XDEV));
         }
         let before = self.foreign.count;
-        let path = path.join(OsStr::from_bytes(entry.name_bytes()));
-        self.below(inner.as_fd(), &path, entry.depth + 1)?;
+        let inner_path = path.join(OsStr::from_bytes(entry.name_bytes()));
+        self.below(inner.as_fd(), &inner_path, entry.depth + 1)?;
         if self.foreign.count > before {
             return Ok(Ok(()));
         }

@@ -36,7 +36,7 @@ pub enum WriteCacheError {
         disk: String,
         /// The query.
         command: String,
-        /// What it printed, as the end of a clause.
+        /// The program printed this; it ends a clause.
         said: String,
     },
     /// The disk did not take the new state.
@@ -57,7 +57,7 @@ pub enum WriteCacheError {
     NotRestored {
         /// A clause.
         why: String,
-        /// What restores it.
+        /// This command restores the cache.
         commands: Vec<String>,
     },
     /// The guard does not run.
@@ -125,11 +125,13 @@ pub fn reported_write_caches(
     identity: &TargetIdentity,
     search_path: Option<&OsStr>,
 ) -> Vec<(String, WriteCache)> {
-    let of = |disk: &Layer| {
-        let disk = switched_disk(disk, search_path).ok()?;
-        Some((disk.name, disk.found))
-    };
-    identity.disks().filter_map(of).collect()
+    let mut caches = Vec::new();
+    for layer in identity.disks() {
+        if let Ok(disk) = switched_disk(layer, search_path) {
+            caches.push((disk.name, disk.found));
+        }
+    }
+    caches
 }
 
 fn switched_disk(
@@ -351,7 +353,7 @@ fn run(program: &Path, words: &str, node: &Path) -> Result<String, String> {
     })
 }
 
-/// What a tool printed, as the end of a clause.
+/// Quotes what a tool printed, as the end of a clause.
 fn quote(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let text = lines.collect::<Vec<_>>().join("; ");

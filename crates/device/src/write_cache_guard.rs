@@ -131,7 +131,6 @@ impl GuardedWriteCache {
         switch: WriteCacheSwitch,
         mut program: Command,
     ) -> Result<Self, WriteCacheError> {
-        let failed = |error: std::io::Error| WriteCacheError::Guard(format!("failed: {error}"));
         // Its own group keeps Ctrl-C of the terminal away from it.
         program
             .arg(WRITE_CACHE_GUARD_VERB)
@@ -141,9 +140,9 @@ impl GuardedWriteCache {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        let mut guard = program.spawn().map_err(failed)?;
+        let mut guard = program.spawn().map_err(guard_failed)?;
         let lifeline = guard.stdin.take();
-        let lines = reported_lines(&mut guard).map_err(failed)?;
+        let lines = reported_lines(&mut guard).map_err(guard_failed)?;
         let mut guarded = Self {
             switch,
             guard,
@@ -206,6 +205,10 @@ impl GuardedWriteCache {
             commands: self.switch.restoring_commands(),
         })
     }
+}
+
+fn guard_failed(error: std::io::Error) -> WriteCacheError {
+    WriteCacheError::Guard(format!("failed: {error}"))
 }
 
 impl Drop for GuardedWriteCache {

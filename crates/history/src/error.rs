@@ -177,6 +177,19 @@ impl HistoryError {
         )
     }
 
+    /// A file of the history that is not this program's, and why as the rest of a sentence.
+    pub(crate) fn not_ours(path: &Path, why: &'static str) -> Self {
+        Self::NotOurs {
+            path: path.to_owned(),
+            why,
+        }
+    }
+
+    /// A file with the name of one of the history's, which another program made.
+    pub(crate) fn made_by_others(path: &Path) -> Self {
+        Self::not_ours(path, "exists, but was not made by diskproof")
+    }
+
     /// The error of SQLite, classified.
     pub(crate) fn sqlite(path: &Path, error: &rusqlite::Error) -> Self {
         let what = match error {
@@ -239,21 +252,27 @@ fn limit_met(error: &rusqlite::Error) -> Option<u64> {
         ffi::SQLITE_IOERR_SHMSIZE,
         ffi::SQLITE_IOERR_SHMOPEN,
     ];
-    let code = error.sqlite_error().map(|error| error.extended_code);
-    size_limit().filter(|_| code.is_some_and(|code| WRITES.contains(&code)))
+    if WRITES.contains(&error.sqlite_error()?.extended_code) {
+        size_limit()
+    } else {
+        None
+    }
 }
 
 /// The folder of a file, as the kernel takes it.
 pub(crate) fn folder_of(path: &Path) -> &Path {
-    let parent = path.parent();
-    let named = parent.filter(|parent| !parent.as_os_str().is_empty());
-    named.unwrap_or(Path::new("."))
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
 }
 
 /// Whether the filesystem of this file is full; false when unknown.
 pub(crate) fn is_full(path: &Path) -> bool {
-    let space = rustix::fs::statvfs(folder_of(path));
-    space.is_ok_and(|space| space.f_bavail.saturating_mul(space.f_frsize) < FREE_BYTES_MIN)
+    match rustix::fs::statvfs(folder_of(path)) {
+        Ok(space) => space.f_bavail.saturating_mul(space.f_frsize) < FREE_BYTES_MIN,
+        Err(_) => false,
+    }
 }
 
 #[cfg(test)]

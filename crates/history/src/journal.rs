@@ -28,9 +28,9 @@ pub struct Journal {
 /// A run that did not come to its end.
 #[derive(Debug)]
 pub struct LeftRun {
-    /// The run.
+    /// The id of the run.
     pub run_id: String,
-    /// What it had measured.
+    /// The journal keeps what the run had measured.
     pub measured: LeftRecord,
     journal: Journal,
 }
@@ -38,11 +38,11 @@ pub struct LeftRun {
 /// What a run that was killed had measured.
 #[derive(Debug)]
 pub enum LeftRecord {
-    /// Nothing: no slice had ended.
+    /// No slice had ended, so that there are no results.
     Nothing,
-    /// This.
+    /// The record contains the results up to the last slice that ended.
     Record(Box<Record>),
-    /// Something that cannot be read.
+    /// The journal cannot be read.
     Damaged,
 }
 
@@ -51,24 +51,28 @@ impl Journal {
     pub fn start(place: &HistoryPlace, run_id: &str) -> Result<Self, HistoryError> {
         let base = with_suffix(&place.resolved()?, &format!("{INFIX}{run_id}"));
         let path = with_suffix(&base, LOCK);
-        let failed = |error| HistoryError::kernel(&path, error);
-        let lock = new_file(&path).map_err(failed)?;
+        let lock = new_file(&path).map_err(|error| HistoryError::kernel(&path, error))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { base, _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(HistoryError::Busy(path)),
-            Err(TryLockError::Error(error)) => Err(failed(error)),
+            Err(TryLockError::Error(error)) => Err(HistoryError::kernel(&path, error)),
         }
     }
 
     /// Replaces what the journal holds.
     pub fn keep(&self, record: &Record) -> Result<(), HistoryError> {
         let next = with_suffix(&self.base, NEXT);
-        let failed = |error: io::Error| HistoryError::kernel(&next, error);
-        remove_if_there(&next).map_err(failed)?;
-        let mut file = BufWriter::new(new_file(&next).map_err(failed)?);
-        serde_json::to_writer(&mut file, record).map_err(|error| failed(error.into()))?;
-        file.flush().map_err(failed)?;
-        std::fs::rename(&next, with_suffix(&self.base, RECORD)).map_err(failed)
+        self.replace_record(&next, record)
+            .map_err(|error| HistoryError::kernel(&next, error))
+    }
+
+    /// Writes the record to the file `next`, which then takes the place of the last one.
+    fn replace_record(&self, next: &Path, record: &Record) -> io::Result<()> {
+        remove_if_there(next)?;
+        let mut file = BufWriter::new(new_file(next)?);
+        serde_json::to_writer(&mut file, record)?;
+        file.flush()?;
+        std::fs::rename(next, with_suffix(&self.base, RECORD))
     }
 
     /// Removes the journal: the run is in the history, or is not to be there.
@@ -115,20 +119,21 @@ pub fn runs_left_behind(place: &HistoryPlace) -> Result<Vec<LeftRun>, HistoryErr
         return Ok(Vec::new());
     }
     let history = place.resolved()?;
-    let (Some(folder), Some(name)) = (history.parent(), history.file_name()) else {
+    let (Some(folder), Some(history_name)) = (history.parent(), history.file_name()) else {
         return Ok(Vec::new());
     };
-    let failed = |error| HistoryError::kernel(folder, error);
-    let mut start = name.to_owned();
-    start.push(INFIX);
+    let prefix = format!("{}{INFIX}", history_name.to_string_lossy());
+    let entries = std::fs::read_dir(folder).map_err(|error| HistoryError::kernel(folder, error))?;
     let mut left = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
-        let name = entry.map_err(failed)?.file_name();
-        let name = name.to_string_lossy();
+    for entry in entries {
+        let file_name = entry
+            .map_err(|error| HistoryError::kernel(folder, error))?
+            .file_name();
+        let name = file_name.to_string_lossy();
         let Some(stem) = name.strip_suffix(LOCK) else {
             continue;
         };
-        if let Some(run_id) = stem.strip_prefix(&*start.to_string_lossy()) {
+        if let Some(run_id) = stem.strip_prefix(&prefix) {
             left.extend(Journal::left(folder.join(stem), run_id.to_owned())?);
         }
     }

@@ -46,15 +46,23 @@ impl PlaceLock {
         history: &Path,
         try_lock: fn(&File) -> Result<(), TryLockError>,
     ) -> Result<Self, HistoryError> {
-        let failed = |error: io::Error| HistoryError::kernel(history, error);
         let started = Instant::now();
         loop {
             let lock = Self::open(history)?;
             match try_lock(&lock.file) {
-                // Another process may have removed the lock file before this lock was taken.
-                Ok(()) if lock.is_current().map_err(failed)? => return Ok(lock),
-                Ok(()) | Err(TryLockError::WouldBlock) => {}
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
+                Ok(()) => {
+                    let is_current = lock
+                        .is_current()
+                        .map_err(|error| HistoryError::kernel(history, error))?;
+                    if is_current {
+                        return Ok(lock);
+                    }
+                    // Another process removed the lock file before this lock was taken.
+                }
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => {
+                    return Err(HistoryError::kernel(history, error));
+                }
             }
             if started.elapsed() >= LOCK_WAIT {
                 return Err(HistoryError::Busy(history.to_owned()));
@@ -66,24 +74,28 @@ impl PlaceLock {
     /// Opens the lock file, or makes it.
     fn open(history: &Path) -> Result<Self, HistoryError> {
         let path = with_suffix(history, ".lock");
-        let of = |file, is_new, unmarked| Self {
-            file,
-            path: path.clone(),
-            is_new,
-            unmarked,
-        };
         let mut options = File::options();
         options.read(true).write(true).mode(0o600);
         match options.clone().create_new(true).open(&path) {
             Ok(mut file) => {
                 // A history that exists can be used without the mark, as on a full disk.
                 let unmarked = file.write_all(MARK).err();
-                Ok(of(file, true, unmarked))
+                Ok(Self {
+                    file,
+                    path,
+                    is_new: true,
+                    unmarked,
+                })
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 read_mark(history)?;
                 match open_own(&path, &options)? {
-                    Some(file) => Ok(of(file, false, None)),
+                    Some(file) => Ok(Self {
+                        file,
+                        path,
+                        is_new: false,
+                        unmarked: None,
+                    }),
                     None => Self::open(history),
                 }
             }
@@ -117,10 +129,7 @@ pub(crate) fn read_mark(history: &Path) -> Result<bool, HistoryError> {
     let path = with_suffix(history, ".lock");
     match start_of(&path)? {
         Some(content) if content == MARK => Ok(true),
-        Some(content) if !content.is_empty() => Err(HistoryError::NotOurs {
-            path,
-            why: "exists, but was not made by diskproof",
-        }),
+        Some(content) if !content.is_empty() => Err(HistoryError::made_by_others(&path)),
         _ => Ok(false),
     }
 }
@@ -132,12 +141,11 @@ pub(crate) fn make_file(path: &Path) -> Result<(), HistoryError> {
     if exists(path)? {
         return Ok(());
     }
-    let failed = |error| HistoryError::kernel(path, error);
     let mut lock = PlaceLock::exclusive(path)?;
     if let Some(error) = lock.unmarked.take() {
         // An empty database without the mark would count as the file of another program.
         lock.discard();
-        return Err(failed(error));
+        return Err(HistoryError::kernel(path, error));
     }
     // The process that made the lock file marks it in the next moment, if it was not killed.
     let started = Instant::now();
@@ -151,7 +159,7 @@ pub(crate) fn make_file(path: &Path) -> Result<(), HistoryError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => {
             lock.discard();
-            Err(failed(error))
+            Err(HistoryError::kernel(path, error))
         }
     }
 }

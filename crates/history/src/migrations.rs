@@ -2,7 +2,7 @@
 //! [`MIGRATIONS`]; released ones are never changed.
 
 use crate::error::HistoryError;
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::Path;
 
 /// Each migrates from the version that is its index to the next one.
@@ -27,40 +27,39 @@ fn migrate_by(
     path: &Path,
 ) -> Result<(), HistoryError> {
     let known = migrations.len() as i64;
-    let failed = |error| HistoryError::sqlite(path, &error);
     // One transaction: a database that another process is just making must not look half made.
-    let look = connection.transaction().map_err(failed)?;
-    if version(&look, path, known)? == known {
+    let reading = connection
+        .transaction()
+        .map_err(|error| HistoryError::sqlite(path, &error))?;
+    if version(&reading, path, known)? == known {
         return Ok(());
     }
-    drop(look);
+    drop(reading);
     // A rollback journal, so that the mark and the version are in the file itself from the
     // beginning. The lock comes first: another process may be doing the same.
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(failed)?;
+        .map_err(|error| HistoryError::sqlite(path, &error))?;
     let found = version(&transaction, path, known)?;
-    for migration in migrations.iter().skip(usize::try_from(found).unwrap_or(0)) {
-        transaction.execute_batch(migration).map_err(failed)?;
+    let applied = usize::try_from(found).unwrap_or(0);
+    let missing = migrations.get(applied..).unwrap_or_default();
+    apply(missing, transaction, known).map_err(|error| HistoryError::sqlite(path, &error))
+}
+
+/// Runs the migrations, and sets the mark and the version `known`.
+fn apply(migrations: &[&str], transaction: Transaction<'_>, known: i64) -> rusqlite::Result<()> {
+    for migration in migrations {
+        transaction.execute_batch(migration)?;
     }
-    for (pragma, value) in [("application_id", APPLICATION_ID), ("user_version", known)] {
-        transaction
-            .pragma_update(None, pragma, value)
-            .map_err(failed)?;
-    }
-    transaction.commit().map_err(failed)
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", known)?;
+    transaction.commit()
 }
 
 /// Version of the database; 0 for a new one.
 fn version(connection: &Connection, path: &Path, known: i64) -> Result<i64, HistoryError> {
-    let number = |text: &str| {
-        connection
-            .query_row(text, [], |row| row.get::<_, i64>(0))
-            .map_err(|error| HistoryError::sqlite(path, &error))
-    };
-    let mark = number("PRAGMA application_id")?;
-    let version = number("PRAGMA user_version")?;
-    let tables = || number("SELECT count(*) FROM sqlite_schema");
+    let mark = number(connection, path, "PRAGMA application_id")?;
+    let version = number(connection, path, "PRAGMA user_version")?;
     match mark {
         APPLICATION_ID if version > known => Err(HistoryError::Newer {
             path: path.to_owned(),
@@ -68,13 +67,24 @@ fn version(connection: &Connection, path: &Path, known: i64) -> Result<i64, Hist
             known,
         }),
         APPLICATION_ID if version > 0 => Ok(version),
-        0 | APPLICATION_ID if version == 0 && tables()? == 0 => Ok(0),
+        0 | APPLICATION_ID if version == 0 && tables(connection, path)? == 0 => Ok(0),
         APPLICATION_ID => Err(HistoryError::NoVersion {
             path: path.to_owned(),
             found: version,
         }),
         _ => Err(HistoryError::Foreign(path.to_owned())),
     }
+}
+
+fn tables(connection: &Connection, path: &Path) -> Result<i64, HistoryError> {
+    number(connection, path, "SELECT count(*) FROM sqlite_schema")
+}
+
+/// The number that a query returns.
+fn number(connection: &Connection, path: &Path, query: &str) -> Result<i64, HistoryError> {
+    connection
+        .query_row(query, [], |row| row.get(0))
+        .map_err(|error| HistoryError::sqlite(path, &error))
 }
 
 #[cfg(test)]

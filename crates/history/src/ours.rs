@@ -65,51 +65,72 @@ pub fn refuse_foreign(place: &HistoryPlace) -> Result<(), HistoryError> {
 /// its lock file; the name of a file proves nothing.
 pub(crate) fn check(history: &Path) -> Result<(), HistoryError> {
     // In the reverse of the order in which another process may be making them at this moment.
-    let sides = SQLITE_SUFFIXES.map(|suffix| with_suffix(history, suffix));
-    let [journal, shm, wal] = sides.each_ref().map(|path| start_of(path));
-    let starts = [journal?, shm?, wal?];
+    let mut side_files = Vec::new();
+    for suffix in SQLITE_SUFFIXES {
+        let path = with_suffix(history, suffix);
+        if let Some(start) = start_of(&path)? {
+            side_files.push(SideFile {
+                suffix,
+                path,
+                start,
+            });
+        }
+    }
     let header = if exists(history)? {
         start_of(history)?
     } else {
         None
     };
     let is_marked = read_mark(history)?;
-    let is_ours = header.as_ref().map(|header| {
-        let id = header
-            .strip_prefix(MAGIC)
-            .map(|_| header.get(APPLICATION_ID_AT));
-        match id {
-            // SQLite writes the header first, and the id with the tables.
-            None | Some(Some([0, 0, 0, 0])) => is_marked,
-            Some(id) => id == Some(&(APPLICATION_ID as u32).to_be_bytes()),
-        }
-    });
-    if is_ours == Some(false) {
+    if let Some(header) = &header
+        && !is_our_header(header, is_marked)
+    {
         return Err(HistoryError::Foreign(history.to_owned()));
     }
     // Without a database and its mark, even a file of SQLite belongs to another program.
-    let may_be_there = is_ours.is_some() || is_marked;
-    for ((path, suffix), start) in sides.into_iter().zip(SQLITE_SUFFIXES).zip(starts) {
-        if start.is_some_and(|start| !may_be_there || !is_of_sqlite(suffix, &start)) {
-            return Err(HistoryError::NotOurs {
-                path,
-                why: "exists, but was not made by diskproof",
-            });
+    let may_be_there = header.is_some() || is_marked;
+    for side_file in side_files {
+        if !may_be_there || !side_file.is_of_sqlite() {
+            return Err(HistoryError::made_by_others(&side_file.path));
         }
     }
     Ok(())
 }
 
-/// Whether SQLite wrote the file (<https://www.sqlite.org/fileformat.html>, "the rollback journal",
-/// "the WAL format"; <https://www.sqlite.org/walformat.html>, "the WAL-index header"). The header
-/// is zero until the first sync, and may be zero after a power cut.
-fn is_of_sqlite(suffix: &str, start: &[u8]) -> bool {
-    let (magics, header_bytes): (&[&[u8]], usize) = match suffix {
-        "-wal" => (&[&[0x37, 0x7f, 6, 0x82], &[0x37, 0x7f, 6, 0x83]], 32),
-        "-shm" => (&[&3_007_000_u32.to_ne_bytes()], 48),
-        // The magic and the number of records.
-        _ => (&[&[0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]], 12),
-    };
-    magics.iter().any(|magic| start.starts_with(magic))
-        || start.iter().take(header_bytes).all(|byte| *byte == 0)
+/// Whether the header of a database shows that diskproof made it. Where it shows no maker, the mark
+/// decides.
+fn is_our_header(header: &[u8], is_marked: bool) -> bool {
+    if !header.starts_with(MAGIC) {
+        return is_marked;
+    }
+    match header.get(APPLICATION_ID_AT) {
+        // SQLite writes the header first, and the id with the tables.
+        Some([0, 0, 0, 0]) => is_marked,
+        Some(id) => *id == (APPLICATION_ID as u32).to_be_bytes(),
+        None => false,
+    }
+}
+
+/// A file that SQLite puts beside a database.
+struct SideFile {
+    suffix: &'static str,
+    path: PathBuf,
+    /// Its first bytes.
+    start: Vec<u8>,
+}
+
+impl SideFile {
+    /// Whether SQLite wrote the file (<https://www.sqlite.org/fileformat.html>, "the rollback
+    /// journal", "the WAL format"; <https://www.sqlite.org/walformat.html>, "the WAL-index
+    /// header"). The header is zero until the first sync, and may be zero after a power cut.
+    fn is_of_sqlite(&self) -> bool {
+        let (magics, header_bytes): (&[&[u8]], usize) = match self.suffix {
+            "-wal" => (&[&[0x37, 0x7f, 6, 0x82], &[0x37, 0x7f, 6, 0x83]], 32),
+            "-shm" => (&[&3_007_000_u32.to_ne_bytes()], 48),
+            // The magic and the number of records.
+            _ => (&[&[0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]], 12),
+        };
+        magics.iter().any(|magic| self.start.starts_with(magic))
+            || self.start.iter().take(header_bytes).all(|byte| *byte == 0)
+    }
 }

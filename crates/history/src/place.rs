@@ -3,6 +3,7 @@
 
 use crate::error::{HistoryError, folder_of};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::fs::{DirBuilder, File, Metadata};
 use std::io::{self, Read as _};
@@ -37,8 +38,9 @@ pub enum Folders {
 impl HistoryPlace {
     /// The history and the files beside it that belong to it.
     pub fn files(&self) -> Vec<PathBuf> {
-        let suffixes = ["", ".lock"].into_iter().chain(SQLITE_SUFFIXES);
-        suffixes
+        ["", ".lock"]
+            .into_iter()
+            .chain(SQLITE_SUFFIXES)
             .map(|suffix| with_suffix(&self.path, suffix))
             .collect()
     }
@@ -55,19 +57,27 @@ impl HistoryPlace {
     /// The absolute path with all symlinks resolved: of a symlink, its target is used and replaced.
     /// The symlinks must be this user's or root's.
     pub(crate) fn resolved(&self) -> Result<PathBuf, HistoryError> {
-        let failed = |error| HistoryError::kernel(&self.path, error);
         refuse_foreign_link(&self.path)?;
         if let Ok(path) = self.path.canonicalize() {
             return Ok(path);
         }
         refuse_dangling_link(&self.path)?;
-        let name = self.path.file_name();
-        let name = name.ok_or_else(|| HistoryError::NotAFile(self.path.clone()))?;
+        let Some(name) = self.path.file_name() else {
+            return Err(HistoryError::NotAFile(self.path.clone()));
+        };
+        match self.resolved_folder() {
+            Ok(folder) => Ok(folder.join(name)),
+            Err(error) => Err(HistoryError::kernel(&self.path, error)),
+        }
+    }
+
+    /// The absolute path of the folder, which is made where it may be.
+    fn resolved_folder(&self) -> io::Result<PathBuf> {
         let folder = folder_of(&self.path);
         if self.folders == Folders::Made {
-            make_folders(folder).map_err(failed)?;
+            make_folders(folder)?;
         }
-        Ok(folder.canonicalize().map_err(failed)?.join(name))
+        folder.canonicalize()
     }
 }
 
@@ -106,10 +116,8 @@ fn refuse_foreign_link(path: &Path) -> Result<(), HistoryError> {
         let link =
             std::fs::symlink_metadata(&path).map_err(|error| HistoryError::kernel(&path, error))?;
         if link.uid() != 0 && link.uid() != geteuid().as_raw() {
-            return Err(HistoryError::NotOurs {
-                path,
-                why: "is a symbolic link that belongs to another user",
-            });
+            let why = "is a symbolic link that belongs to another user";
+            return Err(HistoryError::not_ours(&path, why));
         }
         path = path.parent().unwrap_or(Path::new("/")).join(target);
     }
@@ -134,24 +142,25 @@ pub(crate) fn open_own(
     path: &Path,
     options: &std::fs::OpenOptions,
 ) -> Result<Option<File>, HistoryError> {
-    let failed = |error| HistoryError::kernel(path, error);
-    let not_ours = |why| HistoryError::NotOurs {
-        path: path.to_owned(),
-        why,
-    };
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let mut options = options.clone();
-    let file = match options.custom_flags(flags.bits().cast_signed()).open(path) {
+    let opened = options
+        .clone()
+        .custom_flags(flags.bits().cast_signed())
+        .open(path);
+    let file = match opened {
+        Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
-            return Err(not_ours("is a symbolic link"));
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            return Err(HistoryError::not_ours(path, "is a symbolic link"));
         }
-        result => result.map_err(failed)?,
+        Err(error) => return Err(HistoryError::kernel(path, error)),
     };
-    let facts = file.metadata().map_err(failed)?;
+    let facts = file
+        .metadata()
+        .map_err(|error| HistoryError::kernel(path, error))?;
     match why_foreign(&facts) {
         None => Ok(Some(file)),
-        Some(why) => Err(not_ours(why)),
+        Some(why) => Err(HistoryError::not_ours(path, why)),
     }
 }
 
@@ -162,7 +171,10 @@ fn why_foreign(facts: &Metadata) -> Option<&'static str> {
     if facts.uid() != geteuid().as_raw() {
         return Some("belongs to another user");
     }
-    (facts.nlink() > 1).then_some("has more than one name (hard links)")
+    if facts.nlink() > 1 {
+        return Some("has more than one name (hard links)");
+    }
+    None
 }
 
 /// The path with something added to its name.

@@ -67,22 +67,28 @@ const NEWEST_FIRST: &str = "ORDER BY started DESC, seq DESC";
 impl History {
     /// The short forms of matching runs, newest first.
     pub fn list(&self, filter: &Filter) -> Result<Listing, HistoryError> {
-        let (conditions, mut values) = filter.conditions();
-        let limit = filter
-            .limit
-            .map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
-        values.push(Value::Integer(limit.unwrap_or(-1)));
+        self.select_runs(filter)
+            .map_err(|error| self.failed(&error))
+    }
+
+    fn select_runs(&self, filter: &Filter) -> rusqlite::Result<Listing> {
+        let Conditions { parts, mut values } = filter.conditions();
+        let conditions = if parts.is_empty() {
+            "true".to_owned()
+        } else {
+            parts.join(" AND ")
+        };
         let query = format!(
             "SELECT run_id, label, summary FROM runs WHERE {conditions} {NEWEST_FIRST} LIMIT ?"
         );
-        let failed = |error| self.failed(&error);
-        let mut statement = self.connection.prepare(&query).map_err(failed)?;
-        let rows = statement
-            .query_map(params_from_iter(values), short)
-            .map_err(failed)?;
+        values.push(Value::Integer(match filter.limit {
+            Some(limit) => i64::try_from(limit).unwrap_or(i64::MAX),
+            None => -1,
+        }));
+        let mut statement = self.connection.prepare(&query)?;
         let mut listing = Listing::default();
-        for row in rows {
-            match row.map_err(failed)? {
+        for row in statement.query_map(params_from_iter(values), short)? {
+            match row? {
                 Ok(run) => listing.runs.push(run),
                 Err(run_id) => listing.unreadable.push(run_id),
             }
@@ -107,9 +113,9 @@ impl History {
 
     /// The id of the run `back` places before the newest.
     pub fn nth_newest(&self, back: u64) -> Result<Option<String>, HistoryError> {
-        let back = i64::try_from(back).unwrap_or(i64::MAX);
+        let offset = i64::try_from(back).unwrap_or(i64::MAX);
         let query = format!("SELECT run_id FROM runs {NEWEST_FIRST} LIMIT 1 OFFSET ?1");
-        let ids = self.ids_by(&query, [Value::Integer(back)])?;
+        let ids = self.ids_by(&query, [Value::Integer(offset)])?;
         Ok(ids.into_iter().next())
     }
 
@@ -120,32 +126,50 @@ impl History {
         before: Option<i64>,
         keep: Option<u64>,
     ) -> Result<Vec<SavedRun>, HistoryError> {
-        let Listing { mut runs, .. } = self.list(&Filter::default())?;
-        runs.retain(|run| run.label.is_none());
-        let kept = keep.map_or(0, |keep| usize::try_from(keep).unwrap_or(usize::MAX));
-        let runs = runs.into_iter().skip(kept);
-        let is_older = |run: &SavedRun| {
-            before.is_none_or(|before| start_s(run).is_some_and(|start| start < before))
+        let mut kept = match keep {
+            Some(keep) => usize::try_from(keep).unwrap_or(usize::MAX),
+            None => 0,
         };
-        Ok(runs.filter(is_older).collect())
+        let mut prunable = Vec::new();
+        for run in self.list(&Filter::default())?.runs {
+            if run.label.is_some() {
+                continue;
+            }
+            if kept > 0 {
+                kept -= 1;
+                continue;
+            }
+            let is_older = match (before, start_s(&run)) {
+                (None, _) => true,
+                (Some(before), Some(start)) => start < before,
+                (Some(_), None) => false,
+            };
+            if is_older {
+                prunable.push(run);
+            }
+        }
+        Ok(prunable)
     }
 
     /// The run with this complete id.
     pub fn get(&self, run_id: &str) -> Result<Option<StoredRun>, HistoryError> {
         let query = "SELECT record, page, label FROM runs WHERE run_id = ?1";
         type Packed = (Vec<u8>, Option<Vec<u8>>, Option<String>);
-        let row = |row: &Row<'_>| <Packed>::try_from(row);
-        let found = self.connection.query_row(query, [run_id], row);
-        let found = found.optional().map_err(|error| self.failed(&error))?;
+        let found = self
+            .connection
+            .query_row(query, [run_id], |row| <Packed>::try_from(row))
+            .optional()
+            .map_err(|error| self.failed(&error))?;
         let Some((record, page, label)) = found else {
             return Ok(None);
         };
-        let unpacked = StoredRun::unpack(&record, page.as_deref(), label);
-        let unusable = |error: io::Error| HistoryError::Record {
-            run_id: run_id.to_owned(),
-            what: error.to_string(),
-        };
-        unpacked.map(Some).map_err(unusable)
+        match StoredRun::unpack(&record, page.as_deref(), label) {
+            Ok(run) => Ok(Some(run)),
+            Err(error) => Err(HistoryError::Record {
+                run_id: run_id.to_owned(),
+                what: error.to_string(),
+            }),
+        }
     }
 
     fn ids_by<const N: usize>(
@@ -153,45 +177,59 @@ impl History {
         query: &str,
         values: [Value; N],
     ) -> Result<Vec<String>, HistoryError> {
-        let ids = || -> rusqlite::Result<Vec<String>> {
-            self.connection
-                .prepare(query)?
-                .query_map(params_from_iter(values), |row| text(row, 0))?
-                .collect()
-        };
-        ids().map_err(|error| self.failed(&error))
+        self.select_ids(query, values)
+            .map_err(|error| self.failed(&error))
+    }
+
+    fn select_ids<const N: usize>(
+        &self,
+        query: &str,
+        values: [Value; N],
+    ) -> rusqlite::Result<Vec<String>> {
+        self.connection
+            .prepare(query)?
+            .query_map(params_from_iter(values), |row| text(row, 0))?
+            .collect()
+    }
+}
+
+/// Conditions in SQL, and the values of their question marks.
+#[derive(Default)]
+struct Conditions {
+    parts: Vec<&'static str>,
+    values: Vec<Value>,
+}
+
+impl Conditions {
+    /// Adds a condition on a text, where one is given.
+    fn add_text(&mut self, part: &'static str, text: Option<&String>) {
+        if let Some(text) = text {
+            self.parts.push(part);
+            self.values.push(Value::Text(text.clone()));
+        }
     }
 }
 
 impl Filter {
-    /// The conditions in SQL, and the values of their question marks.
-    fn conditions(&self) -> (String, Vec<Value>) {
-        let text = |value: &Option<String>| value.clone().map(Value::Text);
-        let parts = [
-            (
-                "seq IN (SELECT run FROM run_targets, (SELECT ? AS wanted) WHERE path = wanted OR \
-                 path GLOB wanted)",
-                text(&self.target),
-            ),
-            (
-                "seq IN (SELECT run FROM run_disks WHERE serial = ?)",
-                text(&self.serial),
-            ),
-            ("verb = ?", text(&self.verb)),
-            ("host = ?", text(&self.host)),
-            ("label = ?", text(&self.label)),
-            ("started >= ?", self.since.map(Value::Integer)),
-        ];
-        let given = parts
-            .into_iter()
-            .filter_map(|(part, value)| Some((part, value?)));
-        let (conditions, values): (Vec<&str>, Vec<Value>) = given.unzip();
-        let conditions = if conditions.is_empty() {
-            "true".to_owned()
-        } else {
-            conditions.join(" AND ")
-        };
-        (conditions, values)
+    fn conditions(&self) -> Conditions {
+        let mut conditions = Conditions::default();
+        conditions.add_text(
+            "seq IN (SELECT run FROM run_targets, (SELECT ? AS wanted) WHERE path = wanted OR \
+             path GLOB wanted)",
+            self.target.as_ref(),
+        );
+        conditions.add_text(
+            "seq IN (SELECT run FROM run_disks WHERE serial = ?)",
+            self.serial.as_ref(),
+        );
+        conditions.add_text("verb = ?", self.verb.as_ref());
+        conditions.add_text("host = ?", self.host.as_ref());
+        conditions.add_text("label = ?", self.label.as_ref());
+        if let Some(since) = self.since {
+            conditions.parts.push("started >= ?");
+            conditions.values.push(Value::Integer(since));
+        }
+        conditions
     }
 }
 
@@ -203,9 +241,10 @@ fn short(row: &Row<'_>) -> rusqlite::Result<Result<SavedRun, String>> {
         ValueRef::Null => None,
         _ => Some(text(row, 1)?),
     };
-    Ok(SavedRun::from_json(&summary)
-        .map(|run| SavedRun { label, ..run })
-        .map_err(|_| run_id))
+    match SavedRun::from_json(&summary) {
+        Ok(run) => Ok(Ok(SavedRun { label, ..run })),
+        Err(_) => Ok(Err(run_id)),
+    }
 }
 
 /// Unpacks a record; an error where any byte of it was overwritten.
@@ -227,9 +266,10 @@ fn inflate(bytes: &[u8]) -> io::Result<String> {
 
 /// Text of a column. Overwritten text may be invalid UTF-8, which must not hide the other rows.
 fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
-    let bytes = row.get_ref(column)?.as_bytes();
-    let bytes = bytes.map_err(|_| rusqlite::Error::InvalidQuery)?;
-    Ok(String::from_utf8_lossy(bytes).into_owned())
+    match row.get_ref(column)?.as_bytes() {
+        Ok(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
+        Err(_) => Err(rusqlite::Error::InvalidQuery),
+    }
 }
 
 fn start_s(run: &SavedRun) -> Option<i64> {

@@ -31,19 +31,25 @@ pub struct SaveReport {
 /// again. The check reads the file once (about 10 ms for a hundred runs).
 pub fn save(place: &HistoryPlace, run: &NewRun<'_>) -> Result<SaveReport, HistoryError> {
     let path = place.resolved()?;
-    let attempt = || {
-        let mut history = History::open_or_make(&path)?;
-        history.vet()?;
-        history.add(run)
-    };
-    let (outcome, moved) = match attempt() {
+    match save_in(&path, run) {
+        Ok(outcome) => Ok(SaveReport {
+            outcome,
+            moved: None,
+        }),
         Err(HistoryError::Damaged { .. }) => {
             let moved = move_damaged(&path)?;
-            (attempt()?, moved)
+            let outcome = save_in(&path, run)?;
+            Ok(SaveReport { outcome, moved })
         }
-        other => (other?, None),
-    };
-    Ok(SaveReport { outcome, moved })
+        Err(error) => Err(error),
+    }
+}
+
+/// Saves a run in the file at `path`, if that is not damaged.
+fn save_in(path: &Path, run: &NewRun<'_>) -> Result<SaveOutcome, HistoryError> {
+    let mut history = History::open_or_make(path)?;
+    history.vet()?;
+    history.add(run)
 }
 
 /// A run to be saved.
@@ -69,38 +75,61 @@ pub enum SaveOutcome {
 impl History {
     /// Adds one run. Packing takes milliseconds and happens before the lock is taken.
     fn add(&mut self, new: &NewRun<'_>) -> Result<SaveOutcome, HistoryError> {
-        let unusable = |what: String| HistoryError::Record {
+        let run = SavedRun::of(new.record, new.label);
+        let packed = PackedRun::new(new, &run).map_err(|what| HistoryError::Record {
             run_id: new.record.run_id.clone(),
             what,
-        };
-        let run = SavedRun::of(new.record, new.label);
-        let started: jiff::Timestamp = run.started.parse().map_err(|error| {
-            let start = &run.started;
-            unusable(format!("its start '{start}' is not a time: {error}"))
         })?;
-        let json = serde_json::to_vec(new.record).map_err(|error| unusable(error.to_string()))?;
-        if json.len() > DOCUMENT_BYTES_MAX {
-            return Err(unusable(DocumentError::TooLarge.to_string()));
-        }
-        let packed = |bytes: &[u8]| deflate(bytes).map_err(|error| unusable(error.to_string()));
-        let summary = serde_json::to_string(&run).map_err(|error| unusable(error.to_string()))?;
-        let record = packed(&json)?;
-        let page = new.page.map(|page| packed(page.as_bytes())).transpose()?;
         self.change(|transaction| {
             let row = params![
                 run.run_id,
-                started.as_second(),
+                packed.start_s,
                 run.verb,
                 run.host,
                 new.label,
                 run.note,
                 run.partial,
                 run.method,
-                summary,
-                record,
-                page
+                packed.summary,
+                packed.record,
+                packed.page
             ];
             insert(transaction, &run, row)
+        })
+    }
+}
+
+/// What a row contains of a run beside its names.
+struct PackedRun {
+    /// Seconds since 1970.
+    start_s: i64,
+    /// Its short form in JSON.
+    summary: String,
+    /// Compressed JSON.
+    record: Vec<u8>,
+    /// Compressed text.
+    page: Option<Vec<u8>>,
+}
+
+impl PackedRun {
+    /// Packs a run; the error says what is wrong with its record.
+    fn new(new: &NewRun<'_>, run: &SavedRun) -> Result<Self, String> {
+        let started: jiff::Timestamp = run.started.parse().map_err(|error| {
+            let start = &run.started;
+            format!("its start '{start}' is not a time: {error}")
+        })?;
+        let json = serde_json::to_vec(new.record).map_err(|error| error.to_string())?;
+        if json.len() > DOCUMENT_BYTES_MAX {
+            return Err(DocumentError::TooLarge.to_string());
+        }
+        Ok(Self {
+            start_s: started.as_second(),
+            summary: serde_json::to_string(run).map_err(|error| error.to_string())?,
+            record: deflate(&json).map_err(|error| error.to_string())?,
+            page: match new.page {
+                Some(page) => Some(deflate(page.as_bytes()).map_err(|error| error.to_string())?),
+                None => None,
+            },
         })
     }
 }
@@ -182,10 +211,6 @@ fn free_name(path: &Path) -> PathBuf {
     let stamp = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
     let mut name = with_suffix(path, &format!(".corrupt-{stamp}"));
     let mut number = 0;
-    let is_taken = |name: &Path| {
-        let mut files = suffixes().map(|suffix| with_suffix(name, suffix));
-        files.any(|file| file.symlink_metadata().is_ok())
-    };
     while is_taken(&name) {
         number += 1;
         name = with_suffix(path, &format!(".corrupt-{stamp}.{number}"));
@@ -193,16 +218,22 @@ fn free_name(path: &Path) -> PathBuf {
     name
 }
 
+/// Whether one of the files of a history with this name exists.
+fn is_taken(name: &Path) -> bool {
+    suffixes().any(|suffix| with_suffix(name, suffix).symlink_metadata().is_ok())
+}
+
 /// What is wrong with the file, by a separate read-only connection; an error when the file cannot
 /// be checked now.
 fn damage(path: &Path) -> Result<Option<String>, HistoryError> {
-    let look = || {
-        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        // Unlike quick_check, this one also compares tables with their indexes.
-        first_fault(&connection, "integrity_check")
-    };
-    match look().map_err(|error| HistoryError::sqlite(path, &error)) {
+    match first_fault_of_file(path).map_err(|error| HistoryError::sqlite(path, &error)) {
         Err(HistoryError::Damaged { what, .. }) => Ok(Some(what)),
         other => other,
     }
+}
+
+fn first_fault_of_file(path: &Path) -> rusqlite::Result<Option<String>> {
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    // Unlike quick_check, this one also compares tables with their indexes.
+    first_fault(&connection, "integrity_check")
 }

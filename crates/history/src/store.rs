@@ -114,8 +114,11 @@ impl History {
         for few in run_ids.chunks(DELETED_AT_ONCE) {
             removed += self.change(|transaction| {
                 let mut statement = transaction.prepare("DELETE FROM runs WHERE run_id = ?1")?;
-                few.iter()
-                    .try_fold(0, |sum, run_id| Ok(sum + statement.execute([run_id])?))
+                let mut count = 0;
+                for run_id in few {
+                    count += statement.execute([run_id])?;
+                }
+                Ok(count)
             })?;
             // While a reader is active the log stays; nothing is lost.
             let _ = self
@@ -127,12 +130,13 @@ impl History {
 
     /// Checks the whole file for damage.
     pub(crate) fn vet(&self) -> Result<(), HistoryError> {
-        match first_fault(&self.connection, "quick_check").map_err(|error| self.failed(&error))? {
-            Some(what) => Err(HistoryError::Damaged {
+        match first_fault(&self.connection, "quick_check") {
+            Ok(None) => Ok(()),
+            Ok(Some(what)) => Err(HistoryError::Damaged {
                 path: self.path.clone(),
                 what,
             }),
-            None => Ok(()),
+            Err(error) => Err(self.failed(&error)),
         }
     }
 
@@ -142,14 +146,20 @@ impl History {
         &mut self,
         change: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, HistoryError> {
-        let changed = || {
-            let immediate = TransactionBehavior::Immediate;
-            let transaction = self.connection.transaction_with_behavior(immediate)?;
-            let value = change(&transaction)?;
-            transaction.commit()?;
-            Ok(value)
-        };
-        changed().map_err(|error| self.failed(&error))
+        self.change_at_once(change)
+            .map_err(|error| self.failed(&error))
+    }
+
+    fn change_at_once<T>(
+        &mut self,
+        change: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let value = change(&transaction)?;
+        transaction.commit()?;
+        Ok(value)
     }
 
     pub(crate) fn failed(&self, error: &rusqlite::Error) -> HistoryError {
@@ -160,34 +170,44 @@ impl History {
 /// Opens and migrates the database. Where no other process may use it meanwhile, SQLite needs no
 /// shared memory for a log, for which a full disk has no space.
 fn connect(path: &Path, is_alone: bool) -> Result<Connection, HistoryError> {
-    let failed = |error| HistoryError::sqlite(path, &error);
     let has_log = is_local(path.parent().unwrap_or(Path::new("/")));
-    let mut connection = Connection::open_with_flags(path, WRITABLE).map_err(failed)?;
-    if is_alone {
-        connection
-            .pragma_update(None, "locking_mode", "EXCLUSIVE")
-            .map_err(failed)?;
-    }
-    set_up(&connection, has_log).map_err(failed)?;
+    let mut connection = connect_unmigrated(path, is_alone, has_log)
+        .map_err(|error| HistoryError::sqlite(path, &error))?;
     migrate(&mut connection, path)?;
-    connection
-        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)
-        .map_err(failed)?;
-    if has_log && !connection.is_readonly("main").map_err(failed)? {
+    finish_set_up(&connection, has_log).map_err(|error| HistoryError::sqlite(path, &error))?;
+    Ok(connection)
+}
+
+/// Opens the database, whatever its version is.
+fn connect_unmigrated(path: &Path, is_alone: bool, has_log: bool) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(path, WRITABLE)?;
+    if is_alone {
+        connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    }
+    set_up(&connection, has_log)?;
+    Ok(connection)
+}
+
+/// Sets what may be set once the database has this program's version.
+fn finish_set_up(connection: &Connection, has_log: bool) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+    if has_log && !connection.is_readonly("main")? {
         // Needs the file alone for a moment. If that fails, the rollback journal is as safe, and
         // the next connection tries again.
         let _ = connection.pragma_update(None, "journal_mode", "WAL");
     }
-    Ok(connection)
+    Ok(())
 }
 
 /// Whether a write-ahead log is safe in this folder. With one, readers and a writer do not wait for
 /// each other, but its index is shared memory, so all processes must be on one machine
 /// (<https://www.sqlite.org/wal.html>, "disadvantages"). A rollback journal needs only locks.
 fn is_local(folder: &Path) -> bool {
-    // The type is a signed or an unsigned word, by architecture; magic numbers have 32 bits.
-    let kind = rustix::fs::statfs(folder).map(|facts| facts.f_type as u64 & 0xffff_ffff);
-    kind.is_ok_and(|kind| LOCAL.contains(&kind))
+    match rustix::fs::statfs(folder) {
+        // The type is a signed or an unsigned word, by architecture; magic numbers have 32 bits.
+        Ok(facts) => LOCAL.contains(&(facts.f_type as u64 & 0xffff_ffff)),
+        Err(_) => false,
+    }
 }
 
 /// Sets what must be set before the first read.
@@ -223,9 +243,9 @@ fn set_up(connection: &Connection, has_log: bool) -> rusqlite::Result<()> {
 /// Opens a history on a read-only filesystem, where SQLite cannot make shared memory for a log and
 /// needs none.
 fn connect_frozen(path: &Path) -> Result<Connection, HistoryError> {
-    let failed = |error| HistoryError::sqlite(path, &error);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-    let mut connection = Connection::open_with_flags(frozen_uri(path), flags).map_err(failed)?;
+    let mut connection = Connection::open_with_flags(frozen_uri(path), flags)
+        .map_err(|error| HistoryError::sqlite(path, &error))?;
     migrate(&mut connection, path)?;
     Ok(connection)
 }
@@ -255,11 +275,17 @@ pub(crate) fn first_fault(
     connection: &Connection,
     check: &str,
 ) -> rusqlite::Result<Option<String>> {
-    let check = format!("PRAGMA {check}(1)");
-    let verdict: String = connection.query_row(&check, [], |row| row.get(0))?;
+    let query = format!("PRAGMA {check}(1)");
+    let verdict: String = connection.query_row(&query, [], |row| row.get(0))?;
     // A line before the fault names the database.
-    let mut lines = verdict.lines();
-    let fault = lines.find(|line| !line.starts_with("***"));
-    let fault = fault.unwrap_or(&verdict).trim();
-    Ok((fault != "ok").then(|| fault.to_owned()))
+    let fault = verdict
+        .lines()
+        .find(|line| !line.starts_with("***"))
+        .unwrap_or(&verdict)
+        .trim();
+    if fault == "ok" {
+        Ok(None)
+    } else {
+        Ok(Some(fault.to_owned()))
+    }
 }

@@ -186,7 +186,7 @@ pub struct Finding {
 /// One observation that a finding rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
-    /// Where in the record it stands, as a JSON pointer: `/measurements/2/device/accounted`.
+    /// Where in the record it stands, as a JSON pointer: `/measurements/2/data/device/accounted`.
     pub path: String,
     /// The value seen.
     pub observed: f64,

@@ -2,7 +2,6 @@
 //! plain array that the hot loop can bump. The array has the bucket boundaries of `HdrHistogram(1,
 //! MAX, 3)`, so export to its V2 format loses nothing.
 
-use crate::packed::{Packed, Packer, Unpacker};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::Histogram;
@@ -10,6 +9,7 @@ use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
 mod buckets;
 mod part;
+mod text;
 mod wire;
 
 use buckets::{LEN, VALUE_MAX, bucket, index_of};
@@ -202,24 +202,6 @@ impl LatencyHistogram {
         }
     }
 
-    /// Removes the counts of `shown`, which holds a part of these latencies; the sum and the ends
-    /// of the range stay. `None` where it holds others, too.
-    pub fn remove_counts(&mut self, shown: &Self) -> Option<()> {
-        for (mine, theirs) in self.counts.iter_mut().zip(&shown.counts) {
-            *mine = mine.checked_sub(*theirs)?;
-        }
-        self.count = self.count.checked_sub(shown.count)?;
-        Some(())
-    }
-
-    /// Adds the counts of `shown` alone, as [`Self::remove_counts`] removed them.
-    pub fn add_counts(&mut self, shown: &Self) {
-        for (mine, theirs) in self.counts.iter_mut().zip(&shown.counts) {
-            *mine = mine.saturating_add(*theirs);
-        }
-        self.count = self.count.saturating_add(shown.count);
-    }
-
     /// Number of latencies.
     pub fn count(&self) -> u64 {
         self.count
@@ -324,18 +306,6 @@ impl LatencyHistogram {
         let mut histogram = Self::new();
         wire::read(&bytes, |ns, n| histogram.record_many(ns, n))
             .map_err(|why| HistogramError(why.to_owned()))?;
-        Ok(histogram)
-    }
-}
-
-impl Packed for LatencyHistogram {
-    fn pack(&self, packer: &mut Packer) {
-        self.to_part().pack(packer);
-    }
-
-    fn unpack(numbers: &mut Unpacker) -> Result<Self, &'static str> {
-        let mut histogram = Self::new();
-        histogram.add_part(&LatencyPart::unpack(numbers)?);
         Ok(histogram)
     }
 }

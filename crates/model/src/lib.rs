@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod block;
+pub mod budget;
 pub mod campaign;
 pub mod comparison;
 pub mod data;
@@ -32,12 +33,14 @@ pub mod primes;
 pub mod progress;
 pub mod proof;
 pub mod record;
+pub mod row;
 pub mod rw;
 pub mod saved;
 pub mod secrets;
 pub mod series;
 pub mod shape;
 pub mod shell;
+pub mod slice;
 pub mod stream;
 pub mod summary;
 pub mod surface;

@@ -93,7 +93,9 @@ pub struct Measurement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub laid_out: Option<MovedTotal>,
     /// The measured time in consecutive windows; empty where a worker timed out. A window ends
-    /// where a cell does, the last one with the measured time.
+    /// where a cell does, the last one with the measured time. In a record there are some only
+    /// where the figures are about a later part of the time: the windows before that part, and
+    /// it, without its latencies, which are those of `ops`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<Window>,
     /// The parts, apart in time, in which it was measured; empty where it was measured in one go.
@@ -154,6 +156,15 @@ impl Measurement {
             requests: Vec::new(),
             steady: None,
             stopped: StopReason::Ops,
+        }
+    }
+
+    /// Keeps what pages show, and not all that the figures follow from.
+    pub fn keep_what_is_shown(&mut self) {
+        self.windows.clear();
+        self.first_write = None;
+        for op in self.ops.values_mut() {
+            op.keep_what_is_shown();
         }
     }
 
@@ -221,23 +232,50 @@ pub struct OpMeasurement {
     pub short: u64,
     /// From before the submission to the reaping. Requests in flight when the time is over are
     /// waited for and counted here alone, so that a stall at the end is not lost.
-    #[serde(with = "crate::packed")]
-    #[schemars(with = "String")]
     pub latency: LatencyHistogram,
     /// From the intended start (open loop only). Operations that never started count with what
     /// they had waited when the measured time ended.
-    #[serde(
-        default,
-        with = "crate::packed::option",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(with = "Option<String>")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_intended: Option<LatencyHistogram>,
-    /// Over time, finest cells kept.
+    /// Over time, finest cells kept. In a record the longest latency stands in the first cell of
+    /// each 100 ms.
     #[serde(with = "crate::packed")]
-    #[schemars(with = "String")]
+    #[schemars(with = "crate::series::PackedSeries")]
     pub series: TimeSeries,
 }
+
+impl OpMeasurement {
+    /// The series as charts and tables show it: in cells of at least 100 ms.
+    pub fn shown_series(&self) -> TimeSeries {
+        self.series.thinned(SHOWN_INTERVAL_NS_MIN, SERIES_CELLS_MAX)
+    }
+
+    /// Keeps what records hold of its series: rates follow from the finest cells, and of latencies
+    /// the longest in each cell that is shown.
+    pub fn keep_longest_latencies(&mut self) {
+        let shown = self.shown_series();
+        let cells_each = shown.interval_ns / self.series.interval_ns.max(1);
+        for cell in &mut self.series.cells {
+            (cell.latency_max_ns, cell.latency_sum_ns) = (0, 0);
+        }
+        let first_of_each = self
+            .series
+            .cells
+            .iter_mut()
+            .step_by(cells_each.max(1) as usize);
+        for (cell, shown) in first_of_each.zip(&shown.cells) {
+            cell.latency_max_ns = shown.latency_max_ns;
+        }
+    }
+
+    /// Keeps the cells that are shown alone.
+    pub fn keep_what_is_shown(&mut self) {
+        self.series = self.shown_series();
+    }
+}
+
+/// Shortest cell of a series that is shown: finer ones serve the estimates.
+const SHOWN_INTERVAL_NS_MIN: u64 = 100_000_000;
 
 impl Default for OpMeasurement {
     fn default() -> Self {

@@ -98,11 +98,9 @@ impl IgnoredBecause {
 
 /// What a ping says of one target, beyond the figures that every measurement has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PingRecord {
+pub struct PingFigures {
     /// Latencies of the requests that count, by kind of operation.
     pub latency: PerOp<PingLatency>,
-    /// The newest requests, at most 10,000.
-    pub requests: Vec<SingleRequest>,
     /// Latency of the first request after each idle time, the shortest first; empty where an
     /// interval set the pace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -113,7 +111,7 @@ pub struct PingRecord {
     pub slow_from_ns: Option<u64>,
 }
 
-impl PingRecord {
+impl PingFigures {
     /// The requests right after another one, which a disk that is awake answers; `None` where an
     /// interval set the pace, and where reads and writes took turns.
     pub fn awake(&self) -> Option<&IdlePoint> {

@@ -4,11 +4,9 @@ use crate::files::FilesPlan;
 use crate::group::Group;
 use crate::layers::LayersPlan;
 use crate::observed::LikePlan;
-use crate::op::OpKind;
 use crate::secrets::without_secrets;
 use crate::surface::{DataSheet, Survey};
 use crate::sweep::SweepPlan;
-use crate::target::TargetIdentity;
 use crate::task::groups;
 use crate::trend::DiskAccess;
 use schemars::JsonSchema;
@@ -59,10 +57,6 @@ pub const METHOD_VERSION: u32 = 10;
 
 /// How the verb of a plan begins that carries out another tool's command line.
 const TOOL_VERB: &str = "as ";
-
-/// Slow memory cards are made for this rate. A slower disk needs a smaller scratch file.
-const FILL_BYTES_PER_S: f64 = 10e6;
-const FILL_START_NS: u64 = 10_000_000_000;
 
 /// Everything that one run will do, in order.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -333,47 +327,6 @@ impl Plan {
         self.tasks.iter().map(Task::time_ns_max).sum()
     }
 
-    /// About how long the whole run takes on these targets, in nanoseconds: the time that is
-    /// announced, shown and kept. `None` when something has no time limit. The layout of a scratch
-    /// file counts as far as the plan limits it.
-    pub fn expected_ns(&self, targets: &[TargetIdentity]) -> Option<u64> {
-        let mut sum_ns = self.time_ns_max()? + self.first_write_ns().unwrap_or(0);
-        for task in &self.tasks {
-            sum_ns += task.survey_ns_guess(targets.first(), self.scratch_bytes());
-        }
-        Some(sum_ns.min(self.time_limit_ns.unwrap_or(u64::MAX)))
-    }
-
-    /// When the run ends at the latest, whatever the disk does; more than [`Plan::expected_ns`] of
-    /// a survey that has only a usual speed to go by. `None` where it reads a given amount.
-    pub fn deadline_ns(&self, targets: &[TargetIdentity]) -> Option<u64> {
-        let expected_ns = self.expected_ns(targets)?;
-        let Some(survey) = self.survey() else {
-            return Some(expected_ns);
-        };
-        let own_ns = self.time_ns_max()?;
-        match (self.time_limit_ns, survey.time_ns_max()) {
-            (Some(limit_ns), None) => Some(limit_ns),
-            (None, None) => None,
-            (Some(_), Some(_)) => Some(expected_ns),
-            (None, Some(survey_ns)) => Some(expected_ns.max(own_ns + survey_ns)),
-        }
-    }
-
-    /// The longest that filling the scratch file may take beyond [`Plan::expected_ns`], in
-    /// nanoseconds; `None` where that is part of it, or nothing needs it. Other tools fill theirs
-    /// however long it takes.
-    pub fn fill_ns_max(&self) -> Option<u64> {
-        let bytes = self.scratch_bytes()?;
-        if self.first_write_ns().is_some() || !self.tasks.iter().any(Task::needs_content) {
-            return None;
-        }
-        if self.is_of_other_tool() {
-            return Some(u64::MAX);
-        }
-        Some((bytes as f64 / FILL_BYTES_PER_S * 1e9) as u64 + FILL_START_NS)
-    }
-
     /// The workloads by what runs at the same time, in order.
     pub fn groups(&self) -> impl Iterator<Item = Group<'_>> {
         groups(self.workloads())
@@ -389,31 +342,6 @@ impl Plan {
     /// Whether anything in it writes.
     pub fn writes(&self) -> bool {
         self.tasks.iter().any(Task::writes)
-    }
-
-    /// The most bytes that the plan may write to each target: every writing workload's own limit.
-    /// `None` when a writing workload has no byte limit, or the survey writes.
-    pub fn write_bytes_max(&self) -> Option<u64> {
-        let mut sum = 0;
-        for task in &self.tasks {
-            match task.write_limit() {
-                ByteLimit::AtMost(bytes) => sum += bytes,
-                ByteLimit::Unlimited => return None,
-            }
-        }
-        Some(sum)
-    }
-
-    /// Each kind of operation that drops blocks, and the most bytes that it may drop on each
-    /// target: `None` when a workload that does has no byte limit.
-    pub fn drops(&self) -> impl Iterator<Item = (OpKind, Option<u64>)> {
-        let kinds = OpKind::ALL.into_iter().filter(|kind| kind.drops_blocks());
-        kinds.filter_map(|kind| {
-            let workloads = self.workloads().iter();
-            let mut makes = workloads.filter(|w| w.makes(kind)).peekable();
-            makes.peek()?;
-            Some((kind, makes.map(Workload::write_bytes_max).sum()))
-        })
     }
 }
 

@@ -31,7 +31,26 @@ const PGBENCH_NS_MIN: u64 = 1_000_000_000;
 /// To make a cluster, to start its server and to remove both.
 pub const SERVER_START_NS: u64 = 5_000_000_000;
 
+/// Room that a cluster needs: 40 MB of its own, up to 16 kept WAL segments, and the table.
+const CLUSTER_BYTES: u64 = 512 << 20;
+/// Room that trying settings needs in addition: a table of 256 MiB, its index, and WAL of INSERTs.
+const TRIAL_BYTES: u64 = 512 << 20;
+
+/// Room that a temporary server needs in the target, in bytes.
+pub const fn server_room_bytes(tries_settings: bool) -> u64 {
+    if tries_settings {
+        CLUSTER_BYTES + TRIAL_BYTES
+    } else {
+        CLUSTER_BYTES
+    }
+}
+
 impl PostgresPlan {
+    /// Room that its server needs in the target, in bytes.
+    pub fn room_bytes(&self) -> u64 {
+        server_room_bytes(self.trial.is_some())
+    }
+
     /// Time of its start, of all its slices and of the settings that it tries, in nanoseconds.
     pub fn time_ns(&self) -> u64 {
         let slice_ns = |load: &PostgresLoad| {
@@ -90,8 +109,6 @@ pub struct LoadMeasurement {
     /// Its slices, in order.
     pub slices: Vec<PostgresSlice>,
     /// The latency of all INSERTs; empty for pgbench.
-    #[serde(with = "crate::packed")]
-    #[schemars(with = "String")]
     pub latency: LatencyHistogram,
 }
 
@@ -117,21 +134,28 @@ pub struct PostgresRecord {
     /// The server's version, such as `15.8`.
     pub version: String,
     /// Its loads, in the order of the plan.
-    pub loads: Vec<LoadRecord>,
+    pub loads: Vec<LoadRow>,
     /// Settings that it tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub trials: Vec<TrialRecord>,
+    pub trials: Vec<TrialRow>,
     /// When its last load ended, in nanoseconds after the start of the run; absent in records of
     /// earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_ns: Option<u64>,
 }
 
-/// A load and its figures.
+/// A load of the server: what was measured, and its figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LoadRecord {
-    /// The load.
-    pub load: PostgresLoad,
+pub struct LoadRow {
+    /// What was measured.
+    pub data: LoadMeasurement,
+    /// What follows from it and from this run's own commits.
+    pub figures: LoadFigures,
+}
+
+/// The figures of a load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadFigures {
     /// INSERTs per second.
     pub iops: Estimate,
     /// Median latency of an INSERT, in nanoseconds; absent for pgbench, and with fewer than ten
@@ -144,9 +168,6 @@ pub struct LoadRecord {
     /// Longest latency, in nanoseconds; absent for pgbench.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_max_ns: Option<u64>,
-    /// The whole distribution: HdrHistogram V2, deflated, base64; absent for pgbench.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hdr: Option<String>,
     /// Bytes of WAL that the server makes for one INSERT.
     pub wal_bytes_per_commit: f64,
     /// INSERTs that share a sync of the WAL, where the server counts syncs.
@@ -162,8 +183,6 @@ pub struct LoadRecord {
     /// The parts of the time of an INSERT; absent with several sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<InsertTime>,
-    /// Its slices, in order.
-    pub slices: Vec<PostgresSlice>,
 }
 
 /// A row of commits without a server.
@@ -318,11 +337,18 @@ pub struct TrialGain {
     pub high_95: f64,
 }
 
-/// A setting and what came of it.
+/// A setting that the server tried: what was measured, and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TrialRecord {
-    /// The setting, with the value that was tried.
-    pub trial: PlannedTrial,
+pub struct TrialRow {
+    /// What was measured.
+    pub data: TrialMeasurement,
+    /// What follows from it.
+    pub figures: TrialFigures,
+}
+
+/// What came of a setting.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrialFigures {
     /// What came of it.
     pub outcome: TrialOutcome,
     /// How many times as fast the other value is; absent with fewer than three pairs.
@@ -332,14 +358,6 @@ pub struct TrialRecord {
     /// and where the disk's reads cannot be counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_share: Option<f64>,
-    /// How the server ran the join, with the default and with the other value.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plans: Option<[String; 2]>,
-    /// Why it was not tried.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub untested: Option<String>,
-    /// Its pairs, in order.
-    pub pairs: Vec<TrialPair>,
 }
 
 /// What one kind of process did with one kind of object, since the start of the server or between

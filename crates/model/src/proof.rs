@@ -61,11 +61,11 @@ impl Record {
         let (own_places, target) = match source {
             FigureSource::Measurement(index) => (
                 vec![format!("/measurements/{index}")],
-                self.measurements.get(index).map(|m| m.target),
+                self.measurements.get(index).map(|m| m.data.target),
             ),
             FigureSource::Survey => (
                 vec![FIRST_RESULT.to_owned()],
-                self.surface().map(|surface| surface.target),
+                self.surface().map(|surface| surface.data.target),
             ),
             FigureSource::Files => (vec![FIRST_RESULT.to_owned()], Some(0)),
         };

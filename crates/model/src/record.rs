@@ -2,35 +2,24 @@
 //! saved and compared by others. Its JSON form is the published contract
 //! `schema/record.v3.schema.json`.
 
-use crate::campaign::CampaignPart;
-use crate::data::RunData;
-use crate::files::{CacheDrop, FileRound, FileStep, FileSyncTime};
-use crate::finding::{Finding, LimitedBy};
+use crate::campaign::{CampaignPart, DroppedSlice};
+use crate::files::{CacheDrop, FileStepMeasurement};
+use crate::finding::Finding;
 use crate::health::DiskHealth;
 use crate::latency_search::LatencySearch;
 use crate::layers::LayersRecord;
 use crate::limiter::BurstCredit;
-use crate::measurement::{
-    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Interruption, MovedTotal, PerOp,
-    Starvation, StopReason, VerifyResult, ZeroSample,
-};
+use crate::measurement::MovedTotal;
 use crate::observed::ObservedRecord;
-use crate::ping::PingRecord;
 use crate::plan::Plan;
 use crate::postgres::PostgresRecord;
-use crate::series::TimeSeries;
-use crate::shape::{BlockShare, LoadShape};
-use crate::stream::Streams;
+use crate::row::{OpFigures, OpRow, Row};
 use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
 use crate::sweep::SweepRecord;
-use crate::target::{HostFacts, TargetIdentity, WriteCache};
-use crate::trend::RunToRun;
+use crate::target::{HostFacts, TargetIdentity};
 use crate::verdict::RunVerdict;
-use crate::window::TimeSlice;
-use crate::workload::{Access, CachePolicy, EngineKind, SyncPolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 pub use crate::estimate::{Estimate, positive_interval};
 
@@ -75,7 +64,7 @@ pub struct Record {
     /// The targets, in the order of the plan.
     pub targets: Vec<TargetIdentity>,
     /// What was measured, in the order of the plan.
-    pub measurements: Vec<MeasurementRecord>,
+    pub measurements: Vec<Row>,
     /// What the run moved in all, warm-up and the first write of scratch files included, survey
     /// excluded. A burst credit that is larger than this would not have shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,17 +87,44 @@ pub struct Record {
     pub advice: Vec<Advice>,
     /// Thresholds that the user set, and how they came out.
     pub expectations: Vec<Expectation>,
-    /// What was measured, thinned: all of the above is derived from it. Absent where it would make
-    /// a page too large; such a record cannot be judged again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data: Option<Box<RunData>>,
+    /// Whether all of it can be derived again from what was measured.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub kept: Kept,
+    /// Slices of a campaign that no row covers, because they were measured again: a burst credit
+    /// ended after them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<DroppedSlice>,
+}
+
+/// What a record keeps of what was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kept {
+    /// All that its figures follow from: they are derived again wherever it is read.
+    #[default]
+    Whole,
+    /// What pages show. Its figures are believed as they stand.
+    FiguresOnly,
 }
 
 impl Record {
-    /// The same without what was measured, which takes most of its memory. It cannot be judged
+    /// The same with what pages show alone, which takes less memory and text. It cannot be judged
     /// again.
-    pub fn without_data(self) -> Self {
-        Self { data: None, ..self }
+    pub fn figures_only(mut self) -> Self {
+        for row in &mut self.measurements {
+            row.data.keep_what_is_shown();
+        }
+        for result in &mut self.results {
+            if let TaskResult::Files(files) = result {
+                for step in &mut files.steps {
+                    step.data.op.keep_what_is_shown();
+                }
+            }
+        }
+        Self {
+            kept: Kept::FiguresOnly,
+            ..self
+        }
     }
 }
 
@@ -213,7 +229,7 @@ impl Record {
     /// Transfer rate by position; empty where no curve was measured.
     pub fn curve(&self) -> &[CurvePoint] {
         match self.surface() {
-            Some(surface) => &surface.curve,
+            Some(surface) => &surface.data.curve,
             None => &[],
         }
     }
@@ -221,7 +237,7 @@ impl Record {
     /// Access times, in the order of the accesses; empty where none was measured.
     pub fn access(&self) -> &[AccessPoint] {
         match self.surface() {
-            Some(surface) => &surface.access,
+            Some(surface) => &surface.data.access,
             None => &[],
         }
     }
@@ -247,156 +263,6 @@ pub struct ClockFacts {
     pub cost_ns: f64,
 }
 
-/// One measurement with its derived figures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct MeasurementRecord {
-    /// Index into `targets`.
-    pub target: usize,
-    /// The workload as it really ran.
-    pub workload: WorkloadRecord,
-    /// Start of the measured time, nanoseconds after the start of the run.
-    pub start_ns: u64,
-    /// Measured time in nanoseconds, a final sync included: one call for all writers that ran
-    /// together on a target, which counts in full for each.
-    pub wall_ns: u64,
-    /// Prefix of the measured time that the estimates skip because the rate had not settled, in
-    /// nanoseconds.
-    pub settling_ns: u64,
-    /// Whether the rate settled at all within the measured time; `null` when there was too little
-    /// to tell.
-    pub settled: Option<bool>,
-    /// The phases of the workload, in order; empty where it was one. The first write of a new file
-    /// is before the measured time. The figures of this measurement are those of the last phase,
-    /// except for errors, short transfers and verification, which count over the whole time.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub phases: Vec<PhaseRecord>,
-    /// CPU time of this program in the measured time after `settling_ns`.
-    pub cpu: CpuTime,
-    /// Per kind of operation.
-    pub ops: PerOp<OpRecord>,
-    /// Bytes that this program requested from the disks below, compared with `device`. Includes the
-    /// warm-up (where the measured time was one phase), other targets on the same disks and
-    /// workloads that ran together with it.
-    pub asked: ByteCount,
-    /// What the disks and the other processes did.
-    pub device: DeviceUse,
-    /// How the page cache was treated.
-    pub cache: CacheUse,
-    /// What carried the operations.
-    pub engine: EngineUse,
-    /// Requests in flight, averaged over the measured time after `settling_ns`.
-    pub achieved_depth: f64,
-    /// Time per operation that no latency covers (depth 1 only), in nanoseconds.
-    pub dead_time_ns: Option<f64>,
-    /// How the worker threads waited for processors: a completion in that time is seen late, which
-    /// counts as latency. Zeros where the system does not report it.
-    #[serde(default)]
-    pub starved: Starvation,
-    /// Operations per second that the same workers reach with no I/O at all; `null` where the
-    /// target is so far below that it was not measured.
-    #[serde(default)]
-    pub ceiling_iops: Option<f64>,
-    /// A look at the content of the blocks read.
-    pub zero_blocks: ZeroSample,
-    /// Unwritten bytes in the span before the workload began.
-    pub unwritten_bytes: Option<u64>,
-    /// Open loop: operations that started more than 1 ms after they should have, or were that late
-    /// and not started at the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub missed_starts: Option<u64>,
-    /// Whether io_uring handed this target's I/O to worker threads, or would have, where another
-    /// interface was taken for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub punted: Option<bool>,
-    /// The outcome of reading back what was written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verify: Option<VerifyResult>,
-    /// Where the target hung: the wait for its requests timed out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hang: Option<Hang>,
-    /// When this program did not run, from the start of the warm-up on.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub interruptions: Vec<Interruption>,
-    /// The parts, apart in time, in which it was measured; empty where it was measured in one go.
-    /// The intervals cover how much they differ. Series and `wall_ns` count measured time only.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub slices: Vec<TimeSlice>,
-    /// What was written to fill the scratch file just before it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub laid_out: Option<MovedTotal>,
-    /// The measured time that was planned, in nanoseconds, where the time limit of the run left
-    /// clearly less; absent elsewhere.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shortened_from_ns: Option<u64>,
-    /// How its rate varies from run to run; absent where the history does not show it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_to_run: Option<RunToRun>,
-    /// What a ping says of single requests; absent in every other measurement.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ping: Option<PingRecord>,
-    /// Why it ended.
-    pub stopped: StopReason,
-    /// What limited the rate, where the record shows it; absent in records of earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limited_by: Option<LimitedBy>,
-    /// A one-line command of a well-known tool that shows the same figure.
-    pub reproduce: String,
-}
-
-/// A part of the measured time with its own rate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PhaseRecord {
-    /// What kind of part it is.
-    pub name: PhaseKind,
-    /// Its start, in nanoseconds after the start of the run.
-    pub start_ns: u64,
-    /// Its end, in nanoseconds after the start of the run.
-    pub end_ns: u64,
-    /// Per kind of operation; only kinds that occurred in it.
-    pub ops: PerOp<PhaseOp>,
-}
-
-/// What kind of phase it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PhaseKind {
-    /// The rate had not reached its level yet.
-    Settling,
-    /// The disk was faster than it stays: burst credit, or a cache that filled.
-    Burst,
-    /// The blocks of a new file were written, and allocated, for the first time.
-    FirstWrite,
-    /// The rate kept its level.
-    Steady,
-}
-
-impl PhaseKind {
-    /// Its name in records and in text.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Settling => "settling",
-            Self::Burst => "burst",
-            Self::FirstWrite => "first-write",
-            Self::Steady => "steady",
-        }
-    }
-}
-
-/// One kind of operation in a phase.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PhaseOp {
-    /// Operations that succeeded.
-    pub count: u64,
-    /// Bytes they moved.
-    pub bytes: u64,
-    /// Operations per second.
-    pub rate: Estimate,
-    /// Bytes per second.
-    pub throughput: Estimate,
-    /// Latency from before the submission to the reaping.
-    pub latency: LatencySummary,
-}
-
 /// Targets that stopped answering outside of the measured requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stalled {
@@ -404,102 +270,6 @@ pub struct Stalled {
     pub around: String,
     /// How long they had not answered when the wait timed out, in nanoseconds.
     pub lasted_ns: u64,
-}
-
-/// The headline facts of a workload as it really ran.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct WorkloadRecord {
-    /// Its name.
-    pub name: String,
-    /// Names of the workloads that ran at the same time on the same target.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub together_with: Vec<String>,
-    /// What was done to blocks, in which shares.
-    #[serde(flatten)]
-    pub streams: Streams,
-    /// Where the operations went.
-    pub access: Access,
-    /// Bytes per operation.
-    pub block_bytes: u32,
-    /// Other block sizes, by weight.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub block_mix: Vec<BlockShare>,
-    /// Requests in flight per worker, as asked.
-    pub depth: u32,
-    /// Workers.
-    pub workers: u32,
-    /// The engine that ran.
-    pub engine: EngineKind,
-    /// The cache mode that held.
-    pub cache: CachePolicy,
-    /// How writes were made durable.
-    pub sync: SyncPolicy,
-    /// Offered load in operations per second; `null` in a closed loop.
-    pub rate: Option<f64>,
-    /// First byte of the span.
-    pub span_start_bytes: u64,
-    /// Length of the span.
-    pub span_bytes: u64,
-    /// What shaped its load beyond that.
-    #[serde(default, skip_serializing_if = "LoadShape::is_plain")]
-    pub shape: LoadShape,
-    /// The state that the disk's write cache was switched to for it; absent where it was left as it
-    /// was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub write_cache: Option<WriteCache>,
-}
-
-/// One kind of operation of a measurement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct OpRecord {
-    /// Operations that succeeded after `settling_ns`.
-    pub count: u64,
-    /// Bytes they moved.
-    pub bytes: u64,
-    /// Failed operations by errno name.
-    pub errors: BTreeMap<String, u64>,
-    /// Transfers that moved less than asked and were continued.
-    pub short: u64,
-    /// Operations per second.
-    pub iops: Estimate,
-    /// Bytes per second.
-    pub throughput: Estimate,
-    /// Latency from before the submission to the reaping.
-    pub latency: LatencySummary,
-    /// Latency from the intended start (open loop only). Operations that were never started count
-    /// with what they had waited at the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latency_intended: Option<LatencySummary>,
-    /// Events over time, in cells of at least 100 ms.
-    pub series: TimeSeries,
-}
-
-/// A latency distribution in short, with the whole of it alongside.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LatencySummary {
-    /// Always `ns`.
-    pub unit: String,
-    /// Mean.
-    pub mean: f64,
-    /// Shortest.
-    pub min: u64,
-    /// Median; like every percentile `null` when fewer than ten samples lie beyond it.
-    pub p50: Option<u64>,
-    /// 90 %.
-    pub p90: Option<u64>,
-    /// 99 %.
-    pub p99: Option<u64>,
-    /// 99.9 %.
-    #[serde(rename = "p99.9")]
-    pub p99_9: Option<u64>,
-    /// 99.99 %.
-    #[serde(rename = "p99.99")]
-    pub p99_99: Option<u64>,
-    /// Longest.
-    pub max: u64,
-    /// The whole distribution: HdrHistogram V2, deflated, base64; absent in phases.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub hdr: String,
 }
 
 /// A setting that follows from the figures.
@@ -630,11 +400,11 @@ pub enum ExpectationOutcome {
     Missed,
 }
 
-/// Many small files: the figures.
+/// Many small files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FilesRecord {
     /// The steps that began, in order.
-    pub steps: Vec<FileStepRecord>,
+    pub steps: Vec<FileStepRow>,
     /// What came of dropping caches.
     pub caches: CacheDrop,
     /// Files of an earlier run that was killed; they were removed before the first step. Absent
@@ -643,25 +413,22 @@ pub struct FilesRecord {
     pub leftover_files: Option<u64>,
 }
 
-/// The figures of a step.
+/// A step on many small files: what was measured, and its figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FileStepRecord {
-    /// What was done.
-    pub step: FileStep,
-    /// Measured time in nanoseconds, all rounds together.
-    pub wall_ns: u64,
-    /// CPU time of this program meanwhile.
-    pub cpu: CpuTime,
-    /// Files per second as `iops`, latencies of single files, and errors.
-    pub figures: OpRecord,
-    /// The part of the latencies that is fsync; absent where nothing is synced.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sync: Option<FileSyncTime>,
-    /// The rounds. The interval of the rate covers how much they differ.
-    pub rounds: Vec<FileRound>,
-    /// Bytes that the disks below moved meanwhile; absent where they are not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disk: Option<ByteCount>,
-    /// Why its last round ended.
-    pub stopped: StopReason,
+pub struct FileStepRow {
+    /// What was measured.
+    pub data: FileStepMeasurement,
+    /// What follows from it: files per second as `iops`, and latencies of single files. The
+    /// interval of the rate covers how much the rounds differ.
+    pub figures: OpFigures,
+}
+
+impl FileStepRow {
+    /// Its operation, with its figures.
+    pub fn op(&self) -> OpRow<'_> {
+        OpRow {
+            data: &self.data.op,
+            figures: &self.figures,
+        }
+    }
 }

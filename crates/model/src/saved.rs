@@ -5,7 +5,8 @@ use crate::figure::{Figure, Part, figures};
 use crate::finding::Severity;
 use crate::op::OpKind;
 use crate::proof::FigureSource;
-use crate::record::{MeasurementRecord, Record};
+use crate::record::Record;
+use crate::row::Row;
 use crate::surface::SeekPattern;
 use crate::workload::Access;
 use serde::{Deserialize, Serialize};
@@ -195,13 +196,15 @@ impl Kind {
         })
     }
 
-    fn of_workload(m: &MeasurementRecord, operation: OpKind) -> Self {
+    fn of_workload(m: &Row, operation: OpKind) -> Self {
         let is_large = m.is_rated_in_bytes();
         match operation {
             OpKind::Commit | OpKind::Sync => Self::Commit,
             _ if m.headline_ops().len() > 1 => Self::Mixed,
             OpKind::Read if is_large => Self::LargeRead,
-            OpKind::Read if matches!(m.workload.access, Access::Random { .. }) => Self::RandomRead,
+            OpKind::Read if matches!(m.data.workload.access, Access::Random { .. }) => {
+                Self::RandomRead
+            }
             OpKind::Read => Self::SmallRead,
             OpKind::Write if is_large => Self::LargeWrite,
             OpKind::Write => Self::SmallWrite,
@@ -220,7 +223,7 @@ fn headlines(record: &Record) -> Vec<Headline> {
         .collect();
     told.sort_by_key(|(_, figure)| {
         let index = figure.key.measurement;
-        let workload = index.map(|index| &record.measurements[index].workload);
+        let workload = index.map(|index| &record.measurements[index].data.workload);
         workload.map(|w| Reverse(u64::from(w.depth) * u64::from(w.workers)))
     });
     let mut seen = BTreeMap::new();

@@ -1,28 +1,17 @@
 //! Every number that more than one printer shows, computed once.
 
 use crate::estimate::Estimate;
-use crate::files::FileOperation;
+use crate::files::{FileOperation, FileSyncTime};
 use crate::histogram::LatencyHistogram;
 use crate::op::OpKind;
-use crate::plan::Plan;
-use crate::record::{
-    FileStepRecord, FilesRecord, LatencySummary, MeasurementRecord, OpRecord, Record,
-};
+use crate::record::{FileStepRow, FilesRecord, Record};
+use crate::row::{LatencySummary, OpRow, Row};
 use crate::series::{Cell, TimeSeries};
-use crate::workload::{Layout, Workload};
 use std::collections::BTreeMap;
 
 impl LatencySummary {
-    /// The short form of a distribution, with the whole of it.
+    /// The short form of a distribution.
     pub fn of(histogram: &LatencyHistogram) -> Self {
-        Self {
-            hdr: histogram.to_hdr_base64(),
-            ..Self::short(histogram)
-        }
-    }
-
-    /// The short form alone.
-    pub fn short(histogram: &LatencyHistogram) -> Self {
         Self {
             unit: "ns".to_owned(),
             mean: histogram.mean_ns(),
@@ -33,7 +22,6 @@ impl LatencySummary {
             p99_9: histogram.percentile(0.999),
             p99_99: histogram.percentile(0.9999),
             max: histogram.max_ns(),
-            hdr: String::new(),
         }
     }
 }
@@ -41,13 +29,13 @@ impl LatencySummary {
 /// From this block size on a disk is limited by bytes, below by operations, and a reader thinks so.
 const RATED_IN_BYTES_FROM: u32 = 64 << 10;
 
-impl MeasurementRecord {
+impl Row {
     /// When its last operation was measured, in nanoseconds after the start of the run. The slices
     /// of a workload lie apart.
     pub fn end_ns(&self) -> u64 {
-        let (start_ns, wall_ns) = match self.slices.last() {
+        let (start_ns, wall_ns) = match self.data.slices.last() {
             Some(last) => (last.start_ns, last.wall_ns),
-            None => (self.start_ns, self.wall_ns),
+            None => (self.data.start_ns, self.data.wall_ns),
         };
         start_ns.saturating_add(wall_ns)
     }
@@ -55,18 +43,18 @@ impl MeasurementRecord {
     /// Start of the time that the figures cover, in nanoseconds after the start of the measured
     /// time. Rates of records before method 6 begin at `settling_ns`, all else at zero.
     pub fn steady_from_ns(&self) -> u64 {
-        let last = self.phases.last();
-        last.map_or(0, |phase| phase.start_ns.saturating_sub(self.start_ns))
+        let last = self.figures.phases.last();
+        last.map_or(0, |phase| phase.start_ns.saturating_sub(self.data.start_ns))
     }
 
     /// Length of the time that the figures cover, in nanoseconds.
     pub fn steady_ns(&self) -> u64 {
-        self.wall_ns.saturating_sub(self.steady_from_ns())
+        self.data.wall_ns.saturating_sub(self.steady_from_ns())
     }
 
     /// Start of the time that the figures cover, in nanoseconds after the start of the run.
     pub fn steady_start_ns(&self) -> u64 {
-        self.start_ns.saturating_add(self.steady_from_ns())
+        self.data.start_ns.saturating_add(self.steady_from_ns())
     }
 
     /// CPU time of this program over the time that the figures cover; 1.0 is one CPU fully used.
@@ -74,86 +62,103 @@ impl MeasurementRecord {
         if self.steady_ns() == 0 {
             0.0
         } else {
-            (self.cpu.user_ns + self.cpu.system_ns) as f64 / self.steady_ns() as f64
+            (self.data.cpu.user_ns + self.data.cpu.system_ns) as f64 / self.steady_ns() as f64
         }
     }
 
     /// Whether its rates are shown in bytes per second, and not in operations per second.
     pub fn is_rated_in_bytes(&self) -> bool {
-        let is_large = self.workload.block_bytes >= RATED_IN_BYTES_FROM;
-        is_large && !self.ops.contains_key(&OpKind::Commit)
+        let is_large = self.data.workload.block_bytes >= RATED_IN_BYTES_FROM;
+        is_large && !self.data.ops.contains_key(&OpKind::Commit)
     }
 
     /// The rate of an operation that a reader looks at.
-    pub fn rate<'a>(&self, op: &'a OpRecord) -> &'a Estimate {
+    pub fn rate<'a>(&self, op: OpRow<'a>) -> &'a Estimate {
         if self.is_rated_in_bytes() {
-            &op.throughput
+            &op.figures.throughput
         } else {
-            &op.iops
+            &op.figures.iops
         }
     }
 
     /// Operations per second of all kinds that a reader looks at.
     pub fn total_iops(&self) -> f64 {
-        OpKind::headline(&self.ops)
+        OpKind::headline(&self.figures.ops)
             .map(|(_, op)| op.iops.value)
             .sum()
     }
 
     /// Failed operations of all kinds.
     pub fn errors_total(&self) -> u64 {
-        self.ops.values().flat_map(|op| op.errors.values()).sum()
+        self.data
+            .ops
+            .values()
+            .flat_map(|op| op.errors.values())
+            .sum()
     }
 
     /// Failed operations of all kinds by errno name.
     pub fn errors_by_name(&self) -> BTreeMap<&str, u64> {
         let mut sum = BTreeMap::new();
-        for (name, n) in self.ops.values().flat_map(|op| &op.errors) {
+        for (name, n) in self.data.ops.values().flat_map(|op| &op.errors) {
             *sum.entry(name.as_str()).or_insert(0) += n;
         }
         sum
     }
 
     /// The kinds that a reader looks at.
-    pub fn headline_ops(&self) -> Vec<(OpKind, &OpRecord)> {
-        OpKind::headline(&self.ops).collect()
+    pub fn headline_ops(&self) -> Vec<(OpKind, OpRow<'_>)> {
+        OpKind::headline(&self.data.ops)
+            .filter_map(|(kind, _)| Some((kind, self.op(kind)?)))
+            .collect()
     }
 
-    /// What happened in each cell of an operation's series, as [`Self::cells_of`] tells it.
-    pub fn cells_over_time<'a>(
-        &self,
-        op: &'a OpRecord,
-    ) -> impl Iterator<Item = (f64, f64, &'a Cell)> + use<'a> {
-        self.cells_of(&op.series)
+    /// What happened in each cell that is shown of an operation, as [`Self::cells_of`] tells it.
+    pub fn cells_over_time(&self, op: OpRow<'_>) -> Vec<CellOverTime> {
+        self.cells_of(&op.data.shown_series())
     }
 
-    /// What happened in each cell of a series of this measurement: (middle of the cell in seconds
-    /// after the start of the measured time, its length in seconds, its events). The last cell
-    /// ends with the measured time; it is skipped where less than half a cell remains, which would
-    /// be mostly noise.
-    pub fn cells_of<'a>(
-        &self,
-        series: &'a TimeSeries,
-    ) -> impl Iterator<Item = (f64, f64, &'a Cell)> + use<'a> {
-        let (start, interval) = (series.start_ns as f64, series.interval_ns as f64);
-        let wall = self.wall_ns as f64;
-        let cells = series.cells.iter().enumerate();
-        cells.filter_map(move |(index, cell)| {
-            let start = start + index as f64 * interval;
-            let length = (wall - start).min(interval);
-            let place = ((start + length / 2.0) / 1e9, length / 1e9, cell);
-            (length > 0.0 && length >= interval / 2.0).then_some(place)
-        })
+    /// What happened in each cell of a series of this measurement. The last cell ends with the
+    /// measured time; it is skipped where less than half a cell remains, which would be mostly
+    /// noise.
+    pub fn cells_of(&self, series: &TimeSeries) -> Vec<CellOverTime> {
+        let interval_ns = series.interval_ns as f64;
+        let wall_ns = self.data.wall_ns as f64;
+        let mut cells = Vec::new();
+        for (index, cell) in series.cells.iter().enumerate() {
+            let start_ns = series.start_ns as f64 + index as f64 * interval_ns;
+            let length_ns = (wall_ns - start_ns).min(interval_ns);
+            if length_ns > 0.0 && length_ns >= interval_ns / 2.0 {
+                cells.push(CellOverTime {
+                    middle_s: (start_ns + length_ns / 2.0) / 1e9,
+                    length_s: length_ns / 1e9,
+                    cell: *cell,
+                });
+            }
+        }
+        cells
     }
 
     /// The widest relative half-width among the headline figures' rates; `None` when one of them
     /// has none.
     pub fn precision(&self) -> Option<f64> {
-        let ops = OpKind::headline(&self.ops);
-        let widths = ops.map(|(_, op)| op.iops.relative_half_width());
-        let widths: Option<Vec<f64>> = widths.collect();
-        widths?.into_iter().reduce(f64::max)
+        OpKind::headline(&self.figures.ops)
+            .map(|(_, op)| op.iops.relative_half_width())
+            .collect::<Option<Vec<f64>>>()?
+            .into_iter()
+            .reduce(f64::max)
     }
+}
+
+/// What happened in a cell of a series, and when.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CellOverTime {
+    /// The middle of the cell, in seconds after the start of the measured time.
+    pub middle_s: f64,
+    /// Its length in seconds.
+    pub length_s: f64,
+    /// Its events.
+    pub cell: Cell,
 }
 
 impl Record {
@@ -161,17 +166,18 @@ impl Record {
     /// server, in nanoseconds.
     pub fn elapsed_ns(&self) -> u64 {
         let survey = self.surface().into_iter();
-        let survey = survey.map(|surface| surface.start_ns.saturating_add(surface.wall_ns));
+        let survey =
+            survey.map(|surface| surface.data.start_ns.saturating_add(surface.data.wall_ns));
         let steps = self.files().into_iter().flat_map(|files| &files.steps);
         let observed = self
             .observed()
             .into_iter()
             .flat_map(|observed| &observed.devices);
         let watched = observed.map(|device| device.wall_ns);
-        let rounds = steps.flat_map(|step| &step.rounds);
+        let rounds = steps.flat_map(|step| &step.data.rounds);
         self.measurements
             .iter()
-            .map(MeasurementRecord::end_ns)
+            .map(Row::end_ns)
             .chain(survey)
             .chain(watched)
             .chain(
@@ -187,8 +193,14 @@ impl Record {
     /// The smallest and the largest share of the bytes requested from a target that its disks' own
     /// counters saw; `None` when neither a measurement nor the survey knows.
     pub fn accounted_range(&self, target: usize) -> Option<(f64, f64)> {
-        let measured = self.measurements.iter().map(|m| (m.target, &m.device));
-        let surveyed = self.surface().into_iter().map(|s| (s.target, &s.device));
+        let measured = self
+            .measurements
+            .iter()
+            .map(|m| (m.data.target, &m.data.device));
+        let surveyed = self
+            .surface()
+            .into_iter()
+            .map(|s| (s.data.target, &s.data.device));
         let devices = measured.chain(surveyed).filter(|(of, _)| *of == target);
         let shares = devices.filter_map(|(_, device)| device.accounted);
         shares
@@ -197,10 +209,19 @@ impl Record {
     }
 }
 
-impl FileStepRecord {
+impl FileStepRow {
+    /// The part of its latencies that is fsync; `None` where nothing was synced.
+    pub fn sync(&self) -> Option<FileSyncTime> {
+        if self.data.sync.total_ns() > 0 {
+            Some(self.data.sync)
+        } else {
+            None
+        }
+    }
+
     /// CPU time of this program over the measured time; 1.0 is one CPU fully used.
     pub fn cpu_share(&self) -> f64 {
-        (self.cpu.user_ns + self.cpu.system_ns) as f64 / self.wall_ns.max(1) as f64
+        (self.data.cpu.user_ns + self.data.cpu.system_ns) as f64 / self.data.wall_ns.max(1) as f64
     }
 }
 
@@ -208,15 +229,19 @@ impl FilesRecord {
     /// The part of an operation's time that is fsync, over both orders; `None` where nothing was
     /// synced.
     pub fn sync_share(&self, operation: FileOperation) -> Option<FileSyncShare> {
-        let all = self.steps.iter();
-        let steps = || all.clone().filter(|of| of.step.operation == operation);
-        let sync = steps().filter_map(|of| of.sync).reduce(|mut sum, next| {
-            sum += next;
-            sum
-        })?;
-        let busy_ns: f64 = steps()
-            .map(|of| of.figures.latency.mean * of.figures.count as f64)
-            .sum();
+        let mut sync = None;
+        let mut busy_ns = 0.0;
+        for of in &self.steps {
+            if of.data.step.operation == operation {
+                busy_ns += of.figures.latency.mean * of.data.op.count as f64;
+                if let Some(own) = of.sync() {
+                    let mut sum = sync.unwrap_or_default();
+                    sum += own;
+                    sync = Some(sum);
+                }
+            }
+        }
+        let sync: FileSyncTime = sync?;
         // Calls whose operation failed later are in no latency.
         let busy_ns = busy_ns.max(sync.total_ns() as f64).max(1.0);
         Some(FileSyncShare {
@@ -233,85 +258,4 @@ pub struct FileSyncShare {
     pub file: f64,
     /// Of directories.
     pub directory: f64,
-}
-
-impl Plan {
-    /// The most bytes that the plan writes to a target that is a directory: what its workloads may
-    /// write, and the part of the scratch file that none of them fills, which is filled before
-    /// the first read, again after a workload has trimmed it, or once more for a workload that is
-    /// to find its blocks in the page cache. `None` when a writing workload has no byte limit.
-    pub fn scratch_write_bytes_max(&self) -> Option<u64> {
-        let all = self.workloads().iter();
-        let laying_out = all.filter(|w| w.layout == Layout::Provides);
-        let laid_out: u64 = laying_out.filter_map(Workload::write_bytes_max).sum();
-        let scratch = self.scratch_bytes().unwrap_or(0);
-        let last = self.workloads().len().saturating_sub(1);
-        let before = self.workloads()[..last].iter();
-        let trimmed = before.filter(|w| w.leaves_no_content()).count() as u64;
-        let first = scratch.saturating_sub(laid_out);
-        let again = scratch.saturating_mul(trimmed);
-        // The first one finds what was written for it.
-        let needing = self.workloads().iter();
-        let needing = needing.filter(|w| w.layout == Layout::Needed).skip(1);
-        let held: u64 = needing
-            .map(|w| w.held_bytes(w.span.length_bytes.unwrap_or(scratch)))
-            .sum();
-        let own = self.write_bytes_max()?;
-        let filled = first.saturating_add(again).saturating_add(held);
-        Some(own.saturating_add(filled))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::Scratch;
-    use crate::stream::Streams;
-    use crate::task::{Task, Workloads};
-    use crate::workload::{CachePolicy, HELD_BYTES_MAX, Stop};
-
-    /// 1 MiB of buffered writes.
-    fn writes(name: &str, block_bytes: u32) -> Workload {
-        Workload {
-            block_bytes,
-            cache: CachePolicy::Buffered,
-            streams: Streams::with_reads(0),
-            layout: Layout::Needed,
-            stop: Stop {
-                bytes: Some(1 << 20),
-                ..Stop::default()
-            },
-            ..Workload::named(name)
-        }
-    }
-
-    fn most_bytes(scratch_bytes: u64, list: Vec<Workload>) -> Option<u64> {
-        let workloads = Workloads {
-            list,
-            ..Workloads::default()
-        };
-        let plan = Plan {
-            scratch: Some(Scratch::of_size(scratch_bytes)),
-            tasks: vec![Task::Workloads(workloads)],
-            ..Plan::default()
-        };
-        plan.scratch_write_bytes_max()
-    }
-
-    #[test]
-    fn scratch_file_is_written_once_more_for_a_later_workload_that_writes_blocks_in_part() {
-        let (part, whole) = (writes("part", 1024), writes("whole", 4096));
-        let size = HELD_BYTES_MAX;
-        for (size, list, filled) in [
-            (size, vec![&part], size),
-            (size, vec![&part, &whole], size),
-            (size, vec![&whole, &part], 2 * size),
-            // More is not written once more.
-            (size + 4096, vec![&whole, &part], size + 4096),
-        ] {
-            let own = (list.len() as u64) << 20;
-            let workloads = list.into_iter().cloned().collect();
-            assert_eq!(most_bytes(size, workloads), Some(filled + own));
-        }
-    }
 }

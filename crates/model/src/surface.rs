@@ -5,10 +5,13 @@
 use crate::estimate::Estimate;
 use crate::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, Hang, Interruption};
 use crate::op::OpKind;
-use crate::workload::{CachePolicy, EngineChoice, EngineKind, Span};
+use crate::workload::{EngineChoice, EngineKind, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// A survey of a smaller target would be a single large request.
+pub const SURVEY_BYTES_MIN: u64 = 1 << 20;
 
 /// What a survey does with one target, in this order: curve, burst, access times, scan; each only
 /// where asked. Short strokes are ordinary workloads.
@@ -407,68 +410,6 @@ pub struct SurfaceMeasurement {
     /// Where the target hung and the wait timed out; one of its requests is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hang: Option<Hang>,
-    /// Pauses of the curve and the burst in which no request completed, and after which the target
-    /// went on.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stalls: Vec<Hang>,
-    /// When this program did not run.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub interruptions: Vec<Interruption>,
-}
-
-/// A survey with its derived figures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SurfaceRecord {
-    /// Index into `targets`.
-    pub target: usize,
-    /// Read or write.
-    pub operation: OpKind,
-    /// First byte of the span.
-    pub span_start_bytes: u64,
-    /// Length of the span.
-    pub span_bytes: u64,
-    /// Bytes transferred for the curve.
-    pub curve_bytes: u64,
-    /// Share of the span that the curve transferred, 0 to 1.
-    pub curve_share: f64,
-    /// Start, nanoseconds after the start of the run.
-    pub start_ns: u64,
-    /// Duration of everything, in nanoseconds.
-    pub wall_ns: u64,
-    /// Duration of the curve alone, in nanoseconds.
-    pub curve_ns: u64,
-    /// CPU time of this program over the duration of the curve; 1 is one CPU fully used.
-    pub curve_cpu_share: f64,
-    /// The I/O engine that carried the requests of the curve.
-    pub engine: EngineKind,
-    /// The cache mode that held.
-    pub cache: CachePolicy,
-    /// Why direct I/O, which a survey asks for, was not to be had.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache_why: Option<String>,
-    /// Minimum, maximum and average rate; `null` without a curve.
-    pub rate: Option<RateSummary>,
-    /// The same bytes repeatedly.
-    pub burst: Option<Burst>,
-    /// Access times by pattern.
-    pub seeks: BTreeMap<SeekPattern, SeekSummary>,
-    /// Failed accesses by errno name.
-    pub access_errors: BTreeMap<String, u64>,
-    /// What shorter spans gain.
-    pub short_strokes: Vec<ShortStroke>,
-    /// Every block.
-    pub scan: Option<Scan>,
-    /// Share of the duration in which this program was ready to go on and got no processor, as far
-    /// as the kernel tells.
-    #[serde(default)]
-    pub starved_share: f64,
-    /// Bytes that this program requested from the disks below.
-    pub asked: ByteCount,
-    /// What the disks and the other processes did meanwhile.
-    pub device: DeviceUse,
-    /// Where the target hung and the wait timed out; one of its requests is counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hang: Option<Hang>,
     /// Pauses of the curve and the burst in which no request completed for 0.5 s or longer, and
     /// after which the target went on; the first 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -476,14 +417,37 @@ pub struct SurfaceRecord {
     /// When this program did not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interruptions: Vec<Interruption>,
+}
+
+/// A survey: what was measured, and its figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SurfaceRecord {
+    /// What was measured.
+    pub data: SurfaceMeasurement,
+    /// What follows from it.
+    pub figures: SurfaceFigures,
+}
+
+/// The figures of a survey.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SurfaceFigures {
+    /// Bytes transferred for the curve.
+    pub curve_bytes: u64,
+    /// Share of the span that the curve transferred, 0 to 1.
+    pub curve_share: f64,
+    /// CPU time of this program over the duration of the curve; 1 is one CPU fully used.
+    pub curve_cpu_share: f64,
+    /// Minimum, maximum and average rate; `null` without a curve.
+    pub rate: Option<RateSummary>,
+    /// Access times by pattern.
+    pub seeks: BTreeMap<SeekPattern, SeekSummary>,
+    /// What shorter spans gain.
+    pub short_strokes: Vec<ShortStroke>,
+    /// Share of the duration in which this program was ready to go on and got no processor, as far
+    /// as the kernel tells.
+    pub starved_share: f64,
     /// A one-line command of a well-known tool that shows the same curve.
     pub reproduce: String,
-    /// Transfer rate by position.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub curve: Vec<CurvePoint>,
-    /// Access times, in the order of the accesses.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub access: Vec<AccessPoint>,
 }
 
 /// Minimum, maximum and average of a curve.

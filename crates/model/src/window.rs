@@ -46,7 +46,11 @@ pub struct Window {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct WindowLatency {
     /// From before the submission to the reaping.
-    #[serde(with = "crate::packed")]
+    #[serde(
+        default,
+        with = "crate::packed",
+        skip_serializing_if = "LatencyPart::is_empty"
+    )]
     #[schemars(with = "String")]
     pub latency: LatencyPart,
     /// From the intended start; empty in a closed loop.

@@ -122,7 +122,8 @@ impl PostgresClient {
         let socket = TurnSocket::new(stream, &wait.turn, secret)?;
         let mut connecting = pin!(config.connect_raw(socket, tls));
         let connected = wait.until_ready(|context| connecting.as_mut().poll(context))?;
-        let (client, connection) = connected.map_err(|error| PostgresError::of(error, CONNECT))?;
+        let (client, connection) =
+            connected.map_err(|error| PostgresError::from_driver(error, CONNECT))?;
         Ok(Self {
             client,
             connection: Connection(Box::pin(connection)),
@@ -140,36 +141,49 @@ impl PostgresClient {
     pub fn query(&mut self, statement: &str) -> Result<Vec<ResultRow>, PostgresError> {
         let connection = &mut self.connection;
         let mut request = pin!(self.client.simple_query(statement));
-        let failed = |error| PostgresError::of(error, statement);
         let messages = self.wait.until_ready(|context| {
             if let Poll::Ready(result) = request.as_mut().poll(context) {
-                return Poll::Ready(result.map_err(failed));
+                return Poll::Ready(
+                    result.map_err(|error| PostgresError::from_driver(error, statement)),
+                );
             }
             // It ends before its client does only where the server ends it, and its error says why.
-            connection.0.as_mut().poll(context).map(|ended| {
-                let why = ended.err().map(failed);
-                Err(why.unwrap_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof).into()))
-            })
+            connection
+                .0
+                .as_mut()
+                .poll(context)
+                .map(|ended| match ended {
+                    Ok(()) => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                    Err(error) => Err(PostgresError::from_driver(error, statement)),
+                })
         })??;
-        let rows = messages.iter().filter_map(|message| match message {
-            SimpleQueryMessage::Row(row) => Some(result_row(row)),
-            _ => None,
-        });
-        Ok(rows.collect())
+        let mut rows = Vec::new();
+        for message in &messages {
+            if let SimpleQueryMessage::Row(row) = message {
+                rows.push(result_row(row));
+            }
+        }
+        Ok(rows)
     }
 
     /// The first value of a statement.
     pub fn value(&mut self, statement: &str) -> Result<String, PostgresError> {
         let rows = self.query(statement)?;
-        let value = rows.first().and_then(|row| row.first()?.clone());
-        value.ok_or_else(|| PostgresError::Protocol(format!("no value for '{statement}'")))
+        match rows.first().and_then(|row| row.first()) {
+            Some(Some(value)) => Ok(value.clone()),
+            _ => Err(PostgresError::Protocol(format!(
+                "no value for '{statement}'"
+            ))),
+        }
     }
 
     /// Prepares the statement that this session runs over and over, without parameters and rows.
     pub(crate) fn prepare(&mut self, statement: &str) -> Result<PreparedRun, PostgresError> {
-        let socket = self.own_socket.as_ref().map(UnixStream::try_clone);
-        let none = || PostgresError::Protocol("not a session of a cluster".to_owned());
-        let socket = socket.ok_or_else(none)??;
+        let Some(own_socket) = &self.own_socket else {
+            let what = "not a session of a cluster".to_owned();
+            return Err(PostgresError::Protocol(what));
+        };
+        let socket = own_socket.try_clone()?;
         self.query(&format!("PREPARE {NAME} AS {statement}"))?;
         let stop = StopCheck::clone(&self.wait.stop);
         PreparedRun::new(socket, stop, statement)
@@ -177,13 +191,13 @@ impl PostgresClient {
 }
 
 fn result_row(row: &SimpleQueryRow) -> ResultRow {
-    // A server without an encoding may send a path that is no text.
-    let value = |index| {
-        row.try_get(index)
-            .unwrap_or(Some("\u{fffd}"))
-            .map(str::to_owned)
-    };
-    (0..row.len()).map(value).collect()
+    let mut values = Vec::new();
+    for index in 0..row.len() {
+        // A server without an encoding may send a path that is no text.
+        let value = row.try_get(index).unwrap_or(Some("\u{fffd}"));
+        values.push(value.map(str::to_owned));
+    }
+    values
 }
 
 /// The message that sends a password in clear text.

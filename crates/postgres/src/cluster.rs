@@ -17,10 +17,6 @@ use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Room that a cluster needs: 40 MB of its own, up to 16 kept WAL segments, and the table.
-pub const CLUSTER_BYTES: u64 = 512 << 20;
-/// Room that trying settings needs in addition: a table of 256 MiB, its index, and WAL of INSERTs.
-pub const TRIAL_BYTES: u64 = 512 << 20;
 /// initdb writes 40 MB; a slow disk may take a minute.
 const START_WITHIN: Duration = Duration::from_secs(120);
 /// A server whose disk answers has ended by then. The guard goes on for as long as it takes.
@@ -68,13 +64,15 @@ impl Cluster {
             programs,
             user,
         };
-        match cluster
-            .order(MADE)
-            .and_then(|()| cluster.wait_until_ready(stop))
-        {
+        match cluster.start_server(stop) {
             Ok(()) => Ok(cluster),
             Err(error) => Err(cluster.end_after(error, deadline)),
         }
+    }
+
+    fn start_server(&self, stop: &StopCheck) -> Result<(), PostgresError> {
+        self.order(MADE)?;
+        self.wait_until_ready(stop)
     }
 
     fn wait_until_ready(&self, stop: &StopCheck) -> Result<(), PostgresError> {
@@ -115,9 +113,11 @@ impl Cluster {
 
     /// A line to the guard.
     fn order(&self, order: &str) -> Result<(), PostgresError> {
-        let gone = || PostgresError::from(io::Error::from(io::ErrorKind::BrokenPipe));
-        let mut lifeline = self.lifeline.as_ref().ok_or_else(gone)?;
-        Ok(writeln!(lifeline, "{order}")?)
+        let Some(mut lifeline) = self.lifeline.as_ref() else {
+            return Err(io::Error::from(io::ErrorKind::BrokenPipe).into());
+        };
+        writeln!(lifeline, "{order}")?;
+        Ok(())
     }
 
     /// Whether the server still runs; the error says how it ended.
@@ -174,16 +174,15 @@ impl Cluster {
     /// go of them, also after this process has ended.
     pub fn end(mut self, deadline: Option<Instant>) -> Result<(), PostgresError> {
         drop(self.lifeline.take());
-        let not_removed = |why: &str| PostgresError::NotRemoved {
-            path: self.path.display().to_string(),
-            why: why.to_owned(),
-        };
         let target = self.path.parent().unwrap_or(Path::new("."));
         let longest = Instant::now() + END_WITHIN;
-        let deadline = deadline.map_or(longest, |deadline| deadline.min(longest));
+        let end = match deadline {
+            Some(deadline) => deadline.min(longest),
+            None => longest,
+        };
         let mut last = String::new();
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = end.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
                 Ok(line) => last = line,
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -193,15 +192,19 @@ impl Cluster {
             }
         }
         let _ = self.guard.wait();
-        match last.strip_prefix(ERROR) {
-            _ if last == REMOVED => Ok(()),
-            Some(why) => Err(not_removed(why)),
-            None if last.starts_with(STAYS) => Err(PostgresError::Open(OpenError::Stays {
-                path: self.path.display().to_string(),
-                what: last[STAYS.len()..].to_owned(),
-            })),
+        let path = self.path.display().to_string();
+        if last == REMOVED {
+            Ok(())
+        } else if let Some(why) = last.strip_prefix(ERROR) {
+            let why = why.to_owned();
+            Err(PostgresError::NotRemoved { path, why })
+        } else if let Some(what) = last.strip_prefix(STAYS) {
+            let what = what.to_owned();
+            Err(OpenError::Stays { path, what }.into())
+        } else {
             // The guard was killed.
-            None => remove_leftover(target).map(drop),
+            remove_leftover(target)?;
+            Ok(())
         }
     }
 }
@@ -212,14 +215,20 @@ fn make_directory(
     user: Option<ServerUser>,
 ) -> Result<OwnedFd, PostgresError> {
     let directory = KeptDirectory::create(admission, CLUSTER_NAME)?;
-    let made = directory.mark().and_then(|()| {
-        directory.create_directory(DATA_NAME, user.map(|user| (user.uid, user.gid)))
-    });
-    Ok(made.inspect_err(|_| {
-        // The first error says why.
-        let _ = directory
-            .remove(&|entry| entry.depth == 0 && entry.name_bytes() == DATA_NAME.as_bytes());
-    })?)
+    match make_data(&directory, user) {
+        Ok(data) => Ok(data),
+        Err(error) => {
+            // The first error says why.
+            let _ = directory
+                .remove(&|entry| entry.depth == 0 && entry.name_bytes() == DATA_NAME.as_bytes());
+            Err(error.into())
+        }
+    }
+}
+
+fn make_data(directory: &KeptDirectory, user: Option<ServerUser>) -> Result<OwnedFd, OpenError> {
+    directory.mark()?;
+    directory.create_directory(DATA_NAME, user.map(|user| (user.uid, user.gid)))
 }
 
 fn server_error(line: &str) -> PostgresError {
@@ -236,14 +245,13 @@ pub fn remove_leftover(target: &Path) -> Result<Option<PathBuf>, PostgresError> 
     let begun = Instant::now();
     let claimed = loop {
         match ClaimedDirectory::claim(target, CLUSTER_NAME) {
+            Ok(Some(claimed)) => break claimed,
+            Ok(None) => return Ok(None),
             Err(OpenError::InUse { .. }) if begun.elapsed() < IN_USE_FOR => {
                 std::thread::sleep(POLL);
             }
-            claimed => break claimed?,
+            Err(error) => return Err(error.into()),
         }
-    };
-    let Some(claimed) = claimed else {
-        return Ok(None);
     };
     let path = target.join(CLUSTER_NAME);
     if let Ok(data) = claimed.open_directory(DATA_NAME) {
@@ -260,25 +268,25 @@ pub fn remove_leftover(target: &Path) -> Result<Option<PathBuf>, PostgresError> 
 const READ_WITHIN: Duration = Duration::from_secs(10);
 const READ_POLL: Duration = Duration::from_millis(5);
 
-/// How the server accepts a new value.
+/// The server accepts a new value at one of these moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingScope {
-    /// In a session (`SET`).
+    /// A session sets it (`SET`).
     Session,
-    /// When it reads its settings again.
+    /// The server takes it when it reads its settings again.
     Reload,
-    /// When it starts.
+    /// The server takes it when it starts.
     Restart,
 }
 
 /// A setting of a running server.
 #[derive(Debug, Clone)]
 pub struct ServerSetting {
-    /// Its name.
+    /// The name of the setting.
     pub name: String,
-    /// How it changes.
+    /// The server accepts a new value at this moment.
     pub scope: SettingScope,
-    /// The values that it may have, where they are words.
+    /// The setting accepts these words; `None` where it accepts numbers or any text.
     pub words: Option<Vec<String>>,
 }
 
@@ -301,11 +309,12 @@ impl Cluster {
             "sighup" => SettingScope::Reload,
             _ => SettingScope::Restart,
         };
-        let split = |text: &String| text.split(' ').map(str::to_owned).collect();
         Ok(Some(ServerSetting {
             name: name.to_owned(),
             scope,
-            words: words.as_ref().map(split),
+            words: words
+                .as_ref()
+                .map(|text| text.split(' ').map(str::to_owned).collect()),
         }))
     }
 

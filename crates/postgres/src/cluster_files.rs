@@ -39,16 +39,28 @@ const AFTER_WORD: [&str; 5] = ["", ".conf", ".map", ".map.tmp", ".init"];
 /// directory, where the caller has held that since before the server was started.
 pub(crate) fn remove(claimed: ClaimedDirectory, data: Option<&OwnedFd>) -> Result<(), OpenError> {
     let named = claimed.open_directory(DATA_NAME).ok();
-    let owner = data.or(named.as_ref()).and_then(|data| fstat(data).ok());
-    let owner = owner.map(|data| data.st_uid);
-    claimed.remove(&|entry| match entry.depth {
-        0 => {
-            entry.name_bytes() == DATA_NAME.as_bytes()
-                && entry.kind() == FileType::Directory
-                && data.is_none_or(|data| entry.is(data))
+    let owner = match data.or(named.as_ref()) {
+        Some(directory) => fstat(directory).ok().map(|stat| stat.st_uid),
+        None => None,
+    };
+    claimed.remove(&|entry| {
+        if entry.depth == 0 {
+            is_data_directory(entry, data)
+        } else {
+            is_of_server(entry, owner)
         }
-        _ => is_of_server(entry, owner),
     })
+}
+
+/// Whether this is the data directory: the one that the caller has held, where it holds one.
+fn is_data_directory(entry: &Entry<'_>, held: Option<&OwnedFd>) -> bool {
+    if entry.name_bytes() != DATA_NAME.as_bytes() || entry.kind() != FileType::Directory {
+        return false;
+    }
+    match held {
+        Some(held) => entry.is(held),
+        None => true,
+    }
 }
 
 /// Whether something in the data directory is the server's.
@@ -62,47 +74,77 @@ fn is_of_server(entry: &Entry<'_>, owner: Option<u32>) -> bool {
 }
 
 fn is_server_name(name: &str) -> bool {
-    let follows = |prefix: &&str| {
-        let rest = name.strip_prefix(*prefix);
-        rest.is_some_and(|rest| ends_with_one_of(rest, &AFTER_THOSE, is_number))
-    };
-    let is_word = |text: &str| {
-        let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
-        !text.is_empty() && text.bytes().all(is_letter)
-    };
-    let word = name.strip_prefix("pg_");
-    NAMES.contains(&name)
-        || BEFORE_NUMBER.iter().any(follows)
-        || word.is_some_and(|word| ends_with_one_of(word, &AFTER_WORD, is_word))
-        || is_numbered(name)
-        || name.strip_suffix(".summary").is_some_and(is_hexadecimal)
-        || is_temporary(name)
+    if NAMES.contains(&name) || is_numbered(name) || is_temporary(name) {
+        return true;
+    }
+    if let Some(word) = name.strip_prefix("pg_")
+        && ends_with_one_of(word, &AFTER_WORD, is_word)
+    {
+        return true;
+    }
+    if let Some(number) = name.strip_suffix(".summary")
+        && is_hexadecimal(number)
+    {
+        return true;
+    }
+    for prefix in BEFORE_NUMBER {
+        if let Some(rest) = name.strip_prefix(prefix)
+            && ends_with_one_of(rest, &AFTER_THOSE, is_number)
+        {
+            return true;
+        }
+    }
+    false
 }
 
 /// Temporary files: `pgsql_tmp` with process and number, and relations, `t` with session and
 /// number.
 fn is_temporary(name: &str) -> bool {
-    let relation = name.strip_prefix('t').and_then(|name| name.split_once('_'));
-    let file = name.strip_prefix("pgsql_tmp").map(|file| {
-        let file = file.strip_suffix(".sharedfileset").unwrap_or(file);
-        file.strip_suffix(".fileset").unwrap_or(file)
-    });
-    let file = file.and_then(|file| file.split_once('.'));
-    relation.is_some_and(|(session, rest)| is_number(session) && is_numbered(rest))
-        || file.is_some_and(|(process, number)| is_number(process) && is_number(number))
+    if let Some(relation) = name.strip_prefix('t')
+        && let Some((session, rest)) = relation.split_once('_')
+        && is_number(session)
+        && is_numbered(rest)
+    {
+        return true;
+    }
+    let Some(file) = name.strip_prefix("pgsql_tmp") else {
+        return false;
+    };
+    let unshared = file.strip_suffix(".sharedfileset").unwrap_or(file);
+    let numbers = unshared.strip_suffix(".fileset").unwrap_or(unshared);
+    match numbers.split_once('.') {
+        Some((process, number)) => is_number(process) && is_number(number),
+        None => false,
+    }
 }
 
-/// Whether the name is what `is_start` accepts, and one of these.
-fn ends_with_one_of(name: &str, ends: &[&str], is_start: impl Fn(&str) -> bool) -> bool {
-    let mut starts = ends.iter().filter_map(|end| name.strip_suffix(end));
-    starts.any(is_start)
+/// Whether the name is what `is_start` accepts, and one of these ends.
+fn ends_with_one_of(name: &str, ends: &[&str], is_start: fn(&str) -> bool) -> bool {
+    for end in ends {
+        if let Some(start) = name.strip_suffix(end)
+            && is_start(start)
+        {
+            return true;
+        }
+    }
+    false
 }
 
 /// Whether it is a number with what may follow one, and the number of a part of a large relation.
 fn is_numbered(name: &str) -> bool {
-    let (whole, part) = name.rsplit_once('.').unwrap_or((name, ""));
-    let name = if is_number(part) { whole } else { name };
-    ends_with_one_of(name, &AFTER_NUMBER, is_hexadecimal)
+    let relation = match name.rsplit_once('.') {
+        Some((whole, part)) if is_number(part) => whole,
+        _ => name,
+    };
+    ends_with_one_of(relation, &AFTER_NUMBER, is_hexadecimal)
+}
+
+/// Whether it consists of small letters and underscores.
+fn is_word(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
 }
 
 fn is_number(text: &str) -> bool {

@@ -7,7 +7,7 @@ use crate::conninfo_text::{
 use crate::error::PostgresError;
 use crate::tls::TlsUse;
 use crate::user::{home_of_user, name_of_user};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
@@ -26,11 +26,13 @@ const SESSION_OPTIONS: &str = "-c default_transaction_read_only=on -c statement_
 
 /// The fields of keywords.txt: the name, the variable, the values and why it has only those.
 fn keywords() -> impl Iterator<Item = [&'static str; 4]> {
-    let lines = include_str!("keywords.txt").lines();
-    lines.filter(|line| !line.starts_with('#')).map(|line| {
-        let mut fields = line.split(" | ");
-        std::array::from_fn(|_| fields.next().unwrap_or_default())
-    })
+    include_str!("keywords.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| {
+            let mut fields = line.split(" | ");
+            std::array::from_fn(|_| fields.next().unwrap_or_default())
+        })
 }
 
 /// Where to connect, and as whom.
@@ -56,7 +58,7 @@ pub(crate) struct ServerHost {
     pub password: Option<Password>,
 }
 
-/// How a server is reached.
+/// A server is reached in one of two ways.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ServerPlace {
     /// A Unix socket in this directory.
@@ -116,10 +118,13 @@ impl ConnectInfo {
         text: &str,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, PostgresError> {
-        Self::of(text, environment).map_err(PostgresError::ConnectString)
+        Self::parse_text(text, environment).map_err(PostgresError::ConnectString)
     }
 
-    fn of(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
+    fn parse_text(
+        text: &str,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, String> {
         let mut given = parse_settings(text)?;
         if let Some(at) = given.iter().position(|(name, _)| !is_keyword(name)) {
             // Where it stands: the word may be a part of a password.
@@ -129,8 +134,10 @@ impl ConnectInfo {
                 at + 1
             ));
         }
-        let home = environment("HOME").filter(|home| !home.is_empty());
-        let home = home.or_else(home_of_user).map(PathBuf::from);
+        let home = match environment("HOME") {
+            Some(home) if !home.is_empty() => Some(PathBuf::from(home)),
+            _ => home_of_user().map(PathBuf::from),
+        };
         if let Some(name) = setting(&given, environment, "service") {
             let named = setting(&given, environment, "servicefile");
             let paths = service_files(named, home.as_deref(), environment);
@@ -145,35 +152,45 @@ impl ConnectInfo {
             None => name_of_user().ok_or("name a user: user=NAME")?,
         };
         let database = setting("dbname").unwrap_or_else(|| user.clone());
-        let named = setting("passfile").map(PathBuf::from);
-        let file = named.or_else(|| Some(home.as_ref()?.join(".pgpass")));
-        let passwords = file.map_or(Ok(String::new()), |path| read_passwords(&path));
-        let find = |place: &ServerPlace, port: u16| {
-            let (host, port) = (place.name_in_password_file(), port.to_string());
-            let wanted = [&host, &port, &database, &user].map(String::as_str);
-            find_password(passwords.as_deref().unwrap_or_default(), wanted)
+        let password_file = match (setting("passfile"), &home) {
+            (Some(path), _) => Some(PathBuf::from(path)),
+            (None, Some(home)) => Some(home.join(".pgpass")),
+            (None, None) => None,
         };
-        let password = setting("password").map(|text| Password::new(&text));
-        let hosts = hosts(&setting)?
-            .into_iter()
-            .map(|(place, port)| ServerHost {
-                password: password.clone().or_else(|| find(&place, port)),
+        let (passwords, ignored_file) = match password_file.as_deref().map(read_passwords) {
+            Some(Ok(passwords)) => (passwords, None),
+            Some(Err(why)) => (String::new(), Some(why)),
+            None => (String::new(), None),
+        };
+        let given_password = setting("password");
+        let mut hosts = Vec::new();
+        for (place, port) in places(&setting)? {
+            let password = match &given_password {
+                Some(text) => Some(Password::new(text)),
+                None => {
+                    let (host, port) = (place.name_in_password_file(), port.to_string());
+                    find_password(&passwords, [host.as_str(), &port, &database, &user])
+                }
+            };
+            hosts.push(ServerHost {
                 place,
                 port,
+                password,
             });
+        }
         Ok(Self {
-            hosts: hosts.collect(),
+            hosts,
             connect_within: connect_within(setting("connect_timeout"))?,
             options: setting("options"),
             application: setting("application_name").unwrap_or_else(|| APPLICATION.to_owned()),
-            tls: TlsUse::of(&setting, home.as_deref())?,
-            ignored_file: passwords.as_ref().err().cloned(),
+            tls: TlsUse::from_settings(&setting, home.as_deref())?,
+            ignored_file,
             user,
             database,
         })
     }
 
-    /// Where and as whom, without the password.
+    /// Says where the session connects and as whom, without the password.
     pub fn describe(&self) -> String {
         let hosts: Vec<String> = self.hosts.iter().map(ServerHost::text).collect();
         format!(
@@ -184,7 +201,7 @@ impl ConnectInfo {
         )
     }
 
-    /// What the session of a host says of itself.
+    /// Returns the configuration of a session at this host.
     pub(crate) fn config(&self, host: &ServerHost, mode: SslMode) -> Config {
         let mut config = Config::new();
         config
@@ -207,25 +224,31 @@ impl ConnectInfo {
         if !matches!(error, PostgresError::NoPassword) {
             return error;
         }
-        let file = self.ignored_file.as_ref();
+        let why_ignored = match &self.ignored_file {
+            Some(why) => format!(" ({why})"),
+            None => String::new(),
+        };
         PostgresError::Login(format!(
             "the server requests a password for user {}, but none is set. Put it into ~/.pgpass \
-             or PGPASSWORD{}",
-            self.user,
-            file.map_or(String::new(), |why| format!(" ({why})"))
+             or PGPASSWORD{why_ignored}",
+            self.user
         ))
     }
 
     /// Whether a connection string holds a password, which every local user can read in the list
     /// of processes.
     pub fn has_password(text: &str) -> bool {
-        parse_settings(text).is_ok_and(|given| given.iter().any(|(name, _)| name == "password"))
+        match parse_settings(text) {
+            Ok(given) => given.iter().any(|(name, _)| name == "password"),
+            Err(_) => false,
+        }
     }
 
     /// Whether some host is reached over a Unix socket.
     pub(crate) fn uses_socket(&self) -> bool {
-        let is_socket = |host: &ServerHost| matches!(host.place, ServerPlace::Socket { .. });
-        self.hosts.iter().any(is_socket)
+        self.hosts
+            .iter()
+            .any(|host| matches!(host.place, ServerPlace::Socket { .. }))
     }
 }
 
@@ -260,24 +283,24 @@ fn setting(
     environment: &dyn Fn(&str) -> Option<String>,
     name: &str,
 ) -> Option<String> {
-    let value = given.iter().rev().find(|(known, _)| known == name);
-    let value = match value {
-        Some((_, value)) => Some(value.clone()),
+    let value = match given.iter().rev().find(|(known, _)| known == name) {
+        Some((_, value)) => value.clone(),
         None => {
             let [_, variable, ..] = keywords().find(|[known, ..]| *known == name)?;
-            Some(variable)
-                .filter(|name| !name.is_empty())
-                .and_then(environment)
+            if variable.is_empty() {
+                return None;
+            }
+            environment(variable)?
         }
     };
-    value.filter(|value| !value.is_empty())
+    if value.is_empty() { None } else { Some(value) }
 }
 
-fn connect_within(seconds: Option<String>) -> Result<Duration, String> {
-    let Some(seconds) = seconds else {
+fn connect_within(timeout: Option<String>) -> Result<Duration, String> {
+    let Some(text) = timeout else {
         return Ok(CONNECT_WITHIN);
     };
-    let seconds: i64 = seconds
+    let seconds: i64 = text
         .trim()
         .parse()
         .map_err(|_| "connect_timeout is not a number of seconds".to_owned())?;
@@ -289,12 +312,9 @@ fn connect_within(seconds: Option<String>) -> Result<Duration, String> {
 }
 
 /// The hosts and their ports, in the order in which they are tried.
-fn hosts(setting: &dyn Fn(&str) -> Option<String>) -> Result<Vec<(ServerPlace, u16)>, String> {
-    let split = |name: &str| -> Vec<String> {
-        let parts = setting(name).map(|text| text.split(',').map(str::to_owned).collect());
-        parts.unwrap_or_default()
-    };
-    let (names, addresses) = (split("host"), split("hostaddr"));
+fn places(setting: &dyn Fn(&str) -> Option<String>) -> Result<Vec<(ServerPlace, u16)>, String> {
+    let names = list(setting("host"));
+    let addresses = list(setting("hostaddr"));
     if !names.is_empty() && !addresses.is_empty() && names.len() != addresses.len() {
         return Err(format!(
             "host names {} hosts and hostaddr {}",
@@ -303,29 +323,39 @@ fn hosts(setting: &dyn Fn(&str) -> Option<String>) -> Result<Vec<(ServerPlace, u
         ));
     }
     let count = names.len().max(addresses.len()).max(1);
-    let ports = split("port");
+    let ports = list(setting("port"));
     if ports.len() > 1 && ports.len() != count {
         return Err(format!(
             "port names {} ports for {count} hosts",
             ports.len()
         ));
     }
-    let mut hosts = Vec::new();
+    let mut places = Vec::new();
     for index in 0..count {
         let name = names.get(index).filter(|name| !name.is_empty());
         let address = addresses.get(index).filter(|address| !address.is_empty());
         let port = match ports.get(index).or(ports.first()) {
-            Some(text) if !text.is_empty() => text
-                .trim()
-                .parse()
-                .ok()
-                .filter(|port| *port > 0)
-                .ok_or("port is not a number from 1 to 65535")?,
+            Some(text) if !text.is_empty() => parse_port(text)?,
             _ => PORT_DEFAULT,
         };
-        hosts.push((place(name, address, port)?, port));
+        places.push((place(name, address, port)?, port));
     }
-    Ok(hosts)
+    Ok(places)
+}
+
+/// The parts between the commas of a setting; none where it is not set.
+fn list(setting: Option<String>) -> Vec<String> {
+    match setting {
+        Some(text) => text.split(',').map(str::to_owned).collect(),
+        None => Vec::new(),
+    }
+}
+
+fn parse_port(text: &str) -> Result<u16, String> {
+    match text.trim().parse() {
+        Ok(port) if port > 0 => Ok(port),
+        _ => Err("port is not a number from 1 to 65535".to_owned()),
+    }
 }
 
 fn place(
@@ -351,12 +381,13 @@ fn place(
             numeric: None,
         }),
         (None, None) => {
-            let all = SOCKET_DIRECTORIES.map(PathBuf::from);
-            let has_socket =
-                |directory: &&PathBuf| directory.join(format!(".s.PGSQL.{port}")).exists();
-            let directory = all.iter().find(has_socket).unwrap_or(&all[0]);
+            let socket = format!(".s.PGSQL.{port}");
+            let directory = SOCKET_DIRECTORIES
+                .into_iter()
+                .find(|directory| Path::new(directory).join(&socket).exists())
+                .unwrap_or(SOCKET_DIRECTORIES[0]);
             Ok(ServerPlace::Socket {
-                directory: directory.clone(),
+                directory: PathBuf::from(directory),
                 is_default: true,
             })
         }
@@ -372,7 +403,7 @@ mod tests {
     }
 
     fn parsed(text: &str) -> Result<ConnectInfo, String> {
-        ConnectInfo::of(text, &no_environment)
+        ConnectInfo::parse_text(text, &no_environment)
     }
 
     fn texts(info: &ConnectInfo) -> Vec<String> {
@@ -431,14 +462,14 @@ mod tests {
             };
             Some(value.to_owned())
         };
-        let info = ConnectInfo::of("port=6001", &environment).unwrap();
+        let info = ConnectInfo::parse_text("port=6001", &environment).unwrap();
         assert_eq!(texts(&info), ["env-host:6001"]);
         assert_eq!(info.user, "env-user");
         assert_eq!(info.database, "env-user");
         assert_eq!(info.hosts[0].password, Some(Password::new("env-password")));
         assert_eq!(info.connect_within, Duration::from_secs(2));
         let tls = |name: &str| (name == "PGSSLCRL").then(|| "/x".to_owned());
-        let why = ConnectInfo::of("user=x", &tls).unwrap_err();
+        let why = ConnectInfo::parse_text("user=x", &tls).unwrap_err();
         assert!(why.starts_with("sslcrl (PGSSLCRL)=/x"), "{why}");
     }
 
@@ -496,11 +527,11 @@ mod tests {
             "PGPORT" | "PGDATABASE" => Some("8".to_owned()),
             _ => None,
         };
-        let info = ConnectInfo::of("host=given", &environment).unwrap();
+        let info = ConnectInfo::parse_text("host=given", &environment).unwrap();
         assert_eq!(texts(&info), ["given:7"]);
         assert_eq!(info.user, "ann");
         assert_eq!(info.database, "8");
-        let why = ConnectInfo::of("service=test", &environment).unwrap_err();
+        let why = ConnectInfo::parse_text("service=test", &environment).unwrap_err();
         assert!(why.contains("service=test"), "{why}");
     }
 

@@ -31,14 +31,17 @@ fn parse_keywords(text: &str) -> Result<Settings, String> {
     while !rest.is_empty() {
         let at = settings.len() + 1;
         let end = rest.find(|c: char| c == '=' || c.is_whitespace());
-        let (name, after) = rest.split_at(end.unwrap_or(rest.len()));
-        let after = after.trim_start().strip_prefix('=').ok_or_else(|| {
-            format!("keyword number {at} has no '='; put a value with spaces into quotes")
-        })?;
-        let (value, after) = value(after.trim_start())
-            .ok_or_else(|| format!("the quote of value number {at} is not closed"))?;
+        let (name, after_name) = rest.split_at(end.unwrap_or(rest.len()));
+        let Some(after_sign) = after_name.trim_start().strip_prefix('=') else {
+            return Err(format!(
+                "keyword number {at} has no '='; put a value with spaces into quotes"
+            ));
+        };
+        let Some((value, after_value)) = value(after_sign.trim_start()) else {
+            return Err(format!("the quote of value number {at} is not closed"));
+        };
         settings.push((name.to_owned(), value));
-        rest = after.trim_start();
+        rest = after_value.trim_start();
     }
     Ok(settings)
 }
@@ -57,7 +60,10 @@ fn value(text: &str) -> Option<(String, &str)> {
             c => value.push(c),
         }
     }
-    quoted.is_none().then_some((value, ""))
+    if quoted.is_some() {
+        return None;
+    }
+    Some((value, ""))
 }
 
 /// `user:password@host:port,host:port/dbname?name=value&…` behind the scheme.
@@ -69,32 +75,39 @@ fn parse_uri(text: &str) -> Result<Settings, String> {
         None => (None, authority),
     };
     let mut settings = Settings::new();
-    let mut add = |name: &str, value: &str| -> Result<(), String> {
-        if !value.is_empty() {
-            settings.push((name.to_owned(), decoded(value)?));
-        }
-        Ok(())
-    };
     if let Some(login) = login {
         let (user, password) = login.split_once(':').unwrap_or((login, ""));
-        add("user", user)?;
-        add("password", password)?;
+        add_decoded(&mut settings, "user", user)?;
+        add_decoded(&mut settings, "password", password)?;
     }
-    let (hosts, ports) = hosts_and_ports(hosts)?;
-    add("host", &hosts)?;
-    add("port", &ports)?;
-    add("dbname", database)?;
-    let parts = query.split('&').enumerate();
-    for (at, part) in parts.filter(|(_, part)| !part.is_empty()) {
-        let (name, value) = part
-            .split_once('=')
-            .ok_or_else(|| format!("parameter number {} after '?' has no '='", at + 1))?;
-        match (name, value) {
-            ("ssl", "true") => add("sslmode", "require")?,
-            _ => add(&decoded(name)?, value)?,
+    let (host_list, port_list) = hosts_and_ports(hosts)?;
+    add_decoded(&mut settings, "host", &host_list)?;
+    add_decoded(&mut settings, "port", &port_list)?;
+    add_decoded(&mut settings, "dbname", database)?;
+    for (index, part) in query.split('&').enumerate() {
+        if part.is_empty() {
+            continue;
+        }
+        match part.split_once('=') {
+            None => {
+                return Err(format!(
+                    "parameter number {} after '?' has no '='",
+                    index + 1
+                ));
+            }
+            Some(("ssl", "true")) => add_decoded(&mut settings, "sslmode", "require")?,
+            Some((name, value)) => add_decoded(&mut settings, &decoded(name)?, value)?,
         }
     }
     Ok(settings)
+}
+
+/// Adds a setting of a URI, unless its value is empty.
+fn add_decoded(settings: &mut Settings, name: &str, value: &str) -> Result<(), String> {
+    if !value.is_empty() {
+        settings.push((name.to_owned(), decoded(value)?));
+    }
+    Ok(())
 }
 
 /// The lists of hosts and of ports, as the keywords take them.
@@ -113,12 +126,12 @@ fn hosts_and_ports(text: &str) -> Result<(String, String), String> {
         hosts.push(host);
         ports.push(port);
     }
-    let ports = if ports.iter().all(|port| port.is_empty()) {
+    let port_list = if ports.iter().all(|port| port.is_empty()) {
         String::new()
     } else {
         ports.join(",")
     };
-    Ok((hosts.join(","), ports))
+    Ok((hosts.join(","), port_list))
 }
 
 /// With `%20` as the byte that it means.
@@ -126,14 +139,19 @@ fn decoded(text: &str) -> Result<String, String> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'%' => hex(rest.next())
-                .zip(hex(rest.next()))
-                .map(|(high, low)| high * 16 + low)
-                .filter(|byte| *byte != 0)
-                .ok_or("a '%' is not followed by two hex digits; write a percent sign as %25")?,
-            other => other,
-        });
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        match (hex(rest.next()), hex(rest.next())) {
+            (Some(high), Some(low)) if high > 0 || low > 0 => bytes.push(high * 16 + low),
+            _ => {
+                return Err(
+                    "a '%' is not followed by two hex digits; write a percent sign as %25"
+                        .to_owned(),
+                );
+            }
+        }
     }
     String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
 }
@@ -159,13 +177,20 @@ pub(crate) fn service_files(
     home: Option<&Path>,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Vec<PathBuf> {
-    let of_user = named.map(PathBuf::from);
-    let of_user = of_user.or_else(|| home.map(|home| home.join(USER_FILE)));
-    let named = environment("PGSYSCONFDIR").map(|directory| vec![PathBuf::from(directory)]);
-    let usual = || SYSTEM_DIRECTORIES.map(PathBuf::from).to_vec();
-    let of_system = named.unwrap_or_else(usual).into_iter();
-    let of_system = of_system.map(|directory| directory.join(SYSTEM_FILE));
-    of_user.into_iter().chain(of_system).collect()
+    let mut files = Vec::new();
+    if let Some(path) = named {
+        files.push(PathBuf::from(path));
+    } else if let Some(home) = home {
+        files.push(home.join(USER_FILE));
+    }
+    if let Some(directory) = environment("PGSYSCONFDIR") {
+        files.push(PathBuf::from(directory).join(SYSTEM_FILE));
+    } else {
+        for directory in SYSTEM_DIRECTORIES {
+            files.push(Path::new(directory).join(SYSTEM_FILE));
+        }
+    }
+    files
 }
 
 /// The settings of a service, from the first file that has it.
@@ -176,24 +201,23 @@ pub(crate) fn service_settings(
 ) -> Result<Settings, String> {
     let mut searched = Vec::new();
     for path in paths {
-        let read = read_small_file(path, SETTINGS_BYTES_MAX).and_then(SmallFile::into_text);
-        let text = match read {
+        let text = match read_small_file(path, SETTINGS_BYTES_MAX).and_then(SmallFile::into_text) {
             Ok(text) => text,
             Err(error) if error.is_missing() => continue,
             Err(error) => return Err(format!("{}: {error}", path.display())),
         };
-        let found = find_service(&text, service, is_keyword);
-        if let Some(settings) = found.map_err(|why| format!("{}, {why}", path.display()))? {
-            return Ok(settings);
+        match find_service(&text, service, is_keyword) {
+            Ok(Some(settings)) => return Ok(settings),
+            Ok(None) => searched.push(path.display().to_string()),
+            Err(why) => return Err(format!("{}, {why}", path.display())),
         }
-        searched.push(path.display().to_string());
     }
-    let searched = if searched.is_empty() {
+    let why = if searched.is_empty() {
         "there is no ~/.pg_service.conf; name a file with PGSERVICEFILE".to_owned()
     } else {
         format!("it is not in {}", searched.join(" or "))
     };
-    Err(format!("service={service} is unknown: {searched}"))
+    Err(format!("service={service} is unknown: {why}"))
 }
 
 /// The lines below `[service]`; `None` where there is no such line.
@@ -203,7 +227,7 @@ fn find_service(
     is_keyword: &dyn Fn(&str) -> bool,
 ) -> Result<Option<Settings>, String> {
     let mut settings: Option<Settings> = None;
-    for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+    for (index, line) in text.lines().map(str::trim).enumerate() {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
@@ -214,12 +238,12 @@ fn find_service(
                 None => {}
             }
         } else if let Some(settings) = &mut settings {
-            let pair = line.split_once('=');
-            // Another service or file within a service is an error of libpq, too.
-            let is_usable = |name: &str| is_keyword(name) && !name.starts_with("service");
-            match pair.filter(|(name, _)| is_usable(name)) {
-                Some((name, value)) => settings.push((name.to_owned(), value.to_owned())),
-                None => return Err(format!("line {number}: not a keyword and its value")),
+            match line.split_once('=') {
+                // Another service or file within a service is an error of libpq, too.
+                Some((name, value)) if is_keyword(name) && !name.starts_with("service") => {
+                    settings.push((name.to_owned(), value.to_owned()));
+                }
+                _ => return Err(format!("line {}: not a keyword and its value", index + 1)),
             }
         }
     }
@@ -249,23 +273,32 @@ impl Password {
 /// The text of a file of passwords that only its owner may read, as libpq demands; empty where
 /// there is none. The error: why it is not used.
 pub(crate) fn read_passwords(path: &Path) -> Result<String, String> {
-    let ignored = |why: &str| format!("{}: ignored: {why}", path.display());
     let file = match read_small_file(path, SETTINGS_BYTES_MAX) {
         Ok(file) => file,
         Err(error) if error.is_missing() => return Ok(String::new()),
-        Err(error) => return Err(ignored(&error.to_string())),
+        Err(error) => return Err(format!("{}: ignored: {error}", path.display())),
     };
     if file.metadata.mode() & 0o077 != 0 {
-        return Err(ignored("other users may read it; use chmod 600"));
+        return Err(format!(
+            "{}: ignored: other users may read it; use chmod 600",
+            path.display()
+        ));
     }
     file.into_text()
-        .map_err(|error| ignored(&error.to_string()))
+        .map_err(|error| format!("{}: ignored: {error}", path.display()))
 }
 
 /// The password of the first line that matches host, port, database and user.
 pub(crate) fn find_password(passwords: &str, wanted: [&str; 4]) -> Option<Password> {
-    let lines = passwords.lines().filter(|line| !line.starts_with('#'));
-    lines.into_iter().find_map(|line| match_line(line, wanted))
+    for line in passwords.lines() {
+        if line.starts_with('#') {
+            continue;
+        }
+        if let Some(password) = match_line(line, wanted) {
+            return Some(password);
+        }
+    }
+    None
 }
 
 /// `host:port:database:user:password`; `*` matches everything, a backslash protects a character.
@@ -273,12 +306,17 @@ fn match_line(line: &str, wanted: [&str; 4]) -> Option<Password> {
     let mut rest = line;
     for wanted in wanted {
         let (field, after) = next_field(rest);
-        let is_any = rest.starts_with("*:");
-        rest = after.filter(|_| is_any || field == wanted)?;
+        if field != wanted && !rest.starts_with("*:") {
+            return None;
+        }
+        rest = after?;
     }
     // libpq ends it at a colon, too.
     let (password, _) = next_field(rest);
-    (!password.is_empty()).then(|| Password::new(&password))
+    if password.is_empty() {
+        return None;
+    }
+    Some(Password::new(&password))
 }
 
 /// The text up to the next colon, and what follows that.

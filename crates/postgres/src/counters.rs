@@ -53,17 +53,17 @@ const ROWS_MAX: usize = 1000;
 /// A server, as far as it stays the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchedServer {
-    /// Where it was reached.
+    /// The session reached the server here.
     pub address: String,
-    /// Its version, such as `18.4`.
+    /// The version of the server, such as `18.4`.
     pub version: String,
-    /// Whether it runs on this machine.
+    /// Whether the server runs on this machine.
     pub is_local: bool,
-    /// Where its data is; `None` where the role may not see it.
+    /// The data directory; `None` where the role may not see it.
     pub data_directory: Option<PathBuf>,
-    /// Where its tablespaces are.
+    /// The directories of the tablespaces.
     pub tablespaces: Vec<PathBuf>,
-    /// What it does not count, each a clause.
+    /// Each of these clauses names something that the server does not count.
     pub missing: Vec<String>,
 }
 
@@ -125,11 +125,11 @@ impl StatSession {
         let is_local = stream.is_local;
         let config = info.config(host, mode);
         let name = host.place.name();
-        let tls = MakeRustlsConnect::new(info.tls.config.clone());
-        let Ok(tls) = MakeTlsConnect::<TurnSocket>::make_tls_connect(&mut { tls }, &name);
-        let stream = (stream, StopCheck::clone(stop));
-        let logged_in = PostgresClient::log_in(stream, Some(deadline), &config, tls);
-        let mut client = logged_in.map_err(|error| info.with_password_remedy(error))?;
+        let mut connector = MakeRustlsConnect::new(info.tls.config.clone());
+        let Ok(tls) = MakeTlsConnect::<TurnSocket>::make_tls_connect(&mut connector, &name);
+        let stoppable = (stream, StopCheck::clone(stop));
+        let mut client = PostgresClient::log_in(stoppable, Some(deadline), &config, tls)
+            .map_err(|error| info.with_password_remedy(error))?;
         client.set_deadline(Instant::now() + ANSWER_WITHIN);
         Self::describe(client, host.text(), is_local)
     }
@@ -139,20 +139,15 @@ impl StatSession {
         address: String,
         is_local: bool,
     ) -> Result<Self, PostgresError> {
-        let [number, text] = first_row(client.query(VERSION)?);
-        let version = number.and_then(|number| number.parse().ok()).unwrap_or(0);
-        let text = text.unwrap_or_default();
+        let [number, name] = first_row(client.query(VERSION)?);
+        let version = number.unwrap_or_default().parse().unwrap_or(0);
+        let version_name = name.unwrap_or_default();
         if version < VERSION_MIN {
-            return Err(PostgresError::TooOld(text));
+            return Err(PostgresError::TooOld(version_name));
         }
-        let paths = |rows: Vec<ResultRow>| -> Vec<PathBuf> {
-            rows.into_iter()
-                .filter_map(|row| row.into_iter().next()?.map(PathBuf::from))
-                .collect()
-        };
         let server = WatchedServer {
             address,
-            version: text,
+            version: version_name,
             is_local,
             data_directory: paths(client.query(DATA_DIRECTORY)?).into_iter().next(),
             tablespaces: paths(client.query(TABLESPACES)?),
@@ -193,25 +188,30 @@ impl StatSession {
     }
 
     fn io(&mut self, is_timed: bool, is_wal_timed: bool) -> Result<Vec<ServerIo>, PostgresError> {
-        let has_bytes = self.version >= VERSION_IO_BYTES;
-        let bytes = |name: &str| {
-            if has_bytes {
-                format!("{name}_bytes")
-            } else {
-                format!("{name}s * op_bytes")
-            }
+        let [read_bytes, write_bytes, extend_bytes] = if self.version >= VERSION_IO_BYTES {
+            ["read_bytes", "write_bytes", "extend_bytes"]
+        } else {
+            [
+                "reads * op_bytes",
+                "writes * op_bytes",
+                "extends * op_bytes",
+            ]
         };
         let statement = IO
-            .replace("READ_BYTES", &bytes("read"))
-            .replace("WRITE_BYTES", &bytes("write"))
-            .replace("EXTEND_BYTES", &bytes("extend"));
-        let rows = self.client.query(&statement)?.into_iter();
-        let mut all: Vec<ServerIo> = rows.take(ROWS_MAX).filter_map(io_of_row).collect();
-        for io in &mut all {
-            let is_timed = if io.is_wal() { is_wal_timed } else { is_timed };
-            if !is_timed {
-                (io.read_ns, io.write_ns) = (None, None);
+            .replace("READ_BYTES", read_bytes)
+            .replace("WRITE_BYTES", write_bytes)
+            .replace("EXTEND_BYTES", extend_bytes);
+        let mut all = Vec::new();
+        for row in self.client.query(&statement)?.into_iter().take(ROWS_MAX) {
+            let Some(mut io) = io_of_row(row) else {
+                continue;
+            };
+            let has_times = if io.is_wal() { is_wal_timed } else { is_timed };
+            if !has_times {
+                io.read_ns = None;
+                io.write_ns = None;
             }
+            all.push(io);
         }
         Ok(all)
     }
@@ -220,40 +220,37 @@ impl StatSession {
     fn io_before_16(&mut self, is_timed: bool) -> Result<Vec<ServerIo>, PostgresError> {
         let [read, hits, read_ms] = first_row(self.client.query(DATABASES)?);
         let [checkpointer, cleaner, backends, fsyncs] = first_numbers(self.client.query(WRITERS)?);
-        let of = |backend: &str, writes: u64| ServerIo {
-            backend: backend.to_owned(),
-            object: "relation".to_owned(),
-            context: "normal".to_owned(),
-            write_ops: writes,
-            write_bytes: bytes_of(writes, self.page_bytes),
-            ..ServerIo::default()
-        };
         let reads = number_of(read.as_ref());
         Ok(vec![
-            of("checkpointer", checkpointer),
-            of("background writer", cleaner),
+            self.written_pages("checkpointer", checkpointer),
+            self.written_pages("background writer", cleaner),
             ServerIo {
                 read_ops: reads,
                 read_bytes: bytes_of(reads, self.page_bytes),
-                read_ns: read_ms.filter(|_| is_timed).and_then(|ms| ns_of(&ms)),
+                read_ns: time_ns(read_ms.as_deref(), is_timed),
                 fsyncs: Some(fsyncs),
                 hits: Some(number_of(hits.as_ref())),
-                ..of("all backends", backends)
+                ..self.written_pages("all backends", backends)
             },
         ])
+    }
+
+    /// The row of a process that has written so many pages of tables.
+    fn written_pages(&self, backend: &str, pages: u64) -> ServerIo {
+        ServerIo {
+            backend: backend.to_owned(),
+            object: "relation".to_owned(),
+            context: "normal".to_owned(),
+            write_ops: pages,
+            write_bytes: bytes_of(pages, self.page_bytes),
+            ..ServerIo::default()
+        }
     }
 
     fn wal(&mut self, io: &[ServerIo], is_timed: bool) -> Result<ServerWal, PostgresError> {
         if self.version >= VERSION_IO_BYTES {
             let [generated_bytes] = first_numbers(self.client.query(WAL_18)?);
-            let rows = || io.iter().filter(|row| row.is_wal());
-            return Ok(ServerWal {
-                generated_bytes,
-                write_bytes: rows().map(ServerIo::written_bytes).sum(),
-                write_ops: Some(rows().map(|row| row.write_ops).sum()),
-                syncs: Some(rows().filter_map(|row| row.fsyncs).sum()),
-                sync_ns: None,
-            });
+            return Ok(written_wal(generated_bytes, io));
         }
         if self.version >= VERSION_WAL {
             let [generated, writes, syncs, sync_ms] = first_row(self.client.query(WAL_14)?);
@@ -264,7 +261,7 @@ impl StatSession {
                 write_bytes: bytes_of(writes, self.wal_page_bytes),
                 write_ops: Some(writes),
                 syncs: Some(number_of(syncs.as_ref())),
-                sync_ns: sync_ms.filter(|_| is_timed).and_then(|ms| ns_of(&ms)),
+                sync_ns: time_ns(sync_ms.as_deref(), is_timed),
             });
         }
         let [bytes] = first_numbers(self.client.query(WAL_13)?);
@@ -274,6 +271,36 @@ impl StatSession {
             ..ServerWal::default()
         })
     }
+}
+
+/// The WAL as the rows of pg_stat_io count it.
+fn written_wal(generated_bytes: u64, io: &[ServerIo]) -> ServerWal {
+    let (mut write_bytes, mut write_ops, mut syncs) = (0, 0, 0);
+    for row in io {
+        if row.is_wal() {
+            write_bytes += row.written_bytes();
+            write_ops += row.write_ops;
+            syncs += row.fsyncs.unwrap_or(0);
+        }
+    }
+    ServerWal {
+        generated_bytes,
+        write_bytes,
+        write_ops: Some(write_ops),
+        syncs: Some(syncs),
+        sync_ns: None,
+    }
+}
+
+/// The first value of each row; NULL is no path.
+fn paths(rows: Vec<ResultRow>) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for row in rows {
+        if let Some(Some(path)) = row.into_iter().next() {
+            paths.push(PathBuf::from(path));
+        }
+    }
+    paths
 }
 
 /// The first values of the first row; `None` for those that are not there.
@@ -287,8 +314,10 @@ fn first_numbers<const N: usize>(rows: Vec<ResultRow>) -> [u64; N] {
 }
 
 fn number_of(value: Option<&String>) -> u64 {
-    let number = value.and_then(|value| value.parse().ok()).unwrap_or(0);
-    COUNTER_MAX.min(number)
+    match value {
+        Some(text) => text.parse().unwrap_or(0).min(COUNTER_MAX),
+        None => 0,
+    }
 }
 
 fn bytes_of(pages: u64, page_bytes: u64) -> u64 {
@@ -299,72 +328,94 @@ fn is_on(value: &Option<String>) -> bool {
     value.as_deref() == Some("on")
 }
 
+/// Milliseconds as nanoseconds; `None` where the server does not measure them.
+fn time_ns(ms: Option<&str>, is_timed: bool) -> Option<u64> {
+    if is_timed { ns_of(ms?) } else { None }
+}
+
 /// Milliseconds as nanoseconds.
-fn ns_of(ms: &str) -> Option<u64> {
-    let ms: f64 = ms.parse().ok()?;
-    ms.is_finite().then_some((ms.max(0.0) * 1e6) as u64)
+fn ns_of(text: &str) -> Option<u64> {
+    let ms: f64 = text.parse().ok()?;
+    if ms.is_finite() {
+        Some((ms.max(0.0) * 1e6) as u64)
+    } else {
+        None
+    }
 }
 
 fn io_of_row(row: ResultRow) -> Option<ServerIo> {
     let mut values = row.into_iter();
     let names: [String; 3] = [values.next()??, values.next()??, values.next()??];
     let [backend, object, context] = names;
-    let rest: [Option<String>; 11] = std::array::from_fn(|_| values.next().flatten());
-    let count = |index: usize| number_of(rest[index].as_ref());
-    let known = |index: usize| rest[index].as_ref().map(|_| count(index));
-    let time = |index: usize| rest[index].as_deref().and_then(ns_of);
+    let counters: [Option<String>; 11] = std::array::from_fn(|_| values.next().flatten());
+    let [
+        reads,
+        read_bytes,
+        read_ms,
+        writes,
+        write_bytes,
+        write_ms,
+        extends,
+        extend_bytes,
+        fsyncs,
+        hits,
+        evictions,
+    ] = counters.each_ref().map(Option::as_ref);
     Some(ServerIo {
         backend,
         object,
         context,
-        read_ops: count(0),
-        read_bytes: count(1),
-        read_ns: time(2),
-        write_ops: count(3),
-        write_bytes: count(4),
-        write_ns: time(5),
-        extend_ops: count(6),
-        extend_bytes: count(7),
-        fsyncs: known(8),
-        hits: known(9),
-        evictions: known(10),
+        read_ops: number_of(reads),
+        read_bytes: number_of(read_bytes),
+        read_ns: read_ms.and_then(|ms| ns_of(ms)),
+        write_ops: number_of(writes),
+        write_bytes: number_of(write_bytes),
+        write_ns: write_ms.and_then(|ms| ns_of(ms)),
+        extend_ops: number_of(extends),
+        extend_bytes: number_of(extend_bytes),
+        fsyncs: counted(fsyncs),
+        hits: counted(hits),
+        evictions: counted(evictions),
     })
+}
+
+/// A counter that NULL leaves unknown.
+fn counted(value: Option<&String>) -> Option<u64> {
+    value.map(|value| number_of(Some(value)))
 }
 
 /// What a server of this version and these settings does not count.
 fn missing(version: u32, [io_timing, wal_timing]: [Option<String>; 2]) -> Vec<String> {
     let has_own_wal_timing = (VERSION_WAL..VERSION_IO_BYTES).contains(&version);
-    let clauses = [
-        (
-            version < VERSION_IO,
+    let mut clauses = Vec::new();
+    if version < VERSION_IO {
+        clauses.push(
             "before version 16 there is no pg_stat_io: the reads of all processes are one row, and \
              table syncs and evictions are unknown",
-        ),
-        (
-            version < VERSION_WAL,
+        );
+    }
+    if version < VERSION_WAL {
+        clauses.push(
             "before version 14 there is no pg_stat_wal: writes and syncs of the WAL are unknown",
-        ),
-        (
-            version < VERSION_IO_BYTES,
+        );
+    }
+    if version < VERSION_IO_BYTES {
+        clauses.push(
             "before version 18 the server does not count the bytes that it writes for the WAL; the \
              figure is a lower bound",
-        ),
-        (
-            !is_on(&io_timing),
-            "track_io_timing is off: the times of reads and writes are unknown",
-        ),
-        (
-            has_own_wal_timing && !is_on(&wal_timing),
-            "track_wal_io_timing is off: the time of WAL syncs is unknown",
-        ),
-        (
-            true,
-            "a statement reports its I/O when it ends; base backups, COPY files and server logs \
-             are not counted",
-        ),
-    ];
-    let missing = clauses.into_iter().filter(|(is_so, _)| *is_so);
-    missing.map(|(_, clause)| clause.to_owned()).collect()
+        );
+    }
+    if !is_on(&io_timing) {
+        clauses.push("track_io_timing is off: the times of reads and writes are unknown");
+    }
+    if has_own_wal_timing && !is_on(&wal_timing) {
+        clauses.push("track_wal_io_timing is off: the time of WAL syncs is unknown");
+    }
+    clauses.push(
+        "a statement reports its I/O when it ends; base backups, COPY files and server logs are \
+         not counted",
+    );
+    clauses.into_iter().map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -20,13 +20,13 @@ pub enum PostgresError {
          programs with --pg-bin"
     )]
     NoServer {
-        /// Where.
+        /// The program looked in these places.
         searched: String,
     },
     /// A program of the server does not run.
     #[error("cannot run {program}: {why}")]
     Program {
-        /// Its path.
+        /// The path of the program.
         program: String,
         /// The reason.
         why: String,
@@ -51,7 +51,7 @@ pub enum PostgresError {
     Stays {
         /// Why it could not be used.
         first: Box<PostgresError>,
-        /// What stays.
+        /// This names the files that stay.
         stays: OpenError,
     },
     /// The server refused a statement.
@@ -59,9 +59,9 @@ pub enum PostgresError {
     Statement {
         /// The statement.
         statement: String,
-        /// Its own words.
+        /// The server's own words.
         message: String,
-        /// Its SQLSTATE.
+        /// The SQLSTATE of the refusal.
         code: String,
     },
     /// The connection string or its environment variables.
@@ -104,7 +104,7 @@ fn refusal_text(statement: &str, message: &str) -> String {
     }
 }
 
-/// What failed, and what to look at.
+/// Says what failed and what to check.
 fn unreachable_text(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => "connection refused (ECONNREFUSED). Check that the \
@@ -172,7 +172,7 @@ impl PostgresError {
     }
 
     /// An error of tokio-postgres, which gives its kind in words only.
-    pub(crate) fn of(error: tokio_postgres::Error, statement: &str) -> Self {
+    pub(crate) fn from_driver(error: tokio_postgres::Error, statement: &str) -> Self {
         if let Some(refusal) = error.as_db_error() {
             return Self::Statement {
                 statement: statement.to_owned(),
@@ -183,10 +183,8 @@ impl PostgresError {
         let kind = error.to_string();
         let why = error.source().map(ToString::to_string).unwrap_or_default();
         let is_closed = error.is_closed();
-        match error
-            .into_source()
-            .map(|cause| cause.downcast::<io::Error>())
-        {
+        let cause = error.into_source();
+        match cause.map(|cause| cause.downcast::<io::Error>()) {
             Some(Ok(error)) if kind == AUTHENTICATION => Self::Login(error.to_string()),
             Some(Ok(error)) => Self::of_io(*error),
             _ if is_closed => io::Error::from(io::ErrorKind::UnexpectedEof).into(),
@@ -206,11 +204,11 @@ impl PostgresError {
     /// An error below the protocol: of our socket, of TLS, of the connection.
     fn of_io(error: io::Error) -> Self {
         use io::ErrorKind::{InvalidData, InvalidInput};
-        let error = match error.downcast::<Self>() {
+        let not_own = match error.downcast::<Self>() {
             Ok(own) => return own,
-            Err(error) => error,
+            Err(not_own) => not_own,
         };
-        match error.downcast::<rustls::Error>() {
+        match not_own.downcast::<rustls::Error>() {
             Ok(error) => Self::Tls(tls_text(&error)),
             Err(error) if matches!(error.kind(), InvalidData | InvalidInput) => {
                 Self::Protocol(error.to_string())

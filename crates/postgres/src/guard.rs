@@ -65,7 +65,7 @@ pub fn guard(arguments: &[OsString]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What the guard has to start.
+/// The guard starts these programs as this user.
 struct GuardOrders {
     programs: PathBuf,
     user: Option<ServerUser>,
@@ -85,13 +85,13 @@ impl GuardOrders {
     /// Serves until the end, then removes everything. The outer error: the cluster is not removed.
     /// The inner one: the server failed.
     fn carry_out(&self) -> Result<Result<(), String>, String> {
-        let text = |error: &dyn std::error::Error| error.to_string();
-        let ending = Ending::listen().map_err(|error| text(&error))?;
+        let ending = Ending::listen().map_err(|error| error.to_string())?;
         // Sessions of a server that dies become children of this process.
         let _ = set_child_subreaper(Some(getpid()));
         let is_made = ending.wait_until_made();
-        let claimed = ClaimedDirectory::claim(Path::new("."), CLUSTER_NAME);
-        let Some(claimed) = claimed.map_err(|error| text(&error))? else {
+        let found = ClaimedDirectory::claim(Path::new("."), CLUSTER_NAME)
+            .map_err(|error| error.to_string())?;
+        let Some(claimed) = found else {
             return if is_made {
                 Err("its directory has vanished".to_owned())
             } else {
@@ -104,10 +104,11 @@ impl GuardOrders {
         }
         let data = claimed
             .open_directory(DATA_NAME)
-            .map_err(|error| text(&error))?;
-        let served = inherited(&data)
-            .map_err(|errno| errno.to_string())
-            .and_then(|data| self.serve(&data, &ending));
+            .map_err(|error| error.to_string())?;
+        let served = match inherited(&data) {
+            Ok(inherited_data) => self.serve(&inherited_data, &ending),
+            Err(errno) => Err(errno.to_string()),
+        };
         end_processes(data.as_fd(), Parent::Guard)?;
         remove(claimed, Some(&data))?;
         Ok(served)
@@ -131,10 +132,12 @@ impl GuardOrders {
             Some(status) if status.success() => {}
             Some(status) => return Err(format!("initdb failed ({status}){}", log.quoted())),
         }
-        let settings = SETTINGS.iter().flat_map(|setting| ["-c", setting]);
-        let flags: Vec<&str> = ["-D", &path].into_iter().chain(settings).collect();
+        let mut server_flags = vec!["-D", &path];
+        for setting in SETTINGS {
+            server_flags.extend(["-c", setting]);
+        }
         loop {
-            let (end, log) = self.run("postgres", &flags, (ending, Signal::QUIT), || {
+            let (end, log) = self.run("postgres", &server_flags, (ending, Signal::QUIT), || {
                 report_line(STARTED)
             })?;
             match end {
@@ -157,9 +160,19 @@ impl GuardOrders {
         started: impl FnOnce(),
     ) -> Result<(Option<ExitStatus>, ProgramLog), String> {
         let path = self.programs.join(program);
-        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
-        let log = ProgramLog::new().map_err(failed)?;
-        let mut command = Command::new(&path);
+        self.run_path(&path, flags, (ending, signal), started)
+            .map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    fn run_path(
+        &self,
+        path: &Path,
+        flags: &[&str],
+        (ending, signal): (&Ending, Signal),
+        started: impl FnOnce(),
+    ) -> std::io::Result<(Option<ExitStatus>, ProgramLog)> {
+        let log = ProgramLog::new()?;
+        let mut command = Command::new(path);
         command
             .args(flags)
             .current_dir("/")
@@ -167,25 +180,25 @@ impl GuardOrders {
             .env("LC_ALL", "C")
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .stdin(Stdio::null())
-            .stdout(log.output().map_err(failed)?)
-            .stderr(log.output().map_err(failed)?);
+            .stdout(log.output()?)
+            .stderr(log.output()?);
         if let Some(user) = self.user {
             command.uid(user.uid).gid(user.gid);
         }
-        let mut child = command.spawn().map_err(failed)?;
+        let mut child = command.spawn()?;
         started();
         loop {
-            if let Some(status) = child.try_wait().map_err(failed)? {
+            if let Some(status) = child.try_wait()? {
                 return Ok((Some(status), log));
             }
             if ending.takes_restart() {
-                shut_down(&mut child, ending).map_err(failed)?;
+                shut_down(&mut child, ending)?;
                 if !ending.is_due() {
                     return Ok((None, log));
                 }
             }
             if ending.is_due() {
-                end_child(&mut child, signal).map_err(failed)?;
+                end_child(&mut child, signal)?;
                 return Ok((None, log));
             }
             std::thread::sleep(POLL);
@@ -342,22 +355,25 @@ pub(crate) fn end_processes(data: BorrowedFd<'_>, parent: Parent) -> Result<(), 
             let list: Vec<String> = processes.iter().map(|pid| pid.to_string()).collect();
             return Err(format!("processes {} do not end", list.join(", ")));
         }
-        let signal = match quit_sent {
-            _ if age >= QUIT_WITHIN => Some(Signal::KILL),
-            false if age >= ALONE_WITHIN => Some(Signal::QUIT),
-            _ => None,
-        };
-        quit_sent |= signal.is_some();
-        for pid in signal.map_or(&[][..], |_| &processes) {
-            let sent = signal.map_or(Ok(()), |signal| kill_process(*pid, signal));
-            if let Err(errno) = sent
-                && errno != Errno::SRCH
-            {
-                return Err(format!("cannot end process {pid}: {errno}"));
-            }
+        if age >= QUIT_WITHIN {
+            send_to_all(&processes, Signal::KILL)?;
+        } else if age >= ALONE_WITHIN && !quit_sent {
+            quit_sent = true;
+            send_to_all(&processes, Signal::QUIT)?;
         }
         std::thread::sleep(if age < END_WITHIN { POLL } else { PATIENT_POLL });
     }
+}
+
+fn send_to_all(processes: &[Pid], signal: Signal) -> Result<(), String> {
+    for pid in processes {
+        match kill_process(*pid, signal) {
+            // It has ended meanwhile.
+            Ok(()) | Err(Errno::SRCH) => {}
+            Err(errno) => return Err(format!("cannot end process {pid}: {errno}")),
+        }
+    }
+    Ok(())
 }
 
 /// Sessions whose server has died, and what initdb has started, become children of the guard.
@@ -374,13 +390,14 @@ fn has_children() -> bool {
 fn processes_in(place: &Stat) -> Vec<Pid> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let Some(number) = name.to_str().and_then(|name| name.parse().ok()) else {
+        let Ok(number) = entry.file_name().to_string_lossy().parse() else {
             continue;
         };
-        let is_here = std::fs::metadata(entry.path().join("cwd"))
-            .is_ok_and(|cwd| (cwd.dev(), cwd.ino()) == (place.st_dev, place.st_ino));
+        let Ok(cwd) = std::fs::metadata(entry.path().join("cwd")) else {
+            continue;
+        };
         let name = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+        let is_here = (cwd.dev(), cwd.ino()) == (place.st_dev, place.st_ino);
         if is_here && NAMES.contains(&name.trim_end()) {
             found.extend(Pid::from_raw(number));
         }

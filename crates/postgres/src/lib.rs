@@ -21,9 +21,7 @@ mod tls;
 mod user;
 
 pub use client::PostgresClient;
-pub use cluster::{
-    CLUSTER_BYTES, Cluster, ServerSetting, SettingScope, TRIAL_BYTES, remove_leftover,
-};
+pub use cluster::{Cluster, ServerSetting, SettingScope, remove_leftover};
 pub use conninfo::ConnectInfo;
 pub use counters::{StatSession, WatchedServer};
 pub use error::PostgresError;

@@ -28,12 +28,12 @@ const SESSIONS_WITHIN: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(5);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What a slice of a load measured.
+/// The result of one slice of a load.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LoadResult {
     /// INSERTs that were acknowledged.
     pub commits: u64,
-    /// Their rate per second.
+    /// The rate of the INSERTs per second.
     pub rate: f64,
     /// Their latency; empty for pgbench, which prints no distribution.
     pub latency: LatencyHistogram,
@@ -101,9 +101,11 @@ impl Cluster {
         wait_for_end_of_sessions(&mut session)?;
         let (bytes_after, syncs_after) = self.wal_counters(&mut session)?;
         result.wal_bytes = bytes_after.saturating_sub(bytes_before);
-        let counts_syncs = ["fdatasync", "fsync"].contains(&load.method.as_str());
-        let syncs = syncs_after.zip(syncs_before).filter(|_| counts_syncs);
-        result.wal_syncs = syncs.map(|(after, before)| after.saturating_sub(before));
+        if let (Some(after), Some(before)) = (syncs_after, syncs_before)
+            && ["fdatasync", "fsync"].contains(&load.method.as_str())
+        {
+            result.wal_syncs = Some(after.saturating_sub(before));
+        }
         Ok(result)
     }
 
@@ -135,18 +137,20 @@ impl Cluster {
     ) -> Result<(u64, Option<u64>), PostgresError> {
         let bytes = session.value("SELECT pg_current_wal_insert_lsn() - '0/0'")?;
         let syncs = match self.programs().version {
-            ..14 => None,
-            14..18 => Some(session.value("SELECT wal_sync FROM pg_stat_wal")?),
-            18.. => Some(session.value(
+            ..14 => return Ok((count_of(&bytes)?, None)),
+            14..18 => session.value("SELECT wal_sync FROM pg_stat_wal")?,
+            18.. => session.value(
                 "SELECT coalesce(sum(fsyncs), 0)::bigint FROM pg_stat_io WHERE object = 'wal'",
-            )?),
+            )?,
         };
-        let number = |text: String| {
-            let what = || PostgresError::Protocol(format!("'{text}' is no count"));
-            text.parse::<u64>().map_err(|_| what())
-        };
-        Ok((number(bytes)?, syncs.map(number).transpose()?))
+        Ok((count_of(&bytes)?, Some(count_of(&syncs)?)))
     }
+}
+
+/// The number that a counter of the server has.
+fn count_of(text: &str) -> Result<u64, PostgresError> {
+    text.parse()
+        .map_err(|_| PostgresError::Protocol(format!("'{text}' is no count")))
 }
 
 /// A session reports its counters when it ends.
@@ -173,15 +177,16 @@ fn run_sessions(
         let mut starting = is_complete.write().unwrap_or_else(PoisonError::into_inner);
         for (session, insert) in sessions {
             let (is_complete, count) = (&is_complete, &count);
-            let thread = std::thread::Builder::new().spawn_scoped(scope, move || {
-                if *is_complete.read().unwrap_or_else(PoisonError::into_inner) {
-                    insert_until((session, insert), time, stop, count)
-                } else {
-                    Err(PostgresError::Stopped)
-                }
-            });
-            let failed = |error| PostgresError::program("a thread for each session", error);
-            threads.push(thread.map_err(failed)?);
+            let thread = std::thread::Builder::new()
+                .spawn_scoped(scope, move || {
+                    if *is_complete.read().unwrap_or_else(PoisonError::into_inner) {
+                        insert_until((session, insert), time, stop, count)
+                    } else {
+                        Err(PostgresError::Stopped)
+                    }
+                })
+                .map_err(|error| PostgresError::program("a thread for each session", error))?;
+            threads.push(thread);
         }
         *starting = true;
         drop(starting);
@@ -189,11 +194,17 @@ fn run_sessions(
             progress(count.load(Ordering::Relaxed));
             std::thread::sleep(LOOK_EVERY.min(time));
         }
-        let joined = threads.into_iter().map(|thread| thread.join());
-        let panicked = || PostgresError::Server("a session of the load panicked".to_owned());
-        joined
-            .map(|result| result.unwrap_or_else(|_| Err(panicked())))
-            .collect::<Result<Vec<LoadResult>, PostgresError>>()
+        let mut results = Vec::new();
+        for thread in threads {
+            match thread.join() {
+                Ok(result) => results.push(result?),
+                Err(_) => {
+                    let why = "a session of the load panicked".to_owned();
+                    return Err(PostgresError::Server(why));
+                }
+            }
+        }
+        Ok(results)
     })?;
     let mut total = LoadResult {
         client_cpu_ns: results.iter().map(|result| result.client_cpu_ns).sum(),
@@ -270,7 +281,6 @@ fn run_pgbench(
     progress: &mut dyn FnMut(u64),
 ) -> Result<(u64, f64), PostgresError> {
     let path = cluster.programs().path("pgbench");
-    let failed = |why: String| PostgresError::program(path.display(), why);
     let (out, log) = (ProgramLog::new()?, ProgramLog::new()?);
     let (clients, threads) = (load.clients.to_string(), load.clients.min(THREADS_MAX));
     let synchronous = if load.synchronous { "on" } else { "off" };
@@ -293,8 +303,8 @@ fn run_pgbench(
         command.uid(user.uid).gid(user.gid);
     }
     let begun = Instant::now();
-    let mut program =
-        ProgramGroup::start(&mut command).map_err(|error| failed(error.to_string()))?;
+    let mut program = ProgramGroup::start(&mut command)
+        .map_err(|error| PostgresError::program(path.display(), error))?;
     if let Some(mut script) = program.child().stdin.take() {
         script.write_all(format!("{INSERT};\n").as_bytes())?;
     }
@@ -310,26 +320,32 @@ fn run_pgbench(
         std::thread::sleep(PGBENCH_POLL);
     };
     if !status.success() {
-        return Err(failed(format!("it failed ({status}){}", log.quoted())));
+        let why = format!("it failed ({status}){}", log.quoted());
+        return Err(PostgresError::program(path.display(), why));
     }
     let text = out.text();
-    parse(&text).ok_or_else(|| failed(format!("it printed no rate: {}", text.trim())))
+    parse(&text).ok_or_else(|| {
+        let why = format!("it printed no rate: {}", text.trim());
+        PostgresError::program(path.display(), why)
+    })
 }
 
 /// Before version 14 it prints the rate twice; the one that counts is the one without the time of
 /// connecting.
 fn parse(text: &str) -> Option<(u64, f64)> {
-    let number = |line: &str| {
-        let mut words = line.split_whitespace();
-        words.find_map(|word| word.parse::<f64>().ok())
-    };
-    let is_rate = |line: &&str| {
+    let rate_line = text.lines().find(|line| {
         line.starts_with("tps =") && (line.contains("without") || line.contains("excluding"))
-    };
-    let is_count = |line: &&str| line.starts_with("number of transactions actually processed");
-    let rate = text.lines().find(is_rate).and_then(number)?;
-    let commits = text.lines().find(is_count).and_then(number)? as u64;
-    Some((commits, rate))
+    })?;
+    let count_line = text
+        .lines()
+        .find(|line| line.starts_with("number of transactions actually processed"))?;
+    let commits = first_number(count_line)? as u64;
+    Some((commits, first_number(rate_line)?))
+}
+
+/// The first word of a line that is a number.
+fn first_number(line: &str) -> Option<f64> {
+    line.split_whitespace().find_map(|word| word.parse().ok())
 }
 
 #[cfg(test)]

@@ -105,14 +105,11 @@ impl PreparedRun {
     /// The server's words.
     fn refusal(&self, message: &[u8]) -> PostgresError {
         match Message::parse(&mut BytesMut::from(message)) {
-            Ok(Some(Message::ErrorResponse(body))) => {
-                let of = |kind| field(&body, kind);
-                PostgresError::Statement {
-                    statement: self.statement.clone(),
-                    message: format!("{}: {}", of(b'S'), of(b'M')),
-                    code: of(b'C'),
-                }
-            }
+            Ok(Some(Message::ErrorResponse(body))) => PostgresError::Statement {
+                statement: self.statement.clone(),
+                message: format!("{}: {}", field(&body, b'S'), field(&body, b'M')),
+                code: field(&body, b'C'),
+            },
             _ => unexpected("an error without fields".to_owned()),
         }
     }
@@ -120,9 +117,8 @@ impl PreparedRun {
 
 fn request() -> io::Result<BytesMut> {
     let mut request = BytesMut::new();
-    let no_value = |(), _: &mut BytesMut| Ok(IsNull::Yes);
-    let bound = frontend::bind("", NAME, [], [], no_value, [], &mut request);
-    bound.map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    frontend::bind("", NAME, [], [], |(), _| Ok(IsNull::Yes), [], &mut request)
+        .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     frontend::execute("", 0, &mut request)?;
     frontend::sync(&mut request);
     Ok(request)
@@ -130,11 +126,10 @@ fn request() -> io::Result<BytesMut> {
 
 /// A field of an error; empty where it is absent.
 fn field(body: &ErrorResponseBody, kind: u8) -> String {
-    let found = body.fields().find(|field| Ok(field.type_() == kind));
-    let value = found.ok().flatten();
-    value.map_or(String::new(), |field| {
-        String::from_utf8_lossy(field.value_bytes()).into_owned()
-    })
+    match body.fields().find(|field| Ok(field.type_() == kind)) {
+        Ok(Some(field)) => String::from_utf8_lossy(field.value_bytes()).into_owned(),
+        _ => String::new(),
+    }
 }
 
 fn unexpected(what: String) -> PostgresError {

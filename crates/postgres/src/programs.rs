@@ -25,7 +25,7 @@ const VERSION_WITHIN: Duration = Duration::from_secs(10);
 /// The programs of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Programs {
-    /// Their directory.
+    /// The directory of the programs.
     pub folder: PathBuf,
     /// Major version.
     pub version: u32,
@@ -44,27 +44,32 @@ impl Programs {
         self.path("pgbench").exists()
     }
 
-    fn of(folder: &Path, limit: Duration) -> Result<Self, PostgresError> {
+    fn in_folder(folder: &Path, limit: Duration) -> Result<Self, PostgresError> {
         let program = folder.join("postgres");
-        let failed = |why: String| PostgresError::program(program.display(), why);
-        let mut command = Command::new(&program);
-        command.arg("--version").current_dir("/");
-        if let Some(user) = ServerUser::needed() {
-            command.uid(user.uid).gid(user.gid);
+        match printed_version(&program, limit) {
+            Ok((version, version_text)) => Ok(Self {
+                folder: folder.to_owned(),
+                version,
+                version_text,
+            }),
+            Err(why) => Err(PostgresError::program(program.display(), why)),
         }
-        let text = output_of(command, limit).map_err(|silence| {
-            failed(match silence {
-                NoAnswer::Late => format!("no answer within {} s", limit.as_secs()),
-                NoAnswer::Failed(error) => error.to_string(),
-            })
-        })?;
-        let (version, version_text) = parse_version(&text)
-            .ok_or_else(|| failed(format!("it prints '{}' as its version", text.trim())))?;
-        Ok(Self {
-            folder: folder.to_owned(),
-            version,
-            version_text,
-        })
+    }
+}
+
+/// The version that a program prints, as its major number and as a text; the error says why there
+/// is none.
+fn printed_version(program: &Path, limit: Duration) -> Result<(u32, String), String> {
+    let mut command = Command::new(program);
+    command.arg("--version").current_dir("/");
+    if let Some(user) = ServerUser::needed() {
+        command.uid(user.uid).gid(user.gid);
+    }
+    match output_of(command, limit) {
+        Ok(text) => parse_version(&text)
+            .ok_or_else(|| format!("it prints '{}' as its version", text.trim())),
+        Err(NoAnswer::Late) => Err(format!("no answer within {} s", limit.as_secs())),
+        Err(NoAnswer::Failed(error)) => Err(error.to_string()),
     }
 }
 
@@ -82,21 +87,30 @@ pub fn find_programs(
     asked: Option<&Path>,
     search_path: Option<&OsStr>,
 ) -> Result<Programs, PostgresError> {
-    let found = match asked {
-        Some(folder) => has_server(folder).then(|| absolute(folder)),
-        None => {
-            let path = search_path.unwrap_or_default();
-            let on_path = std::env::split_paths(path)
-                .find(|folder| folder.is_absolute() && has_server(folder));
-            let installed = INSTALLED.map(|(folder, prefix)| (Path::new(folder), prefix));
-            let on_path = on_path.map(|folder| absolute(&folder));
-            on_path.or_else(|| newest(&installed))
+    let folder = match asked {
+        Some(folder) if has_server(folder) => absolute(folder),
+        Some(folder) => {
+            return Err(PostgresError::NoServer {
+                searched: folder.display().to_string(),
+            });
         }
+        None => usual_folder(search_path.unwrap_or_default()).ok_or_else(|| {
+            PostgresError::NoServer {
+                searched: SEARCHED.to_owned(),
+            }
+        })?,
     };
-    let found = found.ok_or_else(|| PostgresError::NoServer {
-        searched: asked.map_or(SEARCHED.to_owned(), |asked| asked.display().to_string()),
-    })?;
-    Programs::of(&found, VERSION_WITHIN)
+    Programs::in_folder(&folder, VERSION_WITHIN)
+}
+
+/// The first directory of the search path with a server, else that of the newest installed one.
+fn usual_folder(search_path: &OsStr) -> Option<PathBuf> {
+    for folder in std::env::split_paths(search_path) {
+        if folder.is_absolute() && has_server(&folder) {
+            return Some(absolute(&folder));
+        }
+    }
+    newest(&INSTALLED.map(|(folder, prefix)| (Path::new(folder), prefix)))
 }
 
 fn has_server(folder: &Path) -> bool {
@@ -107,24 +121,26 @@ fn has_server(folder: &Path) -> bool {
 
 /// The server runs in another directory. Links to some of its programs lead to all of them.
 fn absolute(folder: &Path) -> PathBuf {
-    let program = folder.join("postgres").canonicalize();
-    let own = program
-        .ok()
-        .and_then(|path| Some(path.parent()?.to_owned()));
-    own.filter(|own| has_server(own))
-        .or_else(|| folder.canonicalize().ok())
-        .unwrap_or_else(|| folder.to_owned())
+    if let Ok(program) = folder.join("postgres").canonicalize()
+        && let Some(own_folder) = program.parent()
+        && has_server(own_folder)
+    {
+        return own_folder.to_owned();
+    }
+    folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }
 
 fn newest(folders: &[(&Path, &str)]) -> Option<PathBuf> {
     let mut found: Vec<(u32, PathBuf)> = Vec::new();
     for (folder, prefix) in folders {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let version = name.strip_prefix(prefix).and_then(|rest| rest.parse().ok());
             let bin = entry.path().join("bin");
-            let version = version.filter(|_| has_server(&bin));
-            found.extend(version.map(|number| (number, bin)));
+            if let Some(version) = entry.file_name().to_string_lossy().strip_prefix(prefix)
+                && let Ok(number) = version.parse()
+                && has_server(&bin)
+            {
+                found.push((number, bin));
+            }
         }
     }
     found.into_iter().max().map(|(_, bin)| bin)
@@ -145,18 +161,18 @@ pub(crate) struct ProgramLog {
 }
 
 impl ProgramLog {
-    /// An empty one.
+    /// Makes an empty log.
     pub(crate) fn new() -> io::Result<Self> {
         let file = File::from(rustix::fs::memfd_create("server-log", MemfdFlags::CLOEXEC)?);
         Ok(Self { file })
     }
 
-    /// Where the program prints.
+    /// Returns the output to which the program prints.
     pub(crate) fn output(&self) -> io::Result<Stdio> {
         Ok(self.file.try_clone()?.into())
     }
 
-    /// Its end.
+    /// Returns the end of the log.
     pub(crate) fn text(mut self) -> String {
         let mut text = Vec::new();
         // The program wrote through the same position.
@@ -179,16 +195,18 @@ impl ProgramLog {
 }
 
 fn telling_lines(text: &str) -> String {
-    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let causes: Vec<&str> = lines()
-        .filter(|line| CAUSES.iter().any(|word| line.contains(word)) && !line.contains(STARTING))
-        .collect();
-    let lines = if causes.is_empty() {
-        lines().collect()
-    } else {
-        causes
-    };
-    match &lines[lines.len().saturating_sub(LINES_MAX)..] {
+    let (mut lines, mut causes) = (Vec::new(), Vec::new());
+    for line in text.lines().map(str::trim) {
+        if line.is_empty() {
+            continue;
+        }
+        lines.push(line);
+        if CAUSES.iter().any(|word| line.contains(word)) && !line.contains(STARTING) {
+            causes.push(line);
+        }
+    }
+    let telling = if causes.is_empty() { lines } else { causes };
+    match &telling[telling.len().saturating_sub(LINES_MAX)..] {
         [] => String::new(),
         last => format!(": {}", last.join("; ")),
     }
@@ -237,7 +255,7 @@ mod tests {
         let all = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(place.path(), all.clone()).unwrap();
         std::fs::set_permissions(&program, all).unwrap();
-        let late = Programs::of(place.path(), Duration::from_millis(200));
+        let late = Programs::in_folder(place.path(), Duration::from_millis(200));
         assert!(matches!(late, Err(PostgresError::Program { .. })));
     }
 

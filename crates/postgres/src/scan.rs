@@ -51,16 +51,16 @@ pub struct TrialTable {
     keys: u64,
     /// Rows, each a page.
     rows: u64,
-    /// Its file in the data directory.
+    /// The file of the table in the data directory.
     file: String,
     /// The next key that was not read since the page cache was emptied.
     next: Cell<u64>,
 }
 
-/// What a slice of scans read.
+/// The scans of one slice, and what they read.
 #[derive(Debug, Clone, Default)]
 pub struct TableScans {
-    /// Scans.
+    /// The number of scans.
     pub scans: u64,
     /// Pages that the server read from files.
     pub pages: u64,
@@ -173,11 +173,12 @@ impl Cluster {
             result.pages += match load {
                 TrialLoad::Analyze => {
                     let pages_now = self.table_pages_read(session)?;
-                    let read = pages_now
-                        .zip(pages_before)
-                        .map(|(now, before)| now.saturating_sub(before));
+                    let read = match (pages_now, pages_before) {
+                        (Some(now), Some(before)) => now.saturating_sub(before),
+                        _ => (300 * STATISTICS_TARGET).min(table.rows),
+                    };
                     pages_before = pages_now;
-                    read.unwrap_or((300 * STATISTICS_TARGET).min(table.rows))
+                    read
                 }
                 _ => pages_read(&lines).ok_or_else(|| {
                     PostgresError::Protocol("EXPLAIN names no buffers".to_owned())
@@ -244,30 +245,40 @@ impl Cluster {
 /// `Buffers: shared hit=7 read=256` of the first node, which counts those below it.
 fn pages_read(lines: &[String]) -> Option<u64> {
     let buffers = lines.iter().find(|line| line.contains("Buffers: "))?;
-    let read = buffers
-        .split_whitespace()
-        .find_map(|word| word.strip_prefix("read="));
-    Some(read.map_or(0, |count| count.parse().unwrap_or(0)))
+    for word in buffers.split_whitespace() {
+        if let Some(count) = word.strip_prefix("read=") {
+            return Some(count.parse().unwrap_or(0));
+        }
+    }
+    Some(0)
 }
 
 /// The node that joins, and the one that reads the table.
 fn way_of_join(lines: &[String]) -> Option<String> {
-    let is_join = |name: &&str| ["Nested Loop", "Hash Join", "Merge Join"].contains(name);
-    let join = lines.iter().map(|line| node(line)).find(is_join)?;
-    let mut reads = lines.iter().map(|line| node(line));
-    let read = reads.find(|name| name.contains(" on tried"));
-    // `Index Scan using tried_k on tried`
-    let kind = read.and_then(|name| name.split(" on ").next()?.split(" using ").next());
-    Some(match kind {
-        Some(kind) => format!("{join} with {kind}"),
-        None => join.to_owned(),
-    })
+    let (mut join, mut scan) = (None, None);
+    for line in lines {
+        let node = node(line);
+        if join.is_none() && ["Nested Loop", "Hash Join", "Merge Join"].contains(&node) {
+            join = Some(node);
+        }
+        // `Index Scan using tried_k on tried`
+        if scan.is_none()
+            && node.contains(" on tried")
+            && let Some((before, _)) = node.split_once(" on ")
+        {
+            scan = before.split(" using ").next();
+        }
+    }
+    match (join?, scan) {
+        (join, Some(scan)) => Some(format!("{join} with {scan}")),
+        (join, None) => Some(join.to_owned()),
+    }
 }
 
 /// The node of a line of a plan.
 fn node(line: &str) -> &str {
-    let line = line.trim().trim_start_matches("->").trim();
-    line.split(" (").next().unwrap_or(line)
+    let text = line.trim().trim_start_matches("->").trim();
+    text.split(" (").next().unwrap_or(text)
 }
 
 #[cfg(test)]

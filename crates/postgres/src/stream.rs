@@ -9,7 +9,7 @@ use rustix::net::{
     AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, send, socket_with,
 };
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::net::{TcpStream, ToSocketAddrs as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -74,12 +74,17 @@ impl ServerStream {
 
     fn of_tcp(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        let ip = |address: io::Result<SocketAddr>| Some(address.ok()?.ip());
-        let (peer, own) = (ip(stream.peer_addr()), ip(stream.local_addr()));
-        let is_same = |(peer, own): (IpAddr, IpAddr)| peer.is_loopback() || peer == own;
+        let (is_local, is_private) = match (stream.peer_addr(), stream.local_addr()) {
+            (Ok(peer), Ok(own)) => {
+                let is_loopback = peer.ip().is_loopback();
+                (is_loopback || peer.ip() == own.ip(), is_loopback)
+            }
+            (Ok(peer), Err(_)) => (false, peer.ip().is_loopback()),
+            (Err(_), _) => (false, false),
+        };
         Ok(Self {
-            is_local: peer.zip(own).is_some_and(is_same),
-            is_private: peer.is_some_and(|peer| peer.is_loopback()),
+            is_local,
+            is_private,
             socket: stream.into(),
         })
     }
@@ -186,8 +191,9 @@ impl AsyncWrite for TurnSocket {
         _: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let secret = self.secret.as_ref();
-        if secret.is_some_and(|secret| bytes.starts_with(secret)) {
+        if let Some(secret) = &self.secret
+            && bytes.starts_with(secret)
+        {
             return Poll::Ready(Err(io::Error::other(PostgresError::in_clear_text())));
         }
         self.polled(send(&self.stream.socket, bytes, SendFlags::NOSIGNAL))
@@ -226,14 +232,10 @@ fn connect_unix(path: &Path, deadline: Instant) -> Result<UnixStream, PostgresEr
 
 /// Tries all addresses of a name. The resolver keeps its own deadlines.
 fn connect_tcp(name: &str, port: u16, deadline: Instant) -> Result<TcpStream, PostgresError> {
-    let unknown = |why: String| {
-        PostgresError::Unreachable(io::Error::other(format!("cannot resolve {name}: {why}")))
-    };
-    let addresses: Vec<SocketAddr> = (name, port)
+    let addresses = (name, port)
         .to_socket_addrs()
-        .map_err(|error| unknown(error.to_string()))?
-        .collect();
-    let mut last = unknown("it has no address".to_owned());
+        .map_err(|error| unresolved(name, &error.to_string()))?;
+    let mut last = unresolved(name, "it has no address");
     for address in addresses {
         let left = deadline.saturating_duration_since(Instant::now());
         match TcpStream::connect_timeout(&address, left.max(WAIT_MIN)) {
@@ -245,6 +247,10 @@ fn connect_tcp(name: &str, port: u16, deadline: Instant) -> Result<TcpStream, Po
         }
     }
     Err(last)
+}
+
+fn unresolved(name: &str, why: &str) -> PostgresError {
+    PostgresError::Unreachable(io::Error::other(format!("cannot resolve {name}: {why}")))
 }
 
 #[cfg(test)]

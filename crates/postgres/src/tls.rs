@@ -27,7 +27,7 @@ const SYSTEM: &str = "system";
 /// How a session uses TLS.
 #[derive(Debug, Clone)]
 pub(crate) struct TlsUse {
-    /// What is tried over TCP, one after the other.
+    /// Over TCP a session tries these modes, one after the other.
     pub attempts: &'static [SslMode],
     pub negotiation: SslNegotiation,
     pub channel_binding: ChannelBinding,
@@ -38,7 +38,7 @@ type Setting<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 impl TlsUse {
     /// From the settings of the connection; `home` has the files that need no naming.
-    pub(crate) fn of(setting: Setting<'_>, home: Option<&Path>) -> Result<Self, String> {
+    pub(crate) fn from_settings(setting: Setting<'_>, home: Option<&Path>) -> Result<Self, String> {
         use SslMode::{Disable, Prefer, Require};
         let root = setting("sslrootcert");
         let is_system = root.as_deref() == Some(SYSTEM);
@@ -89,8 +89,10 @@ impl TlsUse {
     }
 }
 
-fn in_home(home: Option<&Path>, name: &str) -> Option<PathBuf> {
-    home.map(|home| home.join(".postgresql").join(name))
+/// The file of this name in the home directory, if there is one.
+fn usual_file(home: Option<&Path>, name: &str) -> Option<PathBuf> {
+    let path = home?.join(".postgresql").join(name);
+    if path.exists() { Some(path) } else { None }
 }
 
 /// The certificate of the user, where there is one.
@@ -105,20 +107,18 @@ fn with_own_certificate(
         .map_err(|error| error.to_string())?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(check));
-    let file = |keyword: &str, name: &str| {
-        let named = setting(keyword).map(PathBuf::from);
-        named.or_else(|| in_home(home, name).filter(|path| path.exists()))
-    };
-    let certificate = file("sslcert", "postgresql.crt").filter(|_| mode != "disable");
-    let Some(certificate) = certificate else {
+    if mode == "disable" {
+        return Ok(builder.with_no_client_auth());
+    }
+    let Some(certificate) = named_or_usual(setting("sslcert"), home, "postgresql.crt") else {
         return Ok(builder.with_no_client_auth());
     };
-    let key = file("sslkey", "postgresql.key").ok_or_else(|| {
-        format!(
+    let Some(key) = named_or_usual(setting("sslkey"), home, "postgresql.key") else {
+        return Err(format!(
             "{}: its key is not there; name it: sslkey",
             certificate.display()
-        )
-    })?;
+        ));
+    };
     let key_file = read_pem(&key)?;
     refuse_readable_key(&key, &key_file.metadata)?;
     let chain = certificates(&certificate)?;
@@ -128,36 +128,47 @@ fn with_own_certificate(
             key.display()
         )
     })?;
-    let config = builder.with_client_auth_cert(chain, private);
-    config.map_err(|error| format!("{}: {error}", certificate.display()))
+    builder
+        .with_client_auth_cert(chain, private)
+        .map_err(|error| format!("{}: {error}", certificate.display()))
+}
+
+fn named_or_usual(named: Option<String>, home: Option<&Path>, name: &str) -> Option<PathBuf> {
+    match named {
+        Some(path) => Some(PathBuf::from(path)),
+        None => usual_file(home, name),
+    }
 }
 
 /// As libpq does: only its owner may read a key; of root's, a group may, too.
 fn refuse_readable_key(path: &Path, metadata: &Metadata) -> Result<(), String> {
     let forbidden = if metadata.uid() == 0 { 0o037 } else { 0o077 };
-    match metadata.mode() & forbidden {
-        0 => Ok(()),
-        _ => Err(format!(
+    if metadata.mode() & forbidden != 0 {
+        return Err(format!(
             "{}: other users may read this key; use chmod 600",
             path.display()
-        )),
+        ));
     }
+    Ok(())
 }
 
 /// A file of certificates or of a key.
 fn read_pem(path: &Path) -> Result<SmallFile, String> {
-    let read = read_small_file(path, PEM_BYTES_MAX);
-    read.map_err(|error| format!("{}: {error}", path.display()))
+    read_small_file(path, PEM_BYTES_MAX).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let broken = |why: String| format!("{}: {why}", path.display());
     let file = read_pem(path)?;
-    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&file.content).collect();
-    match read.map_err(|error| broken(error.to_string()))? {
-        none if none.is_empty() => Err(broken("it has no certificate in PEM form".to_owned())),
-        certificates => Ok(certificates),
+    let certificates = CertificateDer::pem_slice_iter(&file.content)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    if certificates.is_empty() {
+        return Err(format!(
+            "{}: it has no certificate in PEM form",
+            path.display()
+        ));
     }
+    Ok(certificates)
 }
 
 /// Whether a server's certificate is accepted.
@@ -175,16 +186,17 @@ struct CertificateCheck {
 impl CertificateCheck {
     fn new(root: Option<PathBuf>, (mode, home): (&str, Option<&Path>)) -> Result<Self, String> {
         let provider = Arc::new(ring::default_provider());
-        let usual = in_home(home, "root.crt");
-        let is_usual_there = usual.as_ref().is_some_and(|path| path.exists());
         // As libpq does: a file of authorities is used where TLS is a must.
         let file = match (root, mode) {
             (Some(path), "require" | "verify-ca" | "verify-full") => Some(path),
-            (None, "require") if is_usual_there => usual,
-            (None, "verify-ca" | "verify-full") => Some(usual.filter(|_| is_usual_there).ok_or(
-                "sslmode verifies the server's certificate, but there is no \
-                 ~/.postgresql/root.crt; name the file of its authority: sslrootcert",
-            )?),
+            (None, "require") => usual_file(home, "root.crt"),
+            (None, "verify-ca" | "verify-full") => {
+                let usual = usual_file(home, "root.crt").ok_or(
+                    "sslmode verifies the server's certificate, but there is no \
+                     ~/.postgresql/root.crt; name the file of its authority: sslrootcert",
+                )?;
+                Some(usual)
+            }
             _ => None,
         };
         let Some(file) = file else {
@@ -278,12 +290,12 @@ fn is_in_force(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Er
     let parsed =
         x509_cert::Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
     let validity = parsed.tbs_certificate.validity;
-    let now = UNIX_EPOCH + Duration::from_secs(now.as_secs());
-    match () {
-        () if now < validity.not_before.to_system_time() => {
-            Err(CertificateError::NotValidYet.into())
-        }
-        () if now > validity.not_after.to_system_time() => Err(CertificateError::Expired.into()),
-        () => Ok(()),
+    let time = UNIX_EPOCH + Duration::from_secs(now.as_secs());
+    if time < validity.not_before.to_system_time() {
+        return Err(CertificateError::NotValidYet.into());
     }
+    if time > validity.not_after.to_system_time() {
+        return Err(CertificateError::Expired.into());
+    }
+    Ok(())
 }

@@ -19,13 +19,19 @@ pub(crate) struct ServerUser {
 impl ServerUser {
     /// The user of a server that root starts; `None` for any other user, who starts it as himself.
     pub(crate) fn needed() -> Option<Self> {
-        let is_root = rustix::process::geteuid().is_root();
-        is_root.then(|| of_passwd(&passwd()))
+        if rustix::process::geteuid().is_root() {
+            Some(of_passwd(&passwd()))
+        } else {
+            None
+        }
     }
 
     /// As an argument of the guard.
     pub(crate) fn to_argument(user: Option<Self>) -> String {
-        user.map_or("-".to_owned(), |user| format!("{}:{}", user.uid, user.gid))
+        match user {
+            Some(user) => format!("{}:{}", user.uid, user.gid),
+            None => "-".to_owned(),
+        }
     }
 
     /// From an argument of the guard; the outer `None` is a mistake.
@@ -42,11 +48,13 @@ impl ServerUser {
 }
 
 fn of_passwd(users: &str) -> ServerUser {
-    let is_usable = |fields: &[&str]| ids(fields).is_some_and(|user| user.uid != 0);
     let found = passwd_fields(users, &|fields| {
-        fields[0] == SERVER_USER && is_usable(fields)
+        fields[0] == SERVER_USER && ids(fields).is_some_and(|user| user.uid != 0)
     });
-    found.as_deref().and_then(ids).unwrap_or(OVERFLOW_USER)
+    match found {
+        Some(fields) => ids(&fields).unwrap_or(OVERFLOW_USER),
+        None => OVERFLOW_USER,
+    }
 }
 
 fn passwd() -> String {
@@ -55,8 +63,13 @@ fn passwd() -> String {
 
 /// The fields of the line of /etc/passwd that `is_wanted` chooses.
 fn passwd_fields<'a>(users: &'a str, is_wanted: &dyn Fn(&[&str]) -> bool) -> Option<Vec<&'a str>> {
-    let mut lines = users.lines().map(|line| line.split(':').collect());
-    lines.find(|fields: &Vec<&str>| fields.len() >= 6 && is_wanted(fields))
+    for line in users.lines() {
+        let fields: Vec<&str> = line.split(':').collect();
+        if fields.len() >= 6 && is_wanted(&fields) {
+            return Some(fields);
+        }
+    }
+    None
 }
 
 fn ids(fields: &[&str]) -> Option<ServerUser> {
@@ -90,11 +103,15 @@ pub(crate) fn become_user_of(role: &str) {
     use rustix::process::{Gid, Uid, geteuid};
     use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
     let users = passwd();
-    let user = passwd_fields(&users, &|fields| fields[0] == role);
-    let user = user.as_deref().and_then(ids);
-    let Some(user) = user.filter(|user| geteuid().is_root() && user.uid != 0) else {
+    let Some(fields) = passwd_fields(&users, &|fields| fields[0] == role) else {
         return;
     };
+    let Some(user) = ids(&fields) else {
+        return;
+    };
+    if user.uid == 0 || !geteuid().is_root() {
+        return;
+    }
     let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
     // Where it fails, the thread connects as root, and the server answers whether it may.
     let _ = set_thread_groups(&[gid]);

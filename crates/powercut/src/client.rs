@@ -25,19 +25,19 @@ pub struct LogClient {
 /// Why the log cannot be reached or used.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// Its name or address leads nowhere.
+    /// The name or address of the log leads nowhere.
     #[error(
         "cannot reach the log at {0}: {1}. Start it on a second machine with: diskproof powercut \
          serve"
     )]
     Connect(String, io::Error),
-    /// It says no.
+    /// The log refuses the request.
     #[error("the log at {0} refused: {1}")]
     Refused(String, String),
     /// The connection failed, or the answer makes no sense.
     #[error("the connection to the log at {0} was lost: {1}")]
     Gone(String, String),
-    /// It sends more reports than it can hold.
+    /// The log sends more reports than a log can hold.
     #[error("the log at {0} sent more than {1} reports of one run; no log of diskproof holds more")]
     Endless(String, u64),
 }
@@ -46,17 +46,12 @@ impl LogClient {
     /// Connects to `HOST` or `HOST:PORT` and proves the token.
     pub fn connect(server: &str, token: &Token) -> Result<Self, LogError> {
         let named = with_port(server);
-        let failed = |error| LogError::Connect(named.clone(), error);
-        let mut outcome = Err(io::Error::other("the name has no address"));
-        for address in named.to_socket_addrs().map_err(failed)? {
-            outcome = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT);
-            if outcome.is_ok() {
-                break;
-            }
-        }
-        let stream = DeadlineStream::new(outcome.map_err(failed)?);
+        let stream = match connect(&named) {
+            Ok(stream) => stream,
+            Err(error) => return Err(LogError::Connect(named, error)),
+        };
         let mut client = Self {
-            stream,
+            stream: DeadlineStream::new(stream),
             server: named,
         };
         let WireMessage::Challenge(nonce) = client.receive()? else {
@@ -69,7 +64,7 @@ impl LogClient {
         Ok(client)
     }
 
-    /// Where the log is, with its port.
+    /// Returns the address of the log, with its port.
     pub fn server(&self) -> &str {
         &self.server
     }
@@ -148,8 +143,7 @@ impl LogClient {
     }
 
     fn send(&mut self, message: &WireMessage) -> Result<(), LogError> {
-        let sent = self.stream.send(message);
-        sent.map_err(|error| self.gone(error))
+        self.stream.send(message).map_err(|error| self.gone(error))
     }
 
     fn receive(&mut self) -> Result<WireMessage, LogError> {
@@ -171,6 +165,18 @@ impl LogClient {
     fn unexpected(&self) -> LogError {
         self.gone("its answer is invalid")
     }
+}
+
+/// Tries the addresses of a name one after the other; the error is that of the last one.
+fn connect(named: &str) -> io::Result<TcpStream> {
+    let mut last = io::Error::other("the name has no address");
+    for address in named.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 /// The default port where none is named. An IPv6 address with a port stands in brackets.

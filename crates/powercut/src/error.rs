@@ -18,11 +18,11 @@ pub enum CutError {
     TooSmall {
         /// The target.
         path: String,
-        /// Its size.
+        /// The size of the target.
         bytes: u64,
         /// Bytes that the test covers.
         needed: u64,
-        /// What to do.
+        /// This sentence says what to do.
         remedy: &'static str,
     },
     /// The first pages cannot be written.
@@ -30,7 +30,7 @@ pub enum CutError {
     Layout {
         /// The target.
         path: String,
-        /// What was done.
+        /// This step failed.
         doing: &'static str,
         /// The error.
         error: io::Error,
@@ -43,7 +43,7 @@ pub enum CutError {
     Target {
         /// The target.
         path: String,
-        /// What was done.
+        /// This step failed.
         doing: &'static str,
         /// The error.
         error: io::Error,

@@ -5,7 +5,7 @@ use crate::run::{LogEnd, RunLog, StreamKind, WriteStream};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// What one stream left on the target.
+/// The content that one stream left on the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StreamContent {
     /// The state of each slot.
@@ -14,7 +14,7 @@ pub enum StreamContent {
     Names(BTreeSet<u64>),
 }
 
-/// What the verifier knows alongside the log.
+/// Facts that the verifier knows alongside the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerifyFacts {
     /// Whether the machine started anew since the run; `None` where the kernel does not say.
@@ -53,10 +53,10 @@ pub enum NotProvenReason {
     NoTrace,
 }
 
-/// What happened to one stream.
+/// The fate of one stream's writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StreamOutcome {
-    /// What it wrote.
+    /// The stream wrote this kind of content.
     pub kind: StreamKind,
     /// Writes that the log knows as durable (of control pages: as accepted).
     pub acknowledged: u64,
@@ -187,7 +187,10 @@ impl StreamContent {
 }
 
 fn elapsed(log: &RunLog) -> u64 {
-    log.progress.last().map_or(0, |last| last.elapsed_ns)
+    match log.progress.last() {
+        Some(last) => last.elapsed_ns,
+        None => 0,
+    }
 }
 
 fn seconds(ns: u64) -> f64 {
@@ -283,12 +286,14 @@ fn vanished(stream: WriteStream, count: u64, content: &StreamContent) -> u64 {
     let StreamContent::Slots(slots) = content else {
         return 0;
     };
-    let is_older = |(slot, state): (usize, &SlotState)| {
+    let mut older = 0;
+    for (slot, state) in slots.iter().enumerate() {
         let last = stream.last_of(slot as u32, count);
-        last > 0 && matches!(state, SlotState::Whole(number) if *number < last)
-    };
-    let older = slots.iter().enumerate().filter(|slot| is_older(*slot));
-    older.count() as u64
+        if last > 0 && matches!(state, SlotState::Whole(number) if *number < last) {
+            older += 1;
+        }
+    }
+    older
 }
 
 #[cfg(test)]

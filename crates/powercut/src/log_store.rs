@@ -31,7 +31,7 @@ fn lock(logs: &MemoryLogs) -> MutexGuard<'_, BTreeMap<u128, Vec<u8>>> {
     logs.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where the logs are.
+/// The logs are kept in one of two places.
 #[derive(Debug, Clone)]
 pub enum LogStore {
     /// Files in a folder.
@@ -97,9 +97,12 @@ impl LogStore {
                 let mut runs = Vec::new();
                 for entry in std::fs::read_dir(folder)? {
                     let name = entry?.file_name();
-                    let name = name.to_string_lossy();
-                    let stem = name.strip_suffix(&format!(".{EXTENSION}"));
-                    runs.extend(stem.and_then(parse_run));
+                    if let Some(stem) = name
+                        .to_string_lossy()
+                        .strip_suffix(&format!(".{EXTENSION}"))
+                    {
+                        runs.extend(parse_run(stem));
+                    }
                 }
                 Ok(runs)
             }
@@ -112,7 +115,9 @@ impl LogStore {
     pub(crate) fn newest(&self) -> io::Result<Vec<u128>> {
         let mut started = Vec::new();
         for run in self.runs()? {
-            started.extend(self.description(run).map(|found| (found.started_ms, run)));
+            if let Some(description) = self.description(run) {
+                started.push((description.started_ms, run));
+            }
         }
         started.sort_unstable_by_key(|run| std::cmp::Reverse(*run));
         started.truncate(LISTED_MAX);
@@ -134,11 +139,10 @@ impl LogStore {
                 let path = folder.join(format!("{run:032x}.{EXTENSION}"));
                 Ok(Box::new(BufReader::new(open_regular(&path)?)))
             }
-            Self::Memory(logs) => {
-                let log = lock(logs).get(&run).cloned();
-                let log = log.ok_or(io::Error::from(io::ErrorKind::NotFound))?;
-                Ok(Box::new(Cursor::new(log)))
-            }
+            Self::Memory(logs) => match lock(logs).get(&run) {
+                Some(log) => Ok(Box::new(Cursor::new(log.clone()))),
+                None => Err(io::ErrorKind::NotFound.into()),
+            },
         }
     }
 }
@@ -157,8 +161,9 @@ fn open_regular(path: &Path) -> io::Result<File> {
 /// Refuses to write where less than this part of the reserve is free.
 fn check_room(folder: &Path, divisor: u64) -> io::Result<()> {
     let found = rustix::fs::statvfs(folder)?;
-    let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
-    if has_room(bytes(found.f_bavail), bytes(found.f_blocks), divisor) {
+    let free_bytes = found.f_bavail.saturating_mul(found.f_frsize);
+    let size_bytes = found.f_blocks.saturating_mul(found.f_frsize);
+    if has_room(free_bytes, size_bytes, divisor) {
         Ok(())
     } else {
         Err(io::Error::other(
@@ -182,14 +187,11 @@ impl OpenLog {
         match &mut self.sink {
             LogSink::File(file, folder) => {
                 check_room(folder, KNOWN_RUN)?;
-                let written = file.write_all(&frame).and_then(|()| file.sync_data());
-                if written.is_err() {
+                if let Err(error) = write_durably(file, &frame) {
                     // A full disk leaves half a frame, after which nothing could be read.
-                    let _ = file
-                        .set_len(self.bytes)
-                        .and_then(|()| file.seek(SeekFrom::End(0)).map(drop));
+                    let _ = cut_to(file, self.bytes);
+                    return Err(error);
                 }
-                written?;
             }
             LogSink::Memory(logs, run) => {
                 lock(logs).entry(*run).or_default().extend(&frame);
@@ -198,6 +200,18 @@ impl OpenLog {
         self.bytes += frame.len() as u64;
         Ok(())
     }
+}
+
+fn write_durably(file: &mut File, frame: &[u8]) -> io::Result<()> {
+    file.write_all(frame)?;
+    file.sync_data()
+}
+
+/// Shortens a file, and goes to its end.
+fn cut_to(file: &mut File, bytes: u64) -> io::Result<()> {
+    file.set_len(bytes)?;
+    file.seek(SeekFrom::End(0))?;
+    Ok(())
 }
 
 /// How many reports of so many streams a log of these bytes holds at most.

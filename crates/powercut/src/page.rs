@@ -25,7 +25,7 @@ const HEADER_BYTES: usize = 48;
 #[repr(align(4096))]
 pub(crate) struct AlignedPage(pub [u8; PAGE_BYTES]);
 
-/// Which write a page or file comes from.
+/// A page or file comes from this write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PageLabel {
     /// The run.
@@ -38,7 +38,7 @@ pub(crate) struct PageLabel {
     pub number: u64,
 }
 
-/// What a slot holds.
+/// A slot holds one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlotState {
     /// Nothing of this run.
@@ -130,7 +130,11 @@ fn sector_number(sector: &[u8], index: usize, place: PageLabel) -> Option<u64> {
         && sector[SLOT_AT..NUMBER_AT] == place.slot.to_le_bytes();
     let sum = sector[CHECKSUM_AT..CHECKSUM_AT + 4] == checksum(sector).to_le_bytes();
     let number = sector[NUMBER_AT..CHECKSUM_AT].try_into().ok()?;
-    (is_here && sum).then(|| u64::from_le_bytes(number))
+    if is_here && sum {
+        Some(u64::from_le_bytes(number))
+    } else {
+        None
+    }
 }
 
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): content that no layer can compress, and the

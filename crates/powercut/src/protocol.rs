@@ -151,10 +151,9 @@ impl WireMessage {
     }
 
     fn decode(kind: u8, body: &[u8]) -> Result<Self, &'static str> {
-        let proof = || body.try_into().map_err(|_| "a proof of the wrong length");
         match (kind, body) {
-            (1, _) => Ok(Self::Challenge(proof()?)),
-            (2, _) => Ok(Self::Hello(proof()?)),
+            (1, _) => Ok(Self::Challenge(decode_proof(body)?)),
+            (2, _) => Ok(Self::Hello(decode_proof(body)?)),
             (3, []) => Ok(Self::Welcome),
             (4, _) => decode_refusal(body),
             (5, _) => decode_run(body),
@@ -163,17 +162,24 @@ impl WireMessage {
             (8, []) => Ok(Self::Logged),
             (9, []) => Ok(Self::List),
             (10, []) => Ok(Self::ListEnd),
-            (11, _) => std::str::from_utf8(body)
-                .ok()
-                .and_then(parse_run)
-                .map(Self::Fetch)
-                .ok_or("the name of a run is malformed"),
+            (11, _) => decode_fetch(body),
             (12, [0]) => Ok(Self::LogEnd(LogEnd::Silence)),
             (12, [1]) => Ok(Self::LogEnd(LogEnd::Stopped)),
             (12, _) => Err("the end of a log is malformed"),
             (3 | 7..=10, _) => Err("a message of this kind has no body"),
             _ => Err("an unknown kind"),
         }
+    }
+}
+
+fn decode_proof(body: &[u8]) -> Result<[u8; PROOF_BYTES], &'static str> {
+    body.try_into().map_err(|_| "a proof of the wrong length")
+}
+
+fn decode_fetch(body: &[u8]) -> Result<WireMessage, &'static str> {
+    match str::from_utf8(body).ok().and_then(parse_run) {
+        Some(run) => Ok(WireMessage::Fetch(run)),
+        None => Err("the name of a run is malformed"),
     }
 }
 
@@ -230,13 +236,13 @@ impl std::fmt::Debug for Token {
 impl Token {
     /// Takes the text of a token file; spaces and line ends around it do not count.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let text = text.trim();
-        if text.len() < TOKEN_CHARS_MIN {
+        let secret = text.trim();
+        if secret.len() < TOKEN_CHARS_MIN {
             return Err(format!(
                 "a token needs {TOKEN_CHARS_MIN} characters; create one with: openssl rand -hex 16"
             ));
         }
-        Ok(Self(text.to_owned()))
+        Ok(Self(secret.to_owned()))
     }
 
     /// Whether there is a secret.
@@ -253,17 +259,24 @@ impl Token {
         };
         let mut block = [0; BLOCK_BYTES];
         block[..key.len()].copy_from_slice(&key);
-        let with = |pad: u8| block.map(|byte| byte ^ pad);
-        let inner = Sha256::new().chain_update(with(0x36)).chain_update(nonce);
-        let outer = Sha256::new().chain_update(with(0x5c));
-        outer.chain_update(inner.finalize()).finalize().into()
+        let inner = Sha256::new()
+            .chain_update(block.map(|byte| byte ^ 0x36))
+            .chain_update(nonce)
+            .finalize();
+        Sha256::new()
+            .chain_update(block.map(|byte| byte ^ 0x5c))
+            .chain_update(inner)
+            .finalize()
+            .into()
     }
 
     /// Whether a proof is right. Takes the same time for every wrong one.
     pub(crate) fn accepts(&self, nonce: &[u8; PROOF_BYTES], proof: &[u8; PROOF_BYTES]) -> bool {
         let right = self.proof(nonce);
-        let pairs = right.iter().zip(proof);
-        let differing = pairs.fold(0, |bits, (a, b)| bits | (a ^ b));
+        let mut differing = 0;
+        for (wanted, given) in right.iter().zip(proof) {
+            differing |= wanted ^ given;
+        }
         !self.is_set() || differing == 0
     }
 }

@@ -127,7 +127,7 @@ fn file_state(path: &Path, place: PageLabel) -> Result<SlotState, CutError> {
         Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
             Ok(SlotState::Unreadable)
         }
-        Err(error) => Err(CutError::Read(path.display().to_string(), error)),
+        Err(error) => Err(unreadable(path, error)),
     }
 }
 
@@ -146,16 +146,25 @@ fn read_names(directory: Option<&Path>) -> Result<BTreeSet<u64>, CutError> {
     let Some(directory) = directory else {
         return Ok(names);
     };
-    let failed = |error| CutError::Read(directory.display().to_string(), error);
     let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(names),
-        entries => entries.map_err(failed)?,
+        Err(error) => return Err(unreadable(directory, error)),
     };
     for entry in entries {
-        let name = entry.map_err(failed)?.file_name();
-        let name = name.to_string_lossy();
-        let number = name.strip_prefix(ENTRY_PREFIX);
-        names.extend(number.and_then(|number| number.parse::<u64>().ok()));
+        let name = match entry {
+            Ok(entry) => entry.file_name(),
+            Err(error) => return Err(unreadable(directory, error)),
+        };
+        if let Some(text) = name.to_string_lossy().strip_prefix(ENTRY_PREFIX)
+            && let Ok(number) = text.parse()
+        {
+            names.insert(number);
+        }
     }
     Ok(names)
+}
+
+fn unreadable(path: &Path, error: io::Error) -> CutError {
+    CutError::Read(path.display().to_string(), error)
 }

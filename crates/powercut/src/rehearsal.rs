@@ -30,9 +30,9 @@ const PAUSE_STEPS: u64 = 20;
 pub struct RehearsedCut {
     /// The disk.
     pub disk: &'static str,
-    /// What the judgement had to be.
+    /// The verdict that follows from the disk's behaviour.
     pub expected: CutVerdict,
-    /// What it was.
+    /// The judgement by the log.
     pub report: CutReport,
     /// Damaged acknowledged writes, as the disk itself counts them.
     pub damaged: u64,
@@ -111,7 +111,10 @@ impl Rehearsal {
     fn lay_out(&mut self) {
         let mut layout = VolatileDisk::new(DiskBehaviour::WriteThrough, 0);
         for (index, stream) in self.run.streams.clone().into_iter().enumerate() {
-            for slot in (0..stream.slots).filter(|_| stream.is_paged()) {
+            if !stream.is_paged() {
+                continue;
+            }
+            for slot in 0..stream.slots {
                 layout.write((index, u64::from(slot)), 0, Some(self.page(index, slot, 0)));
             }
         }
@@ -181,21 +184,26 @@ impl Rehearsal {
 
     /// What a verifier reads.
     fn content(&self) -> Vec<StreamContent> {
-        let streams = self.run.streams.iter().enumerate();
-        let read = |(index, stream): (usize, &crate::run::WriteStream)| {
-            if stream.kind == StreamKind::Entries {
-                return StreamContent::Names(self.disk.places(index).collect());
-            }
-            let slots = (0..stream.slots).map(|slot| {
-                let stored = self.disk.stored((index, u64::from(slot)));
-                let content = stored.and_then(|write| write.content.as_deref());
-                content.map_or(SlotState::Foreign, |content| {
-                    inspect(content, self.run.label(index, slot, 0))
-                })
+        let mut content = Vec::new();
+        for (index, stream) in self.run.streams.iter().enumerate() {
+            content.push(if stream.kind == StreamKind::Entries {
+                StreamContent::Names(self.disk.places(index).collect())
+            } else {
+                StreamContent::Slots(
+                    (0..stream.slots)
+                        .map(|slot| self.slot_state(index, slot))
+                        .collect(),
+                )
             });
-            StreamContent::Slots(slots.collect())
-        };
-        streams.map(read).collect()
+        }
+        content
+    }
+
+    fn slot_state(&self, index: usize, slot: u32) -> SlotState {
+        match self.disk.content((index, u64::from(slot))) {
+            Some(content) => inspect(content, self.run.label(index, slot, 0)),
+            None => SlotState::Foreign,
+        }
     }
 
     /// Compares the judgement with the disk's own account.
@@ -205,7 +213,10 @@ impl Rehearsal {
         reported: &[RunProgress],
         report: CutReport,
     ) -> RehearsedCut {
-        let counts = reported.last().map_or(&self.counts, |last| &last.counts);
+        let (counts, end_ns) = match reported.last() {
+            Some(last) => (&last.counts, last.elapsed_ns),
+            None => (&self.counts, 0),
+        };
         let (mut damaged, mut first_ns, mut streams_agree) = (0, None, true);
         let mut outcomes = report.streams.iter();
         for (index, stream) in self.run.streams.iter().enumerate() {
@@ -215,29 +226,37 @@ impl Rehearsal {
             let lost: Vec<u64> = (1..=counts[index])
                 .filter(|n| self.is_damaged(index, *n, counts[index]))
                 .collect();
-            let heard = lost.first().and_then(|number| {
-                let mut reports = reported.iter();
-                reports.find(|progress| progress.counts[index] >= *number)
-            });
-            let heard_ns = heard.map(|progress| progress.elapsed_ns);
-            first_ns = first_ns.into_iter().chain(heard_ns).min();
+            if let Some(number) = lost.first()
+                && let Some(heard) = reported
+                    .iter()
+                    .find(|progress| progress.counts[index] >= *number)
+            {
+                first_ns = Some(match first_ns {
+                    Some(first_ns) => heard.elapsed_ns.min(first_ns),
+                    None => heard.elapsed_ns,
+                });
+            }
             damaged += lost.len() as u64;
             let counted = outcomes.next().map(|outcome| outcome.damaged());
             streams_agree &= counted == Some(lost.len() as u64);
         }
-        let end_ns = reported.last().map_or(0, |last| last.elapsed_ns);
-        let seconds = first_ns.map_or(0.0, |at: u64| ((end_ns - at) / 1_000_000) as f64 / 1e3);
+        let lost_seconds = match first_ns {
+            Some(first_ns) => ((end_ns - first_ns) / 1_000_000) as f64 / 1e3,
+            None => 0.0,
+        };
         let expected = match behaviour {
             DiskBehaviour::Honest => CutVerdict::Honest,
             DiskBehaviour::WriteThrough => CutVerdict::NotProven,
             _ => CutVerdict::Lying,
         };
-        let reason =
-            (expected == CutVerdict::NotProven).then_some(NotProvenReason::NothingVanished);
+        let reason = match expected {
+            CutVerdict::NotProven => Some(NotProvenReason::NothingVanished),
+            CutVerdict::Honest | CutVerdict::Lying => None,
+        };
         let is_right = report.verdict == expected
             && report.reason == reason
             && streams_agree
-            && report.lost_seconds == seconds
+            && report.lost_seconds == lost_seconds
             && (damaged > 0) == (expected == CutVerdict::Lying);
         RehearsedCut {
             disk: behaviour.title(),
@@ -269,14 +288,12 @@ impl Rehearsal {
     /// A step made a name, and removed the one before it in its place.
     fn is_step_damaged(&self, index: usize, number: u64, count: u64) -> bool {
         let slots = u64::from(self.run.streams[index].slots);
-        let has = |name| {
-            let stored = self.disk.stored((index, name));
-            stored.is_some_and(|write| write.content.is_some())
-        };
-        let is_back = number > slots && has(number - slots);
+        if number > slots && self.disk.content((index, number - slots)).is_some() {
+            return true;
+        }
         // Steps in flight may have removed the oldest names.
         let must_exist = number + slots > count + self.run.streams[index].window();
-        is_back || (must_exist && !has(number))
+        must_exist && self.disk.content((index, number)).is_none()
     }
 }
 

@@ -26,7 +26,7 @@ const WINDOW_DIVISOR: u32 = 4;
 /// Workers at most.
 pub const WORKERS_MAX: u16 = 16;
 
-/// What a stream writes.
+/// A stream writes one of these kinds of content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StreamKind {
@@ -56,13 +56,17 @@ impl StreamKind {
 /// One stream: write `n` of it goes to slot `(n - 1) % slots`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteStream {
-    /// What it writes.
+    /// The stream writes this kind of content.
     pub kind: StreamKind,
-    /// How many slots it writes in turn.
+    /// The stream writes this many slots in turn.
     pub slots: u32,
 }
 
 impl WriteStream {
+    fn new(kind: StreamKind, slots: u32) -> Self {
+        Self { kind, slots }
+    }
+
     /// The slot of a write.
     pub(crate) fn slot(self, number: u64) -> u32 {
         (number.saturating_sub(1) % u64::from(self.slots)) as u32
@@ -79,16 +83,19 @@ impl WriteStream {
 
     /// The write that this one replaces in its slot.
     pub(crate) fn replaced(self, number: u64) -> Option<u64> {
-        number.checked_sub(u64::from(self.slots)).filter(|n| *n > 0)
+        match number.checked_sub(u64::from(self.slots)) {
+            Some(0) | None => None,
+            replaced => replaced,
+        }
     }
 
-    /// How many writes may be ahead of the log.
+    /// Returns how many writes may be ahead of the log.
     pub(crate) fn window(self) -> u64 {
         u64::from((self.slots / WINDOW_DIVISOR).max(1))
     }
 }
 
-/// How a page is made durable.
+/// A page is made durable in one of these ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CutMethod {
@@ -103,7 +110,7 @@ pub enum CutMethod {
 }
 
 impl CutMethod {
-    /// Its name in PostgreSQL's wal_sync_method.
+    /// Returns the method's name in PostgreSQL's wal_sync_method.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fdatasync => "fdatasync",
@@ -119,7 +126,7 @@ impl CutMethod {
 pub struct CutTarget {
     /// Absolute path, symlinks resolved.
     pub path: String,
-    /// What it is.
+    /// The kind of the target.
     pub kind: TargetKind,
     /// Bytes: of the file, the device, or the directory's filesystem.
     pub size_bytes: u64,
@@ -134,55 +141,80 @@ pub struct CutTarget {
 }
 
 impl CutTarget {
-    /// What the identity says.
-    pub fn of(identity: &TargetIdentity) -> Self {
-        let (first, filesystem) = (identity.layers.first(), identity.filesystem.as_ref());
+    /// Takes from an identity what helps to recognise the target.
+    pub fn from_identity(identity: &TargetIdentity) -> Self {
         // A partition has the serial number of its disk.
-        let is_part = first.is_some_and(|layer| layer.kind == LayerKind::Partition);
-        let mut own = identity.layers.iter().take(1 + usize::from(is_part));
-        let text = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+        let own_layers = match &identity.layers[..] {
+            [part, disk, ..] if part.kind == LayerKind::Partition => vec![part, disk],
+            [first, ..] => vec![first],
+            [] => Vec::new(),
+        };
+        let model = match own_layers.first() {
+            Some(first) => non_blank(first.model.as_deref()),
+            None => None,
+        };
         Self {
             path: identity.path.clone(),
             kind: identity.kind,
             size_bytes: identity.size_bytes,
-            serial: own.find_map(|layer| text(&layer.serial)),
-            model: first.and_then(|layer| text(&layer.model)),
+            serial: own_layers
+                .iter()
+                .find_map(|layer| non_blank(layer.serial.as_deref())),
+            model,
             inode: identity.inode,
-            filesystem: filesystem.map(|found| (found.kind.clone(), found.mount_point.clone())),
+            filesystem: identity
+                .filesystem
+                .as_ref()
+                .map(|found| (found.kind.clone(), found.mount_point.clone())),
         }
     }
 
     /// Why this cannot be the target of the run, now that it is `found`.
     pub fn difference(&self, found: &Self) -> Option<String> {
-        let differs = |what: &str, before: &dyn std::fmt::Display, now: &dyn std::fmt::Display| {
-            Some(format!("{what} was {before} and is now {now}"))
-        };
         if self.kind != found.kind {
             return Some("it is of another kind".to_owned());
         }
         if self.size_bytes != found.size_bytes && self.kind != TargetKind::Directory {
-            return differs("its size", &self.size_bytes, &found.size_bytes);
+            return Some(format!(
+                "its size was {} and is now {}",
+                self.size_bytes, found.size_bytes
+            ));
         }
         if let (TargetKind::BlockDevice, Some(before), Some(now)) =
             (self.kind, &self.serial, &found.serial)
             && before != now
         {
-            return differs("its serial number", before, now);
+            return Some(format!("its serial number was {before} and is now {now}"));
         }
-        if let (Some((before, at)), Some((now, now_at))) = (&self.filesystem, &found.filesystem) {
+        if let (Some((before, point)), Some((now, now_point))) =
+            (&self.filesystem, &found.filesystem)
+        {
             if before != now {
-                let what = differs("its filesystem", before, now)?;
-                return Some(format!("{what}. {MOUNT}"));
-            }
-            if at != now_at {
                 return Some(format!(
-                    "its filesystem was mounted at {at} and is now mounted at {now_at}. {MOUNT}"
+                    "its filesystem was {before} and is now {now}. {MOUNT}"
+                ));
+            }
+            if point != now_point {
+                return Some(format!(
+                    "its filesystem was mounted at {point} and is now mounted at {now_point}. \
+                     {MOUNT}"
                 ));
             }
         }
-        (self.kind != TargetKind::BlockDevice && self.inode != found.inode)
-            .then(|| "another file or directory has its name".to_owned())
+        if self.kind != TargetKind::BlockDevice && self.inode != found.inode {
+            return Some("another file or directory has its name".to_owned());
+        }
+        None
     }
+}
+
+/// The text, unless it is blank.
+fn non_blank(text: Option<&str>) -> Option<String> {
+    let text = text?;
+    if text.trim().is_empty() {
+        return None;
+    }
+    Some(text.to_owned())
 }
 
 /// What to do where another filesystem is found, and what its absence means.
@@ -198,20 +230,20 @@ pub(crate) const BLANK: &str = "blank";
 pub struct RunDescription {
     /// The run, in 32 hexadecimal digits.
     pub run: String,
-    /// When it started, in milliseconds since 1970.
+    /// The time of the start, in milliseconds since 1970.
     pub started_ms: u64,
     /// Name of the host that writes.
     pub host: String,
     /// The kernel's id of this boot.
     pub boot_id: String,
-    /// What is written to.
+    /// The run writes to this target.
     pub target: CutTarget,
-    /// How pages become durable.
+    /// Pages become durable in this way.
     pub method: CutMethod,
     /// Whether a control page that vanished shows a loss of power: only where an accepted write is
     /// in the disk and depends on nothing that a filesystem keeps in memory.
     pub is_control_evidence: bool,
-    /// What is written.
+    /// The run writes these streams.
     pub streams: Vec<WriteStream>,
     /// What the target was before the run ([`crate::content_before`]); `None` where it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -223,22 +255,31 @@ impl RunDescription {
     /// is `now` exactly as before. A blank region proves that only on a device with the serial
     /// number of the run, since another blank device would look the same.
     pub fn is_undone(&self, found: &CutTarget, now: Option<&str>) -> bool {
-        let is_as_before = now.is_some() && now == self.before.as_deref();
-        let (then, is_device) = (&self.target, found.kind == TargetKind::BlockDevice);
-        let is_known = is_device && then.serial.is_some() && then.difference(found).is_none();
-        let is_blank = now.is_some_and(|now| now.starts_with(BLANK));
-        is_as_before && (!is_blank || is_known && then.serial == found.serial)
+        let Some(content) = now else {
+            return false;
+        };
+        if self.before.as_deref() != Some(content) {
+            return false;
+        }
+        if !content.starts_with(BLANK) {
+            return true;
+        }
+        found.kind == TargetKind::BlockDevice
+            && self.target.serial.is_some()
+            && self.target.serial == found.serial
+            && self.target.difference(found).is_none()
     }
 
     /// The streams of a run.
     pub fn streams(workers: u16, is_directory: bool) -> Vec<WriteStream> {
-        let stream = |kind, slots| WriteStream { kind, slots };
-        let mut streams =
-            vec![stream(StreamKind::Pages, PAGE_SLOTS); usize::from(workers.min(WORKERS_MAX))];
-        streams.push(stream(StreamKind::Control, CONTROL_SLOTS));
+        let mut streams = Vec::new();
+        for _ in 0..workers.min(WORKERS_MAX) {
+            streams.push(WriteStream::new(StreamKind::Pages, PAGE_SLOTS));
+        }
+        streams.push(WriteStream::new(StreamKind::Control, CONTROL_SLOTS));
         if is_directory {
-            streams.push(stream(StreamKind::Files, FILE_SLOTS));
-            streams.push(stream(StreamKind::Entries, ENTRY_SLOTS));
+            streams.push(WriteStream::new(StreamKind::Files, FILE_SLOTS));
+            streams.push(WriteStream::new(StreamKind::Entries, ENTRY_SLOTS));
         }
         streams
     }
@@ -280,11 +321,15 @@ impl RunDescription {
         self.page_offset(self.streams.len(), 0)
     }
 
-    /// Where a page lies.
+    /// Returns the offset of a page in the target, in bytes.
     pub(crate) fn page_offset(&self, stream: usize, slot: u32) -> u64 {
-        let before = self.streams[..stream].iter().filter(|s| s.is_paged());
-        let slots: u64 = before.map(|stream| u64::from(stream.slots)).sum();
-        (slots + u64::from(slot)) * PAGE_BYTES as u64
+        let mut page = u64::from(slot);
+        for before in &self.streams[..stream] {
+            if before.is_paged() {
+                page += u64::from(before.slots);
+            }
+        }
+        page * PAGE_BYTES as u64
     }
 
     /// The label of a write of a stream.
@@ -317,9 +362,14 @@ pub fn short(run: &str) -> &str {
 
 /// The number of a run's name.
 pub(crate) fn parse_run(text: &str) -> Option<u128> {
-    let is_digit = |b: u8| matches!(b, b'0'..=b'9' | b'a'..=b'f');
-    let is_name = text.len() == 32 && text.bytes().all(is_digit);
-    is_name.then(|| u128::from_str_radix(text, 16).ok())?
+    let is_name = text.len() == 32
+        && text
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if !is_name {
+        return None;
+    }
+    u128::from_str_radix(text, 16).ok()
 }
 
 /// How far each stream is: its first writes up to this number are durable, or for control pages,
@@ -335,15 +385,15 @@ pub struct RunProgress {
 /// The log of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunLog {
-    /// What the writer announced.
+    /// The writer announced this.
     pub description: RunDescription,
-    /// Everything that it reported, in order.
+    /// The writer reported this progress, in order.
     pub progress: Vec<RunProgress>,
-    /// How it ended, as far as the log knows.
+    /// The run ended in this way, as far as the log knows.
     pub end: LogEnd,
 }
 
-/// How a log ends.
+/// A log ends in one of two ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogEnd {
@@ -354,7 +404,7 @@ pub enum LogEnd {
 }
 
 impl RunLog {
-    /// How many writes each stream has reported.
+    /// Returns how many writes each stream has reported.
     pub fn counts(&self) -> Vec<u64> {
         match self.progress.last() {
             Some(last) => last.counts.clone(),

@@ -57,7 +57,7 @@ impl LogServer {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -136,9 +136,10 @@ impl DeadlineStream {
     }
 
     fn left(&self) -> io::Result<Duration> {
-        let left = self.deadline.map_or(FRAME_TIMEOUT, |end| {
-            end.saturating_duration_since(Instant::now())
-        });
+        let left = match self.deadline {
+            Some(deadline) => deadline.saturating_duration_since(Instant::now()),
+            None => FRAME_TIMEOUT,
+        };
         if left.is_zero() {
             Err(io::ErrorKind::TimedOut.into())
         } else {
@@ -159,7 +160,10 @@ impl Read for DeadlineStream {
         };
         // The first bytes of a frame: the rest has to follow soon.
         let soon = Instant::now() + FRAME_TIMEOUT;
-        self.deadline = Some(self.deadline.map_or(soon, |end| end.min(soon)));
+        self.deadline = Some(match self.deadline {
+            Some(deadline) => deadline.min(soon),
+            None => soon,
+        });
         Ok(read)
     }
 }
@@ -259,9 +263,10 @@ fn keep_log(
         let message = stream.receive(SILENCE_MAX)?;
         match &message {
             WireMessage::Progress(next) => {
-                let appended = follows(streams, last.as_ref(), next)
-                    .map_err(io::Error::other)
-                    .and_then(|()| log.append(&message));
+                let appended = match follows(streams, last.as_ref(), next) {
+                    Ok(()) => log.append(&message),
+                    Err(why) => Err(io::Error::other(why)),
+                };
                 if let Err(error) = appended {
                     let _ = stream.send(&refusal(&format!("cannot log: {error}")));
                     return Err(error.into());
@@ -318,7 +323,7 @@ pub(crate) const PLACES: usize = 64;
 /// Those of them that may list or fetch; the rest is for writers.
 pub(crate) const READERS_MAX: usize = 32;
 
-/// What a connection has asked for.
+/// A connection has asked for one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlaceUse {
     /// Nothing yet.
@@ -383,12 +388,20 @@ impl Place {
     /// Keeps the place for this. False where too many connections read, or it was lost already.
     pub(crate) fn is_kept_for(&self, used: PlaceUse) -> bool {
         let mut held = self.all.held();
-        let readers = held.iter().filter(|one| one.used == PlaceUse::Reader);
-        if used == PlaceUse::Reader && readers.count() >= READERS_MAX {
+        let readers = held
+            .iter()
+            .filter(|place| place.used == PlaceUse::Reader)
+            .count();
+        if used == PlaceUse::Reader && readers >= READERS_MAX {
             return false;
         }
-        let own = held.iter_mut().find(|one| one.number == self.number);
-        own.map(|own| own.used = used).is_some()
+        match held.iter_mut().find(|place| place.number == self.number) {
+            Some(own) => {
+                own.used = used;
+                true
+            }
+            None => false,
+        }
     }
 }
 

@@ -174,6 +174,11 @@ impl VolatileDisk {
         self.medium.get(&place)
     }
 
+    /// The content that a place has on the medium; `None` also where a name was removed.
+    pub(crate) fn content(&self, place: Place) -> Option<&[u8]> {
+        self.medium.get(&place)?.content.as_deref()
+    }
+
     /// The places of a stream that hold something.
     pub(crate) fn places(&self, stream: usize) -> impl Iterator<Item = u64> {
         self.medium

@@ -19,7 +19,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -45,9 +45,9 @@ pub struct WriteRun {
 /// A run that stopped without a cut.
 #[derive(Debug)]
 pub struct Written {
-    /// What was made durable.
+    /// The run made this many writes durable.
     pub progress: RunProgress,
-    /// Why its directory stays, where it does.
+    /// The reason why the directory stays, where it does.
     pub stays: Option<OpenError>,
 }
 
@@ -68,7 +68,7 @@ struct Shared {
     stop: AtomicBool,
     /// Durable writes (control: accepted ones), per stream.
     done: Vec<AtomicU64>,
-    /// What the log has confirmed.
+    /// The log has confirmed this many writes, per stream.
     confirmed: Vec<AtomicU64>,
     failure: Mutex<Option<CutError>>,
 }
@@ -104,7 +104,7 @@ impl WriteRun {
         }
     }
 
-    /// What is written and where.
+    /// Returns what is written and where.
     pub fn description(&self) -> &RunDescription {
         &self.description
     }
@@ -131,16 +131,18 @@ impl WriteRun {
             failure: Mutex::new(None),
         });
         let directory = self.directory.map(Arc::new);
-        let threads = start_threads(&shared, &self.pages, &self.control, directory.as_ref());
-        let reported = threads.and_then(|threads| {
-            let reported = report(&shared, log, step);
-            shared.stop.store(true, Ordering::SeqCst);
-            join(threads, [&self.pages, &self.control]);
-            reported
-        });
+        let reported = match start_threads(&shared, &self.pages, &self.control, directory.as_ref())
+        {
+            Ok(threads) => {
+                let reported = report(&shared, log, step);
+                shared.stop.store(true, Ordering::SeqCst);
+                join(threads, [&self.pages, &self.control]);
+                reported
+            }
+            Err(error) => Err(error),
+        };
         shared.stop.store(true, Ordering::SeqCst);
-        let failure = shared.failure.lock();
-        if let Some(error) = failure.unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(error) = shared.take_failure() {
             return Err(error);
         }
         if reported.is_ok() {
@@ -181,8 +183,10 @@ pub fn holds_only_files_of_run(directory: &Path) -> bool {
         let Ok(entry) = entry else {
             return false;
         };
-        let is_file = entry.file_type().is_ok_and(|found| found.is_file());
-        if !is_file || !is_run_name(entry.file_name().as_bytes()) {
+        let Ok(kind) = entry.file_type() else {
+            return false;
+        };
+        if !kind.is_file() || !is_run_name(entry.file_name().as_bytes()) {
             return false;
         }
     }
@@ -190,11 +194,17 @@ pub fn holds_only_files_of_run(directory: &Path) -> bool {
 }
 
 fn is_run_name(name: &[u8]) -> bool {
-    let is_numbered = |prefix: &str| {
-        let number = name.strip_prefix(prefix.as_bytes());
-        number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
-    };
-    name == PAGES_FILE.as_bytes() || is_numbered(FILE_PREFIX) || is_numbered(ENTRY_PREFIX)
+    name == PAGES_FILE.as_bytes()
+        || is_numbered(name, FILE_PREFIX)
+        || is_numbered(name, ENTRY_PREFIX)
+}
+
+/// Whether the name is this prefix and a number.
+fn is_numbered(name: &[u8], prefix: &str) -> bool {
+    match name.strip_prefix(prefix.as_bytes()) {
+        Some(number) => !number.is_empty() && number.iter().all(u8::is_ascii_digit),
+        None => false,
+    }
 }
 
 /// Writes the layout; returns the description of the target for control pages.
@@ -214,23 +224,32 @@ fn fill_places(
     }
     pages.wipe_unknown()?;
     pages.set_cache(CachePolicy::Buffered)?;
-    let file = pages.fd().try_clone_to_owned().map(File::from);
-    let file = file.map_err(|error| failed(pages, "writing the first pages", error))?;
-    let mut page = Box::new(AlignedPage([0; PAGE_BYTES]));
-    for (index, stream) in run.streams.iter().enumerate() {
-        for slot in (0..stream.slots).filter(|_| stream.is_paged()) {
-            fill(&mut page.0, run.label(index, slot, 0));
-            file.write_all_at(&page.0, run.page_offset(index, slot))
-                .map_err(|error| failed(pages, "writing the first pages", error))?;
-        }
-    }
+    write_first_pages(run, pages)
+        .map_err(|error| failed(pages, "writing the first pages", error))?;
     pages.mark_written(needed);
     fsync(pages.fd()).map_err(|error| failed(pages, "syncing the first pages", error.into()))?;
     let mut control = pages.reopen()?;
     let used = control.set_cache(CachePolicy::Direct)?.used;
     run.is_control_evidence = used == CachePolicy::Direct && is_in_place(&control);
-    directory.map_or(Ok(()), KeptDirectory::sync)?;
+    if let Some(directory) = directory {
+        directory.sync()?;
+    }
     Ok(control)
+}
+
+fn write_first_pages(run: &RunDescription, pages: &OpenTarget) -> io::Result<()> {
+    let file = File::from(pages.fd().try_clone_to_owned()?);
+    let mut page = Box::new(AlignedPage([0; PAGE_BYTES]));
+    for (index, stream) in run.streams.iter().enumerate() {
+        if !stream.is_paged() {
+            continue;
+        }
+        for slot in 0..stream.slots {
+            fill(&mut page.0, run.label(index, slot, 0));
+            file.write_all_at(&page.0, run.page_offset(index, slot))?;
+        }
+    }
+    Ok(())
 }
 
 fn failed(target: &OpenTarget, doing: &'static str, error: io::Error) -> CutError {
@@ -265,9 +284,10 @@ fn start_threads(
             },
         };
         let shared = Arc::clone(shared);
-        let run = move || shared.run_stream(index, &mut *step);
-        let thread = std::thread::Builder::new().spawn(run);
-        threads.push(thread.map_err(CutError::Thread)?);
+        let thread = std::thread::Builder::new()
+            .spawn(move || shared.run_stream(index, &mut *step))
+            .map_err(CutError::Thread)?;
+        threads.push(thread);
     }
     Ok(threads)
 }
@@ -289,20 +309,26 @@ fn page_step(shared: &Arc<Shared>, index: usize, fd: OwnedFd) -> Step {
     Box::new(move |number| {
         let slot = stream.slot(number);
         fill(&mut page.0, run.label(index, slot, number));
-        let error = |doing| {
-            let path = run.target.path.clone();
-            move |error| CutError::Target { path, doing, error }
-        };
         file.write_all_at(&page.0, run.page_offset(index, slot))
-            .map_err(error(writing))?;
+            .map_err(|error| target_failed(&run, writing, error))?;
+        if is_control {
+            return Ok(());
+        }
         match run.method {
-            _ if is_control => Ok(()),
             CutMethod::Fdatasync => fdatasync(&file),
             CutMethod::Fsync => fsync(&file),
             CutMethod::OpenDatasync | CutMethod::OpenSync => Ok(()),
         }
-        .map_err(|errno| error("a sync")(errno.into()))
+        .map_err(|errno| target_failed(&run, "a sync", errno.into()))
     })
+}
+
+fn target_failed(run: &RunDescription, doing: &'static str, error: io::Error) -> CutError {
+    CutError::Target {
+        path: run.target.path.clone(),
+        doing,
+        error,
+    }
 }
 
 /// Replaces a small file by a rename, or makes a name and removes an old one; then syncs the
@@ -366,19 +392,29 @@ impl Shared {
             match step(number) {
                 Ok(()) => self.done[index].store(number, Ordering::SeqCst),
                 Err(error) => {
-                    let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-                    failure.get_or_insert(error);
+                    self.failure().get_or_insert(error);
                     self.stop.store(true, Ordering::SeqCst);
                 }
             }
         }
     }
 
+    fn failure(&self) -> MutexGuard<'_, Option<CutError>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_failure(&self) -> Option<CutError> {
+        self.failure().take()
+    }
+
     fn progress(&self) -> RunProgress {
-        let counts = self.done.iter().map(|done| done.load(Ordering::SeqCst));
         RunProgress {
             elapsed_ns: self.start.elapsed().as_nanos() as u64,
-            counts: counts.collect(),
+            counts: self
+                .done
+                .iter()
+                .map(|done| done.load(Ordering::SeqCst))
+                .collect(),
         }
     }
 }

@@ -153,9 +153,9 @@ mod tests {
               "min_ns": 140000, "max_ns": 170000, "slow": 1}}]}}"#
         );
         record.measurements.truncate(1);
-        record.measurements[0].start_ns = 500_000_000;
-        record.measurements[0].workload.name = "ping".to_owned();
-        record.measurements[0].ping = Some(serde_json::from_str(&ping).unwrap());
+        record.measurements[0].data.start_ns = 500_000_000;
+        record.measurements[0].data.workload.name = "ping".to_owned();
+        record.measurements[0].figures.ping = Some(serde_json::from_str(&ping).unwrap());
         let text = crate::fixture::written(|out| write_record(&record, out));
         for row in [
             ",ping,read,request_latency,96300,,,ns,8192,,2,",

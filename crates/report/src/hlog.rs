@@ -3,7 +3,9 @@
 //! distribution.
 
 use crate::text::clean;
-use diskproof_model::record::{LatencySummary, MeasurementRecord, Record};
+use diskproof_model::histogram::LatencyHistogram;
+use diskproof_model::record::Record;
+use diskproof_model::row::Row;
 use std::io::{self, Write};
 
 /// The maximum is in milliseconds, as HdrHistogram's own writers print nanoseconds
@@ -26,10 +28,10 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
          \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\""
     )?;
     for m in &record.measurements {
-        for (kind, op) in &m.ops {
-            let name = format!("{}.{}", m.workload.name, kind.as_str());
-            write_line(m, &name, &op.latency, out)?;
-            if let Some(latency) = &op.latency_intended {
+        for (kind, op) in m.ops() {
+            let name = format!("{}.{}", m.data.workload.name, kind.as_str());
+            write_line(m, &name, &op.data.latency, out)?;
+            if let Some(latency) = &op.data.latency_intended {
                 write_line(m, &format!("{name}.intended"), latency, out)?;
             }
         }
@@ -38,19 +40,19 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_line(
-    m: &MeasurementRecord,
+    m: &Row,
     name: &str,
-    latency: &LatencySummary,
+    latency: &LatencyHistogram,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let target = match m.target {
+    let target = match m.data.target {
         0 => String::new(),
         index => format!(".target{}", index + 1),
     };
     let tag = tag(&format!("{name}{target}"));
     let (start, length) = (m.steady_start_ns() as f64 / 1e9, m.steady_ns() as f64 / 1e9);
-    let max = latency.max as f64 / NS_PER_UNIT_OF_MAX;
-    let hdr = &latency.hdr;
+    let max = latency.max_ns() as f64 / NS_PER_UNIT_OF_MAX;
+    let hdr = latency.to_hdr_base64();
     writeln!(out, "Tag={tag},{start:.3},{length:.3},{max:.3},{hdr}")
 }
 

@@ -7,7 +7,8 @@ use crate::labels;
 use crate::text::{clean, shortened};
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::{OpRow, Row};
 use diskproof_model::units::{format_bytes, format_duration};
 use sha2::{Digest as _, Sha256};
 
@@ -71,7 +72,7 @@ fn rows(record: &Record) -> Vec<String> {
     if rows.is_empty() {
         let mut all = Vec::new();
         for m in &record.measurements {
-            all.extend(shown_ops(m).iter().map(|(kind, op)| row(m, *kind, op)));
+            all.extend(shown_ops(m).iter().map(|(kind, op)| row(m, *kind, *op)));
         }
         let more = all.len().saturating_sub(ROWS_MAX);
         let shown = if more > 0 { ROWS_MAX - 1 } else { ROWS_MAX };
@@ -81,12 +82,15 @@ fn rows(record: &Record) -> Vec<String> {
     rows
 }
 
-fn row(m: &MeasurementRecord, kind: OpKind, op: &OpRecord) -> String {
-    let (name, kind) = (&m.workload.name, kind.as_str());
-    let (rate, interval) = (op.iops.value_text(), labels::interval(&op.iops));
+fn row(m: &Row, kind: OpKind, op: OpRow<'_>) -> String {
+    let (name, kind) = (&m.data.workload.name, kind.as_str());
+    let (rate, interval) = (
+        op.figures.iops.value_text(),
+        labels::interval(&op.figures.iops),
+    );
     let p99 = shown_latency(op).p99;
     let p99 = p99.map_or(String::new(), |ns| format!(", p99 {}", format_duration(ns)));
-    let conditions = conditions(&m.workload);
+    let conditions = conditions(m);
     format!("{name} {kind}: {rate} {interval}{p99} ({conditions})")
 }
 

@@ -132,7 +132,7 @@ mod tests {
             },
             claim: String::new(),
             evidence: vec![Evidence {
-                path: "/measurements/0/device/read_bytes".to_owned(),
+                path: "/measurements/0/data/device/read_bytes".to_owned(),
                 observed: 0.0,
                 threshold: 1.0,
                 unit: "B".to_owned(),
@@ -140,7 +140,7 @@ mod tests {
             remedy: String::new(),
             reproduce: None,
         }];
-        let name = record.measurements[0].workload.name.clone();
+        let name = record.measurements[0].data.workload.name.clone();
         let left = subjects(&record);
         assert!(all.iter().any(|subject| subject.contains(&name)), "{all:?}");
         assert!(
@@ -157,7 +157,13 @@ mod tests {
         let record = crate::fixture::record();
         let json: Value =
             serde_json::from_str(&written(|out| write_bencher(&record, out))).unwrap();
-        let rate = &record.measurements[0].ops.values().next().unwrap().iops;
+        let rate = &record.measurements[0]
+            .figures
+            .ops
+            .values()
+            .next()
+            .unwrap()
+            .iops;
         let benchmarks = json.as_object().unwrap();
         let measures = benchmarks.values().flat_map(|of| of.as_object().unwrap());
         let mut has_rate = false;

@@ -5,7 +5,8 @@ use crate::estimate::HALF_WIDTH_MAX;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::proof::FigureSource;
-use diskproof_model::record::{Advice, Estimate, MeasurementRecord, OpRecord, Record};
+use diskproof_model::record::{Advice, Estimate, Record};
+use diskproof_model::row::{OpRow, Row};
 
 /// Relative half-width of a rate; the widest that may become a setting where it is unknown.
 pub(super) fn width(rate: &Estimate) -> f64 {
@@ -26,31 +27,28 @@ pub(super) fn leave_alone(setting: &str, why: String, from: &[&str]) -> Advice {
 }
 
 /// The measurement of a workload that `check` or `commit` knows by this name, and its place.
-pub(super) fn measured<'a>(
-    record: &'a Record,
-    workload: &str,
-) -> Option<(usize, &'a MeasurementRecord)> {
+pub(super) fn measured<'a>(record: &'a Record, workload: &str) -> Option<(usize, &'a Row)> {
     let mut measured = record.measurements.iter().enumerate();
-    measured.find(|(_, m)| name_in_check(&m.workload) == Some(workload))
+    measured.find(|(_, m)| name_in_check(m) == Some(workload))
 }
 
 /// Its operations of this kind.
-pub(super) fn op<'a>(record: &'a Record, workload: &str, kind: OpKind) -> Option<&'a OpRecord> {
-    measured(record, workload)?.1.ops.get(&kind)
+pub(super) fn op<'a>(record: &'a Record, workload: &str, kind: OpKind) -> Option<OpRow<'a>> {
+    measured(record, workload)?.1.op(kind)
 }
 
 /// Why a rate of a measurement, whose relative half-width is this, must not become a setting.
 pub(super) fn unfit_rate(
     record: &Record,
-    (index, m): (usize, &MeasurementRecord),
+    (index, m): (usize, &Row),
     precision: Option<f64>,
 ) -> Option<String> {
-    let workload = &m.workload.name;
+    let workload = &m.data.workload.name;
     // A commit goes through the page cache, as the server's own do; what is synced has reached the
     // disk all the same.
-    let is_direct = match m.workload.cache {
+    let is_direct = match m.data.cache.used {
         CachePolicy::Direct => true,
-        CachePolicy::Cached => m.ops.contains_key(&OpKind::Commit),
+        CachePolicy::Cached => m.data.ops.contains_key(&OpKind::Commit),
         CachePolicy::Buffered => false,
     };
     let objection = record.objection(FigureSource::Measurement(index));

@@ -116,7 +116,7 @@ pub(super) fn from_knee(record: &Record) -> Vec<Advice> {
     };
     let name = matrix.operation.cell_name(knee.block_bytes, knee.depth);
     let mut measured = record.measurements.iter().enumerate();
-    let Some((index, m)) = measured.find(|(_, m)| m.workload.name == name) else {
+    let Some((index, m)) = measured.find(|(_, m)| m.data.workload.name == name) else {
         return Vec::new();
     };
     let version = record.plan.questions.postgres_version;

@@ -40,13 +40,13 @@ pub(super) fn advice(record: &Record) -> Option<Advice> {
     let index = record
         .measurements
         .iter()
-        .position(|m| m.workload.name == PAGES)?;
+        .position(|m| m.data.workload.name == PAGES)?;
     let measured = &record.measurements[index];
     if let Some(reason) = unfit_rate(record, (index, measured), measured.precision()) {
         return Some(leave_alone(SETTING, reason, &[PAGES]));
     }
-    let writes = measured.ops.get(&OpKind::Write)?;
-    let rate = &writes.iops;
+    let writes = measured.op(OpKind::Write)?;
+    let rate = &writes.figures.iops;
     let capacity = two_digits_below(rate.value).clamp(CAPACITY_MIN, CAPACITY_MAX);
     let default = rounded(version.capacity, None);
     let compared = if version.capacity > rate.value {
@@ -84,8 +84,8 @@ mod tests {
         let mut record = fixture::record();
         record.plan.questions.fit_for = Some(profile.to_owned());
         let pages = fixture::measured(&mut record, "random-write-d32");
-        pages.workload.name = PAGES.to_owned();
-        if let Some(writes) = pages.ops.get_mut(&OpKind::Write) {
+        pages.data.workload.name = PAGES.to_owned();
+        if let Some(writes) = pages.figures.ops.get_mut(&OpKind::Write) {
             let scale = rate / writes.iops.value;
             writes.iops.value = rate;
             writes.iops.half_width_95 = writes.iops.half_width_95.map(|half| half * scale);

@@ -10,7 +10,8 @@ use crate::trials::{COMMIT_DELAY_MAX_US, COMMIT_DELAY_USEFUL_US};
 use crate::whole_disk::{WholeDisk, whole_disk};
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::{Advice, OpRecord, Record};
+use diskproof_model::record::{Advice, Record};
+use diskproof_model::row::OpRow;
 use diskproof_model::units::format_bytes;
 
 /// Share of pages found in the cache. PostgreSQL's default of 4.0 assumes 90 %, and that a random
@@ -66,17 +67,17 @@ fn random_page_cost(record: &Record) -> Option<Advice> {
     if let Some(reason) = unfit(record, &from) {
         return Some(leave_alone("random_page_cost", reason, &from));
     }
-    if random.count == 0 || sequential.throughput.value <= 0.0 {
+    if random.data.count == 0 || sequential.figures.throughput.value <= 0.0 {
         return None;
     }
-    let sequential_ns = f64::from(PAGE_BYTES) * 1e9 / sequential.throughput.value;
+    let sequential_ns = f64::from(PAGE_BYTES) * 1e9 / sequential.figures.throughput.value;
     let mut measurements = record.measurements.iter();
-    let index = measurements.position(|m| m.workload.name == from[0]);
+    let index = measurements.position(|m| m.data.workload.name == from[0]);
     let whole = index.and_then(|index| whole_disk(record, index));
     let slowdown = whole.as_ref().and_then(|whole| whole.known);
     let slowdown = slowdown.map_or(1.0, |(_, slowdown)| slowdown);
-    let ratio = random.latency.mean * slowdown / sequential_ns;
-    let width = width(&random.iops).hypot(width(&sequential.throughput));
+    let ratio = random.figures.latency.mean * slowdown / sequential_ns;
+    let width = width(&random.figures.iops).hypot(width(&sequential.figures.throughput));
     let cost = |hit_share: f64| {
         let cost = (ratio * (1.0 - hit_share)).max(COST_MIN);
         rounded(cost, Some((cost * width).max(COST_STEP)))
@@ -109,8 +110,8 @@ fn random_page_cost(record: &Record) -> Option<Advice> {
 
 /// Why the value differs from the one that is usual for SSDs. The kernel calls every virtio disk
 /// rotating, so the time of a page decides what it is.
-fn usual_text(random: &OpRecord, ratio: f64) -> Option<String> {
-    let rotates = random.latency.mean >= SEEK_NS_MIN;
+fn usual_text(random: OpRow<'_>, ratio: f64) -> Option<String> {
+    let rotates = random.figures.latency.mean >= SEEK_NS_MIN;
     let differs = ratio * (1.0 - HIT_SHARE) >= USUAL_FACTOR * COST_OF_SSDS;
     (differs && !rotates).then(|| {
         format!(
@@ -149,11 +150,11 @@ fn effective_io_concurrency(record: &Record) -> Option<Advice> {
     if let Some(reason) = unfit(record, &from) {
         return Some(leave_alone("effective_io_concurrency", reason, &from));
     }
-    if one.iops.value <= 0.0 {
+    if one.figures.iops.value <= 0.0 {
         return None;
     }
-    let gain = many.iops.value / one.iops.value;
-    let width = width(&one.iops).hypot(width(&many.iops));
+    let gain = many.figures.iops.value / one.figures.iops.value;
+    let width = width(&one.figures.iops).hypot(width(&many.figures.iops));
     let version = record.plan.questions.postgres_version;
     let pays = gain >= GAIN_MIN;
     let wanted = if pays {
@@ -166,8 +167,8 @@ fn effective_io_concurrency(record: &Record) -> Option<Advice> {
     let why = format!(
         "32 reads in flight reach {} times the rate of one ({} and {}), so prefetching {effect}.{}",
         rounded(gain, Some(gain * width)),
-        many.iops.value_text(),
-        one.iops.value_text(),
+        many.figures.iops.value_text(),
+        one.figures.iops.value_text(),
         setting.default_text,
     );
     let condition = pays.then_some("for bitmap scans of tables larger than the cache");
@@ -178,18 +179,18 @@ fn effective_io_concurrency(record: &Record) -> Option<Advice> {
 /// sessions that commit at the same time.
 fn commit_delay(record: &Record) -> Option<Advice> {
     let (index, m) = measured(record, "commit-fdatasync")?;
-    let commit = m.ops.get(&OpKind::Commit).filter(|op| op.count > 0)?;
-    let from = m.workload.name.as_str();
+    let commit = m.op(OpKind::Commit).filter(|op| op.data.count > 0)?;
+    let from = m.data.workload.name.as_str();
     if let Some(reason) = unfit_rate(record, (index, m), m.precision()) {
         return Some(leave_alone("commit_delay", reason, &[from]));
     }
     let mean = latency_text(commit, 1.0);
-    let delay_us = (commit.latency.mean / 2000.0).min(COMMIT_DELAY_MAX_US);
+    let delay_us = (commit.figures.latency.mean / 2000.0).min(COMMIT_DELAY_MAX_US);
     if delay_us < COMMIT_DELAY_USEFUL_US {
         let why = format!("A durable 8 kB write takes {mean}, too short for a delay to help.");
         return Some(commit_delay_of_zero(None, why, from));
     }
-    let delay = rounded(delay_us, Some(delay_us * width(&commit.iops))).replace(',', "");
+    let delay = rounded(delay_us, Some(delay_us * width(&commit.figures.iops))).replace(',', "");
     let why = format!(
         "A durable 8 kB write takes {mean}. Leave the delay at 0. If many sessions commit at once \
          and wait for the disk, try half of that time, {delay} (microseconds), and keep it if \
@@ -209,9 +210,9 @@ fn commit_delay_of_zero(experiment_us: Option<f64>, why: String, from: &str) -> 
 
 /// The mean latency of one request at a time, which is known as well as its rate; times `slowdown`,
 /// as it is across the whole disk.
-fn latency_text(op: &OpRecord, slowdown: f64) -> String {
-    let mean_ns = op.latency.mean * slowdown;
-    figure_text(mean_ns, Some(mean_ns * width(&op.iops)), "ns")
+fn latency_text(op: OpRow<'_>, slowdown: f64) -> String {
+    let mean_ns = op.figures.latency.mean * slowdown;
+    figure_text(mean_ns, Some(mean_ns * width(&op.figures.iops)), "ns")
 }
 
 /// Why the figures of these workloads must not become a setting.
@@ -226,8 +227,8 @@ fn unfit(record: &Record, workloads: &[&str]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::fixture::{self, measured, states};
+    use diskproof_model::plan::Workload;
     use diskproof_model::plan::{Access, CachePolicy, SyncPolicy};
-    use diskproof_model::record::WorkloadRecord;
     use diskproof_model::stream::Streams;
 
     fn find(record: &Record, setting: &str) -> Advice {
@@ -270,7 +271,7 @@ mod tests {
         states(&advice.why, &parts);
         let mut rotating = fixture::record();
         let reads = rotating.measurements.iter_mut();
-        for op in reads.filter_map(|m| m.ops.get_mut(&OpKind::Read)) {
+        for op in reads.filter_map(|m| m.figures.ops.get_mut(&OpKind::Read)) {
             op.latency.mean = 8e6;
         }
         rotating.advice = super::advice(&rotating);
@@ -325,6 +326,7 @@ mod tests {
                 m.unwritten_bytes = Some(m.span_bytes);
             });
             let op = measured(&mut record, "random-read-d1")
+                .figures
                 .ops
                 .get_mut(&OpKind::Read);
             op.unwrap().latency.p50 = Some(latency_ns);
@@ -377,7 +379,7 @@ mod tests {
             "full_page_writes",
         ];
         /// A workload, its change, and the settings that are not advised then.
-        type Case<'a> = (&'a str, fn(&mut WorkloadRecord), &'a [&'a str]);
+        type Case<'a> = (&'a str, fn(&mut Workload), &'a [&'a str]);
         let cases: [Case<'_>; 10] = [
             ("commit-fdatasync", |_| {}, &[]),
             (
@@ -416,7 +418,7 @@ mod tests {
         ];
         for (row, (name, change, without)) in cases.into_iter().enumerate() {
             let mut record = fixture::record();
-            change(&mut measured(&mut record, name).workload);
+            change(&mut measured(&mut record, name).data.workload);
             let settings: Vec<String> = advice(&record).into_iter().map(|a| a.setting).collect();
             for setting in ALL {
                 let expected = !without.contains(&setting);

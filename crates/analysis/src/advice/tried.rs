@@ -3,7 +3,7 @@
 
 use super::fitness::leave_alone;
 use diskproof_model::digits::{figure_to_digits, rounded};
-use diskproof_model::postgres::{TrialOutcome, TrialRecord};
+use diskproof_model::postgres::{TrialOutcome, TrialRow};
 use diskproof_model::record::{Advice, Record};
 
 /// Settings that make a server faster at the price of its data.
@@ -29,12 +29,12 @@ pub(super) fn add_tried(record: &Record, advice: &mut Vec<Advice>) {
     }
 }
 
-fn add(tried: &TrialRecord, advice: &mut Vec<Advice>) {
-    let setting = tried.trial.setting.as_str();
-    let candidate = tried.trial.candidate.as_deref().unwrap_or_default();
-    let value = match tried.outcome {
+fn add(tried: &TrialRow, advice: &mut Vec<Advice>) {
+    let setting = tried.data.trial.setting.as_str();
+    let candidate = tried.data.trial.candidate.as_deref().unwrap_or_default();
+    let value = match tried.figures.outcome {
         TrialOutcome::Faster => Some(candidate),
-        TrialOutcome::Same | TrialOutcome::Slower => Some(tried.trial.default.as_str()),
+        TrialOutcome::Same | TrialOutcome::Slower => Some(tried.data.trial.default.as_str()),
         TrialOutcome::Undecided | TrialOutcome::Unproven | TrialOutcome::Untested => None,
     };
     let index = match advice.iter().position(|other| other.setting == setting) {
@@ -61,9 +61,9 @@ fn add(tried: &TrialRecord, advice: &mut Vec<Advice>) {
     };
     if let Some(value) = value {
         entry.value = Some(value.to_owned());
-        entry.default = Some(tried.trial.default.clone());
+        entry.default = Some(tried.data.trial.default.clone());
         entry.range = None;
-        let is_faster = tried.outcome == TrialOutcome::Faster;
+        let is_faster = tried.figures.outcome == TrialOutcome::Faster;
         entry.condition = condition(setting).filter(|_| is_faster).map(str::to_owned);
     }
     if has_no_gain && value.is_none() {
@@ -73,11 +73,11 @@ fn add(tried: &TrialRecord, advice: &mut Vec<Advice>) {
         }
     }
     // The server silently keeps io_combine_limit below this.
-    if setting == "io_combine_limit" && tried.outcome == TrialOutcome::Faster {
+    if setting == "io_combine_limit" && tried.figures.outcome == TrialOutcome::Faster {
         let why = "Since PostgreSQL 18 it must be at least io_combine_limit.".to_owned();
         let limit = Advice {
             value: Some(candidate.to_owned()),
-            default: Some(tried.trial.default.clone()),
+            default: Some(tried.data.trial.default.clone()),
             ..leave_alone("io_max_combine_limit", why, &[])
         };
         advice.insert(index, limit);
@@ -85,9 +85,9 @@ fn add(tried: &TrialRecord, advice: &mut Vec<Advice>) {
 }
 
 /// Whether the trial measured rates and the tried value was no faster, as far as it can be told.
-fn is_without_gain(tried: &TrialRecord) -> bool {
-    let gain = tried.gain.as_ref().map(|gain| gain.value);
-    tried.outcome == TrialOutcome::Undecided && gain.is_some_and(|value| value <= 1.0)
+fn is_without_gain(tried: &TrialRow) -> bool {
+    let gain = tried.figures.gain.as_ref().map(|gain| gain.value);
+    tried.figures.outcome == TrialOutcome::Undecided && gain.is_some_and(|value| value <= 1.0)
 }
 
 /// When the tried value is the right one.
@@ -102,8 +102,8 @@ fn condition(setting: &str) -> Option<&'static str> {
 }
 
 /// What came of it: `Measured gain here: 1.8× ± 0.1 …`.
-fn sentence(tried: &TrialRecord) -> String {
-    let trial = &tried.trial;
+fn sentence(tried: &TrialRow) -> String {
+    let trial = &tried.data.trial;
     let candidate = trial.candidate.as_deref().unwrap_or("another value");
     let load = trial.load.text();
     let default = &trial.default;
@@ -111,30 +111,34 @@ fn sentence(tried: &TrialRecord) -> String {
         1 => format!("{candidate} compared with {default}, {load}"),
         clients => format!("{candidate} compared with {default}, {load} of {clients} sessions"),
     };
-    let plans = match &tried.plans {
+    let plans = match &tried.data.plans {
         None => String::new(),
         Some([a, b]) if a == b => format!(" The plan is a {a} in both cases."),
         Some([a, b]) => format!(" {default} makes it a {a}, {candidate} a {b}."),
     };
-    let (ratio, range) = tried.gain.as_ref().map_or_else(Default::default, |gain| {
-        let half = (gain.high_95 - gain.low_95) / 2.0;
-        let value = rounded(gain.value, Some(half));
-        let width = figure_to_digits(half, 1, "1");
-        let range = format!("{:.2}–{:.2}", gain.low_95, gain.high_95);
-        (format!("{value}× ± {width}"), range)
-    });
-    match tried.outcome {
+    let (ratio, range) = tried
+        .figures
+        .gain
+        .as_ref()
+        .map_or_else(Default::default, |gain| {
+            let half = (gain.high_95 - gain.low_95) / 2.0;
+            let value = rounded(gain.value, Some(half));
+            let width = figure_to_digits(half, 1, "1");
+            let range = format!("{:.2}–{:.2}", gain.low_95, gain.high_95);
+            (format!("{value}× ± {width}"), range)
+        });
+    match tried.figures.outcome {
         TrialOutcome::Faster => format!("Measured gain here: {ratio} ({what}).{plans}"),
         TrialOutcome::Same => format!("No effect here: {range} times as fast ({what}).{plans}"),
         TrialOutcome::Slower => format!("Measured loss here: {ratio} ({what}).{plans}"),
-        TrialOutcome::Undecided if tried.gain.is_none() => format!(
+        TrialOutcome::Undecided if tried.figures.gain.is_none() => format!(
             "Not decided: fewer than 3 pairs were measured ({what}). Measure longer (--time)."
         ),
         TrialOutcome::Undecided => format!(
             "Not decided: {range} times as fast ({what}). Measure longer (--time), or when the \
              machine is quieter."
         ),
-        TrialOutcome::Unproven => match tried.read_share {
+        TrialOutcome::Unproven => match tried.figures.read_share {
             Some(share) => format!(
                 "Tried, but the disk read only {:.0} % of what the server read: a cache answered.",
                 share * 100.0
@@ -142,7 +146,11 @@ fn sentence(tried: &TrialRecord) -> String {
             None => "Tried, but it is unknown whether the reads reached the disk.".to_owned(),
         },
         TrialOutcome::Untested => {
-            let why = tried.untested.as_deref().unwrap_or("it was not reached");
+            let why = tried
+                .data
+                .untested
+                .as_deref()
+                .unwrap_or("it was not reached");
             format!("Not tried: {}.", why.trim_end_matches('.'))
         }
     }
@@ -152,32 +160,41 @@ fn sentence(tried: &TrialRecord) -> String {
 mod tests {
     use super::*;
     use crate::fixture::{self, states};
-    use diskproof_model::postgres::{PlannedTrial, PostgresRecord, TrialGain, TrialLoad};
+    use diskproof_model::postgres::{
+        PlannedTrial, PostgresRecord, TrialFigures, TrialGain, TrialLoad, TrialMeasurement,
+    };
     use diskproof_model::record::TaskResult;
 
-    fn tried(setting: &str, outcome: TrialOutcome, gain: (f64, f64, f64)) -> TrialRecord {
-        TrialRecord {
-            trial: PlannedTrial {
-                setting: setting.to_owned(),
-                default: "1".to_owned(),
-                candidate: Some("16".to_owned()),
-                load: TrialLoad::BitmapScan,
-                clients: 1,
+    fn tried(setting: &str, outcome: TrialOutcome, gain: (f64, f64, f64)) -> TrialRow {
+        let trial = PlannedTrial {
+            setting: setting.to_owned(),
+            default: "1".to_owned(),
+            candidate: Some("16".to_owned()),
+            load: TrialLoad::BitmapScan,
+            clients: 1,
+        };
+        TrialRow {
+            data: TrialMeasurement {
+                trial,
+                pairs: Vec::new(),
+                untested: None,
+                asked_bytes: 0,
+                disk_bytes: None,
+                plans: None,
             },
-            outcome,
-            gain: Some(TrialGain {
-                value: gain.0,
-                low_95: gain.1,
-                high_95: gain.2,
-            }),
-            read_share: Some(1.0),
-            plans: None,
-            untested: None,
-            pairs: Vec::new(),
+            figures: TrialFigures {
+                outcome,
+                gain: Some(TrialGain {
+                    value: gain.0,
+                    low_95: gain.1,
+                    high_95: gain.2,
+                }),
+                read_share: Some(1.0),
+            },
         }
     }
 
-    fn advice_of(trials: Vec<TrialRecord>) -> Vec<Advice> {
+    fn advice_of(trials: Vec<TrialRow>) -> Vec<Advice> {
         let mut record = fixture::record();
         record.results.push(TaskResult::Inserts(PostgresRecord {
             version: "15.8".to_owned(),
@@ -216,10 +233,8 @@ mod tests {
             TrialOutcome::Same,
             (1.0, 0.98, 1.03),
         );
-        let unproven = TrialRecord {
-            read_share: Some(0.4),
-            ..tried("io_workers", TrialOutcome::Unproven, (2.0, 1.9, 2.1))
-        };
+        let mut unproven = tried("io_workers", TrialOutcome::Unproven, (2.0, 1.9, 2.1));
+        unproven.figures.read_share = Some(0.4);
         let advice = advice_of(vec![same, unproven]);
         let same = find(&advice, "maintenance_io_concurrency");
         assert_eq!((same.value.as_deref(), same.changes()), (Some("1"), false));
@@ -233,7 +248,7 @@ mod tests {
     fn measured_loss_ends_the_advice() {
         let delay = |outcome, gain| {
             let mut trial = tried("commit_delay", outcome, gain);
-            (trial.trial.default, trial.trial.clients) = ("0".to_owned(), 16);
+            (trial.data.trial.default, trial.data.trial.clients) = ("0".to_owned(), 16);
             let advice = advice_of(vec![trial]);
             find(&advice, "commit_delay").clone()
         };

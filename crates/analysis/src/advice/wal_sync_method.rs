@@ -7,7 +7,8 @@ use crate::estimate::largest_by;
 use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncCall, SyncPolicy, WriteFlag};
-use diskproof_model::record::{Advice, Estimate, MeasurementRecord, Record, WorkloadRecord};
+use diskproof_model::record::{Advice, Estimate, Record};
+use diskproof_model::row::Row;
 
 const SETTING: &str = "wal_sync_method";
 /// PostgreSQL's default on Linux (documentation of wal_sync_method).
@@ -32,21 +33,21 @@ pub(super) fn wal_sync_method(record: &Record) -> Option<Advice> {
     let mut rates = Vec::new();
     let mut unfit = None;
     for (index, m) in record.measurements.iter().enumerate() {
-        let Some((method, pages)) = method_of(&m.workload) else {
+        let Some((method, pages)) = method_of(m) else {
             continue;
         };
         if !has_usual_write_cache(record, m) {
             continue;
         }
-        let Some(commits) = m.ops.get(&OpKind::Commit).filter(|op| op.count > 0) else {
+        let Some(commits) = m.op(OpKind::Commit).filter(|op| op.data.count > 0) else {
             continue;
         };
         unfit = unfit.or_else(|| unfit_rate(record, (index, m), m.precision()));
         rates.push(MethodRate {
             method,
             pages,
-            workload: &m.workload.name,
-            iops: &commits.iops,
+            workload: &m.data.workload.name,
+            iops: &commits.figures.iops,
         });
     }
     let find = |method: &str, pages: u32| {
@@ -119,15 +120,16 @@ impl RateRatio {
 }
 
 /// The method and the pages of a commit, where one session writes its log as a server does.
-fn method_of(w: &WorkloadRecord) -> Option<(&'static str, u32)> {
+fn method_of(m: &Row) -> Option<(&'static str, u32)> {
+    let w = &m.data.workload;
     let is_log = w.streams.is_only(OpKind::Write)
         && w.access == Access::Sequential
-        && w.cache == CachePolicy::Cached
+        && m.data.cache.used == CachePolicy::Cached
         && w.block_mix.is_empty()
         && w.rate.is_none()
         && w.depth * w.workers == 1
-        && w.together_with.is_empty()
-        && w.engine == EngineKind::Sync
+        && m.figures.together_with.is_empty()
+        && m.data.engine.used == EngineKind::Sync
         && w.block_bytes.is_multiple_of(PAGE_BYTES);
     let method = match w.sync {
         SyncPolicy::Every { writes: 1, call } => match call {
@@ -146,11 +148,11 @@ fn method_of(w: &WorkloadRecord) -> Option<(&'static str, u32)> {
 
 /// Whether the write cache of its disks was in the state that the run found: in another one, the
 /// figure says nothing about the disk as it is used.
-fn has_usual_write_cache(record: &Record, m: &MeasurementRecord) -> bool {
-    let Some(state) = m.workload.write_cache else {
+fn has_usual_write_cache(record: &Record, m: &Row) -> bool {
+    let Some(state) = m.data.workload.write_cache else {
         return true;
     };
-    let target = record.targets.get(m.target).into_iter();
+    let target = record.targets.get(m.data.target).into_iter();
     let disks = target.flat_map(|target| target.disks());
     let mut found = disks.filter_map(|disk| disk.reported_write_cache);
     found.all(|found| found == state)
@@ -169,11 +171,11 @@ mod tests {
             .iter()
             .map(|(name, sync, pages, rate)| {
                 let mut m = commits.clone();
-                m.workload.name = (*name).to_owned();
-                m.workload.sync = *sync;
-                m.workload.block_bytes = pages * PAGE_BYTES;
-                m.workload.cache = CachePolicy::Cached;
-                let op = m.ops.get_mut(&OpKind::Commit).unwrap();
+                m.data.workload.name = (*name).to_owned();
+                m.data.workload.sync = *sync;
+                m.data.workload.block_bytes = pages * PAGE_BYTES;
+                m.data.cache.used = CachePolicy::Cached;
+                let op = m.figures.ops.get_mut(&OpKind::Commit).unwrap();
                 op.iops.value = *rate;
                 op.iops.half_width_95 = Some(rate / 100.0);
                 m
@@ -239,7 +241,10 @@ mod tests {
         let alone = record(&[("fdatasync", FDATASYNC, 1, 1000.0)]);
         assert!(wal_sync_method(&alone).is_none());
         let mut uncertain = pair(2000.0);
-        let op = uncertain.measurements[1].ops.get_mut(&OpKind::Commit);
+        let op = uncertain.measurements[1]
+            .figures
+            .ops
+            .get_mut(&OpKind::Commit);
         op.unwrap().iops.half_width_95 = Some(800.0);
         let advice = wal_sync_method(&uncertain).unwrap();
         assert_eq!(advice.value, None);
@@ -248,18 +253,18 @@ mod tests {
 
     #[test]
     fn other_shapes_are_no_log() {
-        let of = |change: fn(&mut WorkloadRecord)| {
+        let of = |change: fn(&mut Row)| {
             let mut record = pair(2000.0);
-            change(&mut record.measurements[1].workload);
+            change(&mut record.measurements[1]);
             wal_sync_method(&record)
         };
-        let changes: [fn(&mut WorkloadRecord); 5] = [
-            |w| w.depth = 4,
-            |w| w.cache = CachePolicy::Direct,
-            |w| w.block_bytes = 4096,
-            |w| w.together_with = vec!["reads".to_owned()],
-            |w| {
-                w.sync = SyncPolicy::WithWrite {
+        let changes: [fn(&mut Row); 5] = [
+            |m| m.data.workload.depth = 4,
+            |m| m.data.cache.used = CachePolicy::Direct,
+            |m| m.data.workload.block_bytes = 4096,
+            |m| m.figures.together_with = vec!["reads".to_owned()],
+            |m| {
+                m.data.workload.sync = SyncPolicy::WithWrite {
                     flag: WriteFlag::RwfDsync,
                 }
             },

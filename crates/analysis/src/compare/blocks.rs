@@ -28,7 +28,7 @@ impl<'a> Blocks<'a> {
         }
         let (x, y) = (a.measurement(), b.measurement());
         let headline = x.headline_ops().iter().map(|(kind, _)| *kind).collect();
-        let blocks = x.slices.iter().zip(&y.slices).collect();
+        let blocks = x.data.slices.iter().zip(&y.data.slices).collect();
         Some(Self { blocks, headline })
     }
 

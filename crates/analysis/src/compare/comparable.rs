@@ -8,7 +8,8 @@ use diskproof_model::comparison::Reason;
 use diskproof_model::measurement::StopReason;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Access, BlockShare, Distribution, EngineKind, SyncPolicy};
-use diskproof_model::record::{MeasurementRecord, Record, WorkloadRecord};
+use diskproof_model::record::Record;
+use diskproof_model::row::Row;
 use diskproof_model::shape::LoadShape;
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -38,21 +39,22 @@ impl<'a> Measured<'a> {
         (target, workload): (usize, &str),
     ) -> Option<Self> {
         let mut measurements = run.record.measurements.iter();
-        let index = measurements.position(|m| m.target == target && m.workload.name == workload)?;
+        let index = measurements
+            .position(|m| m.data.target == target && m.data.workload.name == workload)?;
         Some(Self { name, run, index })
     }
 
-    pub(super) fn measurement(self) -> &'a MeasurementRecord {
+    pub(super) fn measurement(self) -> &'a Row {
         &self.run.record.measurements[self.index]
     }
 
     fn target(self) -> Option<&'a TargetIdentity> {
-        self.run.record.targets.get(self.measurement().target)
+        self.run.record.targets.get(self.measurement().data.target)
     }
 
     /// The workload of this name that ran at the same time on the same target.
     fn companion(self, name: &str) -> Option<Self> {
-        Self::find(self.name, self.run, (self.measurement().target, name))
+        Self::find(self.name, self.run, (self.measurement().data.target, name))
     }
 }
 
@@ -68,7 +70,7 @@ impl Compared for Measured<'_> {
 
     fn faults(self, harmless: &[&str], reasons: &mut Reasons) {
         let (name, m) = (self.name, self.measurement());
-        let stopped = match m.stopped {
+        let stopped = match m.data.stopped {
             StopReason::Interrupted => Some(("interrupted", "was cut short by an interrupt")),
             StopReason::Errors => Some(("io-errors", "stopped: too many operations failed")),
             StopReason::Hung => Some(("hung", "timed out: the target stopped answering")),
@@ -86,7 +88,7 @@ impl Compared for Measured<'_> {
             reasons.add(code, format!("{name} {what}"));
         }
         if let Some(share) = unwritten_share(m).filter(|share| *share > UNWRITTEN_MAX)
-            && m.workload.streams.makes(OpKind::Read)
+            && m.data.workload.streams.makes(OpKind::Read)
         {
             let percent = share * 100.0;
             let why = format!("{percent:.0} % of {name}'s span had never been written");
@@ -103,12 +105,13 @@ fn own_conditions(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
     if let (Some(x), Some(y)) = (a.target(), b.target()) {
         pair.differ("target-kind-differs", x.kind, y.kind, kind_text);
     }
-    let (x, y) = (&a.measurement().workload, &b.measurement().workload);
+    let (m, other) = (a.measurement(), b.measurement());
+    let (x, y) = (&m.data.workload, &other.data.workload);
     let company = |names: &&Vec<String>| match names.as_slice() {
         [] => "it ran alone".to_owned(),
         names => format!("it ran together with {}", names.join(", ")),
     };
-    let (with_x, with_y) = (&x.together_with, &y.together_with);
+    let (with_x, with_y) = (&m.figures.together_with, &other.figures.together_with);
     pair.differ("company-differs", with_x, with_y, company);
     pair.differ("mix-differs", &x.streams, &y.streams, |s| streams_text(s));
     pair.differ("access-differs", &x.access, &y.access, |a| access_text(a));
@@ -126,18 +129,28 @@ fn own_conditions(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
     });
     pair.differ("load-differs", x.rate, y.rate, |rate| load_text(*rate));
     pair.differ("sync-differs", x.sync, y.sync, |sync| sync_text(*sync));
-    pair.differ("cache-differs", x.cache, y.cache, cache_text);
+    pair.differ(
+        "cache-differs",
+        m.data.cache.used,
+        other.data.cache.used,
+        cache_text,
+    );
     let engine = |engine: &EngineKind| format!("engine {}", engine.as_str());
-    pair.differ("engine-differs", x.engine, y.engine, engine);
+    pair.differ(
+        "engine-differs",
+        m.data.engine.used,
+        other.data.engine.used,
+        engine,
+    );
     if !spans_agree(a, b) {
-        pair.add("span-differs", &span_text(x), &span_text(y));
+        pair.add("span-differs", &span_text(m), &span_text(other));
     }
     content(&mut pair, a.measurement(), b.measurement());
 }
 
 /// What the span held: zeros and first writes are cheaper on many disks.
-fn content(pair: &mut Between<'_>, x: &MeasurementRecord, y: &MeasurementRecord) {
-    let mut compare = |code: &str, of: fn(&MeasurementRecord) -> Option<f64>, what: &str| {
+fn content(pair: &mut Between<'_>, x: &Row, y: &Row) {
+    let mut compare = |code: &str, of: fn(&Row) -> Option<f64>, what: &str| {
         if let (Some(p), Some(q)) = (of(x), of(y))
             && (p - q).abs() > ZERO_SHARE_MAX
         {
@@ -146,7 +159,7 @@ fn content(pair: &mut Between<'_>, x: &MeasurementRecord, y: &MeasurementRecord)
         }
     };
     compare("content-differs", zero_share, "the blocks hold only zeros");
-    let writes_only = |m: &MeasurementRecord| m.workload.streams.is_only(OpKind::Write);
+    let writes_only = |m: &Row| m.data.workload.streams.is_only(OpKind::Write);
     if writes_only(x) && writes_only(y) {
         let what = "the span was written for the first time";
         compare("fill-differs", unwritten_share, what);
@@ -154,14 +167,14 @@ fn content(pair: &mut Between<'_>, x: &MeasurementRecord, y: &MeasurementRecord)
 }
 
 /// Share of the blocks read that hold only zeros; `None` where none was examined.
-fn zero_share(m: &MeasurementRecord) -> Option<f64> {
-    let zeros = m.zero_blocks;
+fn zero_share(m: &Row) -> Option<f64> {
+    let zeros = m.data.zero_blocks;
     (zeros.sampled > 0).then(|| zeros.zero as f64 / zeros.sampled as f64)
 }
 
 /// What ran at the same time must be the same by more than its name.
 fn company(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
-    for name in &a.measurement().workload.together_with {
+    for name in &a.measurement().figures.together_with {
         if let (Some(x), Some(y)) = (a.companion(name), b.companion(name)) {
             let mut differences = Reasons::default();
             own_conditions(&mut differences, x, y);
@@ -173,22 +186,29 @@ fn company(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
     }
 }
 
-fn unwritten_share(m: &MeasurementRecord) -> Option<f64> {
-    Some(m.unwritten_bytes? as f64 / m.workload.span_bytes.max(1) as f64)
+fn unwritten_share(m: &Row) -> Option<f64> {
+    Some(m.data.unwritten_bytes? as f64 / m.data.span_bytes.max(1) as f64)
 }
 
 /// Equal, or on both sides all that there is of a device: disks of different sizes are compared as
 /// a whole.
 fn spans_agree(a: Measured<'_>, b: Measured<'_>) -> bool {
-    let (x, y) = (&a.measurement().workload, &b.measurement().workload);
-    let is_whole = |m: Measured<'_>, w: &WorkloadRecord| {
-        m.target().is_some_and(|target| {
-            let (start, length, size) = (w.span_start_bytes, w.span_bytes, target.size_bytes);
-            target.kind == TargetKind::BlockDevice && covers(start, length, size, w.block_bytes)
-        })
+    alike(span(a), span(b)) || (covers_device(a) && covers_device(b))
+}
+
+/// First byte and length of the span.
+fn span(measured: Measured<'_>) -> (u64, u64) {
+    let m = &measured.measurement().data;
+    (m.span_start_bytes, m.span_bytes)
+}
+
+fn covers_device(measured: Measured<'_>) -> bool {
+    let Some(target) = measured.target() else {
+        return false;
     };
-    let span = |w: &WorkloadRecord| (w.span_start_bytes, w.span_bytes);
-    alike(span(x), span(y)) || (is_whole(a, x) && is_whole(b, y))
+    let (start, length) = span(measured);
+    let block_bytes = measured.measurement().data.workload.block_bytes;
+    target.kind == TargetKind::BlockDevice && covers(start, length, target.size_bytes, block_bytes)
 }
 
 fn access_text(access: &Access) -> String {
@@ -249,11 +269,12 @@ fn sync_text(sync: SyncPolicy) -> String {
     }
 }
 
-fn span_text(w: &WorkloadRecord) -> String {
-    match w.span_start_bytes {
-        0 => format!("span of {}", format_bytes(w.span_bytes)),
+fn span_text(m: &Row) -> String {
+    let length = format_bytes(m.data.span_bytes);
+    match m.data.span_start_bytes {
+        0 => format!("span of {length}"),
         start => {
-            let (length, start) = (format_bytes(w.span_bytes), format_bytes(start));
+            let start = format_bytes(start);
             format!("span of {length} from {start}")
         }
     }

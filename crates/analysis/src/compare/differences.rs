@@ -189,7 +189,7 @@ fn link_text(link: &Link) -> String {
 }
 
 fn switched_caches(record: &Record) -> Vec<String> {
-    let workloads = record.measurements.iter().map(|m| &m.workload);
+    let workloads = record.measurements.iter().map(|m| &m.data.workload);
     let states = workloads.filter_map(|w| w.write_cache.map(cache_text));
     states.collect::<BTreeSet<String>>().into_iter().collect()
 }

@@ -4,7 +4,7 @@
 use crate::estimate::widening;
 use diskproof_model::comparison::PercentilePoint;
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::record::{LatencySummary, OpRecord};
+use diskproof_model::row::OpRow;
 use diskproof_model::series::Cell;
 
 /// Share of the cells that may hold a latency beyond the threshold at which clusters are counted:
@@ -30,14 +30,15 @@ pub(super) struct LatencyDistribution {
 }
 
 impl LatencyDistribution {
-    /// Of several histograms merged; `None` where one of them cannot be read or they are empty.
-    pub(super) fn of<'a>(summaries: impl IntoIterator<Item = &'a LatencySummary>) -> Option<Self> {
+    /// Of several histograms merged; `None` where they are empty.
+    pub(super) fn of<'a>(
+        histograms: impl IntoIterator<Item = &'a LatencyHistogram>,
+    ) -> Option<Self> {
         let mut all = LatencyHistogram::new();
-        let mut max_ns = 0;
-        for summary in summaries {
-            all.merge(&LatencyHistogram::from_hdr_base64(&summary.hdr).ok()?);
-            max_ns = max_ns.max(summary.max);
+        for histogram in histograms {
+            all.merge(histogram);
         }
+        let max_ns = all.max_ns();
         let (mut seen, mut mean, mut squares) = (0, 0.0, 0.0);
         let mut result = Self::default();
         for (low, width, n) in all.buckets() {
@@ -130,11 +131,12 @@ impl LatencyDistribution {
 /// The threshold is the quantile itself, or the lowest above it at which not nearly every cell has
 /// one: below it clusters cannot be seen.
 pub(super) fn cluster_size(
-    op: &OpRecord,
+    op: OpRow<'_>,
     distribution: &LatencyDistribution,
     quantile: f64,
 ) -> f64 {
-    let cells: Vec<&Cell> = op.series.cells.iter().filter(|cell| cell.ops > 0).collect();
+    let mut cells = op.data.shown_series().cells;
+    cells.retain(|cell| cell.ops > 0);
     if cells.is_empty() {
         return 1.0;
     }
@@ -145,7 +147,7 @@ pub(super) fn cluster_size(
     let at = at.max(longest[quiet.min(longest.len() - 1)]);
     let threshold = distribution.bucket_end(at);
     let share = distribution.beyond(threshold);
-    let is_busy = |cell: &&Cell| f64::from(u8::from(cell.latency_max_ns > threshold));
+    let is_busy = |cell: &Cell| f64::from(u8::from(cell.latency_max_ns > threshold));
     let busy: Vec<f64> = cells.iter().map(is_busy).collect();
     let seen: f64 = busy.iter().sum();
     if share <= 0.0 || seen == 0.0 {
@@ -157,9 +159,9 @@ pub(super) fn cluster_size(
 
 /// θ such that Σ (1 − (1 − share)^(θ n)) over the cells' operations n is the number of cells that
 /// were seen to have one.
-fn extremal_index(cells: &[&Cell], share: f64, seen: f64) -> f64 {
+fn extremal_index(cells: &[Cell], share: f64, seen: f64) -> f64 {
     let expected = |index: f64| -> f64 {
-        let quiet = |cell: &&Cell| ((1.0 - share).ln() * index * cell.ops as f64).exp();
+        let quiet = |cell: &Cell| ((1.0 - share).ln() * index * cell.ops as f64).exp();
         cells.iter().map(|cell| 1.0 - quiet(cell)).sum()
     };
     let (mut low, mut high) = (INDEX_MIN, 1.0);

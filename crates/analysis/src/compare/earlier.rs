@@ -14,7 +14,8 @@ use super::sides::{Run, RunGroup, Sides};
 use crate::estimate::mean;
 use crate::estimate::student::multiple_95;
 use diskproof_model::comparison::Figure;
-use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::Row;
 use diskproof_model::trend::RunToRun;
 use std::collections::BTreeMap;
 
@@ -101,7 +102,7 @@ pub(crate) fn run_to_run(record: &Record, earlier: &[Record]) -> Vec<Option<RunT
 
 fn of_workload(this: Measured<'_>, runs: &[Run<'_>]) -> Option<RunToRun> {
     let m = this.measurement();
-    let key = (m.target, m.workload.name.as_str());
+    let key = (m.data.target, m.data.workload.name.as_str());
     let rates: Vec<f64> = runs
         .iter()
         .filter_map(|run| Measured::find("an earlier run", run, key))
@@ -129,18 +130,20 @@ fn of_workload(this: Measured<'_>, runs: &[Run<'_>]) -> Option<RunToRun> {
 }
 
 /// The half-widths of all kinds that count, which vary together.
-fn within(m: &MeasurementRecord) -> Option<f64> {
+fn within(m: &Row) -> Option<f64> {
     let ops = m.headline_ops();
-    ops.iter().map(|(_, op)| op.iops.half_width_95).sum()
+    ops.iter()
+        .map(|(_, op)| op.figures.iops.half_width_95)
+        .sum()
 }
 
 /// Widens the intervals of a row to the variation between runs.
-pub(crate) fn widen(m: &mut MeasurementRecord) {
+pub(crate) fn widen(m: &mut Row) {
     let Some(runs) = m.run_to_run else {
         return;
     };
     let n = runs.earlier_runs + 1;
-    for op in m.ops.values_mut() {
+    for op in m.figures.ops.values_mut() {
         for rate in [&mut op.iops, &mut op.throughput] {
             rate.widen(runs.relative_half_width() * rate.value, n);
         }
@@ -165,7 +168,10 @@ mod tests {
             let mut record = fixture::record();
             record.run_id = format!("earlier-{index}");
             for m in &mut record.measurements {
-                m.ops.values_mut().for_each(|op| op.iops.value *= share);
+                m.figures
+                    .ops
+                    .values_mut()
+                    .for_each(|op| op.iops.value *= share);
             }
             record
         };
@@ -174,7 +180,7 @@ mod tests {
 
     fn random_reads(record: &Record) -> usize {
         let mut all = record.measurements.iter();
-        all.position(|m| m.workload.name == "random-read-d32")
+        all.position(|m| m.data.workload.name == "random-read-d32")
             .unwrap()
     }
 
@@ -183,7 +189,7 @@ mod tests {
         let index = random_reads(&record);
         let found = run_to_run(&record, earlier)[index]?;
         let (_, op) = record.measurements[index].headline_ops()[0];
-        Some((op.iops.value, found))
+        Some((op.figures.iops.value, found))
     }
 
     /// By hand: logarithms 0, 0, ln 0.8 and ln 1.25 = ∓0.22314 have the mean 0 and the deviation
@@ -222,7 +228,7 @@ mod tests {
                     let m = &mut record.measurements[index];
                     m.run_to_run = varying[index];
                     widen(m);
-                    let own = &m.headline_ops()[0].1.iops;
+                    let own = &m.headline_ops()[0].1.figures.iops;
                     let next = own.value / rates[at] * rates[at + 1];
                     inside += usize::from((own.value - next).abs() <= own.half_width_95.unwrap());
                     of += 1;
@@ -236,10 +242,10 @@ mod tests {
     fn interval_is_the_wider_one_of_the_run_and_of_the_runs() {
         let mut m = fixture::record().measurements.swap_remove(0);
         let (value, own) = {
-            let rate = &m.headline_ops()[0].1.iops;
+            let rate = &m.headline_ops()[0].1.figures.iops;
             (rate.value, rate.half_width_95.unwrap())
         };
-        let half_width = |m: &MeasurementRecord| m.headline_ops()[0].1.iops.half_width_95.unwrap();
+        let half_width = |m: &Row| m.headline_ops()[0].1.figures.iops.half_width_95.unwrap();
         let runs = |reach: f64| RunToRun {
             earlier_runs: 3,
             lowest_iops: value,
@@ -254,7 +260,7 @@ mod tests {
         m.run_to_run = Some(runs(0.4));
         widen(&mut m);
         assert!((half_width(&m) / value - 0.4_f64.sinh()).abs() < 1e-9);
-        assert_eq!(m.headline_ops()[0].1.iops.n, 4);
+        assert_eq!(m.headline_ops()[0].1.figures.iops.n, 4);
     }
 
     #[test]

@@ -19,7 +19,8 @@ use crate::estimate::{self, Settling, mean};
 use crate::slices;
 use diskproof_model::comparison::Figure;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::{Estimate, LatencySummary, MeasurementRecord, OpRecord};
+use diskproof_model::record::Estimate;
+use diskproof_model::row::{LatencySummary, OpRow, Row};
 use diskproof_model::window::{SliceOp, TimeSlice};
 
 /// A dispersion below this is that of one bucket: all latencies are alike.
@@ -33,7 +34,7 @@ const TAIL_FROM: f64 = 0.9;
 const STALLED: f64 = 0.8;
 
 /// The same workload in every run of a side.
-pub(super) type Runs<'a> = [&'a MeasurementRecord];
+pub(super) type Runs<'a> = [&'a Row];
 
 /// A figure, for the table and for the ratio.
 pub(super) struct Told {
@@ -73,40 +74,41 @@ pub(super) fn latency(runs: &Runs<'_>, op: OpKind, figure: Figure) -> Option<Tol
 
 /// The latencies of all runs together.
 pub(super) fn distribution(runs: &Runs<'_>, op: OpKind) -> Option<LatencyDistribution> {
-    let latencies = runs.iter().map(|m| m.ops.get(&op).map(latency_of));
+    let latencies = runs.iter().map(|m| m.op(op).map(OpRow::seen_latencies));
     LatencyDistribution::of(latencies.collect::<Option<Vec<_>>>()?)
 }
 
-fn rate_of(m: &MeasurementRecord, op: Option<OpKind>, figure: Figure) -> Option<Estimate> {
+fn rate_of(m: &Row, op: Option<OpKind>, figure: Figure) -> Option<Estimate> {
     match op {
-        Some(op) => Some(of_operation(m.ops.get(&op)?, figure)),
+        Some(op) => Some(of_operation(m.op(op)?, figure)),
         None => total_rate(m, figure),
     }
 }
 
-fn of_operation(op: &OpRecord, figure: Figure) -> Estimate {
+fn of_operation(op: OpRow<'_>, figure: Figure) -> Estimate {
     match figure {
-        Figure::Throughput => op.throughput.clone(),
-        _ => op.iops.clone(),
+        Figure::Throughput => op.figures.throughput.clone(),
+        _ => op.figures.iops.clone(),
     }
 }
 
 /// The rate of all headline operations. Whether the next one reads or writes is drawn by lot, so
 /// reads and writes by themselves vary more than both together: the interval comes from the sum of
 /// their series. Where that is too short, their errors are taken to add up in full.
-fn total_rate(m: &MeasurementRecord, figure: Figure) -> Option<Estimate> {
+fn total_rate(m: &Row, figure: Figure) -> Option<Estimate> {
     let ops = m.headline_ops();
-    let parts = ops.iter().map(|(_, op)| of_operation(op, figure));
+    let parts = ops.iter().map(|(_, op)| of_operation(*op, figure));
     let sum = estimate::sum_of(parts)?;
-    let mut series = ops.first()?.1.series.clone();
-    if ops
-        .iter()
-        .any(|(_, op)| op.series.interval_ns != series.interval_ns || series.interval_ns == 0)
-    {
+    let mut series = ops.first()?.1.data.shown_series();
+    if ops.iter().any(|(_, op)| {
+        op.data.shown_series().interval_ns != series.interval_ns || series.interval_ns == 0
+    }) {
         return Some(sum);
     }
-    ops[1..].iter().for_each(|(_, op)| series.merge(&op.series));
-    let rates = estimate::rate_after(&series, m.wall_ns, Settling::of(m));
+    ops[1..]
+        .iter()
+        .for_each(|(_, op)| series.merge(&op.data.shown_series()));
+    let rates = estimate::rate_after(&series, m.data.wall_ns, Settling::of(m));
     let together = match figure {
         Figure::Throughput => rates.bytes,
         _ => rates.ops,
@@ -118,13 +120,13 @@ fn total_rate(m: &MeasurementRecord, figure: Figure) -> Option<Estimate> {
         value: sum.value,
         ..together
     };
-    let count = ops.iter().map(|(_, op)| op.count).sum();
+    let count = ops.iter().map(|(_, op)| op.data.count).sum();
     slices::widen_estimate(&mut total, &slice_rates(m, figure), count);
     Some(total)
 }
 
 /// The rate of all headline operations in each slice of the steady part.
-fn slice_rates(m: &MeasurementRecord, figure: Figure) -> Vec<f64> {
+fn slice_rates(m: &Row, figure: Figure) -> Vec<f64> {
     let kinds: Vec<OpKind> = m.headline_ops().iter().map(|(kind, _)| *kind).collect();
     let rate = |op: &SliceOp| match figure {
         Figure::Throughput => op.bytes_per_second,
@@ -134,7 +136,7 @@ fn slice_rates(m: &MeasurementRecord, figure: Figure) -> Vec<f64> {
         let ops = kinds.iter().filter_map(|kind| slice.ops.get(kind));
         ops.map(rate).sum()
     };
-    let steady = slices::after(&m.slices, m.settling_ns);
+    let steady = slices::after(&m.data.slices, m.figures.settling_ns);
     steady.iter().map(of_slice).collect()
 }
 
@@ -182,13 +184,16 @@ fn estimate_of(sample: &SideFigure, n: u64, unit: &str) -> Estimate {
 }
 
 /// Under an offered load the time from the intended start counts, else that from the submission.
-fn latency_of(op: &OpRecord) -> &LatencySummary {
-    op.latency_intended.as_ref().unwrap_or(&op.latency)
+fn latency_of(op: OpRow<'_>) -> &LatencySummary {
+    op.figures
+        .latency_intended
+        .as_ref()
+        .unwrap_or(&op.figures.latency)
 }
 
 /// One kind of operation of one run.
 struct OpRun<'a> {
-    op: &'a OpRecord,
+    op: OpRow<'a>,
     distribution: LatencyDistribution,
     is_open_loop: bool,
     /// Rate and number of all operations that share the requests in flight.
@@ -196,11 +201,11 @@ struct OpRun<'a> {
 }
 
 impl<'a> OpRun<'a> {
-    fn of(m: &'a MeasurementRecord, kind: OpKind) -> Option<Self> {
-        let op = m.ops.get(&kind)?;
-        let distribution = LatencyDistribution::of([latency_of(op)])?;
+    fn of(m: &'a Row, kind: OpKind) -> Option<Self> {
+        let op = m.op(kind)?;
+        let distribution = LatencyDistribution::of([op.seen_latencies()])?;
         let together = m.headline_ops();
-        let counts = together.iter().map(|(_, op)| op.count);
+        let counts = together.iter().map(|(_, op)| op.data.count);
         let count = counts.fold(0, u64::saturating_add);
         let is_alone = together.len() == 1 && kind != OpKind::Sync;
         let shared = if is_alone {
@@ -211,14 +216,16 @@ impl<'a> OpRun<'a> {
         Some(Self {
             op,
             distribution,
-            is_open_loop: m.workload.rate.is_some(),
+            is_open_loop: m.data.workload.rate.is_some(),
             shared,
         })
     }
 
     /// The rate of everything in flight.
     fn rate(&self) -> &Estimate {
-        self.shared.as_ref().map_or(&self.op.iops, |(rate, _)| rate)
+        self.shared
+            .as_ref()
+            .map_or(&self.op.figures.iops, |(rate, _)| rate)
     }
 
     /// The rate's relative standard error; it says nothing of latencies where the load is offered.
@@ -228,7 +235,7 @@ impl<'a> OpRun<'a> {
 
     fn freedom(&self) -> f64 {
         let batches = if self.is_open_loop {
-            self.op.series.cells.len() as u64
+            self.op.data.shown_series().cells.len() as u64
         } else {
             self.rate().n
         };
@@ -240,7 +247,7 @@ impl<'a> OpRun<'a> {
     fn latencies_per_one(&self, quantile: f64) -> Option<f64> {
         let clusters = cluster_size(self.op, &self.distribution, quantile);
         if self.is_open_loop {
-            return (self.op.series.cells.len() > 1).then_some(clusters.max(1.0));
+            return (self.op.data.shown_series().cells.len() > 1).then_some(clusters.max(1.0));
         }
         // Independent latencies make the rate of a closed loop vary by their dispersion over their
         // number (renewal theory). How typical ones wander is hidden behind the stalls of a
@@ -266,7 +273,7 @@ impl<'a> OpRun<'a> {
     /// counts: it cannot be worse. Cells in which the disk stalled are looked at and looked
     /// away from: a few of them hide how the others wander.
     fn latencies_per_cell(&self) -> f64 {
-        let cells = &self.op.series.cells;
+        let cells = &self.op.data.shown_series().cells;
         let counts: Vec<f64> = cells.iter().map(|cell| cell.ops as f64).collect();
         if counts.len() < 2 {
             return f64::INFINITY;
@@ -300,7 +307,7 @@ impl<'a> OpRun<'a> {
 }
 
 fn percentile(runs: &[OpRun<'_>], quantile: f64) -> Option<Told> {
-    let merged = LatencyDistribution::of(runs.iter().map(|run| latency_of(run.op)))?;
+    let merged = LatencyDistribution::of(runs.iter().map(|run| run.op.seen_latencies()))?;
     let value = merged.percentile(quantile)? as f64;
     let at = |run: &OpRun<'_>| run.distribution.at(quantile).max(1) as f64;
     let each: Vec<f64> = runs.iter().map(|run| at(run).ln()).collect();

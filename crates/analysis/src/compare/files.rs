@@ -3,14 +3,14 @@
 //! repetitions.
 
 use super::earlier::EarlierRuns;
-use super::pair::{Pair, Row};
+use super::pair::{ComparedRow, Pair};
 use super::ratio::Joined;
 use super::reasons::{Compared, Reasons, tainted};
 use super::sides::{Run, Sides};
 use diskproof_model::comparison::{Figure, Unmatched};
 use diskproof_model::files::{CacheState, FileOperation, FileOrder, FileStep, FileSync, FilesPlan};
 use diskproof_model::measurement::StopReason;
-use diskproof_model::record::{FileStepRecord, FilesRecord, Record};
+use diskproof_model::record::{FileStepRow, FilesRecord, Record};
 use diskproof_model::units::{counted, format_bytes};
 
 /// A row for each step; those that only one side did go to `unmatched`.
@@ -18,7 +18,7 @@ pub(super) fn rows(
     sides: &Sides<'_>,
     earlier: &EarlierRuns<'_>,
     unmatched: &mut Vec<Unmatched>,
-) -> Vec<Row> {
+) -> Vec<ComparedRow> {
     let row = |step: FileStep| {
         let subject = step.name();
         let find = |name, run| StepOfRun::find(name, run, step);
@@ -26,12 +26,16 @@ pub(super) fn rows(
         // Files per second.
         let (a, b, earlier) = pair.figures(|run| Some(run.step().figures.iops.clone()))?;
         let joined = Joined::of(&a.sample, &b.sample, &earlier);
-        let wall_ns = pair.all().map(|run| run.step().wall_ns).max().unwrap_or(0);
+        let wall_ns = pair
+            .all()
+            .map(|run| run.step().data.wall_ns)
+            .max()
+            .unwrap_or(0);
         let name = (
             format!("{subject}.{}", Figure::Iops.as_str()),
             subject.as_str(),
         );
-        let mut row = Row::new(name, Figure::Iops, (a, b), joined, wall_ns, &pair.reasons);
+        let mut row = ComparedRow::new(name, Figure::Iops, (a, b), joined, wall_ns, &pair.reasons);
         row.metric.headline = true;
         Some(row)
     };
@@ -43,7 +47,7 @@ fn steps(sides: &Sides<'_>) -> Vec<FileStep> {
     let runs = sides.a.iter().chain(&sides.b);
     let files = runs.filter_map(|(_, run)| run.record.files());
     let mut all = Vec::new();
-    for step in files.flat_map(|files| &files.steps).map(|of| of.step) {
+    for step in files.flat_map(|files| &files.steps).map(|of| of.data.step) {
         if !all.contains(&step) {
             all.push(step);
         }
@@ -71,11 +75,11 @@ impl<'a> StepOfRun<'a> {
             run,
             plan: run.record.plan.files()?,
             files,
-            index: files.steps.iter().position(|of| of.step == step)?,
+            index: files.steps.iter().position(|of| of.data.step == step)?,
         })
     }
 
-    pub(super) fn step(self) -> &'a FileStepRecord {
+    pub(super) fn step(self) -> &'a FileStepRow {
         &self.files.steps[self.index]
     }
 }
@@ -111,7 +115,7 @@ impl Compared for StepOfRun<'_> {
             let text = |state: &CacheState| format!("{what} {}", state_text(*state));
             pair.differ("cache-differs", x, y, text);
         };
-        let operation = self.step().step.operation;
+        let operation = self.step().data.step.operation;
         if matches!(operation, FileOperation::Stat | FileOperation::Read) {
             cache("names", x.names, y.names);
         }
@@ -122,7 +126,7 @@ impl Compared for StepOfRun<'_> {
 
     fn faults(self, _harmless: &[&str], reasons: &mut Reasons) {
         let (name, step) = (self.name, self.step());
-        let stopped = match step.stopped {
+        let stopped = match step.data.stopped {
             StopReason::Interrupted => Some(("interrupted", "was cut short by an interrupt")),
             StopReason::Hung => Some(("hung", "timed out: the target stopped answering")),
             _ => None,
@@ -130,7 +134,7 @@ impl Compared for StepOfRun<'_> {
         if let Some((code, what)) = stopped {
             reasons.add(code, format!("{name} {what}"));
         }
-        if !step.figures.errors.is_empty() || step.stopped == StopReason::Errors {
+        if !step.data.op.errors.is_empty() || step.data.stopped == StopReason::Errors {
             reasons.add("io-errors", format!("operations failed in {name}"));
         }
         let place = format!("/results/0/steps/{}/", self.index);

@@ -40,7 +40,7 @@ use diskproof_model::comparison::{
 };
 use diskproof_model::record::Tool;
 use earlier::EarlierRuns;
-use pair::{Pair, Row};
+use pair::{ComparedRow, Pair};
 use sides::Sides;
 
 /// Figures that differ by less count as the same, unless the user sets another margin: 2 %. It is
@@ -177,11 +177,11 @@ fn why_skipped(sides: &Sides<'_>, workload: &str, only: Holder) -> Option<String
 
 /// A verdict for each row. Headline metrics are one family of comparisons, all others another: the
 /// summary speaks for the first, and must not lose its power to details.
-fn verdicts(mut rows: Vec<Row>, margin: f64) -> Vec<MetricComparison> {
+fn verdicts(mut rows: Vec<ComparedRow>, margin: f64) -> Vec<MetricComparison> {
     for is_headline in [true, false] {
         let family = rows.iter_mut();
         let family = family.filter(|row| row.metric.headline == is_headline);
-        let family: Vec<&mut Row> = family.collect();
+        let family: Vec<&mut ComparedRow> = family.collect();
         let p_values: Vec<f64> = family.iter().filter_map(|row| row.metric.p_value).collect();
         let mut adjusted = ratio::holm(&p_values).into_iter();
         for row in family {

@@ -2,7 +2,7 @@
 //! each device that both sides observed.
 
 use super::figures::{Told, of_estimates};
-use super::pair::Row;
+use super::pair::ComparedRow;
 use super::ratio::Joined;
 use super::sides::{Run, Sides, only, unmatched};
 use diskproof_model::comparison::{Figure, Holder, Unmatched};
@@ -19,7 +19,7 @@ struct LoadPair<'a> {
 }
 
 /// Rows for each device and direction; what only one side observed goes to `alone`.
-pub(super) fn rows(sides: &Sides<'_>, alone: &mut Vec<Unmatched>) -> Vec<Row> {
+pub(super) fn rows(sides: &Sides<'_>, alone: &mut Vec<Unmatched>) -> Vec<ComparedRow> {
     let mut rows = Vec::new();
     for pair in pairs(sides, alone) {
         for kind in [OpKind::Read, OpKind::Write] {
@@ -95,7 +95,7 @@ fn row(
     kind: OpKind,
     figure: Figure,
     (a, b): (&[&ObservedOps], &[&ObservedOps]),
-) -> Option<Row> {
+) -> Option<ComparedRow> {
     let (told_a, told_b) = (of_load(a, figure)?, of_load(b, figure)?);
     let joined = Joined::of(&told_a.sample, &told_b.sample, &[]);
     let devices = pair.a.iter().chain(&pair.b);
@@ -103,7 +103,7 @@ fn row(
     let subject = pair.subject.as_str();
     let metric = format!("{subject}.{}.{}", kind.as_str(), figure.as_str());
     let name = (metric, subject);
-    let mut row = Row::new(name, figure, (told_a, told_b), joined, wall_ns, &[]);
+    let mut row = ComparedRow::new(name, figure, (told_a, told_b), joined, wall_ns, &[]);
     row.metric.op = Some(kind);
     row.metric.headline = figure == Figure::Iops;
     row.is_load = true;

@@ -13,7 +13,7 @@ use diskproof_model::comparison::{
 use diskproof_model::record::Estimate;
 
 /// A metric before its verdict.
-pub(super) struct Row {
+pub(super) struct ComparedRow {
     /// As it is reported; the verdict stands for none yet.
     pub metric: MetricComparison,
     /// Of the side with fewer runs.
@@ -26,7 +26,7 @@ pub(super) struct Row {
     joined: Option<Joined>,
 }
 
-impl Row {
+impl ComparedRow {
     /// Of a figure of the whole run on both sides; `name` is the metric's and its subject's.
     pub(super) fn new(
         (metric, subject): (String, &str),

@@ -497,7 +497,6 @@ fn differ(a: Repetitions<'_>, b: Repetitions<'_>) -> bool {
 mod tests {
     use super::*;
     use diskproof_model::histogram::LatencyHistogram;
-    use diskproof_model::record::LatencySummary;
 
     fn close(value: f64, truth: f64) {
         assert!(
@@ -629,9 +628,8 @@ mod tests {
             for (ns, times) in [(1000, 96), (2000, 3), (4000, 1)] {
                 latencies.record_many(ns, times * scale);
             }
-            let summary = LatencySummary::of(&latencies);
             let within = Within::Ranks {
-                distribution: LatencyDistribution::of([&summary]).unwrap(),
+                distribution: LatencyDistribution::of([&latencies]).unwrap(),
                 quantile: 0.99,
                 effective: 100.0,
                 freedom: 9.0,
@@ -654,9 +652,8 @@ mod tests {
         for (ns, times) in [(1900, 960), (2000, 30), (8000, 10)] {
             latencies.record_many(ns, times);
         }
-        let summary = LatencySummary::of(&latencies);
         let within = Within::Ranks {
-            distribution: LatencyDistribution::of([&summary]).unwrap(),
+            distribution: LatencyDistribution::of([&latencies]).unwrap(),
             quantile: 0.99,
             effective: 100.0,
             freedom: 9.0,

@@ -4,23 +4,23 @@
 use super::blocks::Blocks;
 use super::comparable::Measured;
 use super::figures::{distribution, latency, rate};
-use super::pair::{Pair, Row};
+use super::pair::{ComparedRow, Pair};
 use super::ratio::Joined;
 use diskproof_model::comparison::{Figure, PercentilePair};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::SyncPolicy;
-use diskproof_model::record::MeasurementRecord;
+use diskproof_model::row::Row;
 
 const LATENCIES: [Figure; 4] = [Figure::Mean, Figure::P50, Figure::P99, Figure::P99_9];
 
 /// The metrics of a workload that both sides measured.
-pub(super) fn of_workload(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<Row> {
+pub(super) fn of_workload(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<ComparedRow> {
     let Some(first) = pair.a.first().map(|leader| leader.measurement()) else {
         return Vec::new();
     };
-    let wall_ns = pair.all().map(|m| m.measurement().wall_ns);
+    let wall_ns = pair.all().map(|m| m.measurement().data.wall_ns);
     let wall_ns = wall_ns.max().unwrap_or(0);
-    let subject = &first.workload.name;
+    let subject = &first.data.workload.name;
     let ops = common_ops(pair);
     let is_mix = ops.iter().filter(|op| **op != OpKind::Sync).count() > 1;
     let lead = leading(first, &ops, pair);
@@ -44,8 +44,8 @@ pub(super) fn of_workload(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<Row> {
             None => Joined::of(&a.sample, &b.sample, &earlier),
         };
         let name = (name(op, figure), subject.as_str());
-        let mut row = Row::new(name, figure, (a, b), joined, wall_ns, &pair.reasons);
-        (row.metric.target, row.metric.op) = (first.target, op);
+        let mut row = ComparedRow::new(name, figure, (a, b), joined, wall_ns, &pair.reasons);
+        (row.metric.target, row.metric.op) = (first.data.target, op);
         row.metric.headline = lead == (op, figure);
         Some(row)
     };
@@ -60,13 +60,9 @@ pub(super) fn of_workload(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<Row> {
 
 /// The one metric that speaks for the workload: its rate, of reads and writes together where there
 /// are both; under an offered load, which fixes the rate, a latency that users feel.
-fn leading(
-    m: &MeasurementRecord,
-    ops: &[OpKind],
-    pair: &Pair<Measured<'_>>,
-) -> (Option<OpKind>, Figure) {
+fn leading(m: &Row, ops: &[OpKind], pair: &Pair<Measured<'_>>) -> (Option<OpKind>, Figure) {
     let op = ops.first().copied();
-    if m.workload.rate.is_some() {
+    if m.data.workload.rate.is_some() {
         let has = |side: &[Measured<'_>], figure| {
             op.is_some_and(|op| latency(&measurements(side), op, figure).is_some())
         };
@@ -91,17 +87,20 @@ fn common_ops(pair: &Pair<Measured<'_>>) -> Vec<OpKind> {
     };
     let headline = first.headline_ops().into_iter();
     let mut ops: Vec<OpKind> = headline.map(|(kind, _)| kind).collect();
-    if matches!(first.workload.sync, SyncPolicy::Every { writes: 2.., .. }) {
+    if matches!(
+        first.data.workload.sync,
+        SyncPolicy::Every { writes: 2.., .. }
+    ) {
         ops.push(OpKind::Sync);
     }
     ops.retain(|op| {
         pair.all()
-            .all(|m| m.measurement().ops.get(op).is_some_and(|op| op.count > 0))
+            .all(|m| m.measurement().op(*op).is_some_and(|op| op.data.count > 0))
     });
     ops
 }
 
-fn measurements<'a>(runs: &[Measured<'a>]) -> Vec<&'a MeasurementRecord> {
+fn measurements<'a>(runs: &[Measured<'a>]) -> Vec<&'a Row> {
     runs.iter().map(|m| m.measurement()).collect()
 }
 
@@ -113,8 +112,8 @@ pub(super) fn percentile_pairs(pair: &Pair<Measured<'_>>, comparable: bool) -> V
     };
     let of_kind = |op| {
         Some(PercentilePair {
-            subject: first.workload.name.clone(),
-            target: first.target,
+            subject: first.data.workload.name.clone(),
+            target: first.data.target,
             op,
             comparable,
             a: distribution(&a, op)?.points(),

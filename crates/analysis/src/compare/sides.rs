@@ -66,7 +66,7 @@ impl<'a> Sides<'a> {
         let runs = self.a.iter().chain(&self.b);
         let mut keys = Vec::new();
         for m in runs.flat_map(|(_, run)| &run.record.measurements) {
-            let key = (m.target, m.workload.name.as_str());
+            let key = (m.data.target, m.data.workload.name.as_str());
             if !keys.contains(&key) {
                 keys.push(key);
             }

@@ -283,8 +283,8 @@ fn busy(runs: &[&(String, &Run<'_>)]) -> Option<String> {
 fn unsettled(runs: &[&(String, &Run<'_>)]) -> Option<String> {
     let of_run = |(name, run): &&(String, &Run<'_>)| {
         let unsettled = run.record.measurements.iter();
-        let unsettled = unsettled.filter(|m| m.settled == Some(false));
-        let names = unsettled.map(|m| format!("{} in {name}", m.workload.name));
+        let unsettled = unsettled.filter(|m| m.figures.settled == Some(false));
+        let names = unsettled.map(|m| format!("{} in {name}", m.data.workload.name));
         names.collect::<Vec<_>>()
     };
     let names = runs.iter().flat_map(of_run).collect::<Vec<_>>();
@@ -298,8 +298,8 @@ fn unsettled(runs: &[&(String, &Run<'_>)]) -> Option<String> {
 fn lengths(sides: &Sides<'_>) -> Option<String> {
     let wall = |runs: &[(String, &Run<'_>)], key: (usize, &str)| {
         let all = runs.iter().flat_map(|(_, run)| &run.record.measurements);
-        let all = all.filter(|m| (m.target, m.workload.name.as_str()) == key);
-        all.map(|m| m.wall_ns).max()
+        let all = all.filter(|m| (m.data.target, m.data.workload.name.as_str()) == key);
+        all.map(|m| m.data.wall_ns).max()
     };
     let far = |key: &(usize, &str)| {
         let (a, b) = (wall(&sides.a, *key)?, wall(&sides.b, *key)?);

@@ -8,7 +8,7 @@
 
 use super::earlier::EarlierRuns;
 use super::figures::Told;
-use super::pair::{Pair, Row};
+use super::pair::{ComparedRow, Pair};
 use super::ratio::{Joined, SideFigure, Within};
 use super::reasons::{Between, Compared, Reasons, alike, cache_text, covers, kind_text, tainted};
 use super::sides::{Run, Sides};
@@ -34,7 +34,7 @@ pub(super) fn rows(
     sides: &Sides<'_>,
     earlier: &EarlierRuns<'_>,
     unmatched: &mut Vec<Unmatched>,
-) -> Vec<Row> {
+) -> Vec<ComparedRow> {
     let mut rows = Vec::new();
     for part in [Part::Curve, Part::Burst, Part::Access] {
         // A run without this part says nothing about it.
@@ -53,12 +53,16 @@ pub(super) fn rows(
 /// The runs of both sides that have a part of a survey.
 type SurveyPair<'a> = Pair<Surveyed<'a>>;
 
-fn curve(pair: &SurveyPair<'_>) -> Vec<Row> {
+fn curve(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
     let of_a_point = match (pair.a.as_slice(), pair.b.as_slice()) {
         ([a], [b]) => point_error(a, b),
         _ => None,
     };
-    let wall_ns = pair.all().map(|s| s.surface.curve_ns).max().unwrap_or(0);
+    let wall_ns = pair
+        .all()
+        .map(|s| s.surface.data.curve_ns)
+        .max()
+        .unwrap_or(0);
     let of_figure = |figure: Figure| {
         let (mut a, mut b, earlier) =
             pair.figures(|s| of_catalogue(s, figure::Part::Curve, figure))?;
@@ -80,13 +84,13 @@ fn curve(pair: &SurveyPair<'_>) -> Vec<Row> {
     figures.into_iter().filter_map(of_figure).collect()
 }
 
-fn burst(pair: &SurveyPair<'_>) -> Option<Row> {
+fn burst(pair: &SurveyPair<'_>) -> Option<ComparedRow> {
     let figure = Figure::Throughput;
     let told = pair.figures(|s| of_catalogue(s, figure::Part::Burst, figure))?;
     Some(row(pair, figure.as_str(), figure, told, 0))
 }
 
-fn access(pair: &SurveyPair<'_>) -> Vec<Row> {
+fn access(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
     let of_pattern = |seek: &SeekPattern| {
         let told = pair.figures(|s| access_estimate(s, *seek))?;
         let metric = seek.as_str().replace(' ', "-");
@@ -94,7 +98,10 @@ fn access(pair: &SurveyPair<'_>) -> Vec<Row> {
         row.metric.headline = *seek == SeekPattern::Random;
         Some(row)
     };
-    let seeks = pair.a.first().map(|first| first.surface.seeks.keys());
+    let seeks = pair
+        .a
+        .first()
+        .map(|first| first.surface.figures.seeks.keys());
     seeks.into_iter().flatten().filter_map(of_pattern).collect()
 }
 
@@ -104,12 +111,12 @@ fn row(
     figure: Figure,
     (a, b, earlier): (Told, Told, Vec<SideFigure>),
     wall_ns: u64,
-) -> Row {
+) -> ComparedRow {
     let joined = Joined::of(&a.sample, &b.sample, &earlier);
     let subject = pair.a.first().map_or("", |s| s.part.subject());
     let name = (format!("{subject}.{metric}"), subject);
-    let mut row = Row::new(name, figure, (a, b), joined, wall_ns, &pair.reasons);
-    row.metric.target = pair.a.first().map_or(0, |s| s.surface.target);
+    let mut row = ComparedRow::new(name, figure, (a, b), joined, wall_ns, &pair.reasons);
+    row.metric.target = pair.a.first().map_or(0, |s| s.surface.data.target);
     row
 }
 
@@ -140,7 +147,7 @@ fn point_error(a: &Surveyed<'_>, b: &Surveyed<'_>) -> Option<(f64, f64)> {
 /// Mean access time of a pattern, from its accesses in their order: where they are alike for a
 /// while, they tell less.
 fn access_estimate(s: &Surveyed<'_>, seek: SeekPattern) -> Option<Estimate> {
-    let told = &s.surface.seeks.get(&seek)?.mean;
+    let told = &s.surface.figures.seeks.get(&seek)?.mean;
     let points = s.run.record.access().iter();
     let points = points.filter(|point| point.seek == seek);
     let latencies: Vec<f64> = points.map(|point| point.latency_ns as f64).collect();
@@ -171,9 +178,9 @@ impl<'a> Surveyed<'a> {
     pub(super) fn find(name: &'a str, run: &'a Run<'a>, part: Part) -> Option<Self> {
         let surface = run.record.surface()?;
         let is_there = match part {
-            Part::Curve => surface.rate.is_some(),
-            Part::Burst => surface.burst.is_some(),
-            Part::Access => !surface.seeks.is_empty(),
+            Part::Curve => surface.figures.rate.is_some(),
+            Part::Burst => surface.data.burst.is_some(),
+            Part::Access => !surface.figures.seeks.is_empty(),
         };
         is_there.then_some(Self {
             name,
@@ -184,11 +191,14 @@ impl<'a> Surveyed<'a> {
     }
 
     fn target(self) -> Option<&'a TargetIdentity> {
-        self.run.record.targets.get(self.surface.target)
+        self.run.record.targets.get(self.surface.data.target)
     }
 
     fn is_whole(self) -> bool {
-        let (start, length) = (self.surface.span_start_bytes, self.surface.span_bytes);
+        let (start, length) = (
+            self.surface.data.span_start_bytes,
+            self.surface.data.span_bytes,
+        );
         let target = self.target();
         target.is_some_and(|target| covers(start, length, target.size_bytes, 1 << 20))
     }
@@ -224,15 +234,25 @@ impl Compared for Surveyed<'_> {
         }
         let (x, y) = (self.surface, other.surface);
         let operation = |op: &OpKind| format!("{}s", op.as_str());
-        pair.differ("operation-differs", x.operation, y.operation, operation);
-        pair.differ("cache-differs", x.cache, y.cache, cache_text);
+        pair.differ(
+            "operation-differs",
+            x.data.survey.operation,
+            y.data.survey.operation,
+            operation,
+        );
+        pair.differ(
+            "cache-differs",
+            x.data.cache.used,
+            y.data.cache.used,
+            cache_text,
+        );
         let engine = |engine: &EngineKind| format!("engine {}", engine.as_str());
-        pair.differ("engine-differs", x.engine, y.engine, engine);
-        let span = |s: &SurfaceRecord| (s.span_start_bytes, s.span_bytes);
+        pair.differ("engine-differs", x.data.engine, y.data.engine, engine);
+        let span = |s: &SurfaceRecord| (s.data.span_start_bytes, s.data.span_bytes);
         let are_whole = self.is_whole() && other.is_whole();
         if self.part != Part::Burst && !alike(span(x), span(y)) && !are_whole {
             let text = |s: &SurfaceRecord| {
-                let (start, length) = (s.span_start_bytes, s.span_bytes);
+                let (start, length) = (s.data.span_start_bytes, s.data.span_bytes);
                 format!("{} from {}", format_bytes(length), format_bytes(start))
             };
             pair.add("span-differs", &text(x), &text(y));
@@ -244,16 +264,16 @@ impl Compared for Surveyed<'_> {
         let (name, record) = self.run();
         let (places, failed): (&[&str], u64) = match self.part {
             Part::Curve => (
-                &["/results/0/rate", "/results/0/curve"],
+                &["/results/0/figures/rate", "/results/0/data/curve"],
                 record.curve().iter().map(|point| point.errors).sum(),
             ),
-            Part::Burst => (&["/results/0/burst"], 0),
+            Part::Burst => (&["/results/0/data/burst"], 0),
             Part::Access => (
-                &["/results/0/seeks", "/results/0/access"],
-                self.surface.access_errors.values().sum(),
+                &["/results/0/figures/seeks", "/results/0/data/access"],
+                self.surface.data.access_errors.values().sum(),
             ),
         };
-        let places = [&["/results/0/device"], places].concat();
+        let places = [&["/results/0/data/device"], places].concat();
         tainted(reasons, (name, record), &places, &[]);
         if record.partial && record.plan.workloads().is_empty() {
             reasons.add("interrupted", format!("{name} was cut short"));
@@ -279,7 +299,8 @@ fn part_conditions(pair: &mut Between<'_>, a: Surveyed<'_>, b: Surveyed<'_>) {
             }
         }
         Part::Burst => {
-            let bytes = |s: Surveyed<'_>| s.surface.burst.as_ref().map_or(0, |burst| burst.bytes);
+            let bytes =
+                |s: Surveyed<'_>| s.surface.data.burst.as_ref().map_or(0, |burst| burst.bytes);
             let text = |n: &u64| format!("the same {} repeatedly", format_bytes(*n));
             pair.differ("block-size-differs", bytes(a), bytes(b), text);
         }

@@ -15,10 +15,12 @@ pub(crate) use stats::{largest_by, mean, smallest_by, variance};
 pub(crate) use student::PairedDifference;
 
 use batches::{BatchMeans, batch_means, burst};
-use diskproof_model::record::{Estimate, MeasurementRecord};
+use diskproof_model::record::Estimate;
+use diskproof_model::row::Row;
 use diskproof_model::series::{Cell, TimeSeries};
 use settle::{begins_off, settle, settle_slices};
 use slow::SlowChanges;
+use std::borrow::Borrow;
 
 /// When a rate counts as known: the widest relative half-width of its 95 % interval. Beyond it two
 /// measurements of the same disk may differ by more than half. What grades a disk, advises a
@@ -55,10 +57,14 @@ pub struct RateEstimate {
 }
 
 /// The sum of several series; `None` where there is none.
-pub(crate) fn summed<'a>(all: impl IntoIterator<Item = &'a TimeSeries>) -> Option<TimeSeries> {
+pub(crate) fn summed<T: Borrow<TimeSeries>>(
+    all: impl IntoIterator<Item = T>,
+) -> Option<TimeSeries> {
     let mut all = all.into_iter();
-    let mut sum = all.next()?.clone();
-    all.for_each(|series| sum.merge(series));
+    let mut sum = all.next()?.borrow().clone();
+    for series in all {
+        sum.merge(series.borrow());
+    }
     Some(sum)
 }
 
@@ -83,8 +89,8 @@ impl Settling {
     }
 
     /// That of a row.
-    pub(crate) fn of(m: &MeasurementRecord) -> Self {
-        Self::new(m.settling_ns, m.settled)
+    pub(crate) fn of(m: &Row) -> Self {
+        Self::new(m.figures.settling_ns, m.figures.settled)
     }
 }
 

@@ -13,7 +13,8 @@ use diskproof_model::campaign::DroppedSlice;
 use diskproof_model::limiter::BurstCredit;
 use diskproof_model::measurement::{Measurement, MovedTotal, OpKind};
 use diskproof_model::plan::{Plan, SyncPolicy, Workload};
-use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::Row;
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::window::TimeSlice;
 use std::collections::BTreeSet;
@@ -37,11 +38,11 @@ impl FoundCredit {
     }
 
     /// What a record says of it, by the figures of its rows.
-    pub(crate) fn record(&self, rows: &[MeasurementRecord]) -> BurstCredit {
+    pub(crate) fn record(&self, rows: &[Row]) -> BurstCredit {
         let bucket = &self.bucket;
         let is_in_burst = |row: &usize| {
             let m = &rows[*row];
-            m.target == self.target && bucket.is_above(rate_of(m, bucket.unit))
+            m.data.target == self.target && bucket.is_above(rate_of(m, bucket.unit))
         };
         BurstCredit {
             target: self.target,
@@ -59,12 +60,12 @@ impl FoundCredit {
 }
 
 /// The rate of all requests of a row.
-fn rate_of(m: &MeasurementRecord, unit: Unit) -> f64 {
+fn rate_of(m: &Row, unit: Unit) -> f64 {
     let requests = [OpKind::Read, OpKind::Write];
-    let ops = requests.iter().filter_map(|kind| m.ops.get(kind));
+    let ops = requests.iter().filter_map(|kind| m.op(*kind));
     match unit {
-        Unit::Requests => ops.map(|op| op.iops.value).sum(),
-        Unit::Bytes => ops.map(|op| op.throughput.value).sum(),
+        Unit::Requests => ops.map(|op| op.figures.iops.value).sum(),
+        Unit::Bytes => ops.map(|op| op.figures.throughput.value).sum(),
     }
 }
 
@@ -326,19 +327,19 @@ impl RowKind {
 pub(crate) fn held_by_rows(record: &Record, target: usize, unit: Unit) -> Option<Held> {
     let mut all = Vec::new();
     for (row, m) in record.measurements.iter().enumerate() {
-        let is_closed = m.workload.rate.is_none() && m.ping.is_none();
-        if m.target != target || !is_closed {
+        let is_closed = m.data.workload.rate.is_none() && m.figures.ping.is_none();
+        if m.data.target != target || !is_closed {
             continue;
         }
         let mut parts: Vec<(u64, u64)> = Vec::new();
-        for slice in &m.slices {
+        for slice in &m.data.slices {
             parts.push((slice.start_ns, slice.wall_ns));
         }
         if parts.is_empty() {
-            parts.push((m.start_ns, m.wall_ns));
+            parts.push((m.data.start_ns, m.data.wall_ns));
         }
         for (number, (start_ns, wall_ns)) in parts.into_iter().enumerate() {
-            let per_second = match m.slices.get(number) {
+            let per_second = match m.data.slices.get(number) {
                 Some(slice) => slice_rate(slice, unit),
                 None => rate_of(m, unit),
             };
@@ -372,19 +373,19 @@ fn slice_rate(slice: &TimeSlice, unit: Unit) -> f64 {
 
 /// What a run used of a credit in requests on the target of a row, until it ended in that row.
 pub(crate) fn credit_before(record: &Record, fallen: usize, moment_ns: f64, base: f64) -> f64 {
-    let target = record.measurements[fallen].target;
+    let target = record.measurements[fallen].data.target;
     let mut all = Vec::new();
     for (row, m) in record.measurements.iter().enumerate() {
-        if m.target != target {
+        if m.data.target != target {
             continue;
         }
         let kinds = [OpKind::Read, OpKind::Write];
-        let ops = kinds.iter().filter_map(|kind| m.ops.get(kind));
-        let Some(series) = estimate::summed(ops.map(|op| &op.series)) else {
+        let ops = kinds.iter().filter_map(|kind| m.op(*kind));
+        let Some(series) = estimate::summed(ops.map(|op| op.data.shown_series())) else {
             continue;
         };
         let planned = record.plan.workloads().iter();
-        let planned = planned.clone().find(|w| w.name == m.workload.name);
+        let planned = planned.clone().find(|w| w.name == m.data.workload.name);
         let kind = RowKind {
             row,
             family: String::new(),
@@ -394,14 +395,14 @@ pub(crate) fn credit_before(record: &Record, fallen: usize, moment_ns: f64, base
             role: Role::Closed,
         };
         let parts = Parts {
-            start_ns: m.start_ns,
-            wall_ns: m.wall_ns,
-            slices: &m.slices,
+            start_ns: m.data.start_ns,
+            wall_ns: m.data.wall_ns,
+            slices: &m.data.slices,
             warmup_ns: planned.map_or(0, |w| w.warmup_ns),
         };
         all.extend(kind.stretches(&parts, &series));
-        if let Some(filled) = m.laid_out {
-            all.extend(kind.filling(filled, m.start_ns.saturating_sub(parts.warmup_ns)));
+        if let Some(filled) = m.data.laid_out {
+            all.extend(kind.filling(filled, m.data.start_ns.saturating_sub(parts.warmup_ns)));
         }
     }
     // What was not over by then ran at the same time, if at all.

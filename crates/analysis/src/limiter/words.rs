@@ -100,7 +100,7 @@ pub(crate) struct Untested {
 /// The highest rates of each target of a run, and for how long it kept them without a pause.
 /// Targets that kept them long enough for every documented credit are left out.
 pub(crate) fn untested(record: &Record) -> Vec<Untested> {
-    let targets: BTreeSet<usize> = record.measurements.iter().map(|m| m.target).collect();
+    let targets: BTreeSet<usize> = record.measurements.iter().map(|m| m.data.target).collect();
     let mut found = Vec::new();
     for target in &targets {
         let Some(mut untested) = untested_target(record, *target) else {

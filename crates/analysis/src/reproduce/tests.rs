@@ -8,9 +8,9 @@ use diskproof_model::record::Record;
 use diskproof_model::stream::Streams;
 use std::process::Command;
 
-fn case(name: &str) -> (WorkloadRecord, TargetIdentity, Workload) {
+fn case(name: &str) -> (Measurement, TargetIdentity, Workload) {
     let mut record = fixture::record();
-    let ran = fixture::measured(&mut record, name).workload.clone();
+    let ran = fixture::measured(&mut record, name).data.clone();
     let mut asked = record.plan.workloads().iter();
     let asked = asked
         .find(|workload| workload.name == name)
@@ -21,40 +21,26 @@ fn case(name: &str) -> (WorkloadRecord, TargetIdentity, Workload) {
 
 fn line(
     name: &str,
-    change: impl Fn(&mut WorkloadRecord, &mut TargetIdentity, &mut Workload),
+    change: impl Fn(&mut Measurement, &mut TargetIdentity, &mut Workload),
 ) -> String {
     let (mut workload, mut target, mut asked) = case(name);
     change(&mut workload, &mut target, &mut asked);
     alone(&workload, &target, &asked)
 }
 
-fn alone(workload: &WorkloadRecord, target: &TargetIdentity, asked: &Workload) -> String {
-    let member = RanWorkload {
-        ran: workload,
-        asked,
-        engine: &engine(&[]),
-    };
+fn alone(ran: &Measurement, target: &TargetIdentity, asked: &Workload) -> String {
+    let member = RanWorkload { ran, asked };
     command(&[member], target, Group::alone(asked))
-}
-
-fn engine(features: &[&str]) -> EngineUse {
-    EngineUse {
-        features: features.iter().map(|f| (*f).to_owned()).collect(),
-        ..fixture::run().1[0].engine.clone()
-    }
 }
 
 #[test]
 fn huge_pages_that_raised_the_figure_are_in_the_line() {
-    let (mut workload, target, asked) = case("random-read-d32");
-    (workload.block_bytes, workload.workers) = (256 << 10, 2);
+    let (mut ran, target, asked) = case("random-read-d32");
+    (ran.workload.block_bytes, ran.workload.workers) = (256 << 10, 2);
     let with = |features: &[&str]| {
-        let member = RanWorkload {
-            ran: &workload,
-            asked: &asked,
-            engine: &engine(features),
-        };
-        command(&[member], &target, Group::alone(&asked))
+        let mut ran = ran.clone();
+        ran.engine.features = features.iter().map(|f| (*f).to_owned()).collect();
+        alone(&ran, &target, &asked)
     };
     let line = with(&["fixed-files", "huge-pages"]);
     let (command, comment) = line.split_once('#').unwrap();
@@ -104,7 +90,7 @@ fn the_lines_of_check_read_as_a_person_would_write_them() {
 
 #[test]
 fn devices_are_read_only_unless_the_workload_wrote() {
-    let device = |_: &mut WorkloadRecord, target: &mut TargetIdentity, _: &mut Workload| {
+    let device = |_: &mut Measurement, target: &mut TargetIdentity, _: &mut Workload| {
         (target.kind, target.path) = (
             TargetKind::BlockDevice,
             "/dev/disk/by-path/pci-0000:00:1f.2".to_owned(),
@@ -151,7 +137,9 @@ fn patterns_speak_the_modifiers_of_fio() {
         ),
     ] {
         states(
-            &line("sequential-read", |w, _, _| w.access = access.clone()),
+            &line("sequential-read", |w, _, _| {
+                w.workload.access = access.clone()
+            }),
             &[option],
         );
     }
@@ -170,7 +158,7 @@ fn buffered_writes_are_written_back_as_they_go() {
         (every, false),
     ] {
         let text = line("random-write-d32", |w, _, _| {
-            (w.cache, w.sync) = (CachePolicy::Buffered, sync);
+            (w.cache.used, w.workload.sync) = (CachePolicy::Buffered, sync);
         });
         let back = " --sync_file_range=wait_before,write,wait_after:1 ";
         assert_eq!(text.contains(back), expected, "{text}");
@@ -180,19 +168,21 @@ fn buffered_writes_are_written_back_as_they_go() {
 #[test]
 fn laps_and_the_page_cache_are_those_of_fio() {
     let text = line("random-read-d32", |w, _, asked| {
-        (w.cache, asked.drops_cache_first) = (CachePolicy::Cached, true);
-        w.shape.each_block_once = true;
+        (w.cache.used, asked.drops_cache_first) = (CachePolicy::Cached, true);
+        w.workload.shape.each_block_once = true;
     });
     states(&text, &[" --direct=0 --invalidate=1 "]);
     assert!(!text.contains("--norandommap"), "{text}");
-    let text = line("random-read-d32", |w, _, _| w.cache = CachePolicy::Cached);
+    let text = line("random-read-d32", |w, _, _| {
+        w.cache.used = CachePolicy::Cached
+    });
     states(&text, &[" --direct=0 --invalidate=0 "]);
 }
 
 #[test]
 fn limits_and_rates_are_shared_among_jobs() {
     let text = line("mixed-random", |w, _, asked| {
-        (w.workers, w.rate) = (4, Some(1000.0));
+        (w.workload.workers, w.workload.rate) = (4, Some(1000.0));
         asked.stop.bytes = Some(8 << 20);
     });
     let limits = " --rate_iops=125,125 --rate_process=linear --io_size=2097152 --runtime=8s \
@@ -274,27 +264,27 @@ fn fio_understands_every_line() {
     let kinds = [TargetKind::Directory, TargetKind::File];
     for i in 0..20 {
         let text = line("mixed-random", |w, target, asked| {
-            w.streams = Streams::with_reads([1000, 0, 500, 333][i % 4]);
-            w.access = accesses[i % 7].clone();
-            w.sync = if w.streams.is_only(OpKind::Read) {
+            w.workload.streams = Streams::with_reads([1000, 0, 500, 333][i % 4]);
+            w.workload.access = accesses[i % 7].clone();
+            w.workload.sync = if w.workload.streams.is_only(OpKind::Read) {
                 SyncPolicy::None
             } else {
                 syncs[i / 2 % 4]
             };
-            w.engine = engines[i % 5];
-            w.cache = if w.engine == EngineKind::Mmap {
+            w.engine.used = engines[i % 5];
+            w.cache.used = if w.engine.used == EngineKind::Mmap {
                 CachePolicy::Buffered
             } else {
                 caches[i % 3]
             };
-            w.rate = [None, Some(0.5), Some(1e5)][i / 3 % 3];
-            w.workers = [1, 4][i / 5 % 2];
+            w.workload.rate = [None, Some(0.5), Some(1e5)][i / 3 % 3];
+            w.workload.workers = [1, 4][i / 5 % 2];
             w.span_start_bytes = [0, 1 << 20][i / 7 % 2];
             let share = |block_bytes, weight| BlockShare {
                 block_bytes,
                 weight,
             };
-            w.block_mix = if i % 11 == 0 {
+            w.workload.block_mix = if i % 11 == 0 {
                 vec![share(4096, 1), share(8192, 2)]
             } else {
                 Vec::new()
@@ -319,7 +309,8 @@ fn fio_does_what_the_line_means() {
     let log = directory.path().join("log");
     let offsets = |access: Access| {
         let text = line("random-read-d1", |w, target, asked| {
-            (w.access, w.span_bytes, w.cache) = (access.clone(), 64 << 10, CachePolicy::Buffered);
+            (w.workload.access, w.span_bytes, w.cache.used) =
+                (access.clone(), 64 << 10, CachePolicy::Buffered);
             w.span_start_bytes = 32 << 10;
             (target.kind, target.path) = (TargetKind::File, path.to_str().unwrap().to_owned());
             (asked.stop.time_ns, asked.stop.ops, asked.warmup_ns) = (None, Some(5), 0);
@@ -359,7 +350,7 @@ fn ioping_of(change: impl Fn(&mut fixture::RunParts)) -> String {
     ping_of(&mut run).requests.idle_ns.clear();
     change(&mut run);
     let record: Record = fixture::judge(run);
-    record.measurements[0].reproduce.clone()
+    record.measurements[0].figures.reproduce.clone()
 }
 
 #[test]

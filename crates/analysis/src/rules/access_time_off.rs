@@ -71,7 +71,7 @@ fn access_time(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
     let sheet = record.plan.questions.data_sheet.unwrap_or_default();
     let rpm = sheet.rpm.filter(|rpm| *rpm > 0);
     let rpm = rpm.or_else(|| reported_rpm(record))?;
-    let random = surface.seeks.get(&SeekPattern::Random);
+    let random = surface.figures.seeks.get(&SeekPattern::Random);
     let random = random.filter(|s| s.n >= ACCESSES_MIN)?;
     let half_turn_ns = 30e9 / f64::from(rpm);
     let measured = random.mean.value;
@@ -93,7 +93,7 @@ fn access_time(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
         return None;
     }
     let threshold = if faster { shortest } else { longest };
-    let path = "/results/0/seeks/random/mean/value";
+    let path = "/results/0/figures/seeks/random/mean/value";
     Some(Off {
         words: words(random, rpm, half_turn_ns, sheet.seek_ns, faster),
         faster,
@@ -154,10 +154,10 @@ fn top_rate(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
     let fastest = largest_by(&shape.levels, |level| level.ln_rate)?;
     let index = shape.points[*fastest.members.first()?].index;
     let top = record.curve()[index].bytes_per_second;
-    let target = record.targets.get(surface.target);
+    let target = record.targets.get(surface.data.target);
     let whole = target.map_or(0, |target| target.size_bytes);
     let share = top / promised;
-    let outside = surface.span_start_bytes as f64 > OUTER_SHARE * whole as f64;
+    let outside = surface.data.span_start_bytes as f64 > OUTER_SHARE * whole as f64;
     if RATE.contains(&share) || outside || (share < 1.0 && flat_top::finds(record)) {
         return None;
     }

@@ -26,7 +26,7 @@ const WINDOWS: u64 = 4;
 
 struct AmplifiedWorkload<'a> {
     index: usize,
-    m: &'a MeasurementRecord,
+    m: &'a Row,
     target: &'a TargetIdentity,
     kind: OpKind,
     bytes: u64,
@@ -62,10 +62,10 @@ fn check_amplified(record: &Record) -> Option<Diagnosis> {
         ),
         hits.iter().map(|hit| {
             let place = match hit.kind {
-                OpKind::Read => "device/read_bytes",
-                _ => "device/write_bytes",
+                OpKind::Read => "data/device/read_bytes",
+                _ => "data/device/write_bytes",
             };
-            let least = (SHARE_MIN * hit.m.asked.total() as f64).max(EXCESS_BYTES_MIN as f64);
+            let least = (SHARE_MIN * hit.m.data.asked.total() as f64).max(EXCESS_BYTES_MIN as f64);
             let threshold = hit.asked as f64 + least;
             evidence(hit.index, place, hit.bytes as f64, threshold, "B")
         }),
@@ -73,13 +73,9 @@ fn check_amplified(record: &Record) -> Option<Diagnosis> {
     ))
 }
 
-fn hit<'a>(
-    record: &'a Record,
-    index: usize,
-    m: &'a MeasurementRecord,
-) -> Option<AmplifiedWorkload<'a>> {
+fn hit<'a>(record: &'a Record, index: usize, m: &'a Row) -> Option<AmplifiedWorkload<'a>> {
     let counted = Traffic::of_workload(record, (index, m))?;
-    let target = record.targets.get(m.target)?;
+    let target = record.targets.get(m.data.target)?;
     let Excess { reads, writes } = counted.excess()?.own;
     // Copies are what redundancy is for, and the old data that a parity is computed from is its
     // price.
@@ -87,11 +83,11 @@ fn hit<'a>(
     let is_redundant = is_raid || target.disks().count() > 1;
     // Every commit writes a block of the journal, which may be more than itself.
     let journals = together(record, m).any(commits);
-    let total = m.asked.total();
+    let total = m.data.asked.total();
     let is_much =
         |excess: u64, least: u64| excess >= least && excess as f64 >= SHARE_MIN * total as f64;
     let ahead = target.layers.iter().filter_map(|l| l.read_ahead_bytes);
-    let workers = together(record, m).map(|m| u64::from(m.workload.workers));
+    let workers = together(record, m).map(|m| u64::from(m.data.workload.workers));
     let left_over = WINDOWS * ahead.max().unwrap_or(0) * workers.sum::<u64>();
     let reads = (!is_redundant && is_much(reads, EXCESS_BYTES_MIN.max(left_over)))
         .then_some((OpKind::Read, reads));
@@ -100,8 +96,8 @@ fn hit<'a>(
     let excesses = reads.into_iter().chain(writes);
     let (kind, excess) = excesses.max_by_key(|(_, excess)| *excess)?;
     let (bytes, asked) = match kind {
-        OpKind::Read => (m.device.read_bytes, m.asked.read_bytes),
-        _ => (m.device.write_bytes, m.asked.write_bytes),
+        OpKind::Read => (m.data.device.read_bytes, m.data.asked.read_bytes),
+        _ => (m.data.device.write_bytes, m.data.asked.write_bytes),
     };
     Some(AmplifiedWorkload {
         index,
@@ -115,9 +111,9 @@ fn hit<'a>(
 }
 
 fn cause(record: &Record, hit: &AmplifiedWorkload<'_>) -> (String, &'static str) {
-    let buffered = hit.m.workload.cache != CachePolicy::Direct;
+    let buffered = hit.m.data.cache.used != CachePolicy::Direct;
     let partial = !has_whole_pages(hit.m);
-    let sequential = hit.m.workload.access == Access::Sequential;
+    let sequential = hit.m.data.workload.access == Access::Sequential;
     let buffered_loop = hit.target.has_buffered_loop();
     let (claim, remedy) = match hit.kind {
         OpKind::Write if buffered && partial => (
@@ -162,7 +158,7 @@ fn cause(record: &Record, hit: &AmplifiedWorkload<'_>) -> (String, &'static str)
 }
 
 fn unknown(record: &Record, hit: &AmplifiedWorkload<'_>) -> String {
-    match hit.m.device.others_hidden {
+    match hit.m.data.device.others_hidden {
         hidden if hidden == 0 || record.host.uid == 0 => {
             "No process accounts for these bytes. The cause is the filesystem (data journal, copy \
              on write), or the kernel, which writes back earlier writes of other programs."
@@ -201,7 +197,7 @@ mod tests {
         );
         assert_eq!(
             finding.evidence[0].path,
-            "/measurements/4/device/write_bytes"
+            "/measurements/4/data/device/write_bytes"
         );
     }
 
@@ -222,7 +218,7 @@ mod tests {
             (m.cache.used, m.device.read_bytes) = (CachePolicy::Buffered, m.asked.write_bytes);
         });
         let evidence = check_amplified(&before_writing).unwrap().evidence;
-        assert_eq!(evidence[0].path, "/measurements/4/device/read_bytes");
+        assert_eq!(evidence[0].path, "/measurements/4/data/device/read_bytes");
     }
 
     #[test]

@@ -62,7 +62,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let scope = scope(record, hits.iter().map(|h| h.0));
     let are_earlier = hits.iter().all(|(_, v)| v.runs.is_some());
     let is_compared = |index: usize| {
-        let name = &record.measurements[index].workload.name;
+        let name = &record.measurements[index].data.workload.name;
         let workload = record.plan.workloads().iter().find(|one| one.name == *name);
         workload.is_some_and(|one| one.checks_reads() && one.shape.known_content.is_some())
     };
@@ -90,7 +90,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         claim,
         hits.iter().map(|(index, v)| {
             let wrong = v.wrong_blocks() as f64;
-            evidence(*index, "verify/bad_blocks", wrong, 0.0, "1")
+            evidence(*index, "data/verify/bad_blocks", wrong, 0.0, "1")
         }),
         remedy,
     ))
@@ -107,7 +107,9 @@ enum Capacity {
 fn capacity(record: &Record, hits: &[(usize, &VerifyResult)]) -> Option<Capacity> {
     let mut lost_from = None;
     for (index, verified) in hits {
-        let target = record.targets.get(record.measurements[*index].target)?;
+        let target = record
+            .targets
+            .get(record.measurements[*index].data.target)?;
         if target.kind != TargetKind::BlockDevice {
             continue;
         }
@@ -134,7 +136,7 @@ fn capacity(record: &Record, hits: &[(usize, &VerifyResult)]) -> Option<Capacity
 fn verified(record: &Record, is_hit: fn(&VerifyResult) -> bool) -> Vec<(usize, &VerifyResult)> {
     let measured = record.measurements.iter().enumerate();
     measured
-        .filter_map(|(index, m)| Some((index, m.verify.as_ref()?)))
+        .filter_map(|(index, m)| Some((index, m.data.verify.as_ref()?)))
         .filter(|(_, v)| is_hit(v))
         .collect()
 }
@@ -165,8 +167,15 @@ fn check_unverified(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis::new(
         warning_if(is_none),
         format!("{claim}{sizes}."),
-        hits.iter()
-            .map(|(index, v)| evidence(*index, "verify/bad_blocks", v.bad_blocks as f64, 0.0, "1")),
+        hits.iter().map(|(index, v)| {
+            evidence(
+                *index,
+                "data/verify/bad_blocks",
+                v.bad_blocks as f64,
+                0.0,
+                "1",
+            )
+        }),
     ))
 }
 
@@ -193,12 +202,12 @@ const ZERO_MAX: f64 = 0.1;
 
 fn check_unwritten_blocks(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<(usize, Diagnosis)> = real(record)
-        .filter(|(_, m)| m.workload.streams.makes(OpKind::Read))
+        .filter(|(_, m)| m.data.workload.streams.makes(OpKind::Read))
         .filter_map(|(index, m)| Some((index, empty_reads(index, m)?)))
         .collect();
     let worst = hits.iter();
     let (index, worst) = worst.reduce(|a, b| if b.1.severity > a.1.severity { b } else { a })?;
-    let target = record.measurements[*index].target;
+    let target = record.measurements[*index].data.target;
     let target = record.targets.get(target);
     let remedy = if target.is_some_and(|target| target.kind == TargetKind::BlockDevice) {
         "Measure a device whose span has been written completely, or a part that contains \
@@ -220,9 +229,9 @@ fn check_unwritten_blocks(record: &Record) -> Option<Diagnosis> {
 }
 
 /// What the reads of a workload say of its blocks.
-fn empty_reads(index: usize, m: &MeasurementRecord) -> Option<Diagnosis> {
-    let unwritten = m.unwritten_bytes.unwrap_or(0);
-    let (span, zero) = (m.workload.span_bytes, m.zero_blocks);
+fn empty_reads(index: usize, m: &Row) -> Option<Diagnosis> {
+    let unwritten = m.data.unwritten_bytes.unwrap_or(0);
+    let (span, zero) = (m.data.span_bytes, m.data.zero_blocks);
     let (unwritten_max, zero_max) = (UNWRITTEN_MAX * span as f64, ZERO_MAX * zero.sampled as f64);
     if unwritten as f64 > unwritten_max {
         let share = unwritten as f64 / span.max(1) as f64;
@@ -233,7 +242,7 @@ fn empty_reads(index: usize, m: &MeasurementRecord) -> Option<Diagnosis> {
             format_percent(share)
         );
         let unwritten = unwritten as f64;
-        let evidence = evidence(index, "unwritten_bytes", unwritten, unwritten_max, "B");
+        let evidence = evidence(index, "data/unwritten_bytes", unwritten, unwritten_max, "B");
         let severity = failure_if(share >= UNWRITTEN_FAILURE);
         return Some(Diagnosis::new(severity, words, [evidence]));
     }
@@ -247,7 +256,7 @@ fn empty_reads(index: usize, m: &MeasurementRecord) -> Option<Diagnosis> {
         zero.zero, zero.sampled
     );
     let found = zero.zero as f64;
-    let evidence = evidence(index, "zero_blocks/zero", found, zero_max, "1");
+    let evidence = evidence(index, "data/zero_blocks/zero", found, zero_max, "1");
     (zero.sampled >= enough && found >= zero_max)
         .then(|| Diagnosis::new(Severity::Warning, words, [evidence]))
 }
@@ -271,8 +280,8 @@ const PASSES_MAX: f64 = 1.1;
 
 fn check_ineffective_trims(record: &Record) -> Option<Diagnosis> {
     let hits = real(record).filter_map(|(index, m)| {
-        let op = m.ops.get(&OpKind::Trim).filter(|op| op.count > 0)?;
-        ineffective_trims(record, index, m, op.bytes)
+        let op = m.op(OpKind::Trim).filter(|op| op.data.count > 0)?;
+        ineffective_trims(record, index, m, op.data.bytes)
     });
     let hits: Vec<(usize, String, Evidence)> = hits.collect();
     let (_, words, _) = hits.first()?;
@@ -290,10 +299,10 @@ fn check_ineffective_trims(record: &Record) -> Option<Diagnosis> {
 fn ineffective_trims(
     record: &Record,
     index: usize,
-    m: &MeasurementRecord,
+    m: &Row,
     trimmed_bytes: u64,
 ) -> Option<(usize, String, Evidence)> {
-    let target = record.targets.get(m.target)?;
+    let target = record.targets.get(m.data.target)?;
     let seen = |words: String, place: &str, observed: u64, threshold: f64| {
         let evidence = evidence(index, place, observed as f64, threshold, "B");
         Some((index, words, evidence))
@@ -302,7 +311,7 @@ fn ineffective_trims(
     let granularity = top
         .filter(|_| target.accepts_discards() == Some(true))
         .and_then(|layer| layer.discard_granularity_bytes);
-    let block_bytes = u64::from(m.workload.block_bytes);
+    let block_bytes = u64::from(m.data.workload.block_bytes);
     if let Some(unit_bytes) = granularity.filter(|unit_bytes| block_bytes < *unit_bytes) {
         let words = format!(
             "the blocks have {}, and the device may ignore discards of less than {}.",
@@ -316,25 +325,30 @@ fn ineffective_trims(
             unit_bytes as f64,
         );
     }
-    let asked = m.asked.trim_bytes as f64;
-    if let Some(bytes) = m.device.trim_bytes
+    let asked = m.data.asked.trim_bytes as f64;
+    if let Some(bytes) = m.data.device.trim_bytes
         && (bytes as f64) < DISCARDED_MIN * asked
     {
         let share = format_percent(bytes as f64 / asked);
         let words = format!("the device discarded {share} of the requested bytes.");
-        return seen(words, "device/trim_bytes", bytes, DISCARDED_MIN * asked);
+        return seen(
+            words,
+            "data/device/trim_bytes",
+            bytes,
+            DISCARDED_MIN * asked,
+        );
     }
-    let writes_again = m.workload.streams.after(OpKind::Trim) == Some(OpKind::Write);
-    let most = PASSES_MAX * m.workload.span_bytes as f64;
+    let writes_again = m.data.workload.streams.after(OpKind::Trim) == Some(OpKind::Write);
+    let most = PASSES_MAX * m.data.span_bytes as f64;
     if trimmed_bytes as f64 <= most || writes_again {
         return None;
     }
     let words = format!(
         "{} were trimmed within {}, so blocks were trimmed again.",
         format_bytes(trimmed_bytes),
-        format_bytes(m.workload.span_bytes)
+        format_bytes(m.data.span_bytes)
     );
-    seen(words, "ops/trim/bytes", trimmed_bytes, most)
+    seen(words, "data/ops/trim/bytes", trimmed_bytes, most)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::limiter::words::{amount_text, credit_text, limit_text};
 use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
 use crate::{estimate, moved, slices};
 use diskproof_model::limiter::BurstCredit;
-use diskproof_model::record::{PhaseKind, PhaseRecord};
+use diskproof_model::row::{PhaseKind, PhaseRecord};
 use diskproof_model::series::TimeSeries;
 
 pub(super) const RULES: &[Rule] = &[
@@ -46,9 +46,9 @@ const FAST_SHARE: f64 = 0.9;
 /// A workload that became slower for good.
 struct SlowedWorkload<'a> {
     index: usize,
-    m: &'a MeasurementRecord,
+    m: &'a Row,
     kind: OpKind,
-    op: &'a OpRecord,
+    op: OpRow<'a>,
     fall: LastingFall,
     /// The least fall that is no chance.
     least: f64,
@@ -118,7 +118,7 @@ fn diagnosis(record: &Record, credit: &BurstCredit) -> Diagnosis {
             .filter_map(|index| rate_evidence(record, *index, credit))
             .collect(),
         remedy: String::new(),
-        reproduce: Some(first.reproduce.clone()),
+        reproduce: Some(first.figures.reproduce.clone()),
     }
 }
 
@@ -134,14 +134,20 @@ fn by_fall(record: &Record) -> Option<Diagnosis> {
     let fast: Vec<&SlowedWorkload<'_>> = hits.iter().filter(is_fast).collect();
     let moment = |hit: &SlowedWorkload<'_>| moved::moment_ns(record, hit.index, hit.fall.at_ns);
     let first = largest_by(&fast, |hit| moment(hit))?;
-    let width = |hit: &SlowedWorkload<'_>| hit.op.iops.relative_half_width().unwrap_or(f64::MAX);
+    let width = |hit: &SlowedWorkload<'_>| {
+        hit.op
+            .figures
+            .iops
+            .relative_half_width()
+            .unwrap_or(f64::MAX)
+    };
     let known = smallest_by(&fast, |hit| width(hit))?;
     let (burst, base) = (first.fall.before, known.fall.after);
     let credit = credit_before(record, first.index, moment(first), base);
     let mut at_base: Vec<usize> = hits.iter().map(|hit| hit.index).collect();
     at_base.sort_unstable();
     let found = BurstCredit {
-        target: first.m.target,
+        target: first.m.data.target,
         unit: "1/s".to_owned(),
         base,
         burst,
@@ -154,7 +160,7 @@ fn by_fall(record: &Record) -> Option<Diagnosis> {
     };
     Some(Diagnosis {
         evidence: hits.iter().map(rate_evidence_of).collect(),
-        reproduce: Some(first.m.reproduce.clone()),
+        reproduce: Some(first.m.figures.reproduce.clone()),
         ..diagnosis(record, &found)
     })
 }
@@ -179,7 +185,7 @@ fn cache_cliff(record: &Record) -> Option<Diagnosis> {
     if written.bytes < CLIFF_BYTES_MIN {
         return None;
     }
-    let bytes_each = first.m.workload.block_bytes;
+    let bytes_each = first.m.data.workload.block_bytes;
     Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
@@ -199,7 +205,7 @@ fn cache_cliff(record: &Record) -> Option<Diagnosis> {
         ),
         evidence: hits.iter().map(rate_evidence_of).collect(),
         remedy: String::new(),
-        reproduce: Some(first.m.reproduce.clone()),
+        reproduce: Some(first.m.figures.reproduce.clone()),
     })
 }
 
@@ -221,9 +227,15 @@ fn cache_or_credit(record: &Record) -> Option<Diagnosis> {
 }
 
 fn rate_evidence_of(hit: &SlowedWorkload<'_>) -> Evidence {
-    let place = format!("ops/{}/iops/value", hit.kind.as_str());
+    let place = format!("figures/ops/{}/iops/value", hit.kind.as_str());
     let threshold = hit.fall.before / hit.least;
-    evidence(hit.index, &place, hit.op.iops.value, threshold, "1/s")
+    evidence(
+        hit.index,
+        &place,
+        hit.op.figures.iops.value,
+        threshold,
+        "1/s",
+    )
 }
 
 /// The workloads that became slower because of the disk. One that others disturbed, or that
@@ -246,48 +258,52 @@ fn slowed(record: &Record) -> impl Iterator<Item = SlowedWorkload<'_>> {
 }
 
 /// Whether the page cache can be what was fast at first.
-fn is_from_page_cache(record: &Record, m: &MeasurementRecord) -> bool {
-    let target = record.targets.get(m.target);
-    let takes = match m.cache.used {
+fn is_from_page_cache(record: &Record, m: &Row) -> bool {
+    let target = record.targets.get(m.data.target);
+    let takes = match m.data.cache.used {
         CachePolicy::Direct => false,
-        CachePolicy::Buffered => m.ops.contains_key(&OpKind::Write),
+        CachePolicy::Buffered => m.data.ops.contains_key(&OpKind::Write),
         CachePolicy::Cached => true,
     };
     takes || target.is_some_and(TargetIdentity::has_buffered_loop)
 }
 
 /// The fall from a burst to the steady phase.
-fn fall_after(m: &MeasurementRecord, burst: &PhaseRecord) -> LastingFall {
+fn fall_after(m: &Row, burst: &PhaseRecord) -> LastingFall {
     let headline = m.headline_ops();
     let before = headline.iter().filter_map(|(kind, _)| burst.ops.get(kind));
     LastingFall {
-        at_ns: burst.end_ns.saturating_sub(m.start_ns),
+        at_ns: burst.end_ns.saturating_sub(m.data.start_ns),
         before: before.map(|op| op.rate.value).sum(),
-        after: headline.iter().map(|(_, op)| op.iops.value).sum(),
+        after: headline.iter().map(|(_, op)| op.figures.iops.value).sum(),
     }
 }
 
 /// A workload with a burst among its phases, or one that fell too late to have phases. Only closed
 /// loops: an open one offers what it offers. A fall that other workloads share is no chance.
 fn slowed_one((index, m): Measured<'_>, is_shared: bool) -> Option<SlowedWorkload<'_>> {
-    let burst = m.phases.iter().find(|p| p.name == PhaseKind::Burst);
-    if m.workload.rate.is_some() || !(burst.is_some() || m.settled == Some(false)) {
+    let burst = m.figures.phases.iter().find(|p| p.name == PhaseKind::Burst);
+    if m.data.workload.rate.is_some() || !(burst.is_some() || m.figures.settled == Some(false)) {
         return None;
     }
     let (kind, op) = m.headline_ops().first().copied()?;
     let series = headline_series(m)?;
     let fall = match burst {
         Some(burst) => fall_after(m, burst),
-        None => lasting_fall(&series, m.wall_ns)?,
+        None => lasting_fall(&series, m.data.wall_ns)?,
     };
     // The figures of a workload with a burst are those after it.
-    let width = op.iops.relative_half_width();
+    let width = op.figures.iops.relative_half_width();
     let is_known =
         burst.is_none() || is_shared || width.is_some_and(|width| width <= HALF_WIDTH_MAX);
-    if !is_shared && slices::fall_by_chance(&m.slices, fall.at_ns) {
+    if !is_shared && slices::fall_by_chance(&m.data.slices, fall.at_ns) {
         return None;
     }
-    let least = estimate::least_fall_to(&series, m.settling_ns.max(fall.at_ns), m.wall_ns);
+    let least = estimate::least_fall_to(
+        &series,
+        m.figures.settling_ns.max(fall.at_ns),
+        m.data.wall_ns,
+    );
     if !is_known || fall.after <= 0.0 || fall.before < least * fall.after {
         return None;
     }
@@ -396,9 +412,9 @@ mod tests {
 
     #[test]
     fn fall_of_a_disturbed_or_starved_workload_is_no_burst() {
-        let changes: [fn(&mut MeasurementRecord); 2] = [
-            |m| m.device.read_bytes += m.asked.total(),
-            |m| (m.starved.share, m.starved.mean_wait_ns) = (0.3, 1e9),
+        let changes: [fn(&mut Row); 2] = [
+            |m| m.data.device.read_bytes += m.data.asked.total(),
+            |m| (m.data.starved.share, m.data.starved.mean_wait_ns) = (0.3, 1e9),
         ];
         for change in changes {
             assert_spared(|record| record.measurements.iter_mut().for_each(change));
@@ -437,7 +453,7 @@ mod tests {
         assert_spared(|record| record.targets[0].layers[0].backing_direct = Some(false));
         assert_spared(|record| {
             for m in &mut record.measurements {
-                m.cache.used = CachePolicy::Cached;
+                m.data.cache.used = CachePolicy::Cached;
             }
         });
     }
@@ -448,18 +464,23 @@ mod tests {
         for op in uncertain
             .measurements
             .iter_mut()
-            .flat_map(|m| m.ops.values_mut())
+            .flat_map(|m| m.figures.ops.values_mut())
         {
             op.iops.half_width_95 = Some(op.iops.value * 0.4);
         }
         assert_eq!(burst_exhausted(&uncertain), None);
         let mut small = cliff();
         for m in &mut small.measurements {
-            m.workload.block_bytes = 1 << 10;
-            for cell in m.ops.values_mut().flat_map(|op| &mut op.series.cells) {
+            m.data.workload.block_bytes = 1 << 10;
+            for cell in m.data.ops.values_mut().flat_map(|op| &mut op.series.cells) {
                 cell.bytes /= 1000;
             }
-            for op in m.phases.iter_mut().flat_map(|phase| phase.ops.values_mut()) {
+            for op in m
+                .figures
+                .phases
+                .iter_mut()
+                .flat_map(|phase| phase.ops.values_mut())
+            {
                 op.throughput.value /= 1000.0;
             }
         }

@@ -62,7 +62,7 @@ fn burst_figure(record: &Record) -> Option<Diagnosis> {
     );
     let found = Diagnosis::with_remedy(Severity::Warning, claim, all_evidence, remedy);
     Some(Diagnosis {
-        reproduce: Some(first.reproduce.clone()),
+        reproduce: Some(first.figures.reproduce.clone()),
         ..found
     })
 }
@@ -78,10 +78,10 @@ pub(super) fn rate_evidence(
         .into_iter()
         .next()?;
     let (figure, observed) = match credit.unit.as_str() {
-        "B/s" => ("throughput", op.throughput.value),
-        _ => ("iops", op.iops.value),
+        "B/s" => ("throughput", op.figures.throughput.value),
+        _ => ("iops", op.figures.iops.value),
     };
-    let place = format!("ops/{}/{figure}/value", kind.as_str());
+    let place = format!("figures/ops/{}/{figure}/value", kind.as_str());
     Some(evidence(index, &place, observed, credit.base, &credit.unit))
 }
 
@@ -164,7 +164,7 @@ mod tests {
         let found = burst_figure(&figure_of_a_burst()).unwrap();
         assert_eq!(
             found.evidence[0].path,
-            "/measurements/3/ops/read/iops/value"
+            "/measurements/3/figures/ops/read/iops/value"
         );
         states(
             &found.claim,
@@ -178,7 +178,7 @@ mod tests {
         let mut record = figure_of_a_burst();
         record.targets.push(record.targets[0].clone());
         record.targets[1].path = "/other".to_owned();
-        record.measurements[2].target = 1;
+        record.measurements[2].data.target = 1;
         record.burst_credits.push(BurstCredit {
             target: 1,
             base: 200.0,

@@ -87,47 +87,47 @@ fn check_served_from_cache(record: &Record) -> Option<Diagnosis> {
     })
 }
 
-fn of_workload<'a>(record: &'a Record, index: usize, m: &'a MeasurementRecord) -> CountedBytes<'a> {
+fn of_workload<'a>(record: &'a Record, index: usize, m: &'a Row) -> CountedBytes<'a> {
     let shares = together(record, m)
-        .filter(|m| m.workload.streams.is_only(OpKind::Read))
+        .filter(|m| m.data.workload.streams.is_only(OpKind::Read))
         .map(unwritten_share);
     // Where the page cache was allowed to answer one of those that ran together, the counters prove
     // nothing about any of them.
-    let is_cached = together(record, m).any(|m| m.workload.cache == CachePolicy::Cached);
+    let is_cached = together(record, m).any(|m| m.data.cache.used == CachePolicy::Cached);
     CountedBytes {
         index: Some(index),
-        target: m.target,
+        target: m.data.target,
         name: workload_name(record, m),
         cache: if is_cached {
             CachePolicy::Cached
         } else {
-            m.workload.cache
+            m.data.cache.used
         },
-        asked: m.asked,
-        device: &m.device,
+        asked: m.data.asked,
+        device: &m.data.device,
         // Blocks that were never written are answered without the disk; they have their own
         // finding.
         unwritten: shares.fold(0.0, f64::max),
-        reproduce: &m.reproduce,
+        reproduce: &m.figures.reproduce,
     }
 }
 
-fn unwritten_share(m: &MeasurementRecord) -> f64 {
-    let holes = m.unwritten_bytes.unwrap_or(0) as f64 / m.workload.span_bytes.max(1) as f64;
+fn unwritten_share(m: &Row) -> f64 {
+    let holes = m.data.unwritten_bytes.unwrap_or(0) as f64 / m.data.span_bytes.max(1) as f64;
     // A device does not report holes, but reads of them return zeros.
-    holes.max(m.zero_blocks.zero as f64 / m.zero_blocks.sampled.max(1) as f64)
+    holes.max(m.data.zero_blocks.zero as f64 / m.data.zero_blocks.sampled.max(1) as f64)
 }
 
 fn of_survey(s: &SurfaceRecord) -> CountedBytes<'_> {
     CountedBytes {
         index: None,
-        target: s.target,
+        target: s.data.target,
         name: SURVEY.to_owned(),
-        cache: s.cache,
-        asked: s.asked,
-        device: &s.device,
+        cache: s.data.cache.used,
+        asked: s.data.asked,
+        device: &s.data.device,
         unwritten: 0.0,
-        reproduce: &s.reproduce,
+        reproduce: &s.figures.reproduce,
     }
 }
 
@@ -173,7 +173,7 @@ fn missing_bytes(counted: &CountedBytes<'_>) -> Option<Missing> {
     let &(verb, _, asked, did, _) =
         smallest_by(&missed, |(_, _, asked, did, _)| share(*asked, *did))?;
     let evidence = missed.iter().map(|(_, place, asked, did, least)| {
-        let path = format!("{}/device/{place}", part_path(counted.index));
+        let path = format!("{}/device/{place}", data_path(counted.index));
         evidence_at(path, *did as f64, least * *asked as f64, "B")
     });
     let share = share(asked, did);
@@ -254,10 +254,10 @@ fn check_cache_answered(record: &Record) -> Option<Diagnosis> {
 }
 
 fn above_the_link(record: &Record, surface: &SurfaceRecord) -> Vec<(String, Evidence)> {
-    let Some(link) = link_bytes_per_second(record, surface.target) else {
+    let Some(link) = link_bytes_per_second(record, surface.data.target) else {
         return Vec::new();
     };
-    let names = links(record, surface.target).into_iter().map(|at| {
+    let names = links(record, surface.data.target).into_iter().map(|at| {
         let speed = at.link.speed.as_ref();
         speed.map_or(at.link.bus.clone(), |speed| {
             format!("{} {speed}", at.link.bus)
@@ -265,11 +265,15 @@ fn above_the_link(record: &Record, surface: &SurfaceRecord) -> Vec<(String, Evid
     });
     let names = names.collect::<Vec<_>>().join(", ");
     let most = LINK_SHARE * link;
-    let top = surface.rate.as_ref().map(|r| r.max);
-    let burst = surface.burst.as_ref().map(|b| b.throughput.value);
-    let burst_path = "/results/0/burst/throughput/value";
+    let top = surface.figures.rate.as_ref().map(|r| r.max);
+    let burst = surface.data.burst.as_ref().map(|b| b.throughput.value);
+    let burst_path = "/results/0/data/burst/throughput/value";
     let rates = [
-        ("the highest rate of the curve", "/results/0/rate/max", top),
+        (
+            "the highest rate of the curve",
+            "/results/0/figures/rate/max",
+            top,
+        ),
         ("reading the same bytes again", burst_path, burst),
     ];
     let above = rates.into_iter().filter_map(|(what, path, rate)| {
@@ -292,7 +296,7 @@ fn faster_than_the_platter(record: &Record, surface: &SurfaceRecord) -> Option<(
     }
     let rpm = reported_rpm(record)?;
     let turn_ns = 60e9 / f64::from(rpm);
-    let random = surface.seeks.get(&SeekPattern::Random)?;
+    let random = surface.figures.seeks.get(&SeekPattern::Random)?;
     let accesses = record.access().iter();
     let accesses = accesses.filter(|a| a.seek == SeekPattern::Random);
     let accesses: Vec<f64> = accesses.map(|a| a.latency_ns as f64).collect();
@@ -306,7 +310,7 @@ fn faster_than_the_platter(record: &Record, surface: &SurfaceRecord) -> Option<(
         format_latency(fast_ns as u64),
         format_latency((turn_ns / 2.0) as u64)
     );
-    let path = "/results/0/seeks/random/min_ns";
+    let path = "/results/0/figures/seeks/random/min_ns";
     let evidence = evidence_at(path, random.min_ns as f64, fast_ns, "ns");
     (share >= FAST_MIN).then_some((words, evidence))
 }
@@ -324,14 +328,14 @@ pub(super) const NOT_DIRECT: Rule = Rule {
 fn check_not_direct(record: &Record) -> Option<Diagnosis> {
     let workloads = real(record)
         .filter(|(_, m)| {
-            m.cache.asked == CachePolicy::Direct && m.cache.used != CachePolicy::Direct
+            m.data.cache.asked == CachePolicy::Direct && m.data.cache.used != CachePolicy::Direct
         })
-        .map(|(index, m)| (Some(index), m.target, m.cache.why.as_ref()));
+        .map(|(index, m)| (Some(index), m.data.target, m.data.cache.why.as_ref()));
     // A survey always asks for direct I/O.
     let surveys = record.surface().into_iter();
     let survey = surveys
-        .filter(|s| s.cache != CachePolicy::Direct && s.engine != EngineKind::Null)
-        .map(|s| (None, s.target, s.cache_why.as_ref()));
+        .filter(|s| s.data.cache.used != CachePolicy::Direct && s.data.engine != EngineKind::Null)
+        .map(|s| (None, s.data.target, s.data.cache.why.as_ref()));
     let hits: Vec<_> = workloads.chain(survey).collect();
     let &(_, target, why) = hits.first()?;
     let target = record.targets.get(target);
@@ -341,12 +345,7 @@ fn check_not_direct(record: &Record) -> Option<Diagnosis> {
     let why = why.map_or(String::new(), |why| format!(" ({why})"));
     let indices = || hits.iter().map(|(index, ..)| *index);
     let evidence = indices().map(|index| {
-        let place = if index.is_some() {
-            "cache/used"
-        } else {
-            "cache"
-        };
-        let path = format!("{}/{place}", part_path(index));
+        let path = data_path(index) + "/cache/used";
         evidence_at(path, 0.0, 1.0, "direct I/O")
     });
     Some(Diagnosis::new(
@@ -371,15 +370,15 @@ pub(super) const UNPROVEN: Rule = Rule {
 };
 
 fn check_unproven(record: &Record) -> Option<Diagnosis> {
-    let measured = real(record).map(|(index, m)| (Some(index), &m.device));
-    let surveyed = record.surface().into_iter().map(|s| (None, &s.device));
+    let measured = real(record).map(|(index, m)| (Some(index), &m.data.device));
+    let surveyed = record.surface().into_iter().map(|s| (None, &s.data.device));
     let hits: Vec<(Option<usize>, &str)> = measured
         .chain(surveyed)
         .filter_map(|(index, device)| Some((index, device.unresolved.as_deref()?)))
         .collect();
     let &(_, why) = hits.first()?;
     let evidence = |&(index, _): &(Option<usize>, &str)| {
-        let path = part_path(index) + "/device/accounted";
+        let path = data_path(index) + "/device/accounted";
         evidence_at(path, 0.0, 1.0, "of the bytes")
     };
     Some(Diagnosis::new(
@@ -524,7 +523,10 @@ mod tests {
         let less = surveyed::faulty(|survey| survey.device.read_bytes /= 3);
         let finding = check_served_from_cache(&less).unwrap();
         assert_eq!(finding.evidence.len(), 1);
-        assert_eq!(finding.evidence[0].path, "/results/0/device/read_bytes");
+        assert_eq!(
+            finding.evidence[0].path,
+            "/results/0/data/device/read_bytes"
+        );
     }
 
     #[test]
@@ -623,7 +625,7 @@ mod tests {
         let survey = surveyed::faulty(|survey| refuse(&mut survey.cache));
         let finding = check_not_direct(&survey).unwrap();
         states(&finding.claim, &["open: EINVAL", "the survey"]);
-        assert_eq!(finding.evidence[0].path, "/results/0/cache");
+        assert_eq!(finding.evidence[0].path, "/results/0/data/cache/used");
     }
 
     #[test]

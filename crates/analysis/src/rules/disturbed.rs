@@ -456,7 +456,10 @@ mod tests {
             &finding.claim,
             &["the survey", "(20 %)", "any disk", "pg_dump"],
         );
-        assert_eq!(finding.evidence[0].path, "/results/0/device/read_bytes");
+        assert_eq!(
+            finding.evidence[0].path,
+            "/results/0/data/device/read_bytes"
+        );
         let rounded = found(|s| {
             s.asked.read_bytes = s.access.len() as u64 * 512;
             s.device.read_bytes = s.access.len() as u64 * 4096;

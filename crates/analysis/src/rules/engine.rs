@@ -18,11 +18,14 @@ pub(super) const ENGINE_FALLBACK: Rule = Rule {
 
 fn check_engine_fallback(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<Measured> = real(record)
-        .filter(|(_, m)| !m.engine.fallbacks.is_empty())
+        .filter(|(_, m)| !m.data.engine.fallbacks.is_empty())
         .collect();
-    let used = name(hits.first()?.1.engine.used);
+    let used = name(hits.first()?.1.data.engine.used);
     let scope = scope(record, hits.iter().map(|h| h.0));
-    let mut all: Vec<&Fallback> = hits.iter().flat_map(|(_, m)| &m.engine.fallbacks).collect();
+    let mut all: Vec<&Fallback> = hits
+        .iter()
+        .flat_map(|(_, m)| &m.data.engine.fallbacks)
+        .collect();
     all.sort_by_key(|f| (f.from, f.cause));
     all.dedup_by_key(|f| (f.from, f.cause));
     let (claim, remedy) = match all.as_slice() {
@@ -55,8 +58,8 @@ fn check_engine_fallback(record: &Record) -> Option<Diagnosis> {
         }
     };
     let evidence = hits.iter().map(|(index, m)| {
-        let count = m.engine.fallbacks.len() as f64;
-        evidence(*index, "engine/fallbacks", count, 0.0, "1")
+        let count = m.data.engine.fallbacks.len() as f64;
+        evidence(*index, "data/engine/fallbacks", count, 0.0, "1")
     });
     Some(Diagnosis::with_remedy(
         Severity::Note,
@@ -117,7 +120,7 @@ pub(super) const IO_PUNTED: Rule = Rule {
 
 fn check_io_punted(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<Measured> = real(record)
-        .filter(|(_, m)| m.workload.engine == EngineKind::Uring && m.punted == Some(true))
+        .filter(|(_, m)| m.data.engine.used == EngineKind::Uring && m.data.punted == Some(true))
         .collect();
     hits.first()?;
     Some(Diagnosis::new(
@@ -128,7 +131,7 @@ fn check_io_punted(record: &Record) -> Option<Diagnosis> {
             scope(record, hits.iter().map(|h| h.0))
         ),
         hits.iter()
-            .map(|(index, _)| evidence(*index, "punted", 1.0, 0.0, "punted")),
+            .map(|(index, _)| evidence(*index, "data/punted", 1.0, 0.0, "punted")),
     ))
 }
 
@@ -184,13 +187,13 @@ fn check_depth_not_held(record: &Record) -> Option<Diagnosis> {
     ))
 }
 
-fn remedy_of_depth(worst: &MeasurementRecord) -> String {
-    if worst.engine.depth.is_some() {
+fn remedy_of_depth(worst: &Row) -> String {
+    if worst.data.engine.depth.is_some() {
         return "Compare these figures only with those of the same depth (--depth). The disk \
                 answered its first requests so slowly that a full queue would outlast the run."
             .to_owned();
     }
-    let (other, why) = match worst.workload.engine {
+    let (other, why) = match worst.data.engine.used {
         EngineKind::Aio => (
             "uring",
             ", and Linux AIO through the page cache always does",
@@ -204,62 +207,77 @@ fn remedy_of_depth(worst: &MeasurementRecord) -> String {
 }
 
 /// Only closed loops without syncs mean to keep every slot busy all the time.
-fn is_meant(m: &MeasurementRecord) -> bool {
-    let done = m.headline_ops().iter().map(|(_, op)| op.count).sum::<u64>() as f64;
-    let meant =
-        m.workload.depth > 1 && m.workload.rate.is_none() && m.workload.sync == SyncPolicy::None;
-    meant && (m.engine.depth.is_some() || done >= ROUNDS_MIN * wanted_depth(m))
+fn is_meant(m: &Row) -> bool {
+    let done = m
+        .headline_ops()
+        .iter()
+        .map(|(_, op)| op.data.count)
+        .sum::<u64>() as f64;
+    let meant = m.data.workload.depth > 1
+        && m.data.workload.rate.is_none()
+        && m.data.workload.sync == SyncPolicy::None;
+    meant && (m.data.engine.depth.is_some() || done >= ROUNDS_MIN * wanted_depth(m))
 }
 
 /// The depth by our own latencies (Little's law), or by the disks' queues. The latter tells what
 /// the former cannot: requests that were done one by one while they were submitted. Only for random
 /// direct I/O that the disks did in full: neighbours are merged, caches and mirrors change the
 /// number.
-fn shallow(index: usize, m: &MeasurementRecord) -> Option<(f64, Evidence)> {
+fn shallow(index: usize, m: &Row) -> Option<(f64, Evidence)> {
     let (held, queued) = (HELD_MIN * wanted_depth(m), QUEUED_MIN * wanted_depth(m));
-    if let Some(depth) = m.engine.depth {
-        let evidence = evidence(index, "engine/depth", f64::from(depth), held, "1");
-        return Some((f64::from(depth * m.workload.workers), evidence));
+    if let Some(depth) = m.data.engine.depth {
+        let evidence = evidence(index, "data/engine/depth", f64::from(depth), held, "1");
+        return Some((f64::from(depth * m.data.workload.workers), evidence));
     }
     // A thread without a processor sends no request, and the disks' queues run empty: `starved`
     // reports that. A gap longer than the wait for processors has another cause.
     let kept_waiting = program::is_kept_waiting(m);
     let with_processors = |depth: f64| {
         if kept_waiting {
-            depth / (1.0 - m.starved.share).max(f64::MIN_POSITIVE)
+            depth / (1.0 - m.data.starved.share).max(f64::MIN_POSITIVE)
         } else {
             depth
         }
     };
-    let achieved = m.achieved_depth;
+    let achieved = m.data.achieved_depth;
     if with_processors(achieved) < held {
-        let evidence = evidence(index, "achieved_depth", achieved, held, "1");
+        let evidence = evidence(index, "data/achieved_depth", achieved, held, "1");
         return Some((achieved, evidence));
     }
-    let workers = f64::from(m.workload.workers);
-    let latencies = m.headline_ops().into_iter().map(|(_, op)| op.latency.mean);
+    let workers = f64::from(m.data.workload.workers);
+    let latencies = m
+        .headline_ops()
+        .into_iter()
+        .map(|(_, op)| op.figures.latency.mean);
     let latency_ns = latencies.fold(f64::INFINITY, f64::min);
-    let came_late = kept_waiting && m.starved.mean_wait_ns >= LATE_SHARE * latency_ns;
-    let is_idle = !came_late && m.cpu_share() + m.starved.share * workers < IDLE_SHARE * workers;
-    let done = m.engine.done_before_wait;
+    let came_late = kept_waiting && m.data.starved.mean_wait_ns >= LATE_SHARE * latency_ns;
+    let is_idle =
+        !came_late && m.cpu_share() + m.data.starved.share * workers < IDLE_SHARE * workers;
+    let done = m.data.engine.done_before_wait;
     if let Some(share) = done.filter(|share| *share >= DONE_MIN && is_idle) {
         // One at a time for each.
-        let evidence = evidence(index, "engine/done_before_wait", share, DONE_MIN, "share");
+        let evidence = evidence(
+            index,
+            "data/engine/done_before_wait",
+            share,
+            DONE_MIN,
+            "share",
+        );
         return Some((workers, evidence));
     }
     let random = matches!(
-        m.workload.access,
+        m.data.workload.access,
         Access::Random { .. } | Access::Zoned { .. }
     );
-    let accounted = m.device.accounted;
+    let accounted = m.data.device.accounted;
     let in_full = accounted.is_some_and(|share| (0.9..1.1).contains(&share));
     // The disks' queues hold what others that ran together had in flight, too.
-    let is_alone = m.workload.together_with.is_empty();
-    let seen = m
-        .device
-        .queue_depth
-        .filter(|_| is_alone && random && in_full && m.workload.cache == CachePolicy::Direct)?;
-    let evidence = evidence(index, "device/queue_depth", seen, queued, "1");
+    let is_alone = m.figures.together_with.is_empty();
+    let seen =
+        m.data.device.queue_depth.filter(|_| {
+            is_alone && random && in_full && m.data.cache.used == CachePolicy::Direct
+        })?;
+    let evidence = evidence(index, "data/device/queue_depth", seen, queued, "1");
     (with_processors(seen) < queued).then_some((seen, evidence))
 }
 
@@ -375,7 +393,10 @@ mod tests {
             m.ops.values_mut().for_each(|op| op.count = 3);
         });
         let finding = check_depth_not_held(&slow).unwrap();
-        assert_eq!(finding.evidence[0].path, "/measurements/3/engine/depth");
+        assert_eq!(
+            finding.evidence[0].path,
+            "/measurements/3/data/engine/depth"
+        );
         assert!(!finding.remedy.contains("--engine"), "{}", finding.remedy);
     }
 
@@ -389,7 +410,7 @@ mod tests {
         states(&finding.claim, &["1.1", "32"]);
         assert_eq!(
             finding.evidence[0].path,
-            "/measurements/3/device/queue_depth"
+            "/measurements/3/data/device/queue_depth"
         );
         assert_eq!(with("sequential-read", 1.1), None, "merged");
         assert_eq!(with("random-read-d32", 24.0), None, "held");

@@ -81,8 +81,12 @@ fn check_flat_top(record: &Record) -> Option<Diagnosis> {
              those of a rotating disk"
         ),
         Some(last) => {
-            let end = shape.end_bytes(last, surface.span_start_bytes + surface.span_bytes);
-            let share = (end - surface.span_start_bytes) as f64 / surface.span_bytes.max(1) as f64;
+            let end = shape.end_bytes(
+                last,
+                surface.data.span_start_bytes + surface.data.span_bytes,
+            );
+            let share = (end - surface.data.span_start_bytes) as f64
+                / surface.data.span_bytes.max(1) as f64;
             let whole = match reach {
                 Reach::Whole => "the surface",
                 Reach::Part => "the span",
@@ -208,22 +212,22 @@ pub(super) fn finds(record: &Record) -> bool {
 fn limit(record: &Record, surface: &SurfaceRecord, rate: f64) -> (String, String) {
     const OTHERS: &str =
         "cable, port, controller, bridge or expander, a limit set by the host, or the CPU";
-    if surface.curve_cpu_share >= CPU_SHARE {
+    if surface.figures.curve_cpu_share >= CPU_SHARE {
         return (
             format!(
                 "This program used {} of a CPU during the survey, so the CPU is the likely limit.",
-                format_percent(surface.curve_cpu_share)
+                format_percent(surface.figures.curve_cpu_share)
             ),
             "Measure on a machine with a faster or less busy CPU.".to_owned(),
         );
     }
-    let names = links(record, surface.target).into_iter().map(|at| {
+    let names = links(record, surface.data.target).into_iter().map(|at| {
         let (layer, bus, speed) = (&at.layer.name, &at.link.bus, at.link.speed.as_ref());
         let speed = speed.map_or(String::new(), |s| format!(" {s}"));
         format!("{layer} ({bus}{speed})")
     });
     let names = names.collect::<Vec<_>>().join(", ");
-    let Some(link) = link_bytes_per_second(record, surface.target) else {
+    let Some(link) = link_bytes_per_second(record, surface.data.target) else {
         let remedy = format!(
             "Check how the disk is connected, and replace or bypass these one by one until the top \
              of the curve rises: {OTHERS}."
@@ -279,7 +283,7 @@ fn evidence(
     ];
     let next = shape.points.get(last + 1);
     evidence.extend(next.map(|p| point_evidence(p.index, record, plateau.rate)));
-    for at in links(record, surface.target) {
+    for at in links(record, surface.data.target) {
         if let Some(rate) = at.link.bytes_per_second_max {
             let path = format!("{}/bytes_per_second_max", at.path);
             evidence.push(evidence_at(path, rate as f64, plateau.rate, "B/s"));

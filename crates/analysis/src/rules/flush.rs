@@ -64,26 +64,26 @@ const METHODS_APART: f64 = 4.0;
 const SLOW_FLUSH_NS: f64 = 700_000.0;
 
 /// Commits of one session without other load, with their operations.
-fn single_commits(record: &Record) -> impl Iterator<Item = (Measured<'_>, &OpRecord)> {
+fn single_commits(record: &Record) -> impl Iterator<Item = (Measured<'_>, OpRow<'_>)> {
     real(record).filter_map(|(index, m)| {
-        let w = &m.workload;
+        let w = &m.data.workload;
         let is_single = w.depth * w.workers == 1
             && w.streams.is_only(OpKind::Write)
             && w.rate.is_none()
-            && w.together_with.is_empty();
-        let commits = m.ops.get(&OpKind::Commit)?;
-        (is_single && commits.count >= COMMITS_MIN).then_some(((index, m), commits))
+            && m.figures.together_with.is_empty();
+        let commits = m.op(OpKind::Commit)?;
+        (is_single && commits.data.count >= COMMITS_MIN).then_some(((index, m), commits))
     })
 }
 
 /// Whether the write cache was off for it, whatever the kernel takes it for.
-fn is_switched_off(m: &MeasurementRecord) -> bool {
-    m.workload.write_cache == Some(WriteCache::WriteThrough)
+fn is_switched_off(m: &Row) -> bool {
+    m.data.workload.write_cache == Some(WriteCache::WriteThrough)
 }
 
 /// The disks below a measurement.
-fn disks<'a>(record: &'a Record, m: &MeasurementRecord) -> Vec<&'a Layer> {
-    let target = record.targets.get(m.target);
+fn disks<'a>(record: &'a Record, m: &Row) -> Vec<&'a Layer> {
+    let target = record.targets.get(m.data.target);
     target.map_or_else(Vec::new, |target| target.disks().collect())
 }
 
@@ -95,21 +95,21 @@ fn names(disks: &[&Layer]) -> String {
 /// Only where a sync was called: a write with O_DSYNC may carry the request itself (FUA).
 fn flush_not_sent(record: &Record) -> Option<Diagnosis> {
     let hits = single_commits(record).filter_map(|((index, m), commits)| {
-        let (disks, flushes) = (disks(record, m), m.device.flush_ops?);
+        let (disks, flushes) = (disks(record, m), m.data.device.flush_ops?);
         let is_counted =
             |disk: &Layer| flushes > 0 || COUNTED.iter().any(|kind| disk.name.starts_with(kind));
         let is_volatile =
             |disk: &&Layer| disk.write_cache == Some(WriteCache::WriteBack) && is_counted(disk);
         let is_synced = matches!(
-            m.workload.sync,
+            m.data.workload.sync,
             SyncPolicy::Every { .. } | SyncPolicy::OtherDescriptor { .. }
         );
         let is_hit = !disks.is_empty()
             && disks.iter().all(is_volatile)
             && is_synced
             && !is_switched_off(m)
-            && (flushes as f64) < commits.count as f64 * SENT_MIN;
-        is_hit.then(|| (index, flushes, commits.count, names(&disks)))
+            && (flushes as f64) < commits.data.count as f64 * SENT_MIN;
+        is_hit.then(|| (index, flushes, commits.data.count, names(&disks)))
     });
     let hits: Vec<(usize, u64, u64, String)> = hits.collect();
     let (first, flushes, commits, _) = hits.first()?;
@@ -124,11 +124,11 @@ fn flush_not_sent(record: &Record) -> Option<Diagnosis> {
                 n => format!("{n} flushes"),
             },
             counted(*commits, "commit"),
-            record.measurements[*first].workload.name,
+            record.measurements[*first].data.workload.name,
         ),
         hits.iter().map(|(index, flushes, commits, _)| {
             let (seen, least) = (*flushes as f64, *commits as f64 * SENT_MIN);
-            evidence(*index, "device/flush_ops", seen, least, "flushes")
+            evidence(*index, "data/device/flush_ops", seen, least, "flushes")
         }),
     ))
 }
@@ -153,10 +153,10 @@ fn implausible_flush(record: &Record) -> Option<Diagnosis> {
             None => continue,
         };
         let most = f64::from(rpm) / 60.0;
-        let least = commits.iops.value - commits.iops.half_width_95.unwrap_or(0.0);
+        let least = commits.figures.iops.value - commits.figures.iops.half_width_95.unwrap_or(0.0);
         if least > most * REVOLUTIONS_MAX {
             turns = how;
-            hits.push((index, commits.iops.value, most));
+            hits.push((index, commits.figures.iops.value, most));
         }
     }
     let &(first, _, most) = hits.first()?;
@@ -166,12 +166,12 @@ fn implausible_flush(record: &Record) -> Option<Diagnosis> {
         format!(
             "{turns}, so it can make at most {most:.0} commits per second durable, but {} made {}. \
              A cache acknowledged them; they survive a power cut only if it is protected.",
-            m.workload.name,
-            m.ops[&OpKind::Commit].iops.value_text(),
+            m.data.workload.name,
+            m.figures.ops[&OpKind::Commit].iops.value_text(),
         ),
         hits.iter().map(|&(index, rate, most)| {
             let limit = most * REVOLUTIONS_MAX;
-            evidence(index, "ops/commit/iops/value", rate, limit, "1/s")
+            evidence(index, "figures/ops/commit/iops/value", rate, limit, "1/s")
         }),
     ))
 }
@@ -205,20 +205,23 @@ fn far_apart(record: &Record) -> Vec<MethodPair> {
     let known: Vec<(Measured<'_>, [f64; 2])> = single_commits(record)
         .filter(|(measured, _)| !is_disturbed(record, *measured))
         .filter_map(|(measured, commits)| {
-            let rate = &commits.iops;
+            let rate = &commits.figures.iops;
             let interval = positive_interval(rate.value, rate.half_width_95?);
             Some((measured, interval))
         })
         .collect();
     let slowest = |(fast, m): Measured<'_>, low: f64| {
-        let a = &m.workload;
+        let a = &m.data.workload;
         let pairs = known.iter().filter_map(|((slow, other), [_, high])| {
-            let b = &other.workload;
+            let b = &other.data.workload;
             let are_alike = guarantee(a.sync).is_some()
                 && guarantee(a.sync) == guarantee(b.sync)
-                && (m.target, a.block_bytes, a.cache) == (other.target, b.block_bytes, b.cache)
+                && m.data.target == other.data.target
+                && a.block_bytes == b.block_bytes
+                && m.data.cache.used == other.data.cache.used
                 && a.write_cache == b.write_cache
-                && (a.span_start_bytes, a.span_bytes) == (b.span_start_bytes, b.span_bytes);
+                && m.data.span_start_bytes == other.data.span_start_bytes
+                && m.data.span_bytes == other.data.span_bytes;
             let (slow, ratio) = (*slow, low / high.max(f64::MIN_POSITIVE));
             (are_alike && ratio >= METHODS_APART).then_some(MethodPair { fast, slow, ratio })
         });
@@ -232,9 +235,9 @@ fn far_apart(record: &Record) -> Vec<MethodPair> {
 fn sync_method_differs(record: &Record) -> Option<Diagnosis> {
     let pairs = far_apart(record);
     let widest = largest_by(&pairs, |pair| pair.ratio)?;
-    let commits = |index: usize| &record.measurements[index].ops[&OpKind::Commit].iops;
+    let commits = |index: usize| &record.measurements[index].figures.ops[&OpKind::Commit].iops;
     let text = |index: usize| {
-        let name = &record.measurements[index].workload.name;
+        let name = &record.measurements[index].data.workload.name;
         format!("{name} makes {}", commits(index).text())
     };
     Some(Diagnosis::new(
@@ -249,7 +252,13 @@ fn sync_method_differs(record: &Record) -> Option<Diagnosis> {
         pairs.iter().map(|pair| {
             let threshold = commits(pair.slow).value * METHODS_APART;
             let rate = commits(pair.fast).value;
-            evidence(pair.fast, "ops/commit/iops/value", rate, threshold, "1/s")
+            evidence(
+                pair.fast,
+                "figures/ops/commit/iops/value",
+                rate,
+                threshold,
+                "1/s",
+            )
         }),
     ))
 }
@@ -264,9 +273,9 @@ fn slow_flush(record: &Record) -> Option<Diagnosis> {
         let is_flash = |disk: &&Layer| {
             disk.rotational == Some(false) && disk.write_cache == Some(WriteCache::WriteBack)
         };
-        let width = commits.iops.relative_half_width();
+        let width = commits.figures.iops.relative_half_width();
         let is_known = width.is_some_and(|width| width <= HALF_WIDTH_MAX);
-        let mean_ns = m.ops.get(&OpKind::Sync)?.latency.mean;
+        let mean_ns = m.op(OpKind::Sync)?.figures.latency.mean;
         let is_hit = !disks.is_empty()
             && disks.iter().all(is_flash)
             && is_known
@@ -283,11 +292,17 @@ fn slow_flush(record: &Record) -> Option<Diagnosis> {
             "A flush of {on} takes {} on average in {}, so one session commits at most {:.0} times \
              per second. Flash with power-loss protection takes less than 0.1 ms.",
             format_latency(mean_ns as u64),
-            record.measurements[first].workload.name,
+            record.measurements[first].data.workload.name,
             1e9 / mean_ns,
         ),
         hits.iter().map(|&(index, ns, _)| {
-            evidence(index, "ops/sync/latency/mean", ns, SLOW_FLUSH_NS, "ns")
+            evidence(
+                index,
+                "figures/ops/sync/latency/mean",
+                ns,
+                SLOW_FLUSH_NS,
+                "ns",
+            )
         }),
     ))
 }
@@ -306,7 +321,7 @@ mod tests {
             layer.write_cache = Some(WriteCache::WriteBack)
         });
         for m in &mut record.measurements {
-            m.device.flush_ops = Some(flushes);
+            m.data.device.flush_ops = Some(flushes);
         }
         record
     }
@@ -340,7 +355,11 @@ mod tests {
     }
 
     fn set_rate(record: &mut Record, name: &str, rate: f64) {
-        let commits = measured(record, name).ops.get_mut(&OpKind::Commit).unwrap();
+        let commits = measured(record, name)
+            .figures
+            .ops
+            .get_mut(&OpKind::Commit)
+            .unwrap();
         commits.iops.value = rate;
         commits.iops.half_width_95 = Some(rate / 100.0);
     }
@@ -349,8 +368,8 @@ mod tests {
     pub(super) fn methods(rate: f64) -> Record {
         let mut record = fixture::record();
         let mut other = measured(&mut record, "commit-fdatasync").clone();
-        other.workload.name = "open_datasync".to_owned();
-        other.workload.sync = SyncPolicy::WithWrite {
+        other.data.workload.name = "open_datasync".to_owned();
+        other.data.workload.sync = SyncPolicy::WithWrite {
             flag: WriteFlag::OpenDsync,
         };
         record.measurements.push(other);
@@ -364,7 +383,13 @@ mod tests {
         let mut record = with_flushes();
         record.host.hypervisor = None;
         let commits = measured(&mut record, "commit-fdatasync");
-        commits.ops.get_mut(&OpKind::Sync).unwrap().latency.mean = flush_ns;
+        commits
+            .figures
+            .ops
+            .get_mut(&OpKind::Sync)
+            .unwrap()
+            .latency
+            .mean = flush_ns;
         record
     }
 
@@ -389,7 +414,7 @@ mod tests {
         // A write with O_DSYNC may be a forced unit access, which is no flush.
         let mut written = without_flushes();
         for m in &mut written.measurements {
-            m.workload.sync = SyncPolicy::WithWrite {
+            m.data.workload.sync = SyncPolicy::WithWrite {
                 flag: WriteFlag::OpenDsync,
             };
         }
@@ -427,29 +452,29 @@ mod tests {
     fn methods_during_which_others_used_the_disk_are_not_compared() {
         let mut record = methods(9000.0);
         let slow = measured(&mut record, "commit-fdatasync");
-        slow.device.read_bytes = slow.asked.read_bytes + (1 << 30);
-        slow.device.others = vec![process("pg_dump", 1 << 30, 0)];
+        slow.data.device.read_bytes = slow.data.asked.read_bytes + (1 << 30);
+        slow.data.device.others = vec![process("pg_dump", 1 << 30, 0)];
         assert_eq!(sync_method_differs(&record), None);
     }
 
     #[test]
     fn only_methods_with_the_same_promise_are_compared() {
-        let last = |change: &dyn Fn(&mut MeasurementRecord)| {
+        let last = |change: &dyn Fn(&mut Row)| {
             let mut record = methods(9000.0);
             change(record.measurements.last_mut().unwrap());
             sync_method_differs(&record)
         };
         let finding = last(&|_| ()).unwrap();
         states(&finding.claim, &["open_datasync makes 9000/s", "29"]);
-        let changes: [fn(&mut MeasurementRecord); 4] = [
+        let changes: [fn(&mut Row); 4] = [
             |m| {
-                m.workload.sync = SyncPolicy::WithWrite {
+                m.data.workload.sync = SyncPolicy::WithWrite {
                     flag: WriteFlag::OpenSync,
                 }
             },
-            |m| m.workload.block_bytes = 65536,
-            |m| m.workload.cache = CachePolicy::Cached,
-            |m| m.workload.depth = 16,
+            |m| m.data.workload.block_bytes = 65536,
+            |m| m.data.cache.used = CachePolicy::Cached,
+            |m| m.data.workload.depth = 16,
         ];
         for (row, change) in changes.iter().enumerate() {
             assert_eq!(last(change), None, "{row}");
@@ -457,7 +482,7 @@ mod tests {
         // 9000/s against 300/s ± 1 %: the ends of the intervals decide.
         for (half_width, expected) in [(4500.0, true), (90_000.0, false)] {
             let found = last(&|m| {
-                let commits = m.ops.get_mut(&OpKind::Commit).unwrap();
+                let commits = m.figures.ops.get_mut(&OpKind::Commit).unwrap();
                 commits.iops.half_width_95 = Some(half_width);
             });
             assert_eq!(found.is_some(), expected, "{half_width}");

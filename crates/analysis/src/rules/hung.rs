@@ -5,7 +5,6 @@
 
 use super::rate_limited::allowed_by_group;
 use super::rule::*;
-use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::Hang;
 use diskproof_model::series::TimeSeries;
 
@@ -21,23 +20,23 @@ fn check_hung(record: &Record) -> Option<Diagnosis> {
     let (mut claims, mut seen) = (Vec::new(), Vec::new());
     let hang_of = |hang: Option<Hang>| hang.filter(|hang| !hang.late);
     if let Some(surface) = record.surface()
-        && let Some(hang) = hang_of(surface.hang)
+        && let Some(hang) = hang_of(surface.data.hang)
     {
         claims.push(tell_survey(record, surface, hang));
         let lasted_ns = hang.lasted_ns as f64;
         seen.push(evidence_at(
-            "/results/0/hang/lasted_ns",
+            "/results/0/data/hang/lasted_ns",
             lasted_ns,
             0.0,
             "ns",
         ));
     }
     for (index, m) in record.measurements.iter().enumerate() {
-        if let Some(hang) = hang_of(m.hang) {
+        if let Some(hang) = hang_of(m.data.hang) {
             claims.push(tell(record, m, hang));
             let (lasted_ns, requests) = (hang.lasted_ns as f64, hang.requests as f64);
-            seen.push(evidence(index, "hang/lasted_ns", lasted_ns, 0.0, "ns"));
-            seen.push(evidence(index, "hang/requests", requests, 0.0, "1"));
+            seen.push(evidence(index, "data/hang/lasted_ns", lasted_ns, 0.0, "ns"));
+            seen.push(evidence(index, "data/hang/requests", requests, 0.0, "1"));
         }
     }
     if let Some(stalled) = &record.stalled {
@@ -61,17 +60,19 @@ fn check_hung(record: &Record) -> Option<Diagnosis> {
 fn tell_survey(record: &Record, surface: &SurfaceRecord, hang: Hang) -> String {
     format!(
         "{} stopped answering {} into {SURVEY}, and timed out after {} without an answer",
-        target_path(record, surface.target),
-        format_duration(hang.since_ns.saturating_sub(surface.start_ns)),
+        target_path(record, surface.data.target),
+        format_duration(hang.since_ns.saturating_sub(surface.data.start_ns)),
         format_duration(hang.lasted_ns),
     )
 }
 
-fn tell(record: &Record, m: &MeasurementRecord, hang: Hang) -> String {
-    let path = target_path(record, m.target);
-    let (name, lasted) = (&m.workload.name, format_duration(hang.lasted_ns));
-    let since = match hang.since_ns.checked_sub(m.start_ns) {
-        Some(into_ns) if into_ns >= m.wall_ns => format!("while the data of {name} was read back"),
+fn tell(record: &Record, m: &Row, hang: Hang) -> String {
+    let path = target_path(record, m.data.target);
+    let (name, lasted) = (&m.data.workload.name, format_duration(hang.lasted_ns));
+    let since = match hang.since_ns.checked_sub(m.data.start_ns) {
+        Some(into_ns) if into_ns >= m.data.wall_ns => {
+            format!("while the data of {name} was read back")
+        }
         Some(into_ns) => format!("{} into {name}", format_duration(into_ns)),
         None => format!("during the warm-up of {name}"),
     };
@@ -93,18 +94,18 @@ pub(super) const LATE: Rule = Rule {
 /// Requests that were still in flight when a run ended on time.
 fn check_late(record: &Record) -> Option<Diagnosis> {
     let survey = record.surface().into_iter();
-    let survey = survey.filter_map(|s| Some((None, s.target, SURVEY, s.hang?)));
+    let survey = survey.filter_map(|s| Some((None, s.data.target, SURVEY, s.data.hang?)));
     let workloads = record.measurements.iter().enumerate();
     let workloads = workloads.filter_map(|(index, m)| {
-        let name = m.workload.name.as_str();
-        Some((Some(index), m.target, name, m.hang?))
+        let name = m.data.workload.name.as_str();
+        Some((Some(index), m.data.target, name, m.data.hang?))
     });
     let late: Vec<_> = survey
         .chain(workloads)
         .filter(|(.., hang)| hang.late)
         .collect();
     let lasted = late.iter().map(|(index, .., hang)| {
-        let path = part_path(*index) + "/hang/lasted_ns";
+        let path = data_path(*index) + "/hang/lasted_ns";
         evidence_at(path, hang.lasted_ns as f64, 0.0, "ns")
     });
     let mut seen: Vec<Evidence> = lasted.collect();
@@ -141,10 +142,10 @@ fn check_late(record: &Record) -> Option<Diagnosis> {
 /// The access time of a disk that was too slow for the curve of the plan.
 fn no_time_for_curve(record: &Record) -> Option<(String, Evidence)> {
     let surface = record.surface()?;
-    let access = &surface.seeks.get(&SeekPattern::Random)?.mean;
+    let access = &surface.figures.seeks.get(&SeekPattern::Random)?.mean;
     let planned = record.plan.survey()?.curve;
     let is_missing = planned.is_some() && record.curve().is_empty();
-    let path = "/results/0/seeks/random/mean/value";
+    let path = "/results/0/figures/seeks/random/mean/value";
     let evidence = evidence_at(path, access.value, 0.0, "ns");
     is_missing.then(|| (format_duration(access.value as u64), evidence))
 }
@@ -219,21 +220,22 @@ fn describe_pause(pause: &Pause) -> String {
 /// The longest pause of a workload.
 fn of_workload(record: &Record, (index, m): Measured) -> Option<Pause> {
     // The page cache makes writers wait until it has written enough; that is how it works.
-    if m.workload.cache != CachePolicy::Direct || m.hang.is_some() {
+    if m.data.cache.used != CachePolicy::Direct || m.data.hang.is_some() {
         return None;
     }
     // `slow-after-idle` reports a disk that has to wake up.
-    if m.ping.iter().any(|ping| !ping.after_idle.is_empty()) {
+    if m.figures
+        .ping
+        .iter()
+        .any(|ping| !ping.after_idle.is_empty())
+    {
         return None;
     }
     let ops = m.headline_ops();
-    let (kind, index_of_cell, cell) = ops
+    let (kind, cell) = ops
         .iter()
-        .flat_map(|(kind, op)| {
-            let cells = op.series.cells.iter().enumerate();
-            cells.map(move |(index, cell)| (*kind, index, *cell))
-        })
-        .max_by_key(|(_, _, cell)| cell.latency_max_ns)?;
+        .flat_map(|(kind, op)| op.data.series.cells.iter().map(|cell| (*kind, *cell)))
+        .max_by_key(|(_, cell)| cell.latency_max_ns)?;
     let all = headline_series(m)?;
     let (gap_ns, end_ns) = longest_gap(&all)?;
     // The cells around the gap may hold completions: no request waited for longer than the slowest.
@@ -244,12 +246,9 @@ fn of_workload(record: &Record, (index, m): Measured) -> Option<Pause> {
     }
     let depth = wanted_depth(m) as u64;
     // The histogram covers the steady part only, which the pause may precede.
-    let over = ops.iter().map(|(_, op)| longer_than(op, length_ns / 2));
+    let over = ops.iter().map(|(_, op)| longer_than(*op, length_ns / 2));
     let waited: u64 = over.sum();
-    let place = format!(
-        "ops/{}/series/latency_max_ns/{index_of_cell}",
-        kind.as_str()
-    );
+    let place = format!("data/ops/{}/series", kind.as_str());
     let (slowest_ns, threshold) = (cell.latency_max_ns as f64, LENGTH_NS_MIN as f64);
     Some(Pause {
         place: workload_name(record, m),
@@ -283,30 +282,36 @@ fn longest_gap(series: &TimeSeries) -> Option<(u64, u64)> {
 }
 
 /// Median latency of the slowest kind of operation; its mean where too few know a median.
-fn usual_latency_ns(ops: &[(OpKind, &OpRecord)]) -> f64 {
-    let median = |op: &OpRecord| op.latency.p50.map_or(op.latency.mean, |ns| ns as f64);
-    ops.iter().map(|(_, op)| median(op)).fold(0.0, f64::max)
+fn usual_latency_ns(ops: &[(OpKind, OpRow<'_>)]) -> f64 {
+    let median = |op: OpRow<'_>| {
+        op.figures
+            .latency
+            .p50
+            .map_or(op.figures.latency.mean, |ns| ns as f64)
+    };
+    ops.iter().map(|(_, op)| median(*op)).fold(0.0, f64::max)
 }
 
 /// How many operations took at least so long.
-fn longer_than(op: &OpRecord, ns: u64) -> u64 {
-    let Ok(histogram) = LatencyHistogram::from_hdr_base64(&op.latency.hdr) else {
-        return 0;
-    };
-    let slow = histogram.buckets().filter(|(from, _, _)| *from >= ns);
-    slow.map(|(_, _, count)| count).sum()
+fn longer_than(op: OpRow<'_>, ns: u64) -> u64 {
+    op.data
+        .latency
+        .buckets()
+        .filter(|(from, _, _)| *from >= ns)
+        .map(|(_, _, count)| count)
+        .sum()
 }
 
 /// The longest pause of the survey.
 fn of_survey(record: &Record) -> Option<Pause> {
     let surface = record.surface()?;
-    let stalls = surface.stalls.iter().enumerate();
+    let stalls = surface.data.stalls.iter().enumerate();
     let (index, stall) = stalls.max_by_key(|(_, stall)| stall.lasted_ns)?;
-    let path = format!("/results/0/stalls/{index}/lasted_ns");
+    let path = format!("/results/0/data/stalls/{index}/lasted_ns");
     let (lasted_ns, threshold) = (stall.lasted_ns as f64, LENGTH_NS_MIN as f64);
     Some(Pause {
         place: SURVEY.to_owned(),
-        at_ns: stall.since_ns.saturating_sub(surface.start_ns),
+        at_ns: stall.since_ns.saturating_sub(surface.data.start_ns),
         length_ns: stall.lasted_ns,
         requests: stall.requests,
         evidence: evidence_at(path, lasted_ns, threshold, "ns"),
@@ -383,7 +388,7 @@ mod tests {
         let record = surveyed::faulty(|s| s.hang = hang(s.start_ns + 3 * SECOND, 225, 1));
         let finding = check_hung(&record).unwrap();
         states(&finding.claim, &["3.0 s into the survey", "3 min 45 s"]);
-        assert_eq!(finding.evidence[0].path, "/results/0/hang/lasted_ns");
+        assert_eq!(finding.evidence[0].path, "/results/0/data/hang/lasted_ns");
     }
 
     #[test]
@@ -426,7 +431,7 @@ mod tests {
         let finding = check_late(&surveyed::judge(run)).unwrap();
         assert_eq!(
             finding.evidence[0].path,
-            "/results/0/seeks/random/mean/value"
+            "/results/0/figures/seeks/random/mean/value"
         );
         assert_eq!(check_late(&surveyed::record()), None);
     }
@@ -464,10 +469,7 @@ mod tests {
             &finding.claim,
             &["2.6 s in random-read-d32, 1.1 s after", "32 requests"],
         );
-        states(
-            &finding.evidence[0].path,
-            &["/ops/read/series/latency_max_ns/"],
-        );
+        states(&finding.evidence[0].path, &["/data/ops/read/series"]);
         let short = check_stalled(&reads(|m| pause(m, 700 * MS)));
         assert_eq!(short.unwrap().severity, Severity::Note);
     }

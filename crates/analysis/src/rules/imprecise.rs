@@ -9,7 +9,7 @@ use crate::estimate::{BATCHES_MIN, Settling};
 use crate::surface::is_short_stroke;
 use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::measurement::{SERIES_INTERVAL_NS, StopReason};
-use diskproof_model::record::FileStepRecord;
+use diskproof_model::record::FileStepRow;
 use diskproof_model::surface::CurvePoint;
 
 pub(super) const IMPRECISE: Rule = Rule {
@@ -65,7 +65,7 @@ fn check_pings(record: &Record) -> Option<Diagnosis> {
     let mut claims = Vec::new();
     let mut seen = Vec::new();
     for (index, m) in real(record) {
-        let Some(ping) = &m.ping else {
+        let Some(ping) = &m.figures.ping else {
             continue;
         };
         for (kind, latency) in &ping.latency {
@@ -108,7 +108,7 @@ fn check_pings(record: &Record) -> Option<Diagnosis> {
 
 /// The average of the curve. Of an uneven surface `ragged` says that it is.
 fn check_curve(record: &Record) -> Option<Diagnosis> {
-    let average = &record.surface()?.rate.as_ref()?.average;
+    let average = &record.surface()?.figures.rate.as_ref()?.average;
     if surface::is_curve_ragged(record) {
         return None;
     }
@@ -127,7 +127,7 @@ fn check_curve(record: &Record) -> Option<Diagnosis> {
         ),
         None => String::new(),
     };
-    let path = "/results/0/rate/average/half_width_95";
+    let path = "/results/0/figures/rate/average/half_width_95";
     Some(Diagnosis::with_remedy(
         warning_if(width > HALF_WIDTH_MAX),
         format!(
@@ -165,22 +165,22 @@ fn worst_point(record: &Record) -> Option<(u64, f64, f64)> {
 /// several percent on a quiet machine already, so that narrower limits would always be passed.
 fn check_steps(record: &Record) -> Option<Diagnosis> {
     let steps = &record.files()?.steps;
-    let width = |of: &FileStepRecord| of.figures.iops.relative_half_width();
-    let rough: Vec<(usize, &FileStepRecord)> = steps
+    let width = |of: &FileStepRow| of.figures.iops.relative_half_width();
+    let rough: Vec<(usize, &FileStepRow)> = steps
         .iter()
         .enumerate()
-        .filter(|(_, of)| of.figures.count > 0)
+        .filter(|(_, of)| of.data.op.count > 0)
         .filter(|(_, of)| width(of).is_none_or(|width| width > HALF_WIDTH_MAX))
         .collect();
     let (_, worst) = largest_by(&rough, |(_, of)| width(of).unwrap_or(f64::INFINITY))?;
-    let names: Vec<String> = rough.iter().map(|(_, of)| of.step.name()).collect();
+    let names: Vec<String> = rough.iter().map(|(_, of)| of.data.step.name()).collect();
     let scope = format!(
         "{} of {} steps ({})",
         rough.len(),
         steps.len(),
         names.join(", ")
     );
-    let name = worst.step.name();
+    let name = worst.data.step.name();
     let how_rough = match width(worst) {
         Some(width) => format!("to ±{} in {name}", format_percent(width)),
         None => format!("too short for an interval in {name}"),
@@ -198,7 +198,7 @@ fn check_steps(record: &Record) -> Option<Diagnosis> {
 }
 
 /// The half-width; without one the measured time that gave none.
-fn step_evidence(index: usize, of: &FileStepRecord) -> Evidence {
+fn step_evidence(index: usize, of: &FileStepRow) -> Evidence {
     let rate = &of.figures.iops;
     let (place, observed, threshold, unit) = match rate.half_width_95 {
         Some(half_width) => (
@@ -207,7 +207,12 @@ fn step_evidence(index: usize, of: &FileStepRecord) -> Evidence {
             HALF_WIDTH_MAX * rate.value,
             "1/s",
         ),
-        None => ("wall_ns", of.wall_ns as f64, WALL_NS_MIN as f64, "ns"),
+        None => (
+            "data/wall_ns",
+            of.data.wall_ns as f64,
+            WALL_NS_MIN as f64,
+            "ns",
+        ),
     };
     evidence_at(
         format!("/results/0/steps/{index}/{place}"),
@@ -229,7 +234,7 @@ fn check_workloads(record: &Record) -> Option<Diagnosis> {
         .filter_map(hit)
         .collect();
     let worst = largest_by(&hits, |hit| hit.width)?;
-    let those = |are: fn(&MeasurementRecord) -> bool| -> Vec<usize> {
+    let those = |are: fn(&Row) -> bool| -> Vec<usize> {
         let indices = hits.iter().map(|hit| hit.index);
         indices
             .filter(|index| are(&record.measurements[*index]))
@@ -243,10 +248,13 @@ fn check_workloads(record: &Record) -> Option<Diagnosis> {
         .iter()
         .filter(|hit| hit.width > WIDTH_NOTE && !is_empty(&record.measurements[hit.index]))
         .collect();
-    let (unanswered, unsettled) = (those(is_unanswered), those(|m| m.settled == Some(false)));
+    let (unanswered, unsettled) = (
+        those(is_unanswered),
+        those(|m| m.figures.settled == Some(false)),
+    );
     let claims = [
         sentence(&unanswered, &|scope| {
-            let time = format_duration(record.measurements[unanswered[0]].wall_ns);
+            let time = format_duration(record.measurements[unanswered[0]].data.wall_ns);
             format!("No operation completed within the measured time of {time} in {scope}.")
         }),
         sentence(&those(is_used_up), &|scope| {
@@ -271,7 +279,7 @@ fn check_workloads(record: &Record) -> Option<Diagnosis> {
 fn is_result(record: &Record, index: usize) -> bool {
     let search = record.latency_search();
     let found = search.and_then(LatencySearch::found);
-    found.is_none_or(|found| found.workload == record.measurements[index].workload.name)
+    found.is_none_or(|found| found.workload == record.measurements[index].data.workload.name)
 }
 
 /// Workloads whose rate is known only roughly, with the least known one.
@@ -308,36 +316,39 @@ fn consequence(worst: &ImpreciseWorkload) -> String {
     }
 }
 
-fn is_empty(m: &MeasurementRecord) -> bool {
+fn is_empty(m: &Row) -> bool {
     is_unanswered(m) || is_used_up(m)
 }
 
 /// Whether everything that was asked for came only after the measured time.
-fn is_unanswered(m: &MeasurementRecord) -> bool {
-    has_no_count(m) && m.headline_ops().iter().any(|(_, op)| op.latency.max > 0)
+fn is_unanswered(m: &Row) -> bool {
+    has_no_count(m)
+        && m.headline_ops()
+            .iter()
+            .any(|(_, op)| op.figures.latency.max > 0)
 }
 
-fn has_no_count(m: &MeasurementRecord) -> bool {
+fn has_no_count(m: &Row) -> bool {
     let mut ops = m.headline_ops().into_iter();
-    ops.all(|(_, op)| op.count == 0 && op.errors.is_empty())
+    ops.all(|(_, op)| op.data.count == 0 && op.data.errors.is_empty())
 }
 
 /// Whether the warm-up used up all operations or bytes, and left nothing to measure.
-fn is_used_up(m: &MeasurementRecord) -> bool {
+fn is_used_up(m: &Row) -> bool {
     let ops = m.headline_ops();
-    matches!(m.stopped, StopReason::Ops | StopReason::Bytes)
+    matches!(m.data.stopped, StopReason::Ops | StopReason::Bytes)
         && !ops.is_empty()
         && has_no_count(m)
-        && ops.iter().all(|(_, op)| op.latency.max == 0)
+        && ops.iter().all(|(_, op)| op.figures.latency.max == 0)
 }
 
 fn hit((index, m): Measured) -> Option<ImpreciseWorkload> {
     // The pace of single requests is the user's, not the disk's.
-    if m.ping.is_some() {
+    if m.figures.ping.is_some() {
         return None;
     }
     if let (true, Some((kind, _))) = (is_empty(m), m.headline_ops().first()) {
-        let place = format!("ops/{}/count", kind.as_str());
+        let place = format!("data/ops/{}/count", kind.as_str());
         let evidence = evidence(index, &place, 0.0, 1.0, "1");
         return Some(ImpreciseWorkload {
             index,
@@ -346,24 +357,39 @@ fn hit((index, m): Measured) -> Option<ImpreciseWorkload> {
             evidence,
         });
     }
-    let ops = m.headline_ops().into_iter().filter(|(_, op)| op.count > 0);
-    let width = |op: &OpRecord| judged_width(m, op);
-    let (kind, op) = largest_by(ops, |(_, op)| width(op))?;
-    let (severity, evidence) = match (op.iops.half_width_95, width(op)) {
+    let ops = m
+        .headline_ops()
+        .into_iter()
+        .filter(|(_, op)| op.data.count > 0);
+    let width = |op: OpRow<'_>| judged_width(m, op);
+    let (kind, op) = largest_by(ops, |(_, op)| width(*op))?;
+    let (severity, evidence) = match (op.figures.iops.half_width_95, width(op)) {
         (Some(half_width), relative) if relative > WIDTH_NOTE => {
-            let place = format!("ops/{}/iops/half_width_95", kind.as_str());
+            let place = format!("figures/ops/{}/iops/half_width_95", kind.as_str());
             (
                 warning_if(relative > HALF_WIDTH_MAX),
-                evidence(index, &place, half_width, WIDTH_NOTE * op.iops.value, "1/s"),
+                evidence(
+                    index,
+                    &place,
+                    half_width,
+                    WIDTH_NOTE * op.figures.iops.value,
+                    "1/s",
+                ),
             )
         }
         (None, _) => (
             Severity::Warning,
-            evidence(index, "wall_ns", m.wall_ns as f64, WALL_NS_MIN as f64, "ns"),
+            evidence(
+                index,
+                "data/wall_ns",
+                m.data.wall_ns as f64,
+                WALL_NS_MIN as f64,
+                "ns",
+            ),
         ),
-        _ if m.settled == Some(false) => (
+        _ if m.figures.settled == Some(false) => (
             Severity::Note,
-            evidence(index, "settled", 0.0, 1.0, "settled"),
+            evidence(index, "figures/settled", 0.0, 1.0, "settled"),
         ),
         _ => return None,
     };
@@ -378,22 +404,27 @@ fn hit((index, m): Measured) -> Option<ImpreciseWorkload> {
 /// How well the rate of a kind of operation is known, as a share. In a mix each operation draws
 /// whether it reads or writes: where that explains the spread of the kind, the rate of the whole
 /// mix counts, because the disk is not the cause of the rest.
-fn judged_width(m: &MeasurementRecord, op: &OpRecord) -> f64 {
-    let own = op.iops.relative_half_width().unwrap_or(f64::INFINITY);
+fn judged_width(m: &Row, op: OpRow<'_>) -> f64 {
+    let own = op
+        .figures
+        .iops
+        .relative_half_width()
+        .unwrap_or(f64::INFINITY);
     let ops = m.headline_ops();
-    let all: u64 = ops.iter().map(|(_, op)| op.count).sum();
-    let is_mix = ops.len() > 1 && m.workload.streams.is_mix();
-    if !is_mix || op.count == 0 || own.is_infinite() {
+    let all: u64 = ops.iter().map(|(_, op)| op.data.count).sum();
+    let is_mix = ops.len() > 1 && m.data.workload.streams.is_mix();
+    if !is_mix || op.data.count == 0 || own.is_infinite() {
         return own;
     }
     let series = headline_series(m);
-    let total = series.map(|series| estimate::rate_after(&series, m.wall_ns, Settling::of(m)).ops);
+    let total =
+        series.map(|series| estimate::rate_after(&series, m.data.wall_ns, Settling::of(m)).ops);
     let Some(total) = total.and_then(|total| total.relative_half_width()) else {
         return own;
     };
     // Relative half-width of a binomial count.
-    let share = op.count as f64 / all as f64;
-    let split = 1.96 * ((1.0 - share) / op.count as f64).sqrt();
+    let share = op.data.count as f64 / all as f64;
+    let split = 1.96 * ((1.0 - share) / op.data.count as f64).sqrt();
     if own <= (total * total + (SPLIT_FACTOR * split).powi(2)).sqrt() {
         total
     } else {
@@ -408,7 +439,7 @@ const SPLIT_FACTOR: f64 = 1.5;
 fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> String {
     let m = &record.measurements[worst.index];
     // The short strokes of a survey have a time that no flag changes.
-    let is_short_stroke = is_short_stroke(&m.workload.name);
+    let is_short_stroke = is_short_stroke(&m.data.workload.name);
     let how = match record.latency_search() {
         _ if is_short_stroke => "diskproof run --rw randread --span 0-N% --time",
         Some(_) => "--latency-window",
@@ -429,7 +460,7 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
              diskproof … as root): in {} it had no processor for {} of the time, which makes any \
              rate uneven.",
             workload_name(record, m),
-            format_percent(m.starved.share)
+            format_percent(m.data.starved.share)
         );
     }
     if !unsettled.is_empty() {
@@ -463,21 +494,21 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
 }
 
 /// Where the interval is known: what makes it narrower.
-fn remedy_of_width(record: &Record, m: &MeasurementRecord, width: f64, how: &str) -> String {
+fn remedy_of_width(record: &Record, m: &Row, width: f64, how: &str) -> String {
     let of_runs = m.run_to_run.map_or(0.0, |runs| runs.relative_half_width());
     if of_runs > OF_RUNS * width {
         return "Compare several runs per side, because runs of this plan differ that much. A \
                 longer measurement hardly helps."
             .to_owned();
     }
-    let needed_ns = m.wall_ns as f64 * (width / WIDTH_NOTE).powi(2);
+    let needed_ns = m.data.wall_ns as f64 * (width / WIDTH_NOTE).powi(2);
     if needed_ns > SUGGESTED_NS_MAX {
         return "Find out why the rate varies (other programs, the disk's own housekeeping). A \
                 longer measurement hardly helps."
             .to_owned();
     }
     let needed = format_duration(needed_ns as u64);
-    let had = format_duration(m.wall_ns);
+    let had = format_duration(m.data.wall_ns);
     format!(
         "Measure longer ({how}): a precision of ±5 % for {} takes about {needed} instead of {had}.",
         workload_name(record, m)
@@ -528,7 +559,7 @@ mod tests {
         let mut record = fires();
         states(&check_imprecise(&record).unwrap().remedy, &["(--time)"]);
         for measurement in &mut record.measurements {
-            measurement.workload.name = short_stroke_name(50.0);
+            measurement.data.workload.name = short_stroke_name(50.0);
         }
         let remedy = check_imprecise(&record).unwrap().remedy;
         states(
@@ -598,7 +629,10 @@ mod tests {
             &finding.claim,
             &["5.0 s", "1 of 8 workloads (random-read-d32)"],
         );
-        assert_eq!(finding.evidence[0].path, "/measurements/3/ops/read/count");
+        assert_eq!(
+            finding.evidence[0].path,
+            "/measurements/3/data/ops/read/count"
+        );
         assert_eq!(finding.evidence[0].observed, 0.0);
     }
 
@@ -631,7 +665,7 @@ mod tests {
         states(&finding.claim, &["112 GB"]);
         assert_eq!(
             finding.evidence[0].path,
-            "/results/0/rate/average/half_width_95"
+            "/results/0/figures/rate/average/half_width_95"
         );
         // Known to ±10 %, by hand: 2.09 × 0.22 / √20 / 1.05.
         assert!(slowed(2).is_some());
@@ -675,8 +709,8 @@ mod tests {
         let widest = even
             .measurements
             .iter()
-            .find(|m| m.workload.name == "mixed-random")
-            .and_then(MeasurementRecord::precision);
+            .find(|m| m.data.workload.name == "mixed-random")
+            .and_then(Row::precision);
         assert!(widest.unwrap() > WIDTH_NOTE, "{widest:?}");
         assert_eq!(check_imprecise(&even), None);
         let uneven = mix(|i| if (i / 10 * 7919) % 10 < 3 { 0 } else { 10 });

@@ -23,12 +23,17 @@ fn check_io_errors(record: &Record) -> Option<Diagnosis> {
     let mut seen = Vec::new();
     let mut hits = Vec::new();
     for (index, m) in record.measurements.iter().enumerate() {
-        for (kind, op) in &m.ops {
+        for (kind, op) in m.ops() {
             // What a hang left without an answer has its own finding.
-            let left_alone = |errno: &str| m.hang.is_some() && errno == "ETIMEDOUT";
-            for (errno, count) in op.errors.iter().filter(|e| *e.1 > 0 && !left_alone(e.0)) {
+            let left_alone = |errno: &str| m.data.hang.is_some() && errno == "ETIMEDOUT";
+            for (errno, count) in op
+                .data
+                .errors
+                .iter()
+                .filter(|e| *e.1 > 0 && !left_alone(e.0))
+            {
                 *totals.entry(errno).or_default() += count;
-                let place = format!("ops/{}/errors/{errno}", kind.as_str());
+                let place = format!("data/ops/{}/errors/{errno}", kind.as_str());
                 seen.push(evidence(index, &place, *count as f64, 0.0, "1"));
                 hits.push(index);
             }
@@ -77,7 +82,9 @@ fn places<'a>(
         }
         let named = failed.iter().take(POINTS_NAMED);
         seen.extend(
-            named.map(|(i, point)| errors(format!("/results/0/curve/{i}/errors"), point.errors)),
+            named.map(|(i, point)| {
+                errors(format!("/results/0/data/curve/{i}/errors"), point.errors)
+            }),
         );
         places.push(format!(
             "{} of {} of the curve (the first at {})",
@@ -87,12 +94,15 @@ fn places<'a>(
         ));
     }
     let surveys = record.surface().into_iter();
-    let access = surveys.flat_map(|s| &s.access_errors);
+    let access = surveys.flat_map(|s| &s.data.access_errors);
     let access = access.filter(|(_, count)| **count > 0);
     let before = seen.len();
     for (errno, count) in access {
         *totals.entry(errno).or_default() += count;
-        seen.push(errors(format!("/results/0/access_errors/{errno}"), *count));
+        seen.push(errors(
+            format!("/results/0/data/access_errors/{errno}"),
+            *count,
+        ));
     }
     if seen.len() > before {
         places.push("the access times".to_owned());

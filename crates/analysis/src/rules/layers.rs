@@ -89,9 +89,12 @@ impl<'a> Loss<'a> {
 fn fastest(record: &Record) -> Option<f64> {
     let workloads = record.measurements.iter().map(|m| {
         let ops = m.headline_ops().into_iter();
-        ops.map(|(_, op)| op.throughput.value).sum::<f64>()
+        ops.map(|(_, op)| op.figures.throughput.value).sum::<f64>()
     });
-    let curves = record.surface().into_iter().filter_map(|s| s.rate.as_ref());
+    let curves = record
+        .surface()
+        .into_iter()
+        .filter_map(|s| s.figures.rate.as_ref());
     workloads
         .chain(curves.map(|rate| rate.max))
         .max_by(f64::total_cmp)
@@ -196,7 +199,8 @@ type VolatileCache<'a> = (String, &'a Layer, Option<&'a String>);
 /// Only records with commits: other loads promise no durability.
 fn check_volatile_write_cache(record: &Record) -> Option<Diagnosis> {
     let has_commits = |target: usize| {
-        real(record).any(|(_, m)| m.target == target && m.ops.contains_key(&OpKind::Commit))
+        real(record)
+            .any(|(_, m)| m.data.target == target && m.data.ops.contains_key(&OpKind::Commit))
     };
     let targets = record.targets.iter().enumerate();
     let hits: Vec<VolatileCache<'_>> = targets
@@ -412,7 +416,7 @@ mod tests {
     fn record_without_commits_is_silent() {
         let mut record = (VOLATILE_WRITE_CACHE.fires)();
         for m in &mut record.measurements {
-            m.ops.remove(&OpKind::Commit);
+            m.data.ops.remove(&OpKind::Commit);
         }
         assert_eq!(check_volatile_write_cache(&record), None);
     }

@@ -33,7 +33,7 @@ fn check_cpu_limited(record: &Record) -> Option<Diagnosis> {
         .collect();
     let (_, worst) = largest_by(&hits, |(_, m)| m.cpu_share())?;
     let all_busy = takes_all(record, worst);
-    let beside = if all_busy && !worst.workload.together_with.is_empty() {
+    let beside = if all_busy && !worst.figures.together_with.is_empty() {
         " with the workloads that ran at the same time"
     } else {
         ""
@@ -65,7 +65,7 @@ fn check_cpu_limited(record: &Record) -> Option<Diagnosis> {
         ),
         hits.iter().map(|(index, m)| {
             let threshold = BUSY_SHARE * threads(record, m);
-            evidence(*index, "cpu", m.cpu_share(), threshold, "CPUs")
+            evidence(*index, "data/cpu", m.cpu_share(), threshold, "CPUs")
         }),
         remedy,
     ))
@@ -74,9 +74,10 @@ fn check_cpu_limited(record: &Record) -> Option<Diagnosis> {
 /// Whether the program used all the CPU time that its threads could have: those of this workload,
 /// or, where several ran together, all that there is. A worker that keeps a schedule spends what is
 /// left of it on looking at the clock.
-pub(super) fn is_cpu_limited(record: &Record, m: &MeasurementRecord) -> bool {
-    let keeps_schedule = m.workload.rate.is_some() && !is_missed(m);
-    let is_measured = m.wall_ns >= WALL_NS_MIN && m.ops.keys().any(|kind| *kind != OpKind::Sync);
+pub(super) fn is_cpu_limited(record: &Record, m: &Row) -> bool {
+    let keeps_schedule = m.data.workload.rate.is_some() && !is_missed(m);
+    let is_measured =
+        m.data.wall_ns >= WALL_NS_MIN && m.data.ops.keys().any(|kind| *kind != OpKind::Sync);
     !keeps_schedule
         && is_measured
         && !writes_to_memory(m)
@@ -85,33 +86,34 @@ pub(super) fn is_cpu_limited(record: &Record, m: &MeasurementRecord) -> bool {
 
 /// Whether only the CPU can limit it: writes that stay in the page cache. They say nothing about
 /// the disk, and a warning would cast doubt on the figures of other workloads.
-fn writes_to_memory(m: &MeasurementRecord) -> bool {
-    let w = &m.workload;
-    w.streams.is_only(OpKind::Write) && (w.cache, w.sync) == (CachePolicy::Cached, SyncPolicy::None)
+fn writes_to_memory(m: &Row) -> bool {
+    m.data.workload.streams.is_only(OpKind::Write)
+        && m.data.cache.used == CachePolicy::Cached
+        && m.data.workload.sync == SyncPolicy::None
 }
 
 /// Whether what ran together used all CPUs of the machine.
-fn takes_all(record: &Record, m: &MeasurementRecord) -> bool {
+fn takes_all(record: &Record, m: &Row) -> bool {
     joint_share(record, m) >= BUSY_SHARE * f64::from(record.host.cpus)
 }
 
 /// CPU time of all that ran together, over the measured time.
-fn joint_share(record: &Record, m: &MeasurementRecord) -> f64 {
-    together(record, m).map(MeasurementRecord::cpu_share).sum()
+fn joint_share(record: &Record, m: &Row) -> f64 {
+    together(record, m).map(Row::cpu_share).sum()
 }
 
 /// Threads that can be busy at once: one per worker, or one per request where the interface blocks
 /// or the kernel hands it to its own.
-fn threads(record: &Record, m: &MeasurementRecord) -> f64 {
-    let per_request = match m.workload.engine {
+fn threads(record: &Record, m: &Row) -> f64 {
+    let per_request = match m.data.engine.used {
         EngineKind::Sync | EngineKind::Mmap => true,
-        EngineKind::Uring => m.punted == Some(true),
+        EngineKind::Uring => m.data.punted == Some(true),
         EngineKind::Aio | EngineKind::Null => false,
     };
     let threads = if per_request {
         wanted_depth(m)
     } else {
-        f64::from(m.workload.workers)
+        f64::from(m.data.workload.workers)
     };
     threads.min(f64::from(record.host.cpus)).max(1.0)
 }
@@ -134,7 +136,7 @@ const STARVED_WALL_NS_MIN: u64 = 1_000_000_000;
 
 /// Whether the survey waited for processors so long that it shows.
 pub(super) fn is_starved(surface: &SurfaceRecord) -> bool {
-    surface.starved_share >= SURVEY_SHARE_MIN && surface.wall_ns >= STARVED_WALL_NS_MIN
+    surface.figures.starved_share >= SURVEY_SHARE_MIN && surface.data.wall_ns >= STARVED_WALL_NS_MIN
 }
 
 /// Share of a workload's time from which on it may show. By threads of pread the mean latency is
@@ -152,18 +154,21 @@ const WAIT_NS_MIN: f64 = 25_000.0;
 const LATENCY_SHARE_MIN: f64 = 0.01;
 
 /// Whether the workers were kept waiting for processors, by others or by each other.
-pub(super) fn is_kept_waiting(m: &MeasurementRecord) -> bool {
-    let latencies = m.headline_ops().into_iter().map(|(_, op)| op.latency.mean);
+pub(super) fn is_kept_waiting(m: &Row) -> bool {
+    let latencies = m
+        .headline_ops()
+        .into_iter()
+        .map(|(_, op)| op.figures.latency.mean);
     let latency_ns = latencies.filter(|ns| *ns > 0.0).fold(f64::MAX, f64::min);
-    m.starved.share >= WORKLOAD_SHARE_MIN
-        && m.starved.mean_wait_ns >= WAIT_NS_MIN
-        && (latency_ns == f64::MAX || m.starved.mean_wait_ns >= LATENCY_SHARE_MIN * latency_ns)
+    m.data.starved.share >= WORKLOAD_SHARE_MIN
+        && m.data.starved.mean_wait_ns >= WAIT_NS_MIN
+        && (latency_ns == f64::MAX || m.data.starved.mean_wait_ns >= LATENCY_SHARE_MIN * latency_ns)
 }
 
 /// Whether the workers waited for processors so long that it shows. Where the program itself used
 /// all of them up, its threads wait for each other: `cpu-limited` says that.
-pub(super) fn is_late(record: &Record, m: &MeasurementRecord) -> bool {
-    is_kept_waiting(m) && m.wall_ns >= STARVED_WALL_NS_MIN && !is_cpu_limited(record, m)
+pub(super) fn is_late(record: &Record, m: &Row) -> bool {
+    is_kept_waiting(m) && m.data.wall_ns >= STARVED_WALL_NS_MIN && !is_cpu_limited(record, m)
 }
 
 fn check_starved(record: &Record) -> Option<Diagnosis> {
@@ -180,18 +185,18 @@ fn check_starved(record: &Record) -> Option<Diagnosis> {
         format!(" (load {load} on {})", counted(u64::from(cpus), "CPU"))
     });
     let (mut claims, mut proofs) = (Vec::new(), Vec::new());
-    if let Some((_, worst)) = largest_by(&late, |(_, m)| m.starved.share) {
+    if let Some((_, worst)) = largest_by(&late, |(_, m)| m.data.starved.share) {
         claims.push(format!(
             "In {} a thread of diskproof waited for a processor for up to {} of the time. This \
              makes latencies longer, high percentiles in particular.",
             scope(record, late.iter().map(|(index, _)| *index)),
-            format_percent(worst.starved.share)
+            format_percent(worst.data.starved.share)
         ));
         proofs.extend(late.iter().map(|(index, m)| {
-            let share = m.starved.share;
+            let share = m.data.starved.share;
             evidence(
                 *index,
-                "starved/share",
+                "data/starved/share",
                 share,
                 WORKLOAD_SHARE_MIN,
                 "of the time",
@@ -202,11 +207,11 @@ fn check_starved(record: &Record) -> Option<Diagnosis> {
         claims.push(format!(
             "For {} of the survey diskproof waited for a processor. Points measured at those times \
              are ignored, and access times are longer.",
-            format_percent(surface.starved_share)
+            format_percent(surface.figures.starved_share)
         ));
-        let share = surface.starved_share;
+        let share = surface.figures.starved_share;
         proofs.push(evidence_at(
-            "/results/0/starved_share",
+            "/results/0/figures/starved_share",
             share,
             SURVEY_SHARE_MIN,
             "of the time",
@@ -282,7 +287,7 @@ const SHARE_MAX: f64 = 0.5;
 fn check_engine_limited(record: &Record) -> Option<Diagnosis> {
     let measured = record.measurements.iter().enumerate();
     let hits: Vec<(usize, f64, f64)> = measured
-        .filter_map(|(index, m)| Some((index, m.total_iops(), m.ceiling_iops?)))
+        .filter_map(|(index, m)| Some((index, m.total_iops(), m.data.ceiling_iops?)))
         .filter(|(_, seen, ceiling)| *seen > SHARE_MAX * ceiling)
         .collect();
     let &(_, seen, ceiling) = largest_by(&hits, |(_, seen, ceiling)| seen / ceiling)?;
@@ -297,7 +302,13 @@ fn check_engine_limited(record: &Record) -> Option<Diagnosis> {
             format_rate(ceiling)
         ),
         hits.iter().map(|(index, seen, ceiling)| {
-            evidence(*index, "ceiling_iops", *ceiling, seen / SHARE_MAX, "1/s")
+            evidence(
+                *index,
+                "data/ceiling_iops",
+                *ceiling,
+                seen / SHARE_MAX,
+                "1/s",
+            )
         }),
     ))
 }
@@ -313,25 +324,25 @@ pub(super) const MISSED_SCHEDULE: Rule = Rule {
 /// Share of late starts that a queue may have now and then.
 const MISSED_MAX: f64 = 0.01;
 
-fn missed(m: &MeasurementRecord) -> f64 {
-    m.missed_starts.unwrap_or(0) as f64
+fn missed(m: &Row) -> f64 {
+    m.data.missed_starts.unwrap_or(0) as f64
 }
 
 /// Starts in the measured time that the schedule wants.
-fn wanted(m: &MeasurementRecord) -> f64 {
-    m.workload.rate.unwrap_or(0.0) * m.wall_ns as f64 / 1e9
+fn wanted(m: &Row) -> f64 {
+    m.data.workload.rate.unwrap_or(0.0) * m.data.wall_ns as f64 / 1e9
 }
 
 /// Whether more than a few of the starts of an open loop were late or not made.
-pub(super) fn is_missed(m: &MeasurementRecord) -> bool {
-    m.workload.rate.is_some() && missed(m) > MISSED_MAX * wanted(m)
+pub(super) fn is_missed(m: &Row) -> bool {
+    m.data.workload.rate.is_some() && missed(m) > MISSED_MAX * wanted(m)
 }
 
 fn check_missed_schedule(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<_> = real(record).filter(|(_, m)| is_missed(m)).collect();
     // Those of the warm-up that were made late, within the measured time, are not among the wanted
     // ones.
-    let share = |m: &MeasurementRecord| (missed(m) / wanted(m).max(1.0)).min(1.0);
+    let share = |m: &Row| (missed(m) / wanted(m).max(1.0)).min(1.0);
     let (_, worst) = largest_by(&hits, |(_, m)| share(m))?;
     Some(Diagnosis::new(
         Severity::Warning,
@@ -340,13 +351,13 @@ fn check_missed_schedule(record: &Record) -> Option<Diagnosis> {
              were over 1 ms late or missing, because all slots were busy or diskproof did not get \
              a processor in time.",
             scope(record, hits.iter().map(|h| h.0)),
-            format_rate(worst.workload.rate.unwrap_or(0.0)),
+            format_rate(worst.data.workload.rate.unwrap_or(0.0)),
             format_percent(share(worst)),
             workload_name(record, worst),
         ),
         hits.iter().map(|(index, m)| {
             let threshold = MISSED_MAX * wanted(m);
-            evidence(*index, "missed_starts", missed(m), threshold, "1")
+            evidence(*index, "data/missed_starts", missed(m), threshold, "1")
         }),
     ))
 }
@@ -365,16 +376,16 @@ const INTERRUPTIONS_NAMED: usize = 3;
 fn check_interrupted(record: &Record) -> Option<Diagnosis> {
     let mut seen: Vec<(String, Interruption, Evidence)> = Vec::new();
     for (index, m) in record.measurements.iter().enumerate() {
-        for (number, one) in m.interruptions.iter().enumerate() {
-            let path = format!("interruptions/{number}/length_ns");
+        for (number, one) in m.data.interruptions.iter().enumerate() {
+            let path = format!("data/interruptions/{number}/length_ns");
             let evidence = evidence(index, &path, one.length_ns as f64, 0.0, "ns");
             seen.push((interruption_place(record, m, one), *one, evidence));
         }
     }
     if let Some(surface) = record.surface() {
-        for (number, one) in surface.interruptions.iter().enumerate() {
-            let since_ns = one.start_ns.saturating_sub(surface.start_ns);
-            let path = format!("/results/0/interruptions/{number}/length_ns");
+        for (number, one) in surface.data.interruptions.iter().enumerate() {
+            let since_ns = one.start_ns.saturating_sub(surface.data.start_ns);
+            let path = format!("/results/0/data/interruptions/{number}/length_ns");
             let evidence = evidence_at(path, one.length_ns as f64, 0.0, "ns");
             let place = format!("{} into {SURVEY}", format_duration(since_ns));
             seen.push((place, *one, evidence));
@@ -401,9 +412,9 @@ fn check_interrupted(record: &Record) -> Option<Diagnosis> {
     ))
 }
 
-fn interruption_place(record: &Record, m: &MeasurementRecord, one: &Interruption) -> String {
+fn interruption_place(record: &Record, m: &Row, one: &Interruption) -> String {
     let name = workload_name(record, m);
-    match one.start_ns.checked_sub(m.start_ns) {
+    match one.start_ns.checked_sub(m.data.start_ns) {
         Some(since_ns) => format!("{} into {name}", format_duration(since_ns)),
         None => format!("during the warm-up of {name}"),
     }

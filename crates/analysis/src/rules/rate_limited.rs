@@ -72,33 +72,33 @@ fn by_group(record: &Record) -> Option<Diagnosis> {
             .to_owned(),
         reproduce: first
             .index
-            .map(|index| record.measurements[index].reproduce.clone()),
+            .map(|index| record.measurements[index].figures.reproduce.clone()),
     })
 }
 
 /// The first limit of a group that a workload reaches.
 fn at_group_limit(record: &Record, (index, m): Measured<'_>) -> Option<GroupHit> {
     let reached = |allowed: &GroupLimit| {
-        let op = m.ops.get(&allowed.kind)?;
+        let op = m.op(allowed.kind)?;
         let (figure, rate) = match allowed.unit {
-            "B/s" => ("throughput", op.throughput.value),
-            _ => ("iops", op.iops.value),
+            "B/s" => ("throughput", op.figures.throughput.value),
+            _ => ("iops", op.figures.iops.value),
         };
         let kind = allowed.kind.as_str();
-        let path = format!("/measurements/{index}/ops/{kind}/{figure}/value");
+        let path = format!("/measurements/{index}/figures/ops/{kind}/{figure}/value");
         allowed.hit(Some(index), path, rate)
     };
-    group_limits(record, m.target).iter().find_map(reached)
+    group_limits(record, m.data.target).iter().find_map(reached)
 }
 
 /// The same of the curve of a survey.
 fn survey_at_group_limit(record: &Record) -> Option<GroupHit> {
     let surface = record.surface()?;
-    let rate = surface.rate.as_ref()?.average.value;
-    let path = "/results/0/rate/average/value";
-    let limits = group_limits(record, surface.target).into_iter();
+    let rate = surface.figures.rate.as_ref()?.average.value;
+    let path = "/results/0/figures/rate/average/value";
+    let limits = group_limits(record, surface.data.target).into_iter();
     limits
-        .filter(|limit| limit.kind == surface.operation && limit.unit == "B/s")
+        .filter(|limit| limit.kind == surface.data.survey.operation && limit.unit == "B/s")
         .find_map(|limit| limit.hit(None, path.to_owned(), rate))
 }
 
@@ -172,7 +172,7 @@ pub(super) fn allowed_by_group(record: &Record, target: usize) -> Option<(String
 /// A workload whose rate is more even than a medium's.
 struct EvenWorkload<'a> {
     index: usize,
-    m: &'a MeasurementRecord,
+    m: &'a Row,
     /// Per second, of the quantity that volumes limit at its block size.
     rate: f64,
     unit: &'static str,
@@ -195,12 +195,12 @@ pub(super) fn plateau_without_known_credit(record: &Record) -> Option<LimiterPla
     }
     let alike = limited_plateau(record);
     let first = alike.first()?;
-    let target = record.targets.get(first.m.target)?;
+    let target = record.targets.get(first.m.data.target)?;
     if documented(target, first.rate, first.unit).is_some_and(|volume| !has_credit(&volume)) {
         return None;
     }
     Some(LimiterPlateau {
-        target: first.m.target,
+        target: first.m.data.target,
         rate: first.rate,
         unit: first.unit,
         rows: alike.iter().map(|one| one.index).collect(),
@@ -221,12 +221,12 @@ fn limited_plateau(record: &Record) -> Vec<EvenWorkload<'_>> {
     };
     let (rate, target, unit) = (
         plateaus[first].rate,
-        plateaus[first].m.target,
+        plateaus[first].m.data.target,
         plateaus[first].unit,
     );
     plateaus
         .into_iter()
-        .filter(|one| one.m.target == target && one.unit == unit && is_near(one.rate, rate))
+        .filter(|one| one.m.data.target == target && one.unit == unit && is_near(one.rate, rate))
         .collect()
 }
 
@@ -234,7 +234,7 @@ fn by_plateau(record: &Record) -> Option<Diagnosis> {
     let alike = limited_plateau(record);
     let first = alike.first()?;
     let scatter = alike.iter().map(|one| one.scatter).fold(0.0, f64::max);
-    let target = record.targets.get(first.m.target)?;
+    let target = record.targets.get(first.m.data.target)?;
     let which = match documented(target, first.rate, first.unit) {
         Some(volume) => format!("This is the documented limit of {volume}."),
         None => "Cloud volumes and QEMU's throttling have such limits.".to_owned(),
@@ -253,7 +253,7 @@ fn by_plateau(record: &Record) -> Option<Diagnosis> {
             "Plan with this rate. A larger volume, a faster type or provisioned IOPS raise it; \
              database settings do not."
                 .to_owned(),
-        reproduce: Some(first.m.reproduce.clone()),
+        reproduce: Some(first.m.figures.reproduce.clone()),
     })
 }
 
@@ -265,31 +265,32 @@ pub(super) fn is_even(record: &Record, index: usize) -> bool {
 fn plateau_evidence(one: &EvenWorkload<'_>) -> Evidence {
     let (kind, op) = one.m.headline_ops()[0];
     let (figure, observed) = match one.unit {
-        "1/s" => ("iops", op.iops.value),
-        _ => ("throughput", op.throughput.value),
+        "1/s" => ("iops", op.figures.iops.value),
+        _ => ("throughput", op.figures.throughput.value),
     };
-    let place = format!("ops/{}/{figure}/value", kind.as_str());
+    let place = format!("figures/ops/{}/{figure}/value", kind.as_str());
     evidence(one.index, &place, observed, one.rate, one.unit)
 }
 
 /// The plateau of a workload that keeps several requests in flight; syncs have their own pace.
 fn plateau<'a>(record: &Record, (index, m): Measured<'a>) -> Option<EvenWorkload<'a>> {
-    let is_paced = m.workload.rate.is_some() || matches!(m.workload.sync, SyncPolicy::Every { .. });
+    let is_paced =
+        m.data.workload.rate.is_some() || matches!(m.data.workload.sync, SyncPolicy::Every { .. });
     if is_paced
         || wanted_depth(m) < 2.0
-        || m.settled == Some(false)
-        || !m.workload.together_with.is_empty()
+        || m.figures.settled == Some(false)
+        || !m.figures.together_with.is_empty()
     {
         return None;
     }
     let (ops, bytes) = cells(m)?;
     let scatter = scatter(&ops).filter(|scatter| *scatter <= EVEN)?;
-    let (values, unit) = if m.workload.block_bytes >= LARGE_BYTES {
+    let (values, unit) = if m.data.workload.block_bytes >= LARGE_BYTES {
         (bytes, "B/s")
     } else {
         (ops, "1/s")
     };
-    let interval_ns = m.headline_ops()[0].1.series.interval_ns as f64;
+    let interval_ns = m.headline_ops()[0].1.data.shown_series().interval_ns as f64;
     let rate = values.iter().sum::<f64>() / values.len() as f64 * 1e9 / interval_ns;
     (unit == "1/s" || !fills_link(record, m, rate)).then_some(EvenWorkload {
         index,
@@ -301,11 +302,11 @@ fn plateau<'a>(record: &Record, (index, m): Measured<'a>) -> Option<EvenWorkload
 }
 
 /// Operations and bytes in each full cell of the steady part.
-fn cells(m: &MeasurementRecord) -> Option<(Vec<f64>, Vec<f64>)> {
+fn cells(m: &Row) -> Option<(Vec<f64>, Vec<f64>)> {
     let series = headline_series(m)?;
     let interval_ns = series.interval_ns.max(1);
-    let skipped = m.settling_ns.saturating_sub(series.start_ns);
-    let full = m.wall_ns.saturating_sub(series.start_ns) / interval_ns;
+    let skipped = m.figures.settling_ns.saturating_sub(series.start_ns);
+    let full = m.data.wall_ns.saturating_sub(series.start_ns) / interval_ns;
     // A final sync leaves the last cells empty.
     let last = series.cells.iter().rposition(|cell| cell.ops > 0)?;
     let end = (full as usize).min(last);
@@ -320,8 +321,8 @@ fn cells(m: &MeasurementRecord) -> Option<(Vec<f64>, Vec<f64>)> {
     )
 }
 
-fn fills_link(record: &Record, m: &MeasurementRecord, rate: f64) -> bool {
-    let targets = record.targets.get(m.target).into_iter();
+fn fills_link(record: &Record, m: &Row, rate: f64) -> bool {
+    let targets = record.targets.get(m.data.target).into_iter();
     let links = targets
         .flat_map(|target| &target.layers)
         .filter_map(|layer| layer.link.as_ref());
@@ -330,7 +331,9 @@ fn fills_link(record: &Record, m: &MeasurementRecord, rate: f64) -> bool {
 }
 
 fn is_alike(one: &EvenWorkload<'_>, other: &EvenWorkload<'_>) -> bool {
-    one.m.target == other.m.target && one.unit == other.unit && is_near(one.rate, other.rate)
+    one.m.data.target == other.m.data.target
+        && one.unit == other.unit
+        && is_near(one.rate, other.rate)
 }
 
 fn is_near(one: f64, other: f64) -> bool {
@@ -340,24 +343,24 @@ fn is_near(one: f64, other: f64) -> bool {
 /// Whether a limiter explains the plateau: a documented figure of this very volume, or a round one
 /// at which reads and writes are alike, or which the run has nothing to compare with.
 fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>]) -> bool {
-    let target = &record.targets[one.m.target];
+    let target = &record.targets[one.m.data.target];
     if documented(target, one.rate, one.unit).is_some() {
         return true;
     }
     let has_alike = |kind: OpKind| {
         let mut alike = all.iter().filter(|other| is_alike(other, one));
-        alike.any(|other| other.m.workload.streams.is_only(kind))
+        alike.any(|other| other.m.data.workload.streams.is_only(kind))
     };
     let is_both = has_alike(OpKind::Read) && has_alike(OpKind::Write);
     let round = is_round(one.rate, one.unit);
-    let is_small = |m: &MeasurementRecord| m.workload.block_bytes < LARGE_BYTES;
+    let is_small = |m: &Row| m.data.workload.block_bytes < LARGE_BYTES;
     let others = || {
         let own = real(record)
             .map(|(_, m)| m)
-            .filter(|m| m.target == one.m.target);
+            .filter(|m| m.data.target == one.m.data.target);
         own.filter(|m| wanted_depth(m) >= 2.0 && is_small(m) == is_small(one.m))
     };
-    let is_only = others().all(|m| m.workload.streams == one.m.workload.streams);
+    let is_only = others().all(|m| m.data.workload.streams == one.m.data.workload.streams);
     round && (is_both || is_only) || is_both && is_mixed_alike(one, all)
 }
 
@@ -365,9 +368,9 @@ fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>])
 /// among them: no medium answers all of these alike.
 fn is_mixed_alike(one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>]) -> bool {
     let alike = || all.iter().filter(|other| is_alike(other, one));
-    let is_mix = |other: &EvenWorkload<'_>| other.m.workload.streams.is_mix();
-    let block_bytes = one.m.workload.block_bytes;
-    alike().any(is_mix) && alike().any(|other| other.m.workload.block_bytes != block_bytes)
+    let is_mix = |other: &EvenWorkload<'_>| other.m.data.workload.streams.is_mix();
+    let block_bytes = one.m.data.workload.block_bytes;
+    alike().any(is_mix) && alike().any(|other| other.m.data.workload.block_bytes != block_bytes)
 }
 
 #[cfg(test)]
@@ -463,14 +466,17 @@ pub(in crate::rules) mod tests {
     #[test]
     fn limit_in_bytes_of_a_group_is_named_with_the_curve() {
         let record = surveyed::record();
-        let rate = record.surface().unwrap().rate.as_ref().unwrap();
+        let rate = record.surface().unwrap().figures.rate.as_ref().unwrap();
         let limit = IoLimit {
             device: record.targets[0].layers[0].device.clone(),
             read_bytes_per_second: Some(rate.average.value as u64),
             ..IoLimit::default()
         };
         let finding = limited(record, limit).unwrap();
-        assert_eq!(finding.evidence[0].path, "/results/0/rate/average/value");
+        assert_eq!(
+            finding.evidence[0].path,
+            "/results/0/figures/rate/average/value"
+        );
         states(&finding.claim, &["the survey"]);
     }
 

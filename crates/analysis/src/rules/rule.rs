@@ -14,7 +14,8 @@ pub(super) use diskproof_model::finding::{
 };
 pub(super) use diskproof_model::measurement::OpKind;
 pub(super) use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy};
-pub(super) use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
+pub(super) use diskproof_model::record::Record;
+pub(super) use diskproof_model::row::{OpRow, Row};
 pub(super) use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 pub(super) use diskproof_model::target::{
     Layer, LayerKind, TargetIdentity, TargetKind, WriteCache,
@@ -215,7 +216,7 @@ pub(super) fn disk_label(disk: &DiskHealth) -> String {
 pub(super) const SURVEY: &str = "the survey";
 
 /// A measurement and its place in the record.
-pub(super) type Measured<'a> = (usize, &'a MeasurementRecord);
+pub(super) type Measured<'a> = (usize, &'a Row);
 
 /// Every measurement that did real I/O.
 pub(super) fn real(record: &Record) -> impl Iterator<Item = Measured<'_>> {
@@ -223,17 +224,15 @@ pub(super) fn real(record: &Record) -> impl Iterator<Item = Measured<'_>> {
         .measurements
         .iter()
         .enumerate()
-        .filter(|(_, m)| m.workload.engine != EngineKind::Null)
+        .filter(|(_, m)| m.data.engine.used != EngineKind::Null)
 }
 
 /// The measurement and those of the workloads that ran at the same time on the same target, which
 /// share its device counters.
-pub(super) fn together<'a>(
-    record: &'a Record,
-    m: &'a MeasurementRecord,
-) -> impl Iterator<Item = &'a MeasurementRecord> {
-    let is_concurrent = |other: &MeasurementRecord| {
-        other.target == m.target && m.workload.together_with.contains(&other.workload.name)
+pub(super) fn together<'a>(record: &'a Record, m: &'a Row) -> impl Iterator<Item = &'a Row> {
+    let is_concurrent = |other: &Row| {
+        other.data.target == m.data.target
+            && m.figures.together_with.contains(&other.data.workload.name)
     };
     std::iter::once(m).chain(
         record
@@ -295,10 +294,10 @@ pub(super) fn scope(record: &Record, indices: impl IntoIterator<Item = usize>) -
 }
 
 /// The name of a workload; with its layer or target where it ran on several.
-pub(super) fn workload_name(record: &Record, m: &MeasurementRecord) -> String {
-    let name = &m.workload.name;
+pub(super) fn workload_name(record: &Record, m: &Row) -> String {
+    let name = &m.data.workload.name;
     let is_elsewhere =
-        |other: &MeasurementRecord| &other.workload.name == name && other.target != m.target;
+        |other: &Row| &other.data.workload.name == name && other.data.target != m.data.target;
     if !record.measurements.iter().any(is_elsewhere) {
         return name.clone();
     }
@@ -307,8 +306,8 @@ pub(super) fn workload_name(record: &Record, m: &MeasurementRecord) -> String {
         .layers()
         .into_iter()
         .flat_map(|plan| &plan.layers);
-    let layer = layers.find(|layer| layer.target == Some(m.target));
-    let target = record.targets.get(m.target);
+    let layer = layers.find(|layer| layer.target == Some(m.data.target));
+    let target = record.targets.get(m.data.target);
     let place = layer
         .map(|layer| &layer.name)
         .or(target.map(|target| &target.path));
@@ -338,7 +337,7 @@ pub(super) fn gigabytes(bytes: u64) -> String {
 
 /// The rate of a point of the curve, compared with what it should be.
 pub(super) fn point_evidence(index: usize, record: &Record, expected: f64) -> Evidence {
-    let path = format!("/results/0/curve/{index}/bytes_per_second");
+    let path = format!("/results/0/data/curve/{index}/bytes_per_second");
     evidence_at(
         path,
         record.curve()[index].bytes_per_second,
@@ -354,14 +353,18 @@ pub(super) fn is_in_burst(record: &Record, index: usize) -> bool {
 }
 
 /// The operations that a reader looks at, over time.
-pub(super) fn headline_series(m: &MeasurementRecord) -> Option<TimeSeries> {
-    estimate::summed(m.headline_ops().iter().map(|(_, op)| &op.series))
+pub(super) fn headline_series(m: &Row) -> Option<TimeSeries> {
+    estimate::summed(
+        m.headline_ops()
+            .iter()
+            .map(|(_, op)| op.data.shown_series()),
+    )
 }
 
-/// Where the record has a workload, or the survey, which has no index.
-pub(super) fn part_path(index: Option<usize>) -> String {
-    index.map_or("/results/0".to_owned(), |index| {
-        format!("/measurements/{index}")
+/// Where the record has what was measured of a workload, or of the survey, which has no index.
+pub(super) fn data_path(index: Option<usize>) -> String {
+    index.map_or("/results/0/data".to_owned(), |index| {
+        format!("/measurements/{index}/data")
     })
 }
 
@@ -399,8 +402,8 @@ pub(super) fn layers(record: &Record) -> impl Iterator<Item = (String, &Layer)> 
 }
 
 /// Requests that this workload wants in flight.
-pub(crate) fn wanted_depth(m: &MeasurementRecord) -> f64 {
-    f64::from(m.workload.depth) * f64::from(m.workload.workers)
+pub(crate) fn wanted_depth(m: &Row) -> f64 {
+    f64::from(m.data.workload.depth) * f64::from(m.data.workload.workers)
 }
 
 #[cfg(test)]
@@ -422,7 +425,7 @@ mod tests {
     fn scope_tells_layers_and_targets_apart() {
         let mut record = fixture::record();
         let mut second = record.measurements[2].clone();
-        second.target = 1;
+        second.data.target = 1;
         record.measurements.push(second);
         let mut target = record.targets[0].clone();
         target.path = "/dev/dm-0".to_owned();

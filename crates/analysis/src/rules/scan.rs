@@ -19,15 +19,16 @@ const NAMED: usize = 4;
 fn check_unreadable_blocks(record: &Record) -> Option<Diagnosis> {
     let scan = record
         .surface()?
+        .data
         .scan
         .as_ref()
         .filter(|s| s.unreadable_bytes > 0)?;
     let ranges = scan.unreadable.iter().enumerate().take(NAMED);
     let ranges = ranges.map(|(i, range)| {
-        let path = format!("/results/0/scan/unreadable/{i}/length_bytes");
+        let path = format!("/results/0/data/scan/unreadable/{i}/length_bytes");
         (path, range.length_bytes)
     });
-    let all = "/results/0/scan/unreadable_bytes".to_owned();
+    let all = "/results/0/data/scan/unreadable_bytes".to_owned();
     let evidence = std::iter::once((all, scan.unreadable_bytes))
         .chain(ranges)
         .map(|(path, bytes)| evidence_at(path, bytes as f64, 0.0, "B"));
@@ -71,6 +72,7 @@ const BLOCKS_NAMED: usize = 4;
 fn check_slow_blocks(record: &Record) -> Option<Diagnosis> {
     let scan = record
         .surface()?
+        .data
         .scan
         .as_ref()
         .filter(|s| s.slow_blocks > 0)?;
@@ -78,9 +80,14 @@ fn check_slow_blocks(record: &Record) -> Option<Diagnosis> {
     slowest.sort_by_key(|(_, block)| std::cmp::Reverse(block.latency_ns));
     slowest.truncate(BLOCKS_NAMED);
     let count = scan.slow_blocks as f64;
-    let mut evidence = vec![evidence_at("/results/0/scan/slow_blocks", count, 0.0, "1")];
+    let mut evidence = vec![evidence_at(
+        "/results/0/data/scan/slow_blocks",
+        count,
+        0.0,
+        "1",
+    )];
     evidence.extend(slowest.iter().map(|(i, block)| {
-        let path = format!("/results/0/scan/slow/{i}/latency_ns");
+        let path = format!("/results/0/data/scan/slow/{i}/latency_ns");
         let slow_from_ns = scan.slow_from_ns as f64;
         evidence_at(path, block.latency_ns as f64, slow_from_ns, "ns")
     }));
@@ -173,7 +180,7 @@ mod tests {
     #[test]
     fn slow_blocks_of_a_starved_scan_are_not_decided() {
         let mut record = (SLOW_BLOCKS.fires)();
-        record.surface_mut().unwrap().starved_share = 0.3;
+        record.surface_mut().unwrap().figures.starved_share = 0.3;
         let finding = check_slow_blocks(&record).unwrap();
         assert_eq!(finding.severity, Severity::Note);
         states(&finding.claim, &["not decided"]);
@@ -188,7 +195,7 @@ mod tests {
         );
         assert_eq!(
             finding.evidence[1].path,
-            "/results/0/scan/slow/4/latency_ns"
+            "/results/0/data/scan/slow/4/latency_ns"
         );
         states(
             &finding.claim,

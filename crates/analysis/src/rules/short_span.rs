@@ -33,24 +33,24 @@ fn check_short_span(record: &Record) -> Option<Diagnosis> {
         hits.iter().map(|&(index, _, span_bytes, disk_bytes)| {
             let threshold = SHARE_MIN * disk_bytes as f64;
             let span_bytes = span_bytes as f64;
-            evidence(index, "workload/span_bytes", span_bytes, threshold, "B")
+            evidence(index, "data/span_bytes", span_bytes, threshold, "B")
         }),
     ))
 }
 
 /// A random workload in a small part of a rotating disk: its index, share, span and disk.
 fn short_span(record: &Record, (index, m): Measured) -> Option<(usize, f64, u64, u64)> {
-    let target = record.targets.get(m.target)?;
+    let target = record.targets.get(m.data.target)?;
     let disk_bytes = rotating_bytes(record, target)?;
     let is_random = matches!(
-        m.workload.access,
+        m.data.workload.access,
         Access::Random { .. } | Access::Zoned { .. }
     );
-    let share = m.workload.span_bytes as f64 / disk_bytes as f64;
+    let share = m.data.span_bytes as f64 / disk_bytes as f64;
     (is_random && target.kind != TargetKind::BlockDevice && share < SHARE_MIN).then_some((
         index,
         share,
-        m.workload.span_bytes,
+        m.data.span_bytes,
         disk_bytes,
     ))
 }

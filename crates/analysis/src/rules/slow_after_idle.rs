@@ -2,7 +2,7 @@
 //! the disk, its link or its controller has to wake up.
 
 use super::rule::*;
-use diskproof_model::ping::{IdlePoint, PingRecord};
+use diskproof_model::ping::{IdlePoint, PingFigures};
 
 pub(super) const SLOW_AFTER_IDLE: Rule = Rule {
     code: "slow-after-idle",
@@ -27,7 +27,7 @@ const COST_NS_WARNING: u64 = 10_000_000;
 /// A target that is slow to wake up.
 struct SlowWaker<'a> {
     index: usize,
-    ping: &'a PingRecord,
+    ping: &'a PingFigures,
     awake: &'a IdlePoint,
     /// Places of the points from the shortest idle time that makes it slow.
     from: usize,
@@ -66,7 +66,7 @@ fn check_slow_after_idle(record: &Record) -> Option<Diagnosis> {
         .collect();
     let worst = found.iter().max_by_key(|slow_waker| slow_waker.cost_ns())?;
     let first = worst.first();
-    let path = target_path(record, record.measurements[worst.index].target);
+    let path = target_path(record, record.measurements[worst.index].data.target);
     Some(Diagnosis::with_remedy(
         warning_if(worst.cost_ns() >= COST_NS_WARNING),
         format!(
@@ -86,8 +86,8 @@ fn check_slow_after_idle(record: &Record) -> Option<Diagnosis> {
 }
 
 /// A target whose requests are slow from some idle time on, and after every longer one.
-fn slow_waker(index: usize, m: &MeasurementRecord) -> Option<SlowWaker<'_>> {
-    let ping = m.ping.as_ref()?;
+fn slow_waker(index: usize, m: &Row) -> Option<SlowWaker<'_>> {
+    let ping = m.figures.ping.as_ref()?;
     let (awake, idle) = ping.after_idle.split_first()?;
     if awake.idle_ns > 0 || awake.slow * AWAKE_PARTS > awake.mean.n {
         return None;
@@ -107,7 +107,7 @@ fn slow_waker(index: usize, m: &MeasurementRecord) -> Option<SlowWaker<'_>> {
 
 /// What lets the disk sleep, by its kind.
 fn remedy(record: &Record, index: usize) -> String {
-    let target = record.targets.get(record.measurements[index].target);
+    let target = record.targets.get(record.measurements[index].data.target);
     let disk = target.and_then(|target| target.disks().next());
     let bus = |disk: &Layer| {
         let link = disk.link.as_ref();
@@ -185,7 +185,7 @@ mod tests {
             .iter()
             .map(|one| one.path.as_str())
             .collect();
-        let after = |step| format!("/measurements/0/ping/after_idle/{step}/p50_ns");
+        let after = |step| format!("/measurements/0/figures/ping/after_idle/{step}/p50_ns");
         assert_eq!(paths, [after(4), after(5)]);
     }
 

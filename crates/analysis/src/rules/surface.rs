@@ -167,7 +167,7 @@ fn check_slow_zone(record: &Record) -> Option<Diagnosis> {
     let (zones, is_confirmed) = slow_zones(record, &shape, solid);
     let dips = zones.iter().map(|zone| zone.dip);
     let worst = smallest_by(dips, |dip| dip.rate / dip.beside)?;
-    let span_end = surface.span_start_bytes + surface.span_bytes;
+    let span_end = surface.data.span_start_bytes + surface.data.span_bytes;
     let bounds = |dip: &Dip| {
         let from = shape.points[dip.first].offset_bytes;
         (from, shape.end_bytes(dip.last, span_end))
@@ -181,7 +181,7 @@ fn check_slow_zone(record: &Record) -> Option<Diagnosis> {
         0 => String::new(),
         more => format!("; {more} more"),
     };
-    let target = record.targets.get(surface.target);
+    let target = record.targets.get(surface.data.target);
     let path = target.map_or("", |target| &target.path);
     let headline = match (zones.len(), is_confirmed) {
         (1, true) => "A stretch of the disk is slow".to_owned(),
@@ -290,7 +290,7 @@ const RATIO_MAX: f64 = 1.1;
 fn check_not_zoned(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface()?;
     if mechanics(record) != Mechanics::Solid
-        || (surface.seeks.is_empty() && reach(record, surface) == Reach::Part)
+        || (surface.figures.seeks.is_empty() && reach(record, surface) == Reach::Part)
     {
         return None;
     }
@@ -301,8 +301,8 @@ fn check_not_zoned(record: &Record) -> Option<Diagnosis> {
     if outer > RATIO_MAX * inner || inner > RATIO_MAX * outer {
         return None;
     }
-    let rate = surface.rate.as_ref()?;
-    let average = "/results/0/rate/average/value";
+    let rate = surface.figures.rate.as_ref()?;
+    let average = "/results/0/figures/rate/average/value";
     let average = evidence_at(average, rate.average.value, rate.max, "B/s");
     let mut evidence = vec![average];
     let mut access = "The system reports no rotation.".to_owned();
@@ -312,7 +312,7 @@ fn check_not_zoned(record: &Record) -> Option<Diagnosis> {
             format_latency(random),
             format_latency(near)
         );
-        let path = "/results/0/seeks/random/p50_ns";
+        let path = "/results/0/figures/seeks/random/p50_ns";
         evidence.push(evidence_at(path, random as f64, near as f64, "ns"));
     }
     Some(Diagnosis::new(
@@ -328,7 +328,7 @@ fn check_not_zoned(record: &Record) -> Option<Diagnosis> {
 }
 
 fn medians(surface: &SurfaceRecord) -> Option<(u64, u64)> {
-    let median = |seek| Some(surface.seeks.get(&seek)?.p50_ns);
+    let median = |seek| Some(surface.figures.seeks.get(&seek)?.p50_ns);
     median(SeekPattern::Random).zip(median(SeekPattern::TrackToTrack))
 }
 
@@ -542,7 +542,7 @@ mod tests {
     fn disk_with_a_faster_second_half_is_not_the_same_everywhere() {
         let mut record = (NOT_ZONED.fires)();
         let half = record.curve().len() / 2;
-        record.surface_mut().unwrap().curve[half..]
+        record.surface_mut().unwrap().data.curve[half..]
             .iter_mut()
             .for_each(|point| point.bytes_per_second *= 1.3);
         assert_eq!(check_not_zoned(&record), None);

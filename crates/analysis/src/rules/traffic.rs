@@ -75,25 +75,25 @@ impl<'a> Traffic<'a> {
         Some(Self {
             index: Some(index),
             name: workload_name(record, m),
-            target: record.targets.get(m.target)?,
+            target: record.targets.get(m.data.target)?,
             block_bytes: together(record, m).map(smallest_block).min()?,
             rounded_bytes: 0,
             whole_pages: together(record, m).all(has_whole_pages),
             commits: together(record, m).any(commits),
             // What one of them reads ahead, the disk reads for all of them.
             cache: together(record, m)
-                .map(|m| m.workload.cache)
+                .map(|m| m.data.cache.used)
                 .find(|cache| *cache != CachePolicy::Direct)
-                .unwrap_or(m.workload.cache),
-            asked: m.asked,
-            device: &m.device,
+                .unwrap_or(m.data.cache.used),
+            asked: m.data.asked,
+            device: &m.data.device,
         })
     }
 
     /// The accesses are too few and too small for their rounding to hide the rest.
     pub(super) fn of_survey(record: &'a Record) -> Option<Self> {
         let surface = record.surface()?;
-        let target = record.targets.get(surface.target)?;
+        let target = record.targets.get(surface.data.target)?;
         let sector_bytes = target
             .layers
             .iter()
@@ -108,14 +108,14 @@ impl<'a> Traffic<'a> {
             rounded_bytes: record.access().len() as u64 * u64::from(sector_bytes),
             whole_pages: true,
             commits: false,
-            cache: surface.cache,
-            asked: surface.asked,
-            device: &surface.device,
+            cache: surface.data.cache.used,
+            asked: surface.data.asked,
+            device: &surface.data.device,
         })
     }
 
     pub(super) fn path(&self) -> String {
-        part_path(self.index) + "/device"
+        data_path(self.index) + "/device"
     }
 
     /// The excess of the disks; `None` where nothing was counted.
@@ -287,21 +287,26 @@ fn is_raid(target: &TargetIdentity) -> bool {
 }
 
 /// Whether its writes are made durable as they go.
-pub(super) fn commits(m: &MeasurementRecord) -> bool {
-    !matches!(m.workload.sync, SyncPolicy::None | SyncPolicy::AtEnd)
+pub(super) fn commits(m: &Row) -> bool {
+    !matches!(m.data.workload.sync, SyncPolicy::None | SyncPolicy::AtEnd)
 }
 
 /// Whether the page cache neither reads nor writes more than its requests.
-pub(super) fn has_whole_pages(m: &MeasurementRecord) -> bool {
+pub(super) fn has_whole_pages(m: &Row) -> bool {
     block_sizes(m).all(|block| block.is_multiple_of(PAGE_BYTES))
 }
 
-fn smallest_block(m: &MeasurementRecord) -> u32 {
+fn smallest_block(m: &Row) -> u32 {
     block_sizes(m).fold(u32::MAX, u32::min)
 }
 
 /// Of all its requests.
-fn block_sizes(m: &MeasurementRecord) -> impl Iterator<Item = u32> {
-    let mixed = m.workload.block_mix.iter().map(|share| share.block_bytes);
-    mixed.chain([m.workload.block_bytes])
+fn block_sizes(m: &Row) -> impl Iterator<Item = u32> {
+    let mixed = m
+        .data
+        .workload
+        .block_mix
+        .iter()
+        .map(|share| share.block_bytes);
+    mixed.chain([m.data.workload.block_bytes])
 }

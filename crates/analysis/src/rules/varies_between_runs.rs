@@ -23,7 +23,7 @@ const FINEST: f64 = 0.1;
 /// A workload whose rate varies from run to run.
 struct Varying<'a> {
     index: usize,
-    m: &'a MeasurementRecord,
+    m: &'a Row,
     runs: RunToRun,
 }
 
@@ -31,7 +31,7 @@ impl Varying<'_> {
     /// Two rates as a range, in bytes for large blocks.
     fn range(&self, low_iops: f64, high_iops: f64) -> String {
         let ops = self.m.headline_ops();
-        let bytes: f64 = ops.iter().map(|(_, op)| op.throughput.value).sum();
+        let bytes: f64 = ops.iter().map(|(_, op)| op.figures.throughput.value).sum();
         let iops = self.m.total_iops();
         let (scale, unit) = if self.m.is_rated_in_bytes() && iops > 0.0 {
             (bytes / iops, "B/s")
@@ -106,8 +106,8 @@ mod tests {
             let reads = record
                 .measurements
                 .iter_mut()
-                .filter(|m| m.workload.name == "random-read-d32");
-            for op in reads.flat_map(|m| m.ops.values_mut()) {
+                .filter(|m| m.data.workload.name == "random-read-d32");
+            for op in reads.flat_map(|m| m.figures.ops.values_mut()) {
                 op.iops.value *= share;
             }
             record

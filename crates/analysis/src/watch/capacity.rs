@@ -3,7 +3,8 @@
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::MeasuredCapacity;
 use diskproof_model::plan::CachePolicy;
-use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::Row;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
 use diskproof_model::watch::{DeviceStep, DirectionStep};
 
@@ -48,20 +49,25 @@ fn is_same_disk(one: &Layer, other: &Layer) -> bool {
 /// The most that the run measured on the watched device; `None` where it measured neither the
 /// requests nor the bytes per second of a direction there, as one of single workloads or of layers.
 pub fn disk_capacity(record: &Record, watched: &TargetIdentity) -> Option<MeasuredCapacity> {
-    let is_of_device = |m: &&MeasurementRecord| {
-        let target = record.targets.get(m.target);
-        let accounted = m.device.accounted;
+    let is_of_device = |m: &&Row| {
+        let target = record.targets.get(m.data.target);
+        let accounted = m.data.device.accounted;
         target.is_some_and(|target| is_capacity_of(target, watched))
-            && m.workload.cache == CachePolicy::Direct
+            && m.data.cache.used == CachePolicy::Direct
             && accounted.is_none_or(|share| share >= ACCOUNTED_MIN)
     };
-    let measured: Vec<&MeasurementRecord> =
-        record.measurements.iter().filter(is_of_device).collect();
+    let measured: Vec<&Row> = record.measurements.iter().filter(is_of_device).collect();
     let most = |kind: OpKind, throughput: bool| {
-        let is_large = |m: &&&MeasurementRecord| m.workload.block_bytes >= BLOCK_BYTES_MIN;
+        let is_large = |m: &&&Row| m.data.workload.block_bytes >= BLOCK_BYTES_MIN;
         let shown = measured.iter().filter(|m| !throughput || is_large(m));
-        let ops = shown.filter_map(|m| m.ops.get(&kind));
-        let rates = ops.map(|op| if throughput { &op.throughput } else { &op.iops });
+        let ops = shown.filter_map(|m| m.op(kind));
+        let rates = ops.map(|op| {
+            if throughput {
+                &op.figures.throughput
+            } else {
+                &op.figures.iops
+            }
+        });
         let known = rates.filter(|rate| rate.value > 0.0);
         Some(known.max_by(|a, b| a.cmp_certain(b))?.value)
     };
@@ -116,8 +122,8 @@ mod tests {
         let reads = record
             .measurements
             .iter()
-            .filter_map(|m| m.ops.get(&OpKind::Read));
-        let most = reads.map(|op| op.iops.value).fold(0.0, f64::max);
+            .filter_map(|m| m.op(OpKind::Read));
+        let most = reads.map(|op| op.figures.iops.value).fold(0.0, f64::max);
         assert_eq!(capacity.read_iops, Some(most));
         let mut other = own.clone();
         other.layers[0].serial = Some("another".to_owned());
@@ -130,7 +136,7 @@ mod tests {
         let watched = record.targets[0].clone();
         let layers = watched.disks().cloned().collect();
         let own = TargetIdentity { layers, ..watched };
-        let block = |m: &MeasurementRecord| m.workload.block_bytes;
+        let block = |m: &Row| m.data.workload.block_bytes;
         let bytes = |record: &Record| disk_capacity(record, &own)?.read_bytes_per_second;
         assert!(bytes(&record).is_some());
         // As `check --layers` and `check --only random-read-d1` measure it.

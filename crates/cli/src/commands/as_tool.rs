@@ -9,7 +9,7 @@ use crate::output_files::Trial;
 use crate::plan_file::{KeptFile, PLAN_FILE_BYTES_MAX};
 use crate::provenance::{command_line, random_seed};
 use crate::saved::register_history;
-use crate::session::{MeasuringJob, admit_all, measure};
+use crate::session::{Measured, MeasuringJob, Shown, admit_all, measure};
 use crate::stdio::{Verbosity, eprint_line, eprint_text, is_reader_gone, print_text};
 use crate::targets::{identify, refuse_duplicates, refuse_foreign_link};
 use crate::tool_lines::SharedPrinter;
@@ -349,7 +349,7 @@ fn run_load(
     }
     printer.kept_files = vec![new_name.map(KeptFile::named)];
     let mut job = MeasuringJob::new(plan, identities, flags);
-    job.tool = Some(printer.clone());
+    job.shown = Shown::Tool(printer.clone());
     let ended = measure_work(tool, words, job, head.writes);
     if ended.is_err() && !printer.has_begun() {
         print_text(load.text_before_opening())?;
@@ -369,7 +369,7 @@ fn finish_without_data(
     if let Some(name) = new_name.filter(|_| !flags.dry_run) {
         let identities = [identity];
         let consent = flags.destructive.consent(&identities)?;
-        for admission in admit_all(plan, &identities, &flags.expected, &consent)? {
+        for admission in admit_all(plan, &identities, &consent)? {
             let file = OpenTarget::create_named(admission, name)?;
             file.set_length(load.empty_file_bytes())?;
             file.mark_own();
@@ -448,7 +448,7 @@ fn run_jobs(
         return failed(tool, &DropInError::Usage(text));
     }
     let mut job = MeasuringJob::new(plan, identities, flags);
-    job.tool = Some(printer);
+    job.shown = Shown::Tool(printer);
     measure_work(tool, words, job, writes)
 }
 
@@ -583,7 +583,7 @@ fn measure_work(
     let released = has(TargetKind::BlockDevice).or(has(TargetKind::File));
     own.destructive.overwrite &= has(TargetKind::File).is_some();
     let job = MeasuringJob { flags: &own, ..job };
-    let ended = measure(job);
+    let ended = measure(job).and_then(Measured::exit);
     match (ended, released) {
         (Err(error), Some(kind)) if is_refused(&error) && writes => {
             report(&error);

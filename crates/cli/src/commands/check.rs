@@ -175,7 +175,7 @@ pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
     let mut plan = plan(check, &identity)?;
     plan.questions.disk_access = disk_access(&identity, check.measuring.history.history.as_deref());
     let job = MeasuringJob::new(plan, vec![identity], &check.measuring);
-    measure(job)
+    measure(job)?.exit()
 }
 
 fn time_budget(check: &CheckFlags) -> TimeBudget {

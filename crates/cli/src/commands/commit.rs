@@ -4,7 +4,7 @@
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SECOND, SelectionFlags};
 use crate::postgres::{Breadth, ServerFlags, insert_names, postgres_plan, postgres_version};
-use crate::session::{MeasuringJob, measure};
+use crate::session::{Agreed, MeasuringJob, measure};
 use crate::write_cache::{CacheStates, WriteCacheFlags};
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Inserts, Order, Plan, Questions, Scratch,
@@ -149,8 +149,8 @@ pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
         commit.cache.ask(switch, commit.measuring.verbosity())?;
     }
     let mut job = MeasuringJob::new(plan, vec![identity], &commit.measuring);
-    (job.server, job.write_cache) = (programs, switch);
-    measure(job)
+    job.agreed = Agreed::server_or_cache(programs, switch);
+    measure(job)?.exit()
 }
 
 fn time_ns(commit: &CommitFlags) -> u64 {

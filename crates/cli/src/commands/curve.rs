@@ -142,7 +142,7 @@ pub fn run(curve: &CurveFlags) -> anyhow::Result<Exit> {
             identity.path
         ));
     }
-    measure(MeasuringJob::new(plan, vec![identity], flags))
+    measure(MeasuringJob::new(plan, vec![identity], flags))?.exit()
 }
 
 /// A survey may take hours: an output file that would stay empty is refused before it.

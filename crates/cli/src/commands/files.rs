@@ -140,7 +140,7 @@ const SYNCS: &[Choice<FileSync>] = choices! {
 pub fn run(files: &FilesFlags) -> anyhow::Result<Exit> {
     let identity = files.measuring.probe(&files.directory)?;
     let plan = plan(files, &identity)?;
-    measure(MeasuringJob::new(plan, vec![identity], &files.measuring))
+    measure(MeasuringJob::new(plan, vec![identity], &files.measuring))?.exit()
 }
 
 /// The plan of `files` for this directory.

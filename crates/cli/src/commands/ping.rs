@@ -176,7 +176,7 @@ pub fn run(ping: &PingFlags) -> anyhow::Result<Exit> {
     if let Some(planned) = plan.ping() {
         flags.expected.extend(stop_rule(planned)?);
     }
-    measure(MeasuringJob::new(plan, identities, &flags))
+    measure(MeasuringJob::new(plan, identities, &flags))?.exit()
 }
 
 /// The thresholds of `--abort-above`.

@@ -130,7 +130,16 @@ pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
         eprint_text(BARE);
         return Ok(Exit::Usage);
     }
-    measure(job(run)?)
+    let request = RunRequest::of(run)?;
+    let identities = run.measuring.probe_all(&request.file.targets)?;
+    let plan = request.plan(&identities, Memory::of_host())?;
+    let verbosity = run.measuring.verbosity();
+    for note in request.notes.iter().chain(&limits_cut_by_time(&plan)) {
+        verbosity.note(note);
+    }
+    let mut job = MeasuringJob::new(plan, identities, &run.measuring);
+    job.note = request.file.note;
+    measure(job)?.exit()
 }
 
 /// What `run` answers where nothing says what to run and on what.
@@ -158,19 +167,6 @@ impl RunFlags {
             && self.measuring.size.is_none()
             && !self.measuring.dry_run
     }
-}
-
-fn job(run: &RunFlags) -> anyhow::Result<MeasuringJob<'_>> {
-    let request = RunRequest::of(run)?;
-    let identities = run.measuring.probe_all(&request.file.targets)?;
-    let plan = request.plan(&identities, Memory::of_host())?;
-    let verbosity = run.measuring.verbosity();
-    for note in request.notes.iter().chain(&limits_cut_by_time(&plan)) {
-        verbosity.note(note);
-    }
-    let mut job = MeasuringJob::new(plan, identities, &run.measuring);
-    job.note = request.file.note;
-    Ok(job)
 }
 
 /// What to run: from flags, or from a plan or job file and the flags that go with it.

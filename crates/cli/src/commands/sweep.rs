@@ -186,7 +186,7 @@ fn axes_of(view: SweepView) -> (Vec<u32>, u32, Vec<SweepOperation>) {
 pub fn run(sweep: &SweepFlags) -> anyhow::Result<Exit> {
     let identity = sweep.measuring.probe(&sweep.target)?;
     let plan = plan(sweep, &identity)?;
-    measure(MeasuringJob::new(plan, vec![identity], &sweep.measuring))
+    measure(MeasuringJob::new(plan, vec![identity], &sweep.measuring))?.exit()
 }
 
 fn time_ns(sweep: &SweepFlags) -> u64 {

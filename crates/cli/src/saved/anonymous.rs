@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::profiles::is_built_in;
 use diskproof_analysis::again::{Rejudged, judged_again};
 use diskproof_model::plan::Origin;
-use diskproof_model::record::Record;
+use diskproof_model::record::{Kept, Record};
 use diskproof_model::target::{Layer, LayerKind, MAPPER_USERS, OTHER_MAPPER_USER};
 use serde_json::Value;
 
@@ -101,12 +101,11 @@ const PLACES: &[(Treatment, &[&str])] = &[
             "device.unresolved",
             "layers.skipped.why",
             "places.why",
-            "layer_places.why",
             "caches.failed",
             "results.hidden",
             "observed.hidden",
             "health.unavailable",
-            "trials.untested",
+            "data.untested",
         ],
     ),
     (
@@ -129,9 +128,8 @@ const PLACES: &[(Treatment, &[&str])] = &[
             "record.findings",
             "record.verdict",
             "record.advice",
-            "measurements.limited_by",
-            "measurements.reproduce",
-            "results.reproduce",
+            "figures.limited_by",
+            "figures.reproduce",
             "promise.name",
             "promise.unit",
         ],
@@ -167,7 +165,6 @@ const PUBLIC: &[&str] = &[
     "load.name",
     "wal_sync_method",
     "results.version",
-    "postgres.version",
     "server.version",
     "server.missing",
     "trials.setting",
@@ -176,7 +173,7 @@ const PUBLIC: &[&str] = &[
     "trial.setting",
     "trial.default",
     "trial.candidate",
-    "trials.plans",
+    "data.plans",
     "trials.workload",
     "results.id",
     "results.side",
@@ -202,7 +199,6 @@ const PUBLIC: &[&str] = &[
     "op.latency",
     "op.latency_intended",
     "op.series",
-    "loads.latency",
     "io.backend",
     "io.object",
     "io.context",
@@ -250,8 +246,9 @@ pub(crate) struct Anonymous {
 /// The record without the names of its machine. Fails on a record that keeps no data: its sentences
 /// cannot be derived again.
 pub(crate) fn anonymous(record: &Record) -> anyhow::Result<Anonymous> {
-    if record.data.is_none() {
-        return Err(no_data().into());
+    match record.kept {
+        Kept::FiguresOnly => return Err(no_data().into()),
+        Kept::Whole => {}
     }
     let mut names = Replaced::default();
     let mut record = record.clone();

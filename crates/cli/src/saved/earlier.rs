@@ -103,7 +103,7 @@ fn repetitions(
             if let Ok(Some(stored)) = history.get(&run.run_id) {
                 let stored = judged_quietly(stored);
                 earlier.push(StoredRun {
-                    record: stored.record.without_data(),
+                    record: stored.record.figures_only(),
                     page: None,
                     label: stored.label,
                 });
@@ -200,14 +200,14 @@ pub(crate) fn disk_access(target: &TargetIdentity, history: Option<&Path>) -> Op
 /// The access time in a record of the same disk.
 fn access_of(record: &Record, disk: &Layer) -> Option<DiskAccess> {
     let surface = record.surface()?;
-    let surveyed = record.targets.get(surface.target)?;
+    let surveyed = record.targets.get(surface.data.target)?;
     let is_same = |other: &Layer| {
         (&other.serial, &other.model, other.size_bytes)
             == (&disk.serial, &disk.model, disk.size_bytes)
     };
     let below: Vec<&Layer> = surveyed.disks().collect();
     let is_whole =
-        surveyed.kind == TargetKind::BlockDevice && surface.span_bytes == disk.size_bytes;
+        surveyed.kind == TargetKind::BlockDevice && surface.data.span_bytes == disk.size_bytes;
     if !is_whole || below.len() != 1 || !is_same(below[0]) {
         return None;
     }
@@ -215,7 +215,12 @@ fn access_of(record: &Record, disk: &Layer) -> Option<DiskAccess> {
         run_id: record.run_id.clone(),
         started: record.started.clone(),
         disk: disk.name.clone(),
-        mean: surface.seeks.get(&SeekPattern::Random)?.mean.clone(),
+        mean: surface
+            .figures
+            .seeks
+            .get(&SeekPattern::Random)?
+            .mean
+            .clone(),
     })
 }
 
@@ -224,6 +229,7 @@ mod tests {
     use super::RunKey;
     use crate::saved::{HistoryOptions, earlier_runs, keep, load_all, runs_before};
     use diskproof_analysis::fixture;
+    use diskproof_model::record::Kept;
 
     /// Twenty runs of 39 workloads took 750 MB with their data.
     #[test]
@@ -235,7 +241,7 @@ mod tests {
             ..HistoryOptions::default()
         };
         let record = fixture::checked(fixture::record());
-        assert!(record.data.is_some());
+        assert_eq!(record.kept, Kept::Whole);
         keep(&record, "", &options);
         let mut next = record.clone();
         next.run_id = "another".to_owned();
@@ -248,8 +254,10 @@ mod tests {
             let [found] = &found[..] else {
                 panic!("{found:?}");
             };
-            assert!(found.data.is_none());
-            assert_eq!(found.measurements, record.measurements);
+            assert_eq!(found.kept, Kept::FiguresOnly);
+            for (row, whole) in found.measurements.iter().zip(&record.measurements) {
+                assert_eq!(row.figures, whole.figures);
+            }
         }
     }
 }

@@ -261,7 +261,7 @@ pub(crate) fn load_file(file: &str) -> Result<Record, Failure> {
 /// otherwise the one that [`load`] finds.
 pub(crate) fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Record>, Failure> {
     if let Some(record) = record_of_file(reference)? {
-        return Ok(vec![record.without_data()]);
+        return Ok(vec![record.figures_only()]);
     }
     let history = open(history)?;
     let mut ids = match is_latest(reference) {
@@ -271,7 +271,7 @@ pub(crate) fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Re
     if ids.is_empty() {
         ids.push(run_id(&history, reference)?);
     }
-    let record = |id: &String| Ok(get(&history, id)?.record.without_data());
+    let record = |id: &String| Ok(get(&history, id)?.record.figures_only());
     ids.iter().map(record).collect()
 }
 

@@ -1,10 +1,10 @@
 //! The end of a run: the record, its files, the history, the page on stdout, and the exit code.
 
-use super::prepare::MeasuringJob;
-use super::run::EarlyEnd;
+use super::job::Shown;
+use super::sink::EarlyEnd;
 use super::watchdog::EndedRun;
 use crate::failure::{Exit, Failure};
-use crate::flags::UndecidedMeans;
+use crate::flags::{MeasuringFlags, UndecidedMeans};
 use crate::interrupt;
 use crate::output_files::{Output, save_record, temporary_path};
 use crate::saved::{self, HistoryOptions, RunKey, SaveNote};
@@ -25,7 +25,8 @@ use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::VerifyResult;
 use diskproof_model::plan::{METHOD_VERSION, Plan};
 use diskproof_model::proof::FigureSource;
-use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
+use diskproof_model::record::{Expectation, ExpectationOutcome, Record};
+use diskproof_model::row::Row;
 use diskproof_model::units::format_duration;
 use diskproof_report::formats::format_of;
 use diskproof_report::terminal::Detail;
@@ -40,14 +41,80 @@ const SAVE_POLL: Duration = Duration::from_millis(50);
 /// After Ctrl-C the program ends within two seconds: saving usually takes milliseconds.
 const SAVE_AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 
-/// Judges, saves and prints what was measured, and returns how the run ended.
-pub(super) fn conclude(
+/// What a verb has of its job.
+pub(crate) enum Measured<'a> {
+    /// The plan was only shown.
+    PlanShown,
+    /// It was carried out.
+    Run(Box<MeasuredRun<'a>>),
+}
+
+impl Measured<'_> {
+    /// How the program ends.
+    pub(crate) fn exit(self) -> Result<Exit> {
+        match self {
+            Self::PlanShown => Ok(Exit::Done),
+            Self::Run(run) => run.exit(),
+        }
+    }
+}
+
+/// A run that is judged, saved and printed.
+pub(crate) struct MeasuredRun<'a> {
+    /// Its record.
+    pub record: Arc<Record>,
+    /// Whether it was saved and printed.
+    pub printed: Result<()>,
+    end: EndedRun,
+    flags: &'a MeasuringFlags,
+    /// Files on filesystems that hang.
+    hung_saves: Vec<String>,
+    /// The signal in whose time a save was not done.
+    unsaved_at: Option<u8>,
+}
+
+impl MeasuredRun<'_> {
+    /// How the program ends. Says what may keep it from ending.
+    pub(crate) fn exit(mut self) -> Result<Exit> {
+        let hung = [&self.end.results.hung[..], &self.hung_saves].concat();
+        if !hung.is_empty() {
+            let text = process_may_stay(&hung, &self.record.plan);
+            self.flags.verbosity().note(&text);
+            close_stdout();
+        }
+        let not_restored = self.end.results.not_restored.take();
+        let ended = match exit_of(&self.record, self.end, self.flags.undecided) {
+            Ok(Exit::Done) => match self.unsaved_at {
+                Some(signal) => Ok(Exit::Signal(signal)),
+                None => Ok(Exit::Done),
+            },
+            ended => ended,
+        };
+        let exit = match (self.printed, ended) {
+            (Ok(()), ended) => ended?,
+            (Err(error), Ok(exit)) if !matches!(exit, Exit::Signal(_)) => return Err(error),
+            // How the run ended decides.
+            (Err(error), ended) => {
+                eprint_line(&format!("error: {error:#}"));
+                ended?
+            }
+        };
+        // However else the run ended.
+        match not_restored {
+            Some(error) => Err(Failure::WriteCache(error).into()),
+            None => Ok(exit),
+        }
+    }
+}
+
+/// Judges, saves and prints what was measured.
+pub(super) fn conclude<'a>(
     end: EndedRun,
     outputs: &[Arc<Output>],
-    job: &MeasuringJob<'_>,
-) -> Result<Exit> {
-    let flags = job.flags;
-    let mut facts = end.facts();
+    flags: &'a MeasuringFlags,
+    shown: &Shown,
+) -> MeasuredRun<'a> {
+    let mut facts = end.facts.clone();
     let wait = SaveWait {
         limit: end.stall_timeout,
         interrupted: Cell::new(None),
@@ -55,42 +122,62 @@ pub(super) fn conclude(
     if !facts.partial && !flags.history.no_history {
         facts.variation = RunVariation::Earlier(runs_before(&facts, &flags.history, &wait));
     }
-    let data = &end.results.data;
-    let record = Arc::new(judge(facts, data, &flags.expected));
-    let tool = job.tool.as_ref();
-    let (mut tool_text, mut tool_saved) = (None, Ok(()));
-    if let Some(tool) = tool {
-        let ToolEnd { text, saved } = text_of_tool(tool, &record, &end);
-        (tool_text, tool_saved) = (Some(text), saved);
-        note_unanswered(data, flags.verbosity());
-    }
-    let (saved, hung_saves, is_incomplete) =
-        save_and_print(&record, outputs, job, tool_text, &wait);
-    end.end_journal();
-    let mut saved = tool_saved.and(saved);
-    if let Some(then) = &job.then {
-        saved = saved.and_then(|()| then(&record));
-    }
-    let hung = [&end.hung[..], &hung_saves].concat();
-    if !hung.is_empty() {
-        let text = process_may_stay(&hung, &record.plan);
-        flags.verbosity().note(&text);
-        close_stdout();
-    }
-    let interrupted = wait.interrupted_by();
-    let ended = match (interrupted, exit_of(&record, end, flags.undecided)) {
-        (Some(signal), Ok(Exit::Done)) if is_incomplete => Ok(Exit::Signal(signal)),
-        (_, ended) => ended,
-    };
-    match (saved, ended) {
-        (Ok(()), ended) => ended,
-        (Err(error), Ok(exit)) if !matches!(exit, Exit::Signal(_)) => Err(error),
-        // How the run ended decides.
-        (Err(error), ended) => {
-            eprint_line(&format!("error: {error:#}"));
-            ended
+    let record = Arc::new(judge(facts, &end.results.data, &flags.expected));
+    let (mut stdout, mut tool_saved) = (FinalText::Page, Ok(()));
+    match shown {
+        _ if flags.prints_json() => stdout = FinalText::Json,
+        Shown::Page => {}
+        Shown::Nothing => stdout = FinalText::Nothing,
+        Shown::Tool(tool) => {
+            let ToolEnd { text, saved } = text_of_tool(tool, &record, &end);
+            (stdout, tool_saved) = (FinalText::Tool(text), saved);
+            note_unanswered(&end.results.data, flags.verbosity());
         }
     }
+    let detail = if flags.verbose {
+        Detail::Whole
+    } else {
+        Detail::Short
+    };
+    let mut page = record_page(&record, detail);
+    if flags.commands || flags.verbose {
+        page = format!("{page}\n{}", commands_page(&record));
+    }
+    let printed = save_and_print(&record, &page, outputs, flags, &stdout, &wait);
+    end.end_journal();
+    MeasuredRun {
+        record,
+        printed: tool_saved.and(printed.outcome),
+        end,
+        flags,
+        hung_saves: printed.hung,
+        unsaved_at: if printed.is_incomplete {
+            wait.interrupted_by()
+        } else {
+            None
+        },
+    }
+}
+
+/// What stdout gets.
+enum FinalText {
+    /// The record.
+    Json,
+    /// Our page.
+    Page,
+    /// The text of a tool.
+    Tool(ToolText),
+    /// Nothing.
+    Nothing,
+}
+
+/// How a record was saved and printed.
+struct PrintedRecord {
+    outcome: Result<()>,
+    /// Files on filesystems that hang.
+    hung: Vec<String>,
+    /// Whether a save was not done in time.
+    is_incomplete: bool,
 }
 
 /// What a tool prints at the end of its run.
@@ -222,25 +309,16 @@ impl SaveWait {
 }
 
 /// Saves the record to its files and to the history, then prints it. Each save has its own thread,
-/// so that one that fails or hangs does not keep the others from being done. Also returns the files
-/// on filesystems that hang, and whether a save was not done in time.
+/// so that one that fails or hangs does not keep the others from being done.
 fn save_and_print(
     record: &Arc<Record>,
+    page: &str,
     outputs: &[Arc<Output>],
-    job: &MeasuringJob<'_>,
-    tool: Option<ToolText>,
+    flags: &MeasuringFlags,
+    stdout: &FinalText,
     wait: &SaveWait,
-) -> (Result<()>, Vec<String>, bool) {
-    let (flags, verbosity) = (job.flags, job.flags.verbosity());
-    let detail = if flags.verbose {
-        Detail::Whole
-    } else {
-        Detail::Short
-    };
-    let mut page = record_page(record, detail);
-    if flags.commands || flags.verbose {
-        page = format!("{page}\n{}", commands_page(record));
-    }
+) -> PrintedRecord {
+    let verbosity = flags.verbosity();
     // Saved before it is printed: a reader that goes away, such as `head`, must not cost the
     // record.
     let mut saves = Vec::new();
@@ -250,7 +328,7 @@ fn save_and_print(
         saves.push(Deferred::start_or_run(SAVE_THREAD, save));
     }
     let history = {
-        let (record, page, options) = (Arc::clone(record), page.clone(), flags.history.clone());
+        let (record, page, options) = (Arc::clone(record), page.to_owned(), flags.history.clone());
         Deferred::start_or_run(SAVE_THREAD, move || saved::keep(&record, &page, &options))
     };
     let (mut outcome, mut hung) = (Ok(()), Vec::new());
@@ -278,13 +356,13 @@ fn save_and_print(
     is_saved |= notes.iter().any(|note| matches!(note, SaveNote::Saved(_)));
     // A reader of stdout that stopped reading holds this up, and the record is saved by now.
     interrupt::end_at_once();
-    let printed = to_stdout(|out| match (flags.prints_json(), &tool) {
-        (true, _) => json::write_record(record, out),
-        (false, Some(text)) => out.write_all(text.stdout.as_bytes()),
-        (false, None) if job.is_silent => Ok(()),
-        (false, None) => write_record_page(record, &page, flags.color, out),
+    let printed = to_stdout(|out| match stdout {
+        FinalText::Json => json::write_record(record, out),
+        FinalText::Tool(text) => out.write_all(text.stdout.as_bytes()),
+        FinalText::Nothing => Ok(()),
+        FinalText::Page => write_record_page(record, page, flags.color, out),
     });
-    if let Some(text) = &tool {
+    if let FinalText::Tool(text) = stdout {
         eprint_text(&text.stderr);
     }
     saved::print_notes("", &notes, verbosity);
@@ -294,7 +372,11 @@ fn save_and_print(
         }
         other => ignore_closed_pipe(other),
     };
-    (outcome.and(printed), hung, is_incomplete)
+    PrintedRecord {
+        outcome: outcome.and(printed),
+        hung,
+        is_incomplete,
+    }
 }
 
 /// The reader of `--json` closed the pipe before it had the record.
@@ -353,10 +435,11 @@ fn exit_of(record: &Record, end: EndedRun, undecided: UndecidedMeans) -> Result<
             return Ok(Exit::Signal(signal));
         }
         (Err(EarlyEnd::Error(error)), _) => return Err(Failure::Run(error).into()),
+        (Err(EarlyEnd::NotStarted(failure)), _) => return Err(failure.into()),
     }
     Ok(match signal {
         Some(signal) if record.partial => Exit::Signal(signal),
-        _ if !end.hung.is_empty() || has_errors(record) => Exit::Failed,
+        _ if !end.results.hung.is_empty() || has_errors(record) => Exit::Failed,
         _ if has_verified_nothing(record) => Exit::Undecided,
         _ => exit_of_expectations(record, undecided),
     })
@@ -383,10 +466,13 @@ fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {
 }
 
 /// Says that blocks cannot be verified. Damaged ones are a finding.
-fn unverifiable_line(tool: &str, measured: &MeasurementRecord, plan: &Plan) -> Option<String> {
-    let verify = measured.verify.as_ref()?;
+fn unverifiable_line(tool: &str, measured: &Row, plan: &Plan) -> Option<String> {
+    let verify = measured.data.verify.as_ref()?;
     let unknown = verify.bad_blocks - verify.wrong_blocks();
-    let target = plan.targets.get(measured.target).filter(|_| unknown > 0)?;
+    let target = plan
+        .targets
+        .get(measured.data.target)
+        .filter(|_| unknown > 0)?;
     Some(format!(
         "{tool}: verify failed at file {target}: {unknown} of {} blocks have no checksum of \
          diskproof, and those of other programs cannot be verified\n",
@@ -398,15 +484,15 @@ fn unverifiable_line(tool: &str, measured: &MeasurementRecord, plan: &Plan) -> O
 /// `writing`, and the errno.
 fn failed_request(record: &Record) -> Option<(&str, &'static str, &str)> {
     let of_workloads = record.measurements.iter().flat_map(|measured| {
-        measured.ops.iter().flat_map(move |(kind, op)| {
+        measured.data.ops.iter().flat_map(move |(kind, op)| {
             let errors = op.errors.keys();
-            errors.map(move |errno| (measured.target, kind.doing(), errno))
+            errors.map(move |errno| (measured.data.target, kind.doing(), errno))
         })
     });
     let of_files = record.files().into_iter().flat_map(|files| &files.steps);
-    let of_files = of_files.flat_map(|step| step.figures.errors.keys());
+    let of_files = of_files.flat_map(|step| step.data.op.errors.keys());
     let surfaces = record.surface().into_iter();
-    let of_surface = surfaces.flat_map(|surface| surface.access_errors.keys());
+    let of_surface = surfaces.flat_map(|surface| surface.data.access_errors.keys());
     let mut all = of_workloads
         .chain(of_files.map(|errno| (0, "using files in", errno)))
         .chain(of_surface.map(|errno| (0, "reading", errno)));
@@ -422,25 +508,25 @@ pub(crate) fn has_errors(record: &Record) -> bool {
     } else {
         VerifyResult::wrong_blocks
     };
-    let has_measured = |measured: &MeasurementRecord| {
-        let verify = measured.verify.as_ref();
+    let has_measured = |measured: &Row| {
+        let verify = measured.data.verify.as_ref();
         measured.errors_total() > 0 || verify.is_some_and(|verify| damaged(verify) > 0)
     };
     let mut steps = record.files().into_iter().flat_map(|files| &files.steps);
     let surface = record.surface();
-    let scan = surface.and_then(|surface| surface.scan.as_ref());
+    let scan = surface.and_then(|surface| surface.data.scan.as_ref());
     record.partial
         || record.measurements.iter().any(has_measured)
-        || steps.any(|step| !step.figures.errors.is_empty())
+        || steps.any(|step| !step.data.op.errors.is_empty())
         || record.curve().iter().any(|point| point.errors > 0)
-        || surface.is_some_and(|surface| !surface.access_errors.is_empty())
+        || surface.is_some_and(|surface| !surface.data.access_errors.is_empty())
         || scan.is_some_and(|scan| scan.unreadable_bytes > 0)
 }
 
 /// Whether a check of blocks found none that it could judge, or the disk did not answer it.
 fn has_verified_nothing(record: &Record) -> bool {
     record.measurements.iter().enumerate().any(|(index, m)| {
-        let Some(verify) = &m.verify else {
+        let Some(verify) = &m.data.verify else {
             return false;
         };
         let is_foreign = verify.runs == Some(0) && verify.blocks > 0;

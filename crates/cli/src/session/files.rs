@@ -1,7 +1,9 @@
 //! Carries out a plan of operations on many small files: makes their directory, shows the progress,
 //! keeps what is measured, and removes the directory.
 
-use super::run::{EarlyEnd, TargetRun};
+use super::bench::Bench;
+use super::running::{Running, Stepped};
+use super::sink::{EarlyEnd, Leftover, Sink};
 use crate::failure::Failure;
 use crate::live::Live;
 use crate::stdio::{ProgressLine, Verbosity, eprint_line};
@@ -11,8 +13,7 @@ use diskproof_engine::{FilesEnding, RunError};
 use diskproof_model::files::{FileStepMeasurement, FilesMeasurement, FilesPlan};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
 use diskproof_model::units::{counted, format_duration, format_percent, format_rate};
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Part of a second over which the shown rate is taken.
@@ -20,56 +21,77 @@ const READING: Duration = Duration::from_millis(500);
 /// How often the wait for the directory looks whether it should end.
 const START_POLL: Duration = Duration::from_millis(100);
 
-impl TargetRun {
-    /// Makes the directory of the files. What an earlier run left there is removed first. `None`
-    /// where the disk needs longer than the run may last, or the user ended it.
-    pub(super) fn start_files(
-        &mut self,
-        plan: &FilesPlan,
-        live: &Live,
-    ) -> Result<Option<StartedTree>, Failure> {
+/// Operations on many small files while they are measured, in one step.
+pub(super) struct FilesRun<'p> {
+    plan: &'p FilesPlan,
+    /// Their directory. After a hang the workers still hold it.
+    tree: Arc<FileTree>,
+    /// Files that an earlier run had left there.
+    leftover_files: Option<u64>,
+}
+
+impl<'p> FilesRun<'p> {
+    /// Makes the directory of the files. What an earlier run left there is removed first. The run
+    /// ends here where the disk needs longer than it may last.
+    pub(super) fn start(
+        plan: &'p FilesPlan,
+        bench: &mut Bench,
+        sink: &mut Sink,
+    ) -> Result<Self, EarlyEnd> {
+        let Some(admission) = bench.file_tree.take() else {
+            let path = bench.facts.plan.targets.join(", ");
+            return Err(Failure::Open(OpenError::NotScratch { path }).into());
+        };
         let folders = plan.directories;
         let bytes_max = plan.file_bytes_max.max(plan.file_bytes_min);
-        let Some(admission) = self.file_tree.take() else {
-            let path = self.plan.targets.join(", ");
-            return Err(Failure::Open(OpenError::NotScratch { path }));
-        };
-        let failed = |error| Failure::Run(RunError::Thread(error));
         let start = move || FileTree::start(admission, folders, bytes_max);
-        let starting = Deferred::start("diskproof-start", start).map_err(failed)?;
-        self.has_files.store(true, Ordering::Relaxed);
+        let starting = Deferred::start("diskproof-start", start).map_err(not_started)?;
+        sink.results().leftover = Some(Leftover::Files);
         let started = loop {
+            sink.live.heartbeat().beat();
             match starting.poll(START_POLL) {
                 Waited::Done(started) => break started,
-                Waited::TimedOut(_) if live.is_over() => return Ok(None),
+                Waited::TimedOut(_) if sink.live.is_over() => {
+                    sink.live.look_at_end();
+                    return Err(EarlyEnd::interrupted());
+                }
                 Waited::TimedOut(_) => {}
                 Waited::Lost => {
-                    return Err(failed(std::io::Error::other("a thread ended unexpectedly")));
+                    let died = std::io::Error::other("a thread ended unexpectedly");
+                    return Err(not_started(died).into());
                 }
             }
         };
-        self.has_files.store(started.is_ok(), Ordering::Relaxed);
-        let started = started.map_err(Failure::Open)?;
-        if let Some(files) = started.leftover_files {
-            self.verbosity.note(&format!(
+        if started.is_err() {
+            sink.results().leftover = None;
+        }
+        let StartedTree {
+            tree,
+            leftover_files,
+        } = started.map_err(Failure::Open)?;
+        if let Some(files) = leftover_files {
+            sink.verbosity.note(&format!(
                 "removed {}, left by a killed run with {}",
-                started.tree.path().display(),
+                tree.path().display(),
                 counted(files, "file")
             ));
         }
-        Ok(Some(started))
+        Ok(Self {
+            plan,
+            tree: Arc::new(tree),
+            leftover_files,
+        })
     }
+}
 
-    /// Carries out the steps.
-    pub(super) fn files(&mut self, live: &mut Live, started: StartedTree) -> Result<(), EarlyEnd> {
-        let (plan, verbosity) = (Arc::clone(&self.plan), self.verbosity);
-        let Some(plan) = plan.files() else {
-            return Ok(());
-        };
-        let leftover_files = started.leftover_files;
-        let tree = Arc::new(started.tree);
-        let path = tree.path().display().to_string();
-        let results = Arc::clone(&self.results);
+fn not_started(error: std::io::Error) -> Failure {
+    Failure::Run(RunError::Thread(error))
+}
+
+impl Running for FilesRun<'_> {
+    fn step(&mut self, bench: &mut Bench, sink: &mut Sink) -> Result<Stepped, EarlyEnd> {
+        let (plan, verbosity, leftover_files) = (self.plan, sink.verbosity, self.leftover_files);
+        let results = sink.shared_results();
         let mut keep = |measured: &FilesMeasurement| {
             let files = FilesMeasurement {
                 leftover_files,
@@ -78,53 +100,65 @@ impl TargetRun {
             if let (Verbosity::Lines, Some(line)) = (verbosity, step_line(plan, &files)) {
                 eprint_line(&line);
             }
-            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-            results.data.files = Some(files);
+            results.lock().data.files = Some(files);
         };
-        self.results().step = Some("files".to_owned());
+        sink.begin_step("files");
         let mut watch = FilesLive {
             plan,
-            live,
+            live: &mut sink.live,
             line: ProgressLine::of(verbosity),
             started: Instant::now(),
         };
-        let ending = self.session.files(plan, &tree, &mut watch, &mut keep);
+        let ending = bench.session.files(plan, &self.tree, &mut watch, &mut keep);
         watch.line.clear();
-        // After a hang the workers still hold it, and the removal would hang, too.
-        if let Some(tree) = Arc::into_inner(tree) {
-            match tree.remove() {
-                Ok(()) => {}
-                Err(error @ OpenError::Stays { .. }) => eprint_line(&format!("warning: {error}")),
-                Err(error) => verbosity.note(&format!(
-                    "cannot remove {path} ({error}); the next 'diskproof files' removes it"
-                )),
-            }
-            self.has_files.store(false, Ordering::Relaxed);
-        }
         match ending? {
-            FilesEnding::Complete => Ok(()),
+            FilesEnding::Complete => Ok(Stepped::Over),
             FilesEnding::Interrupted => Err(EarlyEnd::interrupted()),
-            FilesEnding::Errors => Err(self.files_failed(&path).into()),
+            FilesEnding::Errors => {
+                let path = self.tree.path().display().to_string();
+                let files = sink.results().data.files.clone();
+                Err(files_failed(&path, files.as_ref()).into())
+            }
         }
     }
 
-    /// The operation that failed, and what to do.
-    fn files_failed(&self, path: &str) -> String {
-        let results = self.results();
-        let mut steps = results.data.files.iter().flat_map(|files| &files.steps);
-        let Some(failed) = steps.find(|step| !step.op.errors.is_empty()) else {
-            return format!("{path}: operations failed");
-        };
-        let errors = failed.op.errors.iter();
-        let errors: Vec<String> = errors.map(|(errno, n)| format!("{n} × {errno}")).collect();
-        format!(
-            "{path}: '{}' failed after {} ({}); {}. The files of the test are removed",
-            failed.step.name(),
-            counted(failed.op.count, "file"),
-            errors.join(", "),
-            what_to_do(failed.op.errors.keys().map(String::as_str))
-        )
+    /// Removes the directory. After a hang the removal would hang, too.
+    fn end(
+        self: Box<Self>,
+        ended: Result<(), EarlyEnd>,
+        _: &mut Bench,
+        sink: &mut Sink,
+    ) -> Result<(), EarlyEnd> {
+        let path = self.tree.path().display().to_string();
+        if let Some(tree) = Arc::into_inner(self.tree) {
+            match tree.remove() {
+                Ok(()) => {}
+                Err(error @ OpenError::Stays { .. }) => eprint_line(&format!("warning: {error}")),
+                Err(error) => sink.verbosity.note(&format!(
+                    "cannot remove {path} ({error}); the next 'diskproof files' removes it"
+                )),
+            }
+            sink.results().leftover = None;
+        }
+        ended
     }
+}
+
+/// The operation that failed, and what to do.
+fn files_failed(path: &str, measured: Option<&FilesMeasurement>) -> String {
+    let mut steps = measured.into_iter().flat_map(|files| &files.steps);
+    let Some(failed) = steps.find(|step| !step.op.errors.is_empty()) else {
+        return format!("{path}: operations failed");
+    };
+    let errors = failed.op.errors.iter();
+    let errors: Vec<String> = errors.map(|(errno, n)| format!("{n} × {errno}")).collect();
+    format!(
+        "{path}: '{}' failed after {} ({}); {}. The files of the test are removed",
+        failed.step.name(),
+        counted(failed.op.count, "file"),
+        errors.join(", "),
+        what_to_do(failed.op.errors.keys().map(String::as_str))
+    )
 }
 
 /// What to do about errors, a clause.

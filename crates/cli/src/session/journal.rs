@@ -25,7 +25,7 @@ const LIMIT: Duration = Duration::from_millis(500);
 pub(super) struct RunJournal {
     /// `None` where there is no history, or where it does not answer.
     journal: Option<Arc<Journal>>,
-    facts: RunFacts,
+    facts: Arc<RunFacts>,
     expected: Vec<Expected>,
     kept_at: Instant,
     cost: Duration,
@@ -33,7 +33,11 @@ pub(super) struct RunJournal {
 
 impl RunJournal {
     /// Begins the journal of a run with these facts and thresholds.
-    pub(super) fn start(options: &HistoryOptions, facts: &RunFacts, expected: &[Expected]) -> Self {
+    pub(super) fn start(
+        options: &HistoryOptions,
+        facts: &Arc<RunFacts>,
+        expected: &[Expected],
+    ) -> Self {
         let journal = if compares_settings(&facts.plan) {
             None
         } else {
@@ -41,11 +45,7 @@ impl RunJournal {
         };
         Self {
             journal,
-            facts: RunFacts {
-                partial: true,
-                ended_early: Some(KILLED.to_owned()),
-                ..facts.clone()
-            },
+            facts: Arc::clone(facts),
             expected: expected.to_vec(),
             kept_at: Instant::now(),
             cost: Duration::ZERO,
@@ -69,7 +69,12 @@ impl RunJournal {
             return;
         };
         let begin = Instant::now();
-        let record = judge(self.facts.clone(), data, &self.expected);
+        let facts = RunFacts {
+            partial: true,
+            ended_early: Some(KILLED.to_owned()),
+            ..RunFacts::clone(&self.facts)
+        };
+        let record = judge(facts, data, &self.expected);
         let writing = Deferred::start_or_run("diskproof-journal", move || journal.keep(&record));
         match writing.wait(LIMIT) {
             Waited::Done(Ok(())) => {}

@@ -2,24 +2,26 @@
 //! percentiles so far on the terminal. Ends the ping when a request took too long, or when the
 //! reader of the lines has gone.
 
-use super::run::{EarlyEnd, TargetRun};
+use super::bench::Bench;
+use super::running::{Running, Stepped};
+use super::sink::{EarlyEnd, Sink};
+use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
 use crate::live::Live;
 use crate::stdio::{Verbosity, eprint_line, style};
 use crate::tool_lines::{RequestPrinter, SharedPrinter};
+use diskproof_engine::RunError;
 use diskproof_model::group::Group;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::ping::SingleRequest;
-use diskproof_model::plan::Ping;
-use diskproof_model::plan::Plan;
+use diskproof_model::plan::{Ping, Plan};
 use diskproof_model::progress::{Control, Found, Phase, PingWatch, Progress, Watch};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{counted, format_duration, format_latency};
 use diskproof_report::terminal::RequestLines;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
 
 /// What prints a line for each request; `None` where there are none. A ping without pauses has too
 /// many.
@@ -40,46 +42,72 @@ pub(super) fn request_lines(
     ))
 }
 
-impl TargetRun {
-    /// Sends the requests of the plan's only workload.
-    pub(super) fn ping(
-        &mut self,
-        live: &mut Live,
-        (lines, tool): (Option<RequestLines>, Option<SharedPrinter>),
-        printer: RequestPrinter,
-    ) -> Result<(), EarlyEnd> {
-        let plan = Arc::clone(&self.plan);
-        let Some(ping) = plan.ping() else {
-            return Ok(());
+/// The requests of a ping while they are sent, in one step.
+pub(super) struct PingRun<'p> {
+    plan: &'p Plan,
+    ping: &'p Ping,
+    /// The lines of the requests; `None`: no lines.
+    lines: Option<RequestLines>,
+    /// The tool whose text is printed.
+    tool: Option<SharedPrinter>,
+    /// Prints in a thread of its own; `None` once everything is printed.
+    printer: Option<RequestPrinter>,
+}
+
+impl<'p> PingRun<'p> {
+    /// Starts the thread that prints the lines, of a tool or our own.
+    pub(super) fn start(plan: &'p Plan, ping: &'p Ping, sink: &mut Sink) -> Result<Self, EarlyEnd> {
+        let lines = sink.request_lines.take();
+        let (tool, printer) = match sink.live.tool.take() {
+            Some(tool) => (Some(tool.printer), tool.lines),
+            None => {
+                let printer = RequestPrinter::start();
+                let failed = |error| Failure::Run(RunError::Thread(error));
+                (None, printer.map_err(failed)?)
+            }
         };
-        let workload = &ping.workload;
-        live.begin(Group::alone(workload), None);
-        self.results().step = Some(workload.name.clone());
-        let heartbeat = live.heartbeat();
-        let mut watch = PingLive {
-            plan: &plan,
-            live,
+        Ok(Self {
+            plan,
+            ping,
             lines,
             tool,
+            printer: Some(printer),
+        })
+    }
+}
+
+impl Running for PingRun<'_> {
+    fn step(&mut self, bench: &mut Bench, sink: &mut Sink) -> Result<Stepped, EarlyEnd> {
+        let Some(printer) = self.printer.take() else {
+            return Ok(Stepped::Over);
+        };
+        let workload = &self.ping.workload;
+        sink.live.begin(Group::alone(workload), None);
+        sink.begin_step(&workload.name);
+        let (heartbeat, verbosity) = (sink.live.heartbeat(), sink.verbosity);
+        let mut watch = PingLive {
+            plan: self.plan,
+            live: &mut sink.live,
+            lines: self.lines.take(),
+            tool: self.tool.take(),
             printer,
-            verbosity: self.verbosity,
+            verbosity,
             so_far: BTreeMap::new(),
             latencies: LatencyHistogram::new(),
             failed: 0,
             has_begun: false,
             too_slow: None,
         };
-        let what = (workload, &ping.requests);
-        let measured = self.session.ping(what, &mut self.targets, &mut watch);
-        let printer = watch.printer;
-        printer.finish(&heartbeat, self.verbosity);
+        let what = (workload, &self.ping.requests);
+        let measured = bench.session.ping(what, &mut bench.targets, &mut watch);
+        watch.printer.finish(&heartbeat, verbosity);
         if let Some(text) = watch.too_slow {
             eprint_line(&text);
         }
         let measured = measured?;
-        let ended = self.check(&measured);
-        self.add(measured);
-        ended
+        let ended = bench.check(&measured);
+        sink.add(measured);
+        ended.map(|()| Stepped::Over)
     }
 }
 

@@ -1,6 +1,7 @@
-//! Commands of the user that change a setting between two slices. Does not know what they do.
+//! Commands of the user that change a setting between two slices.
 
 use crate::interrupt;
+use crate::stdio::{Verbosity, eprint_line};
 use diskproof_device::ProgramGroup;
 use diskproof_engine::watchdog::Heartbeat;
 use rustix::fs::MemfdFlags;
@@ -46,6 +47,19 @@ pub(super) fn run(
         }
         Err(error) => CommandEnd::Failed(format!(
             "{flag} '{command}': cannot run it with {SHELL}: {error}"
+        )),
+    }
+}
+
+/// Runs the command after the last cell, however the run ended: it restores a setting. Only a
+/// signal that comes meanwhile ends it.
+pub(super) fn clean_up(command: &str, verbosity: Verbosity) {
+    let heeds_signal = interrupt::signal().is_none();
+    match run("--cleanup", command, heeds_signal, &Heartbeat::default()) {
+        CommandEnd::Done => verbosity.note(&format!("ran --cleanup '{command}'")),
+        CommandEnd::Failed(why) => eprint_line(&format!("warning: {why}")),
+        CommandEnd::Interrupted => eprint_line(&format!(
+            "warning: --cleanup '{command}' was interrupted, and may not have restored the setting"
         )),
     }
 }

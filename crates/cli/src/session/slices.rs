@@ -6,8 +6,9 @@ use diskproof_engine::random::Random;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{
-    Access, CachePolicy, EngineChoice, Layout, Order, Plan, SyncPolicy, Verify, Workload,
+    Access, CachePolicy, EngineChoice, Layout, Order, Plan, SyncPolicy, Verify,
 };
+use diskproof_model::slice::SliceSpan;
 use diskproof_model::window::SLICES_MIN;
 use std::time::{Duration, Instant};
 
@@ -108,46 +109,42 @@ impl<'a> SliceSchedule<'a> {
         }
     }
 
-    /// The workload of the next slice, which gets this share of its planned time.
-    pub(super) fn next(&self, share: f64) -> Workload {
-        let asked = &self.group.workloads[0];
-        let mut next = asked.clone();
-        let whole_ns = shared(self.next_ns(), share);
-        if share < 1.0 {
-            next.warmup_ns = shared(asked.warmup_ns, share);
+    /// The next slice of each of its workloads, with this share of its planned time.
+    pub(super) fn next(&self, share: f64) -> Vec<SliceSpan> {
+        if !self.is_whole() {
+            return vec![self.next_part(share)];
         }
-        if self.done > 0 {
-            next.warmup_ns = (whole_ns / WARMUP_PARTS / CELL_NS * CELL_NS).min(asked.warmup_ns);
-        }
-        let measured_ns = whole_ns.saturating_sub(next.warmup_ns).max(CELL_NS);
-        next.stop.time_ns = Some(measured_ns);
-        next.stop.precision = None;
-        next.stop.bytes = self.left_bytes.map(|bytes| {
-            let block = u64::from(asked.block_bytes);
-            (bytes / self.left / block).max(1) * block
-        });
-        if let Some(engine) = self.engine {
-            next.engine = engine;
-        }
-        next
-    }
-
-    /// Its whole time, in nanoseconds.
-    pub(super) fn time_ns(slice: &Workload) -> u64 {
-        slice.stop.time_ns.unwrap_or(0) + slice.warmup_ns
-    }
-
-    /// The workloads of the group with this share of their planned time; as they are with all.
-    pub(super) fn shortened(&self, share: f64) -> Option<Vec<Workload>> {
-        (share < 1.0).then(|| {
-            let each = self.group.workloads.iter().map(|asked| {
-                let mut shorter = asked.clone();
-                shorter.stop.time_ns = asked.stop.time_ns.map(|ns| shared(ns, share));
-                shorter.warmup_ns = shared(asked.warmup_ns, share);
-                shorter
+        let mut all = Vec::new();
+        for workload in self.group.workloads {
+            let whole = SliceSpan::whole(workload);
+            all.push(SliceSpan {
+                time_ns: whole.time_ns.map(|ns| shared(ns, share)),
+                warmup_ns: shared(whole.warmup_ns, share),
+                ..whole
             });
-            each.collect()
-        })
+        }
+        all
+    }
+
+    /// The next slice of its only workload.
+    fn next_part(&self, share: f64) -> SliceSpan {
+        let asked = &self.group.workloads[0];
+        let whole_ns = shared(self.next_ns(), share);
+        let warmup_ns = if self.done > 0 {
+            (whole_ns / WARMUP_PARTS / CELL_NS * CELL_NS).min(asked.warmup_ns)
+        } else {
+            shared(asked.warmup_ns, share)
+        };
+        let block = u64::from(asked.block_bytes);
+        SliceSpan {
+            time_ns: Some(whole_ns.saturating_sub(warmup_ns).max(CELL_NS)),
+            warmup_ns,
+            bytes: self
+                .left_bytes
+                .map(|bytes| (bytes / self.left / block).max(1) * block),
+            engine: self.engine.unwrap_or(asked.engine),
+            span: asked.span,
+        }
     }
 
     /// A slice, or the group as a whole, with this share of its planned time took so long.
@@ -185,8 +182,12 @@ impl<'a> SliceSchedule<'a> {
         }
     }
 
-    /// A slice is measured.
-    pub(super) fn measured(&mut self, slice: &Workload, measured: &[Measurement]) {
+    /// This slice is measured, or the group as a whole.
+    pub(super) fn measured(&mut self, slice: &SliceSpan, measured: &[Measurement]) {
+        if self.is_whole() {
+            self.left = 0;
+            return;
+        }
         self.left_ns = self.left_ns.saturating_sub(self.next_ns());
         self.done += 1;
         self.left -= 1;
@@ -203,7 +204,7 @@ impl<'a> SliceSchedule<'a> {
         }
         if self
             .left_bytes
-            .is_some_and(|bytes| bytes < u64::from(slice.block_bytes))
+            .is_some_and(|bytes| bytes < u64::from(self.group.workloads[0].block_bytes))
         {
             self.left = 0;
         }
@@ -224,17 +225,17 @@ pub(super) const SHARE_MIN: f64 = 0.1;
 
 /// What is planned for the rest of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct RestOfRun {
+struct RestOfRun {
     /// Time of all slices that are left, in nanoseconds.
-    pub planned_ns: u64,
+    planned_ns: u64,
     /// Time that they are expected to take beyond it: to fill the queue, and to complete what is
     /// in flight at the end.
-    pub overhead_ns: u64,
+    overhead_ns: u64,
 }
 
 /// The share of its planned time that the next slice gets, until the end of the run, if it has one;
 /// `None` when no time is left.
-pub(super) fn share(end: Option<Instant>, rest: RestOfRun) -> Option<f64> {
+fn share(end: Option<Instant>, rest: RestOfRun) -> Option<f64> {
     end.map_or(Some(1.0), |end| {
         let left = end.saturating_duration_since(Instant::now());
         share_of(left.as_nanos() as u64, rest)
@@ -248,7 +249,7 @@ fn share_of(left_ns: u64, rest: RestOfRun) -> Option<f64> {
 }
 
 /// What is planned for everything that is left.
-pub(super) fn rest(blocks: &[Vec<SliceSchedule<'_>>]) -> RestOfRun {
+fn rest(blocks: &[Vec<SliceSchedule<'_>>]) -> RestOfRun {
     let all = || blocks.iter().flatten();
     // A group without slices ends with its own sync.
     let sliced = all().filter(|sliced| sliced.done > 0);
@@ -265,10 +266,7 @@ pub(super) fn rest(blocks: &[Vec<SliceSchedule<'_>>]) -> RestOfRun {
 /// Joins the remaining slices until their overhead leaves each at least half of its planned time.
 /// On a disk that has become slow, short slices only measure how a queue fills. `share` computes
 /// the share of the planned time that is left.
-pub(super) fn join(
-    blocks: &mut [Vec<SliceSchedule<'_>>],
-    share: impl Fn(RestOfRun) -> Option<f64>,
-) {
+fn join(blocks: &mut [Vec<SliceSchedule<'_>>], share: impl Fn(RestOfRun) -> Option<f64>) {
     while share(rest(blocks)).is_some_and(|share| share < SHARE_JOINED) {
         let all = blocks.iter_mut().flatten();
         let divided = all.filter(|one| one.left > 1 && one.done + one.left > SLICES_MIN as u64);
@@ -324,9 +322,67 @@ fn slices_of(group: Group<'_>, order: Order) -> u64 {
     }
 }
 
+/// The slices of all workloads of a plan, in the order in which they are measured.
+pub(super) struct SliceOrder<'p> {
+    /// The groups by what is measured alternately.
+    blocks: Vec<Vec<SliceSchedule<'p>>>,
+    seed: u64,
+    /// The block that is measured.
+    block: usize,
+    /// Its rounds so far.
+    round: u64,
+    /// The members that this round has not measured yet, the next one last.
+    turn: Vec<usize>,
+    /// The member that is measured.
+    member: usize,
+}
+
+impl<'p> SliceOrder<'p> {
+    /// All slices of the workloads of a plan.
+    pub(super) fn new(plan: &'p Plan) -> Self {
+        Self {
+            blocks: blocks(plan),
+            seed: plan.seed,
+            block: 0,
+            round: 0,
+            turn: Vec::new(),
+            member: 0,
+        }
+    }
+
+    /// The group to which the next slice belongs; `None` when all are measured.
+    pub(super) fn next(&mut self) -> Option<Group<'p>> {
+        while let Some(block) = self.blocks.get(self.block) {
+            if let Some(member) = self.turn.pop() {
+                self.member = member;
+                return Some(block[member].group);
+            }
+            self.turn = turn(block, self.seed, self.round);
+            self.turn.reverse();
+            self.round += 1;
+            if self.turn.is_empty() {
+                self.block += 1;
+                self.round = 0;
+            }
+        }
+        None
+    }
+
+    /// The group that [`Self::next`] has returned, and the share of its planned time that its slice
+    /// gets, until the end of the run, if it has one; `None` when no time is left.
+    pub(super) fn next_until(
+        &mut self,
+        end: Option<Instant>,
+    ) -> (&mut SliceSchedule<'p>, Option<f64>) {
+        join(&mut self.blocks, |rest| share(end, rest));
+        let share_of_next = share(end, rest(&self.blocks));
+        (&mut self.blocks[self.block][self.member], share_of_next)
+    }
+}
+
 /// The groups of a plan by what is measured alternately: in turns all that follow each other and
 /// have slices; else each by itself.
-pub(super) fn blocks(plan: &Plan) -> Vec<Vec<SliceSchedule<'_>>> {
+fn blocks(plan: &Plan) -> Vec<Vec<SliceSchedule<'_>>> {
     let is_in_turns = matches!(plan.order(), Order::InTurns { .. });
     let mut blocks: Vec<Vec<SliceSchedule<'_>>> = Vec::new();
     for group in plan.groups() {
@@ -343,7 +399,7 @@ pub(super) fn blocks(plan: &Plan) -> Vec<Vec<SliceSchedule<'_>>> {
 }
 
 /// The members of a block that have a slice left, in random order.
-pub(super) fn turn(block: &[SliceSchedule<'_>], seed: u64, round: u64) -> Vec<usize> {
+fn turn(block: &[SliceSchedule<'_>], seed: u64, round: u64) -> Vec<usize> {
     let mut random = Random::new(seed, ORDER_STREAM + round);
     let mut order: Vec<usize> = (0..block.len()).filter(|i| block[*i].left > 0).collect();
     shuffle(&mut order, &mut random);

@@ -1,7 +1,7 @@
 //! Settings that a temporary PostgreSQL server tries: each with its default and with another value,
 //! in random alternation. Reads count where the kernel's counters of the disks confirm them.
 
-use super::run::TargetRun;
+use super::sink::Sink;
 use crate::interrupt;
 use crate::stdio::ProgressLine;
 use diskproof_analysis::trials::candidate;
@@ -34,14 +34,14 @@ const NO_TIME: &str = "the time of the run was over before (--time)";
 const WITHOUT_IO_URING: &str = "sync";
 
 /// A running server, and what shows that it works.
-pub(super) struct ServerBench<'a> {
-    pub cluster: &'a Cluster,
+pub(super) struct ServerBench {
+    pub cluster: Cluster,
     pub stop: StopCheck,
     pub heartbeat: Heartbeat,
     pub line: ProgressLine,
 }
 
-impl ServerBench<'_> {
+impl ServerBench {
     /// Runs a load for so long; `what` is shown meanwhile.
     pub(super) fn run_load(
         &mut self,
@@ -70,11 +70,11 @@ impl ServerBench<'_> {
 }
 
 /// The settings of a plan while they are tried.
-pub(super) struct Trials<'a, 'b> {
+pub(super) struct Trials<'a> {
     pub plan: TrialPlan,
     /// Decides which value of a pair runs first.
     pub order: Random,
-    pub bench: &'a mut ServerBench<'b>,
+    pub bench: &'a mut ServerBench,
     pub identity: &'a TargetIdentity,
 }
 
@@ -95,11 +95,11 @@ struct OneTrial<'a> {
     limit: Duration,
 }
 
-impl Trials<'_, '_> {
+impl Trials<'_> {
     /// Tries all of them, within the time of the plan.
-    pub(super) fn run(&mut self, run: &TargetRun) -> Result<(), PostgresError> {
+    pub(super) fn run(&mut self, sink: &Sink) -> Result<(), PostgresError> {
         let (begun, time) = (Instant::now(), Duration::from_nanos(self.plan.time_ns));
-        run.results().step = Some("settings of PostgreSQL".to_owned());
+        sink.results().step = Some("settings of PostgreSQL".to_owned());
         let table = match self.make_table(time.mul_f64(TABLE_SHARE)) {
             Err(PostgresError::Stopped) if interrupt::signal().is_none() => None,
             made => made?,
@@ -116,7 +116,7 @@ impl Trials<'_, '_> {
                 disk_bytes: Some(0),
                 plans: None,
             };
-            let tried = self.try_one(&mut measured, table.as_ref(), share, run);
+            let tried = self.try_one(&mut measured, table.as_ref(), share, sink);
             self.bench.line.clear();
             let is_over = match tried {
                 Ok(()) => false,
@@ -142,7 +142,7 @@ impl Trials<'_, '_> {
                 }
                 Err(error) => return Err(error),
             };
-            if let Some(results) = &mut run.results().data.postgres {
+            if let Some(results) = &mut sink.results().data.postgres {
                 results.trials.push(measured);
             }
             if is_over {
@@ -165,8 +165,9 @@ impl Trials<'_, '_> {
                 "PostgreSQL: creating a table",
             )
         };
-        let cluster = bench.cluster;
-        cluster.make_trial_table(bytes, time, &bench.stop, &mut progress)
+        bench
+            .cluster
+            .make_trial_table(bytes, time, &bench.stop, &mut progress)
     }
 
     /// Tries one setting for its share of the time.
@@ -175,10 +176,10 @@ impl Trials<'_, '_> {
         measured: &mut TrialMeasurement,
         table: Option<&TrialTable>,
         time: Duration,
-        run: &TargetRun,
+        sink: &Sink,
     ) -> Result<(), PostgresError> {
         let begun = Instant::now();
-        let (cluster, stop) = (self.bench.cluster, StopCheck::clone(&self.bench.stop));
+        let stop = StopCheck::clone(&self.bench.stop);
         let mut untested = |why: &str| {
             measured.untested = Some(why.to_owned());
             Ok(())
@@ -187,19 +188,19 @@ impl Trials<'_, '_> {
             let why = "creating a table larger than the server's cache takes longer than --time";
             return untested(why);
         }
-        let Some(setting) = cluster.setting(&measured.trial.setting, &stop)? else {
+        let Some(setting) = self.bench.cluster.setting(&measured.trial.setting, &stop)? else {
             return untested("this server has no such setting");
         };
-        let candidate = match value_to_try(&measured.trial, &setting, run) {
+        let candidate = match value_to_try(&measured.trial, &setting, sink) {
             Ok(value) => value,
             Err(why) => return untested(why),
         };
         measured.trial.candidate = Some(candidate.clone());
         let trial = measured.trial.clone();
         if trial.load == TrialLoad::SequentialScan
-            && let Some(limit) = cluster.setting(LIMIT_OF_LIMIT, &stop)?
+            && let Some(limit) = self.bench.cluster.setting(LIMIT_OF_LIMIT, &stop)?
         {
-            cluster.change(&limit, &candidate, &stop)?;
+            self.bench.cluster.change(&limit, &candidate, &stop)?;
         }
         let slice = (time / (2 * self.plan.pairs_max)).mul_f64(LOAD_SHARE);
         let one = OneTrial {
@@ -220,15 +221,15 @@ impl Trials<'_, '_> {
             add_pair(measured, default, other);
         }
         if setting.scope == SettingScope::Reload {
-            cluster.change(&setting, &trial.default, &stop)?;
+            self.bench.cluster.change(&setting, &trial.default, &stop)?;
         }
         Ok(())
     }
 
     /// The load with one value.
     fn slice(&mut self, one: &OneTrial<'_>, value: &str) -> Result<TrialSlice, PostgresError> {
-        let (cluster, stop) = (self.bench.cluster, StopCheck::clone(&self.bench.stop));
-        cluster.change(one.setting, value, &stop)?;
+        let stop = StopCheck::clone(&self.bench.stop);
+        self.bench.cluster.change(one.setting, value, &stop)?;
         let slice = match one.table {
             Some(table) if one.trial.load.is_scan() => self.scan(one, table, value),
             _ => self.insert(one, value),
@@ -247,14 +248,16 @@ impl Trials<'_, '_> {
         value: &str,
     ) -> Result<TrialSlice, PostgresError> {
         let (load, bench) = (one.trial.load, &mut *self.bench);
-        let cluster = bench.cluster;
-        let mut session: PostgresClient = cluster.scan_session(load, one.limit, &bench.stop)?;
+        let mut session: PostgresClient =
+            bench.cluster.scan_session(load, one.limit, &bench.stop)?;
         one.setting.set(&mut session, value)?;
         let disks = Snapshot::take(self.identity);
         let what = format!("PostgreSQL: trying {}", one.trial.setting);
         let mut progress = || beat(&bench.heartbeat, &mut bench.line, &what);
         let scans = (load, one.slice);
-        let result = cluster.run_scans(&mut session, table, scans, &mut progress)?;
+        let result = bench
+            .cluster
+            .run_scans(&mut session, table, scans, &mut progress)?;
         let seconds = result.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
         let count = match load {
             TrialLoad::Join => result.scans,
@@ -293,9 +296,9 @@ impl Trials<'_, '_> {
 fn value_to_try(
     trial: &PlannedTrial,
     setting: &ServerSetting,
-    run: &TargetRun,
+    sink: &Sink,
 ) -> Result<String, &'static str> {
-    let results = run.results();
+    let results = sink.results();
     let postgres = results.data.postgres.as_ref();
     let value = candidate(trial, postgres.map_or(&[][..], |postgres| &postgres.loads))?;
     let words = setting.words.as_ref();

@@ -2,10 +2,14 @@
 //! hangs. The engine itself stops waiting for requests that hang; this covers every other call that
 //! may never return: layout, truncation, flush and close of a target.
 
-use super::prepare::ReadyRun;
-use super::run::{EarlyEnd, INTERRUPTED, LATE, PartialResults, SharedResults, TargetRun};
+use super::bench::Bench;
+use super::drive::drive;
+use super::open::OpenRun;
+use super::sink::{
+    EarlyEnd, INTERRUPTED, LATE, Leftover, RunResults, SharedResults, Sink, and_left,
+};
 use crate::failure::Failure;
-use crate::live::{Live, SharedDeadline, lock_deadline};
+use crate::live::{SharedDeadline, lock_deadline};
 use crate::stdio::Verbosity;
 use diskproof_analysis::judge::RunFacts;
 use diskproof_device::{GuardedWriteCache, MachineCpuTime, OpenTarget, start_files_remover};
@@ -14,8 +18,9 @@ use diskproof_engine::watchdog::{Deferred, SignsOfLife, Waited};
 use diskproof_history::Journal;
 use diskproof_model::record::Stalled;
 use diskproof_model::target::TargetIdentity;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use diskproof_postgres::PostgresError;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 const POLL_EVERY: Duration = Duration::from_millis(100);
@@ -35,14 +40,12 @@ const JOURNAL_ENDED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A run that has ended.
 pub(crate) struct EndedRun {
-    /// The record's facts, without how it ended.
+    /// The record's facts.
     pub facts: RunFacts,
     /// What was measured.
-    pub results: PartialResults,
+    pub results: RunResults,
     /// Why it ended before its plan did.
     pub ended: Result<(), EarlyEnd>,
-    /// Paths of the targets that hang.
-    pub hung: Vec<String>,
     /// The longest silence of a target.
     pub stall_timeout: Duration,
     /// What was saved meanwhile, for the case that the run is killed.
@@ -58,90 +61,125 @@ impl EndedRun {
             let _ = ending.wait(JOURNAL_ENDED_WITHIN);
         }
     }
+}
 
-    /// The record's facts.
-    pub(crate) fn facts(&self) -> RunFacts {
-        RunFacts {
-            partial: self.ended.is_err(),
-            ended_early: self.ended.as_ref().err().map(ToString::to_string),
-            ..self.facts.clone()
+/// Measures on a thread of its own, and waits for the end or for a silence longer than the stall
+/// timeout. What the run has given is taken from its results, whether or not it came to its end.
+pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
+    let OpenRun {
+        mut bench,
+        mut sink,
+        own_files,
+        stall_timeout,
+        cpu_time,
+    } = open;
+    let shared_facts = Arc::clone(&bench.facts);
+    let targets = &shared_facts.targets;
+    let journal = sink.journal().handle();
+    let watchdog = Watchdog {
+        results: sink.shared_results(),
+        stall_timeout,
+        verbosity: sink.verbosity,
+        identities: targets,
+        run_end: sink.live.deadline(),
+    };
+    let signs = SignsOfLife::new(sink.live.heartbeat(), targets);
+    let work = move || {
+        let ended = drive(&mut bench, &mut sink);
+        end_on_thread(ended, bench, sink);
+    };
+    let run = Deferred::start("diskproof-run", work)
+        .map_err(|error| Failure::Run(RunError::Thread(error)))?;
+    let waited = watchdog.wait(&run, signs);
+    let mut results = std::mem::take(&mut *watchdog.results.lock());
+    results.hung.extend(waited.hung);
+    let reported = results.ended.take().unwrap_or(waited.ended);
+    let ended = leave_behind(results.leftover, reported, targets, watchdog.verbosity);
+    if let Err(EarlyEnd::NotStarted(failure)) = ended {
+        return Err(failure);
+    }
+    let cpu_time_now = MachineCpuTime::now();
+    let mut facts = RunFacts::clone(&shared_facts);
+    facts.partial = ended.is_err();
+    facts.ended_early = ended.as_ref().err().map(ToString::to_string);
+    facts.stalled = waited.stalled.or_else(|| stalled_in_request(&ended));
+    // The share of the machine's CPU time that its hypervisor gave to others.
+    if let (Some(start), Some(now)) = (cpu_time, cpu_time_now) {
+        facts.host.stolen_share = now.stolen_share_since(start);
+    }
+    finish_own(own_files, &facts);
+    Ok(EndedRun {
+        facts,
+        results,
+        ended,
+        stall_timeout,
+        journal,
+    })
+}
+
+/// Restores what the run has changed, reports how it ended, and closes the targets.
+fn end_on_thread(driven: Result<(), EarlyEnd>, mut bench: Bench, mut sink: Sink) {
+    let mut ended = driven;
+    sink.finish_tool();
+    if let Some(Err(error)) = bench.write_cache.take().map(GuardedWriteCache::restore) {
+        ended = Err(error.to_string().into());
+        sink.results().not_restored = Some(error);
+    }
+    sink.live.finish();
+    // The end of its announced time interrupted it, not the user.
+    if let Err(EarlyEnd::Reason(why)) = &mut ended
+        && sink.live.is_late()
+    {
+        *why = why.replace(INTERRUPTED, LATE);
+    }
+    sink.results().ended = Some(ended);
+    let hung = bench.close(&sink);
+    sink.results().hung = hung;
+}
+
+/// Leaves to other processes what a run could not remove, and returns how it ended with that.
+fn leave_behind(
+    leftover: Option<Leftover>,
+    ended: Result<(), EarlyEnd>,
+    targets: &[TargetIdentity],
+    verbosity: Verbosity,
+) -> Result<(), EarlyEnd> {
+    match leftover {
+        Some(Leftover::Files) => {
+            remove_later(targets, verbosity);
+            ended
         }
+        Some(Leftover::Server) => {
+            let left = PostgresError::removed_later(Path::new(&targets[0].path));
+            and_left(ended, &left)
+        }
+        None => ended,
     }
 }
 
-impl ReadyRun {
-    /// Carries it out on a separate thread, and waits for the end or for a silence longer than the
-    /// stall timeout.
-    pub(super) fn run(
-        mut self,
-        steps: impl FnOnce(&mut TargetRun, &mut Live) -> Result<(), EarlyEnd> + Send + 'static,
-    ) -> Result<EndedRun, Failure> {
-        let (mut work, mut live) = (self.work, self.live);
-        let journal = work.journal.handle();
-        let watchdog = Watchdog {
-            results: Arc::clone(&work.results),
-            stall_timeout: self.stall_timeout,
-            verbosity: work.verbosity,
-            identities: &self.facts.targets,
-            run_end: live.deadline(),
-        };
-        let signs = SignsOfLife::new(live.heartbeat(), &self.facts.targets);
-        let (has_files, verbosity) = (Arc::clone(&work.has_files), work.verbosity);
-        let carry_out = move || {
-            let mut ended = steps(&mut work, &mut live);
-            if let Some(Err(error)) = work.write_cache.take().map(GuardedWriteCache::restore) {
-                ended = Err(error.to_string().into());
-                work.results().not_restored = Some(error);
-            }
-            live.finish();
-            // The end of its announced time interrupted it, not the user.
-            if let Err(EarlyEnd::Reason(why)) = &mut ended
-                && live.is_late()
-            {
-                *why = why.replace(INTERRUPTED, LATE);
-            }
-            work.results().ended = Some(ended);
-            work.close()
-        };
-        let run = Deferred::start("diskproof-run", carry_out)
-            .map_err(|error| Failure::Run(RunError::Thread(error)))?;
-        let (otherwise, hung, mut stalled) = watchdog.wait(&run, signs);
-        if has_files.load(Ordering::Relaxed) {
-            remove_later(watchdog.identities, verbosity);
-        }
-        let mut results = std::mem::take(&mut *watchdog.results());
-        let ended = results.ended.take().unwrap_or(otherwise);
-        if let Err(EarlyEnd::Error(RunError::Stalled {
+/// The silence in which the engine has stopped waiting for a request.
+fn stalled_in_request(ended: &Result<(), EarlyEnd>) -> Option<Stalled> {
+    match ended {
+        Err(EarlyEnd::Error(RunError::Stalled {
             workload, seconds, ..
-        })) = &ended
-        {
-            stalled.get_or_insert_with(|| Stalled {
-                around: workload.clone(),
-                lasted_ns: seconds.saturating_mul(1_000_000_000),
-            });
-        }
-        self.facts.stalled = stalled;
-        let scratch = self.facts.plan.scratch.as_ref();
-        if scratch.is_some_and(|scratch| !scratch.sizes_bytes.is_empty()) {
-            // As other tools make their files, whose jobs may write to a part of them only.
-            for file in &self.own_files {
-                file.lengthen(file.capacity_bytes());
-            }
-        }
-        mark_own(self.own_files);
-        // The share of the machine's CPU time that its hypervisor gave to others.
-        let cpu_time = MachineCpuTime::now().zip(self.start);
-        self.facts.host.stolen_share =
-            cpu_time.and_then(|(end, start)| end.stolen_share_since(start));
-        Ok(EndedRun {
-            facts: self.facts,
-            results,
-            ended,
-            hung,
-            stall_timeout: self.stall_timeout,
-            journal,
-        })
+        })) => Some(Stalled {
+            around: workload.clone(),
+            lasted_ns: seconds.saturating_mul(1_000_000_000),
+        }),
+        _ => None,
     }
+}
+
+/// Marks files of our own as such. Those of other tools get their whole length first, as these
+/// make them: their jobs may write to a part only.
+fn finish_own(files: Vec<OpenTarget>, facts: &RunFacts) {
+    let scratch = facts.plan.scratch.as_ref();
+    if scratch.is_some_and(|scratch| !scratch.sizes_bytes.is_empty()) {
+        for file in &files {
+            file.lengthen(file.capacity_bytes());
+        }
+    }
+    mark_own(files);
 }
 
 /// A target that hangs keeps its files unmarked, and later runs refuse to overwrite them.
@@ -173,18 +211,35 @@ struct Watchdog<'a> {
     run_end: SharedDeadline,
 }
 
-/// The end of a run that has not reported its own, the paths that hang, and where.
-type WaitEnd = (Result<(), EarlyEnd>, Vec<String>, Option<Stalled>);
+/// How the wait for a run ended.
+struct WaitEnd {
+    /// The end of a run that has not reported its own.
+    ended: Result<(), EarlyEnd>,
+    /// Paths of the targets that hang.
+    hung: Vec<String>,
+    /// Where they hang.
+    stalled: Option<Stalled>,
+}
 
 impl Watchdog<'_> {
-    fn wait(&self, run: &Deferred<Vec<String>>, mut signs: SignsOfLife) -> WaitEnd {
+    fn wait(&self, run: &Deferred<()>, mut signs: SignsOfLife) -> WaitEnd {
         let mut next_note = FIRST_NOTE;
         loop {
             match run.poll(POLL_EVERY) {
-                Waited::Done(hung) => return (Ok(()), hung, None),
+                Waited::Done(()) => {
+                    return WaitEnd {
+                        ended: Ok(()),
+                        hung: Vec::new(),
+                        stalled: None,
+                    };
+                }
                 Waited::Lost => {
                     let died = std::io::Error::other("the thread of the run ended unexpectedly");
-                    return (Err(RunError::Thread(died).into()), Vec::new(), None);
+                    return WaitEnd {
+                        ended: Err(RunError::Thread(died).into()),
+                        hung: Vec::new(),
+                        stalled: None,
+                    };
                 }
                 Waited::TimedOut(_) => {}
             }
@@ -204,7 +259,11 @@ impl Watchdog<'_> {
             }
             let is_silent = late > AFTER_END && silence > SILENCE_AFTER_END;
             if is_silent || late > AFTER_END_MAX {
-                return (Err(self.late(silence, &paths)), paths, None);
+                return WaitEnd {
+                    ended: Err(self.late(silence, &paths)),
+                    hung: paths,
+                    stalled: None,
+                };
             }
         }
     }
@@ -219,7 +278,11 @@ impl Watchdog<'_> {
             seconds(silence)
         );
         let lasted_ns = silence.as_nanos() as u64;
-        (Err(ended.into()), hung, Some(Stalled { around, lasted_ns }))
+        WaitEnd {
+            ended: Err(ended.into()),
+            hung,
+            stalled: Some(Stalled { around, lasted_ns }),
+        }
     }
 
     /// The run's thread waits for a target that may be slow and not faulty.
@@ -234,12 +297,8 @@ impl Watchdog<'_> {
         ended.into()
     }
 
-    fn results(&self) -> MutexGuard<'_, PartialResults> {
-        self.results.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn step(&self) -> String {
-        let step = self.results().step.clone();
+        let step = self.results.lock().step.clone();
         step.unwrap_or_else(|| "the first workload".to_owned())
     }
 }

@@ -23,7 +23,9 @@ fn folder() -> (TempDir, std::path::PathBuf) {
 
 fn workload_names(record: &Record) -> Vec<&str> {
     let measurements = record.measurements.iter();
-    measurements.map(|m| m.workload.name.as_str()).collect()
+    measurements
+        .map(|m| m.data.workload.name.as_str())
+        .collect()
 }
 
 #[test]
@@ -39,7 +41,7 @@ fn several_values_measure_a_workload_for_each_combination() {
     );
     let shapes = record.measurements.iter();
     let shapes: Vec<(u32, u32)> = shapes
-        .map(|m| (m.workload.block_bytes, m.workload.depth))
+        .map(|m| (m.data.workload.block_bytes, m.data.workload.depth))
         .collect();
     assert_eq!(shapes, [(4096, 1), (4096, 4), (65536, 1), (65536, 4)]);
 }
@@ -91,7 +93,7 @@ fn sectors_of_512_bytes_are_measured_over_fuse() {
     ran.exits(0);
     let record = ran.record();
     let m = &record.measurements[0];
-    assert_eq!((m.workload.block_bytes, m.errors_total()), (512, 0));
+    assert_eq!((m.data.workload.block_bytes, m.errors_total()), (512, 0));
 }
 
 #[test]

@@ -40,7 +40,10 @@ fn commit(target: &Path, flags: &[&str]) -> crate::program::Ran {
 }
 
 fn count(record: &Record, name: &str, kind: OpKind) -> u64 {
-    let found = record.measurements.iter().find(|m| m.workload.name == name);
+    let found = record
+        .measurements
+        .iter()
+        .find(|m| m.data.workload.name == name);
     let m = found.unwrap_or_else(|| panic!("{name} is missing"));
     counts(m, kind).0
 }
@@ -82,11 +85,11 @@ fn every_method_is_measured_and_nothing_stays() {
     let measured: Vec<&str> = record
         .measurements
         .iter()
-        .map(|m| m.workload.name.as_str())
+        .map(|m| m.data.workload.name.as_str())
         .collect();
     assert_eq!(measured, QUICK);
     for m in &record.measurements {
-        let (name, workload) = (m.workload.name.as_str(), &m.workload);
+        let (name, workload) = (m.data.workload.name.as_str(), &m.data.workload);
         let is_load = ["reads", "checkpoint"].contains(&name);
         let is_direct = is_load || name.ends_with("-direct");
         let cache = if is_direct {
@@ -94,9 +97,9 @@ fn every_method_is_measured_and_nothing_stays() {
         } else {
             CachePolicy::Cached
         };
-        assert_eq!(workload.cache, cache, "{name}");
+        assert_eq!(m.data.cache.used, cache, "{name}");
         // The segment, and what lies behind it.
-        let span = (workload.span_start_bytes, workload.span_bytes);
+        let span = (m.data.span_start_bytes, m.data.span_bytes);
         let expected = if is_load {
             (16 * MIB, 48 * MIB)
         } else {
@@ -104,7 +107,11 @@ fn every_method_is_measured_and_nothing_stays() {
         };
         assert_eq!(span, expected, "{name}");
         let is_commit = !is_load && name != "unsynced";
-        assert_eq!(m.ops.contains_key(&OpKind::Commit), is_commit, "{name}");
+        assert_eq!(
+            m.data.ops.contains_key(&OpKind::Commit),
+            is_commit,
+            "{name}"
+        );
         assert_eq!(workload.sync.is_per_write(), is_commit, "{name}");
     }
     assert!(
@@ -115,8 +122,8 @@ fn every_method_is_measured_and_nothing_stays() {
     let shared = record
         .measurements
         .iter()
-        .find(|m| m.workload.name == "group-c16");
-    let shared = &shared.unwrap().workload;
+        .find(|m| m.data.workload.name == "group-c16");
+    let shared = &shared.unwrap().data.workload;
     assert!(matches!(shared.sync, SyncPolicy::Shared { .. }) && shared.depth == 16);
     assert!(names(here.path()).is_empty());
 }
@@ -138,14 +145,14 @@ fn rates_are_those_of_the_disk_and_every_commit_reaches_it() {
     // No commit is faster than a write and a flush, and none is lost: what a slow machine adds
     // only makes it slower.
     for m in &record.measurements {
-        if let Some(commits) = m.ops.get(&OpKind::Commit) {
-            let name = &m.workload.name;
-            assert!(commits.latency.min >= 4_000_000, "{name}");
-            let most = f64::from(m.workload.depth) / 0.004;
+        if let Some(commits) = m.op(OpKind::Commit) {
+            let name = &m.data.workload.name;
+            assert!(commits.figures.latency.min >= 4_000_000, "{name}");
+            let most = f64::from(m.data.workload.depth) / 0.004;
             assert!(
-                commits.iops.value <= most * 1.05,
+                commits.figures.iops.value <= most * 1.05,
                 "{name}: {:?}",
-                commits.iops
+                commits.figures.iops
             );
         }
     }
@@ -164,7 +171,7 @@ fn only_the_selected_rows_are_measured() {
         let ran = commit(here.path(), &[&common[..], flags].concat());
         ran.exits(0);
         let record = ran.record();
-        let names = record.measurements.iter().map(|m| &m.workload.name);
+        let names = record.measurements.iter().map(|m| &m.data.workload.name);
         let names: Vec<String> = names.cloned().collect();
         assert_eq!(names.len() + record.plan.skipped.len(), QUICK.len());
         names

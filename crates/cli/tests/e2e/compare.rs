@@ -176,7 +176,7 @@ fn varied() -> Comparison {
         ]
     };
     let (a, mut b) = (record(workloads(), 1.0, 1), record(workloads(), 1.06, 2));
-    b.measurements[1].workload.depth = 16;
+    b.measurements[1].data.workload.depth = 16;
     b.measurements[2] = record(workloads(), 0.98, 3).measurements.remove(2);
     (b.host.name, b.host.kernel, b.note) = (
         "db2".to_owned(),
@@ -410,11 +410,17 @@ fn a_forged_record_is_named_and_not_believed() {
     let records = Records::new();
     let mut forged = record(vec![workload("d8", 8, 3)], 1.0, 5);
     let honest = records.save("honest.json", &forged);
-    let read = forged.measurements[0].ops.get_mut(&OpKind::Read).unwrap();
+    let read = forged.measurements[0]
+        .figures
+        .ops
+        .get_mut(&OpKind::Read)
+        .unwrap();
     read.iops.value *= 10.0;
     let forged = records.save("forged.json", &forged);
     let (honest, forged) = (run(["show", &honest]), run(["show", &forged]));
     honest.exits(0).tells_nothing();
-    forged.exits(0).tells("/measurements/0/ops/read/iops/value");
+    forged
+        .exits(0)
+        .tells("/measurements/0/figures/ops/read/iops/value");
     assert_eq!(forged.out, honest.out);
 }

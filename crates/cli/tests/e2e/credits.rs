@@ -38,7 +38,7 @@ fn promised_depth_has_the_rate_that_lasts() {
     let m = record
         .measurements
         .iter()
-        .find(|m| m.workload.name == found.workload)
+        .find(|m| m.data.workload.name == found.workload)
         .unwrap();
     let rate = m.total_iops();
     assert!(rate <= 1.1 * 200.0 && found.depth <= 6, "{rate} {search:?}");
@@ -58,7 +58,11 @@ fn credit_in_bytes_is_found() {
     let ran = diskproof!("run {target} --rw read --bs 128k --depth 16 --time 8s --json");
     ran.exits(0);
     let record = ran.record();
-    let rate = record.measurements[0].headline_ops()[0].1.throughput.value;
+    let rate = record.measurements[0].headline_ops()[0]
+        .1
+        .figures
+        .throughput
+        .value;
     assert!(rate <= 1.1 * 20e6, "{rate}");
     for credit in &record.burst_credits {
         let base = match credit.unit.as_str() {

@@ -88,6 +88,7 @@ fn average(record: &Record) -> f64 {
     record
         .surface()
         .unwrap()
+        .figures
         .rate
         .as_ref()
         .unwrap()
@@ -112,7 +113,10 @@ fn the_figures_are_those_of_the_disk() {
         ran.exits(0);
         let record = ran.record();
         let surface = record.surface().unwrap();
-        assert_eq!((record.curve().len(), surface.span_bytes), (4, 4 * GIB));
+        assert_eq!(
+            (record.curve().len(), surface.data.span_bytes),
+            (4, 4 * GIB)
+        );
         let (first, last) = (&record.curve()[0], &record.curve()[3]);
         assert!(
             last.offset_bytes + last.bytes >= 4 * GIB - 8 * MIB && first.offset_bytes <= 8 * MIB
@@ -120,21 +124,28 @@ fn the_figures_are_those_of_the_disk() {
         near("first", first.bytes_per_second, 48e6, BUSY)?;
         near("last", last.bytes_per_second, 24e6, BUSY)?;
         // Electronics, mean seek, half a turn.
-        let random = &surface.seeks[&SeekPattern::Random];
+        let random = &surface.figures.seeks[&SeekPattern::Random];
         near(
             "access",
             random.mean.value,
             0.3e6 + 18e6 + 60e9 / 4200.0 / 2.0,
             BUSY,
         )?;
-        assert!(random.n == 250 && surface.seeks.len() == 5 && surface.burst.is_some());
-        assert!(surface.seeks[&SeekPattern::FullStroke].mean.value > 1.3 * random.mean.value);
-        assert!(surface.reproduce.starts_with("zcav -b ") && surface.curve_cpu_share > 0.0);
+        assert!(
+            random.n == 250 && surface.figures.seeks.len() == 5 && surface.data.burst.is_some()
+        );
+        assert!(
+            surface.figures.seeks[&SeekPattern::FullStroke].mean.value > 1.3 * random.mean.value
+        );
+        assert!(
+            surface.figures.reproduce.starts_with("zcav -b ")
+                && surface.figures.curve_cpu_share > 0.0
+        );
         // The loop device counts what it carried: only what we asked for.
         near(
             "bytes",
-            surface.device.read_bytes as f64,
-            surface.asked.read_bytes as f64,
+            surface.data.device.read_bytes as f64,
+            surface.data.asked.read_bytes as f64,
             0.01,
         )
     });
@@ -152,7 +163,7 @@ fn sampling_agrees_with_full_reading() {
         )
         .record();
         let sampled = curve(disk.path(), &["--json", "--no-access", "--points", "12"]).record();
-        let share = |record: &Record| record.surface().unwrap().curve_share;
+        let share = |record: &Record| record.surface().unwrap().figures.curve_share;
         assert!(share(&full) > 0.98 && share(&sampled) < 0.5 && full.curve().len() == 50);
         near("average", average(&sampled), average(&full), BUSY)
     });
@@ -168,7 +179,7 @@ fn a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c() {
     eventually_true(|| {
         let ran = curve(disk.path(), &scan);
         ran.exits(4);
-        let scan = ran.record().surface().unwrap().scan.clone().unwrap();
+        let scan = ran.record().surface().unwrap().data.scan.clone().unwrap();
         assert!(scan.finished && scan.blocks == 256);
         let bad: Vec<(u64, u64)> = scan
             .unreadable
@@ -206,7 +217,7 @@ fn a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c() {
     let ran = running.interrupt();
     ran.exits(130);
     let record = saved_record(saved);
-    let first = record.surface().unwrap().scan.clone().unwrap();
+    let first = record.surface().unwrap().data.scan.clone().unwrap();
     assert!(
         record.partial && !first.finished && first.to_bytes < 256 * MIB,
         "{}",
@@ -221,7 +232,7 @@ fn a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c() {
 
     let rest = curve(disk.path(), &["--scan", "--resume", saved, "--json"]).record();
     assert!(rest.curve().is_empty() && rest.access().is_empty());
-    let scan = rest.surface().unwrap().scan.clone().unwrap();
+    let scan = rest.surface().unwrap().data.scan.clone().unwrap();
     assert!(scan.finished && scan.from_bytes == first.to_bytes && scan.to_bytes == 256 * MIB);
     assert_eq!(scan.blocks, (256 * MIB - scan.from_bytes).div_ceil(MIB));
     let found: u64 = first.unreadable_bytes + scan.unreadable_bytes;
@@ -264,7 +275,7 @@ fn a_scan_that_was_killed_goes_on_with_the_command_it_said() {
     let swift = Simulated::new(&format!("bandwidth=200MB,{faults}"), SIZE);
     let undisturbed = curve(swift.path(), &[&scan[..], &["--json"]].concat());
     let record = undisturbed.record();
-    let undisturbed = record.surface().unwrap().scan.clone().unwrap();
+    let undisturbed = record.surface().unwrap().data.scan.clone().unwrap();
     let all = listed_unreadable(&undisturbed);
     assert_eq!((all.len(), undisturbed.finished), (2, true));
 
@@ -301,7 +312,7 @@ fn a_scan_that_was_killed_goes_on_with_the_command_it_said() {
         .output()
         .unwrap()
         .into();
-    let rest = rest.record().surface().unwrap().scan.clone().unwrap();
+    let rest = rest.record().surface().unwrap().data.scan.clone().unwrap();
     assert!(
         command.ends_with(&format!(" --scan --resume {}", rest.from_bytes)),
         "{command}: {}",
@@ -438,7 +449,13 @@ fn short_strokes_are_parts_of_the_span() {
         disk.path(),
         &argv("--points 0 --no-access --short-stroke --span 0-50% --json"),
     );
-    let strokes = ran.record().surface().unwrap().short_strokes.clone();
+    let strokes = ran
+        .record()
+        .surface()
+        .unwrap()
+        .figures
+        .short_strokes
+        .clone();
     let spans: Vec<(f64, u64)> = strokes
         .iter()
         .map(|stroke| (stroke.percent, stroke.span_bytes / MIB))
@@ -472,8 +489,13 @@ fn nothing_that_exists_is_written() {
         let ran = curve(target, &["--reads", "50", "--scan", "--json"]);
         ran.exits(0);
         let record = ran.record();
-        assert!(record.surface().unwrap().asked.write_bytes == 0 && !record.curve().is_empty());
-        assert_eq!(record.surface().unwrap().scan.clone().unwrap().blocks, 64);
+        assert!(
+            record.surface().unwrap().data.asked.write_bytes == 0 && !record.curve().is_empty()
+        );
+        assert_eq!(
+            record.surface().unwrap().data.scan.clone().unwrap().blocks,
+            64
+        );
     }
     drop(device);
     assert_eq!(content_hash(&image), hash);
@@ -487,7 +509,7 @@ fn nothing_that_exists_is_written() {
         )),
     );
     ran.exits(0).tells("device").tells("its content is lost");
-    assert!(ran.record().surface().unwrap().asked.write_bytes > 0);
+    assert!(ran.record().surface().unwrap().data.asked.write_bytes > 0);
     drop(device);
     assert_ne!(content_hash(&image), hash);
 }
@@ -509,9 +531,9 @@ fn what_is_given_up_is_written() {
     let record = ran.record();
     let surface = record.surface().unwrap();
     assert!(
-        surface.asked.write_bytes > 20 * MIB
-            && surface.asked.read_bytes == 0
-            && surface.rate.is_some()
+        surface.data.asked.write_bytes > 20 * MIB
+            && surface.data.asked.read_bytes == 0
+            && surface.figures.rate.is_some()
     );
     ran.tells("content is lost");
 }
@@ -529,7 +551,7 @@ fn a_directory_is_surveyed_through_a_scratch_file() {
         let record = ran.record();
         let surface = record.surface().unwrap();
         assert_eq!(
-            (surface.span_bytes, surface.asked.write_bytes > 0),
+            (surface.data.span_bytes, surface.data.asked.write_bytes > 0),
             (64 * MIB, flags.contains(&"--write"))
         );
     }
@@ -583,8 +605,8 @@ fn check_on_a_device_shows_its_surface() {
     let surface = record.surface().unwrap();
     assert!(
         !record.curve().is_empty()
-            && surface.burst.is_some()
-            && surface.seeks[&SeekPattern::Random].n > 0,
+            && surface.data.burst.is_some()
+            && surface.figures.seeks[&SeekPattern::Random].n > 0,
         "{surface:?}"
     );
     assert_eq!(record.measurements.len(), 3);

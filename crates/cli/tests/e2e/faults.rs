@@ -132,7 +132,7 @@ fn signals_end_a_run_with_what_was_measured() {
         );
         assert!(
             (2..8).contains(&record.measurements.len())
-                && record.measurements[1].stopped != StopReason::Interrupted
+                && record.measurements[1].data.stopped != StopReason::Interrupted
         );
         assert_eq!(
             (names(&work), names(place.path())),
@@ -184,9 +184,9 @@ fn request_longer_than_the_measured_time_gives_a_rate() {
     needs!("fusermount3");
     // 7 s for one request: longer than the announced time and what a late run gets.
     let (ran, record) = run_of_a_second("bandwidth=150kB", &["--bs", "1M"]);
-    let read = &record.measurements[0].ops[&OpKind::Read];
-    assert_eq!((ran.code, read.count), (Some(0), 1), "{}", ran.err);
-    let rate = read.throughput.value;
+    let read = record.measurements[0].op(OpKind::Read).unwrap();
+    assert_eq!((ran.code, read.data.count), (Some(0), 1), "{}", ran.err);
+    let rate = read.figures.throughput.value;
     assert!((rate / 150e3 - 1.0).abs() < 0.1, "{rate}");
 }
 
@@ -194,7 +194,7 @@ fn request_longer_than_the_measured_time_gives_a_rate() {
 fn run_without_an_answer_ends_undecided() {
     needs!("fusermount3");
     let (ran, record) = run_of_a_second("latency=15s", &["--bs", "4k"]);
-    let ops = record.measurements.iter().flat_map(|m| m.ops.values());
+    let ops = record.measurements.iter().flat_map(|m| m.data.ops.values());
     assert_eq!((ran.code, ops.map(|op| op.count).sum()), (Some(4), 0u64));
     assert!(record.partial);
     ran.shows("undecided").shows_not(" 0/s");
@@ -313,7 +313,7 @@ fn read_errors_are_counted_and_end_a_hopeless_run() {
         record
             .measurements
             .iter()
-            .all(|m| m.ops.values().all(|op| op.count > 0))
+            .all(|m| m.data.ops.values().all(|op| op.count > 0))
     );
     {
         let device = LoopDevice::attach(spot.disk.path(), Direct::On, 512).unwrap();
@@ -330,7 +330,13 @@ fn read_errors_are_counted_and_end_a_hopeless_run() {
         record.partial && why.contains("EIO") && why.contains("dmesg") && why.contains("smartctl"),
         "{why}"
     );
-    assert!(record.measurements[0].ops.values().all(|op| op.count > 100));
+    assert!(
+        record.measurements[0]
+            .data
+            .ops
+            .values()
+            .all(|op| op.count > 100)
+    );
     let page = check(dying.disk.path(), &["--time", "3s"]);
     page.exits(4).shows("EIO");
 }
@@ -349,8 +355,8 @@ fn a_stall_is_seen_in_full() {
         .record()
         .measurements
         .iter()
-        .flat_map(|m| m.ops.values())
-        .map(|op| op.latency.max)
+        .flat_map(|m| m.data.ops.values())
+        .map(|op| op.latency.max_ns())
         .max()
         .unwrap();
     assert!(
@@ -366,18 +372,19 @@ fn short_reads_are_continued_and_counted() {
     let ran = check(simulated.disk.path(), &["--time", "2s", "--json"]);
     ran.exits(0);
     for m in ran.record().measurements {
-        let read = &m.ops[&OpKind::Read];
+        let read = &m.data.ops[&OpKind::Read];
         assert!(
-            read.errors.is_empty() && read.bytes == read.count * u64::from(m.workload.block_bytes),
+            read.errors.is_empty()
+                && read.bytes == read.count * u64::from(m.data.workload.block_bytes),
             "{}",
-            m.workload.name
+            m.data.workload.name
         );
         // A synchronous direct read that comes back short is completed by the kernel, through the
         // page cache (generic_file_read_iter).
         assert!(
-            read.short > 0 || m.workload.engine == EngineKind::Sync,
+            read.short > 0 || m.data.engine.used == EngineKind::Sync,
             "{}",
-            m.workload.name
+            m.data.workload.name
         );
     }
 }

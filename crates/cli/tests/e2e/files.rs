@@ -43,15 +43,15 @@ fn files_are_measured_in_both_orders_and_nothing_stays() {
     let measured = steps(&record);
     assert_eq!(measured.steps.len(), 10);
     for of in &measured.steps {
-        assert!(of.figures.errors.is_empty(), "{of:?}");
-        assert_eq!((of.figures.count, of.rounds.len()), (1500, 5));
+        assert!(of.data.op.errors.is_empty(), "{of:?}");
+        assert_eq!((of.data.op.count, of.data.rounds.len()), (1500, 5));
         let is_moved = matches!(
-            of.step.operation,
+            of.data.step.operation,
             FileOperation::Create | FileOperation::Read
         );
-        assert_eq!(of.figures.bytes > 0, is_moved);
+        assert_eq!(of.data.op.bytes > 0, is_moved);
         assert!(of.figures.iops.half_width_95.is_some());
-        ran.shows(&of.step.name());
+        ran.shows(&of.data.step.name());
     }
     let table = std::fs::read_to_string(&csv).unwrap();
     assert!(table.contains(",delete-random,delete,iops,"), "{table}");
@@ -242,7 +242,7 @@ impl SmallDisk {
         let json = std::fs::read(self.record_path()).unwrap();
         let record: Record = serde_json::from_slice(&json).unwrap();
         assert!(record.partial);
-        let mut errors = steps(&record).steps.iter().map(|of| &of.figures.errors);
+        let mut errors = steps(&record).steps.iter().map(|of| &of.data.op.errors);
         let failed = errors.find(|errors| !errors.is_empty()).unwrap();
         // The first one ends the step.
         assert_eq!(failed.get("ENOSPC"), Some(&1), "{failed:?}");
@@ -296,15 +296,15 @@ fn time_in_fsync_is_recorded_and_said_where_it_decides() {
     ran.exits(0);
     let record = saved_record(&json);
     for of in &steps(&record).steps {
-        let Some(sync) = of.sync else {
+        let Some(sync) = of.sync() else {
             let looks = [FileOperation::Stat, FileOperation::Read];
-            assert!(looks.contains(&of.step.operation), "{of:?}");
+            assert!(looks.contains(&of.data.step.operation), "{of:?}");
             continue;
         };
-        let creates = of.step.operation == FileOperation::Create;
+        let creates = of.data.step.operation == FileOperation::Create;
         assert_eq!(sync.file_sync_ns > 0, creates, "{sync:?}");
         assert!(sync.directory_sync_ns > 0, "{sync:?}");
-        let busy_ns = of.figures.latency.mean * of.figures.count as f64;
+        let busy_ns = of.figures.latency.mean * of.data.op.count as f64;
         assert!(sync.total_ns() as f64 <= busy_ns * 1.001, "{of:?}");
     }
     let text = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");

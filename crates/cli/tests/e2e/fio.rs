@@ -417,9 +417,11 @@ fn printed_commands_run_with_the_real_fio() {
         let ran = run(words.iter().chain(&short));
         ran.exits(0);
         for measurement in ran.record().measurements {
-            let printed = measurement
-                .reproduce
-                .replacen("fio ", "fio --output-format=json ", 1);
+            let printed =
+                measurement
+                    .figures
+                    .reproduce
+                    .replacen("fio ", "fio --output-format=json ", 1);
             let mut shell = Command::new("sh");
             let shell = shell.args(["-c", &printed]).current_dir(out.path());
             let output = shell.output().unwrap();

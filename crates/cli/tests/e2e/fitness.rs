@@ -33,10 +33,10 @@ fn limit_of_a_profile_decides_the_exit_code() {
         ran.exits(code);
         let record = ran.record();
         assert_eq!(record.measurements.len(), 1);
-        assert_eq!(record.measurements[0].workload.block_bytes, 2300);
+        assert_eq!(record.measurements[0].data.workload.block_bytes, 2300);
         assert_eq!(record.expectations[0].expression, limit);
         // A log appends to new blocks, so the workload has the whole time.
-        let expected_ns = record.plan.expected_ns(&record.targets);
+        let expected_ns = record.plan.budget(&record.targets).expected_ns;
         assert_eq!(expected_ns, Some(2_000_000_000));
         assert_eq!(record.plan.first_write_ns(), None);
         // The source goes into the record.

@@ -182,27 +182,33 @@ fn scripts_for_fio_find_our_figures() {
             .clone()
     };
     for (direction, kind) in [("read", OpKind::Read), ("write", OpKind::Write)] {
-        let op = &m.ops[&kind];
+        let op = m.op(kind).unwrap();
         // As jq has it: .jobs[0].read.iops, .jobs[0].read.clat_ns.percentile["99.000000"]
         let of = |place: &str| at(&format!("/jobs/0/{direction}/{place}"));
-        assert!((of("iops").as_f64().unwrap() - op.iops.value).abs() < 1e-6);
-        assert_eq!(of("clat_ns/percentile/99.000000").as_u64(), op.latency.p99);
+        assert!((of("iops").as_f64().unwrap() - op.figures.iops.value).abs() < 1e-6);
+        assert_eq!(
+            of("clat_ns/percentile/99.000000").as_u64(),
+            op.figures.latency.p99
+        );
         assert_eq!(
             of("bw_bytes").as_u64(),
-            Some(op.throughput.value.round() as u64)
+            Some(op.figures.throughput.value.round() as u64)
         );
-        assert_eq!(of("io_bytes").as_u64(), Some(op.count * 8192));
+        assert_eq!(of("io_bytes").as_u64(), Some(op.data.count * 8192));
         let bins: u64 = of("clat_ns/bins")
             .as_object()
             .unwrap()
             .values()
             .map(|n| n.as_u64().unwrap())
             .sum();
-        assert_eq!((of("clat_ns/N").as_u64(), bins), (Some(bins), op.count));
+        assert_eq!(
+            (of("clat_ns/N").as_u64(), bins),
+            (Some(bins), op.data.count)
+        );
     }
     assert_eq!(
         at("/jobs/0/sync/total_ios").as_u64(),
-        Some(m.ops[&OpKind::Sync].count)
+        Some(m.data.ops[&OpKind::Sync].count)
     );
     assert_eq!(
         (
@@ -240,9 +246,10 @@ fn options_are_those_that_fio_prints() {
     let ours = fio_json(&saved);
     for (index, m) in ran.record().measurements.iter().enumerate() {
         // Its notes go to stdout, too, unless the result goes to a file.
-        let line = m
-            .reproduce
-            .replacen("fio ", "fio --output=fio.json --output-format=json ", 1);
+        let line =
+            m.figures
+                .reproduce
+                .replacen("fio ", "fio --output=fio.json --output-format=json ", 1);
         let printed = Command::new("sh")
             .arg("-c")
             .arg(&line)
@@ -259,7 +266,7 @@ fn options_are_those_that_fio_prints() {
             .as_array()
             .unwrap()
             .iter()
-            .find(|job| job["jobname"] == m.workload.name.as_str())
+            .find(|job| job["jobname"] == m.data.workload.name.as_str())
             .unwrap();
         let (ours, fio) = (
             ours["jobs"][index]["job options"].as_object().unwrap(),

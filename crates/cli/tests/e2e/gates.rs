@@ -75,7 +75,7 @@ fn counterfeit_disk_is_named_with_its_real_size() {
         let written = "--rw write --bs 1M --bytes 96m --verify --json";
         let ran = diskproof!("run {node} {written} --destroy {name} --wipe-unknown");
         let record = ran.exits(4).record();
-        let verified = record.measurements[0].verify.as_ref().unwrap();
+        let verified = record.measurements[0].data.verify.as_ref().unwrap();
         let size = verified.real_size(96 * MIB).unwrap();
         assert_eq!(size.bytes(), 24 * MIB, "{kind}: {verified:?}");
         let finding = &record.findings[0];

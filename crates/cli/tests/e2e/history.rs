@@ -457,7 +457,7 @@ fn killed_run_is_in_the_history_up_to_its_last_slice() {
     assert!(journals().is_empty(), "{:?}", journals());
     let record = here.line("show latest --json").exits(0).record();
     let read = &record.measurements[0];
-    assert!(read.wall_ns >= 1_000_000_000 && read.errors_total() == 0);
+    assert!(read.data.wall_ns >= 1_000_000_000 && read.errors_total() == 0);
     assert_eq!(here.line("history --json").json(), runs);
 }
 

@@ -100,7 +100,7 @@ fn what_was_read_ahead_is_not_read_again() {
         let read = (counted(&device, 2) - before) * 512;
         // The row may cover a part of the time; the series covers all of it.
         let row = ran.record().measurements.swap_remove(0);
-        let asked = row.ops[&OpKind::Read].series.total().bytes;
+        let asked = row.data.ops[&OpKind::Read].series.total().bytes;
         // At the end each worker has one window before it and the next on its way, both doubled by
         // the advice. Less would be wrong, too: what was read once must not answer the next
         // lap from memory.
@@ -139,7 +139,7 @@ fn neighbours_reach_the_disk_one_by_one() {
                 .chain(walk),
         );
         assert_eq!(
-            (ran.code, ran.record().measurements[0].asked.read_bytes),
+            (ran.code, ran.record().measurements[0].data.asked.read_bytes),
             (Some(0), 4000 * 4096),
             "{}",
             ran.err
@@ -165,7 +165,7 @@ fn random_reads_of_a_mapping_move_what_was_asked_for_and_no_more() {
     let (m, asked) = (&record.measurements[0], 500 * 8192);
     // Without advice on random access, the kernel would read 128 KiB around each missing page. An
     // offset that repeats may still be in the page cache.
-    let read = m.device.read_bytes;
+    let read = m.data.device.read_bytes;
     assert!(
         (asked * 9 / 10..asked * 11 / 10).contains(&read),
         "{read} bytes instead of {asked}"
@@ -238,7 +238,10 @@ fn who_else_uses_the_disk_is_named() {
     assert!(seen.contains("Busiest on"), "{seen}");
     // The sentence has room for three processes of the whole machine, where other tests are at work
     // too; the record has more.
-    let mut others = record.measurements.iter().flat_map(|m| &m.device.others);
+    let mut others = record
+        .measurements
+        .iter()
+        .flat_map(|m| &m.data.device.others);
     assert!(
         others.any(|other| other.pid == writer.0.id()
             && other.name == "fio"
@@ -259,7 +262,7 @@ fn undisturbed_run_has_no_disturbed_finding() {
         record
             .measurements
             .iter()
-            .all(|m| m.device.accounted == Some(1.0))
+            .all(|m| m.data.device.accounted == Some(1.0))
     );
     assert_eq!(claim(&record, "served-from-cache"), None);
 }
@@ -281,9 +284,14 @@ fn a_refused_kernel_interface_is_replaced_and_said() {
             .exits(0)
             .record();
         let mut all = record.measurements.iter();
-        let deep = all.find(|m| m.workload.name == "random-read-d32").unwrap();
-        assert_eq!((deep.workload.engine, deep.workload.depth), (used, 32));
-        let fallbacks = &deep.engine.fallbacks;
+        let deep = all
+            .find(|m| m.data.workload.name == "random-read-d32")
+            .unwrap();
+        assert_eq!(
+            (deep.data.engine.used, deep.data.workload.depth),
+            (used, 32)
+        );
+        let fallbacks = &deep.data.engine.fallbacks;
         assert!(fallbacks[0].why.contains("io_uring"), "{fallbacks:?}");
         let mut causes = fallbacks.iter().map(|one| one.cause);
         assert!(

@@ -5,28 +5,30 @@ use crate::program::hanging_disk::{HangingDisk, Running};
 use crate::program::{argv, eventually, needs};
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::{OpKind, StopReason};
-use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::Row;
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::time::Duration;
 
 /// Checks the measurement of a disk that hung with `requests` in flight.
-fn assert_hung(record: &Record, m: &MeasurementRecord, requests: u64) {
+fn assert_hung(record: &Record, m: &Row, requests: u64) {
     let hang = m
+        .data
         .hang
-        .unwrap_or_else(|| panic!("{}: {m:?}", m.workload.name));
-    let read = &m.ops[&OpKind::Read];
+        .unwrap_or_else(|| panic!("{}: {m:?}", m.data.workload.name));
+    let read = &m.data.ops[&OpKind::Read];
     assert_eq!(
-        (m.stopped, hang.requests),
+        (m.data.stopped, hang.requests),
         (StopReason::Hung, requests),
         "{}",
-        m.workload.name
+        m.data.workload.name
     );
     assert_eq!(
         m.errors_by_name().into_iter().collect::<Vec<_>>(),
         [("ETIMEDOUT", requests)],
         "{}",
-        m.workload.name
+        m.data.workload.name
     );
     assert!(
         read.count > 0 && read.count == read.series.total().ops,
@@ -34,19 +36,19 @@ fn assert_hung(record: &Record, m: &MeasurementRecord, requests: u64) {
         read.count,
         read.series.total()
     );
-    assert!(read.bytes == read.count * u64::from(m.workload.block_bytes));
+    assert!(read.bytes == read.count * u64::from(m.data.workload.block_bytes));
     // The hang includes the wait after the end.
     assert!(
-        hang.since_ns >= m.start_ns && hang.lasted_ns > 2_000_000_000,
+        hang.since_ns >= m.data.start_ns && hang.lasted_ns > 2_000_000_000,
         "{hang:?}"
     );
-    assert!(hang.since_ns < m.start_ns + m.wall_ns, "{hang:?}");
+    assert!(hang.since_ns < m.data.start_ns + m.data.wall_ns, "{hang:?}");
     let finding = record
         .findings
         .iter()
         .find(|finding| finding.code == "hung")
         .unwrap();
-    let path = &record.targets[m.target].path;
+    let path = &record.targets[m.data.target].path;
     assert!(
         finding.severity == Severity::Failure && finding.claim.contains(path.as_str()),
         "{finding:?}"
@@ -146,10 +148,12 @@ fn hang_of_one_target_ends_the_run_after_the_current_workload() {
     let (well, hung) = (&record.measurements[0], &record.measurements[1]);
     assert_hung(&record, hung, 1);
     assert!(
-        well.stopped == StopReason::Time && well.hang.is_none() && well.errors_total() == 0,
+        well.data.stopped == StopReason::Time
+            && well.data.hang.is_none()
+            && well.errors_total() == 0,
         "{well:?}"
     );
-    assert!(well.ops[&OpKind::Read].count > 0);
+    assert!(well.data.ops[&OpKind::Read].count > 0);
     running.exit_after_answer(&patient, 4);
 }
 
@@ -191,13 +195,15 @@ fn hang_is_reported_while_it_lasts_and_ctrl_c_ends_it() {
     let (page, record) = running.results();
     let m = &record.measurements[0];
     assert!(
-        m.stopped == StopReason::Interrupted
-            && m.hang.is_some_and(|hang| hang.lasted_ns > 10_000_000_000),
+        m.data.stopped == StopReason::Interrupted
+            && m.data
+                .hang
+                .is_some_and(|hang| hang.lasted_ns > 10_000_000_000),
         "{page}"
     );
     assert!(record.partial && record.findings.iter().any(|finding| finding.code == "hung"));
     // Only up to Ctrl-C, and not an hour.
-    assert!(m.wall_ns < 3_000_000_000_000, "{}", m.wall_ns);
+    assert!(m.data.wall_ns < 3_000_000_000_000, "{}", m.data.wall_ns);
     running.exit_after_answer(&patient, 130);
 }
 
@@ -218,14 +224,19 @@ fn disk_that_answers_before_the_timeout_was_only_slow() {
         let (_, record) = running.results();
         let m = &record.measurements[0];
         assert_eq!(
-            (m.stopped, m.hang, m.errors_total(), record.partial),
+            (
+                m.data.stopped,
+                m.data.hang,
+                m.errors_total(),
+                record.partial
+            ),
             (StopReason::Time, None, 0, false),
             "{engine}"
         );
         assert!(
-            m.ops[&OpKind::Read].latency.max >= 3_900_000_000,
+            m.figures.ops[&OpKind::Read].latency.max >= 3_900_000_000,
             "{engine}: {}",
-            m.ops[&OpKind::Read].latency.max
+            m.figures.ops[&OpKind::Read].latency.max
         );
         assert_eq!(
             running.child.wait().unwrap().code(),

@@ -84,13 +84,13 @@ fn hung_writes_time_out() {
                 let (m, wanted) = (&record.measurements[0], depth.parse().unwrap());
                 assert_eq!(
                     (
-                        m.stopped,
-                        m.hang.unwrap().requests,
-                        m.ops[&OpKind::Write].errors["ETIMEDOUT"]
+                        m.data.stopped,
+                        m.data.hang.unwrap().requests,
+                        m.data.ops[&OpKind::Write].errors["ETIMEDOUT"]
                     ),
                     (StopReason::Hung, wanted, wanted)
                 );
-                assert!(m.ops[&OpKind::Write].count > 0, "{engine}");
+                assert!(m.data.ops[&OpKind::Write].count > 0, "{engine}");
             });
         }
     });
@@ -114,14 +114,13 @@ fn hung_commits_time_out() {
                 assert_hang_is_found(&record, &page);
                 let m = &record.measurements[0];
                 assert_eq!(
-                    (m.stopped, m.hang.unwrap().requests),
+                    (m.data.stopped, m.data.hang.unwrap().requests),
                     (StopReason::Hung, 1),
                     "{engine}: {page}"
                 );
                 let of = |kind| {
-                    m.ops
-                        .get(&kind)
-                        .map(|op| (op.count > 0, op.errors.get("ETIMEDOUT").copied()))
+                    m.op(kind)
+                        .map(|op| (op.data.count > 0, op.data.errors.get("ETIMEDOUT").copied()))
                 };
                 assert_eq!(
                     (of(OpKind::Sync), of(OpKind::Commit)),
@@ -150,18 +149,18 @@ fn hung_final_sync_times_out() {
     let m = &record.measurements[0];
     assert_eq!(
         (
-            m.stopped,
-            m.hang.unwrap().requests,
-            m.ops[&OpKind::Sync].errors["ETIMEDOUT"]
+            m.data.stopped,
+            m.data.hang.unwrap().requests,
+            m.data.ops[&OpKind::Sync].errors["ETIMEDOUT"]
         ),
         (StopReason::Hung, 1, 1),
         "{page}"
     );
     // All writes were answered, and their rate includes the wait for the sync.
     assert!(
-        m.ops[&OpKind::Write].count > 0
-            && m.ops[&OpKind::Write].errors.is_empty()
-            && m.wall_ns > 10_000_000_000,
+        m.data.ops[&OpKind::Write].count > 0
+            && m.data.ops[&OpKind::Write].errors.is_empty()
+            && m.data.wall_ns > 10_000_000_000,
         "{page}"
     );
 }
@@ -177,13 +176,13 @@ fn hung_verify_reports_how_far_it_got() {
     let (page, record) = outcome(&mut running, &patient, 4);
     assert_hang_is_found(&record, &page);
     let m = &record.measurements[0];
-    let verify = m.verify.as_ref().unwrap();
+    let verify = m.data.verify.as_ref().unwrap();
     assert!(
         verify.blocks < verify.blocks_written.unwrap() && verify.bad_blocks == 0,
         "{verify:?}"
     );
     assert_eq!(
-        (m.stopped, counts(m, OpKind::Write).0, m.errors_total()),
+        (m.data.stopped, counts(m, OpKind::Write).0, m.errors_total()),
         (StopReason::Hung, 3000, 0)
     );
     assert!(page.contains("read back before"), "{page}");
@@ -370,7 +369,7 @@ fn hung_survey_times_out() {
                 patient.disk.hang();
                 let (page, record) = outcome(&mut running, &patient, 4);
                 assert_hang_is_found(&record, &page);
-                let hang = record.surface().unwrap().hang.unwrap();
+                let hang = record.surface().unwrap().data.hang.unwrap();
                 assert!(
                     hang.lasted_ns > 10_000_000_000,
                     "five times the patience: {hang:?}"
@@ -423,13 +422,13 @@ fn interrupted_verify_reports_how_far_it_got() {
     let (page, record) = running.results();
     running.exit_after_answer(&patient, 130);
     let m = &record.measurements[0];
-    let verify = m.verify.as_ref().unwrap();
+    let verify = m.data.verify.as_ref().unwrap();
     assert!(
-        verify.blocks < verify.blocks_written.unwrap() && m.hang.is_none(),
+        verify.blocks < verify.blocks_written.unwrap() && m.data.hang.is_none(),
         "{verify:?}"
     );
     assert!(
-        m.stopped == StopReason::Interrupted && page.contains("read back before"),
+        m.data.stopped == StopReason::Interrupted && page.contains("read back before"),
         "{page}"
     );
 }

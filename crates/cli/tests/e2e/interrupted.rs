@@ -65,21 +65,21 @@ fn stopped_run_leaves_the_pause_out_of_every_figure() {
         let [m] = &record.measurements[..] else {
             panic!("{:?}", record.measurements);
         };
-        let one = only_one(&m.interruptions, stopped);
+        let one = only_one(&m.data.interruptions, stopped);
         assert!(one.requests <= 4, "{one:?}");
-        let read = &m.ops[&OpKind::Read];
+        let read = &m.data.ops[&OpKind::Read];
         let stop_ns = stopped.as_nanos() as u64;
-        assert!(read.latency.max < stop_ns, "{}", read.latency.max);
+        assert!(read.latency.max_ns() < stop_ns, "{read:?}");
         // The pause is no part of the measured time either, which is as long as asked, less the
         // warm-ups of the slices, which a stalled machine makes longer.
         assert!(
-            (2 * SECOND..5 * SECOND).contains(&m.wall_ns),
+            (2 * SECOND..5 * SECOND).contains(&m.data.wall_ns),
             "{}: {:?}",
-            m.wall_ns,
-            m.phases
+            m.data.wall_ns,
+            m.figures.phases
         );
         if let Some(intended) = &read.latency_intended {
-            assert!(intended.max < stop_ns, "{}", intended.max);
+            assert!(intended.max_ns() < stop_ns, "{intended:?}");
         }
         let finding = record
             .findings
@@ -97,7 +97,7 @@ fn stopped_survey_finds_no_slow_block() {
     let words = ["curve", "DISK", "--no-history"];
     let (record, stopped) = stop_amid(&words, "read-bandwidth=100MB", 100);
     let surface = record.surface().unwrap();
-    only_one(&surface.interruptions, stopped);
+    only_one(&surface.data.interruptions, stopped);
     let slowest = record
         .curve()
         .iter()
@@ -136,7 +136,7 @@ fn starved_run_is_not_interrupted() {
         stop.store(true, Ordering::Relaxed);
         record
     });
-    assert!(record.measurements[0].interruptions.is_empty());
+    assert!(record.measurements[0].data.interruptions.is_empty());
     assert!(
         record
             .findings

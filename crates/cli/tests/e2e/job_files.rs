@@ -3,7 +3,7 @@
 
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::plan::{Layout, Start};
-use diskproof_model::record::MeasurementRecord;
+use diskproof_model::row::Row;
 
 use crate::program::{
     Ran, content_hash, counts, diskproof, names, needs, program, random_file, run,
@@ -29,7 +29,7 @@ fn run_job(here: &Path, text: &str, flags: &[&str]) -> Ran {
         .chain(flags.iter().map(OsStr::new)))
 }
 
-fn count(m: &MeasurementRecord, kind: OpKind) -> u64 {
+fn count(m: &Row, kind: OpKind) -> u64 {
     counts(m, kind).0
 }
 
@@ -54,11 +54,11 @@ fn job_file_runs_and_reports_differences_from_fio() {
         (4, 256, 20)
     );
     assert_eq!(
-        (count(commits, OpKind::Sync), commits.stopped),
+        (count(commits, OpKind::Sync), commits.data.stopped),
         (20, StopReason::Ops)
     );
     assert_eq!(
-        (reads.workload.workers, reads.workload.span_bytes),
+        (reads.data.workload.workers, reads.data.span_bytes),
         (2, 8 * MIB)
     );
     assert!(
@@ -94,14 +94,14 @@ fn jobs_without_a_stonewall_run_at_the_same_time() {
     let together: Vec<_> = record
         .measurements
         .iter()
-        .map(|m| m.workload.together_with.join(","))
+        .map(|m| m.figures.together_with.join(","))
         .collect();
     assert_eq!(together, ["points", "scan"]);
     assert!(
         record
             .measurements
             .iter()
-            .all(|m| m.stopped == StopReason::Time)
+            .all(|m| m.data.stopped == StopReason::Time)
     );
 }
 
@@ -326,7 +326,7 @@ fn job_verifies_what_an_earlier_job_or_run_wrote() {
                 [write-phase]\nsize=2m\nrw=randwrite\ndo_verify=0\n\
                 [verify-phase]\nstonewall\nrw=read\ndo_verify=1\n";
     let found = |ran: &Ran, index: usize| {
-        let verify = ran.record().measurements[index].verify.clone();
+        let verify = ran.record().measurements[index].data.verify.clone();
         verify.map(|found| (found.blocks, found.bad_blocks, found.runs))
     };
     let new = run_job(here.path(), scan, &["--json"]);

@@ -36,7 +36,7 @@ fn the_greatest_depth_within_a_latency_is_found() {
     let measured: Vec<(&str, u32)> = record
         .measurements
         .iter()
-        .map(|m| (m.workload.name.as_str(), m.workload.depth))
+        .map(|m| (m.data.workload.name.as_str(), m.data.workload.depth))
         .collect();
     assert!(
         measured.contains(&(&format!("randread-d{depth}"), depth)),

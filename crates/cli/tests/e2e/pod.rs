@@ -178,7 +178,7 @@ fn io_limit_of_a_pod_is_named() {
     let claim = limited["claim"].as_str().unwrap();
     assert!(claim.contains("200"), "{claim}");
     // Where the machine gave the program too little processor time, that stands before the limit.
-    let by = record["measurements"][0]["limited_by"].to_string();
+    let by = record["measurements"][0]["figures"]["limited_by"].to_string();
     assert!(by.contains("200") || by.contains("finding starved"), "{by}");
 }
 

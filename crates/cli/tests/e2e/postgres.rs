@@ -1,7 +1,7 @@
 //! `diskproof commit --postgres` and settings for postgresql.conf, with a real server.
 
 use crate::program::{argv, eventually, names, program, run, with_enough_time};
-use diskproof_model::record::{Advice, Record};
+use diskproof_model::record::{Advice, Kept, Record};
 use diskproof_simdisk::testbed::{can_run, place};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
@@ -50,26 +50,26 @@ fn inserts_of_a_real_server_stand_beside_own_commits_and_nothing_stays() {
     let plan = &record.plan.inserts().unwrap().server;
     let postgres = record.postgres().unwrap();
     assert_eq!(postgres.version, plan.version);
-    let measured: Vec<_> = postgres.loads.iter().map(|load| &load.load).collect();
+    let measured: Vec<_> = postgres.loads.iter().map(|load| &load.data.load).collect();
     assert_eq!(measured, plan.loads.iter().collect::<Vec<_>>());
     for load in &postgres.loads {
-        let name = &load.load.name;
-        assert_eq!(load.slices.len(), 4, "{name}");
+        let name = &load.data.load.name;
+        assert_eq!(load.data.slices.len(), 4, "{name}");
         assert!(
-            load.iops.value > 0.0 && load.latency_max_ns > Some(0),
+            load.figures.iops.value > 0.0 && load.figures.latency_max_ns > Some(0),
             "{name}"
         );
-        let cpu_ns = load.client_cpu_ns;
+        let cpu_ns = load.figures.client_cpu_ns;
         assert_eq!(
             cpu_ns.is_some_and(|ns| ns > 0.0),
-            !load.load.pgbench,
+            !load.data.load.pgbench,
             "{name}"
         );
         // A row with its header and the commit need more than 60 bytes.
-        assert!(load.wal_bytes_per_commit > 60.0, "{name}");
-        let is_own = load.load.synchronous_commit && load.load.name == "fdatasync-c1";
+        assert!(load.figures.wal_bytes_per_commit > 60.0, "{name}");
+        let is_own = load.data.load.synchronous_commit && load.data.load.name == "fdatasync-c1";
         assert_eq!(
-            (load.own.is_some(), load.parts.is_some()),
+            (load.figures.own.is_some(), load.figures.parts.is_some()),
             (is_own, is_own),
             "{name}"
         );
@@ -77,7 +77,10 @@ fn inserts_of_a_real_server_stand_beside_own_commits_and_nothing_stays() {
     // A second is enough to try some settings at most; each has its answer all the same.
     let planned = &plan.trial.as_ref().unwrap().trials;
     let of_plan: Vec<&str> = planned.iter().map(|t| t.setting.as_str()).collect();
-    let tried = postgres.trials.iter().map(|t| t.trial.setting.as_str());
+    let tried = postgres
+        .trials
+        .iter()
+        .map(|t| t.data.trial.setting.as_str());
     assert_eq!(tried.collect::<Vec<_>>(), of_plan);
     let advised = |name: &str| record.advice.iter().any(|advice| advice.setting == name);
     assert!(
@@ -279,7 +282,7 @@ fn real_server_accepts_every_line_of_the_settings() {
     let mut record = run(words.into_iter().chain(short)).record();
     record.plan.questions.postgres_version = Some(version);
     // Without its data it says what it stores.
-    (record.advice, record.data) = (settings(), None);
+    (record.advice, record.kept) = (settings(), Kept::FiguresOnly);
     let (saved, data) = (here.path().join("run.json"), here.path().join("data"));
     std::fs::write(&saved, serde_json::to_string(&record).unwrap()).unwrap();
     let ran = run([

@@ -107,7 +107,7 @@ fn syncs_follow_the_writes_they_should() {
         writes: 1,
         call: SyncCall::Fdatasync,
     };
-    assert_eq!(commits.measurements[0].workload.sync, every);
+    assert_eq!(commits.measurements[0].data.workload.sync, every);
     let some = count(&run("--rw randwrite --fsync 4 --ops 20"), OpKind::Sync);
     assert!((4..=5).contains(&some), "{some}");
     let end = run("--rw write --end-fsync --bytes 16M --bs 1M");
@@ -135,16 +135,13 @@ fn spans_walks_and_mixes_run() {
         let (m, asked) = (&record.measurements[0], &record.plan.workloads()[0]);
         let done = [OpKind::Read, OpKind::Write].map(|kind| counts(m, kind).0);
         assert_eq!(done.iter().sum::<u64>(), 64, "{flags}");
-        assert_eq!(m.workload.access, asked.access, "{flags}");
-        assert_eq!(m.workload.block_bytes, asked.block_bytes, "{flags}");
+        assert_eq!(m.data.workload.access, asked.access, "{flags}");
+        assert_eq!(m.data.workload.block_bytes, asked.block_bytes, "{flags}");
         assert_eq!(record.advice, [], "{flags}");
     }
     let short = record(&[here.path()], &["--span", "25-75%", "--ops", "8"]);
-    let workload = &short.measurements[0].workload;
-    assert_eq!(
-        (workload.span_start_bytes, workload.span_bytes),
-        (4 << 20, 8 << 20)
-    );
+    let m = &short.measurements[0].data;
+    assert_eq!((m.span_start_bytes, m.span_bytes), (4 << 20, 8 << 20));
 }
 
 #[test]
@@ -159,9 +156,9 @@ fn decimal_spans_run_and_unaligned_starts_are_refused() {
             &[here.path()],
             &[flags, &["--span", "1MB-10MB", "--ops", "20"]].concat(),
         );
-        let workload = &made.measurements[0].workload;
+        let m = &made.measurements[0].data;
         assert_eq!(
-            (workload.span_start_bytes, workload.span_bytes),
+            (m.span_start_bytes, m.span_bytes),
             (999_424, 8_998_912),
             "{flags:?}"
         );
@@ -195,15 +192,15 @@ fn two_targets_are_measured_at_once() {
     assert!(
         both.measurements
             .iter()
-            .all(|m| m.stopped == StopReason::Time)
+            .all(|m| m.data.stopped == StopReason::Time)
     );
     let [one, other] = &both.measurements[..] else {
         panic!("{} measurements", both.measurements.len())
     };
-    assert_eq!((one.target, other.target), (0, 1));
+    assert_eq!((one.data.target, other.data.target), (0, 1));
     assert!(
-        one.start_ns < other.start_ns + other.wall_ns
-            && other.start_ns < one.start_ns + one.wall_ns
+        one.data.start_ns < other.data.start_ns + other.data.wall_ns
+            && other.data.start_ns < one.data.start_ns + one.data.wall_ns
     );
     let counted = record(&[a.path(), b.path()], &["--ops", "50"]);
     // Each target has the whole limit.
@@ -228,11 +225,11 @@ fn an_offered_rate_is_never_exceeded() {
         &argv("--rate 200 --depth 16 --time 1s --warmup 0s"),
     );
     let m = &paced.measurements[0];
-    let read = &m.ops[&OpKind::Read];
+    let read = &m.data.ops[&OpKind::Read];
     // The first one starts at once.
     assert!(read.count <= 201, "{}", read.count);
-    assert!(read.latency_intended.is_some() && m.missed_starts.is_some());
-    assert_eq!(m.workload.rate, Some(200.0));
+    assert!(read.latency_intended.is_some() && m.data.missed_starts.is_some());
+    assert_eq!(m.data.workload.rate, Some(200.0));
 }
 
 #[test]
@@ -244,7 +241,7 @@ fn what_was_written_is_verified() {
         "--rw randrw --engine sync --ops 200 --verify",
     ] {
         let record = record(&[here.path()], &argv(flags));
-        let verify = record.measurements[0].verify.as_ref().unwrap();
+        let verify = record.measurements[0].data.verify.as_ref().unwrap();
         assert!(
             verify.blocks > 0 && verify.bad_blocks == 0,
             "{flags}: {verify:?}"
@@ -263,7 +260,7 @@ fn earlier_data_is_verified_by_a_later_run() {
     let check = |rw: &str| run(["run", path, "--rw", rw, "--bs", "64k", "--verify", "--json"]);
     let never = check("read");
     never.exits(5);
-    let found = never.record().measurements[0].verify.clone().unwrap();
+    let found = never.record().measurements[0].data.verify.clone().unwrap();
     assert_eq!(
         (found.blocks, found.bad_blocks, found.runs),
         (64, 64, Some(0))
@@ -275,7 +272,7 @@ fn earlier_data_is_verified_by_a_later_run() {
     for rw in ["read", "randread"] {
         let ran = check(rw);
         ran.exits(0);
-        let found = ran.record().measurements[0].verify.clone().unwrap();
+        let found = ran.record().measurements[0].data.verify.clone().unwrap();
         assert_eq!(
             (found.blocks, found.bad_blocks, found.runs),
             (64, 0, Some(1))
@@ -287,7 +284,7 @@ fn earlier_data_is_verified_by_a_later_run() {
     damaged.write_all_at(&[!before[200_000]], 200_000).unwrap();
     let ran = check("randread");
     ran.exits(4);
-    let found = ran.record().measurements[0].verify.clone().unwrap();
+    let found = ran.record().measurements[0].data.verify.clone().unwrap();
     assert_eq!((found.bad_blocks, found.bad[0].offset_bytes), (1, 196_608));
 }
 
@@ -310,7 +307,7 @@ fn a_plan_file_runs_in_order() {
     assert_eq!(record.plan.scratch_bytes(), Some(16 << 20));
     let seen = record.measurements.iter().map(|m| {
         let [writes, reads] = [OpKind::Write, OpKind::Read].map(|kind| counts(m, kind).0);
-        (m.workload.name.as_str(), writes, reads)
+        (m.data.workload.name.as_str(), writes, reads)
     });
     assert!(seen.eq([("fill", 16, 0), ("look", 0, 32)]), "{record:?}");
     assert_eq!(names(here.path()), ["mine.toml"]);

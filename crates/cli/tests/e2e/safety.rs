@@ -115,7 +115,7 @@ fn assert_engine_writes(disk: &Disk, engine: &str) {
     let flags = format!("--rw randwrite --bytes 8M --engine {engine} --verify --json");
     let ran = disk.released("run", &flags);
     ran.exits(0).tells("8 MiB to the device");
-    let verified = ran.record().measurements[0].verify.clone().unwrap();
+    let verified = ran.record().measurements[0].data.verify.clone().unwrap();
     assert!(verified.blocks > 0 && verified.bad_blocks == 0, "{engine}");
     assert_ne!(disk.hash(), before, "{engine}");
 }
@@ -131,7 +131,7 @@ fn assert_check_writes(disk: &Disk) {
         assert_eq!(record.plan.skipped.len(), 0, "{ran}");
         let wrote = |name: &&str| {
             let mut all = record.measurements.iter();
-            all.any(|m| m.workload.name == *name && m.asked.write_bytes > 0)
+            all.any(|m| m.data.workload.name == *name && m.data.asked.write_bytes > 0)
         };
         match ran.code == Some(0) && argv(writing).iter().all(wrote) {
             true => Ok(()),
@@ -158,7 +158,12 @@ fn reading_needs_no_leave_and_uses_none() {
     }
     let ran = disk.released("check", "--time 1s --read-only --json");
     let record = ran.exits(0).record();
-    assert!(record.measurements.iter().all(|m| m.asked.write_bytes == 0));
+    assert!(
+        record
+            .measurements
+            .iter()
+            .all(|m| m.data.asked.write_bytes == 0)
+    );
     assert_eq!(disk.hash(), before);
 }
 

@@ -187,24 +187,30 @@ fn assert_has(record: &Value, place: &str, names: &str) {
 fn assert_names_of_measurement(record: &Value, place: &str) {
     let has = |place: &str, names: &str| assert_has(record, place, names);
     has(
-        &format!("{place}/workload"),
-        "name block_bytes depth workers engine cache span_bytes",
+        &format!("{place}/data/workload"),
+        "name block_bytes depth workers engine cache",
     );
-    has(place, "wall_ns cpu/user_ns cpu/system_ns ops reproduce");
     has(
-        &format!("{place}/device"),
+        &format!("{place}/data"),
+        "wall_ns cpu/user_ns cpu/system_ns ops span_bytes engine/used cache/used",
+    );
+    has(&format!("{place}/figures"), "ops reproduce");
+    has(
+        &format!("{place}/data/device"),
         "read_bytes write_bytes accounted others",
     );
-    for kind in at(record, &format!("{place}/ops"))
+    for kind in at(record, &format!("{place}/figures/ops"))
         .as_object()
         .unwrap()
         .keys()
     {
-        let op = format!("{place}/ops/{kind}");
-        has(&op, "count bytes errors series");
+        let measured = format!("{place}/data/ops/{kind}");
+        has(&measured, "count bytes series");
+        has(&format!("{measured}/latency"), "sum_ns min_ns max_ns hdr");
+        let op = format!("{place}/figures/ops/{kind}");
         has(
             &format!("{op}/latency"),
-            "mean p50 p90 p99 p99.9 p99.99 max hdr",
+            "mean p50 p90 p99 p99.9 p99.99 max",
         );
         has(&format!("{op}/iops"), "n value half_width_95");
         has(&format!("{op}/throughput"), "n value half_width_95");
@@ -243,7 +249,7 @@ fn assert_names_of_record(record: &Value) {
     let mut names = Vec::new();
     for index in 0..count("/measurements") {
         let place = format!("/measurements/{index}");
-        names.push(at(&format!("{place}/workload/name")).as_str().unwrap());
+        names.push(at(&format!("{place}/data/workload/name")).as_str().unwrap());
         assert_names_of_measurement(record, &place);
     }
     names.sort_unstable();

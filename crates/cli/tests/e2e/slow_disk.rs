@@ -48,17 +48,17 @@ fn check_of_slow_disk_has_curve_and_access_time() {
         let words = ["check", "DEVICE", "--time", time];
         let (code, record) = on_device("bandwidth=300kB", &words);
         let mut reads = record.measurements.iter();
-        let scan = reads.find(|m| m.workload.name == "sequential-read");
-        let scan = scan.and_then(|m| m.ops.get(&OpKind::Read));
+        let scan = reads.find(|m| m.data.workload.name == "sequential-read");
+        let scan = scan.and_then(|m| m.op(OpKind::Read));
         let surface = record.surface();
-        let rate = surface.and_then(|surface| surface.rate.as_ref());
-        let accesses = surface.and_then(|surface| surface.seeks.get(&SeekPattern::Random));
+        let rate = surface.and_then(|surface| surface.figures.rate.as_ref());
+        let accesses = surface.and_then(|surface| surface.figures.seeks.get(&SeekPattern::Random));
         let (Some(scan), Some(rate), Some(accesses), false) =
             (scan, rate, accesses, record.partial)
         else {
             return Err(format!("{time}: {:?}", record.ended_early));
         };
-        for rate in [scan.throughput.value, rate.average.value] {
+        for rate in [scan.figures.throughput.value, rate.average.value] {
             assert!((rate / 300e3 - 1.0).abs() < 0.25, "{rate}");
         }
         assert!(accesses.n > 1 && code == Some(0), "{code:?}");
@@ -77,10 +77,10 @@ fn requests_longer_than_the_run_are_late_and_no_errors() {
     let words = argv("run DEVICE --rw randread --bs 8M --depth 4 --time 5s");
     let (code, record) = on_device("bandwidth=300kB", &words);
     let m = &record.measurements[0];
-    let hang = m.hang.unwrap();
+    let hang = m.data.hang.unwrap();
     assert!(hang.late && hang.requests >= 1, "{hang:?}");
     assert_eq!((m.errors_total(), code), (0, Some(4)));
-    assert_ne!(m.stopped, StopReason::Hung);
+    assert_ne!(m.data.stopped, StopReason::Hung);
     assert!(!codes(&record).contains(&"hung"), "{:?}", codes(&record));
 }
 
@@ -112,8 +112,8 @@ fn slow_answers_before_the_first_workload_are_no_hang() {
         .unwrap();
     let record: Record = serde_json::from_slice(&output.stdout).unwrap();
     let read = &record.measurements[0];
-    assert!(read.ops[&OpKind::Read].count >= 1 && record.stalled.is_none());
-    assert_eq!(read.engine.depth, Some(1));
+    assert!(read.data.ops[&OpKind::Read].count >= 1 && record.stalled.is_none());
+    assert_eq!(read.data.engine.depth, Some(1));
     assert!(!codes(&record).contains(&"hung"), "{:?}", codes(&record));
 }
 
@@ -149,7 +149,7 @@ fn depth_follows_the_direction_that_is_slow() {
             .output()
             .unwrap();
         let record: Record = serde_json::from_slice(&output.stdout).unwrap();
-        record.measurements[0].engine.depth
+        record.measurements[0].data.engine.depth
     };
     assert_eq!(depth("--rw read"), None);
     assert_eq!(depth("--rw write --overwrite"), Some(1));
@@ -167,7 +167,7 @@ fn scan_with_a_time_limit_ends_with_the_command_that_resumes() {
         .unwrap();
     assert_eq!(output.status.code(), Some(4));
     let record: Record = serde_json::from_slice(&output.stdout).unwrap();
-    let scan = record.surface().unwrap().scan.as_ref().unwrap();
+    let scan = record.surface().unwrap().data.scan.as_ref().unwrap();
     assert!(!scan.finished && record.partial);
     assert!(record.ended_early.unwrap().contains("--resume"));
     assert!(record.stalled.is_none());

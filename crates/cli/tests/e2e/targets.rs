@@ -182,7 +182,12 @@ fn files_and_devices_are_only_read() {
             (record.measurements.len(), record.plan.skipped.len()),
             (3, 5)
         );
-        assert!(record.measurements.iter().all(|m| m.asked.write_bytes == 0));
+        assert!(
+            record
+                .measurements
+                .iter()
+                .all(|m| m.data.asked.write_bytes == 0)
+        );
     };
     read(&image);
     {
@@ -213,7 +218,7 @@ fn a_user_measures_a_directory_of_his_own() {
     let record = check_unprivileged(&home, &argv(&flags)).exits(0).record();
     assert_eq!((record.measurements.len(), record.host.uid), (8, 65534));
     // The proof needs no root.
-    let mut devices = record.measurements.iter().map(|m| &m.device);
+    let mut devices = record.measurements.iter().map(|m| &m.data.device);
     assert!(devices.all(|device| device.accounted.is_some()));
     assert_eq!(names(&home), ["run.json"]);
 }
@@ -262,7 +267,7 @@ fn a_new_file_is_written_by_the_whole_queue() {
                 diskproof!("run {point} {load} --engine {engine}").record()
             };
             // On a starved machine the queue is empty now and then.
-            let seen = |record: &Record| record.measurements[0].device.queue_depth.unwrap();
+            let seen = |record: &Record| record.measurements[0].data.device.queue_depth.unwrap();
             let mut record = attempt();
             for _ in 0..2 {
                 if seen(&record) <= 2.0 {
@@ -288,16 +293,16 @@ fn where_direct_io_is_refused_the_figures_say_so() {
         assert_eq!(record.measurements.len(), 8);
         for m in &record.measurements {
             // Commits go through the page cache anyway.
-            if m.workload.name == "commit-fdatasync" {
+            if m.data.workload.name == "commit-fdatasync" {
                 continue;
             }
-            let caches = (m.cache.asked, m.workload.cache);
+            let caches = (m.data.cache.asked, m.data.cache.used);
             assert_eq!(
                 caches,
                 (CachePolicy::Direct, CachePolicy::Buffered),
                 "{direct:?} {m:?}"
             );
-            assert!(m.cache.why.is_some(), "{m:?}");
+            assert!(m.data.cache.why.is_some(), "{m:?}");
         }
         let codes = ran.findings();
         assert!(codes.iter().any(|code| code == "not-direct"), "{codes:?}");

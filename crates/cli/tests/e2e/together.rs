@@ -6,7 +6,8 @@ use crate::program::{
 };
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::plan::CachePolicy;
-use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::Row;
 use diskproof_simdisk::testbed::{Loop, place};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -28,26 +29,30 @@ fn run_plan(plan: &str, target: &Path, flags: &[&str]) -> Ran {
         .chain(flags.iter().map(OsStr::new)))
 }
 
-fn count(m: &MeasurementRecord, kind: OpKind) -> u64 {
+fn count(m: &Row, kind: OpKind) -> u64 {
     counts(m, kind).0
 }
 
 /// The members in order, all of one window.
-fn members(record: &Record, of: usize) -> &[MeasurementRecord] {
+fn members(record: &Record, of: usize) -> &[Row] {
     let members = &record.measurements[..of];
     for m in members {
         assert_eq!(
-            (m.start_ns, m.asked, &m.device),
-            (members[0].start_ns, members[0].asked, &members[0].device),
+            (m.data.start_ns, m.data.asked, &m.data.device),
+            (
+                members[0].data.start_ns,
+                members[0].data.asked,
+                &members[0].data.device
+            ),
             "{}",
-            m.workload.name
+            m.data.workload.name
         );
         let others: Vec<&str> = members
             .iter()
-            .map(|m| m.workload.name.as_str())
-            .filter(|name| *name != m.workload.name)
+            .map(|m| m.data.workload.name.as_str())
+            .filter(|name| *name != m.data.workload.name)
             .collect();
-        assert_eq!(m.workload.together_with, others);
+        assert_eq!(m.figures.together_with, others);
     }
     members
 }
@@ -85,17 +90,17 @@ fn commits_and_reads_run_at_the_same_time() {
     assert_eq!(
         (
             count(commits, OpKind::Commit),
-            commits.stopped,
-            reads.stopped
+            commits.data.stopped,
+            reads.data.stopped
         ),
         (50, StopReason::Ops, StopReason::Companion)
     );
     assert_eq!(
-        (commits.workload.cache, reads.workload.cache),
+        (commits.data.cache.used, reads.data.cache.used),
         (CachePolicy::Cached, CachePolicy::Direct)
     );
-    assert!(record.measurements[2].workload.together_with.is_empty());
-    assert_eq!(commits.reproduce, reads.reproduce);
+    assert!(record.measurements[2].figures.together_with.is_empty());
+    assert_eq!(commits.figures.reproduce, reads.figures.reproduce);
     assert!(names(here.path()).is_empty());
 
     assert_one_command_for_both(&plan, here.path());
@@ -174,7 +179,7 @@ fn on_a_device_it_takes_the_same_leave_as_ever() {
         unreachable!()
     };
     assert_eq!(
-        (commits.workload.cache, reads.workload.cache),
+        (commits.data.cache.used, reads.data.cache.used),
         (CachePolicy::Cached, CachePolicy::Direct)
     );
     assert_eq!(count(commits, OpKind::Commit), 30);
@@ -211,7 +216,7 @@ fn the_figures_add_up_to_what_the_disk_has() {
         unreachable!()
     };
     assert_eq!(
-        (paced.wall_ns, closed.wall_ns),
+        (paced.data.wall_ns, closed.data.wall_ns),
         (2_000_000_000, 2_000_000_000)
     );
     let (offered, taken) = (count(paced, OpKind::Read), count(closed, OpKind::Read));
@@ -223,7 +228,7 @@ fn the_figures_add_up_to_what_the_disk_has() {
         "{offered} + {taken}"
     );
     assert!(taken > 0 && offered > 0, "{offered}, {taken}");
-    assert!(paced.missed_starts.is_some() && closed.missed_starts.is_none());
+    assert!(paced.data.missed_starts.is_some() && closed.data.missed_starts.is_none());
 }
 
 #[test]
@@ -240,7 +245,7 @@ fn a_member_that_only_fails_ends_the_others() {
         unreachable!()
     };
     assert_eq!(
-        (good.stopped, bad.stopped),
+        (good.data.stopped, bad.data.stopped),
         (StopReason::Companion, StopReason::Errors)
     );
     assert!(
@@ -279,12 +284,12 @@ fn ctrl_c_ends_all_of_them_with_what_was_measured() {
     let ran = running.interrupt();
     ran.exits(130);
     let record = saved_record(&saved);
-    assert!(record.partial && record.measurements[0].workload.name == "first");
+    assert!(record.partial && record.measurements[0].data.workload.name == "first");
     // Where the signal came while the two were being made ready, they were not measured at all.
     assert!(
         record.measurements[1..]
             .iter()
-            .all(|m| m.stopped == StopReason::Interrupted),
+            .all(|m| m.data.stopped == StopReason::Interrupted),
         "{record:?}"
     );
     assert!(names(&work).is_empty());
@@ -302,7 +307,7 @@ fn the_command_runs_under_fio() {
     let plan = format!("size = \"16MiB\"\n{COMMITS}ops = 50\n{READS}time = \"60s\"\n");
     let ran = run_plan(&plan, here.path(), &["--json", "--quiet"]);
     ran.exits(0);
-    let command = ran.record().measurements[0].reproduce.replacen(
+    let command = ran.record().measurements[0].figures.reproduce.replacen(
         "fio ",
         "fio --output-format=terse --terse-version=3 ",
         1,

@@ -70,11 +70,15 @@ fn device_is_trimmed_only_where_it_is_released() {
     let count = 16 * MIB / (64 << 10);
     assert_eq!(counts(m, OpKind::Trim), (count, 16 * MIB));
     // The figures of the device cover the steady part of the measured time.
-    let discarded = m.device.trim_bytes.unwrap();
+    let discarded = m.data.device.trim_bytes.unwrap();
     assert!((1..=16 * MIB).contains(&discarded), "{discarded}");
     assert!(!ran.findings().contains(&"ineffective-trims".to_owned()));
-    assert_eq!(m.ops.len(), 1);
-    assert!(m.reproduce.contains("--rw=randtrim"), "{}", m.reproduce);
+    assert_eq!(m.data.ops.len(), 1);
+    assert!(
+        m.figures.reproduce.contains("--rw=randtrim"),
+        "{}",
+        m.figures.reproduce
+    );
     assert!(is_empty(node));
 }
 
@@ -133,7 +137,7 @@ fn trims_of_a_directory_stay_in_the_scratch_file() {
     // The file was filled again before it was read.
     let reads = &record.measurements[1];
     assert_eq!(
-        (reads.zero_blocks.zero, reads.unwritten_bytes),
+        (reads.data.zero_blocks.zero, reads.data.unwritten_bytes),
         (0, Some(0))
     );
     assert!(!ran.findings().contains(&"unwritten-blocks".to_owned()));

@@ -118,20 +118,20 @@ fn recorded_load_is_shown_and_repeated() {
     let names: Vec<&str> = record
         .measurements
         .iter()
-        .map(|m| m.workload.name.as_str())
+        .map(|m| m.data.workload.name.as_str())
         .collect();
     assert_eq!(names, ["read-random", "read-sequential"]);
     let rates: Vec<Option<f64>> = record
         .measurements
         .iter()
-        .map(|m| m.workload.rate)
+        .map(|m| m.data.workload.rate)
         .collect();
     assert_eq!(rates, [Some(150.0), Some(50.0)]);
     assert!(
         record
             .measurements
             .iter()
-            .all(|m| m.ops.contains_key(&OpKind::Read))
+            .all(|m| m.data.ops.contains_key(&OpKind::Read))
     );
     let wrong = run(["run", "--like", &load, target, "--rw", "write"]);
     wrong.tells("--like");

@@ -205,7 +205,12 @@ fn both_states_are_measured_in_turns_and_the_first_one_is_restored() {
         let states: Vec<_> = record
             .measurements
             .iter()
-            .map(|m| (m.workload.name.as_str(), m.workload.write_cache.unwrap()))
+            .map(|m| {
+                (
+                    m.data.workload.name.as_str(),
+                    m.data.workload.write_cache.unwrap(),
+                )
+            })
             .collect();
         let (on, off) = (WriteCache::WriteBack, WriteCache::WriteThrough);
         assert_eq!(states, [("fdatasync", on), ("fdatasync-off", off)]);

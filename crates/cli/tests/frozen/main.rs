@@ -103,10 +103,17 @@ fn dump(record: &Record) -> String {
         lines.insert(format!("advice {} {value:?}", advice.setting));
     }
     for m in &record.measurements {
-        lines.insert(format!("reproduce {} {}", m.workload.name, m.reproduce));
-        let limit = m.limited_by.as_ref().map(|limited| limited.limit.as_str());
-        let state = (m.settled, m.stopped, limit);
-        lines.insert(format!("state {} {state:?}", m.workload.name));
+        lines.insert(format!(
+            "reproduce {} {}",
+            m.data.workload.name, m.figures.reproduce
+        ));
+        let limit = m
+            .figures
+            .limited_by
+            .as_ref()
+            .map(|limited| limited.limit.as_str());
+        let state = (m.figures.settled, m.data.stopped, limit);
+        lines.insert(format!("state {} {state:?}", m.data.workload.name));
     }
     for expectation in &record.expectations {
         let observed = expectation

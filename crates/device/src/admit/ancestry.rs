@@ -31,7 +31,11 @@ pub(crate) struct Ancestor {
 }
 
 impl Ancestor {
-    fn new(fd: OwnedFd) -> Result<Self, Errno> {
+    /// Holds the directory to which `name` leads from another one.
+    fn open(from: BorrowedFd<'_>, name: &str) -> Result<Self, Errno> {
+        steps::before(GateStep::Climb);
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = openat(from, name, flags, Mode::empty())?;
         let stat = fstat(&fd)?;
         let path = std::fs::read_link(proc_path(fd.as_fd()))
             .map_err(|error| crate::naming::errno_of(&error))?;
@@ -52,10 +56,11 @@ impl Ancestor {
         let Ok(entries) = std::fs::read_dir(proc_path(self.fd.as_fd())) else {
             return Vec::new();
         };
-        let names = entries.flatten().take(at_most);
+        let mut names = Vec::new();
+        for entry in entries.flatten().take(at_most) {
+            names.extend(entry.file_name().into_string());
+        }
         names
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .collect()
     }
 
     /// Its own name, without the directories above.
@@ -76,25 +81,23 @@ impl Ancestry {
     /// directories that only lent themselves to it.
     pub(crate) fn of_directory(directory: BorrowedFd<'_>, path: &Path) -> Result<Self, Errno> {
         let ancestry = Self::climb(directory)?;
-        let found = ancestry.nearest_first.iter();
-        if found.map(|at| at.path.as_path()).eq(path.ancestors()) {
+        let found = ancestry
+            .nearest_first
+            .iter()
+            .map(|ancestor| ancestor.path.as_path());
+        if found.eq(path.ancestors()) {
             return Ok(ancestry);
         }
         Err(Errno::STALE)
     }
 
     fn climb(directory: BorrowedFd<'_>) -> Result<Self, Errno> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let up = |from: BorrowedFd<'_>, name: &str| {
-            steps::before(GateStep::Climb);
-            openat(from, name, flags, Mode::empty()).and_then(Ancestor::new)
-        };
-        let mut nearest_first = vec![up(directory, ".")?];
+        let mut nearest_first = vec![Ancestor::open(directory, ".")?];
         for _ in 0..DEPTH_MAX {
             let Some(last) = nearest_first.last() else {
                 break;
             };
-            let above = up(last.fd.as_fd(), "..")?;
+            let above = Ancestor::open(last.fd.as_fd(), "..")?;
             if above.id == last.id {
                 return Ok(Self { nearest_first });
             }
@@ -105,28 +108,34 @@ impl Ancestry {
 
     /// The directories above a file, in the nearest of which it has its name.
     pub(crate) fn of_file(path: &str, id: (u64, u64)) -> Result<Self, OpenError> {
-        let failed = |errno| open_failed(path, errno);
         let (Some(parent), Some(name)) = (Path::new(path).parent(), Path::new(path).file_name())
         else {
-            return Err(failed(Errno::NOENT));
+            return Err(open_failed(path, Errno::NOENT));
         };
-        let directory = Held::at(parent).map_err(failed)?;
+        let directory = Held::at(parent).map_err(|errno| open_failed(path, errno))?;
         steps::before(GateStep::FindName);
-        let entry = statat(directory.fd(), name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        let entry = statat(directory.fd(), name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|errno| open_failed(path, errno))?;
         if (entry.st_dev, entry.st_ino) != id {
             return Err(changed(path, "something else replaced it"));
         }
         Self::of_directory(directory.fd(), parent).map_err(|errno| match errno {
             Errno::STALE => changed(path, "another process renamed a directory above it"),
-            errno => failed(errno),
+            errno => open_failed(path, errno),
         })
     }
 
     /// Whether both are the same directories with the same names.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let (one, two) = (&self.nearest_first, &other.nearest_first);
-        let is_same = |(a, b): (&Ancestor, &Ancestor)| (a.id, &a.path) == (b.id, &b.path);
-        one.len() == two.len() && one.iter().zip(two).all(is_same)
+        if self.nearest_first.len() != other.nearest_first.len() {
+            return false;
+        }
+        for (ours, theirs) in self.nearest_first.iter().zip(&other.nearest_first) {
+            if ours.id != theirs.id || ours.path != theirs.path {
+                return false;
+            }
+        }
+        true
     }
 }
 
@@ -249,8 +258,8 @@ pub(super) struct Outside {
 }
 
 impl Outside {
-    /// Of the target, whose inode is `id`.
-    pub(super) fn of(root: &SysRoot, path: &Path, kind: TargetKind, id: (u64, u64)) -> Self {
+    /// Looks for the directories above the target, whose inode is `id`.
+    pub(super) fn find(root: &SysRoot, path: &Path, kind: TargetKind, id: (u64, u64)) -> Self {
         let mounts = mounts::read(root, "self");
         let places = places(&mounts, path, kind, id);
         let mut outside = Self {
@@ -277,8 +286,10 @@ impl Outside {
 }
 
 fn part_of(mounts: &[MountEntry], place: &Place) -> PathBuf {
-    let mount = holding(mounts, &device_number(place.id.0), &place.path);
-    mount.map_or_else(|| place.path.clone(), |mount| PathBuf::from(&mount.root))
+    match holding(mounts, &device_number(place.id.0), &place.path) {
+        Some(mount) => PathBuf::from(&mount.root),
+        None => place.path.clone(),
+    }
 }
 
 /// Whether a mount shows its filesystem from the top. A btrfs subvolume has its own top.

@@ -66,13 +66,15 @@ fn add_unknown(path: &str, unknown: &Unknown, reasons: &mut RefusalReasons) {
 
 /// A line as `hexdump -C` prints it.
 fn dump(unknown: &Unknown) -> String {
-    let hex = unknown.shown.iter().map(|byte| format!("{byte:02x}"));
-    let hex: Vec<String> = hex.collect();
-    let printable = |byte: &u8| match byte {
-        b' '..=b'~' => char::from(*byte),
-        _ => '.',
-    };
-    let text: String = unknown.shown.iter().map(printable).collect();
+    let mut hex = Vec::new();
+    let mut text = String::new();
+    for byte in &unknown.shown {
+        hex.push(format!("{byte:02x}"));
+        text.push(match byte {
+            b' '..=b'~' => char::from(*byte),
+            _ => '.',
+        });
+    }
     format!("{:08x}  {}  |{text}|", unknown.offset, hex.join(" "))
 }
 

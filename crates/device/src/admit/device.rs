@@ -70,19 +70,8 @@ pub(crate) fn judge_again(
         layers: layers::below_device(root, &[], &identity.device).layers,
         ..identity.clone()
     };
-    let who = |identity: &TargetIdentity| {
-        let layer = identity.layers.first()?;
-        let disk = disk_of(identity, layer);
-        Some((
-            layer.name.clone(),
-            layer.size_bytes,
-            layer.backing_file.clone(),
-            disk.name.clone(),
-            disk.serial.clone(),
-            disk.model.clone(),
-        ))
-    };
-    if who(&now).is_none() || who(&now) != who(identity) {
+    let found = DeviceFacts::new(&now);
+    if found.is_none() || found != DeviceFacts::new(identity) {
         reasons.add(
             "the device has changed since the first check (name, size, serial or model)",
             "run again when no disk is being plugged in or removed",
@@ -95,6 +84,33 @@ pub(crate) fn judge_again(
     };
     in_use::judge(root, Subject::Device(&family), reasons);
     judge_contents(root, identity, &family, consent, inspector, reasons);
+}
+
+/// What a device is recognised by: its own facts, and those of the disk that it is a part of.
+#[derive(PartialEq, Eq)]
+struct DeviceFacts<'a> {
+    name: &'a str,
+    size_bytes: u64,
+    backing_file: Option<&'a str>,
+    disk_name: &'a str,
+    disk_serial: Option<&'a str>,
+    disk_model: Option<&'a str>,
+}
+
+impl<'a> DeviceFacts<'a> {
+    /// `None` where sysfs does not show the device.
+    fn new(identity: &'a TargetIdentity) -> Option<Self> {
+        let layer = identity.layers.first()?;
+        let disk = disk_of(identity, layer);
+        Some(Self {
+            name: &layer.name,
+            size_bytes: layer.size_bytes,
+            backing_file: layer.backing_file.as_deref(),
+            disk_name: &disk.name,
+            disk_serial: disk.serial.as_deref(),
+            disk_model: disk.model.as_deref(),
+        })
+    }
 }
 
 /// What EBUSY on an exclusive opening means.
@@ -126,9 +142,9 @@ fn judge_name(
     if words.is_empty() {
         reasons.add("a block device is only read unless you release it", step);
     } else {
-        let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+        let quoted_words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
         reasons.add(
-            format!("--destroy {} does not name it", words.join(", ")),
+            format!("--destroy {} does not name it", quoted_words.join(", ")),
             step,
         );
     }
@@ -150,8 +166,9 @@ fn judge_medium(root: &SysRoot, identity: &TargetIdentity, reasons: &mut Refusal
         );
     }
     let queue = root.sys.join("class/block").join(&disk.name).join("queue");
-    let zoned = read_text(&queue.join("zoned"));
-    if let Some(model) = zoned.filter(|model| model == "host-managed") {
+    if let Some(model) = read_text(&queue.join("zoned"))
+        && model == "host-managed"
+    {
         reasons.add(
             format!(
                 "it is a zoned disk ({model}), which accepts writes only in order within each zone"
@@ -166,7 +183,7 @@ fn family(
     identity: &TargetIdentity,
     reasons: &mut RefusalReasons,
 ) -> Option<DeviceFamily> {
-    let Some(family) = DeviceFamily::of(root, &identity.device) else {
+    let Some(family) = DeviceFamily::read(root, &identity.device) else {
         reasons.add(
             format!(
                 "sysfs does not show the device {}, so its users are unknown",
@@ -188,9 +205,11 @@ fn family(
             "name the multipath device (multipath -ll), or remove the other paths",
         );
     }
-    let layer = identity.layers.first();
-    let is_loop = layer.is_some_and(|layer| layer.kind == LayerKind::Loop);
-    if is_loop && family.backing_files.is_empty() && family.members.len() == 1 {
+    if let Some(layer) = identity.layers.first()
+        && layer.kind == LayerKind::Loop
+        && family.backing_files.is_empty()
+        && family.members.len() == 1
+    {
         reasons.add(
             "the loop device has no file behind it",
             "losetup --all lists those that have one",
@@ -201,8 +220,10 @@ fn family(
 
 /// What an open device holds now.
 pub(crate) fn inspect(identity: &TargetIdentity, inspector: &Inspector<impl AsFd>) -> ScanResult {
-    let family = DeviceFamily::of(&SysRoot::default(), &identity.device);
-    let slices = family.map(|family| family.slices).unwrap_or_default();
+    let slices = match DeviceFamily::read(&SysRoot::default(), &identity.device) {
+        Some(family) => family.slices,
+        None => Vec::new(),
+    };
     inspector.scan_device(identity.size_bytes, &slices)
 }
 
@@ -252,21 +273,8 @@ fn judge_backing(
     whole: Option<&ScanResult>,
     reasons: &mut RefusalReasons,
 ) {
-    // Placed in a backing store in which the target begins at byte `start`. The whole disk begins
-    // where its partition does, less the partition's own start.
-    let placed = |start: u64| -> Vec<Shown<'_>> {
-        let target = Shown {
-            found: target,
-            start,
-        };
-        let whole = whole.map(|found| Shown {
-            found,
-            start: start.saturating_sub(family.target_start()),
-        });
-        std::iter::once(target).chain(whole).collect()
-    };
     for file in &family.backing_files {
-        let shown = placed(file.start);
+        let shown = shown_behind(family, file.start, target, whole);
         if let Err(error) = judge_file(root, file, &shown, reasons) {
             add_uninspected(file, &error.to_string(), reasons);
         }
@@ -276,7 +284,7 @@ fn judge_backing(
         match Inspector::of_relative(&node, &device.member.device) {
             Ok(inspector) => {
                 let behind = inspector.scan(device.size_bytes, &[]);
-                let shown = placed(device.start);
+                let shown = shown_behind(family, device.start, target, whole);
                 contents::judge_behind(&node, &behind, &shown, reasons);
             }
             Err(error) => reasons.add_uninspected(format!(
@@ -284,6 +292,28 @@ fn judge_backing(
             )),
         }
     }
+}
+
+/// What was found in the target and in the whole disk, placed in a backing store in which the target
+/// begins at byte `start`. The whole disk begins where its partition does, less the partition's own
+/// start.
+fn shown_behind<'a>(
+    family: &DeviceFamily,
+    start: u64,
+    target: &'a ScanResult,
+    whole: Option<&'a ScanResult>,
+) -> Vec<Shown<'a>> {
+    let mut shown = vec![Shown {
+        found: target,
+        start,
+    }];
+    if let Some(found) = whole {
+        shown.push(Shown {
+            found,
+            start: start.saturating_sub(family.target_start()),
+        });
+    }
+    shown
 }
 
 fn judge_file(
@@ -297,8 +327,7 @@ fn judge_file(
         add_uninspected(file, "it has no name here", reasons);
         return Ok(());
     };
-    let failed = |errno| open_failed(&path, errno);
-    let held = Held::at(&file.path).map_err(failed)?;
+    let held = Held::at(&file.path).map_err(|errno| open_failed(&path, errno))?;
     if held.id() != id {
         return Err(changed(&path, "something else replaced it"));
     }
@@ -307,8 +336,8 @@ fn judge_file(
     judge_outside(root, &file.path, id, reasons);
     let fd = held
         .reopen(OFlags::RDONLY | OFlags::NONBLOCK)
-        .map_err(failed)?;
-    let stat = fstat(&fd).map_err(failed)?;
+        .map_err(|errno| open_failed(&path, errno))?;
+    let stat = fstat(&fd).map_err(|errno| open_failed(&path, errno))?;
     judge_names(stat.st_nlink, reasons);
     let behind = Inspector::through(fd.as_fd()).scan(stat.st_size.unsigned_abs(), &[]);
     contents::judge_behind(&path, &behind, shown, reasons);

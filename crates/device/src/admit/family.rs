@@ -75,7 +75,7 @@ pub(crate) struct DeviceFamily {
 
 impl DeviceFamily {
     /// `None` where sysfs does not show the device: then nothing can be vouched for.
-    pub(crate) fn of(root: &SysRoot, device: &str) -> Option<Self> {
+    pub(crate) fn read(root: &SysRoot, device: &str) -> Option<Self> {
         let target = member(root, device)?;
         let whole = if is_partition(&target) {
             member_at(target.at.parent()?)?
@@ -107,7 +107,10 @@ impl DeviceFamily {
 
     /// Where the target begins in its whole disk, in bytes.
     pub(crate) fn target_start(&self) -> u64 {
-        slice(&self.target).map_or(0, |slice| slice.start)
+        match slice(&self.target) {
+            Some(slice) => slice.start,
+            None => 0,
+        }
     }
 
     /// The partitions of the whole disk that the kernel knows.
@@ -129,14 +132,18 @@ impl DeviceFamily {
 
     fn add_overlapping(&mut self, target: &Member, whole: &Member) {
         let Some(own) = slice(target) else { return };
-        let overlaps = |other: &Slice| {
-            other.start < own.start + own.length && own.start < other.start + other.length
-        };
-        for partition in partitions(whole)
-            .into_iter()
-            .filter(|partition| partition.device != target.device)
-        {
-            if slice(&partition).is_none_or(|other| overlaps(&other)) {
+        for partition in partitions(whole) {
+            if partition.device == target.device {
+                continue;
+            }
+            let overlaps = match slice(&partition) {
+                Some(other) => {
+                    other.start < own.start + own.length && own.start < other.start + other.length
+                }
+                // Nobody knows where it lies.
+                None => true,
+            };
+            if overlaps {
                 self.overlapping.push(partition.name.clone());
                 self.add(partition);
             }
@@ -149,12 +156,12 @@ impl DeviceFamily {
         let Some(wwid) = wwid_of(root, &whole.name) else {
             return;
         };
-        for name in list(&root.sys.join("class/block"))
-            .into_iter()
-            .filter(|name| name != &whole.name)
-        {
-            if wwid_of(root, &name).is_some_and(|other| other == wwid)
-                && let Some(path) = root.named_device(&name).and_then(|at| member_at(&at))
+        for name in list(&root.sys.join("class/block")) {
+            if name == whole.name || wwid_of(root, &name).as_ref() != Some(&wwid) {
+                continue;
+            }
+            if let Some(at) = root.named_device(&name)
+                && let Some(path) = member_at(&at)
                 && !is_partition(&path)
             {
                 self.paths.push(name);
@@ -173,10 +180,12 @@ impl DeviceFamily {
                 return;
             };
             start += read_number::<u64>(&above.at.join("loop/offset")).unwrap_or(0);
-            let stat = stat(&path).ok().filter(|stat| is_behind(&above, stat));
-            match stat.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice)
-            {
-                Some(stat) => {
+            let found = match stat(&path) {
+                Ok(stat) if is_behind(&above, &stat) => Some(stat),
+                _ => None,
+            };
+            match found {
+                Some(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice => {
                     let Some(below) = member(root, &device_number(stat.st_rdev)) else {
                         return;
                     };
@@ -193,8 +202,8 @@ impl DeviceFamily {
                     });
                     above = below;
                 }
-                None => {
-                    let id = stat.map(|stat| (stat.st_dev, stat.st_ino));
+                _ => {
+                    let id = found.map(|stat| (stat.st_dev, stat.st_ino));
                     return self.backing_files.push(BackingFile {
                         path,
                         id,
@@ -210,7 +219,10 @@ impl DeviceFamily {
 /// Whether what now has the path is what the loop device was set up with; yes where its driver does
 /// not say.
 fn is_behind(above: &Member, stat: &Stat) -> bool {
-    file_behind_loop(&above.node(), &above.device).is_none_or(|id| id == (stat.st_dev, stat.st_ino))
+    match file_behind_loop(&above.node(), &above.device) {
+        Some(id) => id == (stat.st_dev, stat.st_ino),
+        None => true,
+    }
 }
 
 /// The file or device behind a loop device.
@@ -235,21 +247,23 @@ fn is_partition(member: &Member) -> bool {
 }
 
 fn partitions(whole: &Member) -> Vec<Member> {
-    list(&whole.at)
-        .iter()
-        .map(|name| whole.at.join(name))
-        .filter(|at| at.join("partition").exists())
-        .filter_map(|at| member_at(&at))
-        .collect()
+    let mut partitions = Vec::new();
+    for name in list(&whole.at) {
+        let at = whole.at.join(name);
+        if at.join("partition").exists() {
+            partitions.extend(member_at(&at));
+        }
+    }
+    partitions
 }
 
 fn slice(partition: &Member) -> Option<Slice> {
-    let bytes =
-        |name: &str| read_number::<u64>(&partition.at.join(name))?.checked_mul(SECTOR_BYTES);
+    let start_sectors: u64 = read_number(&partition.at.join("start"))?;
+    let sectors: u64 = read_number(&partition.at.join("size"))?;
     Some(Slice {
         name: SliceName::Kernel(partition.name.clone()),
-        start: bytes("start")?,
-        length: bytes("size")?,
+        start: start_sectors.checked_mul(SECTOR_BYTES)?,
+        length: sectors.checked_mul(SECTOR_BYTES)?,
     })
 }
 
@@ -322,36 +336,48 @@ impl Subject<'_> {
     ) -> Option<String> {
         match self {
             Self::Device(family) => {
-                let mut files = family.backing_files.iter();
-                let behind = files.find(|file| is_it(&file.path, file.id));
-                behind.map(|file| file.path.display().to_string())
+                let behind = family
+                    .backing_files
+                    .iter()
+                    .find(|file| is_it(&file.path, file.id))?;
+                Some(behind.path.display().to_string())
             }
             Self::File { path, id } => {
-                is_it(Path::new(path), Some(*id)).then(|| (*path).to_owned())
+                if is_it(Path::new(path), Some(*id)) {
+                    Some((*path).to_owned())
+                } else {
+                    None
+                }
             }
         }
     }
 
     /// For the last part of a path: a file or the node of a device that is called so.
     pub(super) fn has_name(&self, name: &Path) -> Option<String> {
-        let name = name.as_os_str();
-        self.owns_file(|path, _| path.file_name() == Some(name))
-            .or_else(|| {
-                let mut nodes = self.members().iter().map(Member::node);
-                nodes.find(|node| Path::new(node).file_name() == Some(name))
-            })
+        let wanted = Some(name.as_os_str());
+        if let Some(file) = self.owns_file(|path, _| path.file_name() == wanted) {
+            return Some(file);
+        }
+        self.members()
+            .iter()
+            .map(Member::node)
+            .find(|node| Path::new(node).file_name() == wanted)
     }
 
     pub(super) fn owns_device(&self, device: &str) -> Option<String> {
-        let mut members = self.members().iter();
-        members.find(|one| one.device == device).map(Member::node)
+        self.members()
+            .iter()
+            .find(|member| member.device == device)
+            .map(Member::node)
     }
 
     /// For paths that cannot be looked at from here: by the last part of their name.
     pub(super) fn owns_node_name(&self, path: &Path) -> Option<String> {
         let name = path.strip_prefix("/dev").ok()?.to_str()?.replace('/', "!");
-        let mut members = self.members().iter();
-        members.find(|one| one.name == name).map(Member::node)
+        self.members()
+            .iter()
+            .find(|member| member.name == name)
+            .map(Member::node)
     }
 }
 
@@ -404,12 +430,12 @@ mod tests {
         partition(&sysfs, "x/sda/sda1", "8:1", "0", "1024");
         partition(&sysfs, "x/sda/sda2", "8:2", "1024", "1024");
         partition(&sysfs, "x/sda/sda3", "8:3", "1023", "2");
-        let disk = DeviceFamily::of(&sysfs.root(), "8:0").unwrap();
+        let disk = DeviceFamily::read(&sysfs.root(), "8:0").unwrap();
         assert_eq!(
             (names(&disk), disk.slices.len()),
             (vec!["sda", "sda1", "sda2", "sda3"], 3)
         );
-        let part = DeviceFamily::of(&sysfs.root(), "8:2").unwrap();
+        let part = DeviceFamily::read(&sysfs.root(), "8:2").unwrap();
         assert_eq!(
             (
                 names(&part),
@@ -418,7 +444,7 @@ mod tests {
             ),
             (vec!["sda2", "sda", "sda3"], "sda", &["sda3".to_owned()][..])
         );
-        assert_eq!(DeviceFamily::of(&sysfs.root(), "8:99"), None);
+        assert_eq!(DeviceFamily::read(&sysfs.root(), "8:99"), None);
     }
 
     #[test]
@@ -437,7 +463,7 @@ mod tests {
             &[("size", "4096"), ("device/wwid", "naa.5000c500ffffffff")],
         );
         partition(&sysfs, "x/sdb/sdb1", "8:17", "0", "8");
-        let family = DeviceFamily::of(&sysfs.root(), "8:0").unwrap();
+        let family = DeviceFamily::read(&sysfs.root(), "8:0").unwrap();
         assert_eq!(
             (names(&family), &family.paths[..]),
             (vec!["sda", "sdb", "sdb1"], &["sdb".to_owned()][..])

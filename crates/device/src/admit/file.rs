@@ -81,15 +81,17 @@ fn add_uninspected(error: &OpenError, reasons: &mut RefusalReasons) {
 
 /// What chattr(1) protects is protected from root too; the refusal names the flag.
 fn judge_file_access(identity: &TargetIdentity, held: &Held, reasons: &mut RefusalReasons) {
-    let stat = statx(held.fd(), "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS).ok();
-    let has = |flag: StatxAttributes| stat.is_some_and(|stat| stat.stx_attributes.contains(flag));
+    let attributes = match statx(held.fd(), "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS) {
+        Ok(stat) => stat.stx_attributes,
+        Err(_) => StatxAttributes::empty(),
+    };
     let path = quoted(&identity.path);
-    if has(StatxAttributes::IMMUTABLE) {
+    if attributes.contains(StatxAttributes::IMMUTABLE) {
         reasons.add(
             "it is immutable",
             format!("chattr -i {path}, if you made it so"),
         );
-    } else if has(StatxAttributes::APPEND) {
+    } else if attributes.contains(StatxAttributes::APPEND) {
         reasons.add(
             "it is append-only",
             format!("chattr -a {path}, if you made it so"),
@@ -162,7 +164,7 @@ pub(super) fn judge_outside(
     id: (u64, u64),
     reasons: &mut RefusalReasons,
 ) {
-    let outside = Outside::of(root, path, TargetKind::File, id);
+    let outside = Outside::find(root, path, TargetKind::File, id);
     for above in &outside.seen {
         servers::judge_file(above, reasons);
     }

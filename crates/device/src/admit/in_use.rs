@@ -11,6 +11,7 @@ use super::refusal::RefusalReasons;
 use crate::mounts::{self, MountEntry};
 use crate::namespaces::{MountTables, Namespace};
 use crate::naming::{errno_name, node};
+use crate::steps;
 use crate::syscalls::file_behind_loop;
 use crate::sysroot::{SysRoot, devices_in, list, read_text};
 use diskproof_model::shell::quoted;
@@ -26,8 +27,9 @@ use std::time::{Duration, Instant};
 const PID_NAMESPACE_OF_ALL: &str = "pid:[4026531836]";
 
 fn hidden_by(root: &SysRoot) -> Option<HiddenBy> {
-    let namespace = std::fs::read_link(root.proc.join("self/ns/pid"));
-    if namespace.is_ok_and(|namespace| namespace != Path::new(PID_NAMESPACE_OF_ALL)) {
+    if let Ok(namespace) = std::fs::read_link(root.proc.join("self/ns/pid"))
+        && namespace != Path::new(PID_NAMESPACE_OF_ALL)
+    {
         return Some(HiddenBy::Namespace);
     }
     let mounts = mounts::read(root, "self");
@@ -36,11 +38,11 @@ fn hidden_by(root: &SysRoot) -> Option<HiddenBy> {
         .iter()
         .rev()
         .find(|mount| mount.kind == "proc" && Path::new(&mount.point) == Path::new("/proc"))?;
-    let hides = proc
-        .option("hidepid")
-        .is_some_and(|value| !matches!(value, "0" | "off"))
-        && !rustix::process::geteuid().is_root();
-    hides.then_some(HiddenBy::MountOption)
+    match proc.option("hidepid") {
+        None | Some("0" | "off") => None,
+        Some(_) if rustix::process::geteuid().is_root() => None,
+        Some(_) => Some(HiddenBy::MountOption),
+    }
 }
 
 /// Everybody who uses the subject.
@@ -61,7 +63,10 @@ pub(crate) fn judge(
 
 fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
     let all = MountTables::read(root);
-    let own: &[MountEntry] = all.tables.first().map_or(&[], |table| &table.mounts);
+    let own: &[MountEntry] = match all.tables.first() {
+        Some(table) => &table.mounts,
+        None => &[],
+    };
     if own.is_empty() {
         reasons.add(
             "/proc/self/mountinfo cannot be read, so the mounts are unknown",
@@ -100,14 +105,20 @@ fn mounted_device(subject: Subject<'_>, mount: &MountEntry) -> Option<String> {
         return Some(what);
     }
     // bcachefs names all its devices, with colons between.
-    let sources = std::iter::once(mount.source.as_str()).chain(mount.source.split(':'));
-    sources
-        .map(Path::new)
-        .filter(|source| source.is_absolute())
-        .find_map(|source| match stat(source) {
+    for source in std::iter::once(mount.source.as_str()).chain(mount.source.split(':')) {
+        let path = Path::new(source);
+        if !path.is_absolute() {
+            continue;
+        }
+        let owned = match stat(path) {
             Ok(stat) => subject.owns(&Node::from(&stat)),
-            Err(_) => subject.owns_node_name(source),
-        })
+            Err(_) => subject.owns_node_name(path),
+        };
+        if owned.is_some() {
+            return owned;
+        }
+    }
+    None
 }
 
 fn add_mounted_device(
@@ -199,9 +210,10 @@ fn judge_swaps(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReason
             continue;
         };
         let path = PathBuf::from(mounts::unescape(field));
-        let followed = stat(&path)
-            .ok()
-            .and_then(|stat| subject.owns(&Node::from(&stat)));
+        let followed = match stat(&path) {
+            Ok(stat) => subject.owns(&Node::from(&stat)),
+            Err(_) => None,
+        };
         if let Some(what) = followed.or_else(|| subject.owns_node_name(&path)) {
             reasons.add(
                 format!("{what} is in use as swap space"),
@@ -220,8 +232,11 @@ fn judge_holders(root: &SysRoot, name: &str, at: &Path, reasons: &mut RefusalRea
         return;
     }
     for holder in list(&at.join("holders")) {
-        let above = at.join("holders").join(&holder).canonicalize();
-        let above = above.unwrap_or_else(|_| root.sys.join("class/block").join(&holder));
+        let above = at
+            .join("holders")
+            .join(&holder)
+            .canonicalize()
+            .unwrap_or_else(|_| root.sys.join("class/block").join(&holder));
         // Top down is the order in which they have to go.
         judge_holders(root, &holder, &above, reasons, depth + 1);
         let (what, step) = release(&holder, &above);
@@ -231,10 +246,9 @@ fn judge_holders(root: &SysRoot, name: &str, at: &Path, reasons: &mut RefusalRea
 
 /// What a holder is, and the command that lets go.
 fn release(name: &str, at: &Path) -> (String, String) {
-    let text = |file: &str| read_text(&at.join(file));
     let node = node(name);
-    if let Some(mapped) = text("dm/name") {
-        let uuid = text("dm/uuid").unwrap_or_default();
+    if let Some(mapped) = read_text(&at.join("dm/name")) {
+        let uuid = read_text(&at.join("dm/uuid")).unwrap_or_default();
         let step = match uuid.split('-').next().unwrap_or_default() {
             "LVM" => format!("vgchange --activate n {}", quoted(&volume_group(&mapped))),
             "CRYPT" => format!("cryptsetup close {}", quoted(&mapped)),
@@ -243,7 +257,7 @@ fn release(name: &str, at: &Path) -> (String, String) {
         };
         (format!("{node} ({mapped})"), step)
     } else if at.join("md").is_dir() {
-        let level = text("md/level").unwrap_or_else(|| "RAID".to_owned());
+        let level = read_text(&at.join("md/level")).unwrap_or_else(|| "RAID".to_owned());
         (
             format!("the array {node} ({level})"),
             format!("mdadm --stop {node}"),
@@ -279,7 +293,7 @@ fn judge_openers(
         if found.reasons.is_empty() && found.unseen.is_empty() {
             break;
         }
-        std::thread::sleep(OPENERS_PAUSE);
+        steps::pause(OPENERS_PAUSE);
         let again = openers::find(root, &subject);
         // A message between two processes is read the next moment.
         found
@@ -317,10 +331,12 @@ struct AskedFile {
 
 impl LoopFile {
     fn ask(&self) -> AskedFile {
-        let number = self.number.as_deref();
         AskedFile {
             at_path: stat(&self.path).ok().map(|stat| Node::from(&stat)),
-            by_driver: number.and_then(|number| file_behind_loop(&node(&self.name), number)),
+            by_driver: match &self.number {
+                Some(number) => file_behind_loop(&node(&self.name), number),
+                None => None,
+            },
         }
     }
 }
@@ -337,17 +353,19 @@ fn judge_asked(
     subject: Subject<'_>,
     reasons: &mut RefusalReasons,
 ) {
-    let loops = Arc::new(loops);
+    let files = Arc::new(loops);
     let (sender, answers) = channel();
-    let asked = Arc::clone(&loops);
-    let ask_all = move || {
-        let mut files = asked.iter().map(ask);
-        files.all(|file| sender.send(file).is_ok())
-    };
+    let asked = Arc::clone(&files);
     // Without a thread there is no answer.
-    let _ = std::thread::Builder::new().spawn(ask_all);
+    let _ = std::thread::Builder::new().spawn(move || {
+        for file in asked.iter() {
+            if sender.send(ask(file)).is_err() {
+                return;
+            }
+        }
+    });
     let end = Instant::now() + within;
-    for file in loops.iter() {
+    for file in files.iter() {
         let device = node(&file.name);
         match answers.recv_timeout(end.saturating_duration_since(Instant::now())) {
             Ok(answer) => {
@@ -369,37 +387,42 @@ fn judge_asked(
 
 /// The target's own chain of loops is no other user.
 fn loops_of_others(root: &SysRoot, subject: Subject<'_>) -> Vec<LoopFile> {
-    let is_own = |name: &String| subject.members().iter().any(|own| own.name == *name);
-    let names = list(&root.sys.join("class/block")).into_iter();
-    names
-        .filter(|name| name.starts_with("loop") && !is_own(name))
-        .filter_map(|name| {
-            let at = root.named_device(&name)?;
-            Some(LoopFile {
-                path: backing_path(&at)?,
-                number: read_text(&at.join("dev")),
-                name,
-            })
-        })
-        .collect()
+    let mut loops = Vec::new();
+    for name in list(&root.sys.join("class/block")) {
+        let is_own = subject.members().iter().any(|own| own.name == name);
+        if !name.starts_with("loop") || is_own {
+            continue;
+        }
+        if let Some(at) = root.named_device(&name)
+            && let Some(path) = backing_path(&at)
+        {
+            let number = read_text(&at.join("dev"));
+            loops.push(LoopFile { name, number, path });
+        }
+    }
+    loops
 }
 
 /// The part of the subject that a loop device lies on.
 fn what_is_behind(file: &LoopFile, asked: &AskedFile, subject: Subject<'_>) -> Option<String> {
-    let deleted = file
-        .path
-        .to_str()
-        .and_then(|text| text.strip_suffix(" (deleted)"))
-        .map(Path::new);
-    let same_path = |file: &Path| subject.owns_file(|path, _| path == file);
-    let by_driver = |driver_id| subject.owns_file(|_, id| id == Some(driver_id));
-    let at_path = asked.at_path.as_ref();
-    at_path
-        .and_then(|node| subject.owns(node))
-        .or_else(|| subject.owns_node_name(&file.path))
-        .or_else(|| asked.by_driver.and_then(by_driver))
-        .or_else(|| same_path(&file.path))
-        .or_else(|| same_path(deleted?))
+    if let Some(node) = &asked.at_path
+        && let Some(what) = subject.owns(node)
+    {
+        return Some(what);
+    }
+    if let Some(what) = subject.owns_node_name(&file.path) {
+        return Some(what);
+    }
+    if let Some(driver_id) = asked.by_driver
+        && let Some(what) = subject.owns_file(|_, id| id == Some(driver_id))
+    {
+        return Some(what);
+    }
+    if let Some(what) = subject.owns_file(|path, _| path == file.path) {
+        return Some(what);
+    }
+    let deleted = file.path.to_str()?.strip_suffix(" (deleted)")?;
+    subject.owns_file(|path, _| path == Path::new(deleted))
 }
 
 #[cfg(test)]
@@ -424,7 +447,7 @@ mod tests {
 
     fn reasons(sysfs: &FakeSysfs) -> Vec<String> {
         let root = sysfs.root();
-        let family = DeviceFamily::of(&root, "240:0").unwrap();
+        let family = DeviceFamily::read(&root, "240:0").unwrap();
         let mut reasons = RefusalReasons::default();
         judge(&root, Subject::Device(&family), &mut reasons);
         reasons.into_stepwise_refusal(String::new()).reasons

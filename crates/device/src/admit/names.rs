@@ -33,59 +33,80 @@ pub(super) fn names(root: &SysRoot, identity: &TargetIdentity) -> AcceptedNames 
     };
     let disk = disk_of(identity, target);
     let others = other_disks(root, disk);
-    let shared = |pick: fn(&Layer) -> Option<&String>, name: &String| {
-        others
-            .iter()
-            .any(|other| pick(other).is_some_and(|theirs| theirs == name))
-    };
-    let serial = disk.serial.as_ref();
-    let serial = serial.filter(|name| !shared(|layer| layer.serial.as_ref(), name));
+    let has_own_serial =
+        disk.serial.is_some() && others.iter().all(|other| other.serial != disk.serial);
     // The level of an array names no array.
-    let model = disk.model.as_ref().filter(|_| disk.kind != LayerKind::Md);
-    let model = model.filter(|name| !shared(|layer| layer.model.as_ref(), name));
-    let shown = format!("as `diskproof info {}` shows it", identity.path);
-    let (accepted, described) = match (serial, model) {
-        (None, None) => (
-            vec![&target.name],
-            "its kernel name in full (it has neither a serial nor a model of its own)".to_owned(),
-        ),
-        _ => {
-            let words = [serial.map(|_| "its serial"), model.map(|_| "its model")];
-            let words: Vec<&str> = words.into_iter().flatten().collect();
-            let described = format!("{} in full, {shown}", words.join(" or "));
-            (serial.into_iter().chain(model).collect(), described)
-        }
-    };
-    let accepted = accepted.into_iter().map(|name| name.trim().to_owned());
-    AcceptedNames {
-        accepted: accepted.filter(|name| !name.is_empty()).collect(),
-        described,
+    let has_own_model = disk.kind != LayerKind::Md
+        && disk.model.is_some()
+        && others.iter().all(|other| other.model != disk.model);
+    let mut words = Vec::new();
+    let mut accepted = Vec::new();
+    if has_own_serial {
+        words.push("its serial");
+        accepted.extend(trimmed(disk.serial.as_deref()));
     }
+    if has_own_model {
+        words.push("its model");
+        accepted.extend(trimmed(disk.model.as_deref()));
+    }
+    if words.is_empty() {
+        return AcceptedNames {
+            accepted: trimmed(Some(&target.name)).into_iter().collect(),
+            described: "its kernel name in full (it has neither a serial nor a model of its own)"
+                .to_owned(),
+        };
+    }
+    AcceptedNames {
+        accepted,
+        described: format!(
+            "{} in full, as `diskproof info {}` shows it",
+            words.join(" or "),
+            identity.path
+        ),
+    }
+}
+
+/// The name without spaces around it; `None` where nothing is left to be typed.
+fn trimmed(name: Option<&str>) -> Option<String> {
+    let text = name?.trim();
+    if text.is_empty() {
+        return None;
+    }
+    Some(text.to_owned())
 }
 
 /// The device itself, or the disk that a partition lies on.
 pub(super) fn disk_of<'a>(identity: &'a TargetIdentity, target: &'a Layer) -> &'a Layer {
-    let below = |name: &String| identity.layers.iter().find(|layer| &layer.name == name);
-    match target.kind {
-        LayerKind::Partition => target.below.first().and_then(below).unwrap_or(target),
-        _ => target,
+    if target.kind != LayerKind::Partition {
+        return target;
     }
+    let Some(name) = target.below.first() else {
+        return target;
+    };
+    identity
+        .layers
+        .iter()
+        .find(|layer| layer.name == *name)
+        .unwrap_or(target)
 }
 
 /// All other whole disks of the machine, but for other paths to this one.
 fn other_disks(root: &SysRoot, disk: &Layer) -> Vec<Layer> {
     let wwid = wwid_of(root, &disk.name);
-    let other = |name: &String| {
-        let at = root.named_device(name)?;
-        let device = read_text(&at.join("dev"))?;
-        let is_path = wwid.is_some() && wwid_of(root, name) == wwid;
-        (name != &disk.name && !is_path && !at.join("partition").exists())
-            .then(|| describe(root, &at, name, &device, Vec::new()))
-    };
-    list(&root.sys.join("class/block"))
-        .iter()
-        .filter_map(other)
-        .collect()
+    let mut others = Vec::new();
+    for name in list(&root.sys.join("class/block")) {
+        let Some(at) = root.named_device(&name) else {
+            continue;
+        };
+        let Some(device) = read_text(&at.join("dev")) else {
+            continue;
+        };
+        let is_path = wwid.is_some() && wwid_of(root, &name) == wwid;
+        if name != disk.name && !is_path && !at.join("partition").exists() {
+            others.push(describe(root, &at, &name, &device, Vec::new()));
+        }
+    }
+    others
 }
 
 /// The name that a disk keeps on every path to it.

@@ -71,8 +71,8 @@ fn look_into(subject: &Subject<'_>, directory: &Path, pid: u32) -> ProcessFiles 
     let mut process = ProcessFiles::default();
     for table in tables(directory, pid) {
         for descriptor in std::fs::read_dir(&table).into_iter().flatten().flatten() {
-            let told = match look_at(&descriptor.path()) {
-                Ok(told) => told,
+            let stat = match look_at(&descriptor.path()) {
+                Ok(stat) => stat,
                 // Root without CAP_SYS_PTRACE, as in most containers, sees that there are
                 // descriptors, and not of what.
                 Err(errno) => {
@@ -80,12 +80,12 @@ fn look_into(subject: &Subject<'_>, directory: &Path, pid: u32) -> ProcessFiles 
                     continue;
                 }
             };
-            if let Some(what) = subject.owns(&node(&told)) {
+            if let Some(what) = subject.owns(&node(&stat)) {
                 let how = "held open";
                 process.uses.push(Use { what, how });
             }
             let info = table.with_file_name("fdinfo").join(descriptor.file_name());
-            process.look_behind(subject, &told, &descriptor.path(), &info);
+            process.look_behind(subject, &stat, &descriptor.path(), &info);
         }
     }
     for what in mapped(subject, directory) {
@@ -98,8 +98,8 @@ fn look_into(subject: &Subject<'_>, directory: &Path, pid: u32) -> ProcessFiles 
 impl ProcessFiles {
     /// Files that a descriptor of another kind has: those registered in an io_uring, and those in
     /// messages that nobody has received yet.
-    fn look_behind(&mut self, subject: &Subject<'_>, told: &Statx, link: &Path, info: &Path) {
-        let text = match FileType::from_raw_mode(told.stx_mode.into()) {
+    fn look_behind(&mut self, subject: &Subject<'_>, stat: &Statx, link: &Path, info: &Path) {
+        let text = match FileType::from_raw_mode(stat.stx_mode.into()) {
             FileType::Socket => std::fs::read_to_string(info).unwrap_or_default(),
             FileType::RegularFile
             | FileType::Directory
@@ -158,29 +158,38 @@ fn registered(subject: &Subject<'_>, text: &str) -> Vec<String> {
             break;
         }
         let path = PathBuf::from(unescape(path));
-        let what = if path.is_absolute() {
-            look_at(&path)
-                .ok()
-                .and_then(|told| subject.owns(&node(&told)))
-                .or_else(|| subject.owns_node_name(&path))
+        found.extend(if path.is_absolute() {
+            owned_at(subject, &path)
         } else {
             subject.has_name(&path)
-        };
-        found.extend(what);
+        });
     }
     found
+}
+
+/// The part of the subject that a path leads to, or that it names where it cannot be looked at.
+fn owned_at(subject: &Subject<'_>, path: &Path) -> Option<String> {
+    if let Ok(stat) = look_at(path)
+        && let Some(what) = subject.owns(&node(&stat))
+    {
+        return Some(what);
+    }
+    subject.owns_node_name(path)
 }
 
 /// Whether a ring has requests in flight, whose files are not listed, or a socket holds descriptors
 /// that nobody has received yet (`scm_fds`, unix_show_fdinfo in linux/net/unix/af_unix.c).
 fn has_unseen_files(text: &str) -> bool {
-    let number = |key: &str| value_of(text, key, ':').and_then(|value| value.parse::<u32>().ok());
-    let in_messages = number("scm_fds").is_some_and(|count| count > 0);
-    let in_requests = match (number("CachedSqHead"), number("CachedCqTail")) {
+    let in_messages = matches!(number(text, "scm_fds"), Some(1..));
+    let in_requests = match (number(text, "CachedSqHead"), number(text, "CachedCqTail")) {
         (Some(taken), Some(completed)) => taken != completed,
         _ => false,
     };
     in_messages || in_requests
+}
+
+fn number(text: &str, key: &str) -> Option<u32> {
+    value_of(text, key, ':')?.parse().ok()
 }
 
 /// Without asking a server: a hanging NFS must not hang us.
@@ -188,13 +197,13 @@ fn look_at(path: &Path) -> Result<Statx, Errno> {
     statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS)
 }
 
-fn node(told: &Statx) -> Node {
+fn node(stat: &Statx) -> Node {
     Node {
-        is_block: FileType::from_raw_mode(told.stx_mode.into()) == FileType::BlockDevice,
-        device: makedev(told.stx_rdev_major, told.stx_rdev_minor),
+        is_block: FileType::from_raw_mode(stat.stx_mode.into()) == FileType::BlockDevice,
+        device: makedev(stat.stx_rdev_major, stat.stx_rdev_minor),
         id: (
-            makedev(told.stx_dev_major, told.stx_dev_minor),
-            told.stx_ino,
+            makedev(stat.stx_dev_major, stat.stx_dev_minor),
+            stat.stx_ino,
         ),
     }
 }
@@ -202,39 +211,44 @@ fn node(told: &Statx) -> Node {
 /// What a process has in its memory of the subject's parts: a mapping outlives the descriptor that
 /// it was made of.
 fn mapped(subject: &Subject<'_>, process: &Path) -> Vec<String> {
-    let text = std::fs::read(process.join("maps")).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    // A library is mapped in several pieces: one look for all.
+    let bytes = std::fs::read(process.join("maps")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
     let mut seen = HashSet::new();
-    let pieces = text
-        .lines()
-        .filter_map(Mapping::parse)
-        .filter(|mapping| seen.insert((mapping.device, mapping.inode, mapping.path)));
-    pieces
-        .filter_map(|mapping| mapped_at(subject, process, &mapping))
-        .collect()
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let Some(mapping) = Mapping::parse(line) else {
+            continue;
+        };
+        // A library is mapped in several pieces: one look for all.
+        if seen.insert((mapping.device, mapping.inode, mapping.path)) {
+            found.extend(mapped_at(subject, process, &mapping));
+        }
+    }
+    found
 }
 
 /// The kernel's own link to what is mapped leads to it whatever it is called
 /// (proc_pid_map_files(5)), for root alone; else the path, where it still is the same inode, and
 /// for a file its number, which btrfs reports with another device.
 fn mapped_at(subject: &Subject<'_>, process: &Path, mapping: &Mapping<'_>) -> Option<String> {
-    if let Some(told) = mapping
-        .link()
-        .and_then(|link| look_at(&process.join("map_files").join(link)).ok())
+    if let Some(link) = mapping.link()
+        && let Ok(stat) = look_at(&process.join("map_files").join(link))
     {
-        return subject.owns(&node(&told));
+        return subject.owns(&node(&stat));
     }
     let mapped_id = Some((mapping.device, mapping.inode));
     if let Some(what) = subject.owns_file(|_, id| id == mapped_id) {
         return Some(what);
     }
     let inside = PathBuf::from(format!("{}/root{}", process.display(), mapping.path));
-    let told = [inside.as_path(), Path::new(mapping.path)]
-        .into_iter()
-        .find_map(|path| look_at(path).ok())
-        .filter(|told| told.stx_ino == mapping.inode)?;
-    subject.owns(&node(&told))
+    let stat = match look_at(&inside) {
+        Ok(stat) => stat,
+        Err(_) => look_at(Path::new(mapping.path)).ok()?,
+    };
+    if stat.stx_ino != mapping.inode {
+        return None;
+    }
+    subject.owns(&node(&stat))
 }
 
 /// A line of /proc/PID/maps (proc_pid_maps(5)) that stands for a file or a device.
@@ -253,12 +267,16 @@ impl<'a> Mapping<'a> {
         let mut fields = line.splitn(6, ' ');
         let range = fields.next()?;
         let (major, minor) = fields.nth(2)?.split_once(':')?;
-        let hex = |text: &str| u32::from_str_radix(text, 16).ok();
-        let inode = fields.next()?.parse().ok().filter(|inode| *inode != 0)?;
+        let inode = fields.next()?.parse().ok()?;
+        if inode == 0 {
+            return None;
+        }
+        let major = u32::from_str_radix(major, 16).ok()?;
+        let minor = u32::from_str_radix(minor, 16).ok()?;
         // The kernel fills up with blanks before the path.
         Some(Self {
             range,
-            device: makedev(hex(major)?, hex(minor)?),
+            device: makedev(major, minor),
             inode,
             path: fields.next().unwrap_or_default().trim_start_matches(' '),
         })
@@ -267,9 +285,10 @@ impl<'a> Mapping<'a> {
     /// Its name in map_files, which has no leading zeros (dname_to_vma_addr in
     /// linux/fs/proc/base.c).
     fn link(&self) -> Option<String> {
-        let (start, end) = self.range.split_once('-')?;
-        let number = |text: &str| u64::from_str_radix(text, 16).ok();
-        Some(format!("{:x}-{:x}", number(start)?, number(end)?))
+        let (start_text, end_text) = self.range.split_once('-')?;
+        let start = u64::from_str_radix(start_text, 16).ok()?;
+        let end = u64::from_str_radix(end_text, 16).ok()?;
+        Some(format!("{start:x}-{end:x}"))
     }
 }
 
@@ -280,27 +299,20 @@ impl<'a> Mapping<'a> {
 /// left it (unshare(2), CLONE_FILES), and the first thread may have ended before the others.
 fn tables(process: &Path, pid: u32) -> Vec<PathBuf> {
     let mut owners = vec![pid];
+    let mut directories = vec![process.join("fd")];
     let tasks = process.join("task");
-    let threads = list(&tasks);
-    for thread in threads
-        .iter()
-        .filter_map(|name| name.parse::<u32>().ok())
-        .filter(|thread| *thread != pid)
-    {
+    for name in list(&tasks) {
+        let Ok(thread) = name.parse::<u32>() else {
+            continue;
+        };
         // Where the kernel cannot compare (no CONFIG_KCMP), all threads are taken to share, as all
         // but a few programs have it.
-        if !owners.iter().any(|owner| share_table(*owner, thread)) {
+        if thread != pid && !owners.iter().any(|owner| share_table(*owner, thread)) {
             owners.push(thread);
+            directories.push(tasks.join(name).join("fd"));
         }
     }
-    let directory = |owner: &u32| {
-        if *owner == pid {
-            process.join("fd")
-        } else {
-            tasks.join(owner.to_string()).join("fd")
-        }
-    };
-    owners.iter().map(directory).collect()
+    directories
 }
 
 #[cfg(test)]

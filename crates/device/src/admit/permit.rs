@@ -35,7 +35,7 @@ pub struct Consent {
     pub unknown: UnknownContent,
 }
 
-/// What a caller wants of a target.
+/// The caller wants to use a target in one of these ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Intent<'a> {
     /// Read an existing file or a block device.
@@ -74,7 +74,7 @@ impl Permit {
     }
 }
 
-/// What was granted.
+/// The gate grants one of these uses.
 #[derive(Debug)]
 pub(crate) enum Grant {
     Read,
@@ -99,7 +99,7 @@ pub(crate) struct VisibilityGaps {
 pub(crate) struct HiddenUsers {
     /// Such as `one process of another user or the system`.
     pub(crate) who: String,
-    /// What shows them.
+    /// This is what would show them.
     pub(crate) step: &'static str,
 }
 
@@ -138,7 +138,7 @@ fn as_root_on_the_host() -> &'static str {
     }
 }
 
-/// What keeps processes out of /proc.
+/// One of these keeps processes out of /proc.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HiddenBy {
     /// A PID namespace of our own: a container.
@@ -156,7 +156,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Who was admitted.
+    /// Returns the identity of the admitted target.
     pub fn identity(&self) -> &TargetIdentity {
         &self.identity
     }

@@ -29,41 +29,78 @@ struct Attribute<'a> {
     is_grave: bool,
 }
 
+impl Attribute<'_> {
+    fn is_hot(&self) -> bool {
+        self.fails && self.name.contains("Temperature")
+    }
+
+    fn alarm(&self) -> String {
+        format!(
+            "{} is at {}, its threshold at {}",
+            self.name, self.value, self.threshold
+        )
+    }
+
+    /// The wear in percent; `None` of an attribute that counts something else.
+    fn worn_percent(&self) -> Option<u64> {
+        if !self.is_named(&LEFT) || self.value > FULL {
+            return None;
+        }
+        let has_raw = self.is_named(&LEFT_RAW) && (1..=FULL).contains(&self.raw);
+        let left = if has_raw {
+            self.value.min(self.raw)
+        } else {
+            self.value
+        };
+        Some(FULL - left)
+    }
+
+    fn is_named(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.name.starts_with(name))
+    }
+}
+
 /// Adds what the attributes and the self-test log say.
 pub(super) fn complete_ata(health: DiskHealth, report: Report<'_>) -> DiskHealth {
-    let table = report.list("/ata_smart_attributes/table");
-    let table: Vec<Attribute<'_>> = table.filter_map(read_attribute).collect();
-    let count = |ids: &[u64], names: &[&str]| {
-        table
-            .iter()
-            .find(|a| ids.contains(&a.id) && names.iter().any(|name| a.name.contains(name)))
-            .map(|attribute| attribute.raw)
-    };
-    // Spare blocks are reported for flash; of rotating disks newer smartctl gives the normalized
-    // count of reallocations that name.
-    let spare = table
-        .iter()
-        .find(|a| a.name.starts_with("Available_Reservd_Space") && a.value <= FULL)
-        .filter(|_| is_flash(&health));
-    let is_hot = |a: &&Attribute<'_>| a.fails && a.name.contains("Temperature");
+    let mut table = Vec::new();
+    for entry in report.list("/ata_smart_attributes/table") {
+        table.extend(read_attribute(entry));
+    }
+    let mut alarms = Vec::new();
+    for attribute in &table {
+        if attribute.fails && attribute.is_grave && !attribute.is_hot() {
+            alarms.push(attribute.alarm());
+        }
+    }
+    let spare = spare(&table, &health);
     DiskHealth {
-        temperature_alarm: (!table.is_empty()).then(|| table.iter().any(|a| is_hot(&a))),
-        alarms: table
-            .iter()
-            .filter(|a| a.fails && a.is_grave && !is_hot(a))
-            .map(alarm)
-            .collect(),
-        wear_percent: wear(&table, report).filter(|_| is_flash(&health)),
-        spare_percent: spare.and_then(|a| a.value.try_into().ok()),
-        spare_threshold_percent: spare
-            .filter(|a| a.threshold > 0)
-            .and_then(|a| a.threshold.try_into().ok()),
-        reallocated_sectors: count(&[5], &["Reallocated_Sector", "Retired_Block"]),
-        pending_sectors: count(&[197], &["Pending_Sector"]),
-        uncorrectable_sectors: count(&[198], &["Offline_Uncorrectable"]),
-        media_errors: count(&[187], &["Reported_Uncorrect", "Uncorrectable_Error"]),
-        link_errors: count(&[199, 218], &["CRC_Error"]),
+        temperature_alarm: if table.is_empty() {
+            None
+        } else {
+            Some(table.iter().any(Attribute::is_hot))
+        },
+        alarms,
+        wear_percent: if is_flash(&health) {
+            wear(&table, report)
+        } else {
+            None
+        },
+        spare_percent: spare.and_then(|attribute| attribute.value.try_into().ok()),
+        spare_threshold_percent: match spare {
+            Some(attribute) if attribute.threshold > 0 => attribute.threshold.try_into().ok(),
+            _ => None,
+        },
+        reallocated_sectors: count(&table, &[5], &["Reallocated_Sector", "Retired_Block"]),
+        pending_sectors: count(&table, &[197], &["Pending_Sector"]),
+        uncorrectable_sectors: count(&table, &[198], &["Offline_Uncorrectable"]),
+        media_errors: count(
+            &table,
+            &[187],
+            &["Reported_Uncorrect", "Uncorrectable_Error"],
+        ),
+        link_errors: count(&table, &[199, 218], &["CRC_Error"]),
         unsafe_shutdowns: count(
+            &table,
             &[174, 192, 235],
             &["Unsafe_Shutdown", "Unexpect_Power_Loss", "POR_Recovery"],
         ),
@@ -75,6 +112,27 @@ pub(super) fn complete_ata(health: DiskHealth, report: Report<'_>) -> DiskHealth
 
 fn is_flash(health: &DiskHealth) -> bool {
     health.rotation_rpm == Some(0)
+}
+
+/// The attribute of the spare blocks, which are reported for flash; of rotating disks newer smartctl
+/// gives the normalized count of reallocations that name.
+fn spare<'a>(table: &'a [Attribute<'a>], health: &DiskHealth) -> Option<&'a Attribute<'a>> {
+    if !is_flash(health) {
+        return None;
+    }
+    table.iter().find(|attribute| {
+        attribute.name.starts_with("Available_Reservd_Space") && attribute.value <= FULL
+    })
+}
+
+/// The count of the first attribute with one of these numbers and one of these names.
+fn count(table: &[Attribute<'_>], ids: &[u64], names: &[&str]) -> Option<u64> {
+    for attribute in table {
+        if ids.contains(&attribute.id) && names.iter().any(|name| attribute.name.contains(name)) {
+            return Some(attribute.raw);
+        }
+    }
+    None
 }
 
 fn read_attribute(entry: Report<'_>) -> Option<Attribute<'_>> {
@@ -92,38 +150,27 @@ fn read_attribute(entry: Report<'_>) -> Option<Attribute<'_>> {
     })
 }
 
-fn alarm(attribute: &Attribute<'_>) -> String {
-    format!(
-        "{} is at {}, its threshold at {}",
-        attribute.name, attribute.value, attribute.threshold
-    )
-}
+/// Names of attributes whose normalized value counts down from 100.
+const LEFT: [&str; 6] = [
+    "Media_Wearout_Indicator",
+    "Wear_Leveling_Count",
+    "SSD_Life_Left",
+    "Percent_Life",
+    "Remaining_Lifetime",
+    "Lifetime_Remain",
+];
+/// Those that have what is left in the raw value, too, and may keep the normalized one at 100.
+const LEFT_RAW: [&str; 2] = ["SSD_Life_Left", "Remaining_Lifetime"];
 
-/// The greatest wear that any indicator tells. Most count the normalized value down from 100; two
-/// write what is left into the raw value and keep the normalized one at 100.
+/// The greatest wear in percent that any indicator reports.
 fn wear(table: &[Attribute<'_>], report: Report<'_>) -> Option<u32> {
-    const LEFT: [&str; 6] = [
-        "Media_Wearout_Indicator",
-        "Wear_Leveling_Count",
-        "SSD_Life_Left",
-        "Percent_Life",
-        "Remaining_Lifetime",
-        "Lifetime_Remain",
-    ];
-    const LEFT_RAW: [&str; 2] = ["SSD_Life_Left", "Remaining_Lifetime"];
-    let worn = |a: &Attribute<'_>| {
-        let named = |names: &[&str]| names.iter().any(|name| a.name.starts_with(name));
-        let has_raw = named(&LEFT_RAW) && (1..=FULL).contains(&a.raw);
-        let left = a.value.min(if has_raw { a.raw } else { FULL });
-        (named(&LEFT) && a.value <= FULL).then(|| FULL - left)
-    };
-    let told = report.percent("/endurance_used/current_percent");
-    table
-        .iter()
-        .filter_map(worn)
-        .filter_map(|worn| worn.try_into().ok())
-        .chain(told)
-        .max()
+    let mut greatest = report.percent("/endurance_used/current_percent");
+    for attribute in table {
+        if let Some(worn) = attribute.worn_percent() {
+            greatest = greatest.max(worn.try_into().ok());
+        }
+    }
+    greatest
 }
 
 /// By units that the database knows: a disk that is not in it may count in any. Names with a unit
@@ -146,27 +193,47 @@ fn ata_written_bytes(
             report.count("/logical_block_size").unwrap_or(SECTOR_BYTES),
         ),
     ];
-    let (bytes_each, attribute) = units
-        .iter()
-        .find_map(|(name, bytes)| Some((bytes, table.iter().find(|a| a.name == *name)?)))?;
-    let bytes = attribute.raw.checked_mul(*bytes_each)?;
-    (bytes >= SETTLED_BYTES || hours.is_none_or(|hours| hours < SETTLED_HOURS)).then_some(bytes)
+    for (name, bytes_each) in units {
+        if let Some(attribute) = table.iter().find(|attribute| attribute.name == name) {
+            return plausible_bytes(attribute.raw.checked_mul(bytes_each)?, hours);
+        }
+    }
+    None
+}
+
+/// The written bytes, unless they are too few for a disk with so many hours.
+fn plausible_bytes(bytes: u64, hours: Option<u64>) -> Option<u64> {
+    match hours {
+        Some(SETTLED_HOURS..) if bytes < SETTLED_BYTES => None,
+        _ => Some(bytes),
+    }
 }
 
 /// The log of self-tests, newest first. A test that runs now stands only in the status, whose upper
 /// half is then 15 (ACS-3, table 66).
 fn ata_self_test(report: Report<'_>, power_on_hours: Option<u64>) -> Option<SelfTest> {
-    let status = report.at("/ata_smart_data/self_test/status");
-    let now = status.filter(|status| status.count("/value").is_some_and(|value| value >> 4 == 15));
-    let now = now.map(|now| running(now.text("/string"), now.percent("/remaining_percent")));
-    let logged = report.list("/ata_smart_self_test_log/standard/table");
-    let logged = logged.map(|entry| {
-        let (kind, status) = (entry.text("/type/string"), entry.text("/status/string"));
-        let hours = entry.hours("/lifetime_hours");
-        let hours = hours.map(|hours| unwrapped(hours, power_on_hours));
-        ended(kind, status, entry.flag("/status/passed"), hours)
-    });
-    telling(now, logged)
+    let mut now = None;
+    if let Some(status) = report.at("/ata_smart_data/self_test/status")
+        && let Some(value) = status.count("/value")
+        && value >> 4 == 15
+    {
+        now = Some(running(
+            status.text("/string"),
+            status.percent("/remaining_percent"),
+        ));
+    }
+    let mut logged = Vec::new();
+    for entry in report.list("/ata_smart_self_test_log/standard/table") {
+        logged.push(ended(
+            entry.text("/type/string"),
+            entry.text("/status/string"),
+            entry.flag("/status/passed"),
+            entry
+                .hours("/lifetime_hours")
+                .map(|hours| unwrapped(hours, power_on_hours)),
+        ));
+    }
+    telling(now, &logged)
 }
 
 /// The log has 16 bits for hours, which are full after seven and a half years; the disk's own count
@@ -209,17 +276,20 @@ pub(super) fn complete_nvme(health: DiskHealth, report: Report<'_>) -> DiskHealt
     };
     let warning = log.count("/critical_warning");
     let limit = celsius(report, "/nvme_composite_temperature_threshold/warning");
+    let mut alarms = Vec::new();
+    for (bit, text) in ALARMS {
+        if warning.unwrap_or(0) & bit != 0 {
+            alarms.push(text.to_owned());
+        }
+    }
     DiskHealth {
         // smartctl's verdict is that no bit is set; heat is reported separately.
-        passed: warning
-            .map(|bits| bits & !TEMPERATURE == 0)
-            .or(health.passed),
+        passed: match warning {
+            Some(bits) => Some(bits & !TEMPERATURE == 0),
+            None => health.passed,
+        },
         temperature_alarm: warning.map(|bits| bits & TEMPERATURE != 0),
-        alarms: ALARMS
-            .iter()
-            .filter(|(bit, _)| warning.is_some_and(|bits| bits & bit != 0))
-            .map(|(_, text)| (*text).to_owned())
-            .collect(),
+        alarms,
         temperature_celsius: health.temperature_celsius.or(celsius(log, "/temperature")),
         temperature_limit_celsius: health.temperature_limit_celsius.or(limit),
         power_on_hours: health.power_on_hours.or(log.hours("/power_on_hours")),
@@ -228,9 +298,10 @@ pub(super) fn complete_nvme(health: DiskHealth, report: Report<'_>) -> DiskHealt
         spare_threshold_percent: log.percent("/available_spare_threshold"),
         media_errors: log.count("/media_errors"),
         unsafe_shutdowns: log.count("/unsafe_shutdowns"),
-        written_bytes: log
-            .count("/data_units_written")
-            .and_then(|units| units.checked_mul(DATA_UNIT_BYTES)),
+        written_bytes: match log.count("/data_units_written") {
+            Some(units) => units.checked_mul(DATA_UNIT_BYTES),
+            None => None,
+        },
         self_test: nvme_self_test(report),
         ..health
     }
@@ -240,24 +311,29 @@ pub(super) fn complete_nvme(health: DiskHealth, report: Report<'_>) -> DiskHealt
 /// aborted.
 fn nvme_self_test(report: Report<'_>) -> Option<SelfTest> {
     let log = report.at("/nvme_self_test_log")?;
-    let runs = log
-        .count("/current_self_test_operation/value")
-        .is_some_and(|operation| operation != 0);
-    let left = log
-        .percent("/current_self_test_completion_percent")
-        .map(|done| 100_u32.saturating_sub(done));
-    let now = runs.then(|| running(log.text("/current_self_test_operation/string"), left));
-    let logged = log.list("/table").map(|entry| {
+    let now = match log.count("/current_self_test_operation/value") {
+        None | Some(0) => None,
+        Some(_) => Some(running(
+            log.text("/current_self_test_operation/string"),
+            log.percent("/current_self_test_completion_percent")
+                .map(|done| 100_u32.saturating_sub(done)),
+        )),
+    };
+    let mut logged = Vec::new();
+    for entry in log.list("/table") {
         let passed = match entry.count("/self_test_result/value") {
             Some(0) => Some(true),
             Some(5..=7) => Some(false),
             _ => None,
         };
-        let kind = entry.text("/self_test_code/string");
-        let status = entry.text("/self_test_result/string");
-        ended(kind, status, passed, entry.hours("/power_on_hours"))
-    });
-    telling(now, logged)
+        logged.push(ended(
+            entry.text("/self_test_code/string"),
+            entry.text("/self_test_result/string"),
+            passed,
+            entry.hours("/power_on_hours"),
+        ));
+    }
+    telling(now, &logged)
 }
 
 /// Additional sense code 0x0B with qualifier 0x01: "warning - specified temperature exceeded"
@@ -268,12 +344,21 @@ const SELF_TESTS: usize = 20;
 
 /// Adds what SCSI has of its own.
 pub(super) fn complete_scsi(health: DiskHealth, report: Report<'_>) -> DiskHealth {
-    let sense = |part: &str| report.count(&format!("/smart_status/scsi/{part}"));
-    let is_hot = sense("asc").zip(sense("ascq")) == Some(TOO_HOT);
+    let is_hot = match (
+        report.count("/smart_status/scsi/asc"),
+        report.count("/smart_status/scsi/ascq"),
+    ) {
+        (Some(code), Some(qualifier)) => (code, qualifier) == TOO_HOT,
+        _ => false,
+    };
     let limit = celsius(report, "/temperature/drive_trip");
-    let complaint = report
-        .text("/smart_status/scsi/ie_string")
-        .filter(|_| health.passed == Some(false) && !is_hot);
+    let mut alarms = Vec::new();
+    if health.passed == Some(false)
+        && !is_hot
+        && let Some(text) = report.text("/smart_status/scsi/ie_string")
+    {
+        alarms.push(format!("it says: {text}"));
+    }
     let errors = ["read", "write", "verify"].map(|kind| {
         report.count(&format!(
             "/scsi_error_counter_log/{kind}/total_uncorrected_errors"
@@ -282,17 +367,11 @@ pub(super) fn complete_scsi(health: DiskHealth, report: Report<'_>) -> DiskHealt
     DiskHealth {
         passed: if is_hot { Some(true) } else { health.passed },
         temperature_alarm: health.passed.map(|_| is_hot),
-        alarms: complaint
-            .into_iter()
-            .map(|text| format!("it says: {text}"))
-            .collect(),
+        alarms,
         temperature_limit_celsius: health.temperature_limit_celsius.or(limit),
-        wear_percent: [
-            "/endurance_used/current_percent",
-            "/scsi_percentage_used_endurance_indicator",
-        ]
-        .iter()
-        .find_map(|pointer| report.percent(pointer)),
+        wear_percent: report
+            .percent("/endurance_used/current_percent")
+            .or_else(|| report.percent("/scsi_percentage_used_endurance_indicator")),
         reallocated_sectors: report.count("/scsi_grown_defect_list"),
         pending_sectors: report.count("/scsi_pending_defects/count"),
         media_errors: errors.into_iter().flatten().reduce(u64::saturating_add),
@@ -308,34 +387,47 @@ fn scsi_written_bytes(report: Report<'_>) -> Option<u64> {
         .text("/scsi_error_counter_log/write/gigabytes_processed")?
         .parse()
         .ok()?;
-    (0.0..1e9)
-        .contains(&gigabytes)
-        .then_some((gigabytes * 1e9).round() as u64)
+    if (0.0..1e9).contains(&gigabytes) {
+        Some((gigabytes * 1e9).round() as u64)
+    } else {
+        None
+    }
 }
 
 /// Results of SPC-4, table 294: 0 passed, 3 to 7 failed, 1 and 2 aborted, 15 in progress.
 fn scsi_self_test(report: Report<'_>) -> Option<SelfTest> {
     const RUNNING: u64 = 15;
-    let logged: Vec<Report<'_>> = (0..SELF_TESTS)
-        .map_while(|index| report.at(&format!("/scsi_self_test_{index}")))
-        .collect();
-    let result = |entry: &Report<'_>| entry.count("/result/value");
-    let runs = report.flag("/scsi_self_test_status/in_progress") == Some(true)
-        || logged.first().and_then(result) == Some(RUNNING);
-    let left = report
-        .percent("/scsi_self_test_status/completion_percent")
-        .map(|done| 100_u32.saturating_sub(done));
-    let ended = logged
-        .iter()
-        .filter(|entry| result(entry) != Some(RUNNING))
-        .map(|entry| {
-            let passed = match result(entry) {
-                Some(0) => Some(true),
-                Some(3..=7) => Some(false),
-                _ => None,
-            };
-            let (kind, status) = (entry.text("/code/string"), entry.text("/result/string"));
-            ended(kind, status, passed, entry.hours("/power_on_time/hours"))
-        });
-    telling(runs.then(|| running(None, left)), ended)
+    let mut runs = report.flag("/scsi_self_test_status/in_progress") == Some(true);
+    let mut logged = Vec::new();
+    for index in 0..SELF_TESTS {
+        let Some(entry) = report.at(&format!("/scsi_self_test_{index}")) else {
+            break;
+        };
+        let result = entry.count("/result/value");
+        if result == Some(RUNNING) {
+            // Only the newest one can run.
+            runs |= index == 0;
+            continue;
+        }
+        let passed = match result {
+            Some(0) => Some(true),
+            Some(3..=7) => Some(false),
+            _ => None,
+        };
+        logged.push(ended(
+            entry.text("/code/string"),
+            entry.text("/result/string"),
+            passed,
+            entry.hours("/power_on_time/hours"),
+        ));
+    }
+    let now = if runs {
+        let left = report
+            .percent("/scsi_self_test_status/completion_percent")
+            .map(|done| 100_u32.saturating_sub(done));
+        Some(running(None, left))
+    } else {
+        None
+    };
+    telling(now, &logged)
 }

@@ -26,7 +26,8 @@ impl<'a> Report<'a> {
 
     /// Text without blanks around it; `None` when there is none.
     pub(super) fn text(self, pointer: &str) -> Option<&'a str> {
-        Some(self.at(pointer)?.0.as_str()?.trim()).filter(|text| !text.is_empty())
+        let text = self.at(pointer)?.0.as_str()?.trim();
+        if text.is_empty() { None } else { Some(text) }
     }
 
     /// True or false.
@@ -36,28 +37,38 @@ impl<'a> Report<'a> {
 
     /// The elements of an array.
     pub(super) fn list(self, pointer: &str) -> impl Iterator<Item = Report<'a>> {
-        self.at(pointer)
-            .and_then(|found| found.0.as_array())
-            .into_iter()
-            .flatten()
-            .map(Report)
+        let elements = match self.at(pointer) {
+            Some(found) => found.0.as_array(),
+            None => None,
+        };
+        elements.into_iter().flatten().map(Report)
     }
 
     /// Hours under power.
     pub(super) fn hours(self, pointer: &str) -> Option<u64> {
-        self.count(pointer).filter(|hours| *hours <= HOURS_MAX)
+        let hours = self.count(pointer)?;
+        if hours > HOURS_MAX {
+            return None;
+        }
+        Some(hours)
     }
 
     /// Revolutions per minute.
     pub(super) fn rpm(self, pointer: &str) -> Option<u32> {
-        let rpm = self.count(pointer)?.try_into().ok();
-        rpm.filter(|rpm| *rpm <= RPM_MAX)
+        let rpm = self.count(pointer)?.try_into().ok()?;
+        if rpm > RPM_MAX {
+            return None;
+        }
+        Some(rpm)
     }
 
     /// A share in percent.
     pub(super) fn percent(self, pointer: &str) -> Option<u32> {
-        let percent = self.count(pointer)?.try_into().ok();
-        percent.filter(|percent| *percent <= PERCENT_MAX)
+        let percent = self.count(pointer)?.try_into().ok()?;
+        if percent > PERCENT_MAX {
+            return None;
+        }
+        Some(percent)
     }
 }
 
@@ -81,30 +92,35 @@ const CELSIUS: std::ops::RangeInclusive<i64> = -40..=150;
 
 /// A temperature in degrees Celsius. SCSI tells 0 and 255 where it knows none.
 pub(super) fn celsius(report: Report<'_>, pointer: &str) -> Option<i32> {
-    report
-        .number(pointer)
-        .filter(|celsius| *celsius != 0 && CELSIUS.contains(celsius))?
-        .try_into()
-        .ok()
+    let celsius = report.number(pointer)?;
+    if celsius == 0 || !CELSIUS.contains(&celsius) {
+        return None;
+    }
+    celsius.try_into().ok()
 }
 
 /// The self-test to report, of the one that runs and all that are logged, newest first, each with
 /// the name of its kind. An extended one that failed comes before all, for a short one that passes
 /// afterwards has not looked where that one failed.
-pub(super) fn telling<'a>(
-    running: Option<SelfTest>,
-    logged: impl Iterator<Item = (&'a str, SelfTest)>,
-) -> Option<SelfTest> {
-    let logged: Vec<(&str, SelfTest)> = logged.collect();
-    // "Extended" in ATA and NVMe, "Background long" and "Foreground long" in SCSI.
-    let is_long = |kind: &str| kind.contains("Extended") || kind.contains("long");
-    let long = logged
+pub(super) fn telling(running: Option<SelfTest>, logged: &[(&str, SelfTest)]) -> Option<SelfTest> {
+    let newest_long = logged
         .iter()
-        .find(|(kind, test)| is_long(kind) && test.passed.is_some())
-        .filter(|(_, test)| test.passed == Some(false));
-    long.map(|(_, test)| test.clone())
-        .or(running)
-        .or_else(|| logged.first().map(|(_, test)| test.clone()))
+        .find(|(kind, test)| is_long(kind) && test.passed.is_some());
+    if let Some((_, test)) = newest_long
+        && test.passed == Some(false)
+    {
+        return Some(test.clone());
+    }
+    if running.is_some() {
+        return running;
+    }
+    let (_, newest) = logged.first()?;
+    Some(newest.clone())
+}
+
+/// "Extended" in ATA and NVMe, "Background long" and "Foreground long" in SCSI.
+fn is_long(kind: &str) -> bool {
+    kind.contains("Extended") || kind.contains("long")
 }
 
 /// A self-test that runs.

@@ -100,6 +100,11 @@ pub(super) fn map_mapped(name: Option<String>, number: Option<String>) -> BlockM
     read_table(&text, &number)
 }
 
+/// A number of sectors in bytes.
+fn bytes_of(sectors: &str) -> Option<u64> {
+    sectors.parse::<u64>().ok()?.checked_mul(SECTOR_BYTES)
+}
+
 /// The table of a device whose parts are linear or encrypted, and lie on one device.
 fn read_table(text: &str, number: &str) -> BlockMap {
     let (mut segments, mut is_encrypted) = (Vec::new(), false);
@@ -108,7 +113,7 @@ fn read_table(text: &str, number: &str) -> BlockMap {
         let [start, length, kind, rest @ ..] = words.as_slice() else {
             return Err(unreadable(text));
         };
-        let place = match (*kind, rest) {
+        let (device, start_below) = match (*kind, rest) {
             ("linear", [device, offset, ..]) => (device, offset),
             // A volume with snapshots: its own blocks stay where they are.
             ("snapshot-origin", [device, ..]) => (device, start),
@@ -122,13 +127,13 @@ fn read_table(text: &str, number: &str) -> BlockMap {
                 ));
             }
         };
-        let bytes = |sectors: &str| sectors.parse::<u64>().ok()?.checked_mul(SECTOR_BYTES);
-        let (Some(from), Some(length), Some(to)) = (bytes(start), bytes(length), bytes(place.1))
+        let (Some(from), Some(length), Some(to)) =
+            (bytes_of(start), bytes_of(length), bytes_of(start_below))
         else {
             return Err(unreadable(text));
         };
         // Parts on other devices are not measured.
-        if *place.0 == number {
+        if *device == number {
             segments.push(Segment { from, to, length });
         }
     }

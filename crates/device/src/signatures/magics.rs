@@ -170,8 +170,13 @@ fn number(text: &str) -> Option<u64> {
         ('G', 1 << 30),
         ('T', 1 << 40),
     ];
-    let with_unit = |(letter, bytes): &(char, u64)| Some((text.strip_suffix(*letter)?, *bytes));
-    let (digits, unit) = UNITS.iter().find_map(with_unit).unwrap_or((text, 1));
+    let (mut digits, mut unit) = (text, 1);
+    for (letter, bytes) in UNITS {
+        if let Some(number) = text.strip_suffix(letter) {
+            (digits, unit) = (number, bytes);
+            break;
+        }
+    }
     let number = match digits.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => digits.parse(),

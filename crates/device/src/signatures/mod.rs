@@ -133,11 +133,11 @@ fn one_of_a_name(
     let mut signatures: Vec<Signature> = Vec::new();
     for mut mark in tables.into_iter().chain(marks) {
         mark.offset += view.start();
-        let is_known = |known: &Signature| {
-            let is_alone = mark.clearing == Clearing::Zeros;
-            known.what == mark.what && (!is_alone || known.offset == mark.offset)
-        };
-        if !signatures.iter().any(is_known) {
+        let is_alone = mark.clearing == Clearing::Zeros;
+        let is_known = signatures
+            .iter()
+            .any(|known| known.what == mark.what && (!is_alone || known.offset == mark.offset));
+        if !is_known {
             mark.slice = slice.cloned();
             signatures.push(mark);
         }

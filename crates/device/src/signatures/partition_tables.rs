@@ -189,26 +189,21 @@ fn read_apple(view: &View<'_, '_>, tables: &mut Tables) {
         (Some([b'E', b'R']), Some(block)) if block >= 512 => u64::from(block),
         _ => 512,
     };
-    let is_entry = |number: u64| {
-        matches!(
-            view.array::<2>(number * block),
-            Some([b'P', b'M']) | Some([b'T', b'S'])
-        )
-    };
-    if !is_entry(1)
-        || view
-            .be32(block + 4)
-            .is_none_or(|count| count == 0 || count > ENTRIES_MAX)
-    {
+    if !is_apple_entry(view, block) || !matches!(view.be32(block + 4), Some(1..=ENTRIES_MAX)) {
         return;
     }
     tables.mark("Apple partition map", block);
-    for number in (1..=u64::from(ENTRIES_MAX)).take_while(|number| is_entry(*number)) {
-        let at = number * block;
-        let bytes = |offset: u64| {
-            view.be32(at + offset)
-                .map(|blocks| u64::from(blocks) * block)
-        };
-        tables.slice(view, number as u32, bytes(8), bytes(12));
+    for number in 1..=ENTRIES_MAX {
+        let at = u64::from(number) * block;
+        if !is_apple_entry(view, at) {
+            return;
+        }
+        let start = view.be32(at + 8).map(|blocks| u64::from(blocks) * block);
+        let length = view.be32(at + 12).map(|blocks| u64::from(blocks) * block);
+        tables.slice(view, number, start, length);
     }
+}
+
+fn is_apple_entry(view: &View<'_, '_>, at: u64) -> bool {
+    matches!(view.array::<2>(at), Some([b'P', b'M'] | [b'T', b'S']))
 }

@@ -218,13 +218,14 @@ fn ext_copies(whole: &View<'_, '_>) -> Vec<Signature> {
 /// `struct ext4_super_block` of linux/fs/ext4/ext4.h: the magic number, sizes of blocks and
 /// clusters that exist, and groups that are not empty.
 fn is_ext_superblock(view: &View<'_, '_>, at: u64) -> bool {
-    let fields = || {
-        let is_ext = view.le16(at + 56)? == 0xef53;
-        let (block, cluster) = (view.le32(at + 24)?, view.le32(at + 28)?);
-        let (blocks, inodes) = (view.le32(at + 32)?, view.le32(at + 40)?);
-        Some(is_ext && block <= 6 && (block..=30).contains(&cluster) && blocks > 0 && inodes > 0)
-    };
-    fields() == Some(true)
+    has_ext_fields(view, at) == Some(true)
+}
+
+fn has_ext_fields(view: &View<'_, '_>, at: u64) -> Option<bool> {
+    let is_ext = view.le16(at + 56)? == 0xef53;
+    let (block, cluster) = (view.le32(at + 24)?, view.le32(at + 28)?);
+    let (blocks, inodes) = (view.le32(at + 32)?, view.le32(at + 40)?);
+    Some(is_ext && block <= 6 && (block..=30).contains(&cluster) && blocks > 0 && inodes > 0)
 }
 
 /// Counts of allocation groups that mkfs.xfs chooses on RAID and on single disks, and the smallest

@@ -52,11 +52,15 @@ pub(super) fn find(view: &View<'_, '_>) -> impl Iterator<Item = Signature> {
     let structures = CHECKS.iter().filter_map(|(what, check, clearing, role)| {
         Some(Signature::new(what, check(view)?, *clearing, *role))
     });
-    let copy = |what| move |offset| Signature::new(what, offset, Zeros, Content);
     structures
-        .chain(ext_copies(view).map(copy(EXT_COPY)))
-        .chain(xfs_copies(view).map(copy(XFS_COPY)))
-        .chain(ntfs_copy(view).map(copy(NTFS_COPY)))
+        .chain(ext_copies(view).map(|offset| copy(EXT_COPY, offset)))
+        .chain(xfs_copies(view).map(|offset| copy(XFS_COPY, offset)))
+        .chain(ntfs_copy(view).map(|offset| copy(NTFS_COPY, offset)))
+}
+
+/// A copy of a superblock.
+fn copy(what: &'static str, offset: u64) -> Signature {
+    Signature::new(what, offset, Zeros, Content)
 }
 
 /// Structures that the beginning of a partition shows, wherever it ends; all but those of ZFS.
@@ -136,23 +140,17 @@ fn hfs(view: &View<'_, '_>) -> Option<u64> {
 
 /// Versions 1 to 3 of linux/minix_fs.h, in either byte order.
 fn minix(view: &View<'_, '_>) -> Option<u64> {
-    const OLD: [u16; 4] = [0x137f, 0x138f, 0x2468, 0x2478];
     first([KIB], |at| {
-        let read = |offset: u64, swapped: bool| {
-            if swapped {
-                view.be16(at + offset)
-            } else {
-                view.le16(at + offset)
-            }
-        };
-        let is = |swapped: bool| {
-            let old = OLD.contains(&read(16, swapped)?) && read(18, swapped)? <= 3;
-            let new =
-                read(24, swapped)? == 0x4d5a && [1024, 2048, 4096].contains(&read(28, swapped)?);
-            Some(old || new)
-        };
-        Some(is(false)? || is(true)?)
+        Some(is_minix(|place| view.le16(at + place))? || is_minix(|place| view.be16(at + place))?)
     })
+}
+
+/// Whether a superblock is one of Minix, by its 16-bit words.
+fn is_minix(word: impl Fn(u64) -> Option<u16>) -> Option<bool> {
+    const OLD: [u16; 4] = [0x137f, 0x138f, 0x2468, 0x2478];
+    let is_old = OLD.contains(&word(16)?) && word(18)? <= 3;
+    let is_new = word(24)? == 0x4d5a && [1024, 2048, 4096].contains(&word(28)?);
+    Some(is_old || is_new)
 }
 
 /// A FAT boot sector without a text: the numbers that every driver needs are those of a filesystem.
@@ -179,7 +177,7 @@ fn fat(view: &View<'_, '_>) -> Option<u64> {
 /// Anchor Volume Descriptor Pointer (ECMA-167 3/10.2): a tag with a checksum and its own place, in
 /// block 256 or at the end.
 fn udf_anchor(view: &View<'_, '_>) -> Option<u64> {
-    [512, 1024, 2048, 4096].into_iter().find_map(|block: u64| {
+    for block in [512, 1024, 2048, 4096] {
         let blocks = view.length() / block;
         let places = [
             Some(256),
@@ -187,23 +185,24 @@ fn udf_anchor(view: &View<'_, '_>) -> Option<u64> {
             blocks.checked_sub(1),
             blocks.checked_sub(257),
         ];
-        first(
-            places.into_iter().flatten().map(|number| number * block),
-            |at| {
-                let tag: [u8; 16] = view.array(at)?;
-                // Without the checksum itself.
-                let bytes = tag[..4].iter().chain(&tag[5..]);
-                let sum = bytes.fold(0u8, |sum, byte| sum.wrapping_add(*byte));
-                let place = u64::from(u32::from_le_bytes([tag[12], tag[13], tag[14], tag[15]]));
-                Some(
-                    tag[..2] == [2, 0]
-                        && matches!(tag[2], 2 | 3)
-                        && tag[4] == sum
-                        && place == at / block,
-                )
-            },
-        )
-    })
+        for number in places.into_iter().flatten() {
+            if is_udf_anchor(view, number, block) == Some(true) {
+                return Some(number * block);
+            }
+        }
+    }
+    None
+}
+
+fn is_udf_anchor(view: &View<'_, '_>, number: u64, block: u64) -> Option<bool> {
+    let tag: [u8; 16] = view.array(number * block)?;
+    // Without the checksum itself.
+    let sum = tag[..4]
+        .iter()
+        .chain(&tag[5..])
+        .fold(0u8, |sum, byte| sum.wrapping_add(*byte));
+    let place = u64::from(u32::from_le_bytes([tag[12], tag[13], tag[14], tag[15]]));
+    Some(tag[..2] == [2, 0] && matches!(tag[2], 2 | 3) && tag[4] == sum && place == number)
 }
 
 /// A log on its own device: a record begins in one of the first sectors
@@ -237,9 +236,9 @@ fn sun(view: &View<'_, '_>) -> Option<u64> {
 fn atari(view: &View<'_, '_>) -> Option<u64> {
     const KNOWN: [&[u8]; 5] = [b"GEM", b"BGM", b"LNX", b"SWP", b"RAW"];
     let sectors = view.length() / SECTOR;
-    if view
-        .be32(0x1c2)
-        .is_some_and(|size| size != 0 && u64::from(size) == sectors)
+    if let Some(size) = view.be32(0x1c2)
+        && size != 0
+        && u64::from(size) == sectors
     {
         return Some(0x1c2);
     }
@@ -330,15 +329,17 @@ fn redis_commands(view: &View<'_, '_>) -> Option<u64> {
 /// A count of words, then the length of the first one.
 fn is_command(head: &[u8]) -> Option<()> {
     let rest = after_number(head.strip_prefix(b"*")?)?;
-    after_number(rest.strip_prefix(b"$")?).map(|_| ())
+    after_number(rest.strip_prefix(b"$")?)?;
+    Some(())
 }
 
 /// What follows a number and the end of its line.
 fn after_number(text: &[u8]) -> Option<&[u8]> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    text.get(digits..)?
-        .strip_prefix(b"\r\n")
-        .filter(|_| digits > 0)
+    if digits == 0 {
+        return None;
+    }
+    text.get(digits..)?.strip_prefix(b"\r\n")
 }
 
 /// The first two copies that every sparse ext filesystem has, in groups of the default size
@@ -353,7 +354,7 @@ fn ext_copies(view: &View<'_, '_>) -> impl Iterator<Item = u64> {
         let first_block = u64::from(log == 0);
         let at = (group * 8 * block + first_block) * block;
         let is_copy = view.le16(at + 56)? == 0xef53 && view.le32(at + 24)? == log;
-        is_copy.then_some(at)
+        if is_copy { Some(at) } else { None }
     })
 }
 
@@ -363,16 +364,24 @@ fn xfs_copies(view: &View<'_, '_>) -> impl Iterator<Item = u64> {
     const BLOCK: u64 = 4 * KIB;
     const GROUP_BLOCKS_MAX: u64 = (1 << 40) / BLOCK - 1;
     let blocks = view.length() / BLOCK;
-    let by_count = (1..=5u32).map(|shift| blocks.div_ceil(1 << shift));
-    let groups = by_count.chain([GROUP_BLOCKS_MAX]);
-    let starts: BTreeSet<u64> = groups
-        .flat_map(|blocks| [blocks * BLOCK, 2 * blocks * BLOCK])
-        .collect();
+    let mut group_blocks = vec![GROUP_BLOCKS_MAX];
+    for shift in 1..=5u32 {
+        group_blocks.push(blocks.div_ceil(1 << shift));
+    }
+    let mut starts = BTreeSet::new();
+    for blocks in group_blocks {
+        starts.insert(blocks * BLOCK);
+        starts.insert(2 * blocks * BLOCK);
+    }
     starts.into_iter().filter(|at| view.holds(*at, b"XFSB"))
 }
 
 /// Windows NT 3.51 kept the copy in the middle of the volume, and ntfsfix still looks there.
 fn ntfs_copy(view: &View<'_, '_>) -> Option<u64> {
     let middle = view.length() / SECTOR / 2 * SECTOR;
-    view.holds(middle + 3, b"NTFS    ").then_some(middle)
+    if view.holds(middle + 3, b"NTFS    ") {
+        Some(middle)
+    } else {
+        None
+    }
 }

@@ -1,7 +1,7 @@
 //! Database files as the real programs write them, where those are installed, and by their magic
 //! numbers where not. None may be overwritten.
 
-use crate::support::{MIB, overwriting, run};
+use crate::support::{MIB, checksum, overwriting, run};
 use diskproof_simdisk::testbed::{can_run, place};
 use std::path::Path;
 
@@ -13,13 +13,13 @@ fn assert_refused(file: &Path, part: &str) {
         handle.set_len(2 * MIB).unwrap();
     }
     drop(handle);
-    let before = run("sha256sum", &[file.to_str().unwrap()]);
+    let before = checksum(file);
     let reasons = overwriting(file).err().unwrap_or_default();
     assert!(
         reasons.iter().any(|reason| reason.contains(part)),
         "{part}: {reasons:?}"
     );
-    assert_eq!(run("sha256sum", &[file.to_str().unwrap()]), before);
+    assert_eq!(checksum(file), before);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Regular files that --overwrite releases: whose they are, who needs them, and what they hold.
 
-use crate::support::{MIB, Process, admitted, overwriting, run};
+use crate::support::{MIB, Process, admitted, checksum, overwriting, run};
 use diskproof_device::{Consent, Intent, OpenError, OpenTarget, admit, probe};
 use diskproof_simdisk::testbed::{Loop, can_run, place};
 use std::os::unix::fs::FileExt as _;
@@ -19,14 +19,14 @@ static NAMESPACES: RwLock<()> = RwLock::new(());
 
 /// Refused with --overwrite for a reason with this part, and not one byte changes.
 fn assert_refused(path: &Path, part: &str) {
-    let before = run("sha256sum", &[path.to_str().unwrap()]);
+    let before = checksum(path);
     let reasons = overwriting(path).err().unwrap_or_default();
     assert!(
         reasons.iter().any(|reason| reason.contains(part)),
         "{}: {part}: {reasons:?}",
         path.display()
     );
-    assert_eq!(run("sha256sum", &[path.to_str().unwrap()]), before);
+    assert_eq!(checksum(path), before);
 }
 
 #[test]
@@ -494,7 +494,7 @@ fn gate_refuses_file_and_names_process_with_descriptor_in_flight() {
     let place = place();
     let file = place.path().join("data");
     fill(&file);
-    let before = run("sha256sum", &[file.to_str().unwrap()]);
+    let before = checksum(&file);
     let held = holder(MESSAGE, &file);
     // /proc shows nothing; the lease does, once the file is open.
     let opened = OpenTarget::open(overwriting(&file).unwrap());
@@ -502,7 +502,7 @@ fn gate_refuses_file_and_names_process_with_descriptor_in_flight() {
         matches!(&opened, Err(OpenError::Refused(refusal)) if refusal.reasons[0].contains("lease")),
         "{opened:?}"
     );
-    assert_eq!(run("sha256sum", &[file.to_str().unwrap()]), before);
+    assert_eq!(checksum(&file), before);
     let disk = Loop::sparse(&place.path().join("image"), 16 * MIB, &[]);
     let other = holder(MESSAGE, &disk.node);
     let admission = admitted(&disk.node, &crate::support::consent(disk.name())).unwrap();

@@ -100,13 +100,13 @@ fn gate_refuses_partition_of_array_member() {
                 .unwrap();
         }
         let (part, inner) = divide(&disk);
-        let before = disk.hash();
+        let before = disk.checksum();
         let reasons = admitted(&part, &inner).unwrap_err();
         assert!(
             reasons.len() == 1 && reasons[0].contains(&format!("holds a signature: {mark}")),
             "{reasons:#?}"
         );
-        assert_eq!(disk.hash(), before);
+        assert_eq!(disk.checksum(), before);
         let (mut last, mut opened) = (Vec::new(), None);
         for _ in 0..6 {
             let reasons = match admitted(&part, &inner) {
@@ -179,11 +179,11 @@ fn opening_refuses_what_came_after_the_gate() {
     let refused = |disk: &Disk, change: &dyn Fn()| {
         let admission = disk.admit().unwrap_or_else(|reasons| panic!("{reasons:?}"));
         change();
-        let before = disk.hash();
+        let before = disk.checksum();
         let Err(error) = OpenTarget::open(admission) else {
             panic!("opened")
         };
-        assert_eq!(disk.hash(), before);
+        assert_eq!(disk.checksum(), before);
         let OpenError::Refused(refusal) = error else {
             panic!("{error}")
         };
@@ -240,7 +240,7 @@ fn reopened_device_keeps_rights_and_claim() {
         return;
     }
     let disk = Disk::new(64 * MIB);
-    let before = disk.hash();
+    let before = disk.checksum();
     let path = Path::new(disk.node());
     let reader = OpenTarget::open(admit(probe(path).unwrap(), Intent::Read).unwrap()).unwrap();
     let again = reader.reopen().unwrap();
@@ -249,7 +249,7 @@ fn reopened_device_keeps_rights_and_claim() {
             && rustix::io::pwrite(again.fd(), &[0xa5; 4096], 0) == Err(rustix::io::Errno::BADF)
     );
     drop((reader, again));
-    assert_eq!(disk.hash(), before);
+    assert_eq!(disk.checksum(), before);
 
     let target = OpenTarget::open(
         disk.admit()

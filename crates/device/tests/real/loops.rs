@@ -1,18 +1,18 @@
 //! Loop devices over a part of something: the whole of it must be free.
 
-use crate::support::{MIB, admitted, consent, run};
+use crate::support::{MIB, admitted, checksum, consent, run};
 use diskproof_simdisk::testbed::{Loop, can_run, place};
 use std::path::Path;
 
 /// Refused for this reason, and the file stays what it is.
 fn assert_refused(device: &Loop, file: &Path, part: &str) {
-    let before = run("sha256sum", &[file.to_str().unwrap()]);
+    let before = checksum(file);
     let reasons = admitted(&device.node, &consent(device.name())).unwrap_err();
     assert!(
         reasons.iter().any(|reason| reason.contains(part)),
         "{part}: {reasons:#?}"
     );
-    assert_eq!(run("sha256sum", &[file.to_str().unwrap()]), before);
+    assert_eq!(checksum(file), before);
 }
 
 fn sparse(path: &Path, size_bytes: u64) {

@@ -1,7 +1,7 @@
 //! Another process exchanges what the gate looks at, as fast as it can. Whatever the gate then
 //! says, nothing may be written but what was released.
 
-use crate::support::{MIB, consent, run};
+use crate::support::{MIB, checksum, consent, run};
 use diskproof_device::{Consent, Intent, OpenTarget, Overwriting, admit, probe};
 use diskproof_simdisk::testbed::{Loop, can_run, place};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -40,11 +40,6 @@ impl Drop for StopAtEnd<'_> {
     fn drop(&mut self) {
         self.0.store(true, Relaxed);
     }
-}
-
-fn hash(path: &Path) -> String {
-    let text = run("sha256sum", &[path.to_str().unwrap()]);
-    text.split(' ').next().unwrap().to_owned()
 }
 
 /// Opens what the gate lets in. `probe` itself may meet a name that is just gone.
@@ -89,11 +84,11 @@ impl Pair {
 fn gate_spares_a_hard_linked_file_while_directories_are_exchanged() {
     let pair = Pair::new();
     std::fs::hard_link(pair.at("theirs/file"), pair.at("second name")).unwrap();
-    let before = hash(&pair.at("second name"));
+    let before = checksum(&pair.at("second name"));
     while_exchanging(&pair.at("mine"), &pair.at("theirs"), || {
         overwrite(&pair.at("mine/file"));
     });
-    assert_eq!(hash(&pair.at("second name")), before);
+    assert_eq!(checksum(&pair.at("second name")), before);
 }
 
 #[test]
@@ -101,12 +96,12 @@ fn gate_spares_a_file_of_a_server_while_directories_are_exchanged() {
     let pair = Pair::new();
     std::fs::write(pair.at("theirs/PG_VERSION"), "17\n").unwrap();
     let held = std::fs::File::open(pair.at("theirs/file")).unwrap();
-    let before = hash(&proc_path(&held));
+    let before = checksum(&proc_path(&held));
     // Held for reading: the test itself is no other process.
     while_exchanging(&pair.at("mine"), &pair.at("theirs"), || {
         overwrite(&pair.at("mine/file"));
     });
-    assert_eq!(hash(&proc_path(&held)), before);
+    assert_eq!(checksum(&proc_path(&held)), before);
 }
 
 #[test]
@@ -114,11 +109,11 @@ fn gate_spares_another_file_while_files_are_exchanged() {
     let pair = Pair::new();
     let held = std::fs::File::open(pair.at("theirs/file")).unwrap();
     std::fs::hard_link(pair.at("theirs/file"), pair.at("second name")).unwrap();
-    let before = hash(&proc_path(&held));
+    let before = checksum(&proc_path(&held));
     while_exchanging(&pair.at("mine/file"), &pair.at("theirs/file"), || {
         overwrite(&pair.at("mine/file"));
     });
-    assert_eq!(hash(&proc_path(&held)), before);
+    assert_eq!(checksum(&proc_path(&held)), before);
 }
 
 #[test]
@@ -126,11 +121,11 @@ fn gate_spares_a_file_behind_a_symlink_that_takes_its_place() {
     let pair = Pair::new();
     std::fs::hard_link(pair.at("theirs/file"), pair.at("second name")).unwrap();
     std::os::unix::fs::symlink(pair.at("second name"), pair.at("link")).unwrap();
-    let before = hash(&pair.at("second name"));
+    let before = checksum(&pair.at("second name"));
     while_exchanging(&pair.at("mine/file"), &pair.at("link"), || {
         overwrite(&pair.at("mine/file"));
     });
-    assert_eq!(hash(&pair.at("second name")), before);
+    assert_eq!(checksum(&pair.at("second name")), before);
 }
 
 #[test]
@@ -147,7 +142,7 @@ fn gate_spares_another_device_while_nodes_are_exchanged() {
         run("mknod", &[node.to_str().unwrap(), "b", "7", &number]);
         (device, node)
     });
-    let before = hash(&theirs.0.node);
+    let before = checksum(&theirs.0.node);
     while_exchanging(&mine.1, &theirs.1, || {
         let consent = consent(mine.0.name());
         if let Some(target) = open(&mine.1, Intent::Overwrite(&consent)) {
@@ -155,7 +150,7 @@ fn gate_spares_another_device_while_nodes_are_exchanged() {
             rustix::io::pwrite(target.fd(), &block.0, 0).unwrap();
         }
     });
-    assert_eq!(hash(&theirs.0.node), before);
+    assert_eq!(checksum(&theirs.0.node), before);
 }
 
 #[test]

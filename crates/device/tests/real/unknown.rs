@@ -69,13 +69,13 @@ fn gate_wipes_unknown_data_on_request_only_after_the_opening() {
     let disk = Disk::new(16 * MIB);
     write(&disk, 512, b"the database of tomorrow");
     write(&disk, 8 * MIB, b"in the middle");
-    let before = disk.hash();
+    let before = disk.checksum();
     let consent = Consent {
         unknown: UnknownContent::Wipe,
         ..disk.consent()
     };
     let target = OpenTarget::open(admitted(&disk.device.node, &consent).unwrap()).unwrap();
-    assert_eq!(disk.hash(), before, "opening writes nothing");
+    assert_eq!(disk.checksum(), before, "opening writes nothing");
     target.wipe_unknown().unwrap();
     drop(target);
     assert!(disk.admit().is_ok(), "no flag is needed any more");
@@ -96,10 +96,10 @@ fn gate_never_wipes_a_known_format() {
         unknown: UnknownContent::Wipe,
         ..disk.consent()
     };
-    let before = disk.hash();
+    let before = disk.checksum();
     let reasons = admitted(&disk.device.node, &consent).unwrap_err();
     assert!(reasons[0].contains("ext2/3/4"), "{reasons:?}");
-    assert_eq!(disk.hash(), before);
+    assert_eq!(disk.checksum(), before);
 }
 
 #[test]

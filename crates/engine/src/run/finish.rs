@@ -35,7 +35,7 @@ impl Session {
         watch: &mut dyn Watch,
     ) -> Result<FinalSync, RunError> {
         let assignment = &assignments[index];
-        let mut pulse = Pulse::of(assignment.open.identity());
+        let mut pulse = Pulse::start(assignment.open.identity());
         let limit_ns = self.stall_timeout.with_active_disk_ns();
         // The next workload obeys what the watcher answers here: a sync ends by itself.
         let look = |_: &mut TimeSeries, waited_ns, _| (pulse.beats() && waited_ns < limit_ns, 1.0);

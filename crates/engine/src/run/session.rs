@@ -25,6 +25,7 @@ use diskproof_model::group::{Group, page_cache_clash};
 use diskproof_model::measurement::{CpuTime, Measurement, OpKind, StopReason};
 use diskproof_model::plan::{Access, CachePolicy, Layout, SyncPolicy, Workload};
 use diskproof_model::progress::{Control, Phase, Watch};
+use diskproof_model::slice::SliceSpan;
 use diskproof_model::stream::Streams;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -162,6 +163,34 @@ impl Session {
         let all: Vec<&OpenTarget> = targets.iter().collect();
         let measurements = self.measure(group, &all, &assignments, Phase::Measure, watch)?;
         note_content(&measurements, &prepared, targets);
+        Ok(measurements)
+    }
+
+    /// Runs a slice of each workload of a group together; `slices` has one for each. The
+    /// measurements are those of the workloads: only this function knows how a slice of one runs.
+    pub fn run_slices(
+        &self,
+        group: Group<'_>,
+        slices: &[SliceSpan],
+        targets: &mut [OpenTarget],
+        watch: &mut dyn Watch,
+    ) -> Result<Vec<Measurement>, RunError> {
+        let mut parts: Vec<Workload> = Vec::new();
+        for (workload, slice) in group.workloads.iter().zip(slices) {
+            parts.push(slice.of_workload(workload));
+        }
+        let running = Group::new(group.first, &parts);
+        let mut measurements = self.run_together(running, targets, watch)?;
+        for measurement in &mut measurements {
+            if let Some(asked) = group
+                .workloads
+                .iter()
+                .find(|workload| workload.name == measurement.workload.name)
+            {
+                measurement.workload.clone_from(asked);
+                measurement.engine.asked = asked.engine;
+            }
+        }
         Ok(measurements)
     }
 

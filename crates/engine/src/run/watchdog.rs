@@ -237,7 +237,7 @@ impl SignsOfLife {
             clock,
             beats: heartbeat.count(),
             heartbeat,
-            pulses: identities.iter().map(Pulse::of).collect(),
+            pulses: identities.iter().map(Pulse::start).collect(),
             seen: now,
             checked: now,
             processor_time: processor_time(),

@@ -1,38 +1,35 @@
 //! What a single number of the measured data cannot tell.
 
 use super::error::{DocumentError, index_below};
-use crate::data::RunData;
 use crate::measurement::{Measurement, OpMeasurement};
-use crate::record::Record;
+use crate::record::{FIRST_RESULT, Record};
 
 /// Most cells of a measured time. The engine keeps 1,024 and makes them longer.
 const CELLS_MAX: u64 = 1 << 16;
 
 /// Checks what the judgement relies on.
-pub(super) fn check_data(data: &RunData, record: &Record) -> Result<(), DocumentError> {
+pub(super) fn check_data(record: &Record) -> Result<(), DocumentError> {
     let targets = record.targets.len();
-    if data.measurements.len() != record.measurements.len() {
-        return Err(DocumentError::Data {
-            path: "/data/measurements".to_owned(),
-            why: "there is not one of them for each row of the record",
-        });
-    }
-    for (place, m) in data.measurements.iter().enumerate() {
-        let path = format!("/data/measurements/{place}");
-        index_below(format!("{path}/target"), m.target, targets, "targets")?;
-        check_measurement(m, &path)?;
-        if let Some(first) = &m.first_write {
+    for (place, row) in record.measurements.iter().enumerate() {
+        let path = format!("/measurements/{place}/data");
+        index_below(
+            format!("{path}/target"),
+            row.data.target,
+            targets,
+            "targets",
+        )?;
+        check_measurement(&row.data, &path)?;
+        if let Some(first) = &row.data.first_write {
             check_measurement(first, &format!("{path}/first_write"))?;
         }
     }
-    for (place, step) in data.files.iter().flat_map(|f| &f.steps).enumerate() {
-        let path = format!("/data/files/steps/{place}/op");
-        check_op(&step.op, step.wall_ns, &path)?;
+    if let Some(files) = record.files() {
+        for (place, step) in files.steps.iter().enumerate() {
+            let path = format!("{FIRST_RESULT}/steps/{place}/data/op");
+            check_op(&step.data.op, step.data.wall_ns, &path)?;
+        }
     }
-    let path = "/data/surface/target".to_owned();
-    data.surface
-        .iter()
-        .try_for_each(|surface| index_below(path.clone(), surface.target, targets, "targets"))
+    Ok(())
 }
 
 fn check_measurement(m: &Measurement, path: &str) -> Result<(), DocumentError> {

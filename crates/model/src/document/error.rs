@@ -1,7 +1,6 @@
 //! Why a text is no usable record or comparison.
 
 use crate::comparison::COMPARISON_SCHEMA;
-use crate::histogram::HistogramError;
 use crate::record::RECORD_SCHEMA;
 
 /// Characters that an error quotes of a path or a schema's name.
@@ -69,14 +68,6 @@ pub enum DocumentError {
         path: String,
         /// What is wrong there.
         why: &'static str,
-    },
-    /// An encoded latency distribution that cannot be decoded.
-    #[error("{path}: {source}")]
-    Histogram {
-        /// JSON pointer of the encoded histogram.
-        path: String,
-        /// Why.
-        source: HistogramError,
     },
     /// A record or comparison of a version that this program does not know.
     #[error(

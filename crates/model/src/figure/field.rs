@@ -6,7 +6,7 @@ use crate::layers::LayerDifference;
 use crate::postgres::TrialGain;
 
 /// A row of a table: a metric, and where a part of a record holds it.
-pub(super) struct Row<T> {
+pub(super) struct CatalogueRow<T> {
     pub(super) metric: Metric,
     pub(super) value: fn(&T) -> Option<Known>,
 }

@@ -2,7 +2,7 @@
 
 use crate::comparison::Direction;
 use crate::estimate::Estimate;
-use crate::record::PhaseKind;
+use crate::row::PhaseKind;
 use crate::surface::SeekPattern;
 use std::borrow::Cow;
 

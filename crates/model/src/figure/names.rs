@@ -1,6 +1,6 @@
 //! The names of figures in thresholds.
 
-use super::field::Row;
+use super::field::CatalogueRow;
 use super::key::{Metric, Part};
 use super::tables::{ACCESS, BURST, CURVE, LATENCY, OPERATION, WORKLOAD};
 use crate::op::OpKind;
@@ -19,7 +19,7 @@ pub struct Named<'t> {
     pub metric: &'static Metric,
 }
 
-fn metrics<T>(table: &'static [Row<T>]) -> impl Iterator<Item = &'static Metric> {
+fn metrics<T>(table: &'static [CatalogueRow<T>]) -> impl Iterator<Item = &'static Metric> {
     let metrics = table.iter().map(|row| &row.metric);
     metrics.filter(|metric| !metric.threshold.is_empty())
 }

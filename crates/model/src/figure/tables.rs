@@ -2,19 +2,18 @@
 //! its family for Prometheus, and where a part of a record holds it. An empty name means that the
 //! format omits the figure.
 
-use super::field::{Field, Row};
+use super::field::{CatalogueRow, Field};
 use super::key::Metric;
 use crate::finding::LimitedBy;
 use crate::health::DiskHealth;
 use crate::layers::LayerCost;
+use crate::measurement::OpMeasurement;
 use crate::observed::{ObservedDevice, ObservedOps};
 use crate::ping::{IdlePoint, SingleRequest};
-use crate::postgres::{LoadRecord, TrialRecord};
-use crate::record::{
-    Expectation, ExpectationOutcome, FileStepRecord, LatencySummary, MeasurementRecord, OpRecord,
-    PhaseOp, PhaseRecord, Promise,
-};
-use crate::series::Cell;
+use crate::postgres::{LoadRow, TrialRow};
+use crate::record::{Expectation, ExpectationOutcome, FileStepRow, Promise};
+use crate::row::{LatencySummary, OpFigures, PhaseOp, PhaseRecord, Row};
+use crate::summary::CellOverTime;
 use crate::surface::{
     AccessPoint, Burst, CurvePoint, RateSummary, Scan, ScanCell, SeekSummary, ShortStroke,
     SlowBlock, SurfaceRecord, UnreadableRange,
@@ -26,7 +25,7 @@ macro_rules! tables {
     ($($table:ident: $of:ty {
         $($name:expr, $unit:expr, $threshold:expr, $family:expr, |$it:ident| $value:expr;)*
     })*) => {
-        $(pub(super) static $table: &[Row<$of>] = &[$(Row {
+        $(pub(super) static $table: &[CatalogueRow<$of>] = &[$(CatalogueRow {
             metric: Metric {
                 name: $name,
                 unit: $unit,
@@ -60,17 +59,19 @@ latencies!(LATENCY, "latency_", "latency_max_seconds");
 latencies!(LATENCY_INTENDED, "latency_intended_", "");
 
 tables! {
-    WORKLOAD: MeasurementRecord {
-        "wall_time", "ns", "", "", |m| m.wall_ns;
+    WORKLOAD: Row {
+        "wall_time", "ns", "", "", |m| m.data.wall_ns;
         "steady_time", "ns", "", "", |m| m.steady_ns();
         "cpu_share", "1", "cpu", "cpu_ratio", |m| m.cpu_share();
-        "achieved_depth", "1", "", "", |m| m.achieved_depth;
-        "accounted", "1", "", "accounted_ratio", |m| m.device.accounted;
+        "achieved_depth", "1", "", "", |m| m.data.achieved_depth;
+        "accounted", "1", "", "accounted_ratio", |m| m.data.device.accounted;
     }
-    OPERATION: OpRecord {
+    OPERATION_COUNTS: OpMeasurement {
         "operations", "1", "", "", |op| op.count;
         "bytes", "B", "", "", |op| op.bytes;
         "errors", "1", "", "errors", |op| op.errors.values().sum::<u64>();
+    }
+    OPERATION: OpFigures {
         "iops", "1/s", "iops", "iops", |op| &op.iops;
         "throughput", "B/s", "throughput", "throughput_bytes_per_second", |op| &op.throughput;
     }
@@ -91,9 +92,9 @@ tables! {
         "throughput", "B/s", "average", "curve_bytes_per_second", |rate| &rate.average;
     }
     CURVE_COST: SurfaceRecord {
-        "bytes", "B", "", "", |surface| surface.curve_bytes;
-        "share_of_span", "1", "", "", |surface| surface.curve_share;
-        "cpu_share", "1", "", "", |surface| surface.curve_cpu_share;
+        "bytes", "B", "", "", |surface| surface.figures.curve_bytes;
+        "share_of_span", "1", "", "", |surface| surface.figures.curve_share;
+        "cpu_share", "1", "", "", |surface| surface.figures.curve_cpu_share;
     }
     BURST: Burst {
         "throughput", "B/s", "throughput", "burst_bytes_per_second", |burst| &burst.throughput;
@@ -115,11 +116,11 @@ tables! {
         "slow_blocks", "1", "", "scan_slow_blocks", |scan| scan.slow_blocks;
         "unreadable_bytes", "B", "", "scan_unreadable_bytes", |scan| scan.unreadable_bytes;
     }
-    FILE_STEP: FileStepRecord {
-        "wall_time", "ns", "", "", |of| of.wall_ns;
+    FILE_STEP: FileStepRow {
+        "wall_time", "ns", "", "", |of| of.data.wall_ns;
         "cpu_share", "1", "cpu", "", |of| of.cpu_share();
-        "disk_read_bytes", "B", "", "", |of| of.disk.map(|moved| moved.read_bytes);
-        "disk_write_bytes", "B", "", "", |of| of.disk.map(|moved| moved.write_bytes);
+        "disk_read_bytes", "B", "", "", |of| of.data.disk.map(|moved| moved.read_bytes);
+        "disk_write_bytes", "B", "", "", |of| of.data.disk.map(|moved| moved.write_bytes);
     }
     LAYER: LayerCost {
         "layer_own_time", "ns", "", "", |layer| &layer.own_time;
@@ -156,19 +157,19 @@ tables! {
         "iops_predicted", "1/s", "", "", |cell| cell.iops.as_ref();
         "latency_mean_predicted", "ns", "", "", |cell| cell.latency_mean_ns;
     }
-    SERVER_LOAD: LoadRecord {
-        "iops", "1/s", "", "", |load| &load.iops;
-        "wal_bytes_per_commit", "B", "", "", |load| load.wal_bytes_per_commit;
-        "latency_p50", "ns", "", "", |load| load.latency_p50_ns;
-        "latency_p99", "ns", "", "", |load| load.latency_p99_ns;
-        "latency_max", "ns", "", "", |load| load.latency_max_ns;
-        "iops_disk_alone", "1/s", "", "", |load| load.own.as_ref().map(|own| &own.iops);
-        "commits_per_sync", "1", "", "", |load| load.commits_per_sync;
-        "client_cpu_per_commit", "ns", "", "", |load| load.client_cpu_ns;
+    SERVER_LOAD: LoadRow {
+        "iops", "1/s", "", "", |load| &load.figures.iops;
+        "wal_bytes_per_commit", "B", "", "", |load| load.figures.wal_bytes_per_commit;
+        "latency_p50", "ns", "", "", |load| load.figures.latency_p50_ns;
+        "latency_p99", "ns", "", "", |load| load.figures.latency_p99_ns;
+        "latency_max", "ns", "", "", |load| load.figures.latency_max_ns;
+        "iops_disk_alone", "1/s", "", "", |load| load.figures.own.as_ref().map(|own| &own.iops);
+        "commits_per_sync", "1", "", "", |load| load.figures.commits_per_sync;
+        "client_cpu_per_commit", "ns", "", "", |load| load.figures.client_cpu_ns;
     }
-    TRIAL: TrialRecord {
-        "gain", "1", "", "", |of| of.gain.as_ref();
-        "disk_read_share", "1", "", "", |of| of.read_share;
+    TRIAL: TrialRow {
+        "gain", "1", "", "", |of| of.figures.gain.as_ref();
+        "disk_read_share", "1", "", "", |of| of.figures.read_share;
     }
     PROMISE: Promise {
         "promised", "", "", "promised*", |promise| promise.promised;
@@ -218,10 +219,10 @@ tables! {
     UNREADABLE: UnreadableRange {
         "unreadable_at", "B", "", "", |range| range.length_bytes;
     }
-    CELL: (f64, Cell) {
-        "iops_at", "1/s", "", "", |of| of.1.ops as f64 / of.0;
-        "throughput_at", "B/s", "", "", |of| of.1.bytes as f64 / of.0;
-        "latency_max_at", "ns", "", "", |of| of.1.latency_max_ns;
+    CELL: CellOverTime {
+        "iops_at", "1/s", "", "", |of| of.cell.ops as f64 / of.length_s;
+        "throughput_at", "B/s", "", "", |of| of.cell.bytes as f64 / of.length_s;
+        "latency_max_at", "ns", "", "", |of| of.cell.latency_max_ns;
     }
     HEALTH: DiskHealth {
         "", "1", "", "health_known", |d| u32::from(d.source.is_some());

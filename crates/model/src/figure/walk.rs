@@ -1,13 +1,14 @@
 //! The one iteration over the figures of a record: which table belongs to which part of it, and the
 //! keys of the parts.
 
-use super::field::Row;
+use super::field::CatalogueRow;
 use super::key::{Figure, Key, Labels, Metric, Part};
 use super::names::unit_of;
 use super::tables::*;
 use crate::estimate::Estimate;
-use crate::ping::PingRecord;
-use crate::record::{Expectation, MeasurementRecord, OpRecord, Record};
+use crate::ping::PingFigures;
+use crate::record::{Expectation, Record};
+use crate::row::{OpRow, Row};
 use crate::surface::SurfaceRecord;
 use crate::sweep::{CellState, SweepMatrix};
 use crate::verdict::UseGrade;
@@ -18,12 +19,13 @@ pub fn figures(record: &Record) -> Vec<Figure<'_>> {
     let mut walk = Walk::default();
     walk.workloads(record);
     if let Some(surface) = record.surface() {
-        walk.surface(surface, target_labels(record, surface.target));
+        walk.surface(surface, target_labels(record, surface.data.target));
     }
     for of in record.files().into_iter().flat_map(|files| &files.steps) {
-        let key = Key::of(Part::FileStep, of.step.name()).op(of.step.operation.as_str());
+        let step = &of.data.step;
+        let key = Key::of(Part::FileStep, step.name()).op(step.operation.as_str());
         walk.table(&key, FILE_STEP, of);
-        walk.operation(key, &of.figures);
+        walk.operation(key, of.op());
     }
     for of in record.layers().into_iter().flat_map(|layers| &layers.costs) {
         let key = Key::of(Part::Other, of.workload.as_str()).op("read");
@@ -45,7 +47,7 @@ pub fn figures(record: &Record) -> Vec<Figure<'_>> {
         .into_iter()
         .flat_map(|server| &server.loads)
     {
-        let name = format!("postgres-{}", of.load.name);
+        let name = format!("postgres-{}", of.data.load.name);
         walk.table(&Key::of(Part::Other, name).op("insert"), SERVER_LOAD, of);
     }
     for of in record
@@ -53,8 +55,8 @@ pub fn figures(record: &Record) -> Vec<Figure<'_>> {
         .into_iter()
         .flat_map(|server| &server.trials)
     {
-        let name = format!("postgres-tried-{}", of.trial.setting);
-        let key = Key::of(Part::Other, name).resting_on(of.pairs.len() as u64);
+        let name = format!("postgres-tried-{}", of.data.trial.setting);
+        let key = Key::of(Part::Other, name).resting_on(of.data.pairs.len() as u64);
         walk.table(&key, TRIAL, of);
     }
     for expectation in &record.expectations {
@@ -80,14 +82,18 @@ pub fn figures(record: &Record) -> Vec<Figure<'_>> {
 pub fn points(record: &Record) -> Vec<Figure<'_>> {
     let mut walk = Walk::default();
     for m in &record.measurements {
-        m.ping.iter().for_each(|ping| walk.ping(m, ping));
+        if let Some(ping) = &m.figures.ping {
+            walk.ping(m, ping);
+        }
     }
     walk.positions(record);
     for (index, m) in record.measurements.iter().enumerate() {
         for (kind, op) in m.headline_ops() {
-            for (at, seconds, cell) in m.cells_over_time(op) {
-                let key = of_workload(index, m).op(kind.as_str()).time(at);
-                walk.table(&key, CELL, &(seconds, *cell));
+            for of_cell in m.cells_over_time(op) {
+                let key = of_workload(index, m)
+                    .op(kind.as_str())
+                    .time(of_cell.middle_s);
+                walk.table(&key, CELL, &of_cell);
             }
         }
     }
@@ -104,7 +110,7 @@ pub fn survey_figure<'r>(record: &'r Record, part: Part, threshold: &str) -> Opt
 
 impl Metric {
     /// The figure of one kind of operation; `None` where it is unknown.
-    pub fn of_operation(&self, op: &OpRecord) -> Option<Estimate> {
+    pub fn of_operation(&self, op: OpRow<'_>) -> Option<Estimate> {
         let mut walk = Walk::default();
         walk.operation(Key::default(), op);
         let own = walk.figures.iter().find(|figure| figure.metric == self)?;
@@ -123,11 +129,11 @@ fn target_labels(record: &Record, target: usize) -> Labels {
     ]
 }
 
-fn of_workload(index: usize, m: &MeasurementRecord) -> Key<'_> {
+fn of_workload(index: usize, m: &Row) -> Key<'_> {
     Key {
         measurement: Some(index),
-        together_with: &m.workload.together_with,
-        ..Key::of(Part::Workload, m.workload.name.as_str()).target(m.target)
+        together_with: &m.figures.together_with,
+        ..Key::of(Part::Workload, m.data.workload.name.as_str()).target(m.data.target)
     }
 }
 
@@ -139,8 +145,13 @@ struct Walk<'r> {
 
 impl<'r> Walk<'r> {
     /// Adds the figures of a table that a part of the record holds.
-    fn table<T>(&mut self, key: &Key<'r>, table: &'static [Row<T>], of: &T) {
+    fn table<T>(&mut self, key: &Key<'r>, table: &'static [CatalogueRow<T>], of: &T) {
         self.group += 1;
+        self.same_group(key, table, of);
+    }
+
+    /// Adds the figures of another table to those of the one before.
+    fn same_group<T>(&mut self, key: &Key<'r>, table: &'static [CatalogueRow<T>], of: &T) {
         for row in table {
             let Some(known) = (row.value)(of) else {
                 continue;
@@ -162,44 +173,47 @@ impl<'r> Walk<'r> {
         let mut seen: BTreeMap<(usize, &str), usize> = BTreeMap::new();
         for (index, m) in record.measurements.iter().enumerate() {
             let mut whole = of_workload(index, m);
-            let count = seen.entry((m.target, &m.workload.name)).or_insert(0);
+            let count = seen
+                .entry((m.data.target, &m.data.workload.name))
+                .or_insert(0);
             *count += 1;
             // Labels tell workloads of the same name apart.
             let name = match *count {
-                1 => m.workload.name.clone(),
-                count => format!("{} ({count})", m.workload.name),
+                1 => m.data.workload.name.clone(),
+                count => format!("{} ({count})", m.data.workload.name),
             };
-            whole.labels = target_labels(record, m.target);
+            whole.labels = target_labels(record, m.data.target);
             whole.labels.push(("workload", name));
-            let together = m.workload.together_with.join("; ");
+            let together = m.figures.together_with.join("; ");
             whole.labels.push(("together_with", together));
             self.table(&whole, WORKLOAD, m);
-            for (kind, op) in &m.ops {
+            for (kind, op) in m.ops() {
                 self.operation(whole.clone().op(kind.as_str()), op);
             }
             self.phases(&whole, m);
-            if let Some(limited) = &m.limited_by {
+            if let Some(limited) = &m.figures.limited_by {
                 let key = whole.label("limit", limited.limit.as_str());
                 self.table(&key, LIMITED_BY, limited);
             }
         }
     }
 
-    fn operation(&mut self, key: Key<'r>, op: &OpRecord) {
-        self.table(&key, OPERATION, op);
-        if op.count > 0 {
-            let key = key.resting_on(op.count);
-            self.table(&key, LATENCY, &op.latency);
-            if let Some(intended) = &op.latency_intended {
+    fn operation(&mut self, key: Key<'r>, op: OpRow<'_>) {
+        self.table(&key, OPERATION_COUNTS, op.data);
+        self.same_group(&key, OPERATION, op.figures);
+        if op.data.count > 0 {
+            let key = key.resting_on(op.data.count);
+            self.table(&key, LATENCY, &op.figures.latency);
+            if let Some(intended) = &op.figures.latency_intended {
                 self.table(&key, LATENCY_INTENDED, intended);
             }
         }
     }
 
     /// The figures of each phase, at the time of its start.
-    fn phases(&mut self, whole: &Key<'r>, m: &MeasurementRecord) {
-        for phase in &m.phases {
-            let start_s = (phase.start_ns as f64 - m.start_ns as f64) / 1e9;
+    fn phases(&mut self, whole: &Key<'r>, m: &Row) {
+        for phase in &m.figures.phases {
+            let start_s = (phase.start_ns as f64 - m.data.start_ns as f64) / 1e9;
             let mut key = whole.clone().time(start_s);
             key.phase = Some(phase.name);
             self.table(&key, PHASE, phase);
@@ -212,28 +226,30 @@ impl<'r> Walk<'r> {
     fn surface(&mut self, s: &'r SurfaceRecord, labels: Labels) {
         let part = |part, subject: &str| Key {
             labels: labels.clone(),
-            ..Key::of(part, subject.to_owned())
-                .target(s.target)
-                .op(s.operation.as_str())
+            ..Key::of(part, subject.to_owned()).target(s.data.target).op(s
+                .data
+                .survey
+                .operation
+                .as_str())
         };
-        if let Some(rate) = &s.rate {
+        if let Some(rate) = &s.figures.rate {
             let key = part(Part::Curve, "curve");
             self.table(&key, CURVE, rate);
             self.table(&key, CURVE_COST, s);
         }
-        if let Some(burst) = &s.burst {
+        if let Some(burst) = &s.data.burst {
             self.table(&part(Part::Burst, "burst"), BURST, burst);
         }
-        for (seek, summary) in &s.seeks {
+        for (seek, summary) in &s.figures.seeks {
             let key = part(Part::Access(*seek), &seek.subject()).label("seek", seek.as_str());
             self.table(&key, ACCESS, summary);
         }
-        for stroke in &s.short_strokes {
+        for stroke in &s.figures.short_strokes {
             let percent = stroke.percent.to_string();
             let key = part(Part::Other, &format!("short-stroke-{percent}"));
             self.table(&key.label("percent", &percent), SHORT_STROKE, stroke);
         }
-        if let Some(scan) = &s.scan {
+        if let Some(scan) = &s.data.scan {
             self.table(&part(Part::Other, "scan"), SCAN, scan);
         }
     }
@@ -280,16 +296,20 @@ impl<'r> Walk<'r> {
     }
 
     /// The latencies after each idle time, and single requests.
-    fn ping(&mut self, m: &'r MeasurementRecord, ping: &'r PingRecord) {
-        let own = |subject| Key::of(Part::Other, subject).target(m.target);
+    fn ping(&mut self, m: &'r Row, ping: &'r PingFigures) {
+        let own = |subject| Key::of(Part::Other, subject).target(m.data.target);
         for point in &ping.after_idle {
-            let name = format!("{}-after-{}", m.workload.name, idle_word(point.idle_ns));
+            let name = format!(
+                "{}-after-{}",
+                m.data.workload.name,
+                idle_word(point.idle_ns)
+            );
             let key = own(name).resting_on(point.mean.n);
             self.table(&key, AFTER_IDLE, point);
         }
-        for request in &ping.requests {
-            let key = own(m.workload.name.clone()).op(request.op.as_str());
-            let sent_s = (request.at_ns as f64 - m.start_ns as f64) / 1e9;
+        for request in &m.data.requests {
+            let key = own(m.data.workload.name.clone()).op(request.op.as_str());
+            let sent_s = (request.at_ns as f64 - m.data.start_ns as f64) / 1e9;
             self.table(&key.time(sent_s).at(request.offset_bytes), REQUEST, request);
         }
     }
@@ -297,7 +317,9 @@ impl<'r> Walk<'r> {
     /// Points of the curve, of accesses and of a scan.
     fn positions(&mut self, record: &'r Record) {
         let surface = record.surface();
-        let (target, op) = surface.map_or((0, "read"), |s| (s.target, s.operation.as_str()));
+        let (target, op) = surface.map_or((0, "read"), |s| {
+            (s.data.target, s.data.survey.operation.as_str())
+        });
         let place = |subject: String, offset_bytes| {
             let key = Key::of(Part::Other, subject).target(target);
             key.op(op).at(offset_bytes)
@@ -315,7 +337,7 @@ impl<'r> Walk<'r> {
             self.table(&key, ACCESS_POINT, point);
         }
         let scan = |offset_bytes| place("scan".to_owned(), offset_bytes);
-        let of_scan = surface.and_then(|surface| surface.scan.as_ref());
+        let of_scan = surface.and_then(|surface| surface.data.scan.as_ref());
         for cell in of_scan.iter().flat_map(|scan| &scan.map) {
             self.table(&scan(cell.offset_bytes), SCAN_CELL, cell);
         }

@@ -7,7 +7,9 @@ use crate::labels;
 use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Access;
-use diskproof_model::record::{MeasurementRecord, OpRecord, Record, WorkloadRecord};
+use diskproof_model::plan::{EngineChoice, Stop, Workload};
+use diskproof_model::record::Record;
+use diskproof_model::row::{OpRow, Row};
 use diskproof_model::sweep::{CellState, SweepCell, SweepMatrix, SweepRecord};
 use diskproof_model::units::format_bytes;
 use std::collections::BTreeSet;
@@ -19,7 +21,7 @@ const DEPTHS_LEAST: usize = 3;
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = Vec::new();
     for group in groups(record) {
-        for (kind, _) in OpKind::headline(&group[0].ops) {
+        for (kind, _) in group[0].headline_ops() {
             charts.extend(chart(record, &group, kind));
         }
     }
@@ -27,13 +29,11 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
 }
 
 /// Measurements that differ in depth only.
-fn groups(record: &Record) -> Vec<Vec<&MeasurementRecord>> {
-    let mut groups: Vec<Vec<&MeasurementRecord>> = Vec::new();
+fn groups(record: &Record) -> Vec<Vec<&Row>> {
+    let mut groups: Vec<Vec<&Row>> = Vec::new();
     let measurements = record.measurements.iter();
-    for m in measurements.filter(|m| m.workload.rate.is_none()) {
-        let alike = |group: &&mut Vec<&MeasurementRecord>| {
-            group.iter().all(|other| differ_in_depth(other, m))
-        };
+    for m in measurements.filter(|m| m.data.workload.rate.is_none()) {
+        let alike = |group: &&mut Vec<&Row>| group.iter().all(|other| differ_in_depth(other, m));
         match groups.iter_mut().find(alike) {
             Some(group) => group.push(m),
             None => groups.push(vec![m]),
@@ -42,41 +42,49 @@ fn groups(record: &Record) -> Vec<Vec<&MeasurementRecord>> {
     groups
 }
 
-fn differ_in_depth(a: &MeasurementRecord, b: &MeasurementRecord) -> bool {
-    // Names always differ. So may the engine: a depth of one needs no queue.
-    let same = |w: &WorkloadRecord| WorkloadRecord {
-        name: String::new(),
-        depth: 0,
-        workers: 0,
-        engine: a.workload.engine,
-        ..w.clone()
-    };
-    a.target == b.target
-        && in_flight(&a.workload) != in_flight(&b.workload)
-        && same(&a.workload) == same(&b.workload)
+fn differ_in_depth(a: &Row, b: &Row) -> bool {
+    a.data.target == b.data.target
+        && a.data.span_start_bytes == b.data.span_start_bytes
+        && a.data.span_bytes == b.data.span_bytes
+        && a.data.cache.used == b.data.cache.used
+        && a.figures.together_with == b.figures.together_with
+        && in_flight(&a.data.workload) != in_flight(&b.data.workload)
+        && without_depth(&a.data.workload) == without_depth(&b.data.workload)
 }
 
-fn in_flight(w: &WorkloadRecord) -> u64 {
+/// Names always differ, and when it ends may. So may the engine: a depth of one needs no queue.
+fn without_depth(workload: &Workload) -> Workload {
+    Workload {
+        depth: 0,
+        workers: 0,
+        name: String::new(),
+        stop: Stop::default(),
+        engine: EngineChoice::Auto,
+        ..workload.clone()
+    }
+}
+
+fn in_flight(w: &Workload) -> u64 {
     u64::from(w.depth) * u64::from(w.workers)
 }
 
-fn chart(record: &Record, group: &[&MeasurementRecord], kind: OpKind) -> Option<Chart> {
+fn chart(record: &Record, group: &[&Row], kind: OpKind) -> Option<Chart> {
     let points = group.iter().filter_map(|m| {
-        let op = m.ops.get(&kind).filter(|op| op.count > 0)?;
-        Some((in_flight(&m.workload), op))
+        let op = m.op(kind).filter(|op| op.data.count > 0)?;
+        Some((in_flight(&m.data.workload), op))
     });
-    let mut points: Vec<(u64, &OpRecord)> = points.collect();
+    let mut points: Vec<(u64, OpRow<'_>)> = points.collect();
     points.sort_by_key(|(depth, _)| *depth);
     if points.len() < DEPTHS_LEAST {
         return None;
     }
-    let longest = &points.last()?.1.latency;
+    let longest = &points.last()?.1.figures.latency;
     let (latency, ns) = latency_unit(longest.p99.map_or(longest.mean, |ns| ns as f64));
     let at = || points.iter().map(|(depth, op)| (*depth as f64, *op));
-    let iops = at().map(|(depth, op)| (depth, &op.iops));
-    let mean = at().map(|(depth, op)| (depth, op.latency.mean / ns));
-    let p99 = at().filter_map(|(depth, op)| Some((depth, op.latency.p99? as f64 / ns)));
-    let rates = points.iter().map(|(_, op)| &op.iops);
+    let iops = at().map(|(depth, op)| (depth, &op.figures.iops));
+    let mean = at().map(|(depth, op)| (depth, op.figures.latency.mean / ns));
+    let p99 = at().filter_map(|(depth, op)| Some((depth, op.figures.latency.p99? as f64 / ns)));
+    let rates = points.iter().map(|(_, op)| &op.figures.iops);
     let best = rates.max_by(|a, b| a.value.total_cmp(&b.value))?;
     let best = rounded(best.value, best.half_width_95);
     let what = what(record, group[0], kind);
@@ -111,20 +119,20 @@ const NO_KNEE_CAPTION: &str = "More requests in flight give more IOPS until the 
 
 /// Block size, order and kind of operation, with what makes it durable: `8 KiB random reads`,
 /// `8 KiB commits (write+fdatasync)`.
-fn what(record: &Record, m: &MeasurementRecord, kind: OpKind) -> String {
-    let order = match m.workload.access {
+fn what(record: &Record, m: &Row, kind: OpKind) -> String {
+    let order = match m.data.workload.access {
         Access::Random { .. } | Access::Zoned { .. } => "random ",
         Access::Sequential | Access::Backward | Access::Stride { .. } => "",
     };
-    let streams = &m.workload.streams;
+    let streams = &m.data.workload.streams;
     let reads = f64::from(streams.permille(OpKind::Read)) / 10.0;
     let mixed = streams.is_mix().then(|| format!(" at {reads} % reads"));
-    let target = record.targets.get(m.target);
+    let target = record.targets.get(m.data.target);
     let target = target.filter(|_| record.targets.len() > 1);
     let target = target.map(|target| format!(" on {}", target.path));
-    let block = format_bytes(u64::from(m.workload.block_bytes));
+    let block = format_bytes(u64::from(m.data.workload.block_bytes));
     let sync = match kind {
-        OpKind::Commit => labels::sync(m.workload.sync),
+        OpKind::Commit => labels::sync(m.data.workload.sync),
         _ => None,
     };
     let method = sync.map_or(String::new(), |sync| format!(" ({sync})"));
@@ -140,12 +148,12 @@ fn what(record: &Record, m: &MeasurementRecord, kind: OpKind) -> String {
 /// Little's law power is the square of the rate over the depth. A disk that serves `n` requests in
 /// parallel has its knee at depth `n`. `None` where the intervals leave open which depth that is,
 /// and at the smallest and the largest depth, beyond which there may be more.
-fn knee(points: &[(u64, &OpRecord)]) -> Option<Guide> {
-    let power = |(depth, op): &(u64, &OpRecord)| op.iops.value.powi(2) / *depth as f64;
+fn knee(points: &[(u64, OpRow<'_>)]) -> Option<Guide> {
+    let power = |(depth, op): &(u64, OpRow<'_>)| op.figures.iops.value.powi(2) / *depth as f64;
     let best = points.iter().max_by(|a, b| power(a).total_cmp(&power(b)))?;
     let (depth, _) = best;
     // A square has twice the relative error.
-    let width = |(_, op): &(u64, &OpRecord)| Some(2.0 * op.iops.relative_half_width()?);
+    let width = |(_, op): &(u64, OpRow<'_>)| Some(2.0 * op.figures.iops.relative_half_width()?);
     let low = power(best) * (1.0 - width(best)?);
     for other in points.iter().filter(|(other, _)| other != depth) {
         if power(other) * (1.0 + width(other)?) >= low {

@@ -5,7 +5,8 @@ use super::types::{
     Axis, Chart, PERCENTILE_LINES, Scale, Series, SeriesMark, Unit, latency_unit, operation, slug,
 };
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::record::{LatencySummary, MeasurementRecord, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::Row;
 use diskproof_model::units::{format_bytes, format_latency};
 use std::collections::BTreeSet;
 
@@ -19,7 +20,10 @@ const LINES_MAX: usize = 100;
 
 /// One chart for each block size: only latencies of equal transfers are comparable.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
-    let sizes = record.measurements.iter().map(|m| m.workload.block_bytes);
+    let sizes = record
+        .measurements
+        .iter()
+        .map(|m| m.data.workload.block_bytes);
     let sizes: BTreeSet<u32> = sizes.collect();
     let only = sizes.len() == 1;
     let sizes = sizes.into_iter();
@@ -31,13 +35,12 @@ struct LatencyLine {
     name: String,
     /// Whether other operations ran in the same workload.
     is_of_mix: bool,
-    summary: LatencySummary,
     histogram: LatencyHistogram,
 }
 
 fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
     let measurements = record.measurements.iter();
-    let group = measurements.filter(|m| m.workload.block_bytes == block_bytes);
+    let group = measurements.filter(|m| m.data.workload.block_bytes == block_bytes);
     let mut lines = group.flat_map(|m| distributions(record, m));
     let mut distributions: Vec<LatencyLine> = lines.by_ref().take(LINES_MAX).collect();
     // The first lines are drawn, the others wait in the legend.
@@ -55,7 +58,7 @@ fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
     if lines.next().is_some() {
         caption += &format!(" Only the first {LINES_MAX} lines are drawn.");
     }
-    let longest_ns = distributions.iter().map(|d| d.summary.max).max()?;
+    let longest_ns = distributions.iter().map(|d| d.histogram.max_ns()).max()?;
     // On a logarithmic axis the unit fits the middle, not the longest one.
     let unit = latency_unit(longest_ns as f64 / 5.0);
     let (block, longest) = (format_bytes(block_bytes.into()), format_latency(longest_ns));
@@ -74,29 +77,33 @@ fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
 
 /// The headline operations; under an offered load also from the intended start, which includes the
 /// time that a caller waited.
-fn distributions(record: &Record, m: &MeasurementRecord) -> Vec<LatencyLine> {
+fn distributions(record: &Record, m: &Row) -> Vec<LatencyLine> {
     let mut all = Vec::new();
     let is_of_mix = m.headline_ops().len() > 1;
-    for (kind, op) in m.headline_ops().into_iter().filter(|(_, op)| op.count > 0) {
+    for (kind, op) in m
+        .headline_ops()
+        .into_iter()
+        .filter(|(_, op)| op.data.count > 0)
+    {
         let name = operation(record, m, kind);
-        let intended = op.latency_intended.iter();
-        let intended = intended.map(|of| (format!("{name} from the intended start"), of));
-        for (name, summary) in [(name.clone(), &op.latency)].into_iter().chain(intended) {
-            if let Ok(histogram) = LatencyHistogram::from_hdr_base64(&summary.hdr) {
-                all.push(LatencyLine {
-                    name,
-                    is_of_mix,
-                    summary: summary.clone(),
-                    histogram,
-                });
-            }
+        all.push(LatencyLine {
+            name: name.clone(),
+            is_of_mix,
+            histogram: op.data.latency.clone(),
+        });
+        if let Some(intended) = &op.data.latency_intended {
+            all.push(LatencyLine {
+                name: format!("{name} from the intended start"),
+                is_of_mix,
+                histogram: intended.clone(),
+            });
         }
     }
     all
 }
 
 fn line(d: &LatencyLine, (_, ns): Unit) -> Series {
-    let name = format!("{} (max {})", d.name, format_latency(d.summary.max));
+    let name = format!("{} (max {})", d.name, format_latency(d.histogram.max_ns()));
     let points = quantiles(&d.histogram).into_iter();
     let points = points.map(|(p, value)| (p * 100.0, value as f64 / ns));
     Series::new(name, SeriesMark::Line, points.collect())

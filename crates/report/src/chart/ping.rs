@@ -4,15 +4,16 @@ use super::types::{
     Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark, latency_unit, slug, subject,
 };
 use diskproof_model::measurement::OpKind;
-use diskproof_model::ping::PingRecord;
-use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::ping::PingFigures;
+use diskproof_model::record::Record;
+use diskproof_model::row::Row;
 use diskproof_model::units::{counted, format_latency};
 
 /// The charts of each target.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = Vec::new();
     for m in &record.measurements {
-        if let Some(ping) = &m.ping {
+        if let Some(ping) = &m.figures.ping {
             charts.extend(after_idle(record, m, ping));
             charts.extend(over_time(record, m, ping));
         }
@@ -21,13 +22,13 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
 }
 
 /// The latencies in the order of the requests.
-fn over_time(record: &Record, m: &MeasurementRecord, ping: &PingRecord) -> Option<Chart> {
-    let all = || ping.requests.iter();
+fn over_time(record: &Record, m: &Row, ping: &PingFigures) -> Option<Chart> {
+    let all = || m.data.requests.iter();
     let shown = || all().filter(|request| request.error.is_none());
     let counting = || all().filter(|request| request.counts());
     let longest_ns = counting().map(|request| request.latency_ns).max()?;
     let (unit, ns) = latency_unit(longest_ns as f64 / 5.0);
-    let start_ns = ping.requests.first()?.at_ns;
+    let start_ns = m.data.requests.first()?.at_ns;
     let kinds = [
         (OpKind::Read, "reads"),
         (OpKind::Write, "writes"),
@@ -46,7 +47,7 @@ fn over_time(record: &Record, m: &MeasurementRecord, ping: &PingRecord) -> Optio
         is_shown.then(|| Guide::new(AxisSide::Left, label, latency.mean.value / ns))
     });
     Some(Chart {
-        id: format!("requests-{}", slug(&m.workload.name)),
+        id: format!("requests-{}", slug(&m.data.workload.name)),
         title: format!(
             "Latency of {} over time, {}: longest {}",
             counted(counting().count() as u64, "request"),
@@ -65,13 +66,13 @@ fn over_time(record: &Record, m: &MeasurementRecord, ping: &PingRecord) -> Optio
 }
 
 /// The mean latency of the first request after each idle time.
-fn after_idle(record: &Record, m: &MeasurementRecord, ping: &PingRecord) -> Option<Chart> {
+fn after_idle(record: &Record, m: &Row, ping: &PingFigures) -> Option<Chart> {
     let longest_ns = ping.after_idle.iter().map(|point| point.max_ns).max()?;
     let (unit, ns) = latency_unit(longest_ns as f64 / 5.0);
     let place = |idle_ns: u64| idle_ns as f64 / 1e6;
     let idle = ping.after_idle.iter().filter(|point| point.idle_ns > 0);
     let mean = idle.map(|point| (place(point.idle_ns), &point.mean));
-    let single = ping.requests.iter().filter(|request| request.counts());
+    let single = m.data.requests.iter().filter(|request| request.counts());
     let single = single.filter_map(|request| {
         let idle_ns = request.idle_ns.filter(|idle_ns| *idle_ns > 0)?;
         Some((place(idle_ns), request.latency_ns as f64 / ns))
@@ -83,7 +84,7 @@ fn after_idle(record: &Record, m: &MeasurementRecord, ping: &PingRecord) -> Opti
     });
     let (subject, longest) = (subject(record, m), format_latency(longest_ns));
     Some(Chart {
-        id: format!("after-idle-{}", slug(&m.workload.name)),
+        id: format!("after-idle-{}", slug(&m.data.workload.name)),
         title: format!("First request after an idle time, {subject}: longest {longest}"),
         caption: "Line: mean latency of the first request after this idle time, with its 95 % \
                   interval; dots: single requests. A step upwards means that the disk, link or \

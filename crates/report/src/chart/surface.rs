@@ -15,8 +15,8 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = Vec::new();
     charts.extend(curve(record));
     charts.extend(access_by_distance(record));
-    charts.extend(surface.and_then(|surface| short_strokes(&surface.short_strokes)));
-    charts.extend(surface.and_then(|surface| scan_map(surface.scan.as_ref()?)));
+    charts.extend(surface.and_then(|surface| short_strokes(&surface.figures.short_strokes)));
+    charts.extend(surface.and_then(|surface| scan_map(surface.data.scan.as_ref()?)));
     charts
 }
 
@@ -50,8 +50,8 @@ fn curve(record: &Record) -> Option<Chart> {
     let (latency, ns) = latency_unit(longest(record.access()));
     let position = |offset_bytes: u64| offset_bytes as f64 / bytes;
     let surface = record.surface();
-    let start = surface.map(|s| s.span_start_bytes);
-    let end = surface.map(|s| s.span_start_bytes.saturating_add(s.span_bytes));
+    let start = surface.map(|s| s.data.span_start_bytes);
+    let end = surface.map(|s| s.data.span_start_bytes.saturating_add(s.data.span_bytes));
     let rate = points().filter(|p| p.bytes > 0);
     let rate = rate.map(|p| (position(p.offset_bytes), p.bytes_per_second / 1e6));
     let unreadable = points().filter(|p| p.bytes == 0 && p.errors > 0);
@@ -59,7 +59,7 @@ fn curve(record: &Record) -> Option<Chart> {
     let random = access().filter(|p| p.seek == SeekPattern::Random);
     let dots = random.map(|p| (position(p.offset_bytes), p.latency_ns as f64 / ns));
     let dots: Vec<(f64, f64)> = dots.collect();
-    let rates = surface.and_then(|s| s.rate.as_ref());
+    let rates = surface.and_then(|s| s.figures.rate.as_ref());
     let guides = rates.map(|rates| &rates.average).map(|average| {
         let label = format!("average {}", average.value_text());
         Guide::new(AxisSide::Left, label, average.value / 1e6)
@@ -81,12 +81,12 @@ fn curve(record: &Record) -> Option<Chart> {
 }
 
 fn curve_title(surface: Option<&SurfaceRecord>) -> String {
-    let rate = surface.and_then(|s| s.rate.as_ref()).map(|rate| {
+    let rate = surface.and_then(|s| s.figures.rate.as_ref()).map(|rate| {
         let [max, min] = [rate.max, rate.min].map(format_throughput);
         let average = rate.average.value_text();
         format!("Transfer rate by position: max {max}, average {average}, min {min}")
     });
-    let seek = surface.and_then(|s| s.seeks.get(&SeekPattern::Random));
+    let seek = surface.and_then(|s| s.figures.seeks.get(&SeekPattern::Random));
     let access = seek.map(|seek| {
         let [max, min] = [seek.max_ns, seek.min_ns].map(format_latency);
         let mean = seek.mean.value_text();
@@ -130,7 +130,7 @@ fn access_by_distance(record: &Record) -> Option<Chart> {
         let mut points: Vec<(f64, f64)> = points.collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         let surface = record.surface();
-        let name = match surface.and_then(|surface| surface.seeks.get(&seek)) {
+        let name = match surface.and_then(|surface| surface.figures.seeks.get(&seek)) {
             Some(of) => format!("{}: average {}", seek.as_str(), of.mean.value_text()),
             None => seek.as_str().to_owned(),
         };

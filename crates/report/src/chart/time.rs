@@ -5,12 +5,14 @@ use super::types::{Axis, AxisSide, Chart, Guide, Series, SeriesMark, latency_uni
 use diskproof_model::finding::Finding;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::{ObservedDevice, ObservedOps, ObservedRecord};
-use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::{OpRow, Row};
 use diskproof_model::series::Cell;
+use diskproof_model::summary::CellOverTime;
 use diskproof_model::units::format_duration;
 
 /// From a rate of this workload to the unit of the axis.
-fn scale(m: &MeasurementRecord) -> f64 {
+fn scale(m: &Row) -> f64 {
     if m.is_rated_in_bytes() { 1e-6 } else { 1.0 }
 }
 
@@ -27,15 +29,15 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
     let is_few = record.measurements.len() <= ALL_MAX;
     let others = (!is_few).then(|| format!(" {OTHERS}"));
     let caption = CAPTION.to_owned() + &others.unwrap_or_default();
-    let is_shown = |index: usize, m: &MeasurementRecord| {
-        m.ping.is_none() && (is_few || index == 0 || changes(record, index, m))
+    let is_shown = |index: usize, m: &Row| {
+        m.figures.ping.is_none() && (is_few || index == 0 || changes(record, index, m))
     };
     let shown = all.filter(|(index, m)| is_shown(*index, m));
     let shown = shown.filter_map(|(_, m)| chart(record, m, &caption));
     shown.collect()
 }
 
-fn changes(record: &Record, index: usize, m: &MeasurementRecord) -> bool {
+fn changes(record: &Record, index: usize, m: &Row) -> bool {
     let place = format!("/measurements/{index}/");
     let is_here = |finding: &Finding| {
         let mut evidence = finding.evidence.iter();
@@ -43,19 +45,21 @@ fn changes(record: &Record, index: usize, m: &MeasurementRecord) -> bool {
             && evidence.any(|one| one.path.starts_with(&place))
     };
     m.steady_from_ns() > 0
-        || m.settled == Some(false)
-        || m.hang.is_some()
-        || !m.interruptions.is_empty()
+        || m.figures.settled == Some(false)
+        || m.data.hang.is_some()
+        || !m.data.interruptions.is_empty()
         || record.findings.iter().any(is_here)
 }
 
-fn chart(record: &Record, m: &MeasurementRecord, caption: &str) -> Option<Chart> {
-    let ops: Vec<(OpKind, &OpRecord)> = m.headline_ops();
-    if ops.iter().all(|(_, op)| m.cells_over_time(op).count() < 2) {
+fn chart(record: &Record, m: &Row, caption: &str) -> Option<Chart> {
+    let ops: Vec<(OpKind, OpRow<'_>)> = m.headline_ops();
+    if ops.iter().all(|(_, op)| m.cells_over_time(*op).len() < 2) {
         return None;
     }
     let group = cells_per_point(m, &ops);
-    let longest = ops.iter().map(|(_, op)| op.series.total().latency_max_ns);
+    let longest = ops
+        .iter()
+        .map(|(_, op)| op.data.series.total().latency_max_ns);
     let (latency_unit, ns) = latency_unit(longest.max()? as f64);
     let (label, unit) = if m.is_rated_in_bytes() {
         ("throughput", "MB/s")
@@ -66,7 +70,7 @@ fn chart(record: &Record, m: &MeasurementRecord, caption: &str) -> Option<Chart>
     let mut guides = Vec::new();
     let mut figures = Vec::new();
     for (kind, op) in &ops {
-        let estimate = m.rate(op);
+        let estimate = m.rate(*op);
         let is_of_ops = estimate.unit == "1/s";
         let rate = estimate
             .text()
@@ -76,7 +80,7 @@ fn chart(record: &Record, m: &MeasurementRecord, caption: &str) -> Option<Chart>
             2.. => (format!("{kind}s: "), format!("{kind}s {rate}")),
             _ => (String::new(), rate.clone()),
         };
-        series.extend(op_series(m, op, &prefix, label, ns, group));
+        series.extend(op_series(m, *op, &prefix, label, ns, group));
         let at = estimate.value * scale(m);
         guides.push(Guide::new(AxisSide::Left, format!("{prefix}{rate}"), at));
         figures.push(figure);
@@ -86,10 +90,10 @@ fn chart(record: &Record, m: &MeasurementRecord, caption: &str) -> Option<Chart>
         guides.push(Guide::new(AxisSide::X, "the figures begin".to_owned(), at));
     }
     Some(Chart {
-        id: format!("time-{}", slug(&m.workload.name)),
+        id: format!("time-{}", slug(&m.data.workload.name)),
         title: format!("{} over time: {}", subject(record, m), figures.join(", ")),
         caption: caption.to_owned(),
-        x: Axis::new("time", "s").between(Some(0.0), Some(m.wall_ns as f64 / 1e9)),
+        x: Axis::new("time", "s").between(Some(0.0), Some(m.data.wall_ns as f64 / 1e9)),
         y: Axis::new(label, unit).starting_at_zero(),
         y_right: Some(Axis::new("longest latency", latency_unit).starting_at_zero()),
         series,
@@ -112,24 +116,21 @@ const POINTS_LEAST: usize = 4;
 
 /// How many neighbouring cells a point joins: the same number everywhere, so that a pause stays
 /// a pause.
-fn cells_per_point(m: &MeasurementRecord, ops: &[(OpKind, &OpRecord)]) -> usize {
-    let per_point = ops.iter().map(|(_, op)| {
-        let cells = m.cells_over_time(op).count();
-        let count: u64 = m.cells_over_time(op).map(|(_, _, cell)| cell.ops).sum();
-        let needed = (OPERATIONS_PER_POINT * cells as u64).div_ceil(count.max(1)) as usize;
-        needed.clamp(1, (cells / POINTS_LEAST).max(1))
-    });
-    per_point.max().unwrap_or(1)
+fn cells_per_point(m: &Row, ops: &[(OpKind, OpRow<'_>)]) -> usize {
+    let mut most = 1;
+    for (_, op) in ops {
+        let cells = m.cells_over_time(*op);
+        let count: u64 = cells.iter().map(|of| of.cell.ops).sum();
+        let needed = (OPERATIONS_PER_POINT * cells.len() as u64).div_ceil(count.max(1)) as usize;
+        most = most.max(needed.min(cells.len() / POINTS_LEAST));
+    }
+    most
 }
 
-/// A stretch of neighbouring cells: its middle and its length in seconds, and all of them as one.
-type Point = (f64, f64, Cell);
-
-/// The points of the chart. A rest of less than half a point belongs to the one before.
-fn points(m: &MeasurementRecord, op: &OpRecord, group: usize) -> Vec<Point> {
+/// The points of the chart: stretches of neighbouring cells, each as one. A rest of less than half a
+/// point belongs to the one before.
+fn points(m: &Row, op: OpRow<'_>, group: usize) -> Vec<CellOverTime> {
     let cells = m.cells_over_time(op);
-    let cells = cells.map(|(at, seconds, cell)| (at, seconds, *cell));
-    let cells: Vec<Point> = cells.collect();
     let rest = cells.len() % group;
     let whole = cells.len() - rest;
     let last = if rest * 2 < group && whole >= group {
@@ -142,18 +143,26 @@ fn points(m: &MeasurementRecord, op: &OpRecord, group: usize) -> Vec<Point> {
     all.map(joined).collect()
 }
 
-fn joined(cells: &[Point]) -> Point {
-    let seconds: f64 = cells.iter().map(|(_, seconds, _)| seconds).sum();
-    let weighted: f64 = cells.iter().map(|(at, seconds, _)| at * seconds).sum();
+fn joined(cells: &[CellOverTime]) -> CellOverTime {
+    let mut length_s = 0.0;
+    let mut weighted = 0.0;
     let mut all = Cell::default();
-    cells.iter().for_each(|(.., cell)| all.merge(cell));
-    (weighted / seconds, seconds, all)
+    for of in cells {
+        length_s += of.length_s;
+        weighted += of.middle_s * of.length_s;
+        all.merge(&of.cell);
+    }
+    CellOverTime {
+        middle_s: weighted / length_s,
+        length_s,
+        cell: all,
+    }
 }
 
 /// The rate and the longest latency of one kind of operation.
 fn op_series(
-    m: &MeasurementRecord,
-    op: &OpRecord,
+    m: &Row,
+    op: OpRow<'_>,
     prefix: &str,
     label: &str,
     ns: f64,
@@ -161,24 +170,28 @@ fn op_series(
 ) -> [Series; 2] {
     let points = points(m, op, group);
     let in_bytes = m.is_rated_in_bytes();
-    let rates = points.iter().map(|(at, seconds, cell)| {
+    let mut rates = Vec::new();
+    let mut latencies = Vec::new();
+    for point in &points {
+        let cell = &point.cell;
         let events = if in_bytes { cell.bytes } else { cell.ops };
-        (*at, events as f64 / seconds * scale(m))
-    });
-    let answered = points.iter().filter(|(.., cell)| cell.latency_max_ns > 0);
-    let latencies = answered.map(|(at, _, cell)| (*at, cell.latency_max_ns as f64 / ns));
+        rates.push((point.middle_s, events as f64 / point.length_s * scale(m)));
+        if cell.latency_max_ns > 0 {
+            latencies.push((point.middle_s, cell.latency_max_ns as f64 / ns));
+        }
+    }
     let longest = format!("{prefix}longest latency");
     let label = match (group, points.first()) {
-        (2.., Some((_, seconds, _))) => {
-            let length = format_duration((seconds * 1e9).round() as u64);
+        (2.., Some(first)) => {
+            let length = format_duration((first.length_s * 1e9).round() as u64);
             format!("{label}, points of {length}")
         }
         _ => label.to_owned(),
     };
     let label = format!("{prefix}{label}");
     [
-        Series::new(label, SeriesMark::Line, rates.collect()),
-        Series::new(longest, SeriesMark::Dots, latencies.collect()).on_the_right(),
+        Series::new(label, SeriesMark::Line, rates),
+        Series::new(longest, SeriesMark::Dots, latencies).on_the_right(),
     ]
 }
 
@@ -257,10 +270,13 @@ mod tests {
     use std::collections::BTreeMap;
 
     /// A record of `check`, its first measurement with `ops` operations in every cell.
-    fn measured(ops: u64) -> MeasurementRecord {
+    fn measured(ops: u64) -> Row {
         let mut m = crate::fixture::record().measurements.swap_remove(2);
-        for cell in m.ops.values_mut().flat_map(|op| &mut op.series.cells) {
-            cell.ops = ops;
+        for op in m.data.ops.values_mut() {
+            op.series = op.shown_series();
+            for cell in &mut op.series.cells {
+                cell.ops = ops;
+            }
         }
         m
     }
@@ -268,24 +284,23 @@ mod tests {
     #[test]
     fn cells_with_few_operations_are_joined_and_pauses_stay() {
         let (m, few) = (measured(100), measured(6));
-        let op = |m: &MeasurementRecord| m.headline_ops()[0].1.clone();
-        let cells = m.cells_over_time(&op(&m)).count();
+        let cells = m.cells_over_time(m.headline_ops()[0].1).len();
         assert_eq!(cells_per_point(&m, &m.headline_ops()), 1);
-        assert_eq!(points(&m, &op(&m), 1).len(), cells);
+        assert_eq!(points(&m, m.headline_ops()[0].1, 1).len(), cells);
         let group = cells_per_point(&few, &few.headline_ops());
         assert_eq!(group, 5.min(cells / POINTS_LEAST), "of {cells} cells");
-        let joined = points(&few, &op(&few), group);
-        let total: u64 = joined.iter().map(|point| point.2.ops).sum();
+        let joined = points(&few, few.headline_ops()[0].1, group);
+        let total: u64 = joined.iter().map(|point| point.cell.ops).sum();
         assert_eq!(total, 6 * cells as u64);
         let whole = &joined[..joined.len() - 1];
-        assert!(whole.iter().all(|point| point.2.ops == 6 * group as u64));
+        assert!(whole.iter().all(|point| point.cell.ops == 6 * group as u64));
         let mut paused = measured(100);
-        for op in paused.ops.values_mut() {
+        for op in paused.data.ops.values_mut() {
             op.series.cells[1].ops = 0;
         }
-        let points = points(&paused, &op(&paused), 1);
-        assert_eq!(points[1].2.ops, 0);
-        let [rate, _] = op_series(&few, &op(&few), "", "rate", 1e6, group);
+        let points = points(&paused, paused.headline_ops()[0].1, 1);
+        assert_eq!(points[1].cell.ops, 0);
+        let [rate, _] = op_series(&few, few.headline_ops()[0].1, "", "rate", 1e6, group);
         assert!(rate.name.starts_with("rate, points of "), "{}", rate.name);
     }
 

@@ -1,7 +1,8 @@
 //! The parts of a chart: axes, series, marks, guides.
 
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::{Estimate, MeasurementRecord, Record};
+use diskproof_model::record::{Estimate, Record};
+use diskproof_model::row::Row;
 use serde::Serialize;
 
 /// One picture.
@@ -241,17 +242,17 @@ pub(super) fn slug(name: &str) -> String {
 pub(super) const SLUG_MAX: usize = 60;
 
 /// The workload of a measurement, with its target if the run has several.
-pub(super) fn subject(record: &Record, m: &MeasurementRecord) -> String {
-    match record.targets.get(m.target) {
+pub(super) fn subject(record: &Record, m: &Row) -> String {
+    match record.targets.get(m.data.target) {
         Some(target) if record.targets.len() > 1 => {
-            format!("{} on {}", m.workload.name, target.path)
+            format!("{} on {}", m.data.workload.name, target.path)
         }
-        _ => m.workload.name.clone(),
+        _ => m.data.workload.name.clone(),
     }
 }
 
 /// The workload of an operation, with the kind of operation if it has several.
-pub(super) fn operation(record: &Record, m: &MeasurementRecord, kind: OpKind) -> String {
+pub(super) fn operation(record: &Record, m: &Row, kind: OpKind) -> String {
     let subject = subject(record, m);
     match m.headline_ops().len() {
         2.. => format!("{subject} {}s", kind.as_str()),

@@ -11,10 +11,10 @@ use diskproof_model::block::{
 use diskproof_model::finding::{LimitedBy, RateLimit, Severity};
 use diskproof_model::latency_search::{DepthTrial, LatencySearch};
 use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::Workload;
 use diskproof_model::plan::{OFF_SUFFIX, SyncPolicy};
-use diskproof_model::record::{
-    Estimate, LatencySummary, MeasurementRecord, OpRecord, Record, WorkloadRecord,
-};
+use diskproof_model::record::{Estimate, Record};
+use diskproof_model::row::{LatencySummary, OpRow, Row};
 use diskproof_model::target::WriteCache;
 use diskproof_model::units::{counted, format_latency, format_percent};
 
@@ -24,38 +24,43 @@ const NOISY_WIDTH: f64 = 0.4;
 const NOISY_ROWS_MIN: usize = 5;
 
 /// Block size, depth, span and cache mode: a figure has no meaning without them.
-pub(crate) fn conditions(workload: &WorkloadRecord) -> String {
+pub(crate) fn conditions(row: &Row) -> String {
+    let workload = &row.data.workload;
     let mut facts = vec![labels::block(workload.block_bytes, &workload.block_mix)];
     facts.extend(labels::mix(&workload.streams));
     facts.extend(labels::sync(workload.sync));
     let depth = labels::depth(workload.depth, workload.workers);
     facts.push(format!("depth {depth}"));
-    let span = labels::span(workload.span_start_bytes, workload.span_bytes);
+    let span = labels::span(row.data.span_start_bytes, row.data.span_bytes);
     facts.push(format!("{} {span}", labels::access(&workload.access)));
     facts.extend(labels::offered(workload.rate));
     facts.extend(workload.streams.facts());
     facts.extend(workload.shape.facts());
-    facts.push(labels::cache(workload.cache).to_owned());
+    facts.push(labels::cache(row.data.cache.used).to_owned());
     let switched = workload.write_cache.map(labels::switched_write_cache);
     facts.extend(switched.map(str::to_owned));
-    facts.extend(labels::together(&workload.together_with));
+    facts.extend(labels::together(&row.figures.together_with));
     list(facts)
 }
 
 /// Span and cache mode if all measurements share them, so that a table need not repeat them.
-fn common_conditions(measurements: &[&MeasurementRecord]) -> Option<String> {
-    let common = |m: &&MeasurementRecord| {
-        let w = &m.workload;
-        let span = labels::span(w.span_start_bytes, w.span_bytes);
-        format!("{span}, {}", labels::cache(w.cache))
-    };
-    let first = common(measurements.first()?);
-    let mut all = measurements.iter().map(common);
-    all.all(|one| one == first).then_some(first)
+fn common_conditions(measurements: &[&Row]) -> Option<String> {
+    let first = span_and_cache(measurements.first()?);
+    for row in measurements {
+        if span_and_cache(row) != first {
+            return None;
+        }
+    }
+    Some(first)
+}
+
+fn span_and_cache(row: &Row) -> String {
+    let span = labels::span(row.data.span_start_bytes, row.data.span_bytes);
+    format!("{span}, {}", labels::cache(row.data.cache.used))
 }
 
 /// Block size and requests in flight of a row, in fio's words: `8k`, `1M×8`.
-fn request(kind: OpKind, workload: &WorkloadRecord) -> String {
+fn request(kind: OpKind, workload: &Workload) -> String {
     let block = labels::short_block(workload.block_bytes, &workload.block_mix);
     let in_flight = u64::from(workload.depth) * u64::from(workload.workers);
     match (kind, in_flight) {
@@ -67,10 +72,12 @@ fn request(kind: OpKind, workload: &WorkloadRecord) -> String {
 
 /// The headline operations, and the syncs if one follows several writes: then neither the writes
 /// nor a commit contain its time.
-pub(crate) fn shown_ops(measurement: &MeasurementRecord) -> Vec<(OpKind, &OpRecord)> {
+pub(crate) fn shown_ops(measurement: &Row) -> Vec<(OpKind, OpRow<'_>)> {
     let mut ops = measurement.headline_ops();
-    let sync = measurement.ops.get(&OpKind::Sync);
-    if let (SyncPolicy::Every { writes: 2.., .. }, Some(sync)) = (measurement.workload.sync, sync) {
+    let sync = measurement.op(OpKind::Sync);
+    if let (SyncPolicy::Every { writes: 2.., .. }, Some(sync)) =
+        (measurement.data.workload.sync, sync)
+    {
         ops.push((OpKind::Sync, sync));
     }
     ops
@@ -78,13 +85,16 @@ pub(crate) fn shown_ops(measurement: &MeasurementRecord) -> Vec<(OpKind, &OpReco
 
 /// Under an offered load the latency of a request begins at its intended start, not when a free
 /// slot admitted it (coordinated omission).
-pub(crate) fn shown_latency(op: &OpRecord) -> &LatencySummary {
-    op.latency_intended.as_ref().unwrap_or(&op.latency)
+pub(crate) fn shown_latency(op: OpRow<'_>) -> &LatencySummary {
+    op.figures
+        .latency_intended
+        .as_ref()
+        .unwrap_or(&op.figures.latency)
 }
 
 /// The table of workloads of one target.
 pub(crate) struct Figures<'r> {
-    measurements: Vec<&'r MeasurementRecord>,
+    measurements: Vec<&'r Row>,
     unit: LatencyUnit,
     table: Table,
 }
@@ -122,10 +132,10 @@ impl<'r> Figures<'r> {
     pub(crate) fn of(
         record: &'r Record,
         target: usize,
-        is_listed: fn(&MeasurementRecord) -> bool,
+        is_listed: fn(&Row) -> bool,
     ) -> Option<Self> {
         let all = record.measurements.iter().enumerate();
-        let own = all.filter(|(_, m)| m.target == target && is_listed(m));
+        let own = all.filter(|(_, m)| m.data.target == target && is_listed(m));
         let (mut measurements, mut rows) = (Vec::new(), Vec::new());
         let unit = latency_unit(record);
         for (index, m) in own {
@@ -143,11 +153,11 @@ impl<'r> Figures<'r> {
                 let is_first = group.is_some();
                 let mut cells = figure_cells(kind, op, m, unit);
                 let of_all = |text: String| Cell::from(if is_first { text } else { String::new() });
-                cells.push(of_all(format!("{:.1}", m.achieved_depth)));
+                cells.push(of_all(format!("{:.1}", m.data.achieved_depth)));
                 cells.push(of_all(format_percent(m.cpu_share())));
                 cells.push(of_all(words.clone()));
                 let rates = m.cells_over_time(op);
-                let rates = rates.map(|(_, seconds, cell)| cell.ops as f64 / seconds);
+                let rates = rates.iter().map(|of| of.cell.ops as f64 / of.length_s);
                 cells.push(Cell::drawn(Mark::Course(rates.collect())));
                 let group = group.take();
                 rows.push(TableRow {
@@ -193,21 +203,21 @@ impl<'r> Figures<'r> {
     /// So many rows and the notes. Rows of methods that the noise hides are left out.
     pub(crate) fn digest(self, rows_max: usize, notes: Vec<Block>) -> Vec<Block> {
         let own = self.measurements.iter();
-        let commits = own.filter_map(|m| m.ops.get(&OpKind::Commit));
-        let noise = too_noisy(commits.map(|op| &op.iops), "commits");
+        let commits = own.filter_map(|m| m.op(OpKind::Commit));
+        let noise = too_noisy(commits.map(|op| &op.figures.iops), "commits");
         let mut blocks = noise.map_or_else(|| digest(self.table, rows_max), |noise| vec![noise]);
         blocks.extend(notes);
         blocks
     }
 }
 
-fn group(record: &Record, index: usize, m: &MeasurementRecord) -> Group {
-    let limited = m.limited_by.as_ref().map(limited_by_text);
+fn group(record: &Record, index: usize, m: &Row) -> Group {
+    let limited = m.figures.limited_by.as_ref().map(limited_by_text);
     let doubts = record.findings.iter();
     let doubts = doubts.filter(|f| f.severity >= Severity::Warning && f.concerns(index));
     Group {
-        title: m.workload.name.clone(),
-        note: list([conditions(&m.workload)].into_iter().chain(limited)),
+        title: m.data.workload.name.clone(),
+        note: list([conditions(m)].into_iter().chain(limited)),
         codes: doubts.map(|finding| finding.code.clone()).collect(),
         anchor: Some(format!("figure-{index}")),
         ..Group::default()
@@ -236,23 +246,18 @@ const COLUMNS: [(&str, Align, Place); 17] = [
 ];
 
 /// The cells from the operation to the longest latency.
-fn figure_cells(
-    kind: OpKind,
-    op: &OpRecord,
-    m: &MeasurementRecord,
-    unit: LatencyUnit,
-) -> Vec<Cell> {
+fn figure_cells(kind: OpKind, op: OpRow<'_>, m: &Row, unit: LatencyUnit) -> Vec<Cell> {
     let latency = shown_latency(op);
-    let interval = op.iops.relative_half_width();
-    let rate = op.iops.value_text();
-    let any = |ns: u64| (op.count > 0).then_some(ns);
+    let interval = op.figures.iops.relative_half_width();
+    let rate = op.figures.iops.value_text();
+    let any = |ns: u64| (op.data.count > 0).then_some(ns);
     let mut cells: Vec<Cell> = vec![
         kind.as_str().to_owned().into(),
-        request(kind, &m.workload).into(),
+        request(kind, &m.data.workload).into(),
         rate.trim_end_matches("/s").replace(" M", "M").into(),
-        labels::interval(&op.iops).into(),
+        labels::interval(&op.figures.iops).into(),
         Cell::drawn(Mark::Interval(interval.unwrap_or(f64::INFINITY))),
-        labels::megabytes(&op.throughput).into(),
+        labels::megabytes(&op.figures.throughput).into(),
     ];
     let times = [
         any(latency.mean.round() as u64),
@@ -273,8 +278,11 @@ const MICROSECONDS_BELOW_NS: u64 = 100_000;
 
 /// What the rows of all tables share, and the meaning of their columns.
 pub(crate) fn shared_conditions(record: &Record) -> Option<String> {
-    let rows = record.measurements.iter().filter(|m| m.ping.is_none());
-    let rows: Vec<&MeasurementRecord> = rows.collect();
+    let rows = record
+        .measurements
+        .iter()
+        .filter(|m| m.figures.ping.is_none());
+    let rows: Vec<&Row> = rows.collect();
     let shared = common_conditions(&rows).map(|shared| format!("{shared} · "));
     let (shared, unit) = (shared.unwrap_or_default(), latency_unit(record).0);
     (!rows.is_empty())
@@ -285,7 +293,10 @@ pub(crate) fn shared_conditions(record: &Record) -> Option<String> {
 type LatencyUnit = (&'static str, f64);
 
 fn latency_unit(record: &Record) -> LatencyUnit {
-    let rows = record.measurements.iter().filter(|m| m.ping.is_none());
+    let rows = record
+        .measurements
+        .iter()
+        .filter(|m| m.figures.ping.is_none());
     let ops = rows.flat_map(shown_ops);
     let longest = ops.filter_map(|(_, op)| shown_latency(op).p50).max();
     match longest {
@@ -295,10 +306,10 @@ fn latency_unit(record: &Record) -> LatencyUnit {
 }
 
 /// What the intervals of a table know of: a single run cannot know how the next one differs.
-fn basis(measurements: &[&MeasurementRecord]) -> String {
+fn basis(measurements: &[&Row]) -> String {
     let runs = measurements.iter().filter_map(|m| m.run_to_run);
     let earlier = runs.map(|runs| runs.earlier_runs).max();
-    let is_sliced = measurements.iter().any(|m| m.slices.len() > 1);
+    let is_sliced = measurements.iter().any(|m| m.data.slices.len() > 1);
     match earlier {
         Some(earlier) => format!("from run to run ({earlier} earlier runs)"),
         None if is_sliced => "from slices of this run; from run to run unknown".to_owned(),
@@ -307,23 +318,26 @@ fn basis(measurements: &[&MeasurementRecord]) -> String {
 }
 
 /// The meaning of the signs that occur in a table.
-fn legend(measurements: &[&MeasurementRecord]) -> String {
+fn legend(measurements: &[&Row]) -> String {
     let all = measurements.iter().flat_map(|m| shown_ops(m));
-    let ops: Vec<&OpRecord> = all.map(|(_, op)| op).collect();
+    let ops: Vec<OpRow<'_>> = all.map(|(_, op)| op).collect();
     let basis = basis(measurements);
     let mut legend = format!("±: half of the 95 % interval of the rate, {basis}.");
-    if ops.iter().any(|op| op.iops.relative_half_width().is_none()) {
+    if ops
+        .iter()
+        .any(|op| op.figures.iops.relative_half_width().is_none())
+    {
         legend.push_str(" ±?: measured too briefly for an interval.");
     }
-    let has_unknown = |op: &&OpRecord| {
-        let latency = shown_latency(op);
+    let has_unknown = |op: &OpRow<'_>| {
+        let latency = shown_latency(*op);
         [latency.p50, latency.p99, latency.p99_9].contains(&None)
     };
     if ops.iter().any(has_unknown) {
         legend.push_str(" –:\u{a0}fewer than ten samples beyond it.");
     }
     let names = |state| {
-        let workloads = measurements.iter().map(|m| &m.workload);
+        let workloads = measurements.iter().map(|m| &m.data.workload);
         let of_state = workloads.filter(move |workload| workload.write_cache == Some(state));
         of_state.map(|workload| workload.name.as_str())
     };
@@ -335,7 +349,7 @@ fn legend(measurements: &[&MeasurementRecord]) -> String {
     if names(WriteCache::WriteThrough).any(is_off) {
         legend.push_str(" -off: with the disk's write cache off.");
     }
-    if ops.iter().any(|op| op.latency_intended.is_some()) {
+    if ops.iter().any(|op| op.figures.latency_intended.is_some()) {
         legend.push_str(" Latencies under an offered load count from the intended start.");
     }
     legend
@@ -365,9 +379,12 @@ pub(crate) fn depth_trials(record: &Record, search: &LatencySearch) -> Vec<Block
 
 fn depth_row(record: &Record, trial: &DepthTrial) -> Vec<String> {
     let mut measurements = record.measurements.iter();
-    let own = measurements.find(|m| m.workload.name == trial.workload);
+    let own = measurements.find(|m| m.data.workload.name == trial.workload);
     let rates = own.map(|m| m.headline_ops()).unwrap_or_default();
-    let rates: Vec<String> = rates.iter().map(|(_, op)| op.iops.value_text()).collect();
+    let rates: Vec<String> = rates
+        .iter()
+        .map(|(_, op)| op.figures.iops.value_text())
+        .collect();
     let share = trial.late as f64 / trial.requests.max(1) as f64;
     let late = match trial.late {
         0 => "0".to_owned(),

@@ -5,7 +5,7 @@ use crate::text::{glue, joined};
 use diskproof_model::block::{Block, Tone};
 use diskproof_model::digits::rounded;
 use diskproof_model::files::{CacheState, FileCaches, FileOperation, FileSync, FilesPlan};
-use diskproof_model::record::{FileStepRecord, FilesRecord, Record};
+use diskproof_model::record::{FileStepRow, FilesRecord, Record};
 use diskproof_model::units::{
     counted, format_bytes, format_duration, format_latency, format_percent,
 };
@@ -41,10 +41,10 @@ pub(crate) fn blocks(record: &Record, files: &FilesRecord) -> Vec<Block> {
     blocks
 }
 
-fn row(of: &FileStepRecord) -> Vec<String> {
+fn row(of: &FileStepRow) -> Vec<String> {
     let figures = &of.figures;
-    let name = of.step.name();
-    if figures.count == 0 {
+    let name = of.data.step.name();
+    if of.data.op.count == 0 {
         let mut cells = vec![labels::UNKNOWN.to_owned(); COLUMNS.len()];
         cells[0] = name;
         return cells;
@@ -104,8 +104,11 @@ pub(crate) fn planned_caches(caches: FileCaches) -> &'static str {
 
 /// Whether memory may have answered; `None` where nothing was looked up.
 fn caches_text(plan: &FilesPlan, files: &FilesRecord) -> Option<String> {
-    let looks_up = |of: &FileStepRecord| {
-        matches!(of.step.operation, FileOperation::Stat | FileOperation::Read)
+    let looks_up = |of: &FileStepRow| {
+        matches!(
+            of.data.step.operation,
+            FileOperation::Stat | FileOperation::Read
+        )
     };
     if !files.steps.iter().any(looks_up) {
         return None;
@@ -138,10 +141,10 @@ fn caches_text(plan: &FilesPlan, files: &FilesRecord) -> Option<String> {
 /// What the disk read while files were read, against their bytes; `None` where it is not known.
 fn disk_text(files: &FilesRecord) -> Option<String> {
     let is_read =
-        |of: &&FileStepRecord| of.step.operation == FileOperation::Read && of.figures.bytes > 0;
+        |of: &&FileStepRow| of.data.step.operation == FileOperation::Read && of.data.op.bytes > 0;
     let parts = files.steps.iter().filter(is_read).filter_map(|of| {
-        let read = glue(&format_bytes(of.disk?.read_bytes));
-        let (name, content) = (of.step.name(), glue(&format_bytes(of.figures.bytes)));
+        let read = glue(&format_bytes(of.data.disk?.read_bytes));
+        let (name, content) = (of.data.step.name(), glue(&format_bytes(of.data.op.bytes)));
         Some(format!(
             "{name}: the disk read {read} for {content} of content"
         ))
@@ -176,10 +179,10 @@ fn sync_text(files: &FilesRecord) -> Option<String> {
 /// Steps that did not reach all files, with the reason: their time was over, or an error.
 fn short_text(plan: &FilesPlan, files: &FilesRecord) -> Option<String> {
     let planned = plan.count.saturating_mul(u64::from(plan.rounds));
-    let short = files.steps.iter().filter(|of| of.figures.count < planned);
+    let short = files.steps.iter().filter(|of| of.data.op.count < planned);
     let parts = short.map(|of| {
-        let mut text = format!("{} {}", of.step.name(), of.figures.count);
-        for (errno, count) in &of.figures.errors {
+        let mut text = format!("{} {}", of.data.step.name(), of.data.op.count);
+        for (errno, count) in &of.data.op.errors {
             text += &format!(", {count} × {errno}");
         }
         text

@@ -7,7 +7,7 @@ use crate::labels;
 use diskproof_model::block::{Block, Column, Table, TableRow, Tone};
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::postgres::{
-    LoadRecord, PostgresPlan, PostgresRecord, TrialGain, TrialOutcome, TrialPlan, TrialRecord,
+    LoadRow, PostgresPlan, PostgresRecord, TrialGain, TrialOutcome, TrialPlan, TrialRow,
 };
 use diskproof_model::record::Estimate;
 use diskproof_model::units::{counted, format_bytes, format_duration, format_percent};
@@ -43,17 +43,17 @@ pub(crate) fn digest(postgres: &PostgresRecord) -> Vec<Block> {
     if loads.is_empty() {
         return blocks(postgres);
     }
-    let most = loads.iter().map(|load| load.load.clients).max();
-    let is_default = |load: &LoadRecord| {
-        let load = &load.load;
+    let most = loads.iter().map(|load| load.data.load.clients).max();
+    let is_default = |load: &LoadRow| {
+        let load = &load.data.load;
         load.wal_sync_method == METHODS[0] && load.synchronous_commit && !load.pgbench
     };
-    let is_first = |load: &&LoadRecord| is_default(load) || Some(load.load.clients) == most;
+    let is_first = |load: &&LoadRow| is_default(load) || Some(load.data.load.clients) == most;
     let (first, others): (Vec<_>, Vec<_>) = loads.iter().partition(is_first);
     let rows_max = first.len();
     let rows = first.into_iter().chain(others).map(|load| row(load).into());
     let mut blocks = vec![title(postgres)];
-    match too_noisy(loads.iter().map(|load| &load.iops), "INSERTs") {
+    match too_noisy(loads.iter().map(|load| &load.figures.iops), "INSERTs") {
         Some(noise) => blocks.push(noise),
         None => {
             let columns = Column::numbers(COLUMNS.split(" | "));
@@ -81,18 +81,18 @@ const LEGEND: &str = "c4: 4 sessions. async: synchronous_commit off, so a crash 
                                  (group commit).";
 
 /// A row of the table.
-fn row(load: &LoadRecord) -> Vec<String> {
-    let own = load.own.as_ref();
+fn row(load: &LoadRow) -> Vec<String> {
+    let own = load.figures.own.as_ref();
     let own = own.map(|own| rounded(own.iops.value, own.iops.half_width_95));
-    let shared = load.commits_per_sync;
+    let shared = load.figures.commits_per_sync;
     let shared = shared.map(|count| rounded(count, Some(count * 0.02)));
     vec![
-        load.load.name.clone(),
-        rounded(load.iops.value, load.iops.half_width_95),
-        labels::interval(&load.iops),
-        labels::latency(load.latency_p50_ns),
-        labels::latency(load.latency_p99_ns),
-        labels::latency(load.latency_max_ns),
+        load.data.load.name.clone(),
+        rounded(load.figures.iops.value, load.figures.iops.half_width_95),
+        labels::interval(&load.figures.iops),
+        labels::latency(load.figures.latency_p50_ns),
+        labels::latency(load.figures.latency_p99_ns),
+        labels::latency(load.figures.latency_max_ns),
         labels::or_unknown(own),
         labels::or_unknown(shared),
     ]
@@ -103,26 +103,30 @@ fn row(load: &LoadRecord) -> Vec<String> {
 fn explanations(postgres: &PostgresRecord) -> Vec<Block> {
     let of_default = || {
         let loads = postgres.loads.iter();
-        loads.filter(|load| load.load.wal_sync_method == METHODS[0] && !load.load.pgbench)
+        loads.filter(|load| load.data.load.wal_sync_method == METHODS[0] && !load.data.load.pgbench)
     };
-    let alone = of_default().find(|load| load.parts.is_some());
-    let is_shared = |load: &&LoadRecord| {
-        let width = load.iops.relative_half_width();
-        load.load.clients > 1
-            && load.commits_per_sync.is_some()
+    let alone = of_default().find(|load| load.figures.parts.is_some());
+    let is_shared = |load: &&LoadRow| {
+        let width = load.figures.iops.relative_half_width();
+        load.data.load.clients > 1
+            && load.figures.commits_per_sync.is_some()
             && width.is_some_and(|width| width <= WIDTH_MAX)
     };
     let shared = of_default().filter(is_shared);
-    let shared = shared.max_by_key(|load| load.load.clients);
-    let disk_iops = alone.and_then(|load| load.own.as_ref());
+    let shared = shared.max_by_key(|load| load.data.load.clients);
+    let disk_iops = alone.and_then(|load| load.figures.own.as_ref());
     let shared = shared.and_then(|load| {
-        let per_sync = load.commits_per_sync?;
-        let syncs = figure_text(load.iops.value / per_sync, load.iops.half_width_95, "1/s");
+        let per_sync = load.figures.commits_per_sync?;
+        let syncs = figure_text(
+            load.figures.iops.value / per_sync,
+            load.figures.iops.half_width_95,
+            "1/s",
+        );
         let disk = disk_iops.map_or(String::new(), |own| {
             let (rate, workload) = (own.iops.value_text(), &own.workload);
             format!(" One session without a server makes {rate} commits on this disk ({workload}).")
         });
-        let (name, rate) = (&load.load.name, load.iops.value_text());
+        let (name, rate) = (&load.data.load.name, load.figures.iops.value_text());
         let shared = rounded(per_sync, Some(per_sync * 0.02));
         let text = format!("{name}: {shared} INSERTs share a sync, so {rate} need {syncs} syncs.");
         Some(text + &disk)
@@ -131,15 +135,15 @@ fn explanations(postgres: &PostgresRecord) -> Vec<Block> {
     texts.map(|text| Block::text(Tone::Plain, text)).collect()
 }
 
-fn alone_text(load: &LoadRecord) -> Option<String> {
-    let (parts, own) = load.parts.as_ref().zip(load.own.as_ref())?;
+fn alone_text(load: &LoadRow) -> Option<String> {
+    let (parts, own) = load.figures.parts.as_ref().zip(load.figures.own.as_ref())?;
     let width = |rate: &Estimate| rate.relative_half_width().unwrap_or(1.0);
-    let width = width(&load.iops).max(width(&own.iops));
+    let width = width(&load.figures.iops).max(width(&own.iops));
     if width > WIDTH_MAX {
         return Some(format!(
             "{}: the rates are known only to ±{}, so they cannot be compared. Measure longer \
              (--time), or when the machine is quieter.",
-            load.load.name,
+            load.data.load.name,
             format_percent(width)
         ));
     }
@@ -149,7 +153,7 @@ fn alone_text(load: &LoadRecord) -> Option<String> {
     } else {
         ", so the two figures do not match; measure again when the machine is quieter"
     };
-    let client = load.client_cpu_ns.map_or(String::new(), |ns| {
+    let client = load.figures.client_cpu_ns.map_or(String::new(), |ns| {
         let time = figure_text(ns, Some(ns * CPU_WIDTH), "ns");
         format!(" diskproof itself uses {time} of CPU time for each.")
     });
@@ -157,13 +161,13 @@ fn alone_text(load: &LoadRecord) -> Option<String> {
         "{}: an INSERT takes {}. A commit on this disk takes {} ({}), and the server \
          without the disk {} (synchronous_commit off). Together that is {} of it{doubt}. Each \
          INSERT adds {:.0} bytes of WAL.{client}",
-        load.load.name,
+        load.data.load.name,
         time(parts.insert_ns),
         time(parts.disk_ns),
         own.workload,
         time(parts.server_ns),
         format_percent(parts.explained),
-        load.wal_bytes_per_commit
+        load.figures.wal_bytes_per_commit
     ))
 }
 
@@ -186,7 +190,7 @@ const TRIALS_LEGEND: &str = "gain: rate with the tried value over rate with the 
                                  the page cache, and the disk's counters confirm their reads.";
 
 /// The table of settings under its title; nothing where nothing was tried.
-fn trials(trials: &[TrialRecord]) -> Vec<Block> {
+fn trials(trials: &[TrialRow]) -> Vec<Block> {
     if trials.is_empty() {
         return Vec::new();
     }
@@ -196,7 +200,7 @@ fn trials(trials: &[TrialRecord]) -> Vec<Block> {
 }
 
 /// The table alone; nothing where nothing was tried.
-pub(crate) fn tried_settings(trials: &[TrialRecord]) -> Vec<Block> {
+pub(crate) fn tried_settings(trials: &[TrialRow]) -> Vec<Block> {
     if trials.is_empty() {
         return Vec::new();
     }
@@ -208,13 +212,13 @@ pub(crate) fn tried_settings(trials: &[TrialRecord]) -> Vec<Block> {
     ]
 }
 
-fn trial_row(tried: &TrialRecord) -> TableRow {
-    let trial = &tried.trial;
-    let gain = tried.gain.as_ref();
+fn trial_row(tried: &TrialRow) -> TableRow {
+    let trial = &tried.data.trial;
+    let gain = tried.figures.gain.as_ref();
     let half = |gain: &TrialGain| (gain.high_95 - gain.low_95) / 2.0;
     let ratio = gain.map(|gain| format!("{}×", rounded(gain.value, Some(half(gain)))));
     let interval = gain.map(|gain| format!("{:.2}–{:.2}", gain.low_95, gain.high_95));
-    let outcome = match tried.outcome {
+    let outcome = match tried.figures.outcome {
         TrialOutcome::Faster => "faster",
         TrialOutcome::Same => "no effect",
         TrialOutcome::Slower => "slower",

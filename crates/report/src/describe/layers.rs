@@ -7,7 +7,8 @@ use diskproof_model::block::{Block, Tone};
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::layers::{BlockMatch, CostMeaning, LayerCost, LayersPlan, LayersRecord};
 use diskproof_model::plan::Workload;
-use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::Row;
 use diskproof_model::units::format_bytes;
 
 /// Columns of the tables.
@@ -45,9 +46,9 @@ pub(crate) fn blocks(record: &Record, layers: &LayersRecord) -> Vec<Block> {
 
 /// The workload as it ran on the highest layer.
 fn heading(record: &Record, workload: &Workload) -> String {
-    let is_top = |m: &&MeasurementRecord| m.target == 0 && m.workload.name == workload.name;
+    let is_top = |m: &&Row| m.data.target == 0 && m.data.workload.name == workload.name;
     let ran = record.measurements.iter().find(is_top);
-    let ran = ran.map(|m| format!(": {}", conditions(&m.workload)));
+    let ran = ran.map(|m| format!(": {}", conditions(m)));
     format!("{}{}", workload.name, ran.unwrap_or_default())
 }
 
@@ -66,15 +67,14 @@ fn name(record: &Record, target: usize) -> String {
 }
 
 fn row(record: &Record, cost: &LayerCost) -> Vec<String> {
-    let is_own =
-        |m: &&MeasurementRecord| m.target == cost.target && m.workload.name == cost.workload;
+    let is_own = |m: &&Row| m.data.target == cost.target && m.data.workload.name == cost.workload;
     let measurement = record.measurements.iter().find(is_own);
     let op = measurement.and_then(|m| Some(shown_ops(m).into_iter().next()?.1));
     vec![
         name(record, cost.target),
-        labels::or_unknown(op.map(|op| op.iops.value_text())),
-        labels::latency(op.and_then(|op| op.latency.p50)),
-        labels::latency(op.and_then(|op| op.latency.p99)),
+        labels::or_unknown(op.map(|op| op.figures.iops.value_text())),
+        labels::latency(op.and_then(|op| op.figures.latency.p50)),
+        labels::latency(op.and_then(|op| op.figures.latency.p99)),
         own_time(cost),
         rate_change(cost),
         share(cost),

@@ -5,7 +5,8 @@ use crate::labels;
 use crate::text::{glue, grouped, list};
 use diskproof_model::block::{Block, TableRow};
 use diskproof_model::measurement::DeviceUse;
-use diskproof_model::record::{MeasurementRecord, PhaseKind, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::{PhaseKind, Row};
 use diskproof_model::shell::quoted;
 use diskproof_model::units::format_duration;
 use std::cmp::Reverse;
@@ -48,42 +49,47 @@ pub(crate) fn blocks(record: &Record) -> Vec<Block> {
 const COLUMNS: &str = "workload | target | operations | block, depth | span | page cache | at the \
                        same time | engine | measured for | proof";
 
-fn row(record: &Record, m: &MeasurementRecord) -> TableRow {
-    let workload = &m.workload;
-    let target = record.targets.get(m.target);
+fn row(record: &Record, m: &Row) -> TableRow {
+    let workload = &m.data.workload;
+    let target = record.targets.get(m.data.target);
     let target = target.filter(|_| record.targets.len() > 1);
     let operation = labels::operation(&workload.streams, workload.sync);
     let access = labels::access(&workload.access);
     let block = labels::block(workload.block_bytes, &workload.block_mix);
     let depth = labels::depth(workload.depth, workload.workers);
-    let held = m.achieved_depth;
-    let mut engine = workload.engine.as_str().to_owned();
-    if !m.engine.features.is_empty() {
-        engine += &format!(" ({})", m.engine.features.join(", "));
+    let held = m.data.achieved_depth;
+    let mut engine = m.data.engine.used.as_str().to_owned();
+    if !m.data.engine.features.is_empty() {
+        engine += &format!(" ({})", m.data.engine.features.join(", "));
     }
     TableRow::from(vec![
         workload.name.clone(),
         target.map_or(String::new(), |target| target.path.clone()),
         format!("{operation}, {access}"),
         format!("{block}, {depth} requested, {held:.1} held on average"),
-        labels::span(workload.span_start_bytes, workload.span_bytes),
-        labels::cache(workload.cache).to_owned(),
-        workload.together_with.join(", "),
+        labels::span(m.data.span_start_bytes, m.data.span_bytes),
+        labels::cache(m.data.cache.used).to_owned(),
+        m.figures.together_with.join(", "),
         engine,
         duration_text(record, m),
         counters_text(m),
     ])
 }
 
-fn duration_text(record: &Record, m: &MeasurementRecord) -> String {
-    let mut text = format_duration(m.wall_ns);
+fn duration_text(record: &Record, m: &Row) -> String {
+    let mut text = format_duration(m.data.wall_ns);
     let mut planned = record.plan.workloads().iter();
-    if let Some(workload) = planned.find(|workload| workload.name == m.workload.name) {
+    if let Some(workload) = planned.find(|workload| workload.name == m.data.workload.name) {
         text += &format!(" after {} of warm-up", format_duration(workload.warmup_ns));
     }
-    if m.settling_ns > 0 {
-        let settling = format_duration(m.settling_ns);
-        let phase = if m.phases.iter().any(|phase| phase.name == PhaseKind::Burst) {
+    if m.figures.settling_ns > 0 {
+        let settling = format_duration(m.figures.settling_ns);
+        let phase = if m
+            .figures
+            .phases
+            .iter()
+            .any(|phase| phase.name == PhaseKind::Burst)
+        {
             "a burst"
         } else {
             "in which the rate settled"
@@ -93,9 +99,9 @@ fn duration_text(record: &Record, m: &MeasurementRecord) -> String {
     text
 }
 
-fn counters_text(m: &MeasurementRecord) -> String {
-    let disks = m.device.disks.join(", ");
-    match (m.device.accounted, &m.device.unresolved) {
+fn counters_text(m: &Row) -> String {
+    let disks = m.data.device.disks.join(", ");
+    match (m.data.device.accounted, &m.data.device.unresolved) {
         (Some(share), _) => {
             let percent = share * 100.0;
             format!("the kernel's counters of {disks} confirm {percent:.1} % of the bytes")
@@ -125,34 +131,41 @@ fn command(what: String, text: &str) -> Block {
 fn figure_commands(record: &Record) -> Vec<Block> {
     let mut blocks = Vec::new();
     for (index, m) in record.measurements.iter().enumerate() {
-        let others = &m.workload.together_with;
+        let others = &m.figures.together_with;
         // Workloads that ran together have one command, printed with the first of them.
         let mut before = record.measurements[..index].iter();
-        let is_printed =
-            before.any(|one| one.target == m.target && others.contains(&one.workload.name));
-        if is_printed || m.reproduce.is_empty() {
+        let is_printed = before.any(|one| {
+            one.data.target == m.data.target && others.contains(&one.data.workload.name)
+        });
+        if is_printed || m.figures.reproduce.is_empty() {
             continue;
         }
-        let names = std::iter::once(&m.workload.name).chain(others);
+        let names = std::iter::once(&m.data.workload.name).chain(others);
         let name = list(names.cloned());
-        let what = match record.targets.get(m.target) {
+        let what = match record.targets.get(m.data.target) {
             Some(target) if record.targets.len() > 1 => format!("{name} on {}", target.path),
             _ => name,
         };
-        blocks.push(command(what, &m.reproduce));
+        blocks.push(command(what, &m.figures.reproduce));
     }
     let surface = record.surface().into_iter();
-    let surface = surface.filter(|surface| !surface.reproduce.is_empty());
-    blocks.extend(surface.map(|of| command("curve".to_owned(), &of.reproduce)));
+    let surface = surface.filter(|surface| !surface.figures.reproduce.is_empty());
+    blocks.extend(surface.map(|of| command("curve".to_owned(), &of.figures.reproduce)));
     blocks
 }
 
 /// The evidence of the disks' counters for a target; `None` if nothing was measured on it.
 pub(crate) fn proof_text(record: &Record, target: usize) -> Option<String> {
-    let measured = record.measurements.iter().filter(|m| m.target == target);
-    let surveyed = record.surface().into_iter().filter(|s| s.target == target);
-    let surveyed = surveyed.map(|surface| &surface.device);
-    let devices: Vec<&DeviceUse> = measured.map(|m| &m.device).chain(surveyed).collect();
+    let measured = record
+        .measurements
+        .iter()
+        .filter(|m| m.data.target == target);
+    let surveyed = record
+        .surface()
+        .into_iter()
+        .filter(|s| s.data.target == target);
+    let surveyed = surveyed.map(|surface| &surface.data.device);
+    let devices: Vec<&DeviceUse> = measured.map(|m| &m.data.device).chain(surveyed).collect();
     let unknown = devices.iter().filter(|device| device.accounted.is_none());
     let unknown = unknown.filter_map(|one| one.unresolved.as_deref());
     let why = Vec::from_iter(unknown.collect::<BTreeSet<&str>>()).join("; ");
@@ -181,8 +194,12 @@ pub(crate) fn proof_text(record: &Record, target: usize) -> Option<String> {
 
 /// The device whose counters confirm trims.
 fn trimmed_device(record: &Record, target: usize) -> Option<&str> {
-    let mut measured = record.measurements.iter().filter(|m| m.target == target);
-    let is_counted = measured.any(|m| m.asked.trim_bytes > 0 && m.device.trim_bytes.is_some());
+    let mut measured = record
+        .measurements
+        .iter()
+        .filter(|m| m.data.target == target);
+    let is_counted =
+        measured.any(|m| m.data.asked.trim_bytes > 0 && m.data.device.trim_bytes.is_some());
     let layer = record.targets.get(target)?.layers.first()?;
     is_counted.then_some(layer.name.as_str())
 }
@@ -218,8 +235,11 @@ fn share_text((low, high): (f64, f64)) -> String {
 
 /// The engines of a target: the most used one, then each other one with its workloads.
 pub(crate) fn engines_text(record: &Record, target: usize) -> Option<String> {
-    let own = record.measurements.iter().filter(|m| m.target == target);
-    let mut engines = grouped(own.map(|m| (m.workload.engine, &m.workload.name)));
+    let own = record
+        .measurements
+        .iter()
+        .filter(|m| m.data.target == target);
+    let mut engines = grouped(own.map(|m| (m.data.engine.used, &m.data.workload.name)));
     engines.sort_by_key(|(_, names)| Reverse(names.len()));
     let (first, others) = engines.split_first()?;
     let mut text = first.0.as_str().to_owned();

@@ -27,7 +27,8 @@ use diskproof_model::block::{Block, Section, Shown, Tone};
 use diskproof_model::health::DiskHealth;
 use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::postgres::PostgresRecord;
-use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::Row;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_duration, format_percent};
 use figures::{Figures, conditions, depth_trials, limited_by_text, shared_conditions, shown_ops};
@@ -126,17 +127,19 @@ fn figures(record: &Record) -> Vec<Section> {
     add(Always, searched.collect());
     for target in 0..targets(record) {
         add(Always, heading(record, target));
-        let surveyed = record.surface().filter(|s| s.target == target);
-        let figures = Figures::of(record, target, |m| m.ping.is_none());
+        let surveyed = record.surface().filter(|s| s.data.target == target);
+        let figures = Figures::of(record, target, |m| m.figures.ping.is_none());
         if let Some(of) = surveyed {
             let mut blocks = surface::blocks(record, of);
-            blocks.extend(of.scan.as_ref().map(|_| Block::Scan));
+            blocks.extend(of.data.scan.as_ref().map(|_| Block::Scan));
             // The answer of a run that measured nothing else.
             add(if figures.is_some() { Whole } else { Always }, blocks);
         }
         let all = record.measurements.iter().enumerate();
-        for (index, m) in all.filter(|(_, m)| m.target == target) {
-            let Some(ping) = &m.ping else { continue };
+        for (index, m) in all.filter(|(_, m)| m.data.target == target) {
+            let Some(ping) = &m.figures.ping else {
+                continue;
+            };
             if ping.after_idle.is_empty() {
                 add(Whole, vec![Block::Ping(index)]);
                 add(Short, ping::digest(m, ping));
@@ -144,7 +147,7 @@ fn figures(record: &Record) -> Vec<Section> {
                 add(Always, vec![Block::Ping(index)]);
             }
         }
-        if let Some(pinged) = Figures::of(record, target, |m| m.ping.is_some()) {
+        if let Some(pinged) = Figures::of(record, target, |m| m.figures.ping.is_some()) {
             add(File, pinged.blocks());
         }
         if let Some(figures) = figures {
@@ -174,8 +177,11 @@ fn figures(record: &Record) -> Vec<Section> {
 
 /// Targets with an identity or with figures.
 fn targets(record: &Record) -> usize {
-    let measured = record.measurements.iter().map(|m| m.target);
-    let surveyed = record.surface().into_iter().map(|surface| surface.target);
+    let measured = record.measurements.iter().map(|m| m.data.target);
+    let surveyed = record
+        .surface()
+        .into_iter()
+        .map(|surface| surface.data.target);
     let last = measured.chain(surveyed).max();
     last.map_or(0, |last| last + 1).max(record.targets.len())
 }
@@ -240,14 +246,13 @@ fn details(record: &Record) -> Vec<Block> {
     };
     let search = record.latency_search();
     let found = search.and_then(LatencySearch::found);
-    let is_result =
-        |m: &&MeasurementRecord| found.is_none_or(|found| found.workload == m.workload.name);
+    let is_result = |m: &&Row| found.is_none_or(|found| found.workload == m.data.workload.name);
     let measured = listed.iter().filter(is_result).map(|m| {
         let cpu = glue(&format!("CPU {}", format_percent(m.cpu_share())));
-        let mut text = format!("{}; {cpu}", conditions(&m.workload));
-        let limit = m.limited_by.as_ref().map(limited_by_text);
+        let mut text = format!("{}; {cpu}", conditions(m));
+        let limit = m.figures.limited_by.as_ref().map(limited_by_text);
         text.extend(limit.map(|limit| format!("; {limit}")));
-        Block::toned_fact(Tone::Plain, &m.workload.name, text)
+        Block::toned_fact(Tone::Plain, &m.data.workload.name, text)
     });
     blocks.extend(Block::headed("conditions", measured));
     blocks
@@ -336,7 +341,7 @@ pub(crate) fn is_brief(record: &Record) -> bool {
     let mut measured = record.measurements.iter();
     record.plan.time_limit_ns.is_some_and(|ns| ns <= BRIEF_NS)
         || record.plan.questions.fit_for.is_some()
-        || measured.len() > 0 && measured.all(|m| m.ping.is_some())
+        || measured.len() > 0 && measured.all(|m| m.figures.ping.is_some())
 }
 
 /// Findings, settings to change, and one line of method.

@@ -11,7 +11,8 @@ use diskproof_model::observed::{
     MeasuredCapacity, ObservedDevice, ObservedOps, ObservedRecord, ObservedSize,
 };
 use diskproof_model::plan::Access;
-use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::{OpRow, Row};
 use diskproof_model::units::{
     format_bytes, format_duration, format_percent, format_rate, format_throughput,
 };
@@ -159,25 +160,25 @@ pub(crate) fn likeness(record: &Record) -> Vec<Block> {
     };
     // Sums over the workloads that ran together, per second. `sum` of no numbers is −0.
     let all = || record.measurements.iter();
-    let ops = || all().flat_map(|m| m.ops.iter().map(move |(kind, op)| (m, *kind, op)));
+    let ops = || all().flat_map(|m| m.ops().map(move |(kind, op)| (m, kind, op)));
     let transfers = || ops().filter(|(_, kind, _)| matches!(kind, OpKind::Read | OpKind::Write));
-    let sum = |of: fn(&MeasurementRecord, OpKind, &OpRecord) -> f64| -> f64 {
+    let sum = |of: fn(&Row, OpKind, OpRow<'_>) -> f64| -> f64 {
         transfers().fold(0.0, |sum, (m, kind, op)| sum + of(m, kind, op))
     };
-    let total = sum(|_, _, op| op.iops.value);
+    let total = sum(|_, _, op| op.figures.iops.value);
     let reads = sum(|_, kind, op| {
         if kind == OpKind::Read {
-            op.iops.value
+            op.figures.iops.value
         } else {
             0.0
         }
     });
-    let seeks = sum(|m, _, op| match m.workload.access {
-        Access::Random { .. } => op.iops.value,
+    let seeks = sum(|m, _, op| match m.data.workload.access {
+        Access::Random { .. } => op.figures.iops.value,
         _ => 0.0,
     });
-    let bytes = sum(|_, _, op| op.throughput.value);
-    let depth = all().fold(0.0, |sum, m| sum + m.achieved_depth);
+    let bytes = sum(|_, _, op| op.figures.throughput.value);
+    let depth = all().fold(0.0, |sum, m| sum + m.data.achieved_depth);
     let rate_text = |value: f64| format!("{}/s", format_rate(value));
     let bytes_text = |value: f64| format_bytes(value.round() as u64);
     let depth_text = |value: f64| format!("{value:.1}");

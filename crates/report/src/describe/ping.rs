@@ -5,53 +5,56 @@ use crate::text::{glue, list};
 use diskproof_model::block::{Block, Tone};
 use diskproof_model::digits::figure_text;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::ping::{PingLatency, PingRecord};
-use diskproof_model::record::{LatencySummary, MeasurementRecord, OpRecord};
+use diskproof_model::ping::{PingFigures, PingLatency};
+use diskproof_model::row::{LatencySummary, OpRow, Row};
 use diskproof_model::units::{counted, format_bytes, format_duration, format_latency};
 
 /// Two lines for each operation.
-pub(crate) fn digest(m: &MeasurementRecord, ping: &PingRecord) -> Vec<Block> {
+pub(crate) fn digest(m: &Row, ping: &PingFigures) -> Vec<Block> {
     let mut blocks = Vec::new();
     for (kind, op) in shown_ops(m) {
-        let known = ping.latency.get(&kind).filter(|_| op.count > 0);
-        let mean = known.map(|latency| format!(", {}", mean_text(op.count, latency)));
+        let known = ping.latency.get(&kind).filter(|_| op.data.count > 0);
+        let mean = known.map(|latency| format!(", {}", mean_text(op.data.count, latency)));
         let title = title(m, kind, op) + &mean.unwrap_or_default();
         blocks.push(Block::text(Tone::Bold, title));
         let errors = errors(m, kind, op);
         let failed = (!errors.is_empty()).then(|| format!("failed: {errors}"));
         blocks.extend(failed.map(|text| Block::text(Tone::Error, text)));
-        let percentiles = known.map(|_| percentiles(&op.latency));
+        let percentiles = known.map(|_| percentiles(&op.figures.latency));
         blocks.extend(percentiles.map(|text| Block::text(Tone::Plain, text)));
     }
     blocks
 }
 
 /// `reads of 4 KiB: 4 requests in 4.0 s`.
-pub(crate) fn title(m: &MeasurementRecord, kind: OpKind, op: &OpRecord) -> String {
+pub(crate) fn title(m: &Row, kind: OpKind, op: OpRow<'_>) -> String {
     let operations = match kind {
         OpKind::Commit => "durable writes",
         kind => kind.plural(),
     };
-    let block = format_bytes(u64::from(m.workload.block_bytes));
-    let (count, time) = (counted(op.count, "request"), format_duration(m.wall_ns));
+    let block = format_bytes(u64::from(m.data.workload.block_bytes));
+    let (count, time) = (
+        counted(op.data.count, "request"),
+        format_duration(m.data.wall_ns),
+    );
     format!("{operations} of {block}: {count} in {time}")
 }
 
 /// The errors of an operation; empty for none. A durable write fails in one of its two calls.
-pub(crate) fn errors(m: &MeasurementRecord, kind: OpKind, op: &OpRecord) -> String {
+pub(crate) fn errors(m: &Row, kind: OpKind, op: OpRow<'_>) -> String {
     let parts = [OpKind::Write, OpKind::Sync].into_iter();
     let parts = parts.filter(|_| kind == OpKind::Commit);
-    let parts = parts.filter_map(|part| m.ops.get(&part)).chain([op]);
-    let errors = parts.flat_map(|op| &op.errors);
+    let parts = parts.filter_map(|part| m.op(part)).chain([op]);
+    let errors = parts.flat_map(|op| &op.data.errors);
     list(errors.map(|(name, n)| format!("{n} × {name}")))
 }
 
 /// Reads, and writes with what makes them durable.
-pub(crate) fn shown_ops(m: &MeasurementRecord) -> impl Iterator<Item = (OpKind, &OpRecord)> {
-    let commits = m.ops.contains_key(&OpKind::Commit);
+pub(crate) fn shown_ops(m: &Row) -> impl Iterator<Item = (OpKind, OpRow<'_>)> {
+    let commits = m.data.ops.contains_key(&OpKind::Commit);
     // A failed sync counts as a durable write.
     let is_shown = move |kind| matches!(kind, OpKind::Read | OpKind::Commit) || !commits;
-    let ops = m.ops.iter().map(|(kind, op)| (*kind, op));
+    let ops = m.ops();
     ops.filter(move |(kind, _)| is_shown(*kind))
 }
 

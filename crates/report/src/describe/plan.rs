@@ -7,10 +7,11 @@ use super::run::{request_text, skipped_facts};
 use crate::labels;
 use crate::text::{clean, glue, joined, list, wrap};
 use diskproof_model::block::{Align, Block, Column, Table, TableRow, Tone};
-use diskproof_model::files::{FILES_DIRECTORY, FileStep, FilesPlan};
+use diskproof_model::budget::{Budget, TargetUse};
+use diskproof_model::files::{FILES_DIRECTORY, FileStep};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{CachePolicy, Ping, Plan, Span, Start, Task, Workload};
+use diskproof_model::plan::{ByteLimit, CachePolicy, Ping, Plan, Span, Start, Task, Workload};
 use diskproof_model::surface::{Coverage, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes, format_duration, format_percent, format_rate};
@@ -24,12 +25,16 @@ const UNLIMITED: &str = "unlimited time";
 /// The plan: its budget, the skipped workloads, then the workloads in order.
 pub(crate) fn blocks(plan: &Plan, identities: &[TargetIdentity]) -> Vec<Block> {
     let (request, seed) = (request_text(plan), plan.seed);
+    let budget = plan.budget(identities);
     let title = format!("plan: {request} · seed {seed} · nothing was written");
     let mut facts: Vec<(&str, String)> = Vec::new();
     facts.extend(identities.iter().map(|of| ("target", target_text(of))));
-    facts.push(("budget", budget_text(plan, identities)));
-    let spaces = identities.iter().filter_map(|of| space_text(plan, of));
-    facts.extend(spaces.map(|text| ("space", text)));
+    facts.push(("budget", budget_text(plan, &budget, identities)));
+    for (used, identity) in budget.targets.iter().zip(identities) {
+        if let Some(text) = space_text(*used, identity) {
+            facts.push(("space", text));
+        }
+    }
     for task in &plan.tasks {
         facts.extend(task_facts(task));
     }
@@ -110,21 +115,23 @@ fn survey_text(survey: &Survey) -> String {
 
 /// The budget in one line: shown before the first write.
 pub fn budget_line(plan: &Plan, identities: &[TargetIdentity]) -> String {
-    let text = clean(&budget_text(plan, identities));
+    let text = clean(&budget_text(plan, &plan.budget(identities), identities));
     wrap(&text, usize::MAX, usize::MAX).concat()
 }
 
-fn budget_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
+fn budget_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]) -> String {
     // The layers below the first are only read.
     let written = plan.layers().map_or(identities.len(), |_| 1);
-    let written = identities.iter().take(written);
-    let writes = written.map(|identity| writes_text(plan, identity));
-    let writes = joined(writes, "; ").unwrap_or_default();
+    let mut uses = Vec::new();
+    for (used, identity) in budget.targets.iter().zip(identities).take(written) {
+        uses.push(use_text(*used, budget, identity));
+    }
     let load = match plan.ping() {
         Some(ping) => format!("sends {}; ", load_text(ping, identities.len())),
         None => String::new(),
     };
-    format!("{load}takes {}; {writes}", time_text(plan, identities))
+    let time = time_text(plan, budget, identities);
+    format!("{load}takes {time}; {}", uses.join("; "))
 }
 
 /// `at most 1 request/s of 4 KiB (4.1 kB/s), reads only`.
@@ -159,15 +166,15 @@ fn load_text(ping: &Ping, targets: usize) -> String {
 
 /// The longest time; targets run at the same time. The first write of a scratch file counts as far
 /// as the plan limits it.
-fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
-    let Some(ns) = plan.expected_ns(identities) else {
+fn time_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]) -> String {
+    let Some(ns) = budget.expected_ns else {
         return match plan.survey() {
             Some(_) => UNLIMITED.to_owned(),
             None => amount_text(plan),
         };
     };
     let mut time = format_duration(ns);
-    if let Some(fill_ns) = plan.fill_ns_max().filter(|ns| *ns < u64::MAX) {
+    if let Some(fill_ns) = budget.fill_ns.filter(|ns| *ns < u64::MAX) {
         let is_directory = |one: &&TargetIdentity| one.kind == TargetKind::Directory;
         let files = identities.iter().filter(is_directory).count() as u64;
         let most = format_duration(fill_ns.saturating_mul(files));
@@ -183,7 +190,7 @@ fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
         Some(false) => "an SSD",
         _ => "a rotating disk",
     };
-    match plan.deadline_ns(identities) {
+    match budget.deadline_ns {
         None => format!("as long as the disk needs, {time} at the usual speed of {kind}"),
         Some(most_ns) if most_ns > ns => {
             let most = format_duration(most_ns);
@@ -208,55 +215,83 @@ fn amount_text(plan: &Plan) -> String {
 }
 
 /// What the run writes to a target, and which data it destroys.
-fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
+fn use_text(used: TargetUse, budget: &Budget, identity: &TargetIdentity) -> String {
     let path = &identity.path;
-    let limit = |verb: &str, bytes: Option<u64>| match bytes {
-        Some(bytes) => format!("{verb} at most {}", glue(&format_bytes(bytes))),
-        None if plan.time_ns_max().is_some() => {
-            format!("{verb} as much as the disk accepts in that time")
+    let place = place_text(identity).map_or(String::new(), |place| format!(" ({place})"));
+    match used {
+        TargetUse::Read => format!("writes nothing to {path}"),
+        TargetUse::Files {
+            count,
+            written_bytes,
+            ..
+        } => {
+            let (bytes, count) = (format_bytes(written_bytes), counted(count, "file"));
+            format!(
+                "writes about {} into {} at a time in {path}/{FILES_DIRECTORY}{place}, removed \
+                 afterwards",
+                glue(&bytes),
+                glue(&count)
+            )
         }
-        None => format!("{verb} without a limit"),
-    };
-    let drops = plan.drops();
-    let drops = drops.map(|(kind, bytes)| limit(kind.plural(), bytes) + " of ");
-    let drops: Vec<String> = drops.collect();
-    let place = || place_text(identity).map_or(String::new(), |place| format!(" ({place})"));
-    if let Some(files) = plan.files() {
-        let (place, count) = (place(), glue(&counted(files.count, "file")));
-        let bytes = glue(&format_bytes(files.write_bytes()));
-        return format!(
-            "writes about {bytes} into {count} at a time in {path}/{FILES_DIRECTORY}{place}, \
-             removed afterwards"
-        );
+        TargetUse::Scratch {
+            size_bytes,
+            written,
+            ..
+        } => {
+            let mut drops = String::new();
+            for dropped in &budget.drops {
+                let limit = limit_text(dropped.kind.plural(), dropped.limit, budget);
+                drops.push_str(&format!(", {limit} of it"));
+            }
+            let writes = limit_text("writes", written, budget);
+            let size = glue(&format_bytes(size_bytes));
+            format!(
+                "{writes} into a scratch file of {size} in {path}{place}{drops}, removed \
+                 afterwards"
+            )
+        }
+        TargetUse::Overwrite { written } => overwrite_text(written, budget, identity),
     }
-    if identity.kind == TargetKind::Directory {
-        let scratch = plan.scratch_bytes().map(|bytes| glue(&format_bytes(bytes)));
-        let scratch = scratch.map_or(String::new(), |size| format!(" of {size}"));
-        let place = place();
-        let drops: String = drops.iter().map(|drops| format!(", {drops}it")).collect();
-        let writes = limit("writes", plan.scratch_write_bytes_max());
-        return format!(
-            "{writes} into a scratch file{scratch} in {path}{place}{drops}, removed afterwards"
-        );
-    }
-    if !plan.writes() {
-        return format!("writes nothing to {path}");
-    }
-    // The speed of the disk decides how much a survey writes.
-    let mut survey = plan.survey().into_iter();
-    let surveyed = survey.any(|survey| survey.operation == OpKind::Write);
-    let most = plan.write_bytes_max().filter(|_| !surveyed);
+}
+
+/// What the run does to a file or device whose content is lost.
+fn overwrite_text(
+    written: Option<ByteLimit>,
+    budget: &Budget,
+    identity: &TargetIdentity,
+) -> String {
     let (noun, preposition) = match identity.kind {
         TargetKind::BlockDevice => ("device", "to"),
-        _ => ("file", "into"),
+        TargetKind::File | TargetKind::Directory => ("file", "into"),
     };
-    let writes_data = surveyed || plan.workloads().iter().any(|w| w.makes(OpKind::Write));
-    let written = writes_data.then(|| format!("{} {preposition} ", limit("writes", most)));
-    let whole = format!("the {noun} {path}");
-    let objects = std::iter::once(whole.as_str()).chain(std::iter::repeat("it"));
-    let parts = written.into_iter().chain(drops).zip(objects);
-    let parts: Vec<String> = parts.map(|(part, object)| part + object).collect();
+    let mut parts = Vec::new();
+    if let Some(limit) = written {
+        parts.push(format!(
+            "{} {preposition}",
+            limit_text("writes", limit, budget)
+        ));
+    }
+    for dropped in &budget.drops {
+        let limit = limit_text(dropped.kind.plural(), dropped.limit, budget);
+        parts.push(format!("{limit} of"));
+    }
+    let mut object = format!("the {noun} {}", identity.path);
+    for part in &mut parts {
+        part.push_str(&format!(" {object}"));
+        object = "it".to_owned();
+    }
     format!("{}; its content is lost", parts.join(" and "))
+}
+
+/// `writes at most 1 GiB`.
+fn limit_text(verb: &str, limit: ByteLimit, budget: &Budget) -> String {
+    match limit {
+        ByteLimit::AtMost(bytes) => format!("{verb} at most {}", glue(&format_bytes(bytes))),
+        ByteLimit::Unlimited if budget.expected_ns.is_some() => {
+            format!("{verb} as much as the disk accepts in that time")
+        }
+        ByteLimit::Unlimited => format!("{verb} without a limit"),
+    }
 }
 
 /// The filesystem and its free space.
@@ -272,12 +307,15 @@ fn free_bytes(identity: &TargetIdentity) -> Option<u64> {
 }
 
 /// The free space that remains during the run.
-fn space_text(plan: &Plan, identity: &TargetIdentity) -> Option<String> {
-    let files = plan.files().map(FilesPlan::set_bytes);
-    let (scratch, free) = (plan.scratch_bytes().or(files)?, free_bytes(identity)?);
-    let [left, free] = [free.saturating_sub(scratch), free].map(|bytes| glue(&format_bytes(bytes)));
-    (identity.kind == TargetKind::Directory)
-        .then(|| format!("{left} of {free} free space remain during the run"))
+fn space_text(used: TargetUse, identity: &TargetIdentity) -> Option<String> {
+    let size_bytes = match used {
+        TargetUse::Scratch { size_bytes, .. } | TargetUse::Files { size_bytes, .. } => size_bytes,
+        TargetUse::Read | TargetUse::Overwrite { .. } => return None,
+    };
+    let free_bytes = free_bytes(identity)?;
+    let left = glue(&format_bytes(free_bytes.saturating_sub(size_bytes)));
+    let free = glue(&format_bytes(free_bytes));
+    Some(format!("{left} of {free} free space remain during the run"))
 }
 
 fn target_text(identity: &TargetIdentity) -> String {

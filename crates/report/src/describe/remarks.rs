@@ -5,7 +5,7 @@ use crate::text::{grouped, list};
 use diskproof_model::block::{Block, Tone};
 use diskproof_model::measurement::{OpKind, StopReason, VerifyResult};
 use diskproof_model::plan::CachePolicy;
-use diskproof_model::record::{MeasurementRecord, PhaseKind, PhaseRecord};
+use diskproof_model::row::{PhaseKind, PhaseRecord, Row};
 use diskproof_model::units::{counted, format_duration, format_latency};
 
 /// The kind of a remark.
@@ -36,7 +36,7 @@ impl RemarkKind {
 }
 
 /// The words of the remarks on a measurement, for a table.
-pub(crate) fn words(m: &MeasurementRecord) -> String {
+pub(crate) fn words(m: &Row) -> String {
     let mut remarks = remarks(m);
     remarks.sort_by_key(|(kind, ..)| *kind);
     let mut words: Vec<&str> = remarks.iter().map(|(_, word, _)| *word).collect();
@@ -45,14 +45,11 @@ pub(crate) fn words(m: &MeasurementRecord) -> String {
 }
 
 /// The remarks of the selected kinds on all measurements, grouped by text.
-pub(crate) fn notes(
-    measurements: &[&MeasurementRecord],
-    is_selected: fn(RemarkKind) -> bool,
-) -> Vec<Block> {
+pub(crate) fn notes(measurements: &[&Row], is_selected: fn(RemarkKind) -> bool) -> Vec<Block> {
     let all = measurements.iter().flat_map(|m| {
         let own = remarks(m).into_iter();
         let own = own.filter(|(kind, ..)| is_selected(*kind));
-        own.map(|one| (one, &m.workload.name))
+        own.map(|one| (one, &m.data.workload.name))
     });
     let mut notes = grouped(all);
     notes.sort_by_key(|((kind, ..), _)| *kind);
@@ -69,14 +66,14 @@ pub(crate) fn notes(
 type Remark = (RemarkKind, &'static str, String);
 
 /// All remarks on a measurement.
-fn remarks(measurement: &MeasurementRecord) -> Vec<Remark> {
+fn remarks(measurement: &Row) -> Vec<Remark> {
     let all = [
         errors(measurement),
-        ending(measurement.stopped),
-        measurement.verify.as_ref().and_then(verification),
+        ending(measurement.data.stopped),
+        measurement.data.verify.as_ref().and_then(verification),
         missed_starts(measurement),
         cache(measurement),
-        (measurement.settled == Some(false)).then(|| {
+        (measurement.figures.settled == Some(false)).then(|| {
             let text = "the rate was still changing at the end".to_owned();
             (RemarkKind::Drifting, "unsettled", text)
         }),
@@ -87,9 +84,9 @@ fn remarks(measurement: &MeasurementRecord) -> Vec<Remark> {
 }
 
 /// Slower steps before it took the time.
-fn shortened(measurement: &MeasurementRecord) -> Option<Remark> {
-    let planned_ns = measurement.shortened_from_ns?;
-    let [time, planned] = [measurement.wall_ns, planned_ns].map(format_duration);
+fn shortened(measurement: &Row) -> Option<Remark> {
+    let planned_ns = measurement.data.shortened_from_ns?;
+    let [time, planned] = [measurement.data.wall_ns, planned_ns].map(format_duration);
     let why = "because of the time limit of the run";
     let text = format!("measured for {time} instead of {planned} {why}");
     Some((RemarkKind::Shortened, "shortened", text))
@@ -97,8 +94,8 @@ fn shortened(measurement: &MeasurementRecord) -> Option<Remark> {
 
 /// What came before the last phase, where it differs by enough to matter, and the time of all
 /// phases that the figures omit.
-fn phases(measurement: &MeasurementRecord) -> Option<Remark> {
-    let (_, earlier) = measurement.phases.split_last()?;
+fn phases(measurement: &Row) -> Option<Remark> {
+    let (_, earlier) = measurement.figures.phases.split_last()?;
     let length_ns = |phase: &PhaseRecord| phase.end_ns.saturating_sub(phase.start_ns);
     let is_omitted = |phase: &&PhaseRecord| phase.name != PhaseKind::FirstWrite;
     let omitted_ns: u64 = earlier.iter().filter(is_omitted).map(length_ns).sum();
@@ -130,8 +127,8 @@ fn phases(measurement: &MeasurementRecord) -> Option<Remark> {
 }
 
 /// A slow start is ordinary; only a phase of another kind needs a remark.
-fn is_notable(measurement: &MeasurementRecord, phase: &PhaseRecord) -> bool {
-    let steady = measurement.phases.last();
+fn is_notable(measurement: &Row, phase: &PhaseRecord) -> bool {
+    let steady = measurement.figures.phases.last();
     let mut changes = phase.ops.iter().map(|(kind, op)| {
         let later = steady.and_then(|steady| steady.ops.get(kind));
         later.map_or(f64::INFINITY, |later| {
@@ -144,7 +141,7 @@ fn is_notable(measurement: &MeasurementRecord, phase: &PhaseRecord) -> bool {
 /// Difference between the rates of two phases that needs a remark.
 const NOTABLE_DIFFERENCE: f64 = 0.05;
 
-fn errors(measurement: &MeasurementRecord) -> Option<Remark> {
+fn errors(measurement: &Row) -> Option<Remark> {
     let failed = measurement.errors_total();
     let by_name = measurement.errors_by_name();
     let names = list(by_name.iter().map(|(name, n)| format!("{n} × {name}")));
@@ -171,8 +168,11 @@ fn ending(stopped: StopReason) -> Option<Remark> {
     Some((RemarkKind::Failed, word, text.to_owned()))
 }
 
-fn missed_starts(measurement: &MeasurementRecord) -> Option<Remark> {
-    let missed = measurement.missed_starts.filter(|missed| *missed > 0)?;
+fn missed_starts(measurement: &Row) -> Option<Remark> {
+    let missed = measurement
+        .data
+        .missed_starts
+        .filter(|missed| *missed > 0)?;
     let text = format!(
         "{} started over 1 ms late or not at all; latencies count from the intended start",
         counted(missed, "request")
@@ -180,11 +180,11 @@ fn missed_starts(measurement: &MeasurementRecord) -> Option<Remark> {
     Some((RemarkKind::Failed, "late starts", text))
 }
 
-fn cache(measurement: &MeasurementRecord) -> Option<Remark> {
-    let cache = &measurement.cache;
+fn cache(measurement: &Row) -> Option<Remark> {
+    let cache = &measurement.data.cache;
     // The page cache cannot answer synced writes.
-    let is_commit = measurement.ops.contains_key(&OpKind::Commit)
-        && !measurement.workload.streams.makes(OpKind::Read);
+    let is_commit = measurement.data.ops.contains_key(&OpKind::Commit)
+        && !measurement.data.workload.streams.makes(OpKind::Read);
     let why = match (cache.used, &cache.why) {
         (CachePolicy::Direct, _) => return None,
         (_, Some(why)) => why,

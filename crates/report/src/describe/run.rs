@@ -9,7 +9,8 @@ use diskproof_model::figure::unit_of;
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::StopReason;
 use diskproof_model::plan::Plan;
-use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
+use diskproof_model::record::{Expectation, ExpectationOutcome, Record};
+use diskproof_model::row::Row;
 use diskproof_model::saved::{Headline, SavedRun, named};
 use diskproof_model::units::format_duration;
 
@@ -52,7 +53,7 @@ pub(crate) fn partial_text(record: &Record) -> Option<String> {
 fn progress_text(record: &Record) -> Option<String> {
     let planned = record.plan.workloads().len() * record.plan.targets.len().max(1);
     let is_planned = record.sweep().is_none() && record.latency_search().is_none();
-    let is_cut = |m: &&MeasurementRecord| m.stopped == StopReason::Interrupted;
+    let is_cut = |m: &&Row| m.data.stopped == StopReason::Interrupted;
     let measured = record.measurements.len();
     let cut = record.measurements.iter().filter(is_cut).count();
     let finished = measured - cut;
@@ -71,8 +72,11 @@ pub(crate) fn not_run(record: &Record, target: usize) -> Vec<&str> {
         return Vec::new();
     }
     let is_measured = |name: &str| {
-        let mut own = record.measurements.iter().filter(|m| m.target == target);
-        own.any(|m| m.workload.name == name)
+        let mut own = record
+            .measurements
+            .iter()
+            .filter(|m| m.data.target == target);
+        own.any(|m| m.data.workload.name == name)
     };
     let planned = record.plan.workloads().iter().map(|w| w.name.as_str());
     planned.filter(|name| !is_measured(name)).collect()

@@ -28,13 +28,13 @@ pub(crate) fn blocks(record: &Record, s: &SurfaceRecord) -> Vec<Block> {
     let mut blocks = vec![Block::fact("surface", conditions(s)), Block::Chart("curve")];
     blocks.extend(errors(record, s));
     blocks.extend(repeats(record));
-    blocks.extend(s.burst.as_ref().map(|burst| {
+    blocks.extend(s.data.burst.as_ref().map(|burst| {
         let (bytes, rounds) = (format_bytes(burst.bytes), counted(burst.rounds, "time"));
         let what = "the speed of the device's cache and its link";
         Block::fact("burst", format!("reads the same {bytes} {rounds}: {what}"))
     }));
-    let seeks = s.seeks.iter().map(|(of, seek)| seek_row(*of, seek));
-    let strokes = s.short_strokes.iter().map(stroke_row);
+    let seeks = s.figures.seeks.iter().map(|(of, seek)| seek_row(*of, seek));
+    let strokes = s.figures.short_strokes.iter().map(stroke_row);
     let tables = [
         ("Survey of the surface", ENDS, ends(s)),
         ("Access times by seek pattern", SEEKS, seeks.collect()),
@@ -58,7 +58,7 @@ fn errors(record: &Record, s: &SurfaceRecord) -> Vec<Block> {
         let places = counted(record.curve().len() as u64, "place");
         format!("{count} of {places} of the curve failed, the first at {place}")
     });
-    let failed = s.access_errors.iter();
+    let failed = s.data.access_errors.iter();
     let failed = list(failed.map(|(errno, n)| format!("{n} × {errno}")));
     let failed = (!failed.is_empty()).then(|| format!("failed accesses: {failed}"));
     let texts = first.into_iter().chain(failed);
@@ -99,20 +99,20 @@ fn ends(s: &SurfaceRecord) -> Vec<Vec<String>> {
         let (average, interval) = (estimate.value_text(), labels::interval(estimate));
         rows.push(vec![name.to_owned(), min, average, interval, max]);
     };
-    if let Some(rate) = &s.rate {
+    if let Some(rate) = &s.figures.rate {
         let [min, max] = [rate.min, rate.max].map(format_throughput);
         row("transfer rate", min, &rate.average, max);
     }
-    if let Some(seek) = s.seeks.get(&SeekPattern::Random) {
+    if let Some(seek) = s.figures.seeks.get(&SeekPattern::Random) {
         let [min, max] = [seek.min_ns, seek.max_ns].map(format_latency);
         row("access time", min, &seek.mean, max);
     }
-    if let Some(burst) = &s.burst {
+    if let Some(burst) = &s.data.burst {
         let [min, max] = [String::new(), String::new()];
         row("burst rate", min, &burst.throughput, max);
     }
-    if s.rate.is_some() {
-        let cpu = format_percent(s.curve_cpu_share);
+    if s.figures.rate.is_some() {
+        let cpu = format_percent(s.figures.curve_cpu_share);
         rows.push(["CPU use", "", &cpu, "", ""].map(str::to_owned).to_vec());
     }
     rows
@@ -149,16 +149,19 @@ fn stroke_row(stroke: &ShortStroke) -> Vec<String> {
 
 /// Span, cache mode, engine, and how much the curve read.
 fn conditions(s: &SurfaceRecord) -> String {
-    let (verb, done) = match s.operation {
+    let (verb, done) = match s.data.survey.operation {
         OpKind::Write => ("writes", "wrote"),
         _ => ("reads", "read"),
     };
-    let span = labels::span(s.span_start_bytes, s.span_bytes);
-    let (cache, engine) = (labels::cache(s.cache), s.engine.as_str());
+    let span = labels::span(s.data.span_start_bytes, s.data.span_bytes);
+    let (cache, engine) = (labels::cache(s.data.cache.used), s.data.engine.as_str());
     let mut text = format!("{verb} {span}, {cache}, {engine}");
-    if s.rate.is_some() {
-        let (bytes, share) = (format_bytes(s.curve_bytes), format_percent(s.curve_share));
-        let time = format_duration(s.curve_ns);
+    if s.figures.rate.is_some() {
+        let (bytes, share) = (
+            format_bytes(s.figures.curve_bytes),
+            format_percent(s.figures.curve_share),
+        );
+        let time = format_duration(s.data.curve_ns);
         text += &format!("; the curve {done} {bytes} of it ({share}) in {time}");
     }
     text

@@ -3,7 +3,8 @@
 use crate::labels;
 use diskproof_model::block::{Block, Column, Narrow, Table, TableRow};
 use diskproof_model::digits::rounded;
-use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::Row;
 use diskproof_model::sweep::{
     SweepCell, SweepMatrix, SweepOperation, SweepRecord, SweepView, mixed_name, size_word,
 };
@@ -57,7 +58,10 @@ fn random_access(record: &Record, sweep: &SweepRecord) -> Vec<Vec<String>> {
         let cells = matrix.cells.iter().filter(|cell| cell.depth == 1);
         rows.extend(cells.map(|cell| access_row(words, cell)));
         let name = mixed_name(matrix.operation);
-        let mixed = record.measurements.iter().find(|m| m.workload.name == name);
+        let mixed = record
+            .measurements
+            .iter()
+            .find(|m| m.data.workload.name == name);
         rows.extend(mixed.and_then(|m| mixed_row(words, m)));
     }
     rows
@@ -76,15 +80,15 @@ fn access_row(words: &str, cell: &SweepCell) -> Vec<String> {
     ]
 }
 
-fn mixed_row(words: &str, m: &MeasurementRecord) -> Option<Vec<String>> {
+fn mixed_row(words: &str, m: &Row) -> Option<Vec<String>> {
     let first = m.headline_ops().into_iter().next();
-    let (_, op) = first.filter(|(_, op)| op.count > 0)?;
+    let (_, op) = first.filter(|(_, op)| op.data.count > 0)?;
     Some(vec![
         format!("{words} random sizes"),
-        rounded(op.iops.value, op.iops.half_width_95),
-        milliseconds(Some(op.latency.mean)),
-        milliseconds(Some(op.latency.max as f64)),
-        format_throughput(op.throughput.value),
+        rounded(op.figures.iops.value, op.figures.iops.half_width_95),
+        milliseconds(Some(op.figures.latency.mean)),
+        milliseconds(Some(op.figures.latency.max as f64)),
+        format_throughput(op.figures.throughput.value),
     ])
 }
 

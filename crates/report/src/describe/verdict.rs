@@ -8,7 +8,8 @@ use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::finding::{Cause, Finding, Meaning};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::OFF_SUFFIX;
-use diskproof_model::record::{Estimate, OpRecord, Record};
+use diskproof_model::record::{Estimate, Record};
+use diskproof_model::row::OpRow;
 use diskproof_model::units::format_latency;
 use diskproof_model::verdict::{Grade, RunVerdict, TrustLevel, UseGrade};
 
@@ -54,7 +55,7 @@ pub(crate) fn grades(record: &Record, is_selected: impl Fn(usize) -> bool) -> Op
     let grades = record.verdict.iter().flat_map(|verdict| &verdict.grades);
     let is_own = |grade: &&UseGrade| {
         let measurement = record.measurements.get(grade.measurement);
-        measurement.is_none_or(|m| is_selected(m.target))
+        measurement.is_none_or(|m| is_selected(m.data.target))
     };
     let rows: Vec<TableRow> = grades.filter(is_own).map(row).collect();
     let mut columns = Column::words([""; 5]);
@@ -115,8 +116,10 @@ const GROUP: &str = "group-c";
 /// The lines; none where the default was not measured, or nothing that it stands against.
 fn commit_summary(record: &Record) -> Vec<(&'static str, String)> {
     let has_choice = record.measurements.iter().any(|m| {
-        let name = m.workload.name.as_str();
-        METHODS[1..].contains(&name) || name.starts_with(GROUP) || m.workload.write_cache.is_some()
+        let name = m.data.workload.name.as_str();
+        METHODS[1..].contains(&name)
+            || name.starts_with(GROUP)
+            || m.data.workload.write_cache.is_some()
     });
     let method = METHODS[0];
     let Some(default) = commits(record, method).filter(|_| has_choice) else {
@@ -129,7 +132,7 @@ fn commit_summary(record: &Record) -> Vec<(&'static str, String)> {
     }
     let fastest = match (fastest_trusted(record), doubt) {
         (Some((name, commits)), _)
-            if doubt.is_some() || low(&commits.iops) > high(&default.iops) =>
+            if doubt.is_some() || low(&commits.figures.iops) > high(&default.figures.iops) =>
         {
             Some(format!("{name}: {}", text(commits)))
         }
@@ -148,13 +151,14 @@ fn commit_summary(record: &Record) -> Vec<(&'static str, String)> {
 }
 
 /// The fastest method whose commits are not in doubt.
-fn fastest_trusted(record: &Record) -> Option<(&'static str, &OpRecord)> {
-    let mut fastest: Option<(&'static str, &OpRecord)> = None;
+fn fastest_trusted(record: &Record) -> Option<(&'static str, OpRow<'_>)> {
+    let mut fastest: Option<(&'static str, OpRow<'_>)> = None;
     for method in METHODS {
         let Some(measured) = commits(record, method) else {
             continue;
         };
-        let is_faster = fastest.is_none_or(|best| measured.iops.value > best.1.iops.value);
+        let is_faster =
+            fastest.is_none_or(|best| measured.figures.iops.value > best.1.figures.iops.value);
         if is_faster && doubt_of(record, method).is_none() {
             fastest = Some((method, measured));
         }
@@ -170,38 +174,41 @@ fn doubt_of<'a>(record: &'a Record, method: &str) -> Option<&'a Finding> {
     let index = record
         .measurements
         .iter()
-        .position(|m| m.workload.name == method)?;
+        .position(|m| m.data.workload.name == method)?;
     record
         .findings
         .iter()
         .find(|finding| finding.says == lost && finding.concerns(index))
 }
 
-fn commits<'a>(record: &'a Record, workload: &str) -> Option<&'a OpRecord> {
+fn commits<'a>(record: &'a Record, workload: &str) -> Option<OpRow<'a>> {
     let mut measured = record.measurements.iter();
-    let found = measured.find(|m| m.workload.name == workload)?;
-    found.ops.get(&OpKind::Commit).filter(|op| op.count > 0)
+    let found = measured.find(|m| m.data.workload.name == workload)?;
+    found.op(OpKind::Commit).filter(|op| op.data.count > 0)
 }
 
 /// `1,200/s ±3 %, p99.9 8.01 ms`.
-fn text(commits: &OpRecord) -> String {
-    let latency = match (commits.latency.p99_9, commits.latency.p99) {
+fn text(commits: OpRow<'_>) -> String {
+    let latency = match (commits.figures.latency.p99_9, commits.figures.latency.p99) {
         (Some(ns), _) => format!(", p99.9 {}", format_latency(ns)),
         (None, Some(ns)) => format!(", p99 {}", format_latency(ns)),
         (None, None) => String::new(),
     };
-    let rate = &commits.iops;
+    let rate = &commits.figures.iops;
     format!("{} {}{latency}", rate.value_text(), labels::interval(rate))
 }
 
 /// The most sessions that share syncs, alongside one.
-fn group(record: &Record, one: &OpRecord) -> Option<String> {
+fn group(record: &Record, one: OpRow<'_>) -> Option<String> {
     let sessions = |name: &str| name.strip_prefix(GROUP)?.parse::<u32>().ok();
-    let names = record.measurements.iter().map(|m| m.workload.name.as_str());
+    let names = record
+        .measurements
+        .iter()
+        .map(|m| m.data.workload.name.as_str());
     let shared = names.filter_map(|name| Some((sessions(name)?, commits(record, name)?)));
-    let best = shared.max_by(|a, b| a.1.iops.value.total_cmp(&b.1.iops.value));
+    let best = shared.max_by(|a, b| a.1.figures.iops.value.total_cmp(&b.1.figures.iops.value));
     let (sessions, shared) = best?;
-    let (rate, gain) = (text(shared), ratio(&shared.iops, &one.iops));
+    let (rate, gain) = (text(shared), ratio(&shared.figures.iops, &one.figures.iops));
     Some(format!(
         "{sessions} sessions share syncs (group commit): {rate}, {gain} times one session"
     ))
@@ -209,15 +216,15 @@ fn group(record: &Record, one: &OpRecord) -> Option<String> {
 
 /// The default with the write cache of the disk off, alongside the same with it on; else the state
 /// that the cache was switched to.
-fn write_cache(record: &Record, on: &OpRecord) -> Option<(&'static str, String)> {
+fn write_cache(record: &Record, on: OpRow<'_>) -> Option<(&'static str, String)> {
     let fdatasync = METHODS[0];
     if let Some(off) = commits(record, &format!("{fdatasync}{OFF_SUFFIX}")) {
-        let (rate, gain) = (text(off), ratio(&off.iops, &on.iops));
+        let (rate, gain) = (text(off), ratio(&off.figures.iops, &on.figures.iops));
         let text = format!("{fdatasync}: {rate}, {gain} times the rate with the write cache on");
         return Some(("cache off", text));
     }
     let mut measured = record.measurements.iter();
-    let state = measured.find_map(|m| m.workload.write_cache)?;
+    let state = measured.find_map(|m| m.data.workload.write_cache)?;
     let state = labels::switched_write_cache(state);
     Some(("cache", format!("{state} for this run, then restored")))
 }
@@ -247,14 +254,14 @@ mod tests {
         let mut record = crate::fixture::record();
         record.findings.clear();
         let mut like = record.measurements.iter().rev();
-        let like = like.find(|m| m.ops.contains_key(&OpKind::Commit));
+        let like = like.find(|m| m.data.ops.contains_key(&OpKind::Commit));
         let like = like.cloned().unwrap();
         record.measurements = rates
             .iter()
             .map(|(name, rate)| {
                 let mut m = like.clone();
-                m.workload.name = (*name).to_owned();
-                let op = m.ops.get_mut(&OpKind::Commit).unwrap();
+                m.data.workload.name = (*name).to_owned();
+                let op = m.figures.ops.get_mut(&OpKind::Commit).unwrap();
                 (op.iops.value, op.iops.half_width_95) = (*rate, Some(rate * 0.02));
                 m
             })
@@ -281,7 +288,7 @@ mod tests {
             assert_shows(&line.1, &[part]);
         }
         assert_eq!(lines[3].0, "cache off");
-        let commits = faster.measurements[1].ops.get_mut(&OpKind::Commit);
+        let commits = faster.measurements[1].figures.ops.get_mut(&OpKind::Commit);
         commits.unwrap().iops.value = 510.0;
         let fastest = &commit_summary(&faster)[0].1;
         assert!(!fastest.contains("open_datasync"), "{fastest}");
@@ -298,7 +305,7 @@ mod tests {
             ];
             let mut record = record(&rates);
             let evidence = doubted.iter().map(|index| Evidence {
-                path: format!("/measurements/{index}/ops/commit/iops/value"),
+                path: format!("/measurements/{index}/figures/ops/commit/iops/value"),
                 observed: 1.0,
                 threshold: 0.0,
                 unit: "1/s".to_owned(),

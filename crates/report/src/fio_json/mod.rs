@@ -9,7 +9,8 @@ use crate::labels::severity;
 use diskproof_model::errno;
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::{OpKind, PerOp};
-use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::{OpRow, Row};
 use diskproof_model::shell;
 use parts::{
     Latency, Object, disk_util, ms, object, rates, rates_without_samples, shares_by_latency,
@@ -45,23 +46,28 @@ fn document(record: &Record) -> Value {
     .into()
 }
 
-fn job(record: &Record, index: usize, m: &MeasurementRecord, start_ms: Option<i64>) -> Value {
+fn job(record: &Record, index: usize, m: &Row, start_ms: Option<i64>) -> Value {
     let options = options(m);
     // fio adds up the time of all threads of a group, and relates CPU time to that sum.
     let jobs = options.get("numjobs");
     let jobs = jobs.and_then(|jobs| jobs.as_str()?.parse().ok());
-    let threads = jobs.unwrap_or(u64::from(m.workload.workers)).max(1);
-    let latencies = m.ops.iter();
-    let latencies = latencies.map(|(kind, op)| (*kind, Latency::of(&op.latency)));
-    let latencies: PerOp<Latency<'_>> = latencies.collect();
-    let measured = |kind: OpKind| m.ops.get(&kind).zip(latencies.get(&kind));
+    let threads = jobs.unwrap_or(u64::from(m.data.workload.workers)).max(1);
+    let latencies: PerOp<Latency<'_>> = m
+        .ops()
+        .map(|(kind, op)| (kind, Latency::of(&op.figures.latency, &op.data.latency)))
+        .collect();
+    let measured = |kind: OpKind| m.op(kind).zip(latencies.get(&kind));
     let direction = |kind: OpKind| direction(m, measured(kind));
     let cpu = |ns: u64| match m.steady_ns() {
         0 => 0.0,
         steady_ns => ns as f64 * 100.0 / steady_ns as f64 / threads as f64,
     };
     let start = start_ms.map(|start| start.saturating_add_unsigned(ms(m.steady_start_ns())));
-    let elapsed = m.start_ns.saturating_add(m.wall_ns).div_ceil(1_000_000_000);
+    let elapsed = m
+        .data
+        .start_ns
+        .saturating_add(m.data.wall_ns)
+        .div_ceil(1_000_000_000);
     let runtime = ms(m.steady_ns()).saturating_mul(threads);
     let errors = m.errors_total();
     let mut job = object([
@@ -77,8 +83,8 @@ fn job(record: &Record, index: usize, m: &MeasurementRecord, start_ms: Option<i6
         ("trim", direction(OpKind::Trim)),
         ("sync", syncs(measured(OpKind::Sync))),
         ("job_runtime", runtime.into()),
-        ("usr_cpu", cpu(m.cpu.user_ns).into()),
-        ("sys_cpu", cpu(m.cpu.system_ns).into()),
+        ("usr_cpu", cpu(m.data.cpu.user_ns).into()),
+        ("sys_cpu", cpu(m.data.cpu.system_ns).into()),
     ]);
     let transfers = OpKind::REQUESTS.iter();
     let transfers = transfers.filter_map(|kind| latencies.get(kind));
@@ -90,16 +96,16 @@ fn job(record: &Record, index: usize, m: &MeasurementRecord, start_ms: Option<i6
 
 /// The workload's name, from the second target on with the target's number, as in the histogram
 /// log: scripts use these names as keys.
-fn name(m: &MeasurementRecord) -> String {
-    match m.target {
-        0 => m.workload.name.clone(),
-        index => format!("{}.target{}", m.workload.name, index + 1),
+fn name(m: &Row) -> String {
+    match m.data.target {
+        0 => m.data.workload.name.clone(),
+        index => format!("{}.target{}", m.data.workload.name, index + 1),
     }
 }
 
 /// The number of the most frequent error; 0 without one. Scripts check it for failed jobs, so an
 /// unknown error counts as EIO.
-fn first_error(m: &MeasurementRecord) -> u32 {
+fn first_error(m: &Row) -> u32 {
     const EIO: u32 = 5;
     let errors = m.errors_by_name().into_iter().filter(|(_, n)| *n > 0);
     let most = errors.max_by_key(|(_, n)| *n);
@@ -108,10 +114,10 @@ fn first_error(m: &MeasurementRecord) -> u32 {
 
 /// The options of the fio command that repeats the workload, as fio prints them. If others ran
 /// together with it, only the options of its own job.
-fn options(m: &MeasurementRecord) -> Object {
-    let words = shell::words(&m.reproduce);
+fn options(m: &Row) -> Object {
+    let words = shell::words(&m.figures.reproduce);
     let name = |word: &String| word.strip_prefix("--name=").map(str::to_owned);
-    let is_other = |word: &&String| name(word).as_ref() != Some(&m.workload.name);
+    let is_other = |word: &&String| name(word).as_ref() != Some(&m.data.workload.name);
     let mut own = words.iter().skip_while(is_other);
     let first = own.next().into_iter();
     let own = first.chain(own.take_while(|word| name(word).is_none()));
@@ -121,14 +127,14 @@ fn options(m: &MeasurementRecord) -> Object {
     pairs.collect()
 }
 
-fn direction(m: &MeasurementRecord, measured: Option<(&OpRecord, &Latency<'_>)>) -> Value {
+fn direction(m: &Row, measured: Option<(OpRow<'_>, &Latency<'_>)>) -> Value {
     // Without operations everything is 0, as fio prints it.
     let op = measured.map(|(op, _)| op);
-    let count = |of: fn(&OpRecord) -> u64| op.map_or(0, of);
-    let rate = |of: fn(&OpRecord) -> f64| op.map_or(0.0, of);
-    let bytes = count(|op| op.bytes);
+    let count = |of: fn(OpRow<'_>) -> u64| op.map_or(0, of);
+    let rate = |of: fn(OpRow<'_>) -> f64| op.map_or(0.0, of);
+    let bytes = count(|op| op.data.bytes);
     // JSON has no infinity.
-    let bytes_per_second = rate(|op| op.throughput.value);
+    let bytes_per_second = rate(|op| op.figures.throughput.value);
     let whole = bytes_per_second.is_finite();
     let bytes_per_second = whole.then_some(bytes_per_second.round() as u64);
     let latency = || measured.map_or_else(without_samples, |(_, latency)| latency.object());
@@ -137,10 +143,10 @@ fn direction(m: &MeasurementRecord, measured: Option<(&OpRecord, &Latency<'_>)>)
         ("io_kbytes", (bytes >> 10).into()),
         ("bw_bytes", bytes_per_second.into()),
         ("bw", bytes_per_second.map(|rate| rate >> 10).into()),
-        ("iops", rate(|op| op.iops.value).into()),
+        ("iops", rate(|op| op.figures.iops.value).into()),
         ("runtime", op.map_or(0, |_| ms(m.steady_ns())).into()),
-        ("total_ios", count(|op| op.count).into()),
-        ("short_ios", count(|op| op.short).into()),
+        ("total_ios", count(|op| op.data.count).into()),
+        ("short_ios", count(|op| op.data.short).into()),
         ("drop_ios", 0.into()),
         ("slat_ns", without_samples()),
         ("clat_ns", latency()),
@@ -150,17 +156,17 @@ fn direction(m: &MeasurementRecord, measured: Option<(&OpRecord, &Latency<'_>)>)
     direction.into()
 }
 
-fn syncs(measured: Option<(&OpRecord, &Latency<'_>)>) -> Value {
-    let count = measured.map_or(0, |(op, _)| op.count);
+fn syncs(measured: Option<(OpRow<'_>, &Latency<'_>)>) -> Value {
+    let count = measured.map_or(0, |(op, _)| op.data.count);
     let latency = measured.map_or_else(without_samples, |(_, latency)| latency.object());
     object([("total_ios", count.into()), ("lat_ns", latency)]).into()
 }
 
 /// Facts without a field in fio's JSON: disk, run, and the findings about the figures.
-fn description(record: &Record, index: usize, m: &MeasurementRecord) -> String {
-    let target = record.targets.get(m.target);
+fn description(record: &Record, index: usize, m: &Row) -> String {
+    let target = record.targets.get(m.data.target);
     let path = target.map_or("an unknown target", |target| &target.path);
-    let (name, others) = (&m.workload.name, &m.workload.together_with);
+    let (name, others) = (&m.data.workload.name, &m.figures.together_with);
     let mut parts = vec![format!("{name} on {path}, run {}", record.run_id)];
     let has_others = !others.is_empty();
     parts.extend(has_others.then(|| format!("together with {}", others.join(", "))));

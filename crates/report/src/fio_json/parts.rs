@@ -3,7 +3,8 @@
 
 use diskproof_model::fio_bins::{PERCENTILES, RateSamples, bins, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::record::{LatencySummary, MeasurementRecord, OpRecord, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::{LatencySummary, OpRow, Row};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -27,8 +28,7 @@ const SAMPLES_BELOW: f64 = 10.0;
 /// A distribution with its figures.
 pub(super) struct Latency<'a> {
     summary: &'a LatencySummary,
-    /// `None` if the record's histogram cannot be read.
-    histogram: Option<LatencyHistogram>,
+    histogram: &'a LatencyHistogram,
 }
 
 /// As fio prints a latency without samples; see docs/fio-json.md for `slat_ns`.
@@ -44,33 +44,28 @@ pub(super) fn without_samples() -> Value {
 }
 
 impl<'a> Latency<'a> {
-    pub(super) fn of(summary: &'a LatencySummary) -> Self {
-        Self {
-            summary,
-            histogram: LatencyHistogram::from_hdr_base64(&summary.hdr).ok(),
-        }
+    pub(super) fn of(summary: &'a LatencySummary, histogram: &'a LatencyHistogram) -> Self {
+        Self { summary, histogram }
     }
 
     /// With percentiles and bins, as fio's `clat_ns` and, with `--lat_percentiles=1`, its `lat_ns`.
     pub(super) fn object(&self) -> Value {
         let Self { summary, histogram } = self;
-        let histogram = histogram.as_ref();
-        if histogram.is_some_and(|histogram| histogram.count() == 0) {
+        if histogram.count() == 0 {
             return without_samples();
         }
         // By the starts of fio's bins.
-        let bins = histogram.map(|histogram| {
-            let bins = bins(histogram).into_iter();
-            bins.map(|(ns, n)| (ns.to_string(), n.into()))
-                .collect::<Object>()
-        });
-        let deviation = histogram.map(|histogram| histogram.deviation_ns(summary.mean));
+        let bins: Object = bins(histogram)
+            .into_iter()
+            .map(|(ns, n)| (ns.to_string(), n.into()))
+            .collect();
+        let deviation = histogram.deviation_ns(summary.mean);
         object([
             ("min", summary.min.into()),
             ("max", summary.max.into()),
             ("mean", summary.mean.into()),
             ("stddev", deviation.into()),
-            ("N", histogram.map(LatencyHistogram::count).into()),
+            ("N", histogram.count().into()),
             ("percentile", self.percentiles().into()),
             ("bins", bins.into()),
         ])
@@ -97,7 +92,7 @@ impl<'a> Latency<'a> {
         if let Some((_, own)) = own.into_iter().find(|(own, _)| *own == percent) {
             return own;
         }
-        let histogram = self.histogram.as_ref()?;
+        let histogram = self.histogram;
         let below = histogram.count() as f64 * percent / 100.0;
         // The histogram knows its longest latency to three digits, the summary exactly.
         let found = histogram.percentile(percent / 100.0)?.min(l.max);
@@ -108,7 +103,7 @@ impl<'a> Latency<'a> {
 /// `latency_ns`, `latency_us` and `latency_ms`: the share of all transfers in each range, in
 /// percent.
 pub(super) fn shares_by_latency<'a>(transfers: impl Iterator<Item = &'a Latency<'a>>) -> Object {
-    let shares = range_shares(transfers.filter_map(|latency| latency.histogram.as_ref()));
+    let shares = range_shares(transfers.map(|latency| latency.histogram));
     let of_unit = |ranges: Vec<(&str, f64)>| -> Value {
         let ranges = ranges.into_iter();
         object(ranges.map(|(label, share)| (label, share.into()))).into()
@@ -126,19 +121,22 @@ const KIB: f64 = 1024.0;
 
 /// KiB/s and operations per second of an operation, in cells of half a second, or in the record's
 /// own cells if those are longer.
-pub(super) fn rates(m: &MeasurementRecord, op: &OpRecord) -> Object {
-    let mut series = op.series.thinned(SAMPLE_NS, op.series.cells.len().max(1));
+pub(super) fn rates(m: &Row, op: OpRow<'_>) -> Object {
+    let shown = op.data.shown_series();
+    let mut series = shown.thinned(SAMPLE_NS, shown.cells.len().max(1));
     let earlier_ns = m.steady_from_ns().saturating_sub(series.start_ns);
     let earlier = earlier_ns.div_ceil(series.interval_ns.max(1));
     let earlier = series.cells.len().min(earlier as usize);
     series.cells.drain(..earlier);
     series.start_ns += earlier as u64 * series.interval_ns;
-    let cells = || m.cells_of(&series);
-    let kib = cells().map(|(_, seconds, cell)| cell.bytes as f64 / KIB / seconds);
-    let ops = cells().map(|(_, seconds, cell)| cell.ops as f64 / seconds);
+    let cells = m.cells_of(&series);
+    let kib = cells
+        .iter()
+        .map(|of| of.cell.bytes as f64 / KIB / of.length_s);
+    let ops = cells.iter().map(|of| of.cell.ops as f64 / of.length_s);
     let bandwidth = RateSamples::of(kib);
     // fio's share of the group; each of our jobs is a separate group.
-    let of_group = bandwidth.share_of(op.throughput.value);
+    let of_group = bandwidth.share_of(op.figures.throughput.value);
     rate_fields(bandwidth, of_group, RateSamples::of(ops))
 }
 
@@ -183,7 +181,7 @@ struct CountedTime {
 pub(super) fn disk_util(record: &Record) -> Vec<Value> {
     let mut disks: BTreeMap<&str, Vec<CountedTime>> = BTreeMap::new();
     for m in &record.measurements {
-        if let ([disk], None) = (&m.device.disks[..], &m.device.unresolved) {
+        if let ([disk], None) = (&m.data.device.disks[..], &m.data.device.unresolved) {
             disks.entry(disk).or_default().push(window(m));
         }
     }
@@ -192,13 +190,13 @@ pub(super) fn disk_util(record: &Record) -> Vec<Value> {
     disks.collect()
 }
 
-fn window(m: &MeasurementRecord) -> CountedTime {
-    let (start_ns, device) = (m.steady_start_ns(), &m.device);
+fn window(m: &Row) -> CountedTime {
+    let (start_ns, device) = (m.steady_start_ns(), &m.data.device);
     CountedTime {
         start_ns,
         // Slices lie between those of other workloads, and none of them overlap.
-        end_ns: if m.slices.is_empty() {
-            m.start_ns.saturating_add(m.wall_ns)
+        end_ns: if m.data.slices.is_empty() {
+            m.data.start_ns.saturating_add(m.data.wall_ns)
         } else {
             start_ns
         },
@@ -282,7 +280,8 @@ mod tests {
         let of = |count: u64| {
             let mut histogram = LatencyHistogram::new();
             (1..=count).for_each(|k| histogram.record(k * 1_000));
-            let percentiles = Latency::of(&LatencySummary::of(&histogram)).percentiles();
+            let percentiles =
+                Latency::of(&LatencySummary::of(&histogram), &histogram).percentiles();
             Vec::from_iter(percentiles.keys().cloned())
         };
         assert_eq!(of(19), Vec::<String>::new());

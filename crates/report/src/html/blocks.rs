@@ -290,7 +290,7 @@ fn place(record: &Record, evidence: &Evidence) -> Markup {
     let rest = evidence.path.strip_prefix("/measurements/");
     let index = rest.and_then(|rest| rest.split('/').next()?.parse::<usize>().ok());
     let measured = index.and_then(|index| record.measurements.get(index));
-    html! { @if let Some(m) = measured { (shown(&m.workload.name)) " " } }
+    html! { @if let Some(m) = measured { (shown(&m.data.workload.name)) " " } }
 }
 
 /// A number in its unit.

@@ -63,14 +63,14 @@ pub(super) fn data(record: &Record) -> Option<Value> {
 }
 
 fn scan(record: &Record) -> Option<&Scan> {
-    let scan = record.surface()?.scan.as_ref();
+    let scan = record.surface()?.data.scan.as_ref();
     scan.filter(|scan| !scan.map.is_empty())
 }
 
 /// The map of a scan.
 pub(super) fn scan_map(record: &Record) -> Option<Markup> {
     let scan = scan(record)?;
-    let read = reach(scan, record.surface()?.span_start_bytes);
+    let read = reach(scan, record.surface()?.data.span_start_bytes);
     let not = if scan.finished { "" } else { "not " };
     Some(html! {
         figure.chart.map #chart-scan-map aria-labelledby="title-scan-map" {

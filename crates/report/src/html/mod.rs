@@ -10,7 +10,7 @@ use crate::text::clean;
 pub use comparison::write_comparison;
 use diskproof_model::block::{Block, Section, Shown};
 use diskproof_model::health::DiskHealth;
-use diskproof_model::record::Record;
+use diskproof_model::record::{Kept, Record};
 use diskproof_model::target::TargetIdentity;
 use document::RECORD_ID;
 pub use document::{PageError, page_json, read_record};
@@ -31,8 +31,9 @@ const PAGE_BYTES_MAX: usize = 600_000;
 
 /// Writes the page of a run; without the data where that would make it too large.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    let mut text = page(record, record.data.is_some())?;
-    if text.len() > PAGE_BYTES_MAX && record.data.is_some() {
+    let is_whole = record.kept == Kept::Whole;
+    let mut text = page(record, is_whole)?;
+    if text.len() > PAGE_BYTES_MAX && is_whole {
         text = page(record, false)?;
     }
     out.write_all(text.as_bytes())
@@ -81,7 +82,7 @@ fn page(record: &Record, keeps_data: bool) -> io::Result<String> {
     let json = if keeps_data {
         serde_json::to_string(record)?
     } else {
-        serde_json::to_string(&record.clone().without_data())?
+        serde_json::to_string(&record.clone().figures_only())?
     };
     let mut blocks = vec![("chart-data", charts::data(&charts).to_string())];
     blocks.extend(map::data(record).map(|data| ("map-data", data.to_string())));
@@ -198,8 +199,8 @@ fn contents(record: &Record) -> Markup {
 mod tests {
     use super::*;
     use crate::fixture::{assert_shows, record, written};
-    use diskproof_model::data::RunData;
-    use diskproof_model::layers::{BlockMatch, LayerPlace};
+
+    use diskproof_model::series::Cell;
 
     fn page(record: &Record) -> String {
         written(|out| write_record(record, out))
@@ -227,8 +228,8 @@ mod tests {
             }
         }
         for m in &mut record.measurements {
-            m.workload.name = text.to_owned();
-            m.reproduce = text.to_owned();
+            m.data.workload.name = text.to_owned();
+            m.figures.reproduce = text.to_owned();
         }
         for finding in &mut record.findings {
             for of in [&mut finding.code, &mut finding.claim, &mut finding.remedy] {
@@ -327,27 +328,24 @@ mod tests {
 
     #[test]
     fn a_page_too_large_for_mail_keeps_no_data() {
-        let with_places = |count: u64| {
+        // Numbers that do not deflate.
+        let cell = |index: u64| Cell {
+            ops: index.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 4,
+            bytes: index.wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 4,
+            ..Cell::default()
+        };
+        let with_cells = |count: u64| {
             let mut record = record();
-            // Numbers that do not deflate.
-            let place = |index: u64| LayerPlace {
-                target: 0,
-                start_bytes: index.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 4,
-                length_bytes: index.wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 4,
-                blocks: BlockMatch::Same,
-                compared: 0,
-                why: None,
-            };
-            record.data = Some(Box::new(RunData {
-                measurements: Vec::new(),
-                layer_places: (1..=count).map(place).collect(),
-                ..RunData::default()
-            }));
+            for row in &mut record.measurements {
+                for op in row.data.ops.values_mut() {
+                    op.series.cells = (1..=count).map(cell).collect();
+                }
+            }
             record
         };
-        let (small, large) = (page(&with_places(9)), page(&with_places(40_000)));
+        let (small, large) = (page(&with_cells(9)), page(&with_cells(8000)));
         assert!(large.len() <= PAGE_BYTES_MAX, "{}", large.len());
-        let keeps = |page: &str| page_json(page).unwrap().contains("layer_places");
+        let keeps = |page: &str| !page_json(page).unwrap().contains("figures-only");
         assert_eq!((keeps(&small), keeps(&large)), (true, false));
     }
 }

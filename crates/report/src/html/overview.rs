@@ -11,7 +11,8 @@ use crate::describe::verdict::worse;
 use crate::labels;
 
 use diskproof_model::digits::figure_text;
-use diskproof_model::record::{Estimate, OpRecord, Record};
+use diskproof_model::record::{Estimate, Record};
+use diskproof_model::row::OpRow;
 use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_duration, format_latency, format_percent, format_throughput};
@@ -159,8 +160,8 @@ fn use_card(record: &Record, item: &UseGrade) -> Markup {
         None => ("use limited", "○○○"),
     };
     let measured = record.measurements.get(item.measurement);
-    let name = measured.map_or("", |m| m.workload.name.as_str());
-    let target = measured.and_then(|m| record.targets.get(m.target));
+    let name = measured.map_or("", |m| m.data.workload.name.as_str());
+    let target = measured.and_then(|m| record.targets.get(m.data.target));
     let target = target.filter(|_| record.targets.len() > 1);
     html! {
         li class=(class) {
@@ -214,10 +215,10 @@ fn tiles(record: &Record) -> Markup {
         @if (2..=WORKLOADS_MAX).contains(&all.len()) {
             dl.tiles.workloads { @for (index, m) in all.iter().enumerate() { div {
                 @let ops = m.headline_ops();
-                dt { a href={"#figure-" (index)} { (shown(&m.workload.name)) } }
+                dt { a href={"#figure-" (index)} { (shown(&m.data.workload.name)) } }
                 @if ops.is_empty() { (tile("", "", "not measured")) }
                 @for (kind, op) in &ops {
-                    (op_tile(m.rate(op), if ops.len() > 1 { kind.as_str() } else { "" }, op))
+                    (op_tile(m.rate(*op), if ops.len() > 1 { kind.as_str() } else { "" }, *op))
                 }
             } } }
         }
@@ -229,8 +230,8 @@ fn tiles(record: &Record) -> Markup {
     }
 }
 
-fn op_tile(rate: &Estimate, name: &str, op: &OpRecord) -> Markup {
-    let p99 = op.latency.p99;
+fn op_tile(rate: &Estimate, name: &str, op: OpRow<'_>) -> Markup {
+    let p99 = op.figures.latency.p99;
     let p99 = p99.map_or(String::new(), |ns| format!(" · p99 {}", format_latency(ns)));
     let interval = labels::interval(rate) + &p99;
     tile(&rate.value_text(), name, &interval)
@@ -252,18 +253,22 @@ type SurveyTile = (&'static str, String, Option<String>);
 fn survey_tiles(surface: &SurfaceRecord) -> Vec<SurveyTile> {
     let known = |name, figure: &Estimate| (name, figure.value_text(), figure.width_text());
     let mut tiles = Vec::new();
-    if let Some(rate) = &surface.rate {
+    if let Some(rate) = &surface.figures.rate {
         tiles.extend([
             ("Slowest position", format_throughput(rate.min), None),
             known("Average rate", &rate.average),
             ("Fastest position", format_throughput(rate.max), None),
         ]);
     }
-    let seek = surface.seeks.get(&SeekPattern::Random);
+    let seek = surface.figures.seeks.get(&SeekPattern::Random);
     tiles.extend(seek.map(|seek| known("Access time", &seek.mean)));
-    let burst = surface.burst.as_ref();
+    let burst = surface.data.burst.as_ref();
     tiles.extend(burst.map(|burst| known("Burst rate", &burst.throughput)));
-    let cpu = surface.rate.as_ref().map(|_| surface.curve_cpu_share);
+    let cpu = surface
+        .figures
+        .rate
+        .as_ref()
+        .map(|_| surface.figures.curve_cpu_share);
     tiles.extend(cpu.map(|share| ("CPU use", format_percent(share), None)));
     tiles
 }

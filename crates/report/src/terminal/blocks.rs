@@ -92,13 +92,16 @@ fn write_drawing(page: &mut Page<'_>, record: &Record, block: &Block) {
         }
         Block::Ping(index) => {
             if let Some(m) = record.measurements.get(*index) {
-                m.ping.iter().for_each(|ping| write_ping(page, m, ping));
+                m.figures
+                    .ping
+                    .iter()
+                    .for_each(|ping| write_ping(page, m, ping));
             }
         }
         _ => {
             if let Some(of) = record.surface() {
-                let scan = of.scan.iter();
-                scan.for_each(|scan| write_scan(page, scan, of.span_start_bytes));
+                let scan = of.data.scan.iter();
+                scan.for_each(|scan| write_scan(page, scan, of.data.span_start_bytes));
             }
         }
     }

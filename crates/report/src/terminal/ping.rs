@@ -11,8 +11,8 @@ use diskproof_model::block::Align;
 use diskproof_model::digits::figure_text;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::ping::{IdlePoint, IgnoredBecause, PingRecord, SingleRequest};
-use diskproof_model::record::{LatencySummary, MeasurementRecord, OpRecord};
+use diskproof_model::ping::{IdlePoint, IgnoredBecause, PingFigures, SingleRequest};
+use diskproof_model::row::{OpRow, Row};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{
     counted, format_bytes, format_duration, format_latency, format_rate, format_throughput,
@@ -169,7 +169,7 @@ fn within(name: &[String; 2], most: usize) -> String {
 }
 
 /// Writes what the requests to a target add up to.
-pub(super) fn write_ping(page: &mut Page<'_>, m: &MeasurementRecord, ping: &PingRecord) {
+pub(super) fn write_ping(page: &mut Page<'_>, m: &Row, ping: &PingFigures) {
     for (kind, op) in shown_ops(m) {
         write_operation(page, m, (kind, op), ping);
     }
@@ -179,7 +179,11 @@ pub(super) fn write_ping(page: &mut Page<'_>, m: &MeasurementRecord, ping: &Ping
         (IgnoredBecause::Late, "late request"),
     ];
     let notes = kinds.into_iter().filter_map(|(why, what)| {
-        let ignored = ping.requests.iter().filter(|one| one.ignored == Some(why));
+        let ignored = m
+            .data
+            .requests
+            .iter()
+            .filter(|one| one.ignored == Some(why));
         let count = ignored.count() as u64;
         (count > 0).then(|| format!("{} not counted", counted(count, what)))
     });
@@ -192,19 +196,19 @@ pub(super) fn write_ping(page: &mut Page<'_>, m: &MeasurementRecord, ping: &Ping
 
 fn write_operation(
     page: &mut Page<'_>,
-    m: &MeasurementRecord,
-    (kind, op): (OpKind, &OpRecord),
-    ping: &PingRecord,
+    m: &Row,
+    (kind, op): (OpKind, OpRow<'_>),
+    ping: &PingFigures,
 ) {
     let title = title(m, kind, op);
-    let seconds = m.wall_ns.max(1) as f64 / 1e9;
+    let seconds = m.data.wall_ns.max(1) as f64 / 1e9;
     page.text(TextStyle::Bold.of(title));
     let errors = errors(m, kind, op);
     if !errors.is_empty() {
         let text = format!("failed: {errors}");
         page.entry(TextStyle::Plain.of(""), INDENT, TextStyle::Error.of(text));
     }
-    let Some(latency) = ping.latency.get(&kind).filter(|_| op.count > 0) else {
+    let Some(latency) = ping.latency.get(&kind).filter(|_| op.data.count > 0) else {
         return;
     };
     let awake = ping.awake().map_or(&latency.mean, |point| &point.mean);
@@ -212,21 +216,21 @@ fn write_operation(
     let width = awake.relative_half_width();
     let rate = |value: f64, unit| figure_text(value, width.map(|width| value * width), unit);
     let lines = [
-        mean_text(op.count, latency),
-        percentiles(&op.latency),
+        mean_text(op.data.count, latency),
+        percentiles(&op.figures.latency),
         format!(
             "load {}/s, {}, {} in all; without pauses {}, {}",
-            format_rate(op.count as f64 / seconds),
-            format_throughput(op.bytes as f64 / seconds),
-            format_bytes(op.bytes),
+            format_rate(op.data.count as f64 / seconds),
+            format_throughput(op.data.bytes as f64 / seconds),
+            format_bytes(op.data.bytes),
             rate(alone, "1/s"),
-            rate(alone * f64::from(m.workload.block_bytes), "B/s"),
+            rate(alone * f64::from(m.data.workload.block_bytes), "B/s"),
         ),
     ];
     for line in lines {
         page.entry(TextStyle::Plain.of(""), INDENT, TextStyle::Plain.of(line));
     }
-    write_histogram(page, &op.latency);
+    write_histogram(page, &op.data.latency);
 }
 
 const INDENT: usize = 2;
@@ -236,10 +240,7 @@ const BINS_PER_DECADE: f64 = 10.0;
 const HISTOGRAM_COLUMNS_MAX: usize = 40;
 
 /// Writes the latencies by size, a line for each tenth of a decade that holds any.
-fn write_histogram(page: &mut Page<'_>, latency: &LatencySummary) {
-    let Ok(histogram) = LatencyHistogram::from_hdr_base64(&latency.hdr) else {
-        return;
-    };
+fn write_histogram(page: &mut Page<'_>, histogram: &LatencyHistogram) {
     let mut bins = std::collections::BTreeMap::<i64, u64>::new();
     for (low, width, count) in histogram.buckets() {
         let middle = low as f64 + width as f64 / 2.0;
@@ -278,7 +279,7 @@ fn write_histogram(page: &mut Page<'_>, latency: &LatencySummary) {
 }
 
 /// Writes the latency of the first request after each idle time.
-fn write_after_idle(page: &mut Page<'_>, ping: &PingRecord) {
+fn write_after_idle(page: &mut Page<'_>, ping: &PingFigures) {
     if ping.after_idle.is_empty() {
         return;
     }

@@ -1,7 +1,8 @@
 //! The charts of every fixture: which there are, what they say, and that all of it can be drawn.
 
 use crate::{RECORDS, fixture, is_harmless, plain, record_page, written};
-use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::OpFigures;
 use diskproof_report::chart::{AxisSide, Chart, Scale, SeriesMark, charts};
 use diskproof_report::{gnuplot, html, svg};
 use std::collections::BTreeSet;
@@ -107,19 +108,17 @@ fn of_many_workloads_those_that_change_have_a_picture() {
     let mut record = fixture::depths();
     let is_over_time = |chart: &&Chart| chart.id.starts_with("time-");
     let shown = |record: &Record| charts(record).iter().filter(is_over_time).count();
-    let level = MeasurementRecord {
-        settled: Some(true),
-        settling_ns: 0,
-        phases: Vec::new(),
-        interruptions: Vec::new(),
-        ..record.measurements[0].clone()
-    };
+    let mut level = record.measurements[0].clone();
+    level.figures.settled = Some(true);
+    level.figures.settling_ns = 0;
+    level.figures.phases = Vec::new();
+    level.data.interruptions = Vec::new();
     record.findings.clear();
     record.measurements = vec![level; 16];
     assert_eq!(shown(&record), 16);
     record.measurements.push(record.measurements[0].clone());
     assert_eq!(shown(&record), 1);
-    record.measurements[4].settled = Some(false);
+    record.measurements[4].figures.settled = Some(false);
     assert_eq!(shown(&record), 2);
 }
 
@@ -148,23 +147,23 @@ fn knee_is_the_depth_with_the_best_iops_over_latency() {
 
 #[test]
 fn knee_is_absent_where_intervals_overlap_or_at_an_end() {
-    let guides = |change: &dyn Fn(u32, &mut OpRecord)| {
+    let guides = |change: &dyn Fn(u32, &mut OpFigures)| {
         let mut record = fixture::depths();
         for m in &mut record.measurements {
-            let depth = m.workload.depth;
-            m.ops.values_mut().for_each(|op| change(depth, op));
+            let depth = m.data.workload.depth;
+            m.figures.ops.values_mut().for_each(|op| change(depth, op));
         }
         let charts = charts(&record);
         let mut of_depth = charts.iter().filter(|one| one.id.starts_with("depth-"));
         of_depth.next().unwrap().guides.len()
     };
     assert_eq!(guides(&|_, _| {}), 1);
-    let wide = |_: u32, op: &mut OpRecord| op.iops.half_width_95 = Some(0.1 * op.iops.value);
+    let wide = |_: u32, op: &mut OpFigures| op.iops.half_width_95 = Some(0.1 * op.iops.value);
     assert_eq!(guides(&wide), 0);
-    let unknown = |_: u32, op: &mut OpRecord| op.iops.half_width_95 = None;
+    let unknown = |_: u32, op: &mut OpFigures| op.iops.half_width_95 = None;
     assert_eq!(guides(&unknown), 0);
     // A disk that never saturates is at its best at the largest depth measured.
-    let linear = |depth: u32, op: &mut OpRecord| {
+    let linear = |depth: u32, op: &mut OpFigures| {
         (op.iops.value, op.iops.half_width_95) = (9000.0 * f64::from(depth), Some(9.0));
     };
     assert_eq!(guides(&linear), 0);
@@ -173,7 +172,7 @@ fn knee_is_absent_where_intervals_overlap_or_at_an_end() {
 #[test]
 fn unreadable_positions_are_shown_without_a_rate() {
     let mut record = fixture::surveyed();
-    let point = &mut record.surface_mut().unwrap().curve[100];
+    let point = &mut record.surface_mut().unwrap().data.curve[100];
     (point.bytes, point.bytes_per_second, point.errors) = (0, 0.0, 8);
     let charts = charts(&record);
     let points = |name: &str| {
@@ -188,7 +187,7 @@ fn slow_access_switches_the_axis_to_log() {
     let mut record = fixture::surveyed();
     let scale = |record: &Record| charts(record)[0].y_right.as_ref().map(|axis| axis.scale);
     assert_eq!(scale(&record), Some(Scale::Linear));
-    record.surface_mut().unwrap().access[7].latency_ns = 3_000_000_000;
+    record.surface_mut().unwrap().data.access[7].latency_ns = 3_000_000_000;
     assert_eq!(scale(&record), Some(Scale::Log));
 }
 
@@ -198,23 +197,23 @@ fn page_size_is_bounded_for_extreme_numbers() {
     let mut record = fixture::surveyed();
     record.note = Some("x".repeat(1 << 20));
     let surface = record.surface_mut().unwrap();
-    for (index, point) in surface.curve.iter_mut().enumerate() {
+    for (index, point) in surface.data.curve.iter_mut().enumerate() {
         point.offset_bytes = u64::MAX - index as u64;
         point.bytes_per_second = f64::MAX / (index + 1) as f64;
         point.readings = vec![0.0, f64::MAX];
     }
-    for point in &mut surface.access {
+    for point in &mut surface.data.access {
         (point.latency_ns, point.distance_bytes) = (u64::MAX, u64::MAX);
     }
-    (surface.span_start_bytes, surface.span_bytes) = (u64::MAX, u64::MAX);
-    let rate = surface.rate.as_mut().unwrap();
+    (surface.data.span_start_bytes, surface.data.span_bytes) = (u64::MAX, u64::MAX);
+    let rate = surface.figures.rate.as_mut().unwrap();
     (rate.min, rate.max, rate.average.value) = (f64::MIN, f64::MAX, f64::MIN_POSITIVE);
     rate.average.half_width_95 = Some(f64::MAX);
-    for stroke in &mut surface.short_strokes {
+    for stroke in &mut surface.figures.short_strokes {
         (stroke.percent, stroke.iops.value) = (f64::MAX, f64::MAX);
         (stroke.iops.half_width_95, stroke.latency_max_ns) = (Some(f64::MAX), u64::MAX);
     }
-    let scan = surface.scan.as_mut().unwrap();
+    let scan = surface.data.scan.as_mut().unwrap();
     scan.latency_p50_ns = u64::MAX;
     for cell in &mut scan.map {
         (cell.offset_bytes, cell.latency_max_ns) = (u64::MAX, u64::MAX);

@@ -3,7 +3,8 @@
 use crate::{RECORDS, fixture, is_harmless, written};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::{LatencySummary, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::LatencySummary;
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_report::fio_json;
 use proptest::prelude::*;
@@ -20,7 +21,7 @@ fn document(record: &Record) -> Value {
 }
 
 /// Latencies of few values, so that a person can check the document.
-fn known_latency() -> LatencySummary {
+fn known_latency() -> LatencyHistogram {
     let mut latency = LatencyHistogram::new();
     for (ns, n) in [
         (90_000, 100),
@@ -30,7 +31,7 @@ fn known_latency() -> LatencySummary {
     ] {
         latency.record_many(ns, n);
     }
-    LatencySummary::of(&latency)
+    latency
 }
 
 /// Built once: the fixture's histograms take time.
@@ -44,13 +45,16 @@ fn known() -> Record {
 fn known_record() -> Record {
     let mut record = fixture::every_severity();
     record.measurements.drain(..6);
-    record.findings[0].evidence[0].path = "/measurements/0/device/accounted".to_owned();
-    record.findings[1].evidence[0].path = "/measurements/1/device/others".to_owned();
+    record.findings[0].evidence[0].path = "/measurements/0/data/device/accounted".to_owned();
+    record.findings[1].evidence[0].path = "/measurements/1/data/device/others".to_owned();
     for m in &mut record.measurements {
-        m.device.disks = vec!["vda".to_owned()];
-        (m.device.read_bytes, m.device.write_bytes) = (1 << 20, 2 << 20);
-        (m.device.read_ops, m.device.write_ops) = (128, 256);
-        for op in m.ops.values_mut() {
+        m.data.device.disks = vec!["vda".to_owned()];
+        (m.data.device.read_bytes, m.data.device.write_bytes) = (1 << 20, 2 << 20);
+        (m.data.device.read_ops, m.data.device.write_ops) = (128, 256);
+        for op in m.figures.ops.values_mut() {
+            op.latency = LatencySummary::of(&known_latency());
+        }
+        for op in m.data.ops.values_mut() {
             op.latency = known_latency();
             op.series = TimeSeries::new(100_000_000);
             for index in 0..70 {
@@ -77,28 +81,28 @@ fn fio_json_figures_equal_the_record() {
         let document = document(record);
         let jobs = document["jobs"].as_array().unwrap();
         for (m, job) in record.measurements.iter().zip(jobs) {
-            for (kind, op) in m.ops.iter().filter(|(kind, _)| **kind != OpKind::Commit) {
+            for (kind, op) in m.ops().filter(|(kind, _)| *kind != OpKind::Commit) {
                 let direction = &job[kind.as_str()];
                 let latency = &direction["lat_ns"];
-                assert_eq!(direction["total_ios"], op.count, "{name}");
-                assert_eq!(latency["min"], op.latency.min, "{name}");
-                assert_eq!(latency["max"], op.latency.max, "{name}");
+                assert_eq!(direction["total_ios"], op.data.count, "{name}");
+                assert_eq!(latency["min"], op.figures.latency.min, "{name}");
+                assert_eq!(latency["max"], op.figures.latency.max, "{name}");
                 let bins = latency["bins"].as_object().unwrap().values();
                 let sum: u64 = bins.map(|n| n.as_u64().unwrap()).sum();
                 assert_eq!(latency["N"], sum, "{name}");
                 let pairs = [
-                    ("50.000000", op.latency.p50),
-                    ("99.000000", op.latency.p99),
-                    ("99.990000", op.latency.p99_99),
+                    ("50.000000", op.figures.latency.p50),
+                    ("99.000000", op.figures.latency.p99),
+                    ("99.990000", op.figures.latency.p99_99),
                 ];
                 for (key, ns) in pairs {
                     let found = latency["percentile"].get(key).and_then(Value::as_u64);
                     assert_eq!(found, ns, "{name} {key}");
                 }
-                if *kind != OpKind::Sync {
+                if kind != OpKind::Sync {
                     assert_eq!(direction["clat_ns"], *latency, "{name}");
                     let iops = direction["iops"].as_f64().unwrap();
-                    assert!((iops / op.iops.value - 1.0).abs() < 1e-6, "{name}");
+                    assert!((iops / op.figures.iops.value - 1.0).abs() < 1e-6, "{name}");
                 }
             }
         }
@@ -108,7 +112,11 @@ fn fio_json_figures_equal_the_record() {
 #[test]
 fn second_target_and_errors_are_reported() {
     let mut record = fixture::two_targets();
-    let read = record.measurements[1].ops.get_mut(&OpKind::Read).unwrap();
+    let read = record.measurements[1]
+        .data
+        .ops
+        .get_mut(&OpKind::Read)
+        .unwrap();
     read.errors = [("EIO".to_owned(), 2), ("ETIMEDOUT".to_owned(), 7)].into();
     let document = document(&record);
     let jobs = document["jobs"].as_array().unwrap();
@@ -211,7 +219,11 @@ fn fio_knows_every_key() {
         return;
     };
     let mut record = known();
-    let read = record.measurements[0].ops.get_mut(&OpKind::Read).unwrap();
+    let read = record.measurements[0]
+        .data
+        .ops
+        .get_mut(&OpKind::Read)
+        .unwrap();
     read.errors.insert("EIO".to_owned(), 1);
     let mut ours = document(&record);
     // Newer than the fio of Debian 12: 3.36 has it.
@@ -250,21 +262,20 @@ proptest! {
         record.started = if is_readable { "2026-11-20T10:00:00.5Z".to_owned() } else { started };
         (record.run_id, record.tool.version) = (names[0].clone(), names[1].clone());
         let m = &mut record.measurements[0];
-        m.workload.name = names[2].clone();
-        m.reproduce = format!("fio --name={} --bs=8192 {words}", names[2]);
-        (m.start_ns, m.wall_ns, m.cpu.user_ns) = (counts[0], counts[1], counts[2]);
-        m.target = (counts[3] % 3) as usize;
-        (m.device.read_bytes, m.device.read_ops) = (counts[4], counts[5]);
+        m.data.workload.name = names[2].clone();
+        m.figures.reproduce = format!("fio --name={} --bs=8192 {words}", names[2]);
+        (m.data.start_ns, m.data.wall_ns, m.data.cpu.user_ns) = (counts[0], counts[1], counts[2]);
+        m.data.target = (counts[3] % 3) as usize;
+        (m.data.device.read_bytes, m.data.device.read_ops) = (counts[4], counts[5]);
         let mut histogram = LatencyHistogram::new();
         latencies.iter().for_each(|ns| histogram.record(*ns));
-        let read = m.ops.get_mut(&OpKind::Read).unwrap();
+        let read = m.figures.ops.get_mut(&OpKind::Read).unwrap();
         read.latency = LatencySummary::of(&histogram);
         read.latency.mean = figures[0];
-        if !is_readable {
-            read.latency.hdr = words;
-        }
-        (read.count, read.bytes, read.short) = (counts[6], counts[7], counts[8]);
         (read.iops.value, read.throughput.value) = (figures[1], figures[2]);
+        let read = m.data.ops.get_mut(&OpKind::Read).unwrap();
+        read.latency = histogram;
+        (read.count, read.bytes, read.short) = (counts[6], counts[7], counts[8]);
         read.errors = [(names[3].clone(), counts[9] % 5)].into();
         let cell = Cell { ops: counts[12], bytes: counts[13], ..Cell::default() };
         read.series = TimeSeries {

@@ -16,6 +16,7 @@ use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::*;
 use diskproof_model::plan::*;
 use diskproof_model::record::*;
+use diskproof_model::row::*;
 use std::collections::BTreeMap;
 use workloads::{EIGHT, measurement, op};
 
@@ -34,7 +35,7 @@ fn says(code: &str) -> Meaning {
 
 /// A finding of the given severity.
 pub(crate) fn finding(severity: Severity, code: &str, claim: &str, remedy: &str) -> Finding {
-    let path = "/measurements/3/device/accounted".to_owned();
+    let path = "/measurements/3/data/device/accounted".to_owned();
     Finding {
         code: code.to_owned(),
         title: None,
@@ -101,7 +102,8 @@ pub(crate) fn healthy() -> Record {
             version: "0.1.0".to_owned(),
         },
         judging: 1,
-        data: None,
+        kept: Kept::FiguresOnly,
+        dropped: Vec::new(),
         method: METHOD_VERSION,
         run_id: "3f2a91c07d6e4b58".to_owned(),
         started: "2026-11-20T10:00:00Z".to_owned(),
@@ -135,11 +137,11 @@ pub(crate) fn read_only() -> Record {
     record.plan = read_only_plan();
     record.plan.targets = vec!["/dev/nvme1n1".to_owned()];
     record.targets = vec![device()];
-    let only_reads = |m: &MeasurementRecord| m.workload.streams.is_only(OpKind::Read);
+    let only_reads = |m: &Row| m.data.workload.streams.is_only(OpKind::Read);
     record.measurements.retain(only_reads);
     for measurement in &mut record.measurements {
-        measurement.workload.span_bytes = 3_840_755_982_336;
-        measurement.device.disks = vec!["nvme1n1".to_owned()];
+        measurement.data.span_bytes = 3_840_755_982_336;
+        measurement.data.device.disks = vec!["nvme1n1".to_owned()];
     }
     record.host.hypervisor = None;
     record.health = vec![health()];
@@ -160,30 +162,31 @@ pub(crate) fn partial() -> Record {
     record.advice.clear();
     record.measurements.truncate(4);
     for measurement in &mut record.measurements {
-        measurement.workload.cache = CachePolicy::Buffered;
-        measurement.cache.used = CachePolicy::Buffered;
-        measurement.cache.why = Some("the filesystem refuses O_DIRECT (EINVAL)".to_owned());
-        measurement.device.accounted = None;
-        measurement.device.unresolved =
+        measurement.data.cache.used = CachePolicy::Buffered;
+        measurement.data.cache.used = CachePolicy::Buffered;
+        measurement.data.cache.why = Some("the filesystem refuses O_DIRECT (EINVAL)".to_owned());
+        measurement.data.device.accounted = None;
+        measurement.data.device.unresolved =
             Some("overlayfs does not tell on which disk a file lies".to_owned());
     }
     record.targets[0].layers.clear();
     record.targets[0].unresolved =
         Some("overlayfs does not tell on which disk a file lies".to_owned());
     let failing = &mut record.measurements[2];
-    let read = failing.ops.get_mut(&OpKind::Read).expect("it reads");
+    let read = failing.data.ops.get_mut(&OpKind::Read).expect("it reads");
     read.errors = BTreeMap::from([("EIO".to_owned(), 12), ("EOF".to_owned(), 1)]);
-    failing.stopped = StopReason::Errors;
+    failing.data.stopped = StopReason::Errors;
     let cut = &mut record.measurements[3];
-    cut.stopped = StopReason::Interrupted;
-    cut.settled = Some(false);
+    cut.data.stopped = StopReason::Interrupted;
+    cut.figures.settled = Some(false);
     let mut short = op(98_120.0, 310_000, 8192);
-    short.count = 50;
-    short.iops.half_width_95 = None;
-    let latency = &mut short.latency;
+    short.data.count = 50;
+    short.figures.iops.half_width_95 = None;
+    let latency = &mut short.figures.latency;
     (latency.p50, latency.p90, latency.p99) = (Some(310_000), None, None);
     (latency.p99_9, latency.p99_99) = (None, None);
-    cut.ops.insert(OpKind::Read, short);
+    cut.data.ops.insert(OpKind::Read, short.data);
+    cut.figures.ops.insert(OpKind::Read, short.figures);
     record.expectations = expectations();
     record.findings = vec![finding(
         Severity::Failure,
@@ -270,14 +273,17 @@ pub(crate) fn two_targets() -> Record {
     let mut second = read_only();
     record.plan.targets.push("/dev/nvme1n1".to_owned());
     record.targets.append(&mut second.targets);
-    second.measurements.iter_mut().for_each(|m| m.target = 1);
+    second
+        .measurements
+        .iter_mut()
+        .for_each(|m| m.data.target = 1);
     record.measurements.truncate(3);
     record.measurements.append(&mut second.measurements);
     let ran = |w: &Workload| {
         record
             .measurements
             .iter()
-            .any(|m| m.workload.name == w.name)
+            .any(|m| m.data.workload.name == w.name)
     };
     record.plan.workloads_mut().retain(ran);
     record
@@ -323,16 +329,17 @@ pub(crate) fn hostile() -> Record {
         promise: None,
     }];
     record.advice[0].setting = "wide-设置-".repeat(20);
-    record.measurements[0].workload.name = format!("{}{EVIL}", "w".repeat(90));
-    record.plan.workloads_mut()[0].name = record.measurements[0].workload.name.clone();
-    record.measurements[0].reproduce = format!("fio --name={EVIL}");
+    record.measurements[0].data.workload.name = format!("{}{EVIL}", "w".repeat(90));
+    record.plan.workloads_mut()[0].name = record.measurements[0].data.workload.name.clone();
+    record.measurements[0].figures.reproduce = format!("fio --name={EVIL}");
     let huge = record.measurements[1]
+        .figures
         .ops
         .get_mut(&OpKind::Read)
         .expect("it reads");
     huge.iops.value = 1e30;
     huge.throughput.value = 1e30;
     huge.latency.max = u64::MAX;
-    record.measurements[2].ops.clear();
+    record.measurements[2].data.ops.clear();
     record
 }

@@ -9,6 +9,7 @@ mod short;
 mod svg;
 mod tables;
 
+use diskproof_model::budget::TargetUse;
 use diskproof_model::measurement::{OpKind, VerifyResult};
 use diskproof_model::plan::{EngineChoice, Inserts, Plan, Span, SyncCall, SyncPolicy, Task};
 use diskproof_model::postgres::{PostgresPlan, SERVER_START_NS, TrialPlan};
@@ -134,15 +135,17 @@ fn ascii_pages_have_the_width_of_the_others() {
 fn page_of_an_incomplete_survey_is_complete() {
     let mut record = fixture::surveyed();
     let surface = record.surface_mut().unwrap();
-    surface.curve.truncate(1);
-    surface.access.clear();
-    surface.seeks.clear();
-    surface.short_strokes.clear();
-    (surface.device.accounted, surface.device.unresolved) =
-        (None, Some("no disk below".to_owned()));
-    surface.access_errors.insert("EIO".to_owned(), 3);
-    surface.curve[0].errors = 2;
-    let scan = surface.scan.as_mut().unwrap();
+    surface.data.curve.truncate(1);
+    surface.data.access.clear();
+    surface.figures.seeks.clear();
+    surface.figures.short_strokes.clear();
+    (
+        surface.data.device.accounted,
+        surface.data.device.unresolved,
+    ) = (None, Some("no disk below".to_owned()));
+    surface.data.access_errors.insert("EIO".to_owned(), 3);
+    surface.data.curve[0].errors = 2;
+    let scan = surface.data.scan.as_mut().unwrap();
     (scan.finished, scan.to_bytes, scan.slow_blocks) = (false, 1 << 30, 5000);
     scan.map.truncate(1);
     let shown = [
@@ -153,8 +156,8 @@ fn page_of_an_incomplete_survey_is_complete() {
     ];
     assert_shows(&record_page(&record, &PLAIN_80), &shown);
     let surface = record.surface_mut().unwrap();
-    surface.rate = None;
-    surface.curve.clear();
+    surface.figures.rate = None;
+    surface.data.curve.clear();
     let page = record_page(&record, &PLAIN_80);
     assert!(!page.contains('┤'), "no graph of nothing: {page}");
 }
@@ -164,9 +167,13 @@ fn offered_load_counts_latency_from_the_intended_start() {
     let mut record = fixture::healthy();
     record.measurements.drain(..2);
     record.measurements.truncate(1);
-    record.measurements[0].workload.rate = Some(8000.0);
-    record.measurements[0].missed_starts = Some(17);
-    let read = record.measurements[0].ops.get_mut(&OpKind::Read).unwrap();
+    record.measurements[0].data.workload.rate = Some(8000.0);
+    record.measurements[0].data.missed_starts = Some(17);
+    let read = record.measurements[0]
+        .figures
+        .ops
+        .get_mut(&OpKind::Read)
+        .unwrap();
     let mut intended = read.latency.clone();
     (intended.p50, intended.max) = (Some(7_770_000), 8_880_000_000);
     read.latency_intended = Some(intended);
@@ -181,18 +188,20 @@ fn offered_load_counts_latency_from_the_intended_start() {
 fn syncs_between_writes_have_their_own_row() {
     let mut record = fixture::healthy();
     let measurement = &mut record.measurements[0];
-    measurement.workload.sync = SyncPolicy::Every {
+    measurement.data.workload.sync = SyncPolicy::Every {
         writes: 4,
         call: SyncCall::Fsync,
     };
     let is_sync_row = |line: &str| line.trim_start().starts_with("sync ");
-    let mut sync = measurement.ops[&OpKind::Write].clone();
+    let mut sync = measurement.figures.ops[&OpKind::Write].clone();
     sync.latency.p50 = Some(7_770_000);
-    measurement.ops.insert(OpKind::Sync, sync);
+    measurement.figures.ops.insert(OpKind::Sync, sync);
+    let sync = measurement.data.ops[&OpKind::Write].clone();
+    measurement.data.ops.insert(OpKind::Sync, sync);
     let page = record_page(&record, &PLAIN_80);
     let row = page.lines().find(|line| is_sync_row(line));
     assert_shows(row.unwrap(), &[" 7.77 "]);
-    record.measurements[0].workload.sync = SyncPolicy::AtEnd;
+    record.measurements[0].data.workload.sync = SyncPolicy::AtEnd;
     assert!(!record_page(&record, &PLAIN_80).lines().any(is_sync_row));
 }
 
@@ -230,7 +239,7 @@ fn verification_is_a_remark() {
         ),
         (4711, None, Some(2), 9, "wrong data", "9 of 4711 blocks"),
     ] {
-        record.measurements[0].verify = Some(VerifyResult {
+        record.measurements[0].data.verify = Some(VerifyResult {
             blocks,
             blocks_written: written,
             runs,
@@ -247,13 +256,22 @@ fn verification_is_a_remark() {
 #[test]
 fn failed_operation_shows_no_latency() {
     let mut record = fixture::healthy();
-    let write = record.measurements[0].ops.get_mut(&OpKind::Write).unwrap();
-    (write.count, write.bytes) = (0, 0);
+    let write = record.measurements[0]
+        .figures
+        .ops
+        .get_mut(&OpKind::Write)
+        .unwrap();
     for estimate in [&mut write.iops, &mut write.throughput] {
         (estimate.value, estimate.half_width_95) = (0.0, None);
     }
     (write.latency.p50, write.latency.p99, write.latency.p99_9) = (None, None, None);
     write.latency.max = 0;
+    let write = record.measurements[0]
+        .data
+        .ops
+        .get_mut(&OpKind::Write)
+        .unwrap();
+    (write.count, write.bytes) = (0, 0);
     write.errors.insert("ENOSPC".to_owned(), 4);
     let page = record_page(&record, &PLAIN_80);
     let row = page
@@ -342,7 +360,7 @@ fn budget_includes_the_first_write_and_ends_at_the_limit() {
 #[test]
 fn budget_counts_the_server_and_only_timed_surveys_have_a_deadline() {
     let (mut plan, targets) = (fixture::plan(), [fixture::directory()]);
-    let own_ns = plan.expected_ns(&targets).unwrap();
+    let own_ns = plan.budget(&targets).expected_ns.unwrap();
     let between = plan.workload_task().unwrap().clone();
     let server = PostgresPlan {
         programs: String::new(),
@@ -359,12 +377,12 @@ fn budget_counts_the_server_and_only_timed_surveys_have_a_deadline() {
     };
     plan.tasks = vec![Task::Inserts(Inserts { server, between })];
     let whole_ns = own_ns + 60_000_000_000 + SERVER_START_NS;
-    assert_eq!(plan.expected_ns(&targets), Some(whole_ns));
+    assert_eq!(plan.budget(&targets).expected_ns, Some(whole_ns));
     assert_shows(
         &terminal::budget_line(&plan, &targets),
         &["about 2 min 3 s "],
     );
-    assert_eq!(plan.deadline_ns(&targets), Some(whole_ns));
+    assert_eq!(plan.budget(&targets).deadline_ns, Some(whole_ns));
     let curve = |time_ns| Survey {
         operation: OpKind::Read,
         span: Span::default(),
@@ -379,13 +397,25 @@ fn budget_counts_the_server_and_only_timed_surveys_have_a_deadline() {
         scan: None,
     };
     plan.tasks.insert(0, Task::Survey(curve(None)));
-    assert!(plan.expected_ns(&targets) > Some(whole_ns));
-    assert_eq!(plan.deadline_ns(&targets), None);
+    assert!(plan.budget(&targets).expected_ns > Some(whole_ns));
+    assert_eq!(plan.budget(&targets).deadline_ns, None);
     plan.tasks[0] = Task::Survey(curve(Some(6_000_000_000)));
-    assert!(plan.deadline_ns(&targets) >= plan.expected_ns(&targets));
+    assert!(plan.budget(&targets).deadline_ns >= plan.budget(&targets).expected_ns);
     plan.time_limit_ns = Some(own_ns);
-    assert_eq!(plan.deadline_ns(&targets), Some(own_ns));
-    assert_eq!(plan.expected_ns(&targets), Some(own_ns));
+    assert_eq!(plan.budget(&targets).deadline_ns, Some(own_ns));
+    assert_eq!(plan.budget(&targets).expected_ns, Some(own_ns));
+}
+
+#[test]
+fn budget_says_what_each_target_is_used_for() {
+    let targets = [fixture::directory(), fixture::device()];
+    let uses = fixture::plan().budget(&targets).targets;
+    assert!(matches!(
+        uses[..],
+        [TargetUse::Scratch { .. }, TargetUse::Overwrite { .. }]
+    ));
+    let uses = fixture::read_only_plan().budget(&targets[1..]).targets;
+    assert_eq!(uses, [TargetUse::Read]);
 }
 
 #[test]

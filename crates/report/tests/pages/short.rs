@@ -4,9 +4,12 @@ use crate::fixture;
 use crate::{PLAIN_80, assert_shows, record_page, written};
 use diskproof_model::digits::rounded;
 use diskproof_model::finding::Severity;
+use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::ping::{PingLatency, PingRecord};
-use diskproof_model::postgres::{LoadRecord, PostgresLoad, PostgresRecord};
+use diskproof_model::ping::{PingFigures, PingLatency};
+use diskproof_model::postgres::{
+    LoadFigures, LoadMeasurement, LoadRow, PostgresLoad, PostgresRecord,
+};
 use diskproof_model::record::{Estimate, Record, TaskResult};
 use diskproof_report::terminal::{self, Detail};
 
@@ -38,7 +41,7 @@ fn commit() -> Record {
     let mut record = fixture::healthy();
     record.plan.origin.verb = "commit".to_owned();
     let mut measured = record.measurements.iter();
-    let like = measured.find(|m| m.ops.contains_key(&OpKind::Commit));
+    let like = measured.find(|m| m.data.ops.contains_key(&OpKind::Commit));
     let like = like.cloned().expect("a check commits");
     let names = [
         "fdatasync",
@@ -51,7 +54,7 @@ fn commit() -> Record {
     let names = names.map(str::to_owned).into_iter().chain(numbered);
     let named = |name| {
         let mut m = like.clone();
-        m.workload.name = name;
+        m.data.workload.name = name;
         m
     };
     record.measurements = names.map(named).collect();
@@ -72,30 +75,37 @@ fn rate(value: f64, share: f64) -> Estimate {
 /// The same with the INSERTs of a server, all rates known to this share of themselves.
 fn with_server(mut record: Record, share: f64) -> Record {
     let methods = ["fdatasync", "fsync", "open_datasync", "open_sync", "async"];
-    let load = |method: &str, clients| LoadRecord {
-        load: PostgresLoad {
+    let load = |method: &str, clients| {
+        let method_of_server = if method == "async" {
+            "fdatasync"
+        } else {
+            method
+        };
+        let load = PostgresLoad {
             name: format!("{method}-c{clients}"),
             clients,
             synchronous_commit: method != "async",
-            wal_sync_method: if method == "async" {
-                "fdatasync"
-            } else {
-                method
-            }
-            .to_owned(),
+            wal_sync_method: method_of_server.to_owned(),
             pgbench: false,
-        },
-        iops: rate(1000.0, share),
-        latency_p50_ns: Some(500_000),
-        latency_p99_ns: Some(900_000),
-        latency_max_ns: Some(9_000_000),
-        hdr: None,
-        wal_bytes_per_commit: 200.0,
-        commits_per_sync: Some(1.0),
-        client_cpu_ns: Some(6_000.0),
-        own: None,
-        parts: None,
-        slices: Vec::new(),
+        };
+        LoadRow {
+            data: LoadMeasurement {
+                load,
+                slices: Vec::new(),
+                latency: LatencyHistogram::new(),
+            },
+            figures: LoadFigures {
+                iops: rate(1000.0, share),
+                latency_p50_ns: Some(500_000),
+                latency_p99_ns: Some(900_000),
+                latency_max_ns: Some(9_000_000),
+                wal_bytes_per_commit: 200.0,
+                commits_per_sync: Some(1.0),
+                client_cpu_ns: Some(6_000.0),
+                own: None,
+                parts: None,
+            },
+        }
     };
     let loads = methods
         .iter()
@@ -107,7 +117,7 @@ fn with_server(mut record: Record, share: f64) -> Record {
         end_ns: None,
     }));
     for m in &mut record.measurements {
-        for op in m.ops.values_mut() {
+        for op in m.figures.ops.values_mut() {
             op.iops = rate(3000.0, share);
         }
     }
@@ -134,7 +144,7 @@ fn methods_are_not_listed_where_noise_hides_them() {
     for op in check
         .measurements
         .iter_mut()
-        .flat_map(|m| m.ops.values_mut())
+        .flat_map(|m| m.figures.ops.values_mut())
     {
         op.iops = rate(3000.0, 0.9);
     }
@@ -158,9 +168,8 @@ fn ping() -> Record {
         },
         deviation_ns: 4450.0,
     };
-    record.measurements[0].ping = Some(PingRecord {
+    record.measurements[0].figures.ping = Some(PingFigures {
         latency: [(OpKind::Read, latency)].into(),
-        requests: Vec::new(),
         after_idle: Vec::new(),
         slow_from_ns: None,
     });

@@ -123,13 +123,13 @@ fn prom_labels_from_the_disk_are_escaped() {
 fn svg_draws_single_points_and_odd_numbers() {
     let mut record = fixture::surveyed();
     let surface = record.surface_mut().unwrap();
-    surface.curve.truncate(1);
-    surface.access.truncate(1);
+    surface.data.curve.truncate(1);
+    surface.data.access.truncate(1);
     assert!(pictures(&record).len() >= 4);
     for rate in [0.0, 1e-30, 1e30, f64::MAX, f64::INFINITY, f64::NAN] {
         let surface = record.surface_mut().unwrap();
-        surface.curve[0].bytes_per_second = rate;
-        surface.access[0].latency_ns = u64::MAX;
+        surface.data.curve[0].bytes_per_second = rate;
+        surface.data.access[0].latency_ns = u64::MAX;
         for (id, picture) in pictures(&record) {
             Document::parse(&picture).unwrap_or_else(|error| panic!("{id}: {error}"));
             assert!(!picture.contains("NaN"), "{rate} {id}");

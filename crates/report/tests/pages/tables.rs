@@ -74,7 +74,7 @@ fn csv_rows_are_complete_and_no_formulas() {
     }
     let mut record = fixture::depths();
     let formula = "=cmd|' /C calc'!A0, \"x\"";
-    record.measurements[0].workload.name = formula.to_owned();
+    record.measurements[0].data.workload.name = formula.to_owned();
     let rows = cells(&csv_text(&record));
     assert!(
         rows.iter().any(|row| row[6] == format!("'{formula}")),
@@ -86,9 +86,10 @@ fn csv_rows_are_complete_and_no_formulas() {
 #[test]
 fn csv_and_prom_name_concurrent_workloads() {
     let mut record = fixture::depths();
-    record.measurements[0].workload.together_with =
+    record.measurements[0].figures.together_with =
         vec!["=backup".to_owned(), "commits, \"b\"".to_owned()];
-    let [company, alone] = [0, 1].map(|index| record.measurements[index].workload.name.clone());
+    let [company, alone] =
+        [0, 1].map(|index| record.measurements[index].data.workload.name.clone());
     let rows = cells(&csv_text(&record));
     assert_eq!(rows[0][15..], ["time_s", "together_with"]);
     let of = |name: &str| {
@@ -124,9 +125,10 @@ fn hlog_is_read_by_its_own_library() {
             _ => None,
         });
         for m in &record.measurements {
-            for (kind, op) in &m.ops {
+            for (kind, op) in m.ops() {
                 let interval = intervals.next();
-                let interval = interval.unwrap_or_else(|| panic!("{name}: {}", m.workload.name));
+                let interval =
+                    interval.unwrap_or_else(|| panic!("{name}: {}", m.data.workload.name));
                 let tag = interval
                     .tag()
                     .map_or(String::new(), |tag| tag.as_str().to_owned());
@@ -134,8 +136,11 @@ fn hlog_is_read_by_its_own_library() {
                     tag.contains(&format!(".{}", kind.as_str())),
                     "{name}: {tag}"
                 );
-                assert_eq!(interval.encoded_histogram(), op.latency.hdr);
-                let ms = u128::from(m.wall_ns / 1_000_000);
+                assert_eq!(
+                    interval.encoded_histogram(),
+                    op.data.latency.to_hdr_base64()
+                );
+                let ms = u128::from(m.data.wall_ns / 1_000_000);
                 assert_eq!(interval.duration().as_millis(), ms);
                 assert!(LatencyHistogram::from_hdr_base64(interval.encoded_histogram()).is_ok());
             }
@@ -172,7 +177,7 @@ fn prom_snapshot() {
 fn prom_has_no_duplicate_series() {
     let mut twice = fixture::depths();
     for m in &mut twice.measurements {
-        m.workload.name = "a \"quoted\" \\ name".to_owned();
+        m.data.workload.name = "a \"quoted\" \\ name".to_owned();
     }
     let records = RECORDS.iter().map(|(name, record)| (*name, record));
     for (name, record) in records.chain([("twice", &twice)]) {

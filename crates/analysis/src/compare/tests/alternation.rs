@@ -26,7 +26,7 @@ fn side(letter: &str, campaign: &str, rates: &[u64]) -> Record {
         }
     };
     let mut record = run_of(wandering(1.0, 4, 1), 4, letter);
-    record.measurements[0].slices = rates.iter().enumerate().map(slice).collect();
+    record.measurements[0].data.slices = rates.iter().enumerate().map(slice).collect();
     record.results.push(TaskResult::Compared(CampaignPart {
         id: campaign.to_owned(),
         side: letter.to_owned(),
@@ -106,7 +106,7 @@ fn alternation_bears_other_load_and_decides_conditions() {
     let [mut a, mut b] = [side("A", "one", &OF_A), side("B", "one", &OF_B)];
     for record in [&mut a, &mut b] {
         record.host.load_average = Some("40.00".to_owned());
-        let path = "/measurements/0/device/others";
+        let path = "/measurements/0/data/device/others";
         record
             .findings
             .push(fixture::finding("disturbed", Severity::Warning, path));

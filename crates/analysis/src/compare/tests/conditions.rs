@@ -146,15 +146,15 @@ fn records_without_figures_compare_to_nothing() {
     let empty = changed(|run| run.1.clear());
     assert_eq!(held(&[&empty], &[&empty]).metrics, []);
     let mut damaged = fixture::record();
-    for op in damaged
-        .measurements
-        .iter_mut()
-        .flat_map(|m| m.ops.values_mut())
-    {
-        op.latency.hdr = "no histogram".to_owned();
-        op.series.cells.clear();
-        op.iops.half_width_95 = None;
-        op.throughput.value = f64::INFINITY;
+    for m in &mut damaged.measurements {
+        for op in m.data.ops.values_mut() {
+            op.latency = LatencyHistogram::new();
+            op.series.cells.clear();
+        }
+        for op in m.figures.ops.values_mut() {
+            op.iops.half_width_95 = None;
+            op.throughput.value = f64::INFINITY;
+        }
     }
     for m in held(&[&damaged], &[&fixture::record()]).metrics {
         assert_eq!(
@@ -165,12 +165,14 @@ fn records_without_figures_compare_to_nothing() {
         );
     }
     let mut idle = fixture::record();
-    for op in idle
-        .measurements
-        .iter_mut()
-        .flat_map(|m| m.ops.values_mut())
-    {
-        (op.count, op.iops.value, op.throughput.value) = (0, 0.0, 0.0);
+    for m in &mut idle.measurements {
+        for op in m.data.ops.values_mut() {
+            op.count = 0;
+        }
+        for op in m.figures.ops.values_mut() {
+            op.iops.value = 0.0;
+            op.throughput.value = 0.0;
+        }
     }
     assert_eq!(held(&[&idle], &[&fixture::record()]).metrics, []);
 }
@@ -197,11 +199,14 @@ fn busy_machine_is_reported() {
 #[test]
 fn series_that_no_run_makes_are_survived() {
     let mut odd = fixture::record();
-    let ops = odd.measurements.iter_mut().flat_map(|m| m.ops.values_mut());
-    for (i, op) in ops.enumerate() {
-        op.series.interval_ns = if i % 2 == 0 { 0 } else { 7 };
-        op.count = u64::MAX;
-        op.iops.n = 0;
+    for (i, m) in odd.measurements.iter_mut().enumerate() {
+        for op in m.data.ops.values_mut() {
+            op.series.interval_ns = if i % 2 == 0 { 0 } else { 7 };
+            op.count = u64::MAX;
+        }
+        for op in m.figures.ops.values_mut() {
+            op.iops.n = 0;
+        }
     }
     assert!(!held(&[&odd], &[&fixture::record()]).metrics.is_empty());
 }

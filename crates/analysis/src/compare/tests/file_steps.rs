@@ -109,7 +109,7 @@ fn caches_concern_reads_only_and_faults_their_step_only() {
     let mut b = at_speed("b", 1, files_plan());
     let files = files_of(&mut b);
     files.caches.pages = CacheState::Kept;
-    files.steps[2].stopped = StopReason::Interrupted;
+    files.steps[2].data.stopped = StopReason::Interrupted;
     let candidate = held(&[&a], &[&b]);
     for (step, codes) in [
         ("create", &[][..]),

@@ -5,8 +5,8 @@ use super::*;
 /// A short record with only random reads, whose latencies are not kept: they would only cost time.
 fn template() -> Record {
     let mut record = run_of(wandering(1.0, 1, 1), 1, "template");
-    let op = record.measurements[0].ops.get_mut(&OpKind::Read).unwrap();
-    op.latency.hdr.clear();
+    let op = record.measurements[0].data.ops.get_mut(&OpKind::Read);
+    op.unwrap().latency.clear();
     record
 }
 
@@ -14,7 +14,11 @@ fn template() -> Record {
 fn at_rate(template: &Record, rate: f64, id: &str) -> Record {
     let mut record = template.clone();
     record.run_id = id.to_owned();
-    let op = record.measurements[0].ops.get_mut(&OpKind::Read).unwrap();
+    let op = record.measurements[0]
+        .figures
+        .ops
+        .get_mut(&OpKind::Read)
+        .unwrap();
     for (estimate, value) in [(&mut op.iops, rate), (&mut op.throughput, rate * 8192.0)] {
         estimate.value = value;
         estimate.half_width_95 = Some(0.003 * value);
@@ -57,7 +61,7 @@ fn verdicts_of(
         let all = records
             .iter_mut()
             .flat_map(|record| &mut record.measurements);
-        for op in all.flat_map(|m| m.ops.values_mut()) {
+        for op in all.flat_map(|m| m.figures.ops.values_mut()) {
             if let Some((share, n)) = printed {
                 op.iops.widen(share * op.iops.value, n);
             }
@@ -158,7 +162,7 @@ fn earlier_runs_count_only_where_they_repeat_the_experiment() {
     assert_eq!(seen(|r| r.started = "2027-01-01T00:00:00Z".to_owned()), 0);
     assert_eq!(seen(|r| r.method += 1), 0);
     assert_eq!(
-        seen(|r| r.measurements[0].stopped = StopReason::Interrupted),
+        seen(|r| r.measurements[0].data.stopped = StopReason::Interrupted),
         0
     );
     assert_eq!(seen(|r| r.run_id = "a".to_owned()), 0);

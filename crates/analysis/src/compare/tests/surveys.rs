@@ -71,7 +71,7 @@ fn the_shape_of_a_curve_is_no_error_of_it() {
     );
     assert!(names(&candidate).contains(&"access.full-stroke"));
     let mut shorter = surveyed_record(1.0, 4);
-    shorter.surface_mut().unwrap().span_bytes /= 2;
+    shorter.surface_mut().unwrap().data.span_bytes /= 2;
     assert_all(&held(&[&a], &[&shorter]), Verdict::NotComparable);
     let unmatched = held(&[&a], &[&fixture::record()]).unmatched;
     assert_eq!(unmatched.iter().filter(|u| u.only == Holder::A).count(), 2);
@@ -85,10 +85,10 @@ fn survey_is_tainted_by_findings_on_it() {
         held(&[&a], &[&b])
     };
     assert_all(
-        &found("/results/0/device/read_bytes"),
+        &found("/results/0/data/device/read_bytes"),
         Verdict::NotComparable,
     );
-    for m in found("/results/0/seeks/random/min_ns").metrics {
+    for m in found("/results/0/figures/seeks/random/min_ns").metrics {
         assert_eq!(
             m.verdict == Verdict::NotComparable,
             m.subject == "access",

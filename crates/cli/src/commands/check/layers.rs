@@ -65,7 +65,7 @@ pub(super) fn run(
         })],
         ..measuring.plan("check", &identities)
     };
-    measure(MeasuringJob::new(plan, identities, measuring))
+    measure(MeasuringJob::new(plan, identities, measuring))?.exit()
 }
 
 /// Measures the layers of a record again: those that its target, or another one, has now.
@@ -101,7 +101,7 @@ pub(crate) fn repeat(
     if let Some(planned) = plan.layers_mut() {
         *planned = layers;
     }
-    measure(MeasuringJob::new(plan, identities, flags))
+    measure(MeasuringJob::new(plan, identities, flags))?.exit()
 }
 
 /// Why there is nothing to compare, and what can be done.

@@ -8,9 +8,7 @@ use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND, scratch_file_byt
 use crate::interrupt;
 use crate::provenance::run_id;
 use crate::saved::{self, HistoryOptions, SaveNote, names_run, print_notes};
-use crate::session::{
-    EarlyEnd, EndedRun, MeasuringJob, dry_run, has_errors, measure_campaign, process_may_stay,
-};
+use crate::session::{self, Agreed, EarlyEnd, EndedRun, MeasuringJob, SettingCommands};
 use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
 use crate::stdio::{Verbosity, eprint_line};
 use diskproof_analysis::compare::Limit;
@@ -83,13 +81,16 @@ pub(super) fn measure_sides(
         ..of_side.clone()
     };
     *plan.workloads_mut() = of_all_sides(of_side.workloads(), labels.len());
-    let job = MeasuringJob::new(plan, identities, measuring);
-    if live_flags.dry_run {
-        return Ok((None, Some(dry_run(&job)?)));
+    let mut job = MeasuringJob::new(plan, identities, measuring);
+    job.agreed = Agreed::Commands(SettingCommands {
+        prepare: live_flags.prepare.clone(),
+        cleanup: live_flags.cleanup.clone(),
+        reopens: live_flags.reopen,
+    });
+    match session::run(job)? {
+        Some(ended) => conclude(compare, measuring, labels, of_side, &ended),
+        None => Ok((None, Some(Exit::Done))),
     }
-    let (prepare_commands, cleanup) = (&live_flags.prepare, live_flags.cleanup.as_deref());
-    let ended = measure_campaign(job, prepare_commands, live_flags.reopen, cleanup)?;
-    conclude(compare, measuring, labels, of_side, &ended)
 }
 
 /// The commands as pages and records show them: without passwords.
@@ -359,8 +360,8 @@ fn conclude(
         run,
     );
     interrupt::end_at_once();
-    if !run.hung.is_empty() {
-        verbosity.note(&process_may_stay(&run.hung, plan));
+    if !run.results.hung.is_empty() {
+        verbosity.note(&session::process_may_stay(&run.results.hung, plan));
     }
     let early = ended_early(run);
     let is_measured = |record: &Arc<Record>| !record.measurements.is_empty();
@@ -379,9 +380,9 @@ fn conclude(
     };
     let others = (1..records.len()).map(side).collect();
     let comparison = compared(compare.margin, side(0), others, Vec::new(), &compare.limits)?;
-    let failed = records.iter().any(|record| has_errors(record));
+    let failed = records.iter().any(|record| session::has_errors(record));
     let exit = match early {
-        None if failed || !run.hung.is_empty() => Some(Exit::Failed),
+        None if failed || !run.results.hung.is_empty() => Some(Exit::Failed),
         early => early,
     };
     Ok((Some(comparison), exit))
@@ -409,7 +410,7 @@ fn records(
             run_id: run_id(),
             plan: plan.clone(),
             targets: vec![identity.clone()],
-            ..run.facts()
+            ..run.facts.clone()
         };
         facts.plan.targets = vec![identity.path.clone()];
         facts.health.retain(|one| is_own(&one.disk));

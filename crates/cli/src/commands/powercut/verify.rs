@@ -53,7 +53,7 @@ pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
     inspection::end();
     let description = choose(flags, &identity)?;
     let log = flags.connection.connect()?.fetch(&description.run)?;
-    let found = CutTarget::of(&identity);
+    let found = CutTarget::from_identity(&identity);
     if let Some(why) = log.description.target.difference(&found)
         && !flags.same_target
     {

@@ -139,7 +139,7 @@ fn describe(flags: &CutWriteFlags, identity: &TargetIdentity) -> RunDescription 
         started_ms: u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0),
         host: host_facts().name,
         boot_id: boot_id().unwrap_or_default(),
-        target: CutTarget::of(identity),
+        target: CutTarget::from_identity(identity),
         method: flags.method,
         is_control_evidence: false,
         streams: RunDescription::streams(flags.workers, is_directory),

@@ -10,7 +10,7 @@ use crate::fitness::limits_of;
 use crate::flags::MeasuringFlags;
 use crate::postgres::ServerFlags;
 use crate::saved::{load, load_file, named_or_recorded};
-use crate::session::{MeasuringJob, measure};
+use crate::session::{Agreed, Measured, MeasuringJob, measure};
 use crate::stdio::{ignore_closed_pipe, to_stdout};
 use crate::workload::{WorkloadAxes, WorkloadFlags};
 use crate::write_cache::{WriteCacheFlags, planned_states};
@@ -163,19 +163,15 @@ pub(super) fn repeat(
     let switch = write_cache_switch(&plan, &identities, &flags, has_agreed)?;
     let flags = &flags;
     let mut job = MeasuringJob::new(plan, identities, flags);
-    (job.server, job.write_cache) = (programs, switch);
+    job.agreed = Agreed::server_or_cache(programs, switch);
     job.note = job.note.or_else(|| record.note.clone());
-    let color = flags.color;
-    let is_silent = flags.prints_json();
-    let changes = move |again: &Record| {
-        if is_silent {
-            Ok(())
-        } else {
-            show_changes((&shown, &record), again, color)
-        }
+    let Measured::Run(mut again) = measure(job)? else {
+        return Ok(Exit::Done);
     };
-    job.then = Some(Box::new(changes));
-    measure(job)
+    if again.printed.is_ok() && !flags.prints_json() {
+        again.printed = show_changes((&shown, &record), &again.record, flags.color);
+    }
+    again.exit()
 }
 
 /// The programs of the server of a plan, on this machine. Those that the record names may be

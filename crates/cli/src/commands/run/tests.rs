@@ -113,7 +113,7 @@ fn existing_files_are_only_read() {
     assert_eq!(plan.workloads()[0].span.length_bytes, Some(GIB / 2));
     for rw in ["write", "randrw"] {
         let plan = planned(&["--rw", rw], &identities).unwrap();
-        let refusal = admit_all(&plan, &identities, &[], &Consent::default()).expect_err("refused");
+        let refusal = admit_all(&plan, &identities, &Consent::default()).expect_err("refused");
         assert_eq!(refusal.exit(), Exit::Refused);
         assert!(refusal.to_string().contains("/f"), "{refusal}");
     }

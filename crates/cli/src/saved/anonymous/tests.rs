@@ -145,11 +145,7 @@ fn anonymous_record_derives_to_itself() {
 
 #[test]
 fn record_without_data_is_refused() {
-    let record = Record {
-        data: None,
-        ..named_record()
-    };
-    assert!(anonymous(&record).is_err());
+    assert!(anonymous(&named_record().figures_only()).is_err());
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Campaigns in virtual time: the same runner and the same decisions on simulated disks.
 
 use super::*;
-use crate::session::run::INTERRUPTED;
 use crate::session::run_facts;
+use crate::session::sink::INTERRUPTED;
 use diskproof_analysis::campaign::{
     LiveComparison, LiveSetup, Sweep, SweepCellSetup, SweepPass, SweepSetup,
 };
@@ -17,6 +17,16 @@ use diskproof_model::sweep::{CellState, SweepOperation, SweepPlan};
 use std::time::SystemTime;
 
 const SECOND: u64 = 1_000_000_000;
+
+/// Carries the campaign out to its end, and returns it.
+fn carry_out(
+    campaign: impl Campaign + 'static,
+    bench: &mut impl CampaignBench,
+) -> Result<Box<dyn Campaign>, EarlyEnd> {
+    let mut progress = CampaignProgress::new(Box::new(campaign));
+    while progress.step(bench)? == Stepped::More {}
+    Ok(progress.campaign)
+}
 
 struct Unwatched;
 
@@ -91,9 +101,8 @@ fn campaign(sides: usize, seconds: u64) -> LiveComparison {
 
 fn decisions(speeds: &[f64], seconds: u64) -> (Vec<CampaignDecision>, u64) {
     let mut cells = SimulatedCells::of(speeds);
-    let mut campaign = campaign(speeds.len(), seconds);
-    carry_out(&mut campaign, &mut cells).unwrap();
-    (campaign.decisions(), cells.now_ns)
+    let over = carry_out(campaign(speeds.len(), seconds), &mut cells).unwrap();
+    (over.decisions(), cells.now_ns)
 }
 
 #[test]
@@ -124,7 +133,7 @@ fn campaign_ends_with_its_time() {
 fn campaign_that_ends_early_has_no_answer() {
     let mut cells = SimulatedCells::of(&[1.0, 1.1]);
     cells.last = Some(3);
-    let ended = carry_out(&mut campaign(2, 60), &mut cells).unwrap_err();
+    let ended = carry_out(campaign(2, 60), &mut cells).err().unwrap();
     assert_eq!(ended.to_string(), INTERRUPTED);
     assert_eq!(cells.measured, 3);
 }
@@ -233,7 +242,7 @@ fn swept(disk: KnownDisk) -> (Record, u64) {
             false => SweepPass::Fine,
         },
     };
-    let mut sweep = Sweep::new(&SweepSetup {
+    let sweep = Sweep::new(&SweepSetup {
         cells: workloads.iter().enumerate().map(cell).collect(),
         time_ns: 176 * SECOND,
         precision: 0.02,
@@ -245,7 +254,7 @@ fn swept(disk: KnownDisk) -> (Record, u64) {
         measurements: Vec::new(),
         slices: 0,
     };
-    carry_out(&mut sweep, &mut cells).unwrap();
+    carry_out(sweep, &mut cells).unwrap();
     let plan = Plan {
         seed: 1,
         targets: vec!["/disk".to_owned()],

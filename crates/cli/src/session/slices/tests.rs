@@ -2,7 +2,7 @@
 
 use super::*;
 use diskproof_model::group::Group;
-use diskproof_model::plan::{Span, Stop};
+use diskproof_model::plan::{Span, Stop, Workload};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -79,11 +79,10 @@ fn slices_take_the_time_that_was_asked_for() {
     let mut sliced = SliceSchedule::new(Group::alone(&asked), Order::AsGiven);
     let (mut time_ns, mut warmup_ns, mut measured) = (0, 0, Vec::new());
     while sliced.left > 0 {
-        let slice = sliced.next(1.0);
-        time_ns += SliceSchedule::time_ns(&slice);
+        let slice = sliced.next_part(1.0);
+        time_ns += slice.whole_ns();
         warmup_ns += slice.warmup_ns;
-        measured.push(slice.stop.time_ns.unwrap());
-        assert_eq!(slice.stop.precision, None);
+        measured.push(slice.time_ns.unwrap());
         sliced.measured(&slice, &[]);
     }
     assert_eq!(time_ns, 10 * SECOND + SECOND / 4);
@@ -98,9 +97,9 @@ fn slices_that_get_less_time_are_shortened() {
     let asked = workload(10);
     let mut sliced = SliceSchedule::new(Group::alone(&asked), Order::AsGiven);
     assert!(!sliced.is_shortened());
-    let half = sliced.next(0.5);
+    let half = sliced.next_part(0.5);
     assert_eq!(half.warmup_ns, SECOND / 4 / 2 / CELL_NS * CELL_NS);
-    assert_eq!(SliceSchedule::time_ns(&half), 1_020_000_000);
+    assert_eq!(half.whole_ns(), 1_020_000_000);
     sliced.took(0.5, Duration::from_millis(1320));
     sliced.measured(&half, &[]);
     assert!(sliced.is_shortened());
@@ -144,7 +143,7 @@ fn overhead_of_groups_to_come_is_that_of_the_others() {
     let groups = asked.each_ref().map(Group::alone);
     let mut pair = groups.map(|group| SliceSchedule::new(group, Order::AsGiven));
     pair[0].took(1.0, Duration::from_millis(2150));
-    let first = pair[0].next(1.0);
+    let first = pair[0].next_part(1.0);
     pair[0].measured(&first, &[]);
     assert!(!pair[0].is_shortened());
     assert_eq!(rest(&[pair.into()]).overhead_ns, (4 + 5) * 100_000_000);

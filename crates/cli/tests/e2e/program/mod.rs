@@ -4,7 +4,8 @@ pub(crate) mod hanging_disk;
 
 use diskproof_model::measurement::OpKind;
 use diskproof_model::progress::{Control, Progress, Watch};
-use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::record::Record;
+use diskproof_model::row::Row;
 use diskproof_simdisk::testbed::TempDir;
 use diskproof_simdisk::{SimDisk, spec};
 use rustix::process::{Pid, Signal, kill_process};
@@ -262,13 +263,19 @@ pub(crate) fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ra
 
 /// Operations and bytes of a whole workload. A stall of the machine can split it into phases; the
 /// figures of the last one are those of the workload.
-pub(crate) fn counts(m: &MeasurementRecord, kind: OpKind) -> (u64, u64) {
-    let phases = m.phases.iter().filter_map(|phase| phase.ops.get(&kind));
+pub(crate) fn counts(m: &Row, kind: OpKind) -> (u64, u64) {
+    let phases = m
+        .figures
+        .phases
+        .iter()
+        .filter_map(|phase| phase.ops.get(&kind));
     let (count, bytes) = phases.fold((0, 0), |(count, bytes), op| {
         (count + op.count, bytes + op.bytes)
     });
-    if m.phases.is_empty() {
-        return m.ops.get(&kind).map_or((0, 0), |op| (op.count, op.bytes));
+    if m.figures.phases.is_empty() {
+        return m
+            .op(kind)
+            .map_or((0, 0), |op| (op.data.count, op.data.bytes));
     }
     (count, bytes)
 }

@@ -1,0 +1,201 @@
+//! What a run measures with: the engine, the open targets, and what it may change besides. Fills
+//! scratch files, says whether the run can go on after a measurement, and closes the targets.
+
+use super::job::SettingCommands;
+use super::sink::{EarlyEnd, INTERRUPTED, LATE, Leftover, Sink};
+use diskproof_analysis::judge::RunFacts;
+use diskproof_device::{Admission, Consent, GuardedWriteCache, OpenTarget};
+use diskproof_engine::{LayoutOrder, LayoutWay, Session};
+use diskproof_model::budget::Budget;
+use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, StopReason};
+use diskproof_model::plan::{Access, CachePolicy, Fill, SyncPolicy, Workload};
+use diskproof_model::progress::Control;
+use diskproof_postgres::Programs;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What a run measures with.
+pub(super) struct Bench {
+    /// The engine.
+    pub session: Session,
+    /// The facts of the run, which hold its only plan.
+    pub facts: Arc<RunFacts>,
+    /// What the run may do at most.
+    pub budget: Arc<Budget>,
+    /// The targets, in the order of the plan.
+    pub targets: Vec<OpenTarget>,
+    /// Leave to make a directory for many small files, where the plan has them in place of targets.
+    pub file_tree: Option<Admission>,
+    /// What the user released, for a target that is opened again.
+    pub consent: Consent,
+    /// The programs of the server of the plan's INSERTs.
+    pub programs: Option<Programs>,
+    /// The commands that change a setting of the target.
+    pub commands: SettingCommands,
+    /// The switch of the disks' write cache, where workloads name its state.
+    pub write_cache: Option<GuardedWriteCache>,
+    /// How the last layout went, with the number of its target.
+    pub first_writes: Vec<(usize, Measurement)>,
+    /// When the time limit of the plan is over.
+    pub limit_end: Option<Instant>,
+}
+
+impl Bench {
+    /// Fills scratch files before a workload that reads or overwrites them. With limits, this
+    /// writes what the layout workload had no time for, up to the smallest useful size, and then
+    /// cuts the file to what was written.
+    pub(super) fn lay_out(&mut self, workload: &Workload, sink: &mut Sink) -> Result<(), EarlyEnd> {
+        let live = &mut sink.live;
+        let fill = match &self.facts.plan.scratch {
+            Some(scratch) => scratch.fill,
+            None => Fill::Whole,
+        };
+        for (index, target) in self.targets.iter_mut().enumerate() {
+            let (written, capacity) = (target.usable_bytes(), target.capacity_bytes());
+            if !target.is_scratch() || !workload.runs_on(index) {
+                continue;
+            }
+            // A file cut to what its layout had time for may be too small for a later workload.
+            let mut least = match fill {
+                Fill::Whole => 0,
+                Fill::Within { .. } => workload.span.start_bytes + u64::from(workload.block_bytes),
+            };
+            if written < capacity {
+                let (wanted, time_ns) = match fill {
+                    Fill::Whole => {
+                        let length = workload.span.length_bytes;
+                        let end = length.map(|length| workload.span.start_bytes + length);
+                        least = end.unwrap_or(capacity).min(capacity);
+                        (least, self.budget.fill_ns)
+                    }
+                    Fill::Within { time_ns, .. } if written == 0 => (capacity, Some(time_ns)),
+                    Fill::Within { bytes_min, time_ns } => (bytes_min, Some(time_ns)),
+                };
+                let wanted = wanted.min(capacity);
+                if wanted > written {
+                    live.laying_out(&workload.name, wanted - written);
+                }
+                let order = LayoutOrder {
+                    upto_bytes: wanted,
+                    way: LayoutWay::for_workload(workload, wanted),
+                    time_ns,
+                };
+                let (control, first) = self.session.lay_out(target, order, live)?;
+                if control == Control::Interrupt {
+                    return Err(EarlyEnd::interrupted());
+                }
+                self.first_writes.extend(first.map(|first| (index, first)));
+                if matches!(fill, Fill::Within { .. }) {
+                    target.trim_to_written()?;
+                }
+            }
+            if target.usable_bytes() < least {
+                live.end_late();
+                return Err(EarlyEnd::interrupted());
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the first write of a file to the sequential write that overwrites it. Of other
+    /// workloads it only says what moved before them.
+    pub(super) fn attach_first_writes(&mut self, measured: &mut [Measurement]) {
+        let first_writes = std::mem::take(&mut self.first_writes);
+        for (target, first) in first_writes {
+            if let Some(next) = measured.iter_mut().find(|m| m.target == target) {
+                next.laid_out = first.ops.get(&OpKind::Write).map(|op| MovedTotal {
+                    requests: op.count,
+                    bytes: op.bytes,
+                });
+            }
+            // One through the page cache is not comparable.
+            if first.cache.asked != CachePolicy::Direct {
+                continue;
+            }
+            let rewrite = measured.iter_mut().find(|m| {
+                let is_write = !m.workload.reads();
+                m.target == target && is_write && m.workload.access == Access::Sequential
+            });
+            if let Some(rewrite) = rewrite.filter(|m| m.workload.sync == SyncPolicy::AtEnd) {
+                rewrite.first_write = Some(Box::new(first));
+            }
+        }
+    }
+
+    /// Closes the targets, and returns the paths of those that hang. Files and devices of the user
+    /// are flushed first: no write of ours may be in flight when another program opens them. A
+    /// target that hangs would hang the flush, too.
+    pub(super) fn close(self, sink: &Sink) -> Vec<String> {
+        let mut hung = Vec::new();
+        if sink.results().leftover == Some(Leftover::Files) {
+            hung.extend(self.facts.plan.targets.iter().cloned());
+        }
+        for target in &self.targets {
+            if target.is_left_open() {
+                hung.push(target.identity().path.clone());
+            } else if !target.is_scratch()
+                && let Err(error) = target.write_back()
+            {
+                sink.verbosity.note(&error.to_string());
+            }
+        }
+        hung
+    }
+
+    fn path(&self, measurement: &Measurement) -> &str {
+        let target = self.targets.get(measurement.target);
+        target.map_or("", |target| target.identity().path.as_str())
+    }
+
+    /// Whether the run can go on after these measurements; a hang explains the most.
+    pub(super) fn check(&self, measured: &[Measurement]) -> Result<(), EarlyEnd> {
+        for measurement in measured {
+            if let Some(hang) = measurement.hang.filter(|hang| !hang.late) {
+                return Err(EarlyEnd::Reason(format!(
+                    "{} stopped answering during '{}'; diskproof stopped waiting after {}. See \
+                     the kernel log (dmesg)",
+                    self.path(measurement),
+                    measurement.workload.name,
+                    diskproof_model::units::format_duration(hang.lasted_ns)
+                )));
+            }
+        }
+        for measurement in measured {
+            return Err(EarlyEnd::Reason(match measurement.stopped {
+                StopReason::Interrupted => INTERRUPTED.to_owned(),
+                StopReason::Errors => self.too_many_errors(measurement),
+                // A ping that ends so has measured what it was asked for.
+                StopReason::TooSlow if self.facts.plan.ping().is_none() => {
+                    failed(measurement, "a request took longer")
+                }
+                StopReason::BelowFloor => failed(measurement, "the rate was lower"),
+                _ => continue,
+            }));
+        }
+        // No further request goes to a target that still has some.
+        if measured.iter().any(|m| m.hang.is_some()) {
+            Err(EarlyEnd::Reason(LATE.to_owned()))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn too_many_errors(&self, measurement: &Measurement) -> String {
+        let errors = measurement.ops.values().flat_map(|op| &op.errors);
+        let errors = errors.map(|(errno, count)| (format!("{count} × {errno}"), errno.as_str()));
+        let (counts, names): (Vec<_>, Vec<_>) = errors.unzip();
+        format!(
+            "{} returned too many errors during '{}' ({}); {}",
+            self.path(measurement),
+            measurement.workload.name,
+            counts.join(", "),
+            diskproof_model::errno::remedy(names)
+        )
+    }
+}
+
+/// A limit of the workload itself ended it.
+fn failed(measurement: &Measurement, why: &str) -> String {
+    let name = &measurement.workload.name;
+    format!("'{name}' failed: {why} than its limit allows")
+}

@@ -1,0 +1,284 @@
+//! The gate of a run: everything that may refuse it, before anything is opened for writing. Each
+//! question is asked once, and what was granted is handed on.
+
+use super::job::{Agreed, MeasuringJob};
+use crate::failure::Failure;
+use crate::inspection::stall_timeout;
+use crate::saved::refuse_foreign_history;
+use diskproof_analysis::campaign::planned_campaign;
+use diskproof_analysis::expect::{Expected, Quantity};
+use diskproof_analysis::promised::{Promised, promised};
+use diskproof_device::{Admission, Consent, Intent, OpenError, OpenTarget, admit, admit_requests};
+use diskproof_model::budget::{BeyondTargets, Budget, TargetUse};
+use diskproof_model::figure::Part;
+use diskproof_model::files::FileStep;
+use diskproof_model::op::OpKind;
+use diskproof_model::plan::{Plan, Workload};
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
+use std::path::Path;
+use std::time::Duration;
+
+/// What the gate has granted.
+pub(super) struct Granted {
+    /// What the run may do at most.
+    pub budget: Budget,
+    /// Leave to open the targets, in their order.
+    pub admissions: Vec<Admission>,
+    /// What the user released.
+    pub consent: Consent,
+    /// The longest silence of a target.
+    pub stall_timeout: Duration,
+}
+
+/// Lets a job pass, or refuses it for the first reason.
+pub(super) fn pass_gate(job: &MeasuringJob<'_>) -> Result<Granted, Failure> {
+    let (plan, identities, flags) = (&job.plan, &job.identities, job.flags);
+    // A load that follows another one has been identified before it.
+    crate::inspection::begin(Path::new(&plan.targets.join(", ")), flags.verbosity());
+    let budget = plan.budget(identities);
+    let consent = flags.destructive.consent(identities)?;
+    for beyond in &budget.beyond {
+        refuse_unless_agreed(*beyond, job)?;
+    }
+    let stall_timeout = stall_timeout()?;
+    refuse_foreign_history(&flags.history)?;
+    refuse_unanswerable(plan, &flags.expected)?;
+    let admissions = admit_within(&budget, plan, identities, &consent)?;
+    Ok(Granted {
+        budget,
+        admissions,
+        consent,
+        stall_timeout,
+    })
+}
+
+/// Refuses what a plan changes besides its targets, unless the user has agreed to it and there is
+/// room for it.
+fn refuse_unless_agreed(beyond: BeyondTargets, job: &MeasuringJob<'_>) -> Result<(), Failure> {
+    let why = match (beyond, &job.agreed) {
+        (BeyondTargets::Server { room_bytes }, Agreed::Server(_)) => {
+            let Some(identity) = job.identities.first() else {
+                return Ok(());
+            };
+            let size_bytes = job.plan.scratch_bytes().unwrap_or(0) + room_bytes;
+            admit(identity.clone(), Intent::Scratch { size_bytes })?;
+            return Ok(());
+        }
+        // A campaign does not switch it: its rows would state what was never set.
+        (BeyondTargets::WriteCache, Agreed::WriteCache(_))
+            if planned_campaign(&job.plan).is_none() =>
+        {
+            return Ok(());
+        }
+        (BeyondTargets::Commands, Agreed::Commands(_)) => return Ok(()),
+        (BeyondTargets::Server { .. }, _) => {
+            "the plan has INSERTs, and no PostgreSQL server was found for them"
+        }
+        (BeyondTargets::WriteCache, _) => {
+            "the plan switches the disk's write cache, which this command cannot do; use \
+             'diskproof commit --write-cache'"
+        }
+        (BeyondTargets::Commands, _) => {
+            "the plan runs commands that change a setting, which this command cannot do; use \
+             'diskproof compare --prepare'"
+        }
+    };
+    Err(Failure::Usage(why.to_owned()))
+}
+
+/// Refuses thresholds that the plan cannot answer.
+fn refuse_unanswerable(plan: &Plan, thresholds: &[Expected]) -> Result<(), Failure> {
+    for expected in thresholds {
+        if expected.quantity != Quantity::Findings {
+            let text = &expected.expression;
+            check_answerable(plan, expected)
+                .map_err(|why| Failure::Usage(format!("--expect '{text}': {why}")))?;
+        }
+    }
+    for Promised { expected, .. } in promised(plan) {
+        if expected.quantity != Quantity::Rpm {
+            let text = &expected.expression;
+            check_answerable(plan, &expected)
+                .map_err(|why| Failure::Usage(format!("--spec, which means '{text}': {why}")))?;
+        }
+    }
+    Ok(())
+}
+
+/// Leave to use these targets as the plan needs them, or why the gate refuses one.
+pub(crate) fn admit_all(
+    plan: &Plan,
+    identities: &[TargetIdentity],
+    consent: &Consent,
+) -> Result<Vec<Admission>, Failure> {
+    admit_within(&plan.budget(identities), plan, identities, consent)
+}
+
+/// The same, with the plan's budget on these targets.
+fn admit_within(
+    budget: &Budget,
+    plan: &Plan,
+    identities: &[TargetIdentity],
+    consent: &Consent,
+) -> Result<Vec<Admission>, Failure> {
+    check_discards(plan.workloads(), identities)?;
+    let mut admissions = Vec::new();
+    for (identity, used) in identities.iter().zip(&budget.targets) {
+        let intent = match *used {
+            TargetUse::Read => Intent::Read,
+            TargetUse::Overwrite { .. } => Intent::Overwrite(consent),
+            TargetUse::Files {
+                size_bytes, count, ..
+            } => Intent::Files { size_bytes, count },
+            TargetUse::Scratch {
+                size_bytes,
+                room_bytes,
+                ..
+            } => {
+                let all = Intent::Scratch {
+                    size_bytes: room_bytes,
+                };
+                admit_requests(identity.clone(), all, budget.request_bytes)?;
+                Intent::Scratch { size_bytes }
+            }
+        };
+        let admission = admit_requests(identity.clone(), intent, budget.request_bytes)?;
+        admissions.push(admission);
+    }
+    Ok(admissions)
+}
+
+/// A device that accepts no discards would be noticed only when the workload begins.
+fn check_discards(workloads: &[Workload], identities: &[TargetIdentity]) -> Result<(), Failure> {
+    let trims = workloads.iter().find(|one| one.makes(OpKind::Trim));
+    let mut targets = identities.iter();
+    let refusing = targets.find(|target| target.accepts_discards() == Some(false));
+    match trims.zip(refusing) {
+        None => Ok(()),
+        Some((workload, target)) => Err(Failure::Usage(format!(
+            "{}: workload '{}' trims, and the device accepts no discards \
+             (queue/discard_max_bytes is 0). Measure another device, or remove this workload",
+            target.path, workload.name
+        ))),
+    }
+}
+
+/// Checks in addition whether the targets could be opened for writing, without doing it.
+pub(super) fn rehearse(job: &MeasuringJob<'_>, granted: Granted) -> Result<(), Failure> {
+    for (admission, identity) in granted.admissions.into_iter().zip(&job.identities) {
+        let is_scratch = identity.kind == TargetKind::Directory;
+        if !is_scratch && !job.plan.writes() {
+            OpenTarget::open(admission)?;
+            continue;
+        }
+        let (needed, doing) = if is_scratch {
+            (Access::EXEC_OK, "create a scratch file in it")
+        } else {
+            (Access::READ_OK, "open it for writing")
+        };
+        let needed = Access::WRITE_OK | needed;
+        accessat(CWD, &identity.path, needed, AtFlags::EACCESS).map_err(|errno| {
+            let path = identity.path.clone();
+            Failure::Open(match errno {
+                Errno::ROFS => OpenError::ReadOnly { path, doing },
+                _ => OpenError::NotPermitted { path, doing },
+            })
+        })?;
+    }
+    Ok(())
+}
+
+/// A misspelt workload would otherwise be noticed only after the run.
+fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
+    let survey = plan.survey();
+    let name = &expected.workload;
+    let survey_step = match expected.part {
+        Part::Curve => Some(survey.is_some_and(|survey| survey.curve.is_some())),
+        Part::Access(_) => Some(survey.is_some_and(|survey| survey.access.is_some())),
+        Part::Burst => Some(survey.is_some_and(|survey| survey.burst.is_some())),
+        _ => None,
+    };
+    if let Some(is_planned) = survey_step {
+        let why = format!("this run measures no {name}");
+        return is_planned.then_some(()).ok_or(why);
+    }
+    if let Some(files) = plan.files() {
+        let names: Vec<String> = files.steps().map(FileStep::name).collect();
+        return match (files.step(name), expected.op) {
+            (Some(_), None) => Ok(()),
+            (Some(_), Some(_)) => Err(format!("write {name}.METRIC without an operation")),
+            (None, _) => Err(format!(
+                "there is no step '{name}'; there are {}",
+                names.join(", ")
+            )),
+        };
+    }
+    if let Some(skipped) = plan.skipped.iter().find(|one| one.workload == *name) {
+        return Err(format!("this run skips {name}: {}", skipped.why));
+    }
+    let Some(workload) = plan.workloads().iter().find(|one| one.name == *name) else {
+        let names: Vec<&str> = plan.workloads().iter().map(|w| w.name.as_str()).collect();
+        return Err(format!(
+            "there is no workload '{name}'; there are {}",
+            names.join(", ")
+        ));
+    };
+    if expected.op.is_none_or(|kind| workload.makes(kind)) {
+        Ok(())
+    } else {
+        Err(format!("{name} has no such operations"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::op::OpKind;
+    use diskproof_model::stream::Streams;
+
+    /// A block device that accepts discards or not.
+    fn device(discard: bool) -> TargetIdentity {
+        let mut identity = diskproof_device::probe(std::path::Path::new("/")).unwrap();
+        (identity.path, identity.kind) = ("/dev/sdb".to_owned(), TargetKind::BlockDevice);
+        let layer = serde_json::json!({
+            "name": "sdb", "kind": "disk", "device": "8:16", "below": [], "size_bytes": 1u64 << 30,
+            "read_only": false, "discard": discard,
+        });
+        identity.layers = vec![serde_json::from_value(layer).unwrap()];
+        identity
+    }
+
+    #[test]
+    fn device_without_discards_is_refused_where_a_workload_trims() {
+        let mut workload = Workload::named("trim");
+        workload.streams = Streams::with_reads(0);
+        let check = |workload: &Workload, discard| {
+            let workloads = std::slice::from_ref(workload);
+            check_discards(workloads, &[device(discard)]).map_err(|failure| failure.to_string())
+        };
+        assert!(check(&workload, false).is_ok());
+        workload.streams = Streams::doing(&[OpKind::Trim, OpKind::Write]);
+        assert!(check(&workload, true).is_ok());
+        let why = check(&workload, false).unwrap_err();
+        assert!(why.starts_with("/dev/sdb: workload 'trim' trims"), "{why}");
+    }
+
+    #[test]
+    fn gate_refuses_changes_beyond_the_targets_without_the_word_of_the_user() {
+        let flags = crate::flags::MeasuringFlags::default();
+        let job = MeasuringJob::new(Plan::default(), Vec::new(), &flags);
+        let server = BeyondTargets::Server { room_bytes: 1 };
+        for beyond in [server, BeyondTargets::WriteCache, BeyondTargets::Commands] {
+            let refused = refuse_unless_agreed(beyond, &job).unwrap_err();
+            assert_eq!(refused.exit(), crate::failure::Exit::Usage, "{beyond:?}");
+        }
+        let job = MeasuringJob {
+            agreed: Agreed::Commands(crate::session::SettingCommands::default()),
+            ..job
+        };
+        assert!(refuse_unless_agreed(BeyondTargets::Commands, &job).is_ok());
+        assert!(refuse_unless_agreed(BeyondTargets::WriteCache, &job).is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! What a verb hands over to be measured.
+
+use crate::flags::MeasuringFlags;
+use crate::tool_lines::SharedPrinter;
+use diskproof_device::WriteCacheSwitch;
+use diskproof_model::plan::Plan;
+use diskproof_model::target::TargetIdentity;
+use diskproof_postgres::Programs;
+
+/// A plan and what it needs to run.
+pub(crate) struct MeasuringJob<'a> {
+    /// What to do.
+    pub plan: Plan,
+    /// The targets, probed.
+    pub identities: Vec<TargetIdentity>,
+    /// The shared flags.
+    pub flags: &'a MeasuringFlags,
+    /// The user's remark.
+    pub note: Option<String>,
+    /// What the run changes besides its targets.
+    pub agreed: Agreed,
+    /// What stdout gets at the end.
+    pub shown: Shown,
+}
+
+impl<'a> MeasuringJob<'a> {
+    /// A job with the remark of the flags, which changes nothing but its targets, and prints a
+    /// page.
+    pub(crate) fn new(
+        plan: Plan,
+        identities: Vec<TargetIdentity>,
+        flags: &'a MeasuringFlags,
+    ) -> Self {
+        Self {
+            plan,
+            identities,
+            flags,
+            note: flags.note.clone(),
+            agreed: Agreed::NothingElse,
+            shown: Shown::Page,
+        }
+    }
+}
+
+/// What a run changes besides its targets. The user has given his word to it.
+pub(crate) enum Agreed {
+    /// Nothing.
+    NothingElse,
+    /// A temporary PostgreSQL server of these programs runs in the target.
+    Server(Programs),
+    /// The write cache of the disks is switched, and restored at the end.
+    WriteCache(WriteCacheSwitch),
+    /// Commands change a setting of the target.
+    Commands(SettingCommands),
+}
+
+impl Agreed {
+    /// A server of these programs, or this switch of the write cache. No plan needs both.
+    pub(crate) fn server_or_cache(
+        programs: Option<Programs>,
+        switch: Option<WriteCacheSwitch>,
+    ) -> Self {
+        match (programs, switch) {
+            (Some(programs), _) => Self::Server(programs),
+            (None, Some(switch)) => Self::WriteCache(switch),
+            (None, None) => Self::NothingElse,
+        }
+    }
+
+    /// The command that restores a setting, however the run ended.
+    pub(super) fn cleanup(&self) -> Option<String> {
+        match self {
+            Self::Commands(commands) => commands.cleanup.clone(),
+            Self::NothingElse | Self::Server(_) | Self::WriteCache(_) => None,
+        }
+    }
+}
+
+/// Commands that change a setting of the target, as the user gave them: with passwords, which the
+/// plan hides. Empty where the plan compares no settings.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SettingCommands {
+    /// The command before each cell of a side.
+    pub prepare: Vec<String>,
+    /// The command after the last cell, however the run ended: it restores a setting.
+    pub cleanup: Option<String>,
+    /// Whether the target is closed before each command, and opened again afterwards.
+    pub reopens: bool,
+}
+
+/// What stdout gets at the end of a run, unless `--json` asks for the record.
+#[derive(Clone)]
+pub(crate) enum Shown {
+    /// Our page.
+    Page,
+    /// The text of a tool.
+    Tool(SharedPrinter),
+    /// Nothing: the caller prints the result.
+    Nothing,
+}
+
+impl Shown {
+    /// The tool whose command line is carried out.
+    pub(super) fn tool(&self) -> Option<&SharedPrinter> {
+        match self {
+            Self::Tool(tool) => Some(tool),
+            Self::Page | Self::Nothing => None,
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Opens what a run measures with: the targets, their health, the clock, and what it may change
+//! besides.
+
+use super::bench::Bench;
+use super::gate::Granted;
+use super::job::{Agreed, MeasuringJob, SettingCommands, Shown};
+use super::journal::RunJournal;
+use super::ping::request_lines;
+use super::sink::Sink;
+use crate::failure::Failure;
+use crate::flags::MeasuringFlags;
+use crate::interrupt;
+use crate::plan_file::KeptFile;
+use crate::provenance::{run_id, timestamp, tool};
+use crate::targets::{read_health, warn_of_failing};
+use crate::tool_lines::ToolLines;
+use diskproof_analysis::judge::{RunFacts, RunVariation};
+use diskproof_device::{
+    Admission, GuardedWriteCache, MachineCpuTime, OpenError, OpenTarget, host_facts,
+};
+use diskproof_engine::{RunError, Session, measure_clock};
+use diskproof_model::plan::Plan;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_report::terminal::budget_line;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// A run whose targets are open.
+pub(super) struct OpenRun {
+    /// What it measures with.
+    pub bench: Bench,
+    /// What takes its results.
+    pub sink: Sink,
+    /// Files of our own, to be marked as such at the end.
+    pub own_files: Vec<OpenTarget>,
+    /// The longest silence of a target.
+    pub stall_timeout: Duration,
+    /// The machine's CPU time so far.
+    pub cpu_time: Option<MachineCpuTime>,
+}
+
+/// Opens the targets that the gate has admitted, reads their health, and measures the clock. A
+/// scratch file with a name stays in its directory.
+pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<OpenRun> {
+    let MeasuringJob {
+        plan,
+        identities,
+        flags,
+        note,
+        agreed,
+        shown,
+    } = job;
+    let Granted {
+        budget,
+        admissions,
+        consent,
+        stall_timeout,
+    } = granted;
+    let budget = Arc::new(budget);
+    let verbosity = flags.verbosity();
+    raise_descriptor_limit();
+    for hint in admissions.iter().filter_map(Admission::hint) {
+        verbosity.note(&hint);
+    }
+    let kept_files = match shown.tool() {
+        Some(tool) => tool.kept_files.as_slice(),
+        None => &[],
+    };
+    let (targets, file_tree) = open_targets(&plan, admissions, kept_files)?;
+    let own_files = own_files(&targets, &plan, flags, kept_files)?;
+    // Before the run: smartctl would disturb it.
+    let health = read_health(&identities, flags.health.no_health);
+    warn_of_failing(&health, verbosity);
+    verbosity.note(&budget_line(&plan, &identities));
+    let stall_ns = u64::try_from(stall_timeout.as_nanos()).unwrap_or(u64::MAX);
+    let session = Session::new(plan.seed).with_stall_timeout(stall_ns);
+    let facts = Arc::new(RunFacts {
+        note,
+        health,
+        ..run_facts(session.started(), plan, identities)
+    });
+    let journal = RunJournal::start(&flags.history, &facts, &flags.expected);
+    interrupt::end_cleanly();
+    let mut sink = Sink::new(&facts, &budget, journal, verbosity);
+    let cpu_time = MachineCpuTime::now();
+    start_lines(&mut sink, &facts, &shown, flags).map_err(Failure::Run)?;
+    let mut bench = Bench {
+        session,
+        facts,
+        budget,
+        targets,
+        file_tree,
+        consent,
+        programs: None,
+        commands: SettingCommands::default(),
+        write_cache: None,
+        first_writes: Vec::new(),
+        limit_end: None,
+    };
+    take_agreed(&mut bench, agreed)?;
+    Ok(OpenRun {
+        bench,
+        sink,
+        own_files,
+        stall_timeout,
+        cpu_time,
+    })
+}
+
+/// Starts what prints lines while the run goes on: those of a tool, or of single requests.
+fn start_lines(
+    sink: &mut Sink,
+    facts: &RunFacts,
+    shown: &Shown,
+    flags: &MeasuringFlags,
+) -> Result<(), RunError> {
+    if let Some(tool) = shown.tool()
+        && !flags.prints_json()
+    {
+        let started = ToolLines::start(tool.clone()).map_err(RunError::Thread)?;
+        sink.live.tool = Some(started);
+    } else if let Some(ping) = facts.plan.ping() {
+        sink.request_lines = request_lines(ping, &facts.targets, flags);
+    }
+    Ok(())
+}
+
+/// Takes what the run changes besides its targets. A guard restores the write cache from here on.
+fn take_agreed(bench: &mut Bench, agreed: Agreed) -> Result<(), Failure> {
+    match agreed {
+        Agreed::NothingElse => {}
+        Agreed::Server(programs) => bench.programs = Some(programs),
+        Agreed::Commands(commands) => bench.commands = commands,
+        Agreed::WriteCache(switch) => {
+            bench.write_cache = Some(GuardedWriteCache::start(switch)?);
+        }
+    }
+    Ok(())
+}
+
+/// The open targets, and leave to make a directory for many small files, where the plan has them in
+/// place of targets.
+fn open_targets(
+    plan: &Plan,
+    admissions: Vec<Admission>,
+    kept_files: &[Option<KeptFile>],
+) -> Result<(Vec<OpenTarget>, Option<Admission>), Failure> {
+    let mut file_tree = None;
+    let mut targets = Vec::new();
+    for (index, admission) in admissions.into_iter().enumerate() {
+        if plan.files().is_some() {
+            file_tree = Some(admission);
+            continue;
+        }
+        targets.push(match kept_files.get(index).and_then(Option::as_ref) {
+            Some(kept) => create_kept(admission, kept, plan.scratch_bytes_on(index))?,
+            None => OpenTarget::open(admission)?,
+        });
+    }
+    for target in &targets {
+        target.wipe_unknown()?;
+    }
+    Ok((targets, file_tree))
+}
+
+/// The facts of a run that began at this instant.
+pub(crate) fn run_facts(started: SystemTime, plan: Plan, targets: Vec<TargetIdentity>) -> RunFacts {
+    RunFacts {
+        tool: tool(),
+        run_id: run_id(),
+        started: timestamp(started),
+        partial: false,
+        ended_early: None,
+        stalled: None,
+        note: None,
+        host: host_facts(),
+        clock: measure_clock(),
+        plan,
+        targets,
+        health: Vec::new(),
+        variation: RunVariation::Earlier(Vec::new()),
+    }
+}
+
+/// A scratch file of so many bytes that stays in its directory, or several files with an equal part
+/// of them each.
+fn create_kept(
+    admission: Admission,
+    kept: &KeptFile,
+    bytes: Option<u64>,
+) -> Result<OpenTarget, OpenError> {
+    match kept.names.as_slice() {
+        [name] => OpenTarget::create_named(admission, name),
+        names => {
+            let part_bytes = bytes.unwrap_or(0) / names.len().max(1) as u64;
+            OpenTarget::create_all_named(admission, names, part_bytes, kept.file_bytes)
+        }
+    }
+}
+
+/// Files that are diskproof's own: made by this run, or by an earlier one for the same tool.
+fn own_files(
+    targets: &[OpenTarget],
+    plan: &Plan,
+    flags: &MeasuringFlags,
+    kept_files: &[Option<KeptFile>],
+) -> Result<Vec<OpenTarget>, Failure> {
+    let destructive = &flags.destructive;
+    let rewrites = destructive.own_files && !destructive.overwrite && plan.writes();
+    let mut own = Vec::new();
+    for (index, target) in targets.iter().enumerate() {
+        let is_kept = kept_files.get(index).is_some_and(Option::is_some);
+        if is_kept || (rewrites && target.identity().kind == TargetKind::File) {
+            own.push(target.reopen()?);
+        }
+    }
+    Ok(own)
+}
+
+/// Raises the soft limit on descriptors to the hard limit: every job needs one, and the usual soft
+/// limit of 1024 exists only for programs that use select(2).
+fn raise_descriptor_limit() {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let current = maximum;
+    // On an error the limit stays as it is, and opening a target reports the shortage.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
+}

@@ -1,0 +1,221 @@
+//! Where the results of a run go while it lasts, and the only place from which they are taken: by
+//! the thread that waits for the run, also when the run hangs.
+
+use super::journal::RunJournal;
+use crate::failure::Failure;
+use crate::live::Live;
+use crate::stdio::Verbosity;
+use diskproof_analysis::judge::RunFacts;
+use diskproof_device::{OpenError, WriteCacheError};
+use diskproof_engine::RunError;
+use diskproof_model::budget::Budget;
+use diskproof_model::campaign::CampaignDecision;
+use diskproof_model::data::RunData;
+use diskproof_model::measurement::Measurement;
+use diskproof_model::target::TargetIdentity;
+use diskproof_postgres::PostgresError;
+use diskproof_report::terminal::RequestLines;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub(super) const LATE: &str = "the target is too slow for the announced time: what is missing is \
+                               undecided. Measure longer (--time), or less (smaller --bs, --size)";
+pub(super) const INTERRUPTED: &str = "interrupted by the user";
+
+/// What a run has given so far.
+#[derive(Default)]
+pub(crate) struct RunResults {
+    /// What was measured.
+    pub data: RunData,
+    /// What a campaign has decided, once it is over.
+    pub decisions: Vec<CampaignDecision>,
+    /// By the number of a side that is a setting of the target, the target after the first command.
+    pub sides: BTreeMap<usize, TargetIdentity>,
+    /// The current step, or the last one.
+    pub step: Option<String>,
+    /// How the run ended; `None` while it lasts.
+    pub ended: Option<Result<(), EarlyEnd>>,
+    /// Paths of the targets that hang after the end.
+    pub hung: Vec<String>,
+    /// What the run has made and not removed yet.
+    pub leftover: Option<Leftover>,
+    /// The write cache of a disk that could not be restored.
+    pub not_restored: Option<WriteCacheError>,
+}
+
+/// What a run makes besides the files that vanish with the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leftover {
+    /// The directory of many small files.
+    Files,
+    /// The cluster of a PostgreSQL server, or a part of one.
+    Server,
+}
+
+/// Why a run ended before its plan did.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EarlyEnd {
+    /// A sentence.
+    #[error("{0}")]
+    Reason(String),
+    /// The error of the engine.
+    #[error(transparent)]
+    Error(RunError),
+    /// What it needs could not be made, so that it measured nothing and has no record.
+    #[error(transparent)]
+    NotStarted(Failure),
+}
+
+impl EarlyEnd {
+    pub(super) fn interrupted() -> Self {
+        Self::Reason(INTERRUPTED.to_owned())
+    }
+}
+
+impl From<String> for EarlyEnd {
+    fn from(why: String) -> Self {
+        Self::Reason(why)
+    }
+}
+
+impl From<RunError> for EarlyEnd {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Interrupted { .. } => Self::interrupted(),
+            error => Self::Error(error),
+        }
+    }
+}
+
+impl From<OpenError> for EarlyEnd {
+    fn from(error: OpenError) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+impl From<Failure> for EarlyEnd {
+    fn from(failure: Failure) -> Self {
+        Self::NotStarted(failure)
+    }
+}
+
+/// A cluster that stays is no less important than what ended the run.
+pub(super) fn and_left(ended: Result<(), EarlyEnd>, left: &PostgresError) -> Result<(), EarlyEnd> {
+    Err(match ended {
+        Ok(()) => left.to_string().into(),
+        Err(EarlyEnd::Reason(why)) => format!("{why}. {left}").into(),
+        Err(error) => error,
+    })
+}
+
+/// Results that several threads share.
+#[derive(Clone, Default)]
+pub(super) struct SharedResults(Arc<Mutex<RunResults>>);
+
+impl SharedResults {
+    /// Locks them.
+    pub(super) fn lock(&self) -> MutexGuard<'_, RunResults> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes what a run gives: results, progress, and the journal of both.
+pub(super) struct Sink {
+    /// The facts of the run, whose plan orders the results.
+    facts: Arc<RunFacts>,
+    results: SharedResults,
+    journal: RunJournal,
+    /// What is shown of the progress.
+    pub live: Live,
+    /// The lines of single requests, where they are shown.
+    pub request_lines: Option<RequestLines>,
+    /// How much goes to stderr.
+    pub verbosity: Verbosity,
+}
+
+impl Sink {
+    /// A sink without results.
+    pub(super) fn new(
+        facts: &Arc<RunFacts>,
+        budget: &Arc<Budget>,
+        journal: RunJournal,
+        verbosity: Verbosity,
+    ) -> Self {
+        Self {
+            facts: Arc::clone(facts),
+            results: SharedResults::default(),
+            journal,
+            live: Live::new(Arc::clone(facts), Arc::clone(budget), verbosity),
+            request_lines: None,
+            verbosity,
+        }
+    }
+
+    /// What the run has given so far.
+    pub(super) fn results(&self) -> MutexGuard<'_, RunResults> {
+        self.results.lock()
+    }
+
+    /// The same, for another thread.
+    pub(super) fn shared_results(&self) -> SharedResults {
+        self.results.clone()
+    }
+
+    /// The journal of the run.
+    pub(super) fn journal(&self) -> &RunJournal {
+        &self.journal
+    }
+
+    /// Notes the step that begins.
+    pub(super) fn begin_step(&self, name: &str) {
+        self.results().step = Some(name.to_owned());
+    }
+
+    /// Adds measurements: in the order of the plan, slices to those before them. Returns all that
+    /// is known of the same workloads.
+    pub(super) fn add(&self, measured: Vec<Measurement>) -> Vec<Measurement> {
+        let mut results = self.results();
+        let all = &mut results.data.measurements;
+        let mut so_far = Vec::new();
+        for next in measured {
+            let known = all
+                .iter_mut()
+                .find(|m| m.target == next.target && m.workload.name == next.workload.name);
+            if let Some(known) = known {
+                known.append(next);
+                so_far.push(known.clone());
+            } else {
+                so_far.push(next.clone());
+                let place = self.place(&next);
+                let at = all.partition_point(|m| self.place(m) <= place);
+                all.insert(at, next);
+            }
+        }
+        so_far
+    }
+
+    /// The place of a measurement's workload in the plan.
+    fn place(&self, measurement: &Measurement) -> usize {
+        self.facts
+            .plan
+            .workloads()
+            .iter()
+            .take_while(|workload| workload.name != measurement.workload.name)
+            .count()
+    }
+
+    /// Saves what was measured so far, where that is due. The results stay unlocked meanwhile.
+    pub(super) fn keep_results(&mut self) {
+        if self.journal.is_due() {
+            let data = self.results().data.clone();
+            self.journal.keep(&data);
+        }
+    }
+
+    /// Prints what is left of the lines of a tool.
+    pub(super) fn finish_tool(&mut self) {
+        if let Some(tool) = self.live.tool.take() {
+            tool.finish(&self.live.heartbeat());
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Workloads of a plan, slice by slice.
+
+use super::bench::Bench;
+use super::running::{Running, Stepped};
+use super::sink::{EarlyEnd, Sink};
+use super::slices::{SHARE_MIN, SliceOrder, SliceSchedule};
+use diskproof_analysis::slices::may_end;
+use diskproof_model::group::Group;
+use diskproof_model::measurement::{Measurement, StopReason};
+use diskproof_model::plan::{Layout, Plan};
+use diskproof_model::slice::SliceSpan;
+use std::time::Instant;
+
+/// Workloads while they are measured: a step is a slice, or a group that has no slices.
+pub(super) struct WorkloadsRun<'p> {
+    order: SliceOrder<'p>,
+}
+
+impl<'p> WorkloadsRun<'p> {
+    /// The workloads of this plan.
+    pub(super) fn new(plan: &'p Plan) -> Self {
+        Self {
+            order: SliceOrder::new(plan),
+        }
+    }
+}
+
+impl Running for WorkloadsRun<'_> {
+    fn step(&mut self, bench: &mut Bench, sink: &mut Sink) -> Result<Stepped, EarlyEnd> {
+        let Some(group) = self.order.next() else {
+            return Ok(Stepped::Over);
+        };
+        lay_out_for(group, bench, sink)?;
+        let (sliced, share) = self.order.next_until(bench.limit_end);
+        match share {
+            None if sliced.done > 0 => cut(sliced, sink),
+            share => measure_slice(sliced, share.unwrap_or(SHARE_MIN), bench, sink)?,
+        }
+        Ok(Stepped::More)
+    }
+}
+
+/// Ends a group that has been measured, because the time of the run is over.
+fn cut(sliced: &mut SliceSchedule<'_>, sink: &mut Sink) {
+    sliced.cut();
+    sink.live.begin(sliced.group, Some(0));
+    sink.live.end_slice(true);
+    let own = mark_shortened(sliced, sink);
+    sink.live.end(&own);
+}
+
+/// Notes that a group which is over got less time than planned. Returns its measurements.
+fn mark_shortened(sliced: &SliceSchedule<'_>, sink: &Sink) -> Vec<Measurement> {
+    let mut own = Vec::new();
+    let workloads = sliced.group.workloads;
+    for measurement in &mut sink.results().data.measurements {
+        if !workloads
+            .iter()
+            .any(|workload| workload.name == measurement.workload.name)
+        {
+            continue;
+        }
+        measurement.shortened_from_ns = if sliced.is_shortened() {
+            measurement.workload.stop.time_ns
+        } else {
+            None
+        };
+        own.push(measurement.clone());
+    }
+    own
+}
+
+/// Fills the scratch files that the next slice of a group needs.
+fn lay_out_for(group: Group<'_>, bench: &mut Bench, sink: &mut Sink) -> Result<(), EarlyEnd> {
+    sink.live.begin(group, None);
+    for workload in group.workloads {
+        sink.begin_step(&workload.name);
+        if workload.layout == Layout::Needed {
+            bench.lay_out(workload, sink)?;
+        }
+    }
+    Ok(())
+}
+
+/// Measures the next slice of a group, or all of one that has no slices, in this share of its
+/// planned time.
+fn measure_slice(
+    sliced: &mut SliceSchedule<'_>,
+    share: f64,
+    bench: &mut Bench,
+    sink: &mut Sink,
+) -> Result<(), EarlyEnd> {
+    let group = sliced.group;
+    let slices = sliced.next(share);
+    let slice_ns = (!sliced.is_whole()).then(|| slices[0].whole_ns());
+    sink.live.begin(group, slice_ns);
+    sink.begin_step(&group.workloads[0].name);
+    if let (Some(cache), Some(state)) = (&mut bench.write_cache, group.workloads[0].write_cache) {
+        cache.set(state).map_err(|error| error.to_string())?;
+    }
+    let session = bench.session.for_slice(sliced.done, sliced.moved_bytes);
+    let begin = Instant::now();
+    let mut measured = session.run_slices(group, &slices, &mut bench.targets, &mut sink.live)?;
+    sliced.took(share, begin.elapsed());
+    bench.attach_first_writes(&mut measured);
+    if sink.live.is_late() {
+        for measurement in &mut measured {
+            keep_whole(measurement, group, &slices);
+        }
+    }
+    let ended = bench.check(&measured);
+    sliced.measured(&slices[0], &measured);
+    let so_far = sink.add(measured);
+    if sliced.left > 0 && sliced.may_end() && so_far.iter().all(is_known_well) {
+        sliced.left = 0;
+    }
+    let is_over = sliced.left == 0 || ended.is_err();
+    end_slice(sliced, is_over, so_far, sink);
+    ended
+}
+
+/// Shows that a slice has ended, and with it perhaps its group.
+fn end_slice(sliced: &SliceSchedule<'_>, is_over: bool, so_far: Vec<Measurement>, sink: &mut Sink) {
+    sink.live.end_slice(is_over);
+    if !is_over {
+        return;
+    }
+    let own = if sliced.is_shortened() {
+        mark_shortened(sliced, sink)
+    } else {
+        so_far
+    };
+    sink.live.end(&own);
+}
+
+/// Whether the goal of a workload's precision is reached.
+fn is_known_well(measurement: &Measurement) -> bool {
+    match measurement.workload.stop.precision {
+        Some(goal) => may_end(measurement, goal),
+        None => false,
+    }
+}
+
+/// A workload that had the whole time of its slice when the run became late is complete.
+fn keep_whole(measured: &mut Measurement, group: Group<'_>, slices: &[SliceSpan]) {
+    if measured.stopped != StopReason::Interrupted {
+        return;
+    }
+    for (workload, slice) in group.workloads.iter().zip(slices) {
+        if workload.name == measured.workload.name
+            && slice.time_ns.is_some_and(|ns| measured.wall_ns >= ns)
+        {
+            measured.stopped = StopReason::Time;
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! What a plan may do at most: to each target, to what lies outside of them, and in which time. The
+//! gate grants it, the announcement and the page of a plan say it, and the run keeps to it.
+
+use crate::op::OpKind;
+use crate::plan::Plan;
+use crate::surface::SURVEY_BYTES_MIN;
+use crate::target::{TargetIdentity, TargetKind};
+use crate::task::{ByteLimit, Decide, LivePlan, Sides, Task};
+use crate::workload::{Layout, Workload};
+
+/// Slow memory cards are made for this rate. A slower disk needs a smaller scratch file.
+const FILL_BYTES_PER_S: f64 = 10e6;
+const FILL_START_NS: u64 = 10_000_000_000;
+
+/// What a plan may do at most on given targets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Budget {
+    /// What is done to each target, in their order.
+    pub targets: Vec<TargetUse>,
+    /// The largest single request, without which a workload could not begin, in bytes.
+    pub request_bytes: u64,
+    /// What drops blocks of each target.
+    pub drops: Vec<DroppedBlocks>,
+    /// What is changed besides the targets, which needs the user's word.
+    pub beyond: Vec<BeyondTargets>,
+    /// About how long the whole run takes, in nanoseconds: the time that is announced, shown and
+    /// kept. `None` when something has no time limit. The layout of a scratch file counts as far as
+    /// the plan limits it.
+    pub expected_ns: Option<u64>,
+    /// When the run ends at the latest, whatever the disk does, in nanoseconds; more than the
+    /// expected time of a survey that has only a usual speed to go by. `None` where it reads a
+    /// given amount.
+    pub deadline_ns: Option<u64>,
+    /// The longest that filling the scratch file may take beyond the expected time, in nanoseconds;
+    /// `None` where that is part of it, or nothing needs it. Other tools fill theirs however long
+    /// it takes.
+    pub fill_ns: Option<u64>,
+}
+
+/// What is done to a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TargetUse {
+    /// It is only read.
+    Read,
+    /// A scratch file in it is written and read.
+    Scratch {
+        /// The most that the file may grow to, in bytes.
+        size_bytes: u64,
+        /// Room for it and for those of the targets before it on the same filesystem, where each
+        /// has its own size.
+        room_bytes: u64,
+        /// What is written to it, first writes among them.
+        written: ByteLimit,
+    },
+    /// Many files are made in it.
+    Files {
+        /// The most space that they take at a time, in bytes, about.
+        size_bytes: u64,
+        /// The most files at a time.
+        count: u64,
+        /// What is written to them, about, in bytes.
+        written_bytes: u64,
+    },
+    /// Its content is lost.
+    Overwrite {
+        /// What is written to it; `None` where its blocks are only dropped.
+        written: Option<ByteLimit>,
+    },
+}
+
+/// Blocks that a kind of operation drops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DroppedBlocks {
+    /// The kind.
+    pub kind: OpKind,
+    /// How much it may drop on each target.
+    pub limit: ByteLimit,
+}
+
+/// What a plan changes besides its targets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BeyondTargets {
+    /// A temporary server runs in the first target.
+    Server {
+        /// Room that it needs besides the scratch file.
+        room_bytes: u64,
+    },
+    /// The disk's write cache is switched.
+    WriteCache,
+    /// Commands change a setting.
+    Commands,
+}
+
+impl Plan {
+    /// What the plan may do at most on these targets.
+    pub fn budget(&self, on: &[TargetIdentity]) -> Budget {
+        let mut targets = Vec::new();
+        for index in 0..on.len() {
+            targets.push(self.use_of(index, on));
+        }
+        let expected_ns = self.expected_ns(on);
+        Budget {
+            targets,
+            request_bytes: self.request_bytes(),
+            drops: self.dropped_blocks(),
+            beyond: self.beyond_targets(),
+            expected_ns,
+            deadline_ns: self.deadline_ns(expected_ns),
+            fill_ns: self.fill_ns(),
+        }
+    }
+
+    /// What is done to the target with this number.
+    fn use_of(&self, index: usize, on: &[TargetIdentity]) -> TargetUse {
+        if let Some(files) = self.files() {
+            return TargetUse::Files {
+                size_bytes: files.set_bytes(),
+                count: files.count,
+                written_bytes: files.write_bytes(),
+            };
+        }
+        let is_directory = on[index].kind == TargetKind::Directory;
+        match self.scratch_bytes_on(index) {
+            Some(size_bytes) if is_directory => TargetUse::Scratch {
+                size_bytes,
+                room_bytes: self.room_bytes(index, on, size_bytes),
+                written: self.written_to_scratch(),
+            },
+            _ if self.writes() => TargetUse::Overwrite {
+                written: self.written_data(),
+            },
+            _ => TargetUse::Read,
+        }
+    }
+
+    /// Room for the scratch file of a target and those before it on the same filesystem.
+    fn room_bytes(&self, index: usize, on: &[TargetIdentity], size_bytes: u64) -> u64 {
+        let Some(scratch) = &self.scratch else {
+            return size_bytes;
+        };
+        let mut room_bytes = 0;
+        for (other, bytes) in on.iter().zip(&scratch.sizes_bytes).take(index + 1) {
+            if other.device == on[index].device {
+                room_bytes += bytes;
+            }
+        }
+        room_bytes.max(size_bytes)
+    }
+
+    /// The most that the plan may write to each target, apart from filling scratch files.
+    pub fn write_limit(&self) -> ByteLimit {
+        let mut sum = 0;
+        for task in &self.tasks {
+            match task.write_limit() {
+                ByteLimit::AtMost(bytes) => sum += bytes,
+                ByteLimit::Unlimited => return ByteLimit::Unlimited,
+            }
+        }
+        ByteLimit::AtMost(sum)
+    }
+
+    /// The same of a plan that writes data, and does not only drop blocks.
+    fn written_data(&self) -> Option<ByteLimit> {
+        let writes_data = self.tasks.iter().any(|task| match task {
+            Task::Survey(survey) => survey.operation == OpKind::Write,
+            Task::Files(_) => true,
+            Task::Workloads(_) | Task::Ping(_) | Task::Inserts(_) => {
+                task.workloads().iter().any(|one| one.makes(OpKind::Write))
+            }
+        });
+        writes_data.then(|| self.write_limit())
+    }
+
+    /// What the plan writes to a scratch file: what its workloads may write, and the part of the
+    /// file that none of them fills, which is filled before the first read, again after a workload
+    /// has trimmed it, or once more for a workload that is to find its blocks in the page cache.
+    fn written_to_scratch(&self) -> ByteLimit {
+        let ByteLimit::AtMost(own) = self.write_limit() else {
+            return ByteLimit::Unlimited;
+        };
+        let workloads = self.workloads();
+        let scratch = self.scratch_bytes().unwrap_or(0);
+        let laid_out: u64 = workloads
+            .iter()
+            .filter(|one| one.layout == Layout::Provides)
+            .filter_map(Workload::write_bytes_max)
+            .sum();
+        let last = workloads.len().saturating_sub(1);
+        let trimmed = workloads[..last]
+            .iter()
+            .filter(|one| one.leaves_no_content())
+            .count() as u64;
+        let first = scratch.saturating_sub(laid_out);
+        let again = scratch.saturating_mul(trimmed);
+        // The first one finds what was written for it.
+        let held: u64 = workloads
+            .iter()
+            .filter(|one| one.layout == Layout::Needed)
+            .skip(1)
+            .map(|one| one.held_bytes(one.span.length_bytes.unwrap_or(scratch)))
+            .sum();
+        let filled = first.saturating_add(again).saturating_add(held);
+        ByteLimit::AtMost(own.saturating_add(filled))
+    }
+
+    fn dropped_blocks(&self) -> Vec<DroppedBlocks> {
+        let mut drops = Vec::new();
+        for kind in OpKind::ALL {
+            let mut dropping = self.workloads().iter().filter(|one| one.makes(kind));
+            if !kind.drops_blocks() || dropping.clone().next().is_none() {
+                continue;
+            }
+            let mut sum = Some(0);
+            for workload in dropping.by_ref() {
+                sum = sum
+                    .zip(workload.write_bytes_max())
+                    .map(|(sum, more)| sum + more);
+            }
+            let limit = match sum {
+                Some(bytes) => ByteLimit::AtMost(bytes),
+                None => ByteLimit::Unlimited,
+            };
+            drops.push(DroppedBlocks { kind, limit });
+        }
+        drops
+    }
+
+    fn beyond_targets(&self) -> Vec<BeyondTargets> {
+        let mut beyond = Vec::new();
+        if let Some(inserts) = self.inserts() {
+            beyond.push(BeyondTargets::Server {
+                room_bytes: inserts.server.room_bytes(),
+            });
+        }
+        if self.workloads().iter().any(|one| one.write_cache.is_some()) {
+            beyond.push(BeyondTargets::WriteCache);
+        }
+        let compares_settings = self.workload_task().is_some_and(|workloads| {
+            matches!(
+                &workloads.decide,
+                Decide::Compare(LivePlan {
+                    sides: Sides::Settings { .. },
+                    ..
+                })
+            )
+        });
+        if compares_settings {
+            beyond.push(BeyondTargets::Commands);
+        }
+        beyond
+    }
+
+    /// Other tools' requests end where their file does.
+    fn request_bytes(&self) -> u64 {
+        if self.is_of_other_tool() {
+            return 1;
+        }
+        let mut largest = if self.survey().is_some() {
+            SURVEY_BYTES_MIN
+        } else {
+            1
+        };
+        for workload in self.workloads() {
+            for bytes in workload.block_sizes() {
+                largest = largest.max(u64::from(bytes));
+            }
+        }
+        largest
+    }
+
+    fn expected_ns(&self, on: &[TargetIdentity]) -> Option<u64> {
+        let mut sum_ns = self.time_ns_max()? + self.first_write_ns().unwrap_or(0);
+        for task in &self.tasks {
+            sum_ns += task.survey_ns_guess(on.first(), self.scratch_bytes());
+        }
+        Some(sum_ns.min(self.time_limit_ns.unwrap_or(u64::MAX)))
+    }
+
+    fn deadline_ns(&self, expected_ns: Option<u64>) -> Option<u64> {
+        let expected_ns = expected_ns?;
+        let Some(survey) = self.survey() else {
+            return Some(expected_ns);
+        };
+        let own_ns = self.time_ns_max()?;
+        match (self.time_limit_ns, survey.time_ns_max()) {
+            (Some(limit_ns), None) => Some(limit_ns),
+            (None, None) => None,
+            (Some(_), Some(_)) => Some(expected_ns),
+            (None, Some(survey_ns)) => Some(expected_ns.max(own_ns + survey_ns)),
+        }
+    }
+
+    fn fill_ns(&self) -> Option<u64> {
+        let bytes = self.scratch_bytes()?;
+        if self.first_write_ns().is_some() || !self.tasks.iter().any(Task::needs_content) {
+            return None;
+        }
+        if self.is_of_other_tool() {
+            return Some(u64::MAX);
+        }
+        Some((bytes as f64 / FILL_BYTES_PER_S * 1e9) as u64 + FILL_START_NS)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! What a plan may write, drop and change at most.
+
+use super::*;
+use crate::plan::Scratch;
+use crate::stream::Streams;
+use crate::target::WriteCache;
+use crate::task::Workloads;
+use crate::workload::{CachePolicy, HELD_BYTES_MAX, Stop};
+
+/// 1 MiB of buffered writes.
+fn writes(name: &str, block_bytes: u32) -> Workload {
+    Workload {
+        block_bytes,
+        cache: CachePolicy::Buffered,
+        streams: Streams::with_reads(0),
+        layout: Layout::Needed,
+        stop: Stop {
+            bytes: Some(1 << 20),
+            ..Stop::default()
+        },
+        ..Workload::named(name)
+    }
+}
+
+fn most_bytes(scratch_bytes: u64, list: Vec<Workload>) -> Option<u64> {
+    let workloads = Workloads {
+        list,
+        ..Workloads::default()
+    };
+    let plan = Plan {
+        scratch: Some(Scratch::of_size(scratch_bytes)),
+        tasks: vec![Task::Workloads(workloads)],
+        ..Plan::default()
+    };
+    let ByteLimit::AtMost(bytes) = plan.written_to_scratch() else {
+        return None;
+    };
+    Some(bytes)
+}
+
+#[test]
+fn scratch_file_is_written_once_more_for_a_later_workload_that_writes_blocks_in_part() {
+    let (part, whole) = (writes("part", 1024), writes("whole", 4096));
+    let size = HELD_BYTES_MAX;
+    for (size, list, filled) in [
+        (size, vec![&part], size),
+        (size, vec![&part, &whole], size),
+        (size, vec![&whole, &part], 2 * size),
+        // More is not written once more.
+        (size + 4096, vec![&whole, &part], size + 4096),
+    ] {
+        let own = (list.len() as u64) << 20;
+        let workloads = list.into_iter().cloned().collect();
+        assert_eq!(most_bytes(size, workloads), Some(filled + own));
+    }
+}
+
+/// A plan of one workload, decided so.
+fn plan_of(workload: Workload, decide: Decide) -> Plan {
+    Plan {
+        tasks: vec![Task::Workloads(Workloads {
+            decide,
+            ..Workloads::as_planned(vec![workload])
+        })],
+        ..Plan::default()
+    }
+}
+
+#[test]
+fn changes_beyond_the_targets_are_named() {
+    let beyond = |workload, decide| plan_of(workload, decide).budget(&[]).beyond;
+    assert_eq!(beyond(Workload::named("a"), Decide::AsPlanned), []);
+    let switched = Workload {
+        write_cache: Some(WriteCache::WriteThrough),
+        ..Workload::named("a")
+    };
+    assert_eq!(
+        beyond(switched, Decide::AsPlanned),
+        [BeyondTargets::WriteCache]
+    );
+    let compared = Decide::Compare(LivePlan {
+        sides: Sides::Settings {
+            prepare: vec!["true".to_owned(), "true".to_owned()],
+            cleanup: None,
+            reopen: false,
+        },
+        margin: 0.1,
+        cells_ns: 1,
+    });
+    assert_eq!(
+        beyond(Workload::named("a"), compared),
+        [BeyondTargets::Commands]
+    );
+}
+
+#[test]
+fn dropped_blocks_have_the_limit_of_their_workloads() {
+    let mut workload = writes("trim", 4096);
+    workload.streams = Streams::doing(&[OpKind::Trim]);
+    let drops = |workload: &Workload| {
+        plan_of(workload.clone(), Decide::AsPlanned)
+            .budget(&[])
+            .drops
+    };
+    let kind = OpKind::Trim;
+    let limit = ByteLimit::AtMost(1 << 20);
+    assert_eq!(drops(&workload), [DroppedBlocks { kind, limit }]);
+    workload.stop.bytes = None;
+    let limit = ByteLimit::Unlimited;
+    assert_eq!(drops(&workload), [DroppedBlocks { kind, limit }]);
+    assert_eq!(drops(&Workload::named("read")), []);
+}

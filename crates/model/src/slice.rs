@@ -1,0 +1,67 @@
+//! A slice: a part of a workload that is measured by itself.
+
+use crate::workload::{EngineChoice, Span, Workload};
+
+/// How long and where a slice of a workload is measured, and by which engine, in place of what the
+/// workload asks for as a whole.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SliceSpan {
+    /// Measured time, in nanoseconds; `None` without a limit.
+    pub time_ns: Option<u64>,
+    /// Time before it in which nothing is measured, in nanoseconds.
+    pub warmup_ns: u64,
+    /// Bytes moved by all workers together, warm-up included; `None` without a limit.
+    pub bytes: Option<u64>,
+    /// The engine.
+    pub engine: EngineChoice,
+    /// The part of the target.
+    pub span: Span,
+}
+
+impl SliceSpan {
+    /// All of a workload, in one go.
+    pub fn whole(workload: &Workload) -> Self {
+        Self {
+            time_ns: workload.stop.time_ns,
+            warmup_ns: workload.warmup_ns,
+            bytes: workload.stop.bytes,
+            engine: workload.engine,
+            span: workload.span,
+        }
+    }
+
+    /// Its time with the warm-up, in nanoseconds; 0 without a limit.
+    pub fn whole_ns(&self) -> u64 {
+        match self.time_ns {
+            Some(time_ns) => time_ns + self.warmup_ns,
+            None => self.warmup_ns,
+        }
+    }
+
+    /// The workload as it runs in this slice.
+    pub fn of_workload(&self, workload: &Workload) -> Workload {
+        let mut part = workload.clone();
+        part.stop.time_ns = self.time_ns;
+        part.stop.bytes = self.bytes;
+        part.warmup_ns = self.warmup_ns;
+        part.engine = self.engine;
+        part.span = self.span;
+        part
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_slice_is_the_workload_itself() {
+        let mut workload = Workload::named("a");
+        workload.warmup_ns = 5;
+        workload.stop.time_ns = Some(7);
+        workload.stop.ops = Some(3);
+        let whole = SliceSpan::whole(&workload);
+        assert_eq!(whole.of_workload(&workload), workload);
+        assert_eq!(whole.whole_ns(), 12);
+    }
+}
