@@ -656,34 +656,19 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>, root: &TargetRoot) -> Trans
             ));
         }
     };
-    // As in fio, a copy that begins inside the file ends at its end, and random requests go
-    // anywhere in it.
+    // As in fio, a copy that begins inside the file ends at its end.
     let in_file = job
         .extent
         .file_bytes
         .map(|bytes| bytes.saturating_sub(start));
     let job_bytes = length.min(in_file.unwrap_or(u64::MAX));
-    let room = match (in_file, rest) {
-        (Some(in_file), rest) => Some(in_file.min(rest.unwrap_or(u64::MAX))),
-        (None, _) => None,
-    };
-    let length = match room {
-        Some(room) if job.is_random() || job.laps_have_whole_file() => room,
-        Some(room) => job.whole_blocks(job_bytes).min(room),
-        None => job_bytes,
-    };
+    let length = span_bytes(job, job_bytes, in_file, rest);
     if job_bytes < job.smallest_block() {
         return Err(job.error_without_options(
             "the job's part of the file is smaller than a block, or starts after the end of the \
              file; use a larger size, or a smaller bs or offset",
         ));
     }
-    let block = job.smallest_block().max(1);
-    // As in fio, each of several files ends with its last whole block.
-    let length = match job.files {
-        0 | 1 => length,
-        files => length / files / block * block * files,
-    };
     Ok(FilePart {
         start,
         // Zones go on to the end of the file.
@@ -700,4 +685,26 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>, root: &TargetRoot) -> Trans
         },
         is_whole_file: start == 0,
     })
+}
+
+/// The bytes in which a copy works that moves `job_bytes`, with so many behind its start in a file
+/// whose size the job sets, and in one that exists. As in fio, random requests go anywhere in the
+/// file, and each of several files ends with its last whole block.
+fn span_bytes(job: &FioJob, job_bytes: u64, in_file: Option<u64>, rest: Option<u64>) -> u64 {
+    let block = job.smallest_block().max(1);
+    let length = match in_file {
+        Some(in_file) => {
+            let room = in_file.min(rest.unwrap_or(u64::MAX));
+            if job.is_random() || job.laps_have_whole_file() {
+                room
+            } else {
+                job.whole_blocks(job_bytes).min(room)
+            }
+        }
+        None => job_bytes,
+    };
+    match job.files {
+        0 | 1 => length,
+        files => length / files / block * block * files,
+    }
 }

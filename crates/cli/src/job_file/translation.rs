@@ -41,9 +41,9 @@ pub(crate) const FILES: &str = "the files of a job (nrfiles) become one of their
                                 opens each and switches files after each request";
 
 /// Several files of a sequential job that does not alternate between them.
-pub(crate) const IN_ORDER: &str = "sequential requests of a mix of directions or of sizes go through \
-                                   the files of a job one after the other; fio changes the file \
-                                   after each request";
+pub(crate) const IN_ORDER: &str = "sequential requests of a mix of directions or of sizes go \
+                                   through the files of a job one after the other; fio changes the \
+                                   file after each request";
 
 /// A translation: what it goes by, and its notes.
 pub(crate) struct Translation<'a> {

@@ -587,7 +587,10 @@ fn lap_bytes(job: &FioJob, own: FilePart, asked: Option<u64>) -> u64 {
     if own.job_bytes / block < MIXED_BLOCKS_MIN {
         size.min(in_file)
     } else if job.laps_have_whole_file() {
-        in_file.saturating_mul(2)
+        let reads = job.flags.rwmixread.map_or(500, |share| u64::from(share.0));
+        // The larger direction reaches the end first.
+        let larger = reads.max(1000_u64.saturating_sub(reads)).max(1);
+        job.whole_blocks(in_file.saturating_mul(1000) / larger)
     } else {
         size
     }

@@ -252,7 +252,7 @@ fn files_of_one_job_become_one_of_their_size() {
         assert_eq!(flags.bytes.map(|one| one.0), Some(bytes), "{rw}");
     }
     let others = [
-        "rw=rw",
+        "rw=read:8k",
         "rw=randread\nrandom_distribution=zipf",
         "rw=read\nfilesize=10:1m",
     ];
@@ -869,6 +869,12 @@ fn laps_and_their_file_have_the_bytes_of_fio() {
             2048,
         ),
         ("rw=randread\nbs=64k\nsize=1500k\nfilesize=2m", 1536, 2048),
+        // fio draws the directions: 3,032 and 2,840 in two runs.
+        (
+            "rw=rw\nsize=1m\nio_size=2m\nloops=2\nrwmixread=30",
+            2928,
+            1024,
+        ),
         ("rw=read\nsize=50%\nfilesize=1m", 512, 512),
         ("rw=read\nsize=25%\nfilesize=1m\noffset=256k", 256, 512),
         ("rw=read\nsize=50%\nfilesize=1m\noffset=50%", 512, 512),
