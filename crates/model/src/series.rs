@@ -219,8 +219,8 @@ impl TryFrom<Columns> for TimeSeries {
 /// A series as one text, about a tenth as long as its numbers: base64 (RFC 4648) of a raw deflate
 /// stream (RFC 1951) of unsigned LEB128 numbers, which follow each other without separators. First
 /// the start of the first cell in nanoseconds after the start of the measured time; the length of
-/// each cell in nanoseconds; `b`, the bytes of an operation; and `n`, the number of cells. Then five
-/// columns of `n` numbers: the operations that completed in each cell; those that failed; the
+/// each cell in nanoseconds; `b`, the bytes of an operation; and `n`, the number of cells. Then
+/// five columns of `n` numbers: the operations that completed in each cell; those that failed; the
 /// longest latency in nanoseconds (0 where it stands in an earlier cell); a sum of latencies (0 in
 /// records); and its bytes minus its operations times `b`, modulo 2^64.
 #[derive(JsonSchema)]

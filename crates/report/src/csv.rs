@@ -141,20 +141,21 @@ mod tests {
     fn request_row_says_whether_it_counts_and_idle_row_after_which_time() {
         let mut record = crate::fixture::record();
         let mean = r#"{"n": 6, "value": 150e3, "half_width_95": 5e3, "unit": "ns"}"#;
+        let requests = r#"[
+            {"number": 1, "at_ns": 2500000000, "op": "read", "offset_bytes": 8192,
+              "latency_ns": 96300},
+            {"number": 2, "at_ns": 0, "op": "read", "offset_bytes": 0, "latency_ns": 1,
+              "ignored": "warmup"},
+            {"number": 3, "at_ns": 0, "op": "read", "offset_bytes": 0, "latency_ns": 1,
+              "error": "EIO"}]"#;
         let ping = format!(
-            r#"{{"latency": {{}}, "requests": [
-            {{"number": 1, "at_ns": 2500000000, "op": "read", "offset_bytes": 8192,
-              "latency_ns": 96300}},
-            {{"number": 2, "at_ns": 0, "op": "read", "offset_bytes": 0, "latency_ns": 1,
-              "ignored": "warmup"}},
-            {{"number": 3, "at_ns": 0, "op": "read", "offset_bytes": 0, "latency_ns": 1,
-              "error": "EIO"}}],
-            "after_idle": [{{"idle_ns": 20000000, "mean": {mean}, "p50_ns": 149000,
+            r#"{{"latency": {{}}, "after_idle": [{{"idle_ns": 20000000, "mean": {mean}, "p50_ns": 149000,
               "min_ns": 140000, "max_ns": 170000, "slow": 1}}]}}"#
         );
         record.measurements.truncate(1);
         record.measurements[0].data.start_ns = 500_000_000;
         record.measurements[0].data.workload.name = "ping".to_owned();
+        record.measurements[0].data.requests = serde_json::from_str(requests).unwrap();
         record.measurements[0].figures.ping = Some(serde_json::from_str(&ping).unwrap());
         let text = crate::fixture::written(|out| write_record(&record, out));
         for row in [

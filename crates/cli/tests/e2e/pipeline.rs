@@ -17,7 +17,7 @@ use diskproof_model::target::{
     Filesystem, HostFacts, Layer, LayerKind, Link, TargetIdentity, TargetKind, WriteCache,
 };
 use diskproof_report::style::{Color, Style};
-use diskproof_report::{json, terminal};
+use diskproof_report::{html, json, terminal};
 
 const GIB: u64 = 1 << 30;
 
@@ -181,6 +181,15 @@ fn printed(write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>) -
     let mut out = Vec::new();
     write(&mut out).unwrap();
     String::from_utf8(out).unwrap()
+}
+
+/// What is sent by mail and kept for years.
+#[test]
+fn record_of_a_whole_check_and_its_page_are_small() {
+    let check = record(&["--time", "40s"]);
+    let json = printed(|out| json::write_record(&check, out)).len();
+    let page = printed(|out| html::write_record(&check, out)).len();
+    assert!(json <= 170_000 && page <= 600_000, "{json} and {page}");
 }
 
 #[test]

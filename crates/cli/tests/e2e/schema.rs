@@ -271,6 +271,50 @@ fn assert_names_of_record(record: &Value) {
     );
 }
 
+/// Another program reads histogram, series and counters of each row by the schema alone.
+#[test]
+fn rows_are_read_by_a_program_that_knows_only_the_schema() {
+    needs!("python3");
+    let place = place();
+    let saved = place.path().join("run.json");
+    let arguments = format!(
+        "run {} --rw randrw --bs 8k --depth 4 --time 500ms --size 16M -q --no-history -o {}",
+        place.path().display(),
+        saved.display()
+    );
+    program::run(argv(&arguments)).exits(0);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/read_record.py");
+    let output = std::process::Command::new("python3")
+        .args([script, saved.to_str().unwrap()])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    let read: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{told}"));
+    let record = program::saved_record(&saved);
+    let m = &record.measurements[0];
+    assert_eq!(read.as_array().unwrap().len(), m.data.ops.len());
+    for (read, (kind, op)) in read.as_array().unwrap().iter().zip(m.ops()) {
+        let disk_bytes = m.data.device.read_bytes + m.data.device.write_bytes;
+        let counts = [
+            ("count", op.data.count),
+            ("bytes", op.data.bytes),
+            ("latencies", op.data.latency.count()),
+            ("cells", op.data.series.total().ops),
+            ("cell_bytes", op.data.series.total().bytes),
+            ("longest_ns", op.data.series.total().latency_max_ns),
+            ("interval_ns", op.data.series.interval_ns),
+            ("disk_bytes", disk_bytes),
+        ];
+        for (name, expected) in counts {
+            assert_eq!(read[name], json!(expected), "{} {name}", kind.as_str());
+        }
+        let mean_ns = read["mean_ns"].as_f64().unwrap();
+        assert!((mean_ns / op.figures.latency.mean - 1.0).abs() < 1e-9);
+        let lowest_ns = read["lowest_ns"].as_f64().unwrap();
+        assert!((lowest_ns / op.figures.latency.min as f64 - 1.0).abs() < 2e-3);
+    }
+}
+
 #[test]
 fn evidence_points_into_its_record() {
     let place = place();

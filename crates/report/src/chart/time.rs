@@ -127,8 +127,8 @@ fn cells_per_point(m: &Row, ops: &[(OpKind, OpRow<'_>)]) -> usize {
     most
 }
 
-/// The points of the chart: stretches of neighbouring cells, each as one. A rest of less than half a
-/// point belongs to the one before.
+/// The points of the chart: stretches of neighbouring cells, each as one. A rest of less than half
+/// a point belongs to the one before.
 fn points(m: &Row, op: OpRow<'_>, group: usize) -> Vec<CellOverTime> {
     let cells = m.cells_over_time(op);
     let rest = cells.len() % group;

@@ -336,6 +336,7 @@ mod tests {
         };
         let with_cells = |count: u64| {
             let mut record = record();
+            record.kept = Kept::Whole;
             for row in &mut record.measurements {
                 for op in row.data.ops.values_mut() {
                     op.series.cells = (1..=count).map(cell).collect();
