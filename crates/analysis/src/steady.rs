@@ -254,9 +254,9 @@ fn narrow(m: &mut Measurement, steady: &Window) {
         mean_wait_ns: steady.waited_ns as f64 / steady.turns.max(1) as f64,
     };
     for (kind, op) in &mut m.ops {
-        let total = op.series.total_between(steady.start_ns, u64::MAX);
-        op.count = total.ops;
-        op.bytes = total.bytes;
+        let before = op.series.total_between(0, steady.start_ns);
+        op.count = op.count.saturating_sub(before.ops);
+        op.bytes = op.bytes.saturating_sub(before.bytes);
         op.latency = histogram(steady, *kind, |op| &op.latency);
         if op.latency_intended.is_some() {
             op.latency_intended = Some(histogram(steady, *kind, |op| &op.intended));

@@ -320,7 +320,7 @@ fn ineffective_trims(
         );
         return seen(
             words,
-            "workload/block_bytes",
+            "data/workload/block_bytes",
             block_bytes,
             unit_bytes as f64,
         );

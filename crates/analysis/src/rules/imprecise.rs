@@ -70,7 +70,7 @@ fn check_pings(record: &Record) -> Option<Diagnosis> {
         };
         for (kind, latency) in &ping.latency {
             let mean = &latency.mean;
-            let place = format!("ping/latency/{}/mean", kind.as_str());
+            let place = format!("figures/ping/latency/{}/mean", kind.as_str());
             let requests = counted(mean.n, kind.as_str());
             let name = workload_name(record, m);
             match mean.relative_half_width() {

@@ -53,7 +53,7 @@ impl SlowWaker<'_> {
         let points = self.ping.after_idle.iter().enumerate().skip(self.from);
         points
             .map(|(place, point)| {
-                let place = format!("ping/after_idle/{place}/p50_ns");
+                let place = format!("figures/ping/after_idle/{place}/p50_ns");
                 evidence(self.index, &place, point.p50_ns as f64, threshold, "ns")
             })
             .collect()

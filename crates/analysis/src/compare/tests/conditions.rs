@@ -199,11 +199,15 @@ fn busy_machine_is_reported() {
 #[test]
 fn series_that_no_run_makes_are_survived() {
     let mut odd = fixture::record();
-    for (i, m) in odd.measurements.iter_mut().enumerate() {
-        for op in m.data.ops.values_mut() {
-            op.series.interval_ns = if i % 2 == 0 { 0 } else { 7 };
-            op.count = u64::MAX;
-        }
+    let ops = odd
+        .measurements
+        .iter_mut()
+        .flat_map(|m| m.data.ops.values_mut());
+    for (i, op) in ops.enumerate() {
+        op.series.interval_ns = if i % 2 == 0 { 0 } else { 7 };
+        op.count = u64::MAX;
+    }
+    for m in &mut odd.measurements {
         for op in m.figures.ops.values_mut() {
             op.iops.n = 0;
         }
