@@ -566,10 +566,10 @@ fn latency(metric: &Metric, op: OpRow<'_>) -> Option<Observed> {
     let histogram = &op.data.latency;
     match histogram.percentile(quantile) {
         Some(ns) => {
-            let spread = quantile_spread(&histogram, quantile);
+            let spread = quantile_spread(histogram, quantile);
             Some(Observed::new(ns as f64, spread))
         }
-        None => quantile_at_least(&histogram, quantile),
+        None => quantile_at_least(histogram, quantile),
     }
 }
 

@@ -149,8 +149,8 @@ mod tests {
             {"number": 3, "at_ns": 0, "op": "read", "offset_bytes": 0, "latency_ns": 1,
               "error": "EIO"}]"#;
         let ping = format!(
-            r#"{{"latency": {{}}, "after_idle": [{{"idle_ns": 20000000, "mean": {mean}, "p50_ns": 149000,
-              "min_ns": 140000, "max_ns": 170000, "slow": 1}}]}}"#
+            r#"{{"latency": {{}}, "after_idle": [{{"idle_ns": 20000000, "mean": {mean},
+              "p50_ns": 149000, "min_ns": 140000, "max_ns": 170000, "slow": 1}}]}}"#
         );
         record.measurements.truncate(1);
         record.measurements[0].data.start_ns = 500_000_000;
