@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use std::collections::BTreeSet;
 
 mod buckets;
 mod part;
@@ -307,6 +308,18 @@ impl LatencyHistogram {
         wire::read(&bytes, |ns, n| histogram.record_many(ns, n))
             .map_err(|why| HistogramError(why.to_owned()))?;
         Ok(histogram)
+    }
+
+    /// The pages of memory that the decoded distribution touches; 0 where it cannot be decoded.
+    pub(crate) fn pages_of_hdr(text: &str) -> usize {
+        let mut pages = BTreeSet::new();
+        if let Ok(bytes) = BASE64.decode(text) {
+            // What cannot be read is refused where it is decoded.
+            let _ = wire::read(&bytes, |ns, _| {
+                pages.insert(index_of(ns.min(VALUE_MAX)) / PAGE_BUCKETS);
+            });
+        }
+        pages.len()
     }
 }
 

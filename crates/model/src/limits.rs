@@ -9,6 +9,9 @@ pub(crate) const STRING_BYTES_MAX: usize = 1 << 20;
 /// Most values (numbers, strings, lists, objects …) in one document. A series cell has five in 65
 /// bytes, so 64 MiB of ordinary record stay below this.
 pub(crate) const VALUES_MAX: usize = 8_000_000;
+/// Most pages of 4 KiB that the distributions of one document take when they are decoded. A
+/// workload has 20 of them for each kind of operation; a small text can ask for 66.
+pub(crate) const HISTOGRAM_PAGES_MAX: usize = 100_000;
 /// Most elements of a list or members of an object whose key has no entry in [`LENGTHS`].
 const LENGTH_MAX: usize = 10_000;
 

@@ -127,6 +127,7 @@ fn check_record(record: &Record) -> Result<(), DocumentError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::histogram::LatencyHistogram;
     use crate::limits::DOCUMENT_BYTES_MAX;
     use serde_json::json;
 
@@ -219,6 +220,25 @@ mod tests {
             assert!(told.starts_with(&format!("{path} is {index}, ")), "{told}");
             assert!(told.contains(&format!(" {count} ")), "{told}");
         }
+    }
+
+    /// 4,096 small texts, each of which is a distribution with every bucket filled.
+    #[test]
+    fn distributions_that_would_fill_the_memory_are_refused() {
+        let mut full = LatencyHistogram::new();
+        for bits in 0..57 {
+            for part in 0..64 {
+                full.record((1 << bits) + (part << bits) / 64);
+            }
+        }
+        let path = "/measurements/2/data/ops/read/latency/hdr";
+        let row: Value = serde_json::from_str(&with(CHECK, path, json!(full.to_hdr_base64())))
+            .map(|document: Value| document["measurements"][2].clone())
+            .unwrap();
+        let many = with(CHECK, "/measurements", json!(vec![row; 4096]));
+        let found = AnyDocument::from_json(&many).unwrap_err();
+        let is_refused = matches!(found, DocumentError::TooLong { most: 100_000, .. });
+        assert!(is_refused, "{found}");
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! Checks the size of every number, string and list before anything is built from the text.
 
 use super::error::{DocumentError, quoted, told};
-use crate::limits::{DOCUMENT_BYTES_MAX, STRING_BYTES_MAX, VALUES_MAX, length_max, number_max};
+use crate::histogram::LatencyHistogram;
+use crate::limits::{
+    DOCUMENT_BYTES_MAX, HISTOGRAM_PAGES_MAX, STRING_BYTES_MAX, VALUES_MAX, length_max, number_max,
+};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use std::fmt::{self, Write as _};
 
@@ -13,6 +16,7 @@ pub(super) fn check(text: &str) -> Result<(), DocumentError> {
     let mut walk = Walk {
         path: String::new(),
         values: 0,
+        histogram_pages: 0,
         fault: None,
     };
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -36,6 +40,8 @@ struct Walk {
     path: String,
     /// Values seen so far.
     values: usize,
+    /// Pages of memory that the distributions seen so far take.
+    histogram_pages: usize,
     /// What ended the walk; serde's own errors are texts only.
     fault: Option<DocumentError>,
 }
@@ -125,6 +131,14 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<(), E> {
         if text.len() > STRING_BYTES_MAX {
             return Err(self.walk.too_long("bytes", STRING_BYTES_MAX));
+        }
+        if self.key == "hdr" {
+            self.walk.histogram_pages += LatencyHistogram::pages_of_hdr(text);
+            if self.walk.histogram_pages > HISTOGRAM_PAGES_MAX {
+                self.walk.path.clear();
+                let what = "pages of latencies in its distributions";
+                return Err(self.walk.too_long(what, HISTOGRAM_PAGES_MAX));
+            }
         }
         Ok(())
     }
