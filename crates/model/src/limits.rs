@@ -12,6 +12,8 @@ pub(crate) const VALUES_MAX: usize = 8_000_000;
 /// Most pages of 4 KiB that the distributions of one document take when they are decoded. A
 /// workload has 20 of them for each kind of operation; a small text can ask for 66.
 pub(crate) const HISTOGRAM_PAGES_MAX: usize = 100_000;
+/// Most cells of all packed series of one document: those of 2,600 workloads that read and write.
+pub(crate) const PACKED_CELLS_MAX: u64 = 8_000_000;
 /// Most elements of a list or members of an object whose key has no entry in [`LENGTHS`].
 const LENGTH_MAX: usize = 10_000;
 

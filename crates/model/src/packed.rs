@@ -45,7 +45,7 @@ pub(crate) struct Unpacker {
 }
 
 impl Unpacker {
-    fn of(text: &str) -> Result<Self, &'static str> {
+    pub(crate) fn of(text: &str) -> Result<Self, &'static str> {
         let packed = BASE64.decode(text).map_err(|_| "this is no base64")?;
         let mut bytes = Vec::new();
         let inflated = DeflateDecoder::new(&packed[..])

@@ -228,6 +228,23 @@ impl TryFrom<Columns> for TimeSeries {
 #[allow(dead_code, reason = "the schema describes it; nothing makes one")]
 pub struct PackedSeries(String);
 
+/// The number of cells that a packed series claims to have; 0 where it cannot be read.
+pub(crate) fn cells_of_packed(text: &str) -> u64 {
+    let Ok(mut numbers) = Unpacker::of(text) else {
+        return 0;
+    };
+    // Start, length of a cell and bytes of an operation stand before it.
+    let mut head = [0; 4];
+    for number in &mut head {
+        match numbers.number() {
+            Ok(read) => *number = read,
+            // What cannot be read is refused where it is decoded.
+            Err(_) => return 0,
+        }
+    }
+    head[3].min(CELLS_MAX)
+}
+
 /// Most cells of a series that is read back.
 const CELLS_MAX: u64 = 8192;
 

@@ -242,6 +242,25 @@ mod tests {
     }
 
     #[test]
+    fn series_that_would_fill_the_memory_are_refused() {
+        let mut document: Value = serde_json::from_str(CHECK).unwrap();
+        let mut record = Record::from_json(CHECK).unwrap();
+        let op = record.measurements[2].data.ops.values_mut().next().unwrap();
+        op.series.cells = vec![Default::default(); 8000];
+        let row = serde_json::to_value(&record.measurements[2]).unwrap();
+        document["measurements"] = json!(vec![row; 2000]);
+        let found = AnyDocument::from_json(&document.to_string()).unwrap_err();
+        let is_refused = matches!(
+            found,
+            DocumentError::TooLong {
+                most: 8_000_000,
+                ..
+            }
+        );
+        assert!(is_refused, "{found}");
+    }
+
+    #[test]
     fn damaged_histograms_are_named() {
         let path = "/measurements/2/data/ops/read/latency/hdr";
         let told = error(&with(CHECK, path, json!("AAAA")));

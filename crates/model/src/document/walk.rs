@@ -3,8 +3,10 @@
 use super::error::{DocumentError, quoted, told};
 use crate::histogram::LatencyHistogram;
 use crate::limits::{
-    DOCUMENT_BYTES_MAX, HISTOGRAM_PAGES_MAX, STRING_BYTES_MAX, VALUES_MAX, length_max, number_max,
+    DOCUMENT_BYTES_MAX, HISTOGRAM_PAGES_MAX, PACKED_CELLS_MAX, STRING_BYTES_MAX, VALUES_MAX,
+    length_max, number_max,
 };
+use crate::series::cells_of_packed;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use std::fmt::{self, Write as _};
 
@@ -16,6 +18,7 @@ pub(super) fn check(text: &str) -> Result<(), DocumentError> {
     let mut walk = Walk {
         path: String::new(),
         values: 0,
+        packed_cells: 0,
         histogram_pages: 0,
         fault: None,
     };
@@ -40,6 +43,8 @@ struct Walk {
     path: String,
     /// Values seen so far.
     values: usize,
+    /// Cells of the packed series seen so far.
+    packed_cells: u64,
     /// Pages of memory that the distributions seen so far take.
     histogram_pages: usize,
     /// What ended the walk; serde's own errors are texts only.
@@ -131,6 +136,14 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<(), E> {
         if text.len() > STRING_BYTES_MAX {
             return Err(self.walk.too_long("bytes", STRING_BYTES_MAX));
+        }
+        if self.key == "series" {
+            self.walk.packed_cells += cells_of_packed(text);
+            if self.walk.packed_cells > PACKED_CELLS_MAX {
+                self.walk.path.clear();
+                let what = "cells in its series";
+                return Err(self.walk.too_long(what, PACKED_CELLS_MAX as usize));
+            }
         }
         if self.key == "hdr" {
             self.walk.histogram_pages += LatencyHistogram::pages_of_hdr(text);
