@@ -2,7 +2,7 @@
 //! operations per second at random and in order. What schedulers of other systems are set by.
 
 use diskproof_model::record::Record;
-use diskproof_model::sweep::{CellState, SweepCell, SweepMatrix, SweepOperation};
+use diskproof_model::sweep::{CellState, SweepMatrix, SweepOperation};
 
 /// The size for which schedulers state operations per second.
 const PAGE_BYTES: u32 = 4096;
@@ -25,11 +25,12 @@ impl DiskCapacity<'_> {
     /// more, in nanoseconds.
     pub(crate) fn busy_p99_ns(&self) -> Option<u64> {
         let knee = self.random.knee.as_ref()?;
-        let is_busy = |cell: &&SweepCell| {
-            cell.block_bytes == knee.block_bytes && cell.depth >= knee.depth.saturating_mul(2)
-        };
-        let mut busy = self.random.cells.iter().filter(is_busy);
-        busy.find_map(|cell| cell.latency_p99_ns)
+        self.random
+            .cells
+            .iter()
+            .filter(|cell| cell.block_bytes == knee.block_bytes)
+            .filter(|cell| cell.depth >= knee.depth.saturating_mul(2))
+            .find_map(|cell| cell.latency_p99_ns)
     }
 }
 
@@ -49,32 +50,53 @@ fn capacity(
     sequential: SweepOperation,
 ) -> Option<DiskCapacity<'_>> {
     let matrices = &record.sweep()?.matrices;
-    let of = |operation| matrices.iter().find(|matrix| matrix.operation == operation);
-    let (random, sequential) = (of(random)?, of(sequential));
-    let throughput =
-        |matrix: &SweepMatrix| Some(matrix.best_throughput()?.throughput.as_ref()?.value);
-    let rates = std::iter::once(random)
+    let random = matrix_of(matrices, random)?;
+    let sequential = matrix_of(matrices, sequential);
+    let bytes_per_second = std::iter::once(random)
         .chain(sequential)
-        .filter_map(throughput);
+        .filter_map(best_throughput)
+        .reduce(f64::max)?;
     Some(DiskCapacity {
-        bytes_per_second: rates.reduce(f64::max)?,
+        bytes_per_second,
         random_iops: page_iops(random)?,
         sequential_iops: sequential.and_then(page_iops),
         random,
     })
 }
 
+fn matrix_of(matrices: &[SweepMatrix], operation: SweepOperation) -> Option<&SweepMatrix> {
+    matrices.iter().find(|matrix| matrix.operation == operation)
+}
+
+/// The most bytes per second of a matrix.
+fn best_throughput(matrix: &SweepMatrix) -> Option<f64> {
+    Some(matrix.best_throughput()?.throughput.as_ref()?.value)
+}
+
 /// The most operations of 4 KiB per second: measured, or what the cost model predicts.
 fn page_iops(matrix: &SweepMatrix) -> Option<f64> {
-    let is_page =
-        |cell: &&SweepCell| cell.block_bytes == PAGE_BYTES && cell.state == CellState::Measured;
-    let pages = matrix.cells.iter().filter(is_page);
-    let rates = pages.filter_map(|cell| cell.iops.as_ref());
-    let measured = rates.max_by(|a, b| a.cmp_certain(b));
-    let predicted = || {
-        let occupancy_ns = matrix.cost_model?.occupancy_ns(PAGE_BYTES);
-        (occupancy_ns > 0.0).then(|| 1e9 / occupancy_ns)
+    let measured = matrix
+        .cells
+        .iter()
+        .filter(|cell| cell.block_bytes == PAGE_BYTES && cell.state == CellState::Measured)
+        .filter_map(|cell| cell.iops.as_ref())
+        .max_by(|a, b| a.cmp_certain(b));
+    let iops = match measured {
+        Some(rate) => rate.value,
+        None => predicted_page_iops(matrix)?,
     };
-    let iops = measured.map(|rate| rate.value).or_else(predicted)?;
-    (iops.is_finite() && iops > 0.0).then_some(iops)
+    if iops.is_finite() && iops > 0.0 {
+        Some(iops)
+    } else {
+        None
+    }
+}
+
+fn predicted_page_iops(matrix: &SweepMatrix) -> Option<f64> {
+    let occupancy_ns = matrix.cost_model?.occupancy_ns(PAGE_BYTES);
+    if occupancy_ns > 0.0 {
+        Some(1e9 / occupancy_ns)
+    } else {
+        None
+    }
 }

@@ -13,15 +13,23 @@ use diskproof_model::units::{counted, format_bytes, format_duration, format_late
 pub(crate) fn digest(m: &Row, ping: &PingFigures) -> Vec<Block> {
     let mut blocks = Vec::new();
     for (kind, op) in shown_ops(m) {
-        let known = ping.latency.get(&kind).filter(|_| op.data.count > 0);
-        let mean = known.map(|latency| format!(", {}", mean_text(op.data.count, latency)));
-        let title = title(m, kind, op) + &mean.unwrap_or_default();
+        let count = op.data.count;
+        let mut title = title(m, kind, op);
+        let mut percentiles_line = None;
+        if let Some(latency) = ping.latency.get(&kind)
+            && count > 0
+        {
+            title += &format!(", {}", mean_text(count, latency));
+            percentiles_line = Some(percentiles(&op.figures.latency));
+        }
         blocks.push(Block::text(Tone::Bold, title));
         let errors = errors(m, kind, op);
-        let failed = (!errors.is_empty()).then(|| format!("failed: {errors}"));
-        blocks.extend(failed.map(|text| Block::text(Tone::Error, text)));
-        let percentiles = known.map(|_| percentiles(&op.figures.latency));
-        blocks.extend(percentiles.map(|text| Block::text(Tone::Plain, text)));
+        if !errors.is_empty() {
+            blocks.push(Block::text(Tone::Error, format!("failed: {errors}")));
+        }
+        if let Some(line) = percentiles_line {
+            blocks.push(Block::text(Tone::Plain, line));
+        }
     }
     blocks
 }
@@ -33,29 +41,34 @@ pub(crate) fn title(m: &Row, kind: OpKind, op: OpRow<'_>) -> String {
         kind => kind.plural(),
     };
     let block = format_bytes(u64::from(m.data.workload.block_bytes));
-    let (count, time) = (
-        counted(op.data.count, "request"),
-        format_duration(m.data.wall_ns),
-    );
+    let count = counted(op.data.count, "request");
+    let time = format_duration(m.data.wall_ns);
     format!("{operations} of {block}: {count} in {time}")
 }
 
 /// The errors of an operation; empty for none. A durable write fails in one of its two calls.
 pub(crate) fn errors(m: &Row, kind: OpKind, op: OpRow<'_>) -> String {
-    let parts = [OpKind::Write, OpKind::Sync].into_iter();
-    let parts = parts.filter(|_| kind == OpKind::Commit);
-    let parts = parts.filter_map(|part| m.op(part)).chain([op]);
-    let errors = parts.flat_map(|op| &op.data.errors);
-    list(errors.map(|(name, n)| format!("{n} × {name}")))
+    let mut parts = Vec::new();
+    if kind == OpKind::Commit {
+        parts.extend(m.op(OpKind::Write));
+        parts.extend(m.op(OpKind::Sync));
+    }
+    parts.push(op);
+    let mut errors = Vec::new();
+    for part in parts {
+        for (name, count) in &part.data.errors {
+            errors.push(format!("{count} × {name}"));
+        }
+    }
+    list(errors)
 }
 
 /// Reads, and writes with what makes them durable.
 pub(crate) fn shown_ops(m: &Row) -> impl Iterator<Item = (OpKind, OpRow<'_>)> {
     let commits = m.data.ops.contains_key(&OpKind::Commit);
     // A failed sync counts as a durable write.
-    let is_shown = move |kind| matches!(kind, OpKind::Read | OpKind::Commit) || !commits;
-    let ops = m.ops();
-    ops.filter(move |(kind, _)| is_shown(*kind))
+    m.ops()
+        .filter(move |(kind, _)| matches!(kind, OpKind::Read | OpKind::Commit) || !commits)
 }
 
 /// `mean 131 µs ±4 %, deviation 12.1 µs`. One request is its own mean, and does not deviate.
@@ -71,14 +84,17 @@ pub(crate) fn mean_text(count: u64, latency: &PingLatency) -> String {
 
 /// `min 119 µs · p50 130 µs · p99 – · max 146 µs`.
 pub(crate) fn percentiles(latency: &LatencySummary) -> String {
-    let of = |name: &str, ns| glue(&format!("{name} {}", labels::latency(ns)));
     [
-        of("min", Some(latency.min)),
-        of("p50", latency.p50),
-        of("p90", latency.p90),
-        of("p99", latency.p99),
-        of("p99.9", latency.p99_9),
-        of("max", Some(latency.max)),
+        named_latency("min", Some(latency.min)),
+        named_latency("p50", latency.p50),
+        named_latency("p90", latency.p90),
+        named_latency("p99", latency.p99),
+        named_latency("p99.9", latency.p99_9),
+        named_latency("max", Some(latency.max)),
     ]
     .join(" · ")
+}
+
+fn named_latency(name: &str, ns: Option<u64>) -> String {
+    glue(&format!("{name} {}", labels::latency(ns)))
 }

@@ -31,8 +31,10 @@ fn document(record: &Record) -> Value {
     let end = end_ms.and_then(|end| jiff::Timestamp::from_millisecond(end).ok());
     // The form of ctime(3), in UTC.
     let time = end.map(|end| end.strftime("%a %b %e %H:%M:%S %Y").to_string());
-    let jobs = record.measurements.iter().enumerate();
-    let jobs = jobs.map(|(index, m)| job(record, index, m, start_ms));
+    let mut jobs = Vec::new();
+    for (index, m) in record.measurements.iter().enumerate() {
+        jobs.push(job(record, index, m, start_ms));
+    }
     let version = format!("{}-{}", record.tool.name, record.tool.version);
     let disks = Some(disk_util(record)).filter(|disks| !disks.is_empty());
     object([
@@ -40,7 +42,7 @@ fn document(record: &Record) -> Value {
         ("timestamp", end.map(|end| end.as_second()).into()),
         ("timestamp_ms", end_ms.into()),
         ("time", time.into()),
-        ("jobs", jobs.collect()),
+        ("jobs", jobs.into()),
         ("disk_util", disks.into()),
     ])
     .into()
@@ -49,9 +51,11 @@ fn document(record: &Record) -> Value {
 fn job(record: &Record, index: usize, m: &Row, start_ms: Option<i64>) -> Value {
     let options = options(m);
     // fio adds up the time of all threads of a group, and relates CPU time to that sum.
-    let jobs = options.get("numjobs");
-    let jobs = jobs.and_then(|jobs| jobs.as_str()?.parse().ok());
-    let threads = jobs.unwrap_or(u64::from(m.data.workload.workers)).max(1);
+    let threads = options
+        .get("numjobs")
+        .and_then(|jobs| jobs.as_str()?.parse().ok())
+        .unwrap_or(u64::from(m.data.workload.workers))
+        .max(1);
     let latencies: PerOp<Latency<'_>> = m
         .ops()
         .map(|(kind, op)| (kind, Latency::of(&op.figures.latency, &op.data.latency)))
@@ -86,10 +90,13 @@ fn job(record: &Record, index: usize, m: &Row, start_ms: Option<i64>) -> Value {
         ("usr_cpu", cpu(m.data.cpu.user_ns).into()),
         ("sys_cpu", cpu(m.data.cpu.system_ns).into()),
     ]);
-    let transfers = OpKind::REQUESTS.iter();
-    let transfers = transfers.filter_map(|kind| latencies.get(kind));
+    let transfers = OpKind::REQUESTS
+        .iter()
+        .filter_map(|kind| latencies.get(kind));
     job.extend(shares_by_latency(transfers));
-    job.extend((errors > 0).then(|| ("total_err".to_owned(), errors.into())));
+    if errors > 0 {
+        job.insert("total_err".to_owned(), errors.into());
+    }
     job.insert("desc".to_owned(), description(record, index, m).into());
     job.into()
 }
@@ -107,9 +114,15 @@ fn name(m: &Row) -> String {
 /// unknown error counts as EIO.
 fn first_error(m: &Row) -> u32 {
     const EIO: u32 = 5;
-    let errors = m.errors_by_name().into_iter().filter(|(_, n)| *n > 0);
-    let most = errors.max_by_key(|(_, n)| *n);
-    most.map_or(0, |(name, _)| errno::number(name).unwrap_or(EIO))
+    let most = m
+        .errors_by_name()
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .max_by_key(|(_, count)| *count);
+    match most {
+        Some((name, _)) => errno::number(name).unwrap_or(EIO),
+        None => 0,
+    }
 }
 
 /// The options of the fio command that repeats the workload, as fio prints them. If others ran

@@ -8,8 +8,11 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// Values as bars of one line, from zero to the largest; each of at most `width` bars is the mean
 /// of its part. Empty without values.
 pub(super) fn sparkline(values: &[f64], width: usize) -> String {
-    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
-    bars(&parts(values, width).map(mean).collect::<Vec<_>>())
+    let mut means = Vec::new();
+    for part in parts(values, width) {
+        means.push(part.iter().sum::<f64>() / part.len() as f64);
+    }
+    bars(&means)
 }
 
 /// The values in at most `width` parts of about the same length.
@@ -21,10 +24,12 @@ pub(super) fn parts<T>(values: &[T], width: usize) -> impl Iterator<Item = &[T]>
 /// As [`sparkline`], but each bar is the largest of its part, on a logarithmic scale. For
 /// latencies, whose longest values are rare but important.
 pub(super) fn worst_line(values: &[f64], width: usize) -> String {
-    let longest = |part: &[f64]| part.iter().copied().fold(0.0, f64::max);
     let mut worst: Vec<f64> = parts(values, width).map(longest).collect();
-    let known = worst.iter().copied().filter(|value| *value > 0.0);
-    let least = known.fold(f64::INFINITY, f64::min);
+    let least = worst
+        .iter()
+        .copied()
+        .filter(|value| *value > 0.0)
+        .fold(f64::INFINITY, f64::min);
     let high = longest(&worst).max(least * 4.0);
     let scale = Range::new(Scale::Log, least / 2.0, high, Vec::new());
     for value in worst.iter_mut().filter(|value| **value > 0.0) {
@@ -33,16 +38,31 @@ pub(super) fn worst_line(values: &[f64], width: usize) -> String {
     bars(&worst)
 }
 
+/// The largest value, or 0.
+fn longest(values: &[f64]) -> f64 {
+    values.iter().copied().fold(0.0, f64::max)
+}
+
 fn bars(values: &[f64]) -> String {
-    let finite = values.iter().copied().filter(|value| value.is_finite());
-    let largest = finite.fold(0.0, f64::max);
-    let bar = |value: &f64| match value / largest {
-        part if part > 0.0 => {
-            BARS[((part * BARS.len() as f64).ceil() as usize).clamp(1, BARS.len()) - 1]
-        }
-        _ => ' ',
-    };
-    values.iter().map(bar).collect()
+    let largest = values
+        .iter()
+        .copied()
+        .filter(|value| value.is_finite())
+        .fold(0.0, f64::max);
+    values
+        .iter()
+        .map(|value| bar_of_share(value / largest))
+        .collect()
+}
+
+/// The bar of this share of the highest one; a blank for what is no share.
+fn bar_of_share(share: f64) -> char {
+    if share > 0.0 {
+        let eighths = (share * BARS.len() as f64).ceil() as usize;
+        BARS[eighths.clamp(1, BARS.len()) - 1]
+    } else {
+        ' '
+    }
 }
 
 /// Parts of a column, from an eighth to seven.
@@ -58,7 +78,9 @@ pub(super) fn bar(share: f64, columns: usize) -> String {
         .round()
         .max(1.0) as usize;
     let mut bar = "█".repeat(eighths / EIGHTHS);
-    bar.extend((eighths % EIGHTHS).checked_sub(1).map(|part| PARTS[part]));
+    if let Some(part) = (eighths % EIGHTHS).checked_sub(1) {
+        bar.push(PARTS[part]);
+    }
     bar
 }
 
