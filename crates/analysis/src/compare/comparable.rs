@@ -2,12 +2,14 @@
 //! and what disturbed it must agree. The disk, the machine and the kernel may differ, as people
 //! compare those: see `differences`.
 
-use super::reasons::{Between, Compared, Reasons, alike, cache_text, covers, kind_text, tainted};
+use super::reasons::{
+    Between, Compared, Reasons, alike, cache_text, covers, engine_text, kind_text, tainted,
+};
 use super::sides::Run;
 use diskproof_model::comparison::Reason;
 use diskproof_model::measurement::StopReason;
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::{Access, BlockShare, Distribution, EngineKind, SyncPolicy};
+use diskproof_model::plan::{Access, Distribution, SyncPolicy};
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
 use diskproof_model::shape::LoadShape;
@@ -38,8 +40,10 @@ impl<'a> Measured<'a> {
         run: &'a Run<'a>,
         (target, workload): (usize, &str),
     ) -> Option<Self> {
-        let mut measurements = run.record.measurements.iter();
-        let index = measurements
+        let index = run
+            .record
+            .measurements
+            .iter()
             .position(|m| m.data.target == target && m.data.workload.name == workload)?;
         Some(Self { name, run, index })
     }
@@ -87,7 +91,8 @@ impl Compared for Measured<'_> {
         if let Some((code, what)) = stopped {
             reasons.add(code, format!("{name} {what}"));
         }
-        if let Some(share) = unwritten_share(m).filter(|share| *share > UNWRITTEN_MAX)
+        if let Some(share) = unwritten_share(m)
+            && share > UNWRITTEN_MAX
             && m.data.workload.streams.makes(OpKind::Read)
         {
             let percent = share * 100.0;
@@ -107,23 +112,26 @@ fn own_conditions(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
     }
     let (m, other) = (a.measurement(), b.measurement());
     let (x, y) = (&m.data.workload, &other.data.workload);
-    let company = |names: &&Vec<String>| match names.as_slice() {
-        [] => "it ran alone".to_owned(),
-        names => format!("it ran together with {}", names.join(", ")),
-    };
-    let (with_x, with_y) = (&m.figures.together_with, &other.figures.together_with);
-    pair.differ("company-differs", with_x, with_y, company);
+    pair.differ(
+        "company-differs",
+        &m.figures.together_with,
+        &other.figures.together_with,
+        |names| company_text(names),
+    );
     pair.differ("mix-differs", &x.streams, &y.streams, |s| streams_text(s));
     pair.differ("access-differs", &x.access, &y.access, |a| access_text(a));
-    let size = |n: &u32| format_bytes(u64::from(*n));
-    pair.differ("block-size-differs", x.block_bytes, y.block_bytes, size);
+    pair.differ("block-size-differs", x.block_bytes, y.block_bytes, |n| {
+        format_bytes(u64::from(*n))
+    });
     if x.block_bytes == y.block_bytes {
-        let sizes = |mix: &&Vec<BlockShare>| format!("{} block sizes", mix.len().max(1));
-        pair.differ("block-size-differs", &x.block_mix, &y.block_mix, sizes);
+        pair.differ("block-size-differs", &x.block_mix, &y.block_mix, |mix| {
+            format!("{} block sizes", mix.len().max(1))
+        });
     }
     pair.differ("depth-differs", x.depth, y.depth, |n| format!("depth {n}"));
-    let workers = |n: &u32| counted(u64::from(*n), "worker");
-    pair.differ("workers-differ", x.workers, y.workers, workers);
+    pair.differ("workers-differ", x.workers, y.workers, |n| {
+        counted(u64::from(*n), "worker")
+    });
     pair.differ("load-differs", &x.shape, &y.shape, |shape| {
         shape_text(shape)
     });
@@ -135,12 +143,11 @@ fn own_conditions(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
         other.data.cache.used,
         cache_text,
     );
-    let engine = |engine: &EngineKind| format!("engine {}", engine.as_str());
     pair.differ(
         "engine-differs",
         m.data.engine.used,
         other.data.engine.used,
-        engine,
+        engine_text,
     );
     if !spans_agree(a, b) {
         pair.add("span-differs", &span_text(m), &span_text(other));
@@ -150,26 +157,39 @@ fn own_conditions(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
 
 /// What the span held: zeros and first writes are cheaper on many disks.
 fn content(pair: &mut Between<'_>, x: &Row, y: &Row) {
-    let mut compare = |code: &str, of: fn(&Row) -> Option<f64>, what: &str| {
-        if let (Some(p), Some(q)) = (of(x), of(y))
-            && (p - q).abs() > ZERO_SHARE_MAX
-        {
-            let [p, q] = [p, q].map(|share| format!("{:.0} %", share * 100.0));
-            pair.add(code, &format!("{p} of {what}"), &q);
-        }
-    };
-    compare("content-differs", zero_share, "the blocks hold only zeros");
-    let writes_only = |m: &Row| m.data.workload.streams.is_only(OpKind::Write);
-    if writes_only(x) && writes_only(y) {
-        let what = "the span was written for the first time";
-        compare("fill-differs", unwritten_share, what);
+    if let (Some(share_x), Some(share_y)) = (zero_share(x), zero_share(y))
+        && (share_x - share_y).abs() > ZERO_SHARE_MAX
+    {
+        let zeros = format!("{} of the blocks hold only zeros", percent_text(share_x));
+        pair.add("content-differs", &zeros, &percent_text(share_y));
     }
+    if !only_writes(x) || !only_writes(y) {
+        return;
+    }
+    if let (Some(share_x), Some(share_y)) = (unwritten_share(x), unwritten_share(y))
+        && (share_x - share_y).abs() > ZERO_SHARE_MAX
+    {
+        let percent = percent_text(share_x);
+        let first_written = format!("{percent} of the span was written for the first time");
+        pair.add("fill-differs", &first_written, &percent_text(share_y));
+    }
+}
+
+fn only_writes(m: &Row) -> bool {
+    m.data.workload.streams.is_only(OpKind::Write)
+}
+
+fn percent_text(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
 }
 
 /// Share of the blocks read that hold only zeros; `None` where none was examined.
 fn zero_share(m: &Row) -> Option<f64> {
     let zeros = m.data.zero_blocks;
-    (zeros.sampled > 0).then(|| zeros.zero as f64 / zeros.sampled as f64)
+    if zeros.sampled == 0 {
+        return None;
+    }
+    Some(zeros.zero as f64 / zeros.sampled as f64)
 }
 
 /// What ran at the same time must be the same by more than its name.
@@ -211,6 +231,13 @@ fn covers_device(measured: Measured<'_>) -> bool {
     target.kind == TargetKind::BlockDevice && covers(start, length, target.size_bytes, block_bytes)
 }
 
+fn company_text(names: &[String]) -> String {
+    if names.is_empty() {
+        return "it ran alone".to_owned();
+    }
+    format!("it ran together with {}", names.join(", "))
+}
+
 fn access_text(access: &Access) -> String {
     match access {
         Access::Sequential => "sequential".to_owned(),
@@ -247,9 +274,10 @@ fn shape_text(shape: &LoadShape) -> String {
 }
 
 fn load_text(rate: Option<f64>) -> String {
-    rate.map_or("as fast as it goes".to_owned(), |rate| {
-        format!("{}/s offered", format_rate(rate))
-    })
+    match rate {
+        Some(rate) => format!("{}/s offered", format_rate(rate)),
+        None => "as fast as it goes".to_owned(),
+    }
 }
 
 fn sync_text(sync: SyncPolicy) -> String {

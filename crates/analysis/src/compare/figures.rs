@@ -21,7 +21,7 @@ use diskproof_model::comparison::Figure;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::Estimate;
 use diskproof_model::row::{LatencySummary, OpRow, Row};
-use diskproof_model::window::{SliceOp, TimeSlice};
+use diskproof_model::window::SliceOp;
 
 /// A dispersion below this is that of one bucket: all latencies are alike.
 const DISPERSION_MIN: f64 = 1e-9;
@@ -54,28 +54,39 @@ impl Told {
 
 /// The rate of one kind of operation, or of all headline kinds together.
 pub(super) fn rate(runs: &Runs<'_>, op: Option<OpKind>, figure: Figure) -> Option<Told> {
-    let estimates = runs.iter().map(|m| rate_of(m, op, figure));
-    of_estimates(&estimates.collect::<Option<Vec<Estimate>>>()?)
+    let mut estimates = Vec::new();
+    for m in runs {
+        estimates.push(rate_of(m, op, figure)?);
+    }
+    of_estimates(&estimates)
 }
 
 /// A latency figure of one kind of operation; `None` where there is none or too few requests lie
 /// beyond it.
 pub(super) fn latency(runs: &Runs<'_>, op: OpKind, figure: Figure) -> Option<Told> {
-    let runs = runs.iter().map(|m| OpRun::of(m, op));
-    let runs: Vec<OpRun<'_>> = runs.collect::<Option<_>>()?;
+    let mut op_runs = Vec::new();
+    for m in runs {
+        op_runs.push(OpRun::of(m, op)?);
+    }
     match figure {
-        Figure::Mean => of_estimates(&runs.iter().map(OpRun::mean).collect::<Vec<_>>()),
-        Figure::P50 => percentile(&runs, 0.50),
-        Figure::P99 => percentile(&runs, 0.99),
-        Figure::P99_9 => percentile(&runs, 0.999),
+        Figure::Mean => {
+            let means: Vec<Estimate> = op_runs.iter().map(OpRun::mean).collect();
+            of_estimates(&means)
+        }
+        Figure::P50 => percentile(&op_runs, 0.50),
+        Figure::P99 => percentile(&op_runs, 0.99),
+        Figure::P99_9 => percentile(&op_runs, 0.999),
         _ => None,
     }
 }
 
 /// The latencies of all runs together.
 pub(super) fn distribution(runs: &Runs<'_>, op: OpKind) -> Option<LatencyDistribution> {
-    let latencies = runs.iter().map(|m| m.op(op).map(OpRow::seen_latencies));
-    LatencyDistribution::of(latencies.collect::<Option<Vec<_>>>()?)
+    let mut latencies = Vec::new();
+    for m in runs {
+        latencies.push(m.op(op)?.seen_latencies());
+    }
+    LatencyDistribution::of(latencies)
 }
 
 fn rate_of(m: &Row, op: Option<OpKind>, figure: Figure) -> Option<Estimate> {
@@ -100,14 +111,17 @@ fn total_rate(m: &Row, figure: Figure) -> Option<Estimate> {
     let parts = ops.iter().map(|(_, op)| of_operation(*op, figure));
     let sum = estimate::sum_of(parts)?;
     let mut series = ops.first()?.1.data.shown_series();
-    if ops.iter().any(|(_, op)| {
-        op.data.shown_series().interval_ns != series.interval_ns || series.interval_ns == 0
-    }) {
+    if series.interval_ns == 0 {
         return Some(sum);
     }
-    ops[1..]
-        .iter()
-        .for_each(|(_, op)| series.merge(&op.data.shown_series()));
+    for (_, op) in &ops {
+        if op.data.shown_series().interval_ns != series.interval_ns {
+            return Some(sum);
+        }
+    }
+    for (_, op) in &ops[1..] {
+        series.merge(&op.data.shown_series());
+    }
     let rates = estimate::rate_after(&series, m.data.wall_ns, Settling::of(m));
     let together = match figure {
         Figure::Throughput => rates.bytes,
@@ -128,38 +142,51 @@ fn total_rate(m: &Row, figure: Figure) -> Option<Estimate> {
 /// The rate of all headline operations in each slice of the steady part.
 fn slice_rates(m: &Row, figure: Figure) -> Vec<f64> {
     let kinds: Vec<OpKind> = m.headline_ops().iter().map(|(kind, _)| *kind).collect();
-    let rate = |op: &SliceOp| match figure {
+    let mut rates = Vec::new();
+    for slice in slices::after(&m.data.slices, m.figures.settling_ns) {
+        let rate: f64 = kinds
+            .iter()
+            .filter_map(|kind| slice.ops.get(kind))
+            .map(|op| slice_rate(op, figure))
+            .sum();
+        rates.push(rate);
+    }
+    rates
+}
+
+fn slice_rate(op: &SliceOp, figure: Figure) -> f64 {
+    match figure {
         Figure::Throughput => op.bytes_per_second,
         _ => op.iops,
-    };
-    let of_slice = |slice: &TimeSlice| {
-        let ops = kinds.iter().filter_map(|kind| slice.ops.get(kind));
-        ops.map(rate).sum()
-    };
-    let steady = slices::after(&m.data.slices, m.figures.settling_ns);
-    steady.iter().map(of_slice).collect()
+    }
 }
 
 /// From the estimates of several runs, or of one.
 pub(super) fn of_estimates(estimates: &[Estimate]) -> Option<Told> {
     let first = estimates.first()?;
-    let is_known = |e: &Estimate| e.value > 0.0 && e.value.is_finite();
     if !estimates.iter().all(is_known) {
         return None;
     }
     let logs: Vec<f64> = estimates.iter().map(|e| e.value.ln()).collect();
     let value = mean(&logs).exp();
     let errors: Option<Vec<f64>> = estimates.iter().map(relative_error).collect();
-    let within = errors.map_or(Within::Unknown, |errors| Within::Error {
-        error: errors.iter().map(|e| e * e).sum::<f64>().sqrt() / errors.len() as f64,
-        freedom: (first.n.max(2) - 1) as f64,
-    });
+    let within = match errors {
+        Some(errors) => Within::Error {
+            error: errors.iter().map(|e| e * e).sum::<f64>().sqrt() / errors.len() as f64,
+            freedom: (first.n.max(2) - 1) as f64,
+        },
+        None => Within::Unknown,
+    };
     let sample = SideFigure::of_runs(value, logs, within);
     let n = match estimates.len() {
         1 => first.n,
         n => n as u64,
     };
     Some(Told::of(sample, n, &first.unit))
+}
+
+fn is_known(estimate: &Estimate) -> bool {
+    estimate.value > 0.0 && estimate.value.is_finite()
 }
 
 /// Standard error over value.
@@ -179,7 +206,12 @@ fn estimate_of(sample: &SideFigure, n: u64, unit: &str) -> Estimate {
             (1.0 - (-below).exp()).max(above.exp() - 1.0)
         }
     };
-    let half_width_95 = Some(longer * sample.value).filter(|width| width.is_finite());
+    let half_width = longer * sample.value;
+    let half_width_95 = if half_width.is_finite() {
+        Some(half_width)
+    } else {
+        None
+    };
     Estimate::new(n, sample.value, half_width_95, unit)
 }
 
@@ -205,8 +237,10 @@ impl<'a> OpRun<'a> {
         let op = m.op(kind)?;
         let distribution = LatencyDistribution::of([op.seen_latencies()])?;
         let together = m.headline_ops();
-        let counts = together.iter().map(|(_, op)| op.data.count);
-        let count = counts.fold(0, u64::saturating_add);
+        let mut count = 0_u64;
+        for (_, op) in &together {
+            count = count.saturating_add(op.data.count);
+        }
         let is_alone = together.len() == 1 && kind != OpKind::Sync;
         let shared = if is_alone {
             None
@@ -223,14 +257,20 @@ impl<'a> OpRun<'a> {
 
     /// The rate of everything in flight.
     fn rate(&self) -> &Estimate {
-        self.shared
-            .as_ref()
-            .map_or(&self.op.figures.iops, |(rate, _)| rate)
+        match &self.shared {
+            Some((rate, _)) => rate,
+            None => &self.op.figures.iops,
+        }
     }
 
     /// The rate's relative standard error; it says nothing of latencies where the load is offered.
     fn rate_error(&self) -> Option<f64> {
-        relative_error(self.rate()).filter(|_| !self.is_open_loop && self.rate().value > 0.0)
+        let rate = self.rate();
+        if !self.is_open_loop && rate.value > 0.0 {
+            relative_error(rate)
+        } else {
+            None
+        }
     }
 
     fn freedom(&self) -> f64 {
@@ -247,7 +287,10 @@ impl<'a> OpRun<'a> {
     fn latencies_per_one(&self, quantile: f64) -> Option<f64> {
         let clusters = cluster_size(self.op, &self.distribution, quantile);
         if self.is_open_loop {
-            return (self.op.data.shown_series().cells.len() > 1).then_some(clusters.max(1.0));
+            if self.op.data.shown_series().cells.len() > 1 {
+                return Some(clusters.max(1.0));
+            }
+            return None;
         }
         // Independent latencies make the rate of a closed loop vary by their dispersion over their
         // number (renewal theory). How typical ones wander is hidden behind the stalls of a
@@ -258,15 +301,22 @@ impl<'a> OpRun<'a> {
         } else {
             self.distribution.dispersion()
         };
-        let shared = self.shared.as_ref().map(|(_, count)| *count);
-        let count = shared.unwrap_or(self.distribution.count()).max(1);
+        let count = match &self.shared {
+            Some((_, count)) => *count,
+            None => self.distribution.count(),
+        };
         let by_rate = if dispersion > DISPERSION_MIN {
-            self.rate_error()?.powi(2) * count as f64 / dispersion
+            self.rate_error()?.powi(2) * count.max(1) as f64 / dispersion
         } else {
             1.0
         };
-        let by_rate = by_rate.min(self.latencies_per_cell());
-        Some(clusters.max(by_rate).max(1.0))
+        let per_one = clusters.max(by_rate.min(self.latencies_per_cell()));
+        Some(per_one.max(1.0))
+    }
+
+    /// How many independent latencies its own are worth, at `quantile`.
+    fn independent_latencies(&self, quantile: f64) -> Option<f64> {
+        Some(self.distribution.count() as f64 / self.latencies_per_one(quantile)?)
     }
 
     /// How many make one if all in a cell of the series are alike, and cells as correlated as their
@@ -283,11 +333,11 @@ impl<'a> OpRun<'a> {
         let usual = STALLED * sorted[sorted.len() / 2];
         let mut flowing = counts.clone();
         flowing.retain(|count| *count >= usual);
-        let wide = match flowing.len() {
+        let of_flowing = match flowing.len() {
             ..=1 => 1.0,
             _ => estimate::widening(&flowing),
         };
-        let wide = wide.max(estimate::widening(&counts));
+        let wide = of_flowing.max(estimate::widening(&counts));
         self.distribution.count() as f64 / counts.len() as f64 * wide
     }
 
@@ -295,10 +345,11 @@ impl<'a> OpRun<'a> {
         let value = latency_of(self.op).mean;
         let (dispersion, count) = (self.distribution.dispersion(), self.distribution.count());
         let independent = (dispersion / count as f64).sqrt();
-        let per_one = |per_one: f64| independent * per_one.sqrt();
         let error = match self.rate_error() {
             Some(error) if self.shared.is_none() => Some(error),
-            _ => self.latencies_per_one(TAIL_FROM).map(per_one),
+            _ => self
+                .latencies_per_one(TAIL_FROM)
+                .map(|per_one| independent * per_one.sqrt()),
         };
         let n = self.freedom() as u64 + 1;
         let half_width = error.map(|e| e * multiple_95((n - 1) as f64) * value);
@@ -309,22 +360,31 @@ impl<'a> OpRun<'a> {
 fn percentile(runs: &[OpRun<'_>], quantile: f64) -> Option<Told> {
     let merged = LatencyDistribution::of(runs.iter().map(|run| run.op.seen_latencies()))?;
     let value = merged.percentile(quantile)? as f64;
-    let at = |run: &OpRun<'_>| run.distribution.at(quantile).max(1) as f64;
-    let each: Vec<f64> = runs.iter().map(|run| at(run).ln()).collect();
-    let independent =
-        |run: &OpRun<'_>| Some(run.distribution.count() as f64 / run.latencies_per_one(quantile)?);
-    let effective: Option<f64> = runs.iter().map(independent).sum();
-    let freedom = runs.iter().map(OpRun::freedom);
-    let freedom = freedom.fold(f64::INFINITY, f64::min);
-    let within = effective.map_or(Within::Unknown, |effective| Within::Ranks {
-        distribution: merged,
-        quantile,
-        effective,
-        freedom,
-    });
-    let n = match runs.len() {
-        1 => effective.map_or(1, |n| n as u64),
-        n => n as u64,
+    let mut each = Vec::new();
+    for run in runs {
+        let ns = run.distribution.at(quantile).max(1) as f64;
+        each.push(ns.ln());
+    }
+    let effective: Option<f64> = runs
+        .iter()
+        .map(|run| run.independent_latencies(quantile))
+        .sum();
+    let freedom = runs
+        .iter()
+        .map(OpRun::freedom)
+        .fold(f64::INFINITY, f64::min);
+    let within = match effective {
+        Some(effective) => Within::Ranks {
+            distribution: merged,
+            quantile,
+            effective,
+            freedom,
+        },
+        None => Within::Unknown,
+    };
+    let n = match (runs.len(), effective) {
+        (1, Some(effective)) => effective as u64,
+        (n, _) => n as u64,
     };
     let sample = SideFigure::of_runs(value.max(1.0), each, within);
     Some(Told::of(sample, n, "ns"))

@@ -5,7 +5,7 @@ use super::sides::is_live_pair;
 use crate::headline::uncapitalised;
 use diskproof_model::comparison::Reason;
 use diskproof_model::finding::Finding;
-use diskproof_model::plan::CachePolicy;
+use diskproof_model::plan::{CachePolicy, EngineKind};
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetKind;
 
@@ -168,6 +168,10 @@ pub(super) fn kind_text(kind: &TargetKind) -> String {
         TargetKind::BlockDevice => "a block device",
     }
     .to_owned()
+}
+
+pub(super) fn engine_text(engine: &EngineKind) -> String {
+    format!("engine {}", engine.as_str())
 }
 
 pub(super) fn cache_text(cache: &CachePolicy) -> String {

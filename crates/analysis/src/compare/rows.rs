@@ -3,7 +3,7 @@
 
 use super::blocks::Blocks;
 use super::comparable::Measured;
-use super::figures::{distribution, latency, rate};
+use super::figures::{Runs, Told, distribution, latency, rate};
 use super::pair::{ComparedRow, Pair};
 use super::ratio::Joined;
 use diskproof_model::comparison::{Figure, PercentilePair};
@@ -11,51 +11,71 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::SyncPolicy;
 use diskproof_model::row::Row;
 
-const LATENCIES: [Figure; 4] = [Figure::Mean, Figure::P50, Figure::P99, Figure::P99_9];
+const FIGURES: [Figure; 6] = [
+    Figure::Iops,
+    Figure::Throughput,
+    Figure::Mean,
+    Figure::P50,
+    Figure::P99,
+    Figure::P99_9,
+];
 
 /// The metrics of a workload that both sides measured.
 pub(super) fn of_workload(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<ComparedRow> {
     let Some(first) = pair.a.first().map(|leader| leader.measurement()) else {
         return Vec::new();
     };
-    let wall_ns = pair.all().map(|m| m.measurement().data.wall_ns);
-    let wall_ns = wall_ns.max().unwrap_or(0);
+    let wall_ns = pair
+        .all()
+        .map(|m| m.measurement().data.wall_ns)
+        .max()
+        .unwrap_or(0);
     let subject = &first.data.workload.name;
     let ops = common_ops(pair);
     let is_mix = ops.iter().filter(|op| **op != OpKind::Sync).count() > 1;
     let lead = leading(first, &ops, pair);
-    let name = |op: Option<OpKind>, figure: Figure| {
-        let kind = op.filter(|op| is_mix || *op == OpKind::Sync);
-        let kind = kind.map_or(String::new(), |op| format!("{}.", op.as_str()));
-        format!("{prefix}{subject}.{kind}{}", figure.as_str())
-    };
     let blocks = Blocks::of(&pair.a, &pair.b);
-    let row = |(op, figure): (Option<OpKind>, Figure)| {
-        let (mut a, mut b, earlier) = pair.told(|runs| match (op, figure) {
-            (_, Figure::Iops | Figure::Throughput) => rate(&measurements(runs), op, figure),
-            (Some(op), _) => latency(&measurements(runs), op, figure),
-            (None, _) => None,
-        })?;
-        let difference = blocks
-            .as_ref()
-            .and_then(|blocks| blocks.replace((op, figure), (&mut a, &mut b)));
-        let joined = match difference {
-            Some(difference) => Joined::of_blocks(&a.sample, &b.sample, difference),
-            None => Joined::of(&a.sample, &b.sample, &earlier),
+    let mut kinds: Vec<Option<OpKind>> = ops.iter().copied().map(Some).collect();
+    if is_mix {
+        kinds.insert(0, None);
+    }
+    let mut rows = Vec::new();
+    for op in kinds {
+        let kind = match op {
+            Some(op) if is_mix || op == OpKind::Sync => format!("{}.", op.as_str()),
+            _ => String::new(),
         };
-        let name = (name(op, figure), subject.as_str());
-        let mut row = ComparedRow::new(name, figure, (a, b), joined, wall_ns, &pair.reasons);
-        (row.metric.target, row.metric.op) = (first.data.target, op);
-        row.metric.headline = lead == (op, figure);
-        Some(row)
-    };
-    let of_mix = is_mix.then_some(None).into_iter();
-    let all_ops = of_mix.chain(ops.iter().map(|op| Some(*op)));
-    let figures = [Figure::Iops, Figure::Throughput]
-        .into_iter()
-        .chain(LATENCIES);
-    let all = all_ops.flat_map(|op| figures.clone().map(move |figure| (op, figure)));
-    all.filter_map(row).collect()
+        for figure in FIGURES {
+            let sides = pair.told(|runs| side_figure(&measurements(runs), op, figure));
+            let Some((mut a, mut b, earlier)) = sides else {
+                continue;
+            };
+            let difference = match &blocks {
+                Some(blocks) => blocks.replace((op, figure), (&mut a, &mut b)),
+                None => None,
+            };
+            let joined = match difference {
+                Some(difference) => Joined::of_blocks(&a.sample, &b.sample, difference),
+                None => Joined::of(&a.sample, &b.sample, &earlier),
+            };
+            let metric = format!("{prefix}{subject}.{kind}{}", figure.as_str());
+            let name = (metric, subject.as_str());
+            let mut row = ComparedRow::new(name, figure, (a, b), joined, wall_ns, &pair.reasons);
+            row.metric.target = first.data.target;
+            row.metric.op = op;
+            row.metric.headline = lead == (op, figure);
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// A figure of one side; reads and writes together have no latency.
+fn side_figure(runs: &Runs<'_>, op: Option<OpKind>, figure: Figure) -> Option<Told> {
+    if matches!(figure, Figure::Iops | Figure::Throughput) {
+        return rate(runs, op, figure);
+    }
+    latency(runs, op?, figure)
 }
 
 /// The one metric that speaks for the workload: its rate, of reads and writes together where there
@@ -63,12 +83,12 @@ pub(super) fn of_workload(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<Compar
 fn leading(m: &Row, ops: &[OpKind], pair: &Pair<Measured<'_>>) -> (Option<OpKind>, Figure) {
     let op = ops.first().copied();
     if m.data.workload.rate.is_some() {
-        let has = |side: &[Measured<'_>], figure| {
-            op.is_some_and(|op| latency(&measurements(side), op, figure).is_some())
-        };
-        let mut percentiles = [Figure::P99, Figure::P50].into_iter();
-        let known = percentiles.find(|figure| has(&pair.a, *figure) && has(&pair.b, *figure));
-        return (op, known.unwrap_or(Figure::Mean));
+        for figure in [Figure::P99, Figure::P50] {
+            if has_latency(&pair.a, op, figure) && has_latency(&pair.b, op, figure) {
+                return (op, figure);
+            }
+        }
+        return (op, Figure::Mean);
     }
     let figure = if m.is_rated_in_bytes() {
         Figure::Throughput
@@ -76,7 +96,18 @@ fn leading(m: &Row, ops: &[OpKind], pair: &Pair<Measured<'_>>) -> (Option<OpKind
         Figure::Iops
     };
     let is_single = ops.iter().filter(|op| **op != OpKind::Sync).count() == 1;
-    (op.filter(|_| is_single), figure)
+    if is_single {
+        (op, figure)
+    } else {
+        (None, figure)
+    }
+}
+
+fn has_latency(side: &[Measured<'_>], op: Option<OpKind>, figure: Figure) -> bool {
+    match op {
+        Some(op) => latency(&measurements(side), op, figure).is_some(),
+        None => false,
+    }
 }
 
 /// The kinds of operation that every run has: what a reader looks at, and syncs where they come
@@ -85,8 +116,10 @@ fn common_ops(pair: &Pair<Measured<'_>>) -> Vec<OpKind> {
     let Some(first) = pair.all().next().map(|m| m.measurement()) else {
         return Vec::new();
     };
-    let headline = first.headline_ops().into_iter();
-    let mut ops: Vec<OpKind> = headline.map(|(kind, _)| kind).collect();
+    let mut ops = Vec::new();
+    for (kind, _) in first.headline_ops() {
+        ops.push(kind);
+    }
     if matches!(
         first.data.workload.sync,
         SyncPolicy::Every { writes: 2.., .. }
@@ -110,15 +143,20 @@ pub(super) fn percentile_pairs(pair: &Pair<Measured<'_>>, comparable: bool) -> V
     let Some(first) = pair.all().next().map(|m| m.measurement()) else {
         return Vec::new();
     };
-    let of_kind = |op| {
-        Some(PercentilePair {
-            subject: first.data.workload.name.clone(),
-            target: first.data.target,
-            op,
-            comparable,
-            a: distribution(&a, op)?.points(),
-            b: distribution(&b, op)?.points(),
-        })
-    };
-    common_ops(pair).into_iter().filter_map(of_kind).collect()
+    let mut pairs = Vec::new();
+    for op in common_ops(pair) {
+        if let Some(latencies_a) = distribution(&a, op)
+            && let Some(latencies_b) = distribution(&b, op)
+        {
+            pairs.push(PercentilePair {
+                subject: first.data.workload.name.clone(),
+                target: first.data.target,
+                op,
+                comparable,
+                a: latencies_a.points(),
+                b: latencies_b.points(),
+            });
+        }
+    }
+    pairs
 }

@@ -10,15 +10,15 @@ use super::earlier::EarlierRuns;
 use super::figures::Told;
 use super::pair::{ComparedRow, Pair};
 use super::ratio::{Joined, SideFigure, Within};
-use super::reasons::{Between, Compared, Reasons, alike, cache_text, covers, kind_text, tainted};
+use super::reasons::{
+    Between, Compared, Reasons, alike, cache_text, covers, engine_text, kind_text, tainted,
+};
 use super::sides::{Run, Sides};
 use crate::estimate::student::multiple_95;
 use crate::estimate::{variance, widening};
 use diskproof_model::comparison::{Basis, Figure, Unmatched};
 use diskproof_model::figure;
 use diskproof_model::figure::survey_figure;
-use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::EngineKind;
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::surface::{Coverage, SeekPattern, SurfaceRecord};
 use diskproof_model::target::TargetIdentity;
@@ -63,25 +63,29 @@ fn curve(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
         .map(|s| s.surface.data.curve_ns)
         .max()
         .unwrap_or(0);
-    let of_figure = |figure: Figure| {
-        let (mut a, mut b, earlier) =
-            pair.figures(|s| of_catalogue(s, figure::Part::Curve, figure))?;
+    let mut rows = Vec::new();
+    for figure in [Figure::CurveAverage, Figure::CurveMin, Figure::CurveMax] {
+        let sides = pair.figures(|s| of_catalogue(s, figure::Part::Curve, figure));
+        let Some((mut a, mut b, earlier)) = sides else {
+            continue;
+        };
         let headline = figure == Figure::CurveAverage;
-        if let Some((error, freedom)) = of_a_point.filter(|_| !headline) {
+        if let Some((error, freedom)) = of_a_point
+            && !headline
+        {
             // The error belongs to the pair; half of its square to each side.
             let error = error / std::f64::consts::SQRT_2;
             a.sample.within = Within::Error { error, freedom };
             b.sample.within = Within::Error { error, freedom };
         }
-        let mut row = row(pair, figure.as_str(), figure, (a, b, earlier), wall_ns);
-        row.metric.headline = headline;
-        if of_a_point.is_some() && row.metric.variation.is_none() {
-            row.metric.basis = Basis::Positions;
+        let mut metric_row = row(pair, figure.as_str(), figure, (a, b, earlier), wall_ns);
+        metric_row.metric.headline = headline;
+        if of_a_point.is_some() && metric_row.metric.variation.is_none() {
+            metric_row.metric.basis = Basis::Positions;
         }
-        Some(row)
-    };
-    let figures = [Figure::CurveAverage, Figure::CurveMin, Figure::CurveMax];
-    figures.into_iter().filter_map(of_figure).collect()
+        rows.push(metric_row);
+    }
+    rows
 }
 
 fn burst(pair: &SurveyPair<'_>) -> Option<ComparedRow> {
@@ -91,18 +95,20 @@ fn burst(pair: &SurveyPair<'_>) -> Option<ComparedRow> {
 }
 
 fn access(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
-    let of_pattern = |seek: &SeekPattern| {
-        let told = pair.figures(|s| access_estimate(s, *seek))?;
-        let metric = seek.as_str().replace(' ', "-");
-        let mut row = row(pair, &metric, Figure::AccessTime, told, 0);
-        row.metric.headline = *seek == SeekPattern::Random;
-        Some(row)
+    let Some(first) = pair.a.first() else {
+        return Vec::new();
     };
-    let seeks = pair
-        .a
-        .first()
-        .map(|first| first.surface.figures.seeks.keys());
-    seeks.into_iter().flatten().filter_map(of_pattern).collect()
+    let mut rows = Vec::new();
+    for seek in first.surface.figures.seeks.keys() {
+        let Some(sides) = pair.figures(|s| access_estimate(s, *seek)) else {
+            continue;
+        };
+        let metric = seek.as_str().replace(' ', "-");
+        let mut metric_row = row(pair, &metric, Figure::AccessTime, sides, 0);
+        metric_row.metric.headline = *seek == SeekPattern::Random;
+        rows.push(metric_row);
+    }
+    rows
 }
 
 fn row(
@@ -127,14 +133,15 @@ fn of_catalogue(s: &Surveyed<'_>, part: figure::Part, figure: Figure) -> Option<
 /// Error of the logarithm of the ratio of two curves at one position, and its degrees of freedom;
 /// `None` where they do not have the same number of positions, or too few.
 fn point_error(a: &Surveyed<'_>, b: &Surveyed<'_>) -> Option<(f64, f64)> {
-    let (a, b) = (a.run.record.curve(), b.run.record.curve());
-    let pairs = a.iter().zip(b);
-    let pairs = pairs.map(|(a, b)| (a.bytes_per_second, b.bytes_per_second));
-    let logs: Vec<f64> = pairs
-        .filter(|(a, b)| *a > 0.0 && *b > 0.0)
-        .map(|(a, b)| (b / a).ln())
-        .collect();
-    if a.len() != b.len() || logs.len() < POSITIONS_MIN {
+    let (curve_a, curve_b) = (a.run.record.curve(), b.run.record.curve());
+    let mut logs = Vec::new();
+    for (point_a, point_b) in curve_a.iter().zip(curve_b) {
+        let (rate_a, rate_b) = (point_a.bytes_per_second, point_b.bytes_per_second);
+        if rate_a > 0.0 && rate_b > 0.0 {
+            logs.push((rate_b / rate_a).ln());
+        }
+    }
+    if curve_a.len() != curve_b.len() || logs.len() < POSITIONS_MIN {
         return None;
     }
     let steps = (logs.len() - 1) as f64;
@@ -148,9 +155,12 @@ fn point_error(a: &Surveyed<'_>, b: &Surveyed<'_>) -> Option<(f64, f64)> {
 /// while, they tell less.
 fn access_estimate(s: &Surveyed<'_>, seek: SeekPattern) -> Option<Estimate> {
     let told = &s.surface.figures.seeks.get(&seek)?.mean;
-    let points = s.run.record.access().iter();
-    let points = points.filter(|point| point.seek == seek);
-    let latencies: Vec<f64> = points.map(|point| point.latency_ns as f64).collect();
+    let mut latencies = Vec::new();
+    for point in s.run.record.access() {
+        if point.seek == seek {
+            latencies.push(point.latency_ns as f64);
+        }
+    }
     if latencies.len() < ACCESSES_MIN {
         return Some(told.clone());
     }
@@ -182,7 +192,10 @@ impl<'a> Surveyed<'a> {
             Part::Burst => surface.data.burst.is_some(),
             Part::Access => !surface.figures.seeks.is_empty(),
         };
-        is_there.then_some(Self {
+        if !is_there {
+            return None;
+        }
+        Some(Self {
             name,
             run,
             surface,
@@ -195,12 +208,11 @@ impl<'a> Surveyed<'a> {
     }
 
     fn is_whole(self) -> bool {
-        let (start, length) = (
-            self.surface.data.span_start_bytes,
-            self.surface.data.span_bytes,
-        );
-        let target = self.target();
-        target.is_some_and(|target| covers(start, length, target.size_bytes, 1 << 20))
+        let Some(target) = self.target() else {
+            return false;
+        };
+        let (start, length) = span(self.surface);
+        covers(start, length, target.size_bytes, 1 << 20)
     }
 }
 
@@ -233,12 +245,11 @@ impl Compared for Surveyed<'_> {
             pair.differ("target-kind-differs", x.kind, y.kind, kind_text);
         }
         let (x, y) = (self.surface, other.surface);
-        let operation = |op: &OpKind| format!("{}s", op.as_str());
         pair.differ(
             "operation-differs",
             x.data.survey.operation,
             y.data.survey.operation,
-            operation,
+            |op| format!("{}s", op.as_str()),
         );
         pair.differ(
             "cache-differs",
@@ -246,16 +257,10 @@ impl Compared for Surveyed<'_> {
             y.data.cache.used,
             cache_text,
         );
-        let engine = |engine: &EngineKind| format!("engine {}", engine.as_str());
-        pair.differ("engine-differs", x.data.engine, y.data.engine, engine);
-        let span = |s: &SurfaceRecord| (s.data.span_start_bytes, s.data.span_bytes);
+        pair.differ("engine-differs", x.data.engine, y.data.engine, engine_text);
         let are_whole = self.is_whole() && other.is_whole();
         if self.part != Part::Burst && !alike(span(x), span(y)) && !are_whole {
-            let text = |s: &SurfaceRecord| {
-                let (start, length) = (s.data.span_start_bytes, s.data.span_bytes);
-                format!("{} from {}", format_bytes(length), format_bytes(start))
-            };
-            pair.add("span-differs", &text(x), &text(y));
+            pair.add("span-differs", &span_text(x), &span_text(y));
         }
         part_conditions(&mut pair, self, other);
     }
@@ -286,30 +291,60 @@ impl Compared for Surveyed<'_> {
 
 /// What only one part of a survey has.
 fn part_conditions(pair: &mut Between<'_>, a: Surveyed<'_>, b: Surveyed<'_>) {
-    let plan = |s: Surveyed<'_>| s.run.record.plan.survey().cloned();
     match a.part {
         Part::Curve => {
-            let is_full = |s| Some(plan(s)?.curve?.coverage == Coverage::Full);
-            if let (Some(p), Some(q)) = (is_full(a), is_full(b)) {
-                let text = |is_full: &bool| match is_full {
-                    true => "all of the span was read".to_owned(),
-                    false => "samples were read".to_owned(),
-                };
-                pair.differ("coverage-differs", p, q, text);
+            if let (Some(x), Some(y)) = (is_full(a), is_full(b)) {
+                pair.differ("coverage-differs", x, y, coverage_text);
             }
         }
         Part::Burst => {
-            let bytes =
-                |s: Surveyed<'_>| s.surface.data.burst.as_ref().map_or(0, |burst| burst.bytes);
-            let text = |n: &u64| format!("the same {} repeatedly", format_bytes(*n));
-            pair.differ("block-size-differs", bytes(a), bytes(b), text);
+            let (x, y) = (burst_bytes(a), burst_bytes(b));
+            pair.differ("block-size-differs", x, y, |bytes| {
+                format!("the same {} repeatedly", format_bytes(*bytes))
+            });
         }
         Part::Access => {
-            let block_bytes = |s| Some(plan(s)?.access?.block_bytes);
-            if let (Some(p), Some(q)) = (block_bytes(a), block_bytes(b)) {
-                let text = |n: &u32| format_bytes(u64::from(*n));
-                pair.differ("block-size-differs", p, q, text);
+            if let (Some(x), Some(y)) = (access_block_bytes(a), access_block_bytes(b)) {
+                pair.differ("block-size-differs", x, y, |bytes| {
+                    format_bytes(u64::from(*bytes))
+                });
             }
         }
     }
+}
+
+/// First byte and length of the span.
+fn span(surface: &SurfaceRecord) -> (u64, u64) {
+    (surface.data.span_start_bytes, surface.data.span_bytes)
+}
+
+fn span_text(surface: &SurfaceRecord) -> String {
+    let (start, length) = span(surface);
+    format!("{} from {}", format_bytes(length), format_bytes(start))
+}
+
+/// Whether the curve was to read all of the span; `None` where the plan has no curve.
+fn is_full(s: Surveyed<'_>) -> Option<bool> {
+    let curve = s.run.record.plan.survey()?.curve.as_ref()?;
+    Some(curve.coverage == Coverage::Full)
+}
+
+fn coverage_text(is_full: &bool) -> String {
+    if *is_full {
+        "all of the span was read".to_owned()
+    } else {
+        "samples were read".to_owned()
+    }
+}
+
+fn burst_bytes(s: Surveyed<'_>) -> u64 {
+    match &s.surface.data.burst {
+        Some(burst) => burst.bytes,
+        None => 0,
+    }
+}
+
+fn access_block_bytes(s: Surveyed<'_>) -> Option<u32> {
+    let access = s.run.record.plan.survey()?.access.as_ref()?;
+    Some(access.block_bytes)
 }

@@ -12,10 +12,10 @@ mod parts;
 pub(crate) use parts::median;
 pub(crate) use parts::{Dip, Level, Reach, ShapePoint, Stray};
 
-use dips::{LonePoint, dips, has_waited, lone_dips, lone_points};
+use dips::{has_waited, lone_dips, lone_points};
 use diskproof_model::surface::CurvePoint;
 use parts::stretches;
-use parts::{NEIGHBOURS, mean, outside, scatter};
+use parts::{NEIGHBOURS, mean, outside};
 
 /// Fewer points have no shape.
 const POINTS_MIN: usize = 12;
@@ -55,30 +55,33 @@ impl Shape {
             return None;
         }
         let values: Vec<f64> = points.iter().map(|p| p.ln_rate).collect();
-        let scatter = scatter(&values);
+        let scatter = parts::scatter(&values);
         let noise = scatter.max(SCATTER_MIN);
         let lone = lone_points(&values, noise);
-        let is_steady = |i: &usize| lone.iter().all(|l| l.point != *i);
-        let steady: Vec<usize> = (0..points.len()).filter(is_steady).collect();
-        let calm: Vec<f64> = steady.iter().map(|i| values[*i]).collect();
-        let mut dips = dips(&calm, noise, reach);
+        let mut steady = Vec::new();
+        for point in 0..points.len() {
+            if !lone.iter().any(|l| l.point == point) {
+                steady.push(point);
+            }
+        }
+        let mut dips = dips::dips(&values_at(&values, &steady), noise, reach);
         for dip in &mut dips {
             (dip.first, dip.last) = (steady[dip.first], steady[dip.last]);
         }
-        let waited = |l: &LonePoint| has_waited(curve, &points, l);
-        dips.extend(lone_dips(&lone, &values, noise, waited));
+        dips.extend(lone_dips(&lone, &values, noise, |l| {
+            has_waited(curve, &points, l)
+        }));
         dips.sort_by_key(|dip| dip.first);
-        let kept: Vec<usize> = steady
-            .into_iter()
-            .filter(|i| !dips.iter().any(|d| (d.first..=d.last).contains(i)))
-            .collect();
-        let level = |members: &[usize]| Level {
-            members: members.to_vec(),
-            ln_rate: mean(members.iter().map(|i| values[*i])),
-        };
-        let calm: Vec<f64> = kept.iter().map(|i| values[*i]).collect();
-        let levels = stretches(&calm, noise).into_iter();
-        let levels = levels.map(|s| level(&kept[s])).collect();
+        let mut kept = steady;
+        kept.retain(|point| !dips.iter().any(|d| (d.first..=d.last).contains(point)));
+        let mut levels = Vec::new();
+        for stretch in stretches(&values_at(&values, &kept), noise) {
+            let members = kept[stretch].to_vec();
+            levels.push(Level {
+                ln_rate: mean(members.iter().map(|point| values[*point])),
+                members,
+            });
+        }
         Some(Self {
             own_error: own_error(curve, &points),
             points,
@@ -91,31 +94,31 @@ impl Shape {
     /// How often the rate rises from one level to the next by more than `share`, outside of the
     /// dips. It never does on a healthy rotating disk.
     pub(crate) fn rises(&self, share: f64) -> usize {
-        let pairs = self.levels.windows(2);
-        let rising = pairs.filter(|pair| pair[1].rate() > (1.0 + share) * pair[0].rate());
-        rising.count()
+        self.levels
+            .windows(2)
+            .filter(|pair| pair[1].rate() > (1.0 + share) * pair[0].rate())
+            .count()
     }
 
     /// The points that lie outside of what their neighbours suggest, the furthest first.
     pub(crate) fn strays(&self) -> Vec<Stray> {
         let values: Vec<f64> = self.points.iter().map(|p| p.ln_rate).collect();
-        let stray = |(point, distance): (usize, f64)| {
-            let level = median(&values[point - NEIGHBOURS..point]);
-            let expected = if values[point] > level {
-                values[point] - distance
-            } else {
-                values[point] + distance
-            };
-            Stray {
-                point,
-                rate: values[point].exp(),
-                expected: expected.exp(),
+        let mut strays = Vec::new();
+        for (point, distance) in outside(&values) {
+            if distance > 0.0 {
+                let level = median(&values[point - NEIGHBOURS..point]);
+                let expected = if values[point] > level {
+                    values[point] - distance
+                } else {
+                    values[point] + distance
+                };
+                strays.push(Stray {
+                    point,
+                    rate: values[point].exp(),
+                    expected: expected.exp(),
+                });
             }
-        };
-        let mut strays: Vec<Stray> = outside(&values)
-            .filter(|(_, distance)| *distance > 0.0)
-            .map(stray)
-            .collect();
+        }
         strays.sort_by(|a, b| b.distance().total_cmp(&a.distance()));
         strays
     }
@@ -123,32 +126,26 @@ impl Shape {
     /// Where the stretch of points from `first` to `last` ends: where the next point begins, or the
     /// end of the span.
     pub(crate) fn end_bytes(&self, last: usize, span_end_bytes: u64) -> u64 {
-        let next = self.points.get(last + 1);
-        next.map_or(span_end_bytes, |next| next.offset_bytes)
+        match self.points.get(last + 1) {
+            Some(next) => next.offset_bytes,
+            None => span_end_bytes,
+        }
     }
 }
 
 /// The points that say what the medium does, in order of position; of very many the middle ones of
 /// equal groups.
 fn good_points(curve: &[CurvePoint]) -> Vec<ShapePoint> {
-    let in_time = |p: &CurvePoint| p.late_ns as f64 <= LATE_SHARE * p.busy_ns as f64;
-    let good = |p: &CurvePoint| {
-        in_time(p)
-            && p.busy_ns >= BUSY_NS_MIN
-            && p.errors == 0
-            && p.bytes_per_second > 0.0
-            && p.bytes_per_second.is_finite()
-    };
-    let mut points: Vec<ShapePoint> = curve
-        .iter()
-        .enumerate()
-        .filter(|(_, p)| good(p))
-        .map(|(index, p)| ShapePoint {
-            index,
-            offset_bytes: p.offset_bytes,
-            ln_rate: p.bytes_per_second.ln(),
-        })
-        .collect();
+    let mut points = Vec::new();
+    for (index, point) in curve.iter().enumerate() {
+        if is_good(point) {
+            points.push(ShapePoint {
+                index,
+                offset_bytes: point.offset_bytes,
+                ln_rate: point.bytes_per_second.ln(),
+            });
+        }
+    }
     points.sort_by_key(|p| p.offset_bytes);
     let group = points.len().div_ceil(POINTS_MAX).max(1);
     if group == 1 {
@@ -163,10 +160,28 @@ fn good_points(curve: &[CurvePoint]) -> Vec<ShapePoint> {
         .collect()
 }
 
+fn is_good(point: &CurvePoint) -> bool {
+    point.late_ns as f64 <= LATE_SHARE * point.busy_ns as f64
+        && point.busy_ns >= BUSY_NS_MIN
+        && point.errors == 0
+        && point.bytes_per_second > 0.0
+        && point.bytes_per_second.is_finite()
+}
+
+fn values_at(values: &[f64], points: &[usize]) -> Vec<f64> {
+    points.iter().map(|point| values[*point]).collect()
+}
+
 fn own_error(curve: &[CurvePoint], points: &[ShapePoint]) -> Option<f64> {
-    let errors = points.iter().filter_map(|p| curve[p.index].standard_error);
-    let errors: Vec<f64> = errors.collect();
-    (2 * errors.len() > points.len()).then(|| median(&errors))
+    let mut errors = Vec::new();
+    for point in points {
+        errors.extend(curve[point.index].standard_error);
+    }
+    if 2 * errors.len() > points.len() {
+        Some(median(&errors))
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Shapes of simulated disks with known properties.
 
+use super::parts::scatter;
 use super::*;
 use crate::fixture::surveyed::{SurveyedDisk, rotating};
 use crate::fixture::test_rng::TestRng;

@@ -3,7 +3,7 @@
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::MeasuredCapacity;
 use diskproof_model::plan::CachePolicy;
-use diskproof_model::record::Record;
+use diskproof_model::record::{Estimate, Record};
 use diskproof_model::row::Row;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
 use diskproof_model::watch::{DeviceStep, DirectionStep};
@@ -21,14 +21,17 @@ pub fn is_capacity_of(target: &TargetIdentity, watched: &TargetIdentity) -> bool
     let Some(device) = watched.layers.first() else {
         return false;
     };
-    let own = target.layers.first();
-    if target.kind == watched.kind && own.is_some_and(|own| is_same_disk(own, device)) {
+    if target.kind == watched.kind
+        && let Some(own) = target.layers.first()
+        && is_same_disk(own, device)
+    {
         return true;
     }
-    let is_in_memory = |layer: &Layer| matches!(layer.kind, LayerKind::Loop | LayerKind::Zram);
-    // A loop device may answer from the page cache of its file.
-    if target.layers.iter().any(is_in_memory) {
-        return false;
+    for layer in &target.layers {
+        // A loop device may answer from the page cache of its file.
+        if matches!(layer.kind, LayerKind::Loop | LayerKind::Zram) {
+            return false;
+        }
     }
     let below: Vec<&Layer> = target.disks().collect();
     matches!(below[..], [disk] if is_same_disk(disk, device))
@@ -49,60 +52,103 @@ fn is_same_disk(one: &Layer, other: &Layer) -> bool {
 /// The most that the run measured on the watched device; `None` where it measured neither the
 /// requests nor the bytes per second of a direction there, as one of single workloads or of layers.
 pub fn disk_capacity(record: &Record, watched: &TargetIdentity) -> Option<MeasuredCapacity> {
-    let is_of_device = |m: &&Row| {
-        let target = record.targets.get(m.data.target);
-        let accounted = m.data.device.accounted;
-        target.is_some_and(|target| is_capacity_of(target, watched))
-            && m.data.cache.used == CachePolicy::Direct
-            && accounted.is_none_or(|share| share >= ACCOUNTED_MIN)
-    };
-    let measured: Vec<&Row> = record.measurements.iter().filter(is_of_device).collect();
-    let most = |kind: OpKind, throughput: bool| {
-        let is_large = |m: &&&Row| m.data.workload.block_bytes >= BLOCK_BYTES_MIN;
-        let shown = measured.iter().filter(|m| !throughput || is_large(m));
-        let ops = shown.filter_map(|m| m.op(kind));
-        let rates = ops.map(|op| {
-            if throughput {
-                &op.figures.throughput
-            } else {
-                &op.figures.iops
-            }
-        });
-        let known = rates.filter(|rate| rate.value > 0.0);
-        Some(known.max_by(|a, b| a.cmp_certain(b))?.value)
-    };
+    let mut measured = Vec::new();
+    for row in &record.measurements {
+        if let Some(target) = record.targets.get(row.data.target)
+            && is_capacity_of(target, watched)
+            && is_answered_by_disk(row)
+        {
+            measured.push(row);
+        }
+    }
     let capacity = MeasuredCapacity {
         run_id: record.run_id.clone(),
         started: record.started.clone(),
         verb: record.plan.origin.verb.clone(),
-        read_iops: most(OpKind::Read, false),
-        read_bytes_per_second: most(OpKind::Read, true),
-        write_iops: most(OpKind::Write, false),
-        write_bytes_per_second: most(OpKind::Write, true),
+        read_iops: highest_iops(&measured, OpKind::Read),
+        read_bytes_per_second: highest_throughput(&measured, OpKind::Read),
+        write_iops: highest_iops(&measured, OpKind::Write),
+        write_bytes_per_second: highest_throughput(&measured, OpKind::Write),
     };
-    let reads = capacity.read_iops.and(capacity.read_bytes_per_second);
-    let writes = capacity.write_iops.and(capacity.write_bytes_per_second);
-    reads.or(writes).is_some().then_some(capacity)
+    let has_reads = capacity.read_iops.is_some() && capacity.read_bytes_per_second.is_some();
+    let has_writes = capacity.write_iops.is_some() && capacity.write_bytes_per_second.is_some();
+    if has_reads || has_writes {
+        Some(capacity)
+    } else {
+        None
+    }
+}
+
+/// Whether the disk answered, not a cache.
+fn is_answered_by_disk(row: &Row) -> bool {
+    let is_accounted = match row.data.device.accounted {
+        Some(share) => share >= ACCOUNTED_MIN,
+        None => true,
+    };
+    row.data.cache.used == CachePolicy::Direct && is_accounted
+}
+
+fn highest_iops(measured: &[&Row], kind: OpKind) -> Option<f64> {
+    let mut rates = Vec::new();
+    for row in measured {
+        if let Some(op) = row.op(kind) {
+            rates.push(&op.figures.iops);
+        }
+    }
+    highest(&rates)
+}
+
+fn highest_throughput(measured: &[&Row], kind: OpKind) -> Option<f64> {
+    let mut rates = Vec::new();
+    for row in measured {
+        if row.data.workload.block_bytes < BLOCK_BYTES_MIN {
+            continue;
+        }
+        if let Some(op) = row.op(kind) {
+            rates.push(&op.figures.throughput);
+        }
+    }
+    highest(&rates)
+}
+
+/// The value of the rate that is certainly the highest.
+fn highest(rates: &[&Estimate]) -> Option<f64> {
+    let highest = rates
+        .iter()
+        .filter(|rate| rate.value > 0.0)
+        .max_by(|a, b| a.cmp_certain(b))?;
+    Some(highest.value)
 }
 
 /// The load over the capacity: of each direction the larger of requests and bytes, reads and writes
 /// added up. `None` where a direction with load was never measured. A device that was only read
 /// has no limit of writes, and a filesystem writes a little even when it is only read.
 pub(super) fn load_share(step: &DeviceStep, capacity: &MeasuredCapacity) -> Option<f64> {
+    let read = match (capacity.read_iops, capacity.read_bytes_per_second) {
+        (Some(iops), Some(bytes)) => direction_share(&step.read, iops, bytes),
+        _ if is_negligible(&step.read, step) => 0.0,
+        _ => return None,
+    };
+    let write = match (capacity.write_iops, capacity.write_bytes_per_second) {
+        (Some(iops), Some(bytes)) => direction_share(&step.write, iops, bytes),
+        _ if is_negligible(&step.write, step) => 0.0,
+        _ => return None,
+    };
+    Some(read + write)
+}
+
+/// The larger of the shares of requests and of bytes.
+fn direction_share(load: &DirectionStep, iops: f64, bytes_per_second: f64) -> f64 {
+    (load.iops / iops).max(load.bytes_per_second / bytes_per_second)
+}
+
+/// Whether a direction does next to nothing of the load of its step.
+fn is_negligible(load: &DirectionStep, step: &DeviceStep) -> bool {
     let all_iops = step.read.iops + step.write.iops;
     let all_bytes = step.read.bytes_per_second + step.write.bytes_per_second;
-    let share = |load: &DirectionStep, iops: Option<f64>, bytes: Option<f64>| {
-        let is_little = load.iops <= all_iops * IGNORED_SHARE
-            && load.bytes_per_second <= all_bytes * IGNORED_SHARE;
-        match iops.zip(bytes) {
-            Some((iops, bytes)) => Some((load.iops / iops).max(load.bytes_per_second / bytes)),
-            None => (load.ops == 0 || is_little).then_some(0.0),
-        }
-    };
-    let c = capacity;
-    let read = share(&step.read, c.read_iops, c.read_bytes_per_second)?;
-    let write = share(&step.write, c.write_iops, c.write_bytes_per_second)?;
-    Some(read + write)
+    let is_little =
+        load.iops <= all_iops * IGNORED_SHARE && load.bytes_per_second <= all_bytes * IGNORED_SHARE;
+    load.ops == 0 || is_little
 }
 
 #[cfg(test)]
