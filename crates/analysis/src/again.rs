@@ -257,8 +257,8 @@ mod tests {
             for record in &records {
                 let mut value = serde_json::to_value(record).unwrap();
                 let parts = [
-                    "data",
                     "results",
+                    "measurements",
                     "plan",
                     "targets",
                     "measurements",

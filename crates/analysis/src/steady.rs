@@ -223,8 +223,9 @@ pub(crate) fn whole(kept: &Measurement) -> Measurement {
             }
         }
         let before = op.series.total_between(0, steady.start_ns);
-        op.count += before.ops;
-        op.bytes += before.bytes;
+        // Records also come from files, whose figures may be of any size.
+        op.count = op.count.saturating_add(before.ops);
+        op.bytes = op.bytes.saturating_add(before.bytes);
         for window in earlier.iter() {
             let Some(latencies) = window.ops.get(kind) else {
                 continue;

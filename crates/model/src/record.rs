@@ -35,7 +35,7 @@ pub struct Record {
     pub tool: Tool,
     /// Version of the measuring method; only equal ones compare.
     pub method: u32,
-    /// Version of the rules by which everything else follows from `data`.
+    /// Version of the rules by which figures, findings and verdict follow from what was measured.
     pub judging: u32,
     /// Unique among all runs on all machines.
     pub run_id: String,

@@ -160,6 +160,13 @@ mod tests {
         (TargetFiles::several(first, own, 8192), all)
     }
 
+    fn sizes(files: &[std::fs::File]) -> Vec<u64> {
+        files
+            .iter()
+            .map(|file| file.metadata().unwrap().len())
+            .collect()
+    }
+
     #[test]
     fn each_file_gets_the_blocks_of_its_part() {
         let (files, all) = three();
@@ -169,11 +176,7 @@ mod tests {
             backend.enqueue(&mut |_| request.take()).unwrap();
             backend.reap(&mut |_, result| assert_eq!(result, 4096));
         }
-        let sizes: Vec<u64> = all
-            .iter()
-            .map(|file| file.metadata().unwrap().len())
-            .collect();
-        assert_eq!(sizes, [8192, 4096, 8192]);
+        assert_eq!(sizes(&all), [8192, 4096, 8192]);
         // A read of what no file has ends where the last one ends.
         let mut request = Some(Request::new(0, Op::Read, 6 * 4096, 4096));
         backend.enqueue(&mut |_| request.take()).unwrap();
@@ -192,11 +195,7 @@ mod tests {
         let mut request = Some(rest);
         backend.enqueue(&mut |_| request.take()).unwrap();
         backend.reap(&mut |_, result| assert_eq!(result, 4096));
-        let sizes: Vec<u64> = all
-            .iter()
-            .map(|file| file.metadata().unwrap().len())
-            .collect();
-        assert_eq!(sizes, [8192, 4096, 0]);
+        assert_eq!(sizes(&all), [8192, 4096, 0]);
     }
 
     #[test]

@@ -94,8 +94,7 @@ impl<'a> Latency<'a> {
         }
         let histogram = self.histogram;
         let below = histogram.count() as f64 * percent / 100.0;
-        // The histogram knows its longest latency to three digits, the summary exactly.
-        let found = histogram.percentile(percent / 100.0)?.min(l.max);
+        let found = histogram.percentile(percent / 100.0)?;
         (below >= SAMPLES_BELOW).then_some(found)
     }
 }
