@@ -47,7 +47,7 @@ fn start<'p>(
 ) -> Result<Box<dyn Running + 'p>, EarlyEnd> {
     Ok(match task {
         Task::Survey(survey) => Box::new(SurveyRun { survey }),
-        Task::Workloads(_) => match planned_campaign(plan) {
+        Task::Workloads(_) => match planned_campaign(plan, &bench.facts.targets) {
             Some(campaign) => Box::new(CampaignRun::start(plan, campaign, bench, sink)?),
             None => Box::new(WorkloadsRun::new(plan)),
         },

@@ -68,7 +68,7 @@ fn refuse_unless_agreed(beyond: BeyondTargets, job: &MeasuringJob<'_>) -> Result
         }
         // A campaign does not switch it: its rows would state what was never set.
         (BeyondTargets::WriteCache, Agreed::WriteCache(_))
-            if planned_campaign(&job.plan).is_none() =>
+            if planned_campaign(&job.plan, &job.identities).is_none() =>
         {
             return Ok(());
         }

@@ -11,11 +11,12 @@ use crate::saved::{self, HistoryOptions, SaveNote, names_run, print_notes};
 use crate::session::{self, Agreed, EarlyEnd, EndedRun, MeasuringJob, SettingCommands};
 use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
 use crate::stdio::{Verbosity, eprint_line};
+use diskproof_analysis::campaign::{SideDisks, moved_by_side};
 use diskproof_analysis::compare::Limit;
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_device::scratch_bytes_max;
 use diskproof_engine::watchdog::{Deferred, Waited};
-use diskproof_model::campaign::{CampaignPart, DroppedSlice};
+use diskproof_model::campaign::{CampaignPart, DroppedSlice, MovedBeside};
 use diskproof_model::comparison::Comparison;
 use diskproof_model::data::RunData;
 use diskproof_model::measurement::Measurement;
@@ -424,6 +425,7 @@ fn records(
         dropped.iter_mut().for_each(|one| one.target = 0);
         let data = RunData {
             dropped,
+            beside: moved_beside(index, sides, run),
             ..RunData::of(measurements)
         };
         let mut record = judge(facts, &data, &[]);
@@ -436,6 +438,19 @@ fn records(
         records.push(Arc::new(record));
     }
     records
+}
+
+/// What the other sides on the disk of one moved.
+fn moved_beside(side: usize, sides: usize, run: &EndedRun) -> Vec<MovedBeside> {
+    let disks = SideDisks::planned(&run.facts.plan, &run.facts.targets);
+    let mut beside = Vec::new();
+    for other in (0..sides).filter(|other| *other != side) {
+        if disks.share(side, other) {
+            beside.extend(moved_by_side(&run.results.data, other, &run.facts.plan));
+        }
+    }
+    beside.sort_by_key(|moved| moved.start_ns);
+    beside
 }
 
 /// Saves a record in the history, in bounded time.

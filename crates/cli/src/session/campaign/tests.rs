@@ -4,7 +4,7 @@ use super::*;
 use crate::session::run_facts;
 use crate::session::sink::INTERRUPTED;
 use diskproof_analysis::campaign::{
-    LiveComparison, LiveSetup, Sweep, SweepCellSetup, SweepPass, SweepSetup,
+    LiveComparison, LiveSetup, SideDisks, Sweep, SweepCellSetup, SweepPass, SweepSetup,
 };
 use diskproof_analysis::judge::judge;
 use diskproof_engine::{FakeDisk, simulate};
@@ -93,6 +93,7 @@ fn campaign(sides: usize, seconds: u64) -> LiveComparison {
     LiveComparison::new(LiveSetup {
         workloads: vec![workload("d1", 1), workload("d32", 32)],
         sides,
+        disks: SideDisks::Several((0..sides).collect()),
         margin: 0.02,
         time_ns: seconds * SECOND,
         seed: 1,
