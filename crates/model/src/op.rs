@@ -170,6 +170,14 @@ impl OpKind {
         }
     }
 
+    /// Whether the target must store something afterwards: it takes room and wear.
+    pub const fn fills_blocks(self) -> bool {
+        match self.blocks() {
+            BlockUse::Writes => true,
+            BlockUse::Reads | BlockUse::Drops | BlockUse::Keeps => false,
+        }
+    }
+
     /// Whether the target forgets the block, without any data.
     pub const fn drops_blocks(self) -> bool {
         match self.blocks() {
