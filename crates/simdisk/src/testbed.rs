@@ -55,6 +55,11 @@ pub fn place() -> TempDir {
     place_in("/var/tmp")
 }
 
+/// A directory in memory, for the images of disks whose flushes are no part of the test.
+pub fn place_in_memory() -> TempDir {
+    place_in("/dev/shm")
+}
+
 fn place_in(folder: &str) -> TempDir {
     let place = tempfile::Builder::new()
         .prefix("diskproof-test-")
@@ -193,7 +198,7 @@ impl Disk {
     /// A disk in memory, for a run that must end in its announced time: the machine's own disk can
     /// stop for seconds under the other tests.
     pub fn in_memory(kind: &str, size_bytes: u64) -> Self {
-        let place = place_in("/dev/shm");
+        let place = place_in_memory();
         let device = Loop::sparse(&place.path().join("image"), size_bytes, &[]);
         Self::on(kind, device, "defaults", place)
     }

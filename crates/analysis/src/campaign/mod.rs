@@ -6,6 +6,7 @@ mod compare_live;
 mod decision;
 mod gaps;
 mod latency_search;
+pub mod rate_search;
 mod sweep;
 #[cfg(test)]
 mod volume;
