@@ -42,7 +42,7 @@ fn file(path: &str, size_bytes: u64) -> TargetIdentity {
 }
 
 fn planned(line: &[&str], identities: &[TargetIdentity]) -> Result<Plan, Failure> {
-    RunRequest::of(&asked(line))?.plan(identities, MEMORY)
+    RunRequest::from_flags(&asked(line))?.plan(identities, MEMORY)
 }
 
 /// Refused with this exit, in a message with these parts.
@@ -140,7 +140,7 @@ fn flags_override_the_plan_file() {
          \"randread\"\n",
     );
     let path = path.to_str().unwrap();
-    let request = RunRequest::of(&asked(&[path])).unwrap();
+    let request = RunRequest::from_flags(&asked(&[path])).unwrap();
     assert_eq!(request.file.note.as_deref(), Some("planned"));
     assert_eq!(request.file.targets, [PathBuf::from("/planned")]);
     let plan = request.plan(&[directory("/planned", 1)], MEMORY).unwrap();
@@ -159,7 +159,7 @@ fn flags_override_the_plan_file() {
         path, "/mine", "/other", "--seed", "6", "--size", "1GiB", "--note", "mine", "--engine",
         "sync",
     ];
-    let request = RunRequest::of(&asked(&line)).unwrap();
+    let request = RunRequest::from_flags(&asked(&line)).unwrap();
     assert_eq!(request.file.note.as_deref(), Some("mine"));
     assert_eq!(request.file.targets.len(), 2);
     let targets = [directory("/mine", 1), directory("/other", 2)];
