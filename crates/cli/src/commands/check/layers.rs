@@ -243,7 +243,7 @@ fn stack(identity: &TargetIdentity) -> Vec<FoundLayer> {
 }
 
 /// The layers that are below no other.
-fn highest_layers(layers: &[Layer]) -> Vec<&Layer> {
+pub(crate) fn highest_layers(layers: &[Layer]) -> Vec<&Layer> {
     let mut lower_names = BTreeSet::new();
     for layer in layers {
         lower_names.extend(&layer.below);
