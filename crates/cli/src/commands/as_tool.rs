@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 
 /// With 1 in it, a tool that was started through a link prints no notes.
 const QUIET: &str = "DISKPROOF_QUIET";
-/// As a shell reports a tool that SIGPIPE has killed: its output had no reader any more.
+/// The code by which a shell reports a tool that SIGPIPE has killed: its output lost its reader.
 const UNREAD: u8 = 128 + SIGPIPE as u8;
 /// A scratch file is written completely, unless that takes longer.
 const FILLING_NS: u64 = 10_000_000_000;
@@ -80,10 +80,14 @@ fn continued(command: &str) -> String {
     if command.len() <= 80 {
         return command.to_owned();
     }
-    match command.get(..78).and_then(|start| start.rsplit_once(' ')) {
-        Some((start, _)) => format!("{start} \\\n    {}", &command[start.len() + 1..]),
-        None => command.to_owned(),
-    }
+    let Some(first_line) = command.get(..78) else {
+        return command.to_owned();
+    };
+    let Some((start, _)) = first_line.rsplit_once(' ') else {
+        return command.to_owned();
+    };
+    let rest = &command[start.len() + 1..];
+    format!("{start} \\\n    {rest}")
 }
 
 /// Runs the tool, or creates the links.
@@ -94,15 +98,17 @@ pub fn run(flags: &AsFlags) -> Result<Exit> {
     let Some((name, arguments)) = flags.command.split_first() else {
         return Err(Failure::Usage("name a tool".to_owned()).into());
     };
-    let Some(tool) = name.to_str().and_then(drop_in_named) else {
-        let text = format!(
-            "{}: unknown tool; available tools are {}",
-            name.display(),
-            tool_names()
-        );
-        return Err(Failure::Usage(text).into());
-    };
-    Ok(run_tool(tool, arguments, &flags.measuring))
+    if let Some(name) = name.to_str()
+        && let Some(tool) = drop_in_named(name)
+    {
+        return Ok(run_tool(tool, arguments, &flags.measuring));
+    }
+    let text = format!(
+        "{}: unknown tool; available tools are {}",
+        name.display(),
+        tool_names()
+    );
+    Err(Failure::Usage(text).into())
 }
 
 /// Runs the tool whose link started the program; `None` where it was started under its own name.
@@ -172,9 +178,11 @@ fn link_error(path: &Path) -> String {
 }
 
 /// Everything ends with an exit code of the tool, which has none of its own for thresholds.
-fn run_tool(tool: &'static DropIn, arguments: &[OsString], flags: &MeasuringFlags) -> Exit {
-    let mut flags = flags.clone();
-    flags.quiet |= std::env::var_os(QUIET).is_some_and(|value| value == "1");
+fn run_tool(tool: &'static DropIn, arguments: &[OsString], given: &MeasuringFlags) -> Exit {
+    let mut flags = given.clone();
+    if std::env::var_os(QUIET) == Some("1".into()) {
+        flags.quiet = true;
+    }
     flags.destructive.own_files = true;
     let exits = tool.exits;
     crate::inspection::fails_with(exits.run);
@@ -242,7 +250,7 @@ fn print_error(tool: &DropIn, error: &DropInError) -> Result<Exit> {
     Ok(Exit::Tool(code))
 }
 
-/// What a load opens.
+/// The target of a load.
 struct FoundTarget {
     identity: TargetIdentity,
     /// The name of a file that is to be created in the target, a directory.
@@ -538,8 +546,8 @@ fn refuse_chosen_by_file(
         return Ok(());
     };
     for source in &request.sources {
-        if let JobSource::File(file) = source {
-            let file = file.display();
+        if let JobSource::File(path) = source {
+            let file = path.display();
             return Err(Failure::Usage(format!(
                 "--overwrite releases only files on the command line, but {} may be named in \
                  {file}. Write the jobs as options; 'diskproof as fio --showcmd {file}' prints them",
@@ -562,15 +570,20 @@ fn translate(request: &JobRequest) -> Result<JobFile, Failure> {
                     path,
                 },
                 Err(why) => {
-                    let path = path.display();
-                    let text = format!("unable to open '{path}' job file: {why}");
-                    return Err(Failure::Usage(text));
+                    return Err(Failure::Usage(format!(
+                        "unable to open '{}' job file: {why}",
+                        path.display()
+                    )));
                 }
             },
         });
     }
+    let output_folder = match &request.saved_to {
+        Some(path) => path.parent(),
+        None => None,
+    };
     let overrides = CliOverrides {
-        output: request.saved_to.as_deref().and_then(Path::parent),
+        output: output_folder,
         only_options: request.action != JobAction::Run,
         sections: &request.sections,
         closeness: Closeness::Fio,

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 /// Drives have up to 1 GiB of cache; a smaller file would measure the cache.
 const SCRATCH_BYTES_MIN: u64 = 1 << 30;
 
-/// How long the run takes at most, and how large its scratch file is.
+/// The time that the run takes at most, and the size of its scratch file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TimeBudget {
     time_ns: u64,
@@ -223,7 +223,7 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     let workloads = select_workloads(check, standard, identity.kind, &mut skipped);
     let mut tasks = Vec::new();
     if has_survey {
-        let mut survey = survey(measuring, shared_ns, identity);
+        let mut survey = device_survey(measuring, shared_ns, identity);
         select_steps(&check.selection, &mut survey, &mut skipped);
         if survey.curve.is_some() || survey.access.is_some() || survey.burst.is_some() {
             tasks.push(Task::Survey(survey));
@@ -266,14 +266,14 @@ fn select_workloads(
     kind: TargetKind,
     skipped: &mut Vec<Skipped>,
 ) -> Vec<Workload> {
-    let why_not_written = why_not_written(check, kind);
+    let why_only_read = why_not_written(check, kind);
     let mut selected = Vec::new();
     for workload in standard {
         if let Some(flag) = check.selection.excludes(&workload.name) {
             skipped.push(Skipped::new(workload.name, flag));
             continue;
         }
-        match &why_not_written {
+        match &why_only_read {
             Some(why) if workload.writes() => {
                 skipped.push(Skipped::new(workload.name, why));
             }
@@ -329,7 +329,7 @@ fn why_not_written(check: &CheckFlags, kind: TargetKind) -> Option<String> {
 }
 
 /// On a device that is only read, the surface takes the time of the writing workloads.
-fn survey(measuring: &MeasuringFlags, time_ns: u64, identity: &TargetIdentity) -> Survey {
+fn device_survey(measuring: &MeasuringFlags, time_ns: u64, identity: &TargetIdentity) -> Survey {
     let (points_min, points_max) = POINTS;
     let points = time_ns / POINT_NS;
     let curve = CurvePlan {

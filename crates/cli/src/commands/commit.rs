@@ -138,7 +138,7 @@ pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
             "commit",
             ORDER,
             identity,
-            time_ns(commit),
+            total_ns(commit),
             &commit.measuring,
         );
     }
@@ -156,7 +156,8 @@ pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
     measure(job)?.exit()
 }
 
-fn time_ns(commit: &CommitFlags) -> u64 {
+/// The time of all rows together.
+fn total_ns(commit: &CommitFlags) -> u64 {
     let default = if commit.quick { TIME_NS_QUICK } else { TIME_NS };
     commit.time.unwrap_or(default)
 }
@@ -168,7 +169,7 @@ pub fn plan(
     programs: Option<&Programs>,
 ) -> Result<Plan, Failure> {
     let measuring = &commit.measuring;
-    let time_ns = time_ns(commit);
+    let time_ns = total_ns(commit);
     Failure::check_time(time_ns)?;
     let scratch_bytes = scratch_size(commit, identity)?;
     let file_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
@@ -259,8 +260,8 @@ fn select_rows(
     inserts: &[String],
 ) -> Result<SelectedRows, Failure> {
     let selection = &commit.selection;
-    let mut alone = alone(breadth);
-    let mut beside = beside(file_bytes);
+    let mut alone = rows_alone(breadth);
+    let mut beside = rows_beside(file_bytes);
     if commit.cache.write_cache == Some(CacheStates::Both) {
         alone.retain(CommitRow::shows_write_cache);
         beside.clear();
@@ -498,17 +499,18 @@ fn synced_row(name: &str, sync: SyncPolicy, sessions: u32) -> CommitRow {
 }
 
 /// Commits without other load.
-fn alone(breadth: Breadth) -> Vec<CommitRow> {
+fn rows_alone(breadth: Breadth) -> Vec<CommitRow> {
     let mut rows = Vec::new();
     for method in METHODS {
         rows.push(row(2, method.commits()));
     }
+    let [two, eight] = PAGES;
     match breadth {
         Breadth::All => {
-            rows.extend(rows_of_pages(PAGES[0], &METHODS));
-            rows.extend(rows_of_pages(PAGES[1], &METHODS));
+            rows.extend(rows_of_pages(two, &METHODS));
+            rows.extend(rows_of_pages(eight, &METHODS));
         }
-        Breadth::Quick => rows.extend(rows_of_pages(PAGES[1], &METHODS[..4])),
+        Breadth::Quick => rows.extend(rows_of_pages(eight, &METHODS[..4])),
     }
     rows.push(row(1, OPEN_DATASYNC.direct("dsync-direct")));
     rows.push(row(1, FDATASYNC.direct("fdatasync-direct")));
@@ -550,7 +552,7 @@ fn rows_of_pages(pages: u32, methods: &[Method]) -> Vec<CommitRow> {
 /// Commits alongside other load on the rest of the target: random reads, and the writes of a
 /// checkpoint as they reach the disk. Those are direct, because they belong to other files than the
 /// WAL: a sync of the WAL does not write them.
-fn beside(file_bytes: u64) -> Vec<CommitRow> {
+fn rows_beside(file_bytes: u64) -> Vec<CommitRow> {
     let reads = Workload {
         streams: Streams::with_reads(1000),
         depth: READS_BESIDE,

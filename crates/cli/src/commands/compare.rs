@@ -88,10 +88,10 @@ fn load_named(reference: &str, history: Option<&Path>) -> Result<Vec<NamedRecord
 /// Earlier runs as groups, one for each label.
 fn earlier_groups(earlier: &[StoredRun]) -> Vec<RunGroup<'_>> {
     let mut groups: BTreeMap<&str, Vec<(&str, &Record)>> = BTreeMap::new();
-    for StoredRun { label, record, .. } in earlier {
-        let label = label.as_deref().unwrap_or_default();
+    for run in earlier {
+        let label = run.label.as_deref().unwrap_or_default();
         let runs = groups.entry(label).or_default();
-        runs.push((short(&record.run_id), record));
+        runs.push((short(&run.record.run_id), &run.record));
     }
     groups
         .into_iter()
@@ -116,7 +116,7 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
     for reference in references(compare)? {
         sides.push(find_side(reference, history)?);
     }
-    let outputs = outputs(compare)?;
+    let outputs = open_named_outputs(compare)?;
     let records: Vec<&Record> = sides
         .iter()
         .flat_map(|side| &side.runs)
@@ -136,7 +136,7 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
     present(compare, &comparison, &outputs)
 }
 
-/// What a repeated comparison measures.
+/// The sides of a repeated comparison.
 struct RepeatedSides {
     /// The targets to open.
     targets: Vec<PathBuf>,
@@ -218,7 +218,7 @@ pub(crate) fn repeat(
     {
         paths.clone_from(&labels);
     }
-    let outputs = outputs(compare)?;
+    let outputs = open_named_outputs(compare)?;
     let (comparison, early_exit) =
         live::measure_sides(compare, flags, &labels, identities, &side_plan)?;
     let exit = match comparison {
@@ -236,7 +236,7 @@ fn run_live(compare: &CompareFlags) -> anyhow::Result<Option<Exit>> {
     for target in &targets {
         keep_from_outputs(Path::new(target));
     }
-    let outputs = outputs(compare)?;
+    let outputs = open_named_outputs(compare)?;
     let (comparison, early_exit) = live::run(compare, &targets)?;
     let mut exit = None;
     if let Some(comparison) = comparison {
@@ -280,7 +280,7 @@ fn references(compare: &CompareFlags) -> Result<Vec<String>, Failure> {
     Ok(references)
 }
 
-fn outputs(compare: &CompareFlags) -> Result<Vec<Output>, Failure> {
+fn open_named_outputs(compare: &CompareFlags) -> Result<Vec<Output>, Failure> {
     let paths = files(&[&compare.outputs, &compare.html]);
     open_outputs(&paths, compare.history_file.file())
 }

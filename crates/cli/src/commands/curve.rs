@@ -167,7 +167,7 @@ fn has_only_workloads(output: &Path) -> bool {
 /// The plan of `curve` for this target.
 pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let measuring = &curve.measuring;
-    let scratch_bytes = scratch_bytes(measuring, identity)?;
+    let scratch_bytes = scratch_size(measuring, identity)?;
     let resumed = match &curve.resume {
         Some(text) => Some(Resumed::read(text, identity)?),
         None => None,
@@ -180,7 +180,7 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         (None, Some(resumed)) => resumed.span.unwrap_or_default(),
         (None, None) => Span::default(),
     };
-    let survey = survey(curve, identity, span, resumed);
+    let survey = planned_survey(curve, identity, span, resumed);
     if survey.curve.is_none()
         && survey.access.is_none()
         && survey.scan.is_none()
@@ -211,7 +211,7 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     })
 }
 
-fn survey(
+fn planned_survey(
     curve: &CurveFlags,
     identity: &TargetIdentity,
     span: Span,
@@ -324,7 +324,7 @@ fn stroke(percent: u32, span: Span, target_bytes: u64, measuring: &MeasuringFlag
 }
 
 /// Size of the scratch file in a directory; `None` for other targets.
-fn scratch_bytes(
+fn scratch_size(
     measuring: &MeasuringFlags,
     identity: &TargetIdentity,
 ) -> Result<Option<u64>, Failure> {

@@ -63,10 +63,10 @@ fn export_record(export: &ExportFlags, original: Record) -> anyhow::Result<Exit>
     let mut record = original;
     let mut notes = Vec::new();
     if export.anonymous {
-        let anonymous = anonymous(&record)?;
-        record = anonymous.record;
-        notes.push(format!("left out: {}", anonymous.left_out));
-        notes.push(format!("kept: {}", anonymous.kept));
+        let reduced = anonymous(&record)?;
+        record = reduced.record;
+        notes.push(format!("left out: {}", reduced.left_out));
+        notes.push(format!("kept: {}", reduced.kept));
     }
     let history = export.history_file.file();
     let outputs = open_outputs(&export.files(), history, Trial::Create)?;

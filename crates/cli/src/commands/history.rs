@@ -221,27 +221,26 @@ struct Condition<'a> {
 }
 
 fn show_trend(runs: &[SavedRun], list: &List, history: Option<&History>) -> anyhow::Result<Exit> {
-    let mut trends = trends(runs);
+    let mut shown = trends(runs);
     let mut conditions = Vec::new();
-    if !trends.is_empty() {
+    if !shown.is_empty() {
         for limit in &list.fail_on {
-            let trend = find_trend(limit, runs, &trends, history)?;
+            let trend = find_trend(limit, runs, &shown, history)?;
             conditions.push(Condition { limit, trend });
         }
     }
     for Condition { limit, trend } in &conditions {
-        let is_shown = trends.iter().any(|shown| is_named(shown, limit));
+        let is_shown = shown.iter().any(|trend| is_named(trend, limit));
         if !trend.points.is_empty() && !is_shown {
-            trends.push(trend.clone());
+            shown.push(trend.clone());
         }
     }
-    let style = style(list.color);
     print_document(
         list.json,
-        |out| json::write_trends(&trends, out),
-        |page| terminal::write_trends(&trends, &style, page),
+        |out| json::write_trends(&shown, out),
+        |page| terminal::write_trends(&shown, &style(list.color), page),
     )?;
-    if trends.is_empty() {
+    if shown.is_empty() {
         eprint_line("no complete run has figures for a trend");
         // A timer must not take the absence of figures for a pass.
         if !list.fail_on.is_empty() {
@@ -325,11 +324,10 @@ fn find_trend(
 }
 
 fn print_runs(runs: &[SavedRun], as_json: bool, color: ColorWhen) -> anyhow::Result<Exit> {
-    let style = style(color);
     print_document(
         as_json,
         |out| json::write_runs(runs, out),
-        |page| terminal::write_runs(runs, &style, page),
+        |page| terminal::write_runs(runs, &style(color), page),
     )?;
     Ok(Exit::Done)
 }

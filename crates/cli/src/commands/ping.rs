@@ -228,7 +228,7 @@ fn shortest_duration(ns: u64) -> String {
 pub fn plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan, Failure> {
     crate::targets::refuse_duplicates(identities)?;
     let plan = ping.measuring.plan("ping", identities);
-    let block_bytes = block_bytes(ping)?;
+    let block_bytes = request_bytes(ping)?;
     let scratch_bytes = scratch_size(ping, identities, u64::from(block_bytes))?;
     let smallest_bytes = identities
         .iter()
@@ -238,9 +238,9 @@ pub fn plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan, Fai
         })
         .min()
         .unwrap_or(0);
-    let span = span(ping, smallest_bytes, block_bytes)?;
+    let span = span_of_requests(ping, smallest_bytes, block_bytes)?;
     let requests = ping_plan(ping, block_bytes, plan.seed)?;
-    let workload = workload(ping, block_bytes, span, &requests);
+    let workload = request_workload(ping, block_bytes, span, &requests);
     Ok(Plan {
         scratch: scratch_bytes.map(Scratch::of_size),
         tasks: vec![Task::Ping(Box::new(Ping { workload, requests }))],
@@ -248,7 +248,7 @@ pub fn plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan, Fai
     })
 }
 
-fn block_bytes(ping: &PingFlags) -> Result<u32, Failure> {
+fn request_bytes(ping: &PingFlags) -> Result<u32, Failure> {
     let default = if ping.sequential {
         SEQUENTIAL_BLOCK_BYTES
     } else {
@@ -347,7 +347,12 @@ fn rounds(ping: &PingFlags) -> Result<u64, Failure> {
     }
 }
 
-fn workload(ping: &PingFlags, block_bytes: u32, span: Span, requests: &PingPlan) -> Workload {
+fn request_workload(
+    ping: &PingFlags,
+    block_bytes: u32,
+    span: Span,
+    requests: &PingPlan,
+) -> Workload {
     let read_permille = if ping.write {
         0
     } else if ping.alternate {
@@ -428,7 +433,11 @@ fn requests_max(stop: &Stop, requests: &PingPlan) -> Option<u64> {
 }
 
 /// The part of every target that requests go to.
-fn span(ping: &PingFlags, target_bytes: u64, block_bytes: u32) -> Result<Span, Failure> {
+fn span_of_requests(
+    ping: &PingFlags,
+    target_bytes: u64,
+    block_bytes: u32,
+) -> Result<Span, Failure> {
     let Some(bounds) = ping.span else {
         return Ok(Span::default());
     };

@@ -144,7 +144,7 @@ pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
     measure(job)?.exit()
 }
 
-/// What `run` answers where nothing says what to run and on what.
+/// The answer where nothing says what to run and on what.
 const BARE: &str = "\
 error: run measures any workload; name a target or a workload
 
@@ -171,10 +171,10 @@ impl RunFlags {
     }
 }
 
-/// What to run: from flags, or from a plan or job file and the flags that go with it.
+/// A run as it was requested: by flags, or by a plan or job file and the flags that go with it.
 #[derive(Debug)]
 struct RunRequest {
-    /// What the plan or job file asks for, where the flags do not. Without such a file it has no
+    /// The plan or job file, with what the flags set instead. Without such a file it has no
     /// workloads.
     file: PlanFile,
     /// Names the file in errors.
@@ -256,12 +256,12 @@ fn like_source(run: &RunFlags, planned: Option<&PathBuf>) -> Result<Option<LikeS
 }
 
 /// A file that the user did not write must not decide what is overwritten.
-fn refuse_planned_overwrite(planned: &Path, targets: &[PathBuf]) -> Result<(), Failure> {
+fn refuse_planned_overwrite(path: &Path, targets: &[PathBuf]) -> Result<(), Failure> {
     if targets.is_empty() {
         return Ok(());
     }
     let names: Vec<_> = targets.iter().map(|path| path.to_string_lossy()).collect();
-    let planned = planned.display();
+    let planned = path.display();
     Err(Failure::Usage(format!(
         "--overwrite releases only files on the command line, but {} is named only in {planned}. \
          Name it on the command line, after {planned}",

@@ -172,14 +172,14 @@ fn parse_depth(text: &str) -> Result<u32, String> {
     }
 }
 
-/// What is measured where the user names nothing else.
+/// The axes of the matrix that the flags do not set.
 struct DefaultAxes {
     block_bytes: Vec<u32>,
     depths: Vec<u32>,
     operations: Vec<SweepOperation>,
 }
 
-/// What an older tool measures.
+/// The axes that an older tool measures.
 fn view_axes(view: SweepView) -> DefaultAxes {
     use SweepOperation as Op;
     match view {
@@ -228,7 +228,8 @@ pub fn run(sweep: &SweepFlags) -> anyhow::Result<Exit> {
     measure(MeasuringJob::new(plan, vec![identity], &sweep.measuring))?.exit()
 }
 
-fn time_ns(sweep: &SweepFlags) -> u64 {
+/// The time of the whole run.
+fn total_ns(sweep: &SweepFlags) -> u64 {
     let default = if sweep.quick { TIME_NS_QUICK } else { TIME_NS };
     sweep.time.unwrap_or(default)
 }
@@ -236,7 +237,7 @@ fn time_ns(sweep: &SweepFlags) -> u64 {
 /// The plan of `sweep` for this target.
 fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let measuring = &sweep.measuring;
-    let time_ns = time_ns(sweep);
+    let time_ns = total_ns(sweep);
     Failure::check_time(time_ns)?;
     let (scratch_default, write_bytes) = if sweep.quick {
         (SCRATCH_BYTES_QUICK, WRITE_BYTES_QUICK)
@@ -252,7 +253,9 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<Plan, Failure> 
         cells_ns -= layout_ns;
         scratch = Some(Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_MIN, layout_ns));
     }
-    let why_not_written = why_not_written(sweep, identity);
+    let why_not_written = measuring
+        .destructive
+        .why_not_written(sweep.read_only, identity.kind);
     let mut spec = axes(sweep, why_not_written.is_none())?;
     spec.span_bytes = spans(sweep, target_bytes)?;
     let limits = MatrixLimits {
@@ -287,11 +290,6 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<Plan, Failure> 
         skipped: matrix.skipped,
         ..measuring.plan("sweep", std::slice::from_ref(identity))
     })
-}
-
-fn why_not_written(sweep: &SweepFlags, identity: &TargetIdentity) -> Option<&'static str> {
-    let destructive = &sweep.measuring.destructive;
-    destructive.why_not_written(sweep.read_only, identity.kind)
 }
 
 /// The axes of the matrix: those of the flags, of the view, or the default ones.

@@ -25,7 +25,7 @@ const LAYOUT_PARTS: u64 = 10;
 const END_PARTS: u64 = 20;
 /// Drives have caches of up to 1 GiB.
 const SCRATCH_BYTES: u64 = 1 << 30;
-/// What is measured on each layer.
+/// The workloads that are measured on each layer.
 const WORKLOADS: [&str; 2] = ["random-read-d1", "random-read-d32"];
 /// A workload ends early once every layer is known to differ from the highest by more than this,
 /// or by less.

@@ -272,7 +272,7 @@ const QUICK_NS: u64 = 20 * SECOND;
 /// Share of the time for filling one scratch file, and for what comes after the last cell.
 const LAYOUT_PARTS: u64 = 12;
 const END_PARTS: u64 = 20;
-/// What is compared unless --only names workloads.
+/// The workloads that are compared unless --only names others.
 const DEFAULT: [&str; 4] = [
     "sequential-read",
     "random-read-d1",
@@ -421,7 +421,7 @@ fn conclude(
     run: &EndedRun,
 ) -> anyhow::Result<(Option<Comparison>, Option<Exit>)> {
     let verbosity = measuring.verbosity();
-    let records = records(
+    let records = side_records(
         &shown_commands(&compare.live.prepare),
         labels.len(),
         plan,
@@ -468,7 +468,7 @@ fn side_letter(index: usize) -> char {
 }
 
 /// One record for each side.
-fn records(
+fn side_records(
     prepare_commands: &[String],
     sides: usize,
     plan: &Plan,

@@ -129,15 +129,17 @@ fn read_remains(
 ) -> anyhow::Result<Remains> {
     let heartbeat = Heartbeat::default();
     let mut signs = SignsOfLife::new(heartbeat.clone(), std::slice::from_ref(target));
-    let run = run.clone();
+    let description = run.clone();
     let path = target.path.clone();
     let reading = Deferred::start("diskproof-verify", move || -> Result<Remains, CutError> {
         let state = match (&directory, &pages) {
             (Some(_), _) => change_before(Path::new(&path)),
-            (None, Some(pages)) => content_before(&run, pages, &|| heartbeat.beat()),
+            (None, Some(pages)) => content_before(&description, pages, &|| heartbeat.beat()),
             (None, None) => None,
         };
-        let content = read_content(&run, pages, directory.as_deref(), &|| heartbeat.beat())?;
+        let content = read_content(&description, pages, directory.as_deref(), &|| {
+            heartbeat.beat()
+        })?;
         Ok(Remains { state, content })
     })
     .map_err(|error| Failure::Run(RunError::Thread(error)))?;

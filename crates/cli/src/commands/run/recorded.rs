@@ -28,7 +28,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// As long as a workload of `run` takes at most.
+/// The longest that a workload of `run` takes without limits of its own.
 const TIME_NS: u64 = 30_000_000_000;
 
 /// The load of one device, and how long it is repeated.
@@ -121,7 +121,7 @@ fn busiest_first(devices: &[ObservedDevice]) -> Vec<&ObservedDevice> {
         .iter()
         .filter(|device| device.requests() > 0)
         .collect();
-    used.sort_by(|one, other| other.rate().total_cmp(&one.rate()));
+    used.sort_by(|before, after| after.rate().total_cmp(&before.rate()));
     used
 }
 

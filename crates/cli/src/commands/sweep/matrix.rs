@@ -12,7 +12,7 @@ const MEMORY_BYTES_MAX: u64 = 4 << 30;
 const BLOCKS_MIN: u64 = 16;
 /// Distance between the starts of two blocks of a stride, in blocks.
 const STRIDE_BLOCKS: u64 = 16;
-/// What `reread` and `rewrite` repeat: it fits into the cache of any disk.
+/// The part that `reread` and `rewrite` repeat: it fits into the cache of any disk.
 const REPEATED_BYTES: u64 = 16 << 20;
 /// The largest of mixed sizes, as in HD Tune.
 const MIXED_BYTES_MAX: u32 = 1 << 20;
@@ -21,7 +21,7 @@ const QUEUES_MIN: u64 = 8;
 /// The usual warm-up; the campaign decides it for each slice.
 const WARMUP_NS: u64 = 30_000_000;
 
-/// What limits the cells.
+/// The limits of the cells.
 #[derive(Debug, Clone)]
 pub(super) struct MatrixLimits {
     /// Size of what is measured.
@@ -113,7 +113,7 @@ impl Matrix {
     }
 }
 
-/// What a cell runs, without limits.
+/// The workload of a cell, without limits.
 fn workload(operation: SweepOperation, block_bytes: u32, depth: u32) -> Workload {
     let block = u64::from(block_bytes);
     let span_bytes = match operation {

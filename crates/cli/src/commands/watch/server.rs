@@ -44,7 +44,7 @@ pub(super) struct ServerWatch {
     heard: Instant,
 }
 
-/// What the thread of the server reports.
+/// Messages of the thread of the server.
 enum ServerMessage {
     Connected(Box<WatchedServer>),
     Reading(Box<ServerReading>),
@@ -168,7 +168,7 @@ impl ServerWatch {
         }
     }
 
-    /// What is stated once: the server, and what cannot be seen of it.
+    /// Names the server, and what cannot be seen of it. The view states this once.
     pub(super) fn facts(&self) -> Vec<String> {
         let mut facts = vec![format!(
             "PostgreSQL {} at {}; its bytes are compared with those of its disks over the last \
@@ -222,7 +222,7 @@ fn remedy(error: &PostgresError) -> &'static str {
     }
 }
 
-/// As [`data_devices`]. A disk that hangs, which is a reason to watch it, would hold the view.
+/// Does as [`data_devices`], but does not wait for a disk that hangs: that is a reason to watch it.
 fn devices_in_time(server: WatchedServer) -> Result<Vec<String>, String> {
     let search = Deferred::start_or_run("diskproof-probe", move || data_devices(&server));
     match search.wait(PROBE_WITHIN) {
@@ -285,7 +285,7 @@ fn devices_below(path: &Path) -> Result<Vec<String>, String> {
         .collect())
 }
 
-/// What the thread needs.
+/// The thread that queries the server.
 struct ServerThread {
     info: ConnectInfo,
     stop: Arc<AtomicBool>,

@@ -107,8 +107,8 @@ impl WatchSession {
     fn add(&mut self, devices: Vec<WatchedDevice>, readings: &[DiskReading]) {
         let identities: Vec<&TargetIdentity> =
             devices.iter().map(|device| &device.identity).collect();
-        let capacities = capacities(&identities, self.history.as_deref());
-        for (device, capacity) in devices.into_iter().zip(capacities) {
+        let measured = capacities(&identities, self.history.as_deref());
+        for (device, capacity) in devices.into_iter().zip(measured) {
             let Some(reading) = readings.iter().find(|reading| reading.name == device.name) else {
                 continue;
             };

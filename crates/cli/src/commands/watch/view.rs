@@ -189,8 +189,8 @@ impl FullScreen {
             writeln!(page)?;
             write_watch_facts(facts, &fitted, page)
         });
-        let frame = frame(&page, size);
-        to_stdout(|out| out.write_all(frame.as_bytes()))
+        let screen = frame(&page, size);
+        to_stdout(|out| out.write_all(screen.as_bytes()))
     }
 }
 
