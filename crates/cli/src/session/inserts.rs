@@ -151,9 +151,10 @@ impl Running for InsertsRun<'_> {
         };
         if self.rounds < half || self.has_workloads && self.rounds < 2 * half {
             sink.begin_step("the INSERTs of PostgreSQL");
-            let measured = round(server, self.plan, (self.seed, self.rounds), sink);
+            let mut random = Random::new(self.seed, ORDER_STREAM + self.rounds);
+            let measured = measure_round(server, self.plan, &mut random, sink);
             server.line.clear();
-            measured.map_err(|error| why(server, error, "INSERTs of PostgreSQL"))?;
+            measured.map_err(|error| early_end(server, error, "INSERTs of PostgreSQL"))?;
             self.rounds += 1;
             if self.rounds.is_multiple_of(half) {
                 note_end(bench, sink);
@@ -258,22 +259,20 @@ fn too_slow(
     let Some(target) = bench.targets.first_mut() else {
         return Ok(None);
     };
-    let slow_ns = match bench
+    let slow_ns = bench
         .session
-        .slow_write_ns(INITDB_BYTES, target, &mut sink.live)
-    {
+        .slow_write_ns(INITDB_BYTES, target, &mut sink.live);
+    let time = match slow_ns {
+        Ok(Some(ns)) if ns > plan.time_ns() => format!("about {}", format_duration(ns)),
+        Ok(_) => return Ok(None),
         // The run itself reports it.
-        Err(RunError::Stalled { .. } | RunError::Interrupted { .. }) => Some(u64::MAX),
-        slow_ns => slow_ns?,
+        Err(RunError::Stalled { .. } | RunError::Interrupted { .. }) => {
+            "longer than the run".to_owned()
+        }
+        Err(error) => return Err(error),
     };
-    let Some(ns) = slow_ns.filter(|ns| *ns > plan.time_ns()) else {
-        return Ok(None);
-    };
-    let (bytes, path) = (format_bytes(INITDB_BYTES), &target.identity().path);
-    let time = match ns {
-        u64::MAX => "longer than the run".to_owned(),
-        ns => format!("about {}", format_duration(ns)),
-    };
+    let path = &target.identity().path;
+    let bytes = format_bytes(INITDB_BYTES);
     Ok(Some(format!(
         "{path} is too slow for a PostgreSQL server: it writes {bytes} before its first INSERT, \
          which takes {time}. The INSERTs are undecided. Measure longer (--time)"
@@ -283,8 +282,11 @@ fn too_slow(
 /// Stops at Ctrl-C, and once the announced time is clearly over.
 fn stop_check(end: Option<Instant>) -> StopCheck {
     Arc::new(move || {
-        let is_over = end.is_some_and(|end| Instant::now() >= end);
-        interrupt::signal().is_some() || is_over
+        let is_over = match end {
+            Some(end) => Instant::now() >= end,
+            None => false,
+        };
+        is_over || interrupt::signal().is_some()
     })
 }
 
@@ -320,11 +322,11 @@ fn try_settings(
     };
     let tried = trials.run(sink);
     note_end(bench, sink);
-    tried.map_err(|error| why(server, error, "settings to try"))
+    tried.map_err(|error| early_end(server, error, "settings to try"))
 }
 
 /// Why the server's part ended early; `missing` names what was not measured.
-fn why(server: &ServerBench, error: PostgresError, missing: &str) -> EarlyEnd {
+fn early_end(server: &ServerBench, error: PostgresError, missing: &str) -> EarlyEnd {
     match error {
         PostgresError::Stopped if interrupt::signal().is_none() => {
             EarlyEnd::Reason(format!("{LATE}. Missing: {missing}"))
@@ -334,25 +336,24 @@ fn why(server: &ServerBench, error: PostgresError, missing: &str) -> EarlyEnd {
     }
 }
 
-/// One slice of each load, in random order.
-fn round(
+/// Measures one slice of each load, in random order.
+fn measure_round(
     server: &mut ServerBench,
     plan: &PostgresPlan,
-    (seed, number): (u64, u64),
+    random: &mut Random,
     sink: &Sink,
 ) -> Result<(), PostgresError> {
-    let mut random = Random::new(seed, ORDER_STREAM + number);
     let mut order: Vec<usize> = (0..plan.loads.len()).collect();
-    super::slices::shuffle(&mut order, &mut random);
+    super::slices::shuffle(&mut order, random);
     server.cluster.recycle(&server.stop)?;
     for index in order {
-        slice(server, plan, index, sink)?;
+        measure_slice(server, plan, index, sink)?;
     }
     Ok(())
 }
 
-/// One slice of a load.
-fn slice(
+/// Measures one slice of a load.
+fn measure_slice(
     server: &mut ServerBench,
     plan: &PostgresPlan,
     index: usize,
@@ -366,14 +367,12 @@ fn slice(
         by_pgbench: asked.pgbench,
         commit_delay_us: None,
     };
-    let (time, what) = (
-        Duration::from_nanos(plan.slice_ns),
-        format!("PostgreSQL {}", asked.name),
-    );
+    let time = Duration::from_nanos(plan.slice_ns);
+    let what = format!("PostgreSQL {}", asked.name);
     let result = server.run_load(&load, time, &what)?;
-    let mut results = sink.results();
-    let all = results.data.postgres.as_mut();
-    if let Some(measured) = all.and_then(|all| all.loads.get_mut(index)) {
+    if let Some(postgres) = &mut sink.results().data.postgres
+        && let Some(measured) = postgres.loads.get_mut(index)
+    {
         measured.latency.merge(&result.latency);
         measured.slices.push(PostgresSlice {
             commits: result.commits,

@@ -210,7 +210,7 @@ fn own_files(
     let rewrites = destructive.own_files && !destructive.overwrite && plan.writes();
     let mut own = Vec::new();
     for (index, target) in targets.iter().enumerate() {
-        let is_kept = kept_files.get(index).is_some_and(Option::is_some);
+        let is_kept = matches!(kept_files.get(index), Some(Some(_)));
         if is_kept || (rewrites && target.identity().kind == TargetKind::File) {
             own.push(target.reopen()?);
         }
@@ -222,7 +222,10 @@ fn own_files(
 /// limit of 1024 exists only for programs that use select(2).
 fn raise_descriptor_limit() {
     let maximum = getrlimit(Resource::Nofile).maximum;
-    let current = maximum;
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
     // On an error the limit stays as it is, and opening a target reports the shortage.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
+    let _ = setrlimit(Resource::Nofile, raised);
 }

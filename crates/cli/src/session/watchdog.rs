@@ -84,12 +84,11 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
         run_end: sink.live.deadline(),
     };
     let signs = SignsOfLife::new(sink.live.heartbeat(), targets);
-    let work = move || {
+    let run = Deferred::start("diskproof-run", move || {
         let ended = drive(&mut bench, &mut sink);
         end_on_thread(ended, bench, sink);
-    };
-    let run = Deferred::start("diskproof-run", work)
-        .map_err(|error| Failure::Run(RunError::Thread(error)))?;
+    })
+    .map_err(|error| Failure::Run(RunError::Thread(error)))?;
     let waited = watchdog.wait(&run, signs);
     let mut results = std::mem::take(&mut *watchdog.results.lock());
     results.hung.extend(waited.hung);
@@ -173,8 +172,9 @@ fn stalled_in_request(ended: &Result<(), EarlyEnd>) -> Option<Stalled> {
 /// Marks files of our own as such. Those of other tools get their whole length first, as these
 /// make them: their jobs may write to a part only.
 fn finish_own(files: Vec<OpenTarget>, facts: &RunFacts) {
-    let scratch = facts.plan.scratch.as_ref();
-    if scratch.is_some_and(|scratch| !scratch.sizes_bytes.is_empty()) {
+    if let Some(scratch) = &facts.plan.scratch
+        && !scratch.sizes_bytes.is_empty()
+    {
         for file in &files {
             file.lengthen(file.capacity_bytes());
         }
@@ -184,10 +184,15 @@ fn finish_own(files: Vec<OpenTarget>, facts: &RunFacts) {
 
 /// A target that hangs keeps its files unmarked, and later runs refuse to overwrite them.
 fn mark_own(files: Vec<OpenTarget>) {
-    if !files.is_empty() {
-        let mark = move || files.iter().for_each(OpenTarget::mark_own);
-        Deferred::start_or_run("diskproof-mark", mark).wait(MARKED_WITHIN);
+    if files.is_empty() {
+        return;
     }
+    let marking = Deferred::start_or_run("diskproof-mark", move || {
+        for file in &files {
+            file.mark_own();
+        }
+    });
+    marking.wait(MARKED_WITHIN);
 }
 
 /// The disk still holds threads of this process, and with them the files of its test.
@@ -221,25 +226,25 @@ struct WaitEnd {
     stalled: Option<Stalled>,
 }
 
+impl WaitEnd {
+    fn without_hang(ended: Result<(), EarlyEnd>) -> Self {
+        Self {
+            ended,
+            hung: Vec::new(),
+            stalled: None,
+        }
+    }
+}
+
 impl Watchdog<'_> {
     fn wait(&self, run: &Deferred<()>, mut signs: SignsOfLife) -> WaitEnd {
         let mut next_note = FIRST_NOTE;
         loop {
             match run.poll(POLL_EVERY) {
-                Waited::Done(()) => {
-                    return WaitEnd {
-                        ended: Ok(()),
-                        hung: Vec::new(),
-                        stalled: None,
-                    };
-                }
+                Waited::Done(()) => return WaitEnd::without_hang(Ok(())),
                 Waited::Lost => {
                     let died = std::io::Error::other("the thread of the run ended unexpectedly");
-                    return WaitEnd {
-                        ended: Err(RunError::Thread(died).into()),
-                        hung: Vec::new(),
-                        stalled: None,
-                    };
+                    return WaitEnd::without_hang(Err(RunError::Thread(died).into()));
                 }
                 Waited::TimedOut(_) => {}
             }
@@ -252,11 +257,13 @@ impl Watchdog<'_> {
                 let text = format!("{}: no answer for {}", paths.join(", "), seconds(silence));
                 self.verbosity.note(&text);
             }
-            let end = *lock_deadline(&self.run_end);
-            let late = end.map_or(Duration::ZERO, |end| end.elapsed());
             if silence > self.stall_timeout {
                 return self.stalled(silence, paths);
             }
+            let late = match *lock_deadline(&self.run_end) {
+                Some(end) => end.elapsed(),
+                None => Duration::ZERO,
+            };
             let is_silent = late > AFTER_END && silence > SILENCE_AFTER_END;
             if is_silent || late > AFTER_END_MAX {
                 return WaitEnd {
@@ -289,17 +296,20 @@ impl Watchdog<'_> {
     fn late(&self, silence: Duration, paths: &[String]) -> EarlyEnd {
         let mut ended = format!("{}: {LATE}", paths.join(", "));
         if silence > SILENCE_AFTER_END {
-            let (step, silence) = (self.step(), seconds(silence));
             ended.push_str(&format!(
-                ". Its last request, near '{step}', had waited for {silence}"
+                ". Its last request, near '{}', had waited for {}",
+                self.step(),
+                seconds(silence)
             ));
         }
         ended.into()
     }
 
     fn step(&self) -> String {
-        let step = self.results.lock().step.clone();
-        step.unwrap_or_else(|| "the first workload".to_owned())
+        match &self.results.lock().step {
+            Some(step) => step.clone(),
+            None => "the first workload".to_owned(),
+        }
     }
 }
 

@@ -92,7 +92,11 @@ fn measure_slice(
 ) -> Result<(), EarlyEnd> {
     let group = sliced.group;
     let slices = sliced.next(share);
-    let slice_ns = (!sliced.is_whole()).then(|| slices[0].whole_ns());
+    let slice_ns = if sliced.is_whole() {
+        None
+    } else {
+        Some(slices[0].whole_ns())
+    };
     sink.live.begin(group, slice_ns);
     sink.begin_step(&group.workloads[0].name);
     if let (Some(cache), Some(state)) = (&mut bench.write_cache, group.workloads[0].write_cache) {
@@ -147,8 +151,9 @@ fn keep_whole(measured: &mut Measurement, group: Group<'_>, slices: &[SliceSpan]
         return;
     }
     for (workload, slice) in group.workloads.iter().zip(slices) {
-        if workload.name == measured.workload.name
-            && slice.time_ns.is_some_and(|ns| measured.wall_ns >= ns)
+        if let Some(time_ns) = slice.time_ns
+            && workload.name == measured.workload.name
+            && measured.wall_ns >= time_ns
         {
             measured.stopped = StopReason::Time;
         }

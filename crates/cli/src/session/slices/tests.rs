@@ -24,7 +24,7 @@ fn in_turns(from_ms: u64) -> Order {
 }
 
 fn slices(workload: &Workload, order: Order) -> u64 {
-    slices_of(Group::alone(workload), order)
+    slice_count(Group::alone(workload), order)
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn workloads_that_parts_would_change_have_one_slice() {
         first: 0,
         workloads: &pair,
     };
-    assert_eq!(slices_of(group, Order::AsGiven), 1);
+    assert_eq!(slice_count(group, Order::AsGiven), 1);
     let limited = Workload {
         stop: Stop {
             bytes: Some(1 << 30),
