@@ -155,7 +155,10 @@ pub(crate) fn exit_of(error: &anyhow::Error) -> Exit {
     if is_refused(error) {
         return Exit::Refused;
     }
-    open_error(error).map_or(Exit::Failed, exit_of_opening)
+    match open_error(error) {
+        Some(error) => exit_of_opening(error),
+        None => Exit::Failed,
+    }
 }
 
 /// Prints an error, and returns the exit code.

@@ -65,10 +65,10 @@ fn follow(signals: &mut Signals) {
             diskproof_device::kill_programs();
             signal_hook::low_level::exit(128 + number);
         }
-        first.get_or_insert_with(|| {
+        if first.is_none() {
             SIGNAL.store(number as u8, Ordering::SeqCst);
-            now
-        });
+            first = Some(now);
+        }
     }
 }
 
@@ -92,7 +92,10 @@ pub(crate) fn end_at_once() {
 
 /// The signal that came, if one did.
 pub(crate) fn signal() -> Option<u8> {
-    Some(SIGNAL.load(Ordering::SeqCst)).filter(|number| *number > 0)
+    match SIGNAL.load(Ordering::SeqCst) {
+        0 => None,
+        number => Some(number),
+    }
 }
 
 /// Whether a signal that comes now ends the program, after the `first` one.

@@ -263,12 +263,12 @@ fn too_slow(
         .session
         .slow_write_ns(INITDB_BYTES, target, &mut sink.live);
     let time = match slow_ns {
-        Ok(Some(ns)) if ns > plan.time_ns() => format!("about {}", format_duration(ns)),
-        Ok(_) => return Ok(None),
-        // The run itself reports it.
-        Err(RunError::Stalled { .. } | RunError::Interrupted { .. }) => {
+        // The run itself reports these errors.
+        Ok(Some(u64::MAX)) | Err(RunError::Stalled { .. } | RunError::Interrupted { .. }) => {
             "longer than the run".to_owned()
         }
+        Ok(Some(ns)) if ns > plan.time_ns() => format!("about {}", format_duration(ns)),
+        Ok(_) => return Ok(None),
         Err(error) => return Err(error),
     };
     let path = &target.identity().path;
