@@ -23,8 +23,7 @@ pub(crate) fn parse_data_sheet(text: &str) -> Result<DataSheet, String> {
             format!("'{part}' is not key=value; use one or more of rpm=7200,seek=11ms,rate=92MB/s")
         })?;
         let value = Value(value.trim());
-        let key = key.trim();
-        let is_repeated = match key {
+        let is_repeated = match key.trim() {
             "rpm" => sheet.rpm.replace(value.rpm()?).is_some(),
             "seek" => sheet.seek_ns.replace(value.seek_ns()?).is_some(),
             "rate" => sheet
@@ -45,7 +44,8 @@ pub(crate) fn parse_data_sheet(text: &str) -> Result<DataSheet, String> {
             }
         };
         if is_repeated {
-            return Err(format!("'{key}' appears twice; write it once"));
+            let name = key.trim();
+            return Err(format!("'{name}' appears twice; write it once"));
         }
     }
     if sheet.seek_ns.is_some() && sheet.rpm.is_none() {
@@ -104,17 +104,20 @@ mod tests {
 
     #[test]
     fn data_sheet_is_parsed() {
-        let sheet = |text: &str| parse_data_sheet(text);
         let all = DataSheet {
             rpm: Some(7200),
             seek_ns: Some(11_000_000),
             bytes_per_second: Some(92e6),
             ..DataSheet::default()
         };
-        assert_eq!(sheet("rpm=7200,seek=11ms,rate=92MB/s"), Ok(all));
-        assert_eq!(sheet(" rate=92MB , rpm = 7200,seek=11000us"), Ok(all));
-        let seek = sheet("rpm=5400,seek=8.5ms").map(|s| s.seek_ns);
-        assert_eq!(seek, Ok(Some(8_500_000)));
+        for text in [
+            "rpm=7200,seek=11ms,rate=92MB/s",
+            " rate=92MB , rpm = 7200,seek=11000us",
+        ] {
+            assert_eq!(parse_data_sheet(text), Ok(all), "{text}");
+        }
+        let fraction = parse_data_sheet("rpm=5400,seek=8.5ms").unwrap();
+        assert_eq!(fraction.seek_ns, Some(8_500_000));
         let solid = DataSheet {
             bytes_per_second: Some(3.5e9),
             write_bytes_per_second: Some(3e9),
@@ -123,12 +126,11 @@ mod tests {
             ..DataSheet::default()
         };
         let text = "rate=3500MB/s,write-rate=3GB/s,iops=600k,write-iops=3000";
-        assert_eq!(sheet(text), Ok(solid));
+        assert_eq!(parse_data_sheet(text), Ok(solid));
     }
 
     #[test]
     fn data_sheet_error_names_the_right_form() {
-        let error = |text: &str| parse_data_sheet(text).unwrap_err();
         for (text, part) in [
             ("", "rpm=7200,seek=11ms"),
             ("7200", "rpm=7200"),
@@ -144,7 +146,8 @@ mod tests {
             ("write-iops=0", " 90000"),
             ("seek=11ms", "rpm"),
         ] {
-            assert!(error(text).contains(part), "{text}: {}", error(text));
+            let error = parse_data_sheet(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
         }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn measure_fitness(
 ) -> anyhow::Result<Exit> {
     let name = known_as(profile);
     let (file, shown) = read_profile(name)?;
-    let mut flags = flags.clone();
+    let mut judged_flags = flags.clone();
     let mut note = format!("fitness for {name}");
     for limit in &file.limits {
         let line = format!(
@@ -41,7 +41,7 @@ pub(crate) fn measure_fitness(
             flags.verbosity().note(&line);
         }
         note = format!("{note}; {line}");
-        flags.expected.push(limit.expected.clone());
+        judged_flags.expected.push(limit.expected.clone());
     }
     let empty_plan = Plan {
         questions: Questions {
@@ -50,9 +50,9 @@ pub(crate) fn measure_fitness(
         },
         ..flags.plan(verb, std::slice::from_ref(&identity))
     };
-    let plan = fitness_plan(empty_plan, order, file, &shown, &identity, time_ns, &flags)?;
-    flags.note.get_or_insert(note);
-    let job = MeasuringJob::new(plan, vec![identity], &flags);
+    let plan = fitness_plan(empty_plan, order, file, &shown, &identity, time_ns, flags)?;
+    judged_flags.note.get_or_insert(note);
+    let job = MeasuringJob::new(plan, vec![identity], &judged_flags);
     measure(job)?.exit()
 }
 

@@ -38,7 +38,7 @@ fn is_fio_first(words: &[OsString]) -> bool {
     false
 }
 
-/// What the program answers without arguments.
+/// The program prints this without arguments.
 const FIRST_WORDS: &str = "\
 diskproof measures what a disk really does for a database. It needs no root.
 

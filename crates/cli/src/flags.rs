@@ -111,7 +111,7 @@ impl MeasuringFlags {
         crate::targets::probe_target(given, destructive.keep_free, self.verbosity())
     }
 
-    /// The same for all targets of a run.
+    /// The targets of a run as they were given, identified.
     pub(crate) fn probe_all(&self, given: &[PathBuf]) -> Result<Vec<TargetIdentity>, Failure> {
         let mut identities = Vec::new();
         for target in given {
@@ -234,14 +234,19 @@ pub struct HealthFlags {
     pub no_health: bool,
 }
 
-/// A value of a flag: its words (aliases follow a `/`), itself, and its help.
-pub(crate) type Choice<T> = (&'static str, T, &'static str);
+/// A value of a flag.
+pub(crate) struct Choice<T> {
+    /// The word for it. Aliases follow, each after a `/`.
+    pub words: &'static str,
+    pub value: T,
+    pub help: &'static str,
+}
 
 /// The value that a word names.
 pub(crate) fn chosen<T: Clone>(choices: &[Choice<T>], word: &str) -> Option<T> {
-    for (words, value, _) in choices {
-        if words.split('/').any(|known| known == word) {
-            return Some(value.clone());
+    for choice in choices {
+        if choice.words.split('/').any(|known| known == word) {
+            return Some(choice.value.clone());
         }
     }
     None
@@ -252,10 +257,10 @@ pub(crate) fn one_of<T: Clone + Send + Sync>(
     choices: &'static [Choice<T>],
 ) -> impl TypedValueParser<Value = T> {
     let mut possible_values = Vec::new();
-    for (words, _, help) in choices {
-        let mut names = words.split('/');
-        let shown = PossibleValue::new(names.next().unwrap_or_default());
-        possible_values.push(shown.aliases(names).help(*help));
+    for choice in choices {
+        let mut words = choice.words.split('/');
+        let shown = PossibleValue::new(words.next().unwrap_or_default());
+        possible_values.push(shown.aliases(words).help(choice.help));
     }
     PossibleValuesParser::new(possible_values)
         .try_map(move |word| chosen(choices, &word).ok_or("no such value"))
@@ -264,7 +269,7 @@ pub(crate) fn one_of<T: Clone + Send + Sync>(
 /// Values, a line each, which rustfmt leaves alone.
 macro_rules! choices {
     ($($words:literal $value:expr, $help:literal;)*) => {
-        &[$(($words, $value, $help)),*]
+        &[$($crate::flags::Choice { words: $words, value: $value, help: $help }),*]
     };
 }
 pub(crate) use choices;

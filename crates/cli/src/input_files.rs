@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What an input is to the command line.
+/// The role of an input of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InputRole {
     /// It is measured.
@@ -84,7 +84,7 @@ fn register_id(id: FileId, role: InputRole) {
     });
 }
 
-/// The same of a target, and of every file in which its blocks lie.
+/// From now on neither this target nor a file in which its blocks lie is an output.
 pub(crate) fn register_target(identity: &TargetIdentity) {
     if identity.kind != TargetKind::Directory {
         register(Path::new(&identity.path), InputRole::Target);
@@ -97,7 +97,7 @@ pub(crate) fn register_target(identity: &TargetIdentity) {
     }
 }
 
-/// The same of the file that `<` of a shell opened, as in `show - < r.json`.
+/// From now on the file that `<` of a shell opened, as in `show - < r.json`, is no output.
 pub(crate) fn register_stdin() {
     if let Ok(found) = fstat(std::io::stdin())
         && let Some(id) = content_id(&found)
@@ -106,7 +106,7 @@ pub(crate) fn register_stdin() {
     }
 }
 
-/// What the file is to this command line, where it reads the file.
+/// The role of a file; `None` where this command line does not read it.
 pub(crate) fn role_of_file(found: &Stat) -> Option<InputRole> {
     let id = content_id(found)?;
     for input in inputs().iter() {
@@ -117,7 +117,7 @@ pub(crate) fn role_of_file(found: &Stat) -> Option<InputRole> {
     None
 }
 
-/// The same of a name, which need not exist.
+/// The role of a name, which need not exist.
 pub(crate) fn role_of_name(folder: impl AsFd, name: &OsStr) -> Option<InputRole> {
     let folder_id = file_id(&fstat(folder).ok()?);
     for input in inputs().iter() {

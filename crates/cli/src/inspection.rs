@@ -41,10 +41,10 @@ pub(crate) fn begin(target: &Path, verbosity: Verbosity) {
     }
     let (sender, is_over) = channel();
     let name = target.display().to_string();
-    let limit = limit();
+    let longest = limit();
     let started = std::thread::Builder::new()
         .name("diskproof-inspection".to_owned())
-        .spawn(move || watch(&is_over, &name, limit, verbosity));
+        .spawn(move || watch(&is_over, &name, longest, verbosity));
     // Without a thread there is neither note nor limit.
     if started.is_ok() {
         *running = Some(sender);
@@ -98,8 +98,8 @@ fn lasts(is_over: &Receiver<()>, time: Duration) -> bool {
 
 const VARIABLE: &str = "DISKPROOF_GIVE_UP_AFTER";
 
-/// How long a target may leave requests unanswered before the run ends without it. A multipath
-/// device that queues while it has no path needs longer than the default.
+/// The time for which a target may leave requests unanswered before the run ends without it. A
+/// multipath device that queues while it has no path needs longer than the default.
 pub(crate) fn stall_timeout() -> Result<Duration, Failure> {
     let value = std::env::var_os(VARIABLE).unwrap_or_default();
     if value.is_empty() {

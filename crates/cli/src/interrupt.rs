@@ -113,13 +113,18 @@ mod tests {
     #[test]
     fn signals_within_a_second_of_the_first_are_one_request() {
         let first = Instant::now();
-        let ends_after = |milliseconds, is_asked| {
-            let now = first + Duration::from_millis(milliseconds);
-            ends_at_once(Some(first), now, is_asked)
-        };
         assert!(ends_at_once(None, first, true));
         assert!(!ends_at_once(None, first, false));
-        assert!(!ends_after(0, false) && !ends_after(50, true) && !ends_after(999, true));
-        assert!(ends_after(1000, false) && ends_after(9000, true));
+        for (milliseconds, is_asked, expected) in [
+            (0, false, false),
+            (50, true, false),
+            (999, true, false),
+            (1000, false, true),
+            (9000, true, true),
+        ] {
+            let now = first + Duration::from_millis(milliseconds);
+            let ends = ends_at_once(Some(first), now, is_asked);
+            assert_eq!(ends, expected, "{milliseconds}");
+        }
     }
 }

@@ -26,7 +26,7 @@ const CHART_NAME_BYTES: usize = 64;
 
 const REPLACED: &str = "another process is replacing it; try again";
 
-/// How it is found out whether a file can be created.
+/// The way to find out whether a file can be created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trial {
     /// By creating one and removing it.
@@ -38,7 +38,7 @@ pub(crate) enum Trial {
 /// Why a file cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OutputError {
-    /// As the end of a sentence that names the file.
+    /// The end of a sentence that names the file.
     pub why: String,
     /// The kernel's error; `None` where a rule of ours refuses the file.
     pub errno: Option<Errno>,
@@ -54,9 +54,9 @@ impl OutputError {
 
     /// Another output of the same command is the same file.
     pub(crate) fn same_as(other: &Path) -> Self {
-        let other = other.display();
         Self::refused(format!(
-            "this is the same file as {other}; name each file once"
+            "this is the same file as {}; name each file once",
+            other.display()
         ))
     }
 
@@ -85,7 +85,7 @@ pub(crate) struct Place {
     shown: PathBuf,
 }
 
-/// What an output path leads to.
+/// The file that an output path leads to.
 #[derive(Debug)]
 pub(crate) enum Sink {
     /// A file that a complete one replaces, or a new one.
@@ -190,7 +190,7 @@ impl Sink {
             (Self::Replace(one), Self::Replace(other)) => {
                 one.name == other.name && is_same_file(&one.folder, &other.folder)
             }
-            // What is written to /dev/null is lost twice, without harm.
+            // Text for /dev/null is lost twice, without harm.
             (Self::Write(one), Self::Write(other)) => match (fstat(one), fstat(other)) {
                 (Ok(one), Ok(other)) => is_same(&one, &other) && !is_null(one.st_rdev),
                 _ => false,
@@ -279,7 +279,7 @@ impl Place {
         if let Some(role) = found.as_ref().and_then(role_of_file) {
             return Err(is_input(role).into());
         }
-        // What replaces a file gets its mode before it gets content.
+        // The new file gets the mode of the old one before it gets content.
         let mode = if found.is_some() { 0o600 } else { 0o666 };
         let (temporary, file) = self.create_temporary(mode)?;
         let saved = self.fill_and_rename(&temporary, &file, found.as_ref(), write);
@@ -370,9 +370,11 @@ impl io::Write for CountingWriter<'_> {
 }
 
 fn cannot_create(folder: &Path, error: &io::Error) -> OutputError {
-    let folder = folder.display();
     OutputError {
-        why: format!("cannot create a file in {folder}: {error}; name a writable directory"),
+        why: format!(
+            "cannot create a file in {}: {error}; name a writable directory",
+            folder.display()
+        ),
         errno: Errno::from_io_error(error),
     }
 }
@@ -522,7 +524,7 @@ pub(crate) fn temporary_path(path: &Path) -> PathBuf {
     path.with_file_name(temporary_name(path.file_name().unwrap_or_default()))
 }
 
-/// Of a long name only a hash is kept, so that every name that the filesystem takes can be used.
+/// The temporary name has only a hash of a long name, so that it is no longer than a name may be.
 fn temporary_name(name: &OsStr) -> OsString {
     let suffix = format!(".{}.unfinished", std::process::id());
     let mut temporary = OsString::from(".");
@@ -623,24 +625,25 @@ mod tests {
         Link,
         /// Of another user, to the file that must not change.
         Trap,
-        /// The same, to a name that does not exist.
+        /// Of another user, to a name that does not exist.
         DanglingTrap,
     }
 
     fn put(thing: Thing, folder: &Path, outside: &Path) {
         let path = folder.join("out.json");
         let _ = std::fs::remove_file(&path);
-        let link = |target: &Path, user| {
-            symlink(target, &path).unwrap();
-            lchown(&path, user, None).unwrap();
-        };
         match thing {
             Thing::Nothing => {}
             Thing::File => std::fs::write(&path, "old").unwrap(),
-            Thing::Link => link(&folder.join("own"), None),
-            Thing::Trap => link(&outside.join("precious"), Some(65534)),
-            Thing::DanglingTrap => link(&outside.join("missing"), Some(65534)),
+            Thing::Link => symlink(folder.join("own"), &path).unwrap(),
+            Thing::Trap => symlink_of_nobody(&outside.join("precious"), &path),
+            Thing::DanglingTrap => symlink_of_nobody(&outside.join("missing"), &path),
         }
+    }
+
+    fn symlink_of_nobody(target: &Path, path: &Path) {
+        symlink(target, path).unwrap();
+        lchown(path, Some(65534), None).unwrap();
     }
 
     #[test]
@@ -752,13 +755,12 @@ mod tests {
             std::fs::write(&path, "old").unwrap();
             std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
             chown(&path, owner, owner).unwrap();
-            let facts = || {
-                let facts = std::fs::metadata(&path).unwrap();
-                (facts.uid(), facts.gid(), facts.mode())
-            };
-            let before = facts();
+            let before = std::fs::metadata(&path).unwrap();
             save(&path).unwrap();
-            assert_eq!(facts(), before);
+            let after = std::fs::metadata(&path).unwrap();
+            assert_eq!(after.uid(), before.uid());
+            assert_eq!(after.gid(), before.gid());
+            assert_eq!(after.mode(), before.mode());
             assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
             std::fs::remove_file(&path).unwrap();
         }

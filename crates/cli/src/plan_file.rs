@@ -17,7 +17,7 @@ use toml::Spanned;
 /// Thousands of workloads with every key fit into this. A larger file is not a plan, and would take
 /// memory and time to read.
 pub const PLAN_FILE_BYTES_MAX: u64 = 1 << 20;
-/// What an error quotes of a long line, so that the message after it stays visible.
+/// An error quotes so much of a long line, so that the message after it stays visible.
 const QUOTED_CHARS_MAX: usize = 60;
 
 /// The content of a plan file.
@@ -478,12 +478,15 @@ mod tests {
             long.contains(&start) && long.chars().count() < 400,
             "{long}"
         );
-        let plan = |count: usize| -> String {
-            let workload = |i| format!("[[workload]]\nname = \"w{i}\"\n");
-            (0..count).map(workload).collect()
-        };
-        let many = error(&plan(1441));
+        let many = error(&plan_text(1441));
         assert!(many.starts_with("line 2881: the file has 1441 "), "{many}");
-        assert_eq!(PlanFile::parse(&plan(1440)).unwrap().workloads.len(), 1440);
+        let most = PlanFile::parse(&plan_text(1440)).unwrap();
+        assert_eq!(most.workloads.len(), 1440);
+    }
+
+    fn plan_text(workloads: usize) -> String {
+        (0..workloads)
+            .map(|i| format!("[[workload]]\nname = \"w{i}\"\n"))
+            .collect()
     }
 }

@@ -311,12 +311,12 @@ fn newest(flags: &PluginFlags) -> anyhow::Result<Answer> {
         Ok(path) => path,
         Err(_) => flags.path.clone(),
     };
-    let place = place(flags.history_file.file())?;
+    let history_place = place(flags.history_file.file())?;
     let filter = Filter {
         target: Some(path.to_string_lossy().into_owned()),
         ..Filter::default()
     };
-    let runs = match open_if_there(&place)? {
+    let runs = match open_if_there(&history_place)? {
         Some(history) => history.list(&filter).map_err(Failure::History)?.runs,
         None => Vec::new(),
     };
@@ -433,9 +433,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn newest_run_counts_while_it_is_young() {
-        let run = |worst: Option<Severity>| SavedRun {
+    fn saved_run(worst: Option<Severity>) -> SavedRun {
+        SavedRun {
             run_id: String::new(),
             started: "2026-11-20T10:00:00Z".to_owned(),
             verb: "check".to_owned(),
@@ -452,17 +451,26 @@ mod tests {
             }),
             findings: Vec::new(),
             figures: Vec::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn newest_run_counts_while_it_is_young() {
         let now: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
-        let state = |worst, age| judged_saved(&run(worst), now, age).state;
-        let day = 86_400_000_000_000;
-        assert_eq!(state(None, day), State::Ok);
-        assert_eq!(state(Some(Severity::Note), day), State::Ok);
-        assert_eq!(state(Some(Severity::Warning), day), State::Warning);
-        assert_eq!(state(Some(Severity::Failure), day), State::Critical);
-        assert_eq!(state(Some(Severity::Failure), day / 24), State::Unknown);
+        let hour = 3_600_000_000_000;
+        let day = 24 * hour;
+        for (worst, max_age_ns, state) in [
+            (None, day, State::Ok),
+            (Some(Severity::Note), day, State::Ok),
+            (Some(Severity::Warning), day, State::Warning),
+            (Some(Severity::Failure), day, State::Critical),
+            (Some(Severity::Failure), hour, State::Unknown),
+        ] {
+            let answer = judged_saved(&saved_run(worst), now, max_age_ns);
+            assert_eq!(answer.state, state, "{worst:?} {max_age_ns}");
+        }
         // The finding that comes first, with the same severity, is no reason to act.
-        let mut several = run(Some(Severity::Warning));
+        let mut several = saved_run(Some(Severity::Warning));
         for code in ["imprecise", "disturbed", "slow-flush"] {
             several.findings.push(SavedFinding {
                 severity: Severity::Warning,

@@ -338,36 +338,39 @@ mod tests {
         assert_eq!(only_installed_version(&folders), None);
     }
 
+    fn load_names(loads: Vec<PostgresLoad>) -> Vec<String> {
+        loads.into_iter().map(|load| load.name).collect()
+    }
+
+    fn selected_names(only: &[&str], skip: &[&str]) -> Vec<String> {
+        let selection = SelectionFlags {
+            only: only.iter().map(|name| (*name).to_owned()).collect(),
+            skip: skip.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        load_names(selected(loads(Breadth::Quick, false), &selection))
+    }
+
     #[test]
     fn inserts_are_selected_by_names_of_their_own() {
-        let left = |only: &[&str], skip: &[&str]| -> Vec<String> {
-            let names = |all: &[&str]| all.iter().map(|name| (*name).to_owned()).collect();
-            let selection = SelectionFlags {
-                only: names(only),
-                skip: names(skip),
-            };
-            let left = selected(loads(Breadth::Quick, false), &selection);
-            left.into_iter().map(|load| load.name).collect()
-        };
-        assert_eq!(left(&["fdatasync"], &[]).len(), 7);
-        assert_eq!(left(&["fdatasync", "insert-fsync-c1"], &[]), ["fsync-c1"]);
-        let skipped = left(&[], &["insert-async-c1", "fdatasync-c16"]);
-        assert_eq!(skipped.len(), 6);
-        assert!(!skipped.contains(&"async-c1".to_owned()), "{skipped:?}");
+        assert_eq!(selected_names(&["fdatasync"], &[]).len(), 7);
+        let named = selected_names(&["fdatasync", "insert-fsync-c1"], &[]);
+        assert_eq!(named, ["fsync-c1"]);
+        let not_skipped = selected_names(&[], &["insert-async-c1", "fdatasync-c16"]);
+        assert_eq!(not_skipped.len(), 6);
+        assert!(
+            !not_skipped.contains(&"async-c1".to_owned()),
+            "{not_skipped:?}"
+        );
     }
 
     #[test]
     fn every_method_and_number_of_sessions_has_a_load() {
-        let names = |breadth, has_pgbench| -> Vec<String> {
-            let loads = loads(breadth, has_pgbench);
-            loads.into_iter().map(|load| load.name).collect()
-        };
-        let all = names(Breadth::All, true);
+        let all = load_names(loads(Breadth::All, true));
         assert_eq!(all.len(), 4 * 3 + 3 + 2);
         assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
-        assert_eq!(names(Breadth::All, false).len(), 15);
+        assert_eq!(loads(Breadth::All, false).len(), 15);
         assert_eq!(
-            names(Breadth::Quick, true),
+            load_names(loads(Breadth::Quick, true)),
             [
                 "fdatasync-c1",
                 "fdatasync-c4",
@@ -380,21 +383,25 @@ mod tests {
         );
     }
 
+    fn tried_settings(version: u32) -> Vec<String> {
+        trial_plan(version, 0)
+            .trials
+            .into_iter()
+            .map(|trial| trial.setting)
+            .collect()
+    }
+
     #[test]
     fn settings_follow_the_version() {
-        let names = |version| -> Vec<String> {
-            let trials = trial_plan(version, 0).trials;
-            trials.into_iter().map(|trial| trial.setting).collect()
-        };
         let always = ["wal_sync_method", "commit_delay"];
-        assert_eq!(names(13)[2..], always);
-        assert_eq!(names(15)[3..], always);
-        let of_18 = ["io_combine_limit", "io_workers", "io_method"];
-        assert_eq!(names(18)[5..], of_18);
-        let of_19 = ["io_combine_limit", "io_max_workers", "io_method"];
-        assert_eq!(names(19)[5..], of_19);
+        assert_eq!(tried_settings(13)[2..], always);
+        assert_eq!(tried_settings(15)[3..], always);
+        let since_18 = ["io_combine_limit", "io_workers", "io_method"];
+        assert_eq!(tried_settings(18)[5..], since_18);
+        let since_19 = ["io_combine_limit", "io_max_workers", "io_method"];
+        assert_eq!(tried_settings(19)[5..], since_19);
         assert_eq!(trial_plan(17, 0).trials[1].default, "1");
         assert_eq!(trial_plan(18, 0).trials[1].default, "16");
-        assert_eq!(names(15)[0], "maintenance_io_concurrency");
+        assert_eq!(tried_settings(15)[0], "maintenance_io_concurrency");
     }
 }

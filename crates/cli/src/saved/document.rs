@@ -159,7 +159,7 @@ pub(super) fn judged(stored: StoredRun, name: &str) -> StoredRun {
     }
 }
 
-/// The same of one of many runs, without a word.
+/// The run as this program judges it, without a note: it is one of many.
 pub(super) fn judged_quietly(stored: StoredRun) -> StoredRun {
     StoredRun {
         record: judged_again(stored.record).0,

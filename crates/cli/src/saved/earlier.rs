@@ -22,7 +22,8 @@ const EARLIER_RUNS_MAX: usize = 20;
 /// Runs of the history that are searched for them, the newest.
 const SEARCHED_MAX: u64 = 1000;
 
-/// What a run shares with its repetitions, as far as the short form of a saved run tells.
+/// The facts that a run shares with its repetitions, as far as the short form of a saved run has
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunKey {
     verb: String,
@@ -145,7 +146,7 @@ fn readable(history: Option<&Path>) -> Option<History> {
     open_if_there(&place(history).ok()?).ok()?
 }
 
-/// What each device can do, as far as the history knows it.
+/// The capacity of each device, as far as the history knows it.
 pub(crate) fn capacities(
     devices: &[&TargetIdentity],
     history: Option<&Path>,

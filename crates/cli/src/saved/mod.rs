@@ -164,8 +164,8 @@ pub(crate) fn start_journal(options: &HistoryOptions, run_id: &str) -> Option<Jo
         return None;
     };
     let real_place = reached(place).ok()?;
-    let run_id = run_id.to_owned();
-    history_answer(&real_place, move |place| Journal::start(place, &run_id)).ok()
+    let id = run_id.to_owned();
+    history_answer(&real_place, move |place| Journal::start(place, &id)).ok()
 }
 
 /// Adds the runs that were killed to the history, as far as they got. Returns notes for the user.
@@ -401,7 +401,7 @@ pub(crate) fn parse_label(text: &str) -> Result<String, String> {
 enum Latest {
     /// So many runs before the newest one.
     RunsBack(u64),
-    /// What follows `latest~` is no number.
+    /// The text after `latest~` is no number.
     NotANumber,
 }
 

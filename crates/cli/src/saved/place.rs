@@ -250,7 +250,7 @@ mod tests {
         Some(text.into())
     }
 
-    fn at(path: &str, folders: Folders) -> Destination {
+    fn destination(path: &str, folders: Folders) -> Destination {
         Destination::At(HistoryPlace {
             path: path.into(),
             folders,
@@ -263,25 +263,29 @@ mod tests {
             home: value("/home/ann"),
             ..environment()
         };
-        let made = at("/home/ann/.local/state/diskproof/history.db", Folders::Made);
+        let made = destination("/home/ann/.local/state/diskproof/history.db", Folders::Made);
         assert_eq!(home.place(None), made);
-        let state = |folder| HistoryEnvironment {
-            state_home: value(folder),
+        let state = HistoryEnvironment {
+            state_home: value("/state"),
             ..home.clone()
         };
-        let in_state = at("/state/diskproof/history.db", Folders::Made);
-        assert_eq!(state("/state").place(None), in_state);
-        // A relative path is ignored.
-        assert_eq!(state("state").place(None), made);
+        let in_state = destination("/state/diskproof/history.db", Folders::Made);
+        assert_eq!(state.place(None), in_state);
+        let relative_state = HistoryEnvironment {
+            state_home: value("state"),
+            ..home
+        };
+        assert_eq!(relative_state.place(None), made);
         let named = HistoryEnvironment {
             named: value("h.db"),
-            ..state("/state")
+            ..state
         };
-        assert_eq!(named.place(None), at("h.db", Folders::Expected));
+        let expected = destination("h.db", Folders::Expected);
+        assert_eq!(named.place(None), expected);
         let off = HistoryEnvironment { off: true, ..named };
         assert_eq!(off.place(None), Destination::Off);
         let flag = off.place(Some(Path::new("other.db")));
-        assert_eq!(flag, at("other.db", Folders::Expected));
+        assert_eq!(flag, destination("other.db", Folders::Expected));
         let empty = HistoryEnvironment {
             home: value(""),
             ..environment()
@@ -304,9 +308,10 @@ mod tests {
             ..environment()
         };
         let own = home.path().join(".local/state/diskproof/history.db");
-        assert_eq!(sudo.place(None), at(own.to_str().unwrap(), Folders::Made));
+        let in_home = destination(own.to_str().unwrap(), Folders::Made);
+        assert_eq!(sudo.place(None), in_home);
         std::os::unix::fs::chown(home.path(), Some(65534), None).unwrap();
-        let of_root = at("/root/.local/state/diskproof/history.db", Folders::Made);
+        let of_root = destination("/root/.local/state/diskproof/history.db", Folders::Made);
         assert_eq!(sudo.place(None), of_root);
     }
 }

@@ -14,19 +14,19 @@ use diskproof_postgres::Programs;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What a run measures with.
+/// The equipment of a run.
 pub(super) struct Bench {
     /// The engine.
     pub session: Session,
     /// The facts of the run, which hold its only plan.
     pub facts: Arc<RunFacts>,
-    /// What the run may do at most.
+    /// The most that the run may do.
     pub budget: Arc<Budget>,
     /// The targets, in the order of the plan.
     pub targets: Vec<OpenTarget>,
     /// Leave to make a directory for many small files, where the plan has them in place of targets.
     pub file_tree: Option<Admission>,
-    /// What the user released, for a target that is opened again.
+    /// The targets that the user released, in case one is opened again.
     pub consent: Consent,
     /// The programs of the server of the plan's INSERTs.
     pub programs: Option<Programs>,
@@ -34,7 +34,7 @@ pub(super) struct Bench {
     pub commands: SettingCommands,
     /// The switch of the disks' write cache, where workloads name its state.
     pub write_cache: Option<GuardedWriteCache>,
-    /// How the last layout went, with the number of its target.
+    /// The measurements of the last layout, each with the index of its target.
     pub first_writes: Vec<(usize, Measurement)>,
     /// When the time limit of the plan is over.
     pub limit_end: Option<Instant>,
@@ -45,7 +45,7 @@ impl Bench {
     /// writes what the layout workload had no time for, up to the smallest useful size, and then
     /// cuts the file to what was written.
     pub(super) fn lay_out(&mut self, workload: &Workload, sink: &mut Sink) -> Result<(), EarlyEnd> {
-        let live = &mut sink.live;
+        let progress = &mut sink.progress;
         let fill = match &self.facts.plan.scratch {
             Some(scratch) => scratch.fill,
             None => Fill::Whole,
@@ -58,14 +58,14 @@ impl Bench {
             let goal = FillGoal::new(fill, workload, target, self.budget.fill_ns);
             if written_bytes < target.capacity_bytes() {
                 if goal.upto_bytes > written_bytes {
-                    live.laying_out(&workload.name, goal.upto_bytes - written_bytes);
+                    progress.laying_out(&workload.name, goal.upto_bytes - written_bytes);
                 }
                 let order = LayoutOrder {
                     upto_bytes: goal.upto_bytes,
                     way: LayoutWay::for_workload(workload, goal.upto_bytes),
                     time_ns: goal.time_ns,
                 };
-                let (control, first_write) = self.session.lay_out(target, order, live)?;
+                let (control, first_write) = self.session.lay_out(target, order, progress)?;
                 if control == Control::Interrupt {
                     return Err(EarlyEnd::interrupted());
                 }
@@ -78,7 +78,7 @@ impl Bench {
             }
             // A file cut to what its layout had time for may be too small for a later workload.
             if target.usable_bytes() < goal.least_bytes {
-                live.end_late();
+                progress.end_late();
                 return Err(EarlyEnd::interrupted());
             }
         }
@@ -191,7 +191,7 @@ impl Bench {
     }
 }
 
-/// How far a scratch file is filled before a workload.
+/// The size to which a scratch file is filled before a workload.
 struct FillGoal {
     /// The workload needs so many bytes.
     least_bytes: u64,

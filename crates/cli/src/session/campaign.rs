@@ -36,7 +36,7 @@ pub(super) trait CampaignBench {
 pub(super) struct CampaignProgress {
     campaign: Box<dyn Campaign>,
     done: Vec<MeasuredCell>,
-    /// How many cells were done when a row was dropped last.
+    /// The number of cells that were done when a row was dropped last.
     counted_from: BTreeMap<CampaignRow, usize>,
 }
 
@@ -92,7 +92,7 @@ impl CampaignRun {
         let mut run = Self {
             progress: CampaignProgress::new(campaign),
             cells: CellsSoFar::new(engine_sharing(plan)),
-            tool: sink.live.tool.take(),
+            tool: sink.progress.tool.take(),
         };
         if !bench.commands.reopens {
             run.cells.prepared(bench, sink).lay_out()?;
@@ -118,7 +118,7 @@ impl Running for CampaignRun {
         sink: &mut Sink,
     ) -> Result<(), EarlyEnd> {
         if let Some(tool) = self.tool {
-            tool.finish(&sink.live.heartbeat());
+            tool.finish(&sink.progress.heartbeat());
         }
         ended
     }
@@ -160,7 +160,7 @@ fn engine_sharing(plan: &Plan) -> EngineSharing {
     }
 }
 
-/// What the cells so far have left for those that follow.
+/// Facts of the cells so far that those after them need.
 struct CellsSoFar {
     engine_sharing: EngineSharing,
     /// The span of all workloads, where the targets differ in what was laid out.
@@ -225,7 +225,7 @@ impl PreparedCells<'_> {
         else {
             return Ok(());
         };
-        self.sink.live.begin(Group::alone(first), Some(0));
+        self.sink.progress.begin(Group::alone(first), Some(0));
         self.bench.lay_out(first, self.sink)?;
         self.bench.first_writes.clear();
         let targets = &self.bench.targets;
@@ -297,14 +297,14 @@ impl PreparedCells<'_> {
 
     /// Runs a command of the user, whose time does not count.
     fn run_prepare_command(&mut self, command: &str) -> Result<(), EarlyEnd> {
-        let heartbeat = self.sink.live.heartbeat();
+        let heartbeat = self.sink.progress.heartbeat();
         let begin = Instant::now();
         let end = prepare_command::run("--prepare", command, true, &heartbeat);
-        self.sink.live.extend_deadline(begin.elapsed());
+        self.sink.progress.extend_deadline(begin.elapsed());
         match end {
             CommandEnd::Done => Ok(()),
             CommandEnd::Interrupted => Err(EarlyEnd::interrupted()),
-            // What umount says of a filesystem with an open file.
+            // umount prints this for a filesystem with an open file.
             CommandEnd::Failed(why) if !self.bench.commands.reopens && why.contains("busy") => {
                 Err(EarlyEnd::Reason(format!(
                     "{why}. diskproof keeps the target open while the command runs; --reopen \
@@ -379,7 +379,7 @@ impl CampaignBench for PreparedCells<'_> {
             Some(place) => Group::new(place, &planned[place..=place]),
             None => Group::alone(&cell.workload),
         };
-        self.sink.live.begin(group, Some(slice.whole_ns()));
+        self.sink.progress.begin(group, Some(slice.whole_ns()));
         let moved = self.cells.moved.get(&(index, name.clone())).copied();
         let session = self
             .bench
@@ -387,8 +387,8 @@ impl CampaignBench for PreparedCells<'_> {
             .for_slice(self.cells.slices, moved.unwrap_or_default());
         self.cells.slices += 1;
         let target = &mut self.bench.targets[index..=index];
-        let measured = session.run_slices(group, &[slice], target, &mut self.sink.live)?;
-        self.sink.live.end_slice(false);
+        let measured = session.run_slices(group, &[slice], target, &mut self.sink.progress)?;
+        self.sink.progress.end_slice(false);
         let Some(mut measurement) = measured.into_iter().next() else {
             return Err(EarlyEnd::interrupted());
         };
@@ -398,9 +398,10 @@ impl CampaignBench for PreparedCells<'_> {
         }
         measurement.target = index;
         let ended = self.bench.check(std::slice::from_ref(&measurement));
-        let measured = MeasuredCell::new(cell.clone(), &measurement);
+        let measured_cell = MeasuredCell::new(cell.clone(), &measurement);
         self.add(cell, slice.warmup_ns, measurement);
-        ended.map(|()| measured)
+        ended?;
+        Ok(measured_cell)
     }
 
     fn drop_row(&mut self, row: &CampaignRow, slices: Vec<DroppedSlice>) {

@@ -36,12 +36,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const SAVE_THREAD: &str = "diskproof-save";
-/// How often a save is looked at.
+/// The interval at which a save is polled.
 const SAVE_POLL: Duration = Duration::from_millis(50);
 /// After Ctrl-C the program ends within two seconds: saving usually takes milliseconds.
 const SAVE_AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 
-/// What a verb has of its job.
+/// The outcome of a verb's job.
 pub(crate) enum Measured<'a> {
     /// The plan was only shown.
     PlanShown,
@@ -50,7 +50,7 @@ pub(crate) enum Measured<'a> {
 }
 
 impl Measured<'_> {
-    /// How the program ends.
+    /// The exit of the program.
     pub(crate) fn exit(self) -> Result<Exit> {
         match self {
             Self::PlanShown => Ok(Exit::Done),
@@ -61,7 +61,7 @@ impl Measured<'_> {
 
 /// A run that is judged, saved and printed.
 pub(crate) struct MeasuredRun<'a> {
-    /// Its record.
+    /// The record of the run.
     pub record: Arc<Record>,
     /// Whether it was saved and printed.
     pub printed: Result<()>,
@@ -74,7 +74,7 @@ pub(crate) struct MeasuredRun<'a> {
 }
 
 impl MeasuredRun<'_> {
-    /// How the program ends. Says what may keep it from ending.
+    /// The exit of the program. A note names targets that may keep the process from ending.
     pub(crate) fn exit(mut self) -> Result<Exit> {
         let hung = [&self.end.results.hung[..], &self.hung_saves].concat();
         if !hung.is_empty() {
@@ -83,22 +83,18 @@ impl MeasuredRun<'_> {
             close_stdout();
         }
         let not_restored = self.end.results.not_restored.take();
-        let ended = match exit_of(&self.record, self.end, self.flags.undecided) {
-            Ok(Exit::Done) => match self.unsaved_at {
-                Some(signal) => Ok(Exit::Signal(signal)),
-                None => Ok(Exit::Done),
-            },
-            ended => ended,
-        };
-        let exit = match (self.printed, ended) {
-            (Ok(()), ended) => ended?,
-            (Err(error), Ok(exit)) if !matches!(exit, Exit::Signal(_)) => return Err(error),
-            // How the run ended decides.
-            (Err(error), ended) => {
-                eprint_line(&format!("error: {error:#}"));
-                ended?
+        let mut ended = exit_of(&self.record, self.end, self.flags.undecided);
+        if let (Ok(Exit::Done), Some(signal)) = (&ended, self.unsaved_at) {
+            ended = Ok(Exit::Signal(signal));
+        }
+        if let Err(error) = self.printed {
+            // The end of the run decides, unless it has no reason of its own.
+            match ended {
+                Err(_) | Ok(Exit::Signal(_)) => eprint_line(&format!("error: {error:#}")),
+                Ok(_) => return Err(error),
             }
-        };
+        }
+        let exit = ended?;
         // However else the run ended.
         match not_restored {
             Some(error) => Err(Failure::WriteCache(error).into()),
@@ -129,13 +125,13 @@ pub(super) fn conclude<'a>(
         Shown::Page => FinalText::Page,
         Shown::Nothing => FinalText::Nothing,
         Shown::Tool(tool) => {
-            let tool_end = tool_end(tool, &record, &end);
-            tool_saved = tool_end.saved;
+            let ToolEnd { text, saved } = end_tool(tool, &record, &end);
+            tool_saved = saved;
             note_unanswered(&end.results.data, flags.verbosity());
-            FinalText::Tool(tool_end.text)
+            FinalText::Tool(text)
         }
     };
-    let page = page(&record, flags);
+    let page = page_for_flags(&record, flags);
     let printed = save_and_print(&record, &page, outputs, flags, &stdout, &wait);
     end.end_journal();
     MeasuredRun {
@@ -152,7 +148,7 @@ pub(super) fn conclude<'a>(
     }
 }
 
-fn page(record: &Record, flags: &MeasuringFlags) -> String {
+fn page_for_flags(record: &Record, flags: &MeasuringFlags) -> String {
     let detail = if flags.verbose {
         Detail::Whole
     } else {
@@ -166,7 +162,7 @@ fn page(record: &Record, flags: &MeasuringFlags) -> String {
     page
 }
 
-/// What stdout gets.
+/// The text for stdout at the end of a run.
 enum FinalText {
     /// The record.
     Json,
@@ -178,7 +174,7 @@ enum FinalText {
     Nothing,
 }
 
-/// How a record was saved and printed.
+/// The outcome of saving and printing a record.
 struct PrintedRecord {
     outcome: Result<()>,
     /// Files on filesystems that hang.
@@ -187,8 +183,8 @@ struct PrintedRecord {
     is_incomplete: bool,
 }
 
-/// What a tool prints at the end of its run.
-fn tool_end(tool: &SharedPrinter, record: &Record, end: &EndedRun) -> ToolEnd {
+/// The text that a tool prints at the end of its run.
+fn end_tool(tool: &SharedPrinter, record: &Record, end: &EndedRun) -> ToolEnd {
     let data = &end.results.data;
     let failed = failed_request(record);
     let errno = match (&end.ended, &failed) {
@@ -306,10 +302,10 @@ fn runs_before(facts: &RunFacts, options: &HistoryOptions, wait: &SaveWait) -> V
     wait.wait(&search).unwrap_or_default()
 }
 
-/// How long saving may take: up to the limit, and only a moment after Ctrl-C.
+/// The wait for a save: up to the limit, and only a moment after Ctrl-C.
 struct SaveWait {
     limit: Duration,
-    /// When Ctrl-C was noticed.
+    /// The time at which Ctrl-C was noticed.
     interrupted: Cell<Option<Instant>>,
 }
 
@@ -392,7 +388,7 @@ fn save_and_print(
     }
 }
 
-/// How a record was saved.
+/// The outcome of saving a record.
 struct SavedRecord {
     /// The first error of its files.
     outcome: Result<()>,
@@ -457,10 +453,12 @@ fn start_history_save(
     page: &str,
     options: &HistoryOptions,
 ) -> Deferred<Vec<SaveNote>> {
-    let record = Arc::clone(record);
-    let page = page.to_owned();
-    let options = options.clone();
-    Deferred::start_or_run(SAVE_THREAD, move || saved::keep(&record, &page, &options))
+    let kept_record = Arc::clone(record);
+    let kept_page = page.to_owned();
+    let own_options = options.clone();
+    Deferred::start_or_run(SAVE_THREAD, move || {
+        saved::keep(&kept_record, &kept_page, &own_options)
+    })
 }
 
 impl SavedRecord {
@@ -611,7 +609,7 @@ fn unverifiable_line(tool: &str, measured: &Row, plan: &Plan) -> Option<String> 
 /// A request that the target answered with an error.
 struct FailedRequest<'a> {
     target: &'a str,
-    /// What it did, such as `writing`.
+    /// Its activity, such as `writing`.
     verb: &'static str,
     errno: &'a str,
 }

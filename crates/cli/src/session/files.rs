@@ -5,7 +5,7 @@ use super::bench::Bench;
 use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, Leftover, Sink};
 use crate::failure::Failure;
-use crate::live::Live;
+use crate::progress_display::ProgressDisplay;
 use crate::stdio::{ProgressLine, Verbosity, eprint_line};
 use diskproof_device::{FileTree, OpenError, StartedTree};
 use diskproof_engine::watchdog::{Deferred, Waited};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// Part of a second over which the shown rate is taken.
 const READING: Duration = Duration::from_millis(500);
-/// How often the wait for the directory looks whether it should end.
+/// The interval at which the wait for the directory checks whether it should end.
 const START_POLL: Duration = Duration::from_millis(100);
 
 /// Operations on many small files while they are measured, in one step.
@@ -80,11 +80,11 @@ fn wait_for_tree(
     sink: &mut Sink,
 ) -> Result<Result<StartedTree, OpenError>, EarlyEnd> {
     loop {
-        sink.live.heartbeat().beat();
+        sink.progress.heartbeat().beat();
         match starting.poll(START_POLL) {
             Waited::Done(started) => return Ok(started),
-            Waited::TimedOut(_) if sink.live.is_over() => {
-                sink.live.look_at_end();
+            Waited::TimedOut(_) if sink.progress.is_over() => {
+                sink.progress.look_at_end();
                 return Err(EarlyEnd::interrupted());
             }
             Waited::TimedOut(_) => {}
@@ -106,9 +106,9 @@ impl Running for FilesRun<'_> {
         let verbosity = sink.verbosity;
         let results = sink.shared_results();
         sink.begin_step("files");
-        let mut watch = FilesLive {
+        let mut watch = FilesProgress {
             plan,
-            live: &mut sink.live,
+            display: &mut sink.progress,
             line: ProgressLine::of(verbosity),
             started: Instant::now(),
         };
@@ -183,7 +183,7 @@ fn files_failed(path: &str, measured: Option<&FilesMeasurement>) -> String {
     )
 }
 
-/// What to do about errors, as a clause.
+/// A clause that tells the user what to do about errors.
 fn remedy(names: &[&str]) -> String {
     if names.contains(&"ENOSPC") {
         "no space or no inodes left: free some, or use a smaller --count".to_owned()
@@ -209,14 +209,14 @@ fn last_start_ns(step: &FileStepMeasurement) -> Option<u64> {
 }
 
 /// Watches the steps.
-struct FilesLive<'a> {
+struct FilesProgress<'a> {
     plan: &'a FilesPlan,
-    live: &'a mut Live,
+    display: &'a mut ProgressDisplay,
     line: ProgressLine,
     started: Instant,
 }
 
-impl FilesLive<'_> {
+impl FilesProgress<'_> {
     /// `create-random 62 %, 12,300/s, at most 31 s left`.
     fn reading(&self, progress: &Progress<'_>) -> String {
         let share = format_percent(progress.done.unwrap_or(0.0));
@@ -228,7 +228,7 @@ impl FilesLive<'_> {
         let left_seconds = self.plan.time_ns.saturating_sub(spent_ns) / 1_000_000_000;
         let left = format_duration(left_seconds * 1_000_000_000);
         figures.push(format!("at most {left} left"));
-        figures.extend(self.live.silence_text(progress));
+        figures.extend(self.display.silence_text(progress));
         figures.join(", ")
     }
 }
@@ -243,12 +243,12 @@ fn recent_iops(series: &TimeSeries) -> f64 {
     ops as f64 / seconds
 }
 
-impl Watch for FilesLive<'_> {
+impl Watch for FilesProgress<'_> {
     fn tick(&mut self, progress: &Progress<'_>) -> Control {
         if self.line.is_due() {
             let text = self.reading(progress);
             self.line.show(&text);
         }
-        self.live.tick_silently(progress)
+        self.display.tick_silently(progress)
     }
 }

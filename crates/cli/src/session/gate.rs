@@ -20,13 +20,13 @@ use rustix::io::Errno;
 use std::path::Path;
 use std::time::Duration;
 
-/// What the gate has granted.
+/// The permissions that the gate has granted.
 pub(super) struct Granted {
-    /// What the run may do at most.
+    /// The most that the run may do.
     pub budget: Budget,
     /// Leave to open the targets, in their order.
     pub admissions: Vec<Admission>,
-    /// What the user released.
+    /// The targets that the user released.
     pub consent: Consent,
     /// The longest silence of a target.
     pub stall_timeout: Duration,
@@ -121,7 +121,7 @@ pub(crate) fn admit_all(
     admit_within(&plan.budget(identities), plan, identities, consent)
 }
 
-/// The same, with the plan's budget on these targets.
+/// Leave to use these targets within this budget, which is the plan's on them.
 fn admit_within(
     budget: &Budget,
     plan: &Plan,
@@ -270,7 +270,8 @@ mod tests {
     /// A block device that accepts discards or not.
     fn device(discard: bool) -> TargetIdentity {
         let mut identity = diskproof_device::probe(std::path::Path::new("/")).unwrap();
-        (identity.path, identity.kind) = ("/dev/sdb".to_owned(), TargetKind::BlockDevice);
+        "/dev/sdb".clone_into(&mut identity.path);
+        identity.kind = TargetKind::BlockDevice;
         let layer = serde_json::json!({
             "name": "sdb", "kind": "disk", "device": "8:16", "below": [], "size_bytes": 1u64 << 30,
             "read_only": false, "discard": discard,
@@ -281,16 +282,18 @@ mod tests {
 
     #[test]
     fn device_without_discards_is_refused_where_a_workload_trims() {
-        let mut workload = Workload::named("trim");
-        workload.streams = Streams::with_reads(0);
-        let check = |workload: &Workload, discard| {
-            let workloads = std::slice::from_ref(workload);
-            check_discards(workloads, &[device(discard)]).map_err(|failure| failure.to_string())
+        let writes = Workload {
+            streams: Streams::with_reads(0),
+            ..Workload::named("write")
         };
-        assert!(check(&workload, false).is_ok());
-        workload.streams = Streams::doing(&[OpKind::Trim, OpKind::Write]);
-        assert!(check(&workload, true).is_ok());
-        let why = check(&workload, false).unwrap_err();
+        assert!(check_discards(&[writes], &[device(false)]).is_ok());
+        let trims = [Workload {
+            streams: Streams::doing(&[OpKind::Trim, OpKind::Write]),
+            ..Workload::named("trim")
+        }];
+        assert!(check_discards(&trims, &[device(true)]).is_ok());
+        let refused = check_discards(&trims, &[device(false)]).unwrap_err();
+        let why = refused.to_string();
         assert!(why.starts_with("/dev/sdb: workload 'trim' trims"), "{why}");
     }
 

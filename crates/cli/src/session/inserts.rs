@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What initdb writes.
+/// initdb writes about so much.
 const INITDB_BYTES: u64 = 40 << 20;
 /// The longest that the removal of the cluster may take after the end of a run: a server that the
 /// disk holds in a sync cannot end.
@@ -56,7 +56,7 @@ impl<'p> InsertsRun<'p> {
         bench: &mut Bench,
         sink: &mut Sink,
     ) -> Result<Self, EarlyEnd> {
-        let announced_end = sink.live.announced_end;
+        let announced_end = sink.progress.announced_end;
         let removal_end = announced_end.map(|end| end + REMOVAL_AFTER_END);
         let server = match too_slow(&inserts.server, bench, sink)? {
             Some(why) => {
@@ -88,7 +88,7 @@ fn start_server(
         .note("starting a temporary PostgreSQL server");
     sink.begin_step("the start of PostgreSQL");
     sink.results().leftover = Some(Leftover::Server);
-    let stop = stop_check(sink.live.announced_end);
+    let stop = stop_check(sink.progress.announced_end);
     let cluster = match start_cluster(plan, &stop, removal_end, bench, sink) {
         Ok(cluster) => cluster,
         Err(error) => return Err(not_started(error, sink)),
@@ -97,7 +97,7 @@ fn start_server(
     Ok(ServerBench {
         cluster,
         stop,
-        heartbeat: sink.live.heartbeat(),
+        heartbeat: sink.progress.heartbeat(),
         line: ProgressLine::of(sink.verbosity),
     })
 }
@@ -113,7 +113,7 @@ fn start_cluster(
     let target = &bench.facts.targets[0];
     let found = bench.programs.clone();
     let programs = found.expect("the gate refuses a plan whose programs were not found");
-    let stop = beating(stop, sink.live.heartbeat());
+    let stop = beating(stop, sink.progress.heartbeat());
     if let Some(path) = remove_leftover(Path::new(&target.path))? {
         sink.verbosity.note(&format!(
             "{}: removed the temporary PostgreSQL cluster of an earlier run",
@@ -164,7 +164,7 @@ impl Running for InsertsRun<'_> {
         if !self.has_workloads {
             if self.between.step(bench, sink)? == Stepped::Over {
                 self.has_workloads = true;
-                sink.live.finish();
+                sink.progress.finish();
             }
             return Ok(Stepped::More);
         }
@@ -184,8 +184,8 @@ impl Running for InsertsRun<'_> {
         let Ok(server) = self.server else {
             return ended;
         };
-        sink.live.finish();
-        sink.live.look_at_end();
+        sink.progress.finish();
+        sink.progress.look_at_end();
         let removed = server.cluster.end(self.removal_end);
         sink.results().leftover = None;
         match removed {
@@ -241,7 +241,7 @@ fn not_started(error: PostgresError, sink: &mut Sink) -> EarlyEnd {
     };
     match error {
         PostgresError::Stopped => {
-            sink.live.look_at_end();
+            sink.progress.look_at_end();
             EarlyEnd::interrupted()
         }
         PostgresError::NotRemoved { .. } => error.to_string().into(),
@@ -261,7 +261,7 @@ fn too_slow(
     };
     let slow_ns = bench
         .session
-        .slow_write_ns(INITDB_BYTES, target, &mut sink.live);
+        .slow_write_ns(INITDB_BYTES, target, &mut sink.progress);
     let time = match slow_ns {
         // The run itself reports these errors.
         Ok(Some(u64::MAX)) | Err(RunError::Stalled { .. } | RunError::Interrupted { .. }) => {
@@ -290,7 +290,7 @@ fn stop_check(end: Option<Instant>) -> StopCheck {
     })
 }
 
-/// The same, and shows at each look that the run goes on.
+/// A stop check that also shows, at each call, that the run goes on.
 fn beating(stop: &StopCheck, heartbeat: Heartbeat) -> StopCheck {
     let stop = Arc::clone(stop);
     Arc::new(move || {
@@ -308,7 +308,7 @@ fn try_settings(
     sink: &Sink,
 ) -> Result<(), EarlyEnd> {
     let mut plan = planned.clone();
-    if let Some(end) = sink.live.announced_end {
+    if let Some(end) = sink.progress.announced_end {
         // What came before may have taken longer than planned.
         let left = end.saturating_duration_since(Instant::now());
         let left_ns = (left.as_nanos() as u64).max(plan.time_ns / 4);

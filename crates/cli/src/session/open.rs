@@ -28,9 +28,9 @@ use std::time::{Duration, SystemTime};
 
 /// A run whose targets are open.
 pub(super) struct OpenRun {
-    /// What it measures with.
+    /// The engine, the targets, and whatever else it needs.
     pub bench: Bench,
-    /// What takes its results.
+    /// The place of its results.
     pub sink: Sink,
     /// Files of our own, to be marked as such at the end.
     pub own_files: Vec<OpenTarget>,
@@ -119,7 +119,7 @@ fn start_lines(
         && !flags.prints_json()
     {
         let started = ToolLines::start(tool.clone()).map_err(RunError::Thread)?;
-        sink.live.tool = Some(started);
+        sink.progress.tool = Some(started);
     } else if let Some(ping) = facts.plan.ping() {
         sink.request_lines = request_lines(ping, &facts.targets, flags);
     }

@@ -7,7 +7,7 @@ use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, Sink};
 use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
-use crate::live::Live;
+use crate::progress_display::ProgressDisplay;
 use crate::stdio::{Verbosity, eprint_line, style};
 use crate::tool_lines::{RequestPrinter, SharedPrinter};
 use diskproof_engine::RunError;
@@ -65,7 +65,7 @@ impl<'p> PingRun<'p> {
             tool: None,
             printer: None,
         };
-        if let Some(tool) = sink.live.tool.take() {
+        if let Some(tool) = sink.progress.tool.take() {
             run.tool = Some(tool.printer);
             run.printer = Some(tool.lines);
         } else {
@@ -83,13 +83,13 @@ impl Running for PingRun<'_> {
             return Ok(Stepped::Over);
         };
         let workload = &self.ping.workload;
-        sink.live.begin(Group::alone(workload), None);
+        sink.progress.begin(Group::alone(workload), None);
         sink.begin_step(&workload.name);
-        let heartbeat = sink.live.heartbeat();
+        let heartbeat = sink.progress.heartbeat();
         let verbosity = sink.verbosity;
-        let mut watch = PingLive {
+        let mut watch = PingProgress {
             plan: self.plan,
-            live: &mut sink.live,
+            display: &mut sink.progress,
             lines: self.lines.take(),
             tool: self.tool.take(),
             printer,
@@ -122,9 +122,9 @@ struct RequestsSoFar {
 }
 
 /// Watches a ping.
-struct PingLive<'a> {
+struct PingProgress<'a> {
     plan: &'a Plan,
-    live: &'a mut Live,
+    display: &'a mut ProgressDisplay,
     /// The lines of the requests; `None`: no lines.
     lines: Option<RequestLines>,
     /// The tool whose text is printed.
@@ -133,7 +133,7 @@ struct PingLive<'a> {
     verbosity: Verbosity,
     /// By target and kind of operation.
     so_far: BTreeMap<(usize, OpKind), RequestsSoFar>,
-    /// Of all targets.
+    /// The latencies on all targets.
     latencies: LatencyHistogram,
     failed: u64,
     /// Whether a request has ended.
@@ -142,7 +142,7 @@ struct PingLive<'a> {
     too_slow: Option<String>,
 }
 
-impl PingLive<'_> {
+impl PingProgress<'_> {
     fn print(&self, write: impl FnOnce(&RequestLines, &mut dyn io::Write) -> io::Result<()>) {
         let Some(lines) = &self.lines else {
             return;
@@ -155,7 +155,7 @@ impl PingLive<'_> {
     fn begin(&mut self) {
         if !self.has_begun {
             self.has_begun = true;
-            self.live.finish();
+            self.display.finish();
             self.print(RequestLines::write_scale);
         }
     }
@@ -200,7 +200,7 @@ impl PingLive<'_> {
             let left_ns = time_ns.saturating_sub(progress.elapsed_ns);
             figures.push(format!("{} left", format_duration(left_ns)));
         }
-        figures.extend(self.live.silence_text(progress));
+        figures.extend(self.display.silence_text(progress));
         format!("ping {}", figures.join(", "))
     }
 
@@ -212,23 +212,23 @@ impl PingLive<'_> {
     }
 }
 
-impl Watch for PingLive<'_> {
+impl Watch for PingProgress<'_> {
     fn tick(&mut self, progress: &Progress<'_>) -> Control {
         if progress.phase != Phase::Measure {
-            return self.live.tick(progress);
+            return self.display.tick(progress);
         }
         if self.verbosity == Verbosity::Terminal {
             self.printer.reading(self.reading(progress));
         }
-        self.live.tick_silently(progress)
+        self.display.tick_silently(progress)
     }
 
     fn found(&mut self, place: &Found) {
-        self.live.found(place);
+        self.display.found(place);
     }
 }
 
-impl PingWatch for PingLive<'_> {
+impl PingWatch for PingProgress<'_> {
     fn request(&mut self, target: usize, request: &SingleRequest) {
         self.begin();
         let key = (target, request.op);

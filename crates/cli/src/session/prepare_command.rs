@@ -21,7 +21,7 @@ const AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 const STDERR_BYTES_MAX: u64 = 64 << 10;
 const STDERR_LINES_MAX: usize = 5;
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CommandEnd {
     /// With status 0.

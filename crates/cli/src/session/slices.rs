@@ -12,14 +12,14 @@ use diskproof_model::slice::SliceSpan;
 use diskproof_model::window::SLICES_MIN;
 use std::time::{Duration, Instant};
 
-/// How long a slice is at least, and how many slices a workload has. Fewer and shorter ones are
+/// The least length of a slice, and the number of slices of a workload. Fewer and shorter ones are
 /// taken where the least number would not fit.
 struct Slicing {
     slice_ns: u64,
     slices: std::ops::RangeInclusive<u64>,
 }
 
-/// Of workloads measured alternately, which lie well apart in time: the moment counts more than the
+/// Slices of alternating workloads lie well apart in time: the moment counts more than the
 /// length. With three slices Student's t makes an interval 2.2 times as wide as many would, with
 /// five 1.4 times, with eight 1.2 times; at equal time and spread, three make it 2.97 times as wide
 /// as eight.
@@ -27,7 +27,7 @@ const IN_TURNS: Slicing = Slicing {
     slice_ns: 250_000_000,
     slices: 3..=8,
 };
-/// Of one workload by itself, whose slices follow each other.
+/// Slices of one workload by itself follow each other.
 const IN_A_ROW: Slicing = Slicing {
     slice_ns: 1_000_000_000,
     slices: 3..=5,
@@ -167,7 +167,7 @@ impl<'a> SliceSchedule<'a> {
         (self.given_ns as f64) < SHORTENED * self.planned_ns as f64
     }
 
-    /// How many more slices the latencies of the first one allow.
+    /// The number of further slices that the latencies of the first one allow.
     fn fitting(&self, first: &[Measurement]) -> u64 {
         let shortest_ns = first.iter().map(longest_mean_ns).fold(0.0, f64::max) * LATENCIES_MIN;
         if first.iter().all(|m| shortest_ns <= m.wall_ns as f64) {
@@ -209,8 +209,8 @@ impl<'a> SliceSchedule<'a> {
         }
     }
 
-    /// What the remaining slices take beyond their own time, in nanoseconds; by `mean_ns` for each
-    /// where none is known.
+    /// The time that the remaining slices take beyond their own, in nanoseconds. Where it is not
+    /// known, each takes `mean_ns`.
     fn left_overhead_ns(&self, mean_ns: u64) -> u64 {
         self.left * self.overhead_ns.unwrap_or(mean_ns)
     }
@@ -233,7 +233,7 @@ fn shared(ns: u64, share: f64) -> u64 {
 /// Smallest share of its planned time that a slice gets.
 pub(super) const SHARE_MIN: f64 = 0.1;
 
-/// What is planned for the rest of a run.
+/// The planned rest of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct RestOfRun {
     /// Time of all slices that are left, in nanoseconds.
@@ -262,7 +262,7 @@ fn share_of(left_ns: u64, rest: RestOfRun) -> Option<f64> {
     Some(share.clamp(SHARE_MIN, 1.0))
 }
 
-/// What is planned for everything that is left.
+/// The planned rest of all blocks.
 fn rest(blocks: &[Vec<SliceSchedule<'_>>]) -> RestOfRun {
     let mean_ns = mean_overhead_ns(blocks);
     let mut rest = RestOfRun::default();
@@ -365,7 +365,7 @@ pub(super) struct SliceOrder<'p> {
     seed: u64,
     /// The block that is measured.
     block: usize,
-    /// Its rounds so far.
+    /// The rounds of this block so far.
     round: u64,
     /// The members that this round has not measured yet, the next one last.
     turn: Vec<usize>,

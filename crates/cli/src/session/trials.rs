@@ -76,7 +76,7 @@ pub(super) struct Trials<'a> {
     pub identity: &'a TargetIdentity,
 }
 
-/// What one slice measured.
+/// The result of one slice.
 struct TrialSlice {
     rate: f64,
     asked_bytes: u64,

@@ -9,7 +9,7 @@ use super::sink::{
     EarlyEnd, INTERRUPTED, LATE, Leftover, RunResults, SharedResults, Sink, and_left,
 };
 use crate::failure::Failure;
-use crate::live::{SharedDeadline, lock_deadline};
+use crate::progress_display::{SharedDeadline, lock_deadline};
 use crate::stdio::Verbosity;
 use diskproof_analysis::judge::RunFacts;
 use diskproof_device::{GuardedWriteCache, MachineCpuTime, OpenTarget, start_files_remover};
@@ -28,7 +28,7 @@ const POLL_EVERY: Duration = Duration::from_millis(100);
 /// silent. A little more than the engine waits, which knows more.
 const AFTER_END: Duration = Duration::from_millis(4300);
 const SILENCE_AFTER_END: Duration = Duration::from_secs(1);
-/// The same where the target still answers, such as one request a second.
+/// The longest that it may go on where the target still answers, such as one request a second.
 const AFTER_END_MAX: Duration = Duration::from_millis(4600);
 /// The first note about a silence; each further one comes after twice the time.
 const FIRST_NOTE: Duration = Duration::from_secs(10);
@@ -42,13 +42,13 @@ const JOURNAL_ENDED_WITHIN: Duration = Duration::from_secs(1);
 pub(crate) struct EndedRun {
     /// The record's facts.
     pub facts: RunFacts,
-    /// What was measured.
+    /// The results of the run.
     pub results: RunResults,
     /// Why it ended before its plan did.
     pub ended: Result<(), EarlyEnd>,
     /// The longest silence of a target.
     pub stall_timeout: Duration,
-    /// What was saved meanwhile, for the case that the run is killed.
+    /// The results that were saved meanwhile, in case the run is killed.
     journal: Option<Arc<Journal>>,
 }
 
@@ -81,9 +81,9 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
         stall_timeout,
         verbosity: sink.verbosity,
         identities: targets,
-        run_end: sink.live.deadline(),
+        run_end: sink.progress.deadline(),
     };
-    let signs = SignsOfLife::new(sink.live.heartbeat(), targets);
+    let signs = SignsOfLife::new(sink.progress.heartbeat(), targets);
     let run = Deferred::start("diskproof-run", move || {
         let ended = drive(&mut bench, &mut sink);
         end_on_thread(ended, bench, sink);
@@ -124,10 +124,10 @@ fn end_on_thread(driven: Result<(), EarlyEnd>, mut bench: Bench, mut sink: Sink)
         ended = Err(error.to_string().into());
         sink.results().not_restored = Some(error);
     }
-    sink.live.finish();
+    sink.progress.finish();
     // The end of its announced time interrupted it, not the user.
     if let Err(EarlyEnd::Reason(why)) = &mut ended
-        && sink.live.is_late()
+        && sink.progress.is_late()
     {
         *why = why.replace(INTERRUPTED, LATE);
     }
@@ -204,8 +204,11 @@ fn remove_later(identities: &[TargetIdentity], verbosity: Verbosity) {
     }
 }
 
-fn paths(identities: &[TargetIdentity]) -> Vec<String> {
-    identities.iter().map(|one| one.path.clone()).collect()
+fn paths_of(identities: &[TargetIdentity]) -> Vec<String> {
+    identities
+        .iter()
+        .map(|identity| identity.path.clone())
+        .collect()
 }
 
 struct Watchdog<'a> {
@@ -216,7 +219,7 @@ struct Watchdog<'a> {
     run_end: SharedDeadline,
 }
 
-/// How the wait for a run ended.
+/// The end of the wait for a run.
 struct WaitEnd {
     /// The end of a run that has not reported its own.
     ended: Result<(), EarlyEnd>,
@@ -249,7 +252,7 @@ impl Watchdog<'_> {
                 Waited::TimedOut(_) => {}
             }
             let silence = signs.silence();
-            let paths = paths(self.identities);
+            let paths = paths_of(self.identities);
             if silence < FIRST_NOTE {
                 next_note = FIRST_NOTE;
             } else if silence >= next_note {

@@ -186,8 +186,8 @@ fn parse_engine<'de, D: Deserializer<'de>>(key: D) -> Result<Option<EngineChoice
         return Ok(Some(engine));
     }
     let mut names = Vec::new();
-    for (words, ..) in ENGINES {
-        names.extend(words.split('/').next());
+    for engine in ENGINES {
+        names.extend(engine.words.split('/').next());
     }
     Err(D::Error::custom(format!(
         "'{word}' is not an engine; use one of {}",
@@ -423,19 +423,18 @@ impl FioFlags {
         let amount = "use --bytes or --ops to limit the amount";
         let figures = "figures always cover all jobs; use a plan file for separate figures";
         let cache = "use --buffered, which empties the page cache, or --cached";
-        let switches = [
-            ("--time_based", self.time_based, amount),
-            ("--group_reporting", self.group_reporting, figures),
-            ("--thread", self.thread, "workers are always threads"),
-            ("--direct", self.direct, cache),
-        ];
         let mut ignored = Vec::new();
-        for (flag, value, instead) in switches {
-            match value {
-                None => {}
-                Some(true) => ignored.push(flag),
-                Some(false) => return Err(format!("{flag}=0: {instead}")),
-            }
+        if is_default("--time_based", self.time_based, amount)? {
+            ignored.push("--time_based");
+        }
+        if is_default("--group_reporting", self.group_reporting, figures)? {
+            ignored.push("--group_reporting");
+        }
+        if is_default("--thread", self.thread, "workers are always threads")? {
+            ignored.push("--thread");
+        }
+        if is_default("--direct", self.direct, cache)? {
+            ignored.push("--direct");
         }
         Ok(match ignored.as_slice() {
             [] => None,
@@ -445,6 +444,15 @@ impl FioFlags {
                 several.join(", ")
             )),
         })
+    }
+}
+
+/// Whether the switch is given, and on. The error for one that is off says what to do instead.
+fn is_default(flag: &str, switch: Option<bool>, instead: &str) -> Result<bool, String> {
+    match switch {
+        None => Ok(false),
+        Some(true) => Ok(true),
+        Some(false) => Err(format!("{flag}=0: {instead}")),
     }
 }
 

@@ -26,14 +26,14 @@ pub(crate) fn resolve_group(
     context: &ResolveContext,
     unit_bytes: u32,
 ) -> Result<ResolvedGroup, (usize, String)> {
-    let mut context = context.clone();
+    let mut group_context = context.clone();
     // A file that grows under one workload would change under the others.
     if members.len() > 1 {
-        context.content = Content::Data;
+        group_context.content = Content::Data;
     }
     let mut workloads = Vec::new();
     for (index, flags) in members.iter().enumerate() {
-        match resolve(flags, &context, Wording::Keys) {
+        match resolve(flags, &group_context, Wording::Keys) {
             Ok(workload) => workloads.push(workload),
             Err(error) => return Err((index, error)),
         }
@@ -45,7 +45,7 @@ pub(crate) fn resolve_group(
     }
     if members.len() > 1 {
         end_together(&mut workloads, members);
-        if let Err(why) = check_group(&workloads, &context) {
+        if let Err(why) = check_group(&workloads, &group_context) {
             return Err((workloads.len() - 1, why));
         }
     }
@@ -385,7 +385,7 @@ mod tests {
         assert!(refused.starts_with("1: --rate 0.1"), "{refused}");
     }
 
-    /// What is noted of a workload of 10 starts a second for 10 s with these further limits.
+    /// The note on a workload of 10 starts a second for 10 s with these further limits.
     fn note_of(ops: Option<u64>, bytes: Option<u64>) -> Option<String> {
         let workload = Workload {
             stop: Stop {

@@ -42,7 +42,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// That of this machine.
+    /// The memory of this machine.
     pub(crate) fn of_host() -> Self {
         Self {
             installed_bytes: Some(host_facts().memory_bytes).filter(|bytes| *bytes > 0),

@@ -258,18 +258,18 @@ impl FromStr for ReadShare {
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let what =
             "a share of reads; write percent from 0 to 100 in steps of 0.1, such as 50 or 33.3";
-        let percent = percent(text).ok_or_else(|| wrong_form(text, what))?;
-        let permille = percent * 10.0;
+        let share = percent(text).ok_or_else(|| wrong_form(text, what))?;
+        let permille = share * 10.0;
         let whole = permille.round();
         // In binary, 33.3 × 10 is not exactly a whole number.
-        if percent > 100.0 || (permille - whole).abs() > 1e-6 {
+        if share > 100.0 || (permille - whole).abs() > 1e-6 {
             return Err(wrong_form(text, what));
         }
         Ok(Self(whole as u16))
     }
 }
 
-/// How the target is opened so that writes are durable when they end.
+/// The flag with which a target is opened, so that writes are durable when they end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SyncedWrites(pub WriteFlag);
 
@@ -509,8 +509,9 @@ pub struct OffsetDistribution(pub Distribution);
 
 /// A steeper distribution visits only one block.
 const THETA_MAX: f64 = 10.0;
-const DISTRIBUTION: &str = "a distribution; write uniform, zipf:THETA such as zipf:1.1, pareto:SHARE such as pareto:0.2, \
-     normal:PERCENT such as normal:10, or hot:ACCESS/SIZE such as hot:80/20";
+const DISTRIBUTION: &str = "a distribution; write uniform, zipf:THETA such as zipf:1.1, \
+                            pareto:SHARE such as pareto:0.2, normal:PERCENT such as normal:10, or \
+                            hot:ACCESS/SIZE such as hot:80/20";
 const THETA_RANGE: &str =
     "theta must be above 0, at most 10, and not 1; use such as zipf:1.1 or zipf:0.99";
 const PARETO_RANGE: &str = "the share must be between 0 and 1; with 0.2, 80 % of the operations \
@@ -571,11 +572,11 @@ fn hot_cold(text: &str, parameter: &str) -> Result<Distribution, ValueError> {
 }
 
 fn hot_percent(text: &str, share: &str) -> Result<f64, ValueError> {
-    let percent = percent(share).ok_or_else(|| wrong_form(text, DISTRIBUTION))?;
-    if percent <= 0.0 || percent >= 100.0 {
+    let value = percent(share).ok_or_else(|| wrong_form(text, DISTRIBUTION))?;
+    if value <= 0.0 || value >= 100.0 {
         return Err(parameter_out_of_range(text, HOT_RANGE));
     }
-    Ok(percent)
+    Ok(value)
 }
 
 fn parameter_out_of_range(text: &str, range: &str) -> ValueError {

@@ -190,7 +190,7 @@ impl Resolution<'_> {
         Ok((largest_bytes, mix.clone()))
     }
 
-    /// Of keys that exclude each other, the one that is set.
+    /// The only one of these keys that is set. Two are an error, because they exclude each other.
     fn only_one(&self, keys: &[(&'static str, bool)]) -> Resolved<Option<&'static str>> {
         let mut only = None;
         for (key, is_given) in keys {

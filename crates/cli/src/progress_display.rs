@@ -44,7 +44,7 @@ const FIRST_NOTE_NS: u64 = 10_000_000_000;
 /// The step of a survey whose rate is shown in requests, not in bytes.
 const ACCESS_STEP: &str = "access times";
 
-/// When a run ends; `None` where it takes as long as it takes.
+/// The end of a run; `None` where it has no limit.
 pub(crate) type SharedDeadline = Arc<Mutex<Option<Instant>>>;
 
 /// Locks a deadline.
@@ -52,11 +52,11 @@ pub(crate) fn lock_deadline(deadline: &SharedDeadline) -> MutexGuard<'_, Option<
     deadline.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Watches a run.
-pub(crate) struct Live {
+/// The progress of a run on stderr, its deadline, and the text of a tool meanwhile.
+pub(crate) struct ProgressDisplay {
     /// The facts of the run, which hold its plan.
     facts: Arc<RunFacts>,
-    /// What the run may do at most.
+    /// The most that the run may do.
     budget: Arc<Budget>,
     verbosity: Verbosity,
     line: ProgressLine,
@@ -71,14 +71,14 @@ pub(crate) struct Live {
     /// For each workload of the plan, the time that its slices so far took, in nanoseconds;
     /// `u64::MAX` where it is over.
     spent_ns: Vec<u64>,
-    /// When the run began.
+    /// The start of the run.
     started: Instant,
     /// When the announced time is clearly over. The time of a layout without limit is not part of
     /// it.
     deadline: SharedDeadline,
     /// When the announced time is clearly over; does not move.
     pub announced_end: Option<Instant>,
-    /// How long scratch files were filled.
+    /// The time for which scratch files were filled.
     filled: Duration,
     /// The last look at the deadline.
     looked: Instant,
@@ -90,7 +90,7 @@ pub(crate) struct Live {
     step: String,
     /// Measurements that ended.
     ended: usize,
-    /// When the last line about resuming a scan was printed.
+    /// The time of the last line about resuming a scan.
     resume_noted: Instant,
     /// Shows the watchdog that the engine reports progress.
     heartbeat: Heartbeat,
@@ -113,15 +113,15 @@ struct GroupTime {
     left_ns: u64,
 }
 
-impl Live {
-    /// Nothing is shown before [`Live::begin`].
+impl ProgressDisplay {
+    /// Nothing is shown before [`ProgressDisplay::begin`].
     pub(crate) fn new(facts: Arc<RunFacts>, budget: Arc<Budget>, verbosity: Verbosity) -> Self {
         crate::inspection::end();
         let now = Instant::now();
-        let late_ns = late_ns(facts.plan.groups().count() as u64);
+        let grace_ns = late_ns(facts.plan.groups().count() as u64);
         let end = budget
             .deadline_ns
-            .map(|ns| now + Duration::from_nanos(ns + late_ns));
+            .map(|ns| now + Duration::from_nanos(ns + grace_ns));
         Self {
             verbosity,
             line: ProgressLine::of(verbosity),
@@ -147,7 +147,7 @@ impl Live {
         }
     }
 
-    /// What took so long is not part of the announced time.
+    /// Moves the deadline by a time that is not part of the announced one.
     pub(crate) fn extend_deadline(&mut self, by: Duration) {
         if let Some(deadline) = &mut *lock_deadline(&self.deadline) {
             *deadline += by;
@@ -189,7 +189,7 @@ impl Live {
         self.is_announced_time_over() || interrupt::signal().is_some()
     }
 
-    /// When the run ends; moves while it runs.
+    /// The end of the run, which moves while it runs.
     pub(crate) fn deadline(&self) -> SharedDeadline {
         Arc::clone(&self.deadline)
     }
@@ -205,13 +205,13 @@ impl Live {
         self.looked += passed;
         if phase == Phase::Layout
             && !self.is_late
-            && let Some(most_ns) = self.budget.fill_ns
+            && let Some(target_ns) = self.budget.fill_ns
         {
             self.extend_deadline(passed);
             self.filled += passed;
-            // Of each target in turn. A survey fills without a limit of its own.
-            let most_ns = most_ns.saturating_mul(self.facts.plan.targets.len() as u64);
-            if self.filled > Duration::from_nanos(most_ns).saturating_add(JUDGE_EVERY) {
+            // The targets are filled in turn. A survey fills without a limit of its own.
+            let all_ns = target_ns.saturating_mul(self.facts.plan.targets.len() as u64);
+            if self.filled > Duration::from_nanos(all_ns).saturating_add(JUDGE_EVERY) {
                 self.end_late();
             }
         }
@@ -303,7 +303,7 @@ impl Live {
         }
     }
 
-    /// As [`Watch::tick`], for a caller with its own progress line.
+    /// Does what [`Watch::tick`] does, for a caller with its own progress line.
     pub(crate) fn tick_silently(&mut self, progress: &Progress<'_>) -> Control {
         self.heartbeat.beat();
         self.report_silence(progress);
@@ -585,7 +585,7 @@ fn headline_rates(measurement: &Measurement) -> String {
     rates.join("; ")
 }
 
-/// What is left of a step of a survey, at its rate so far.
+/// The time that a step of a survey still takes at its rate so far, in nanoseconds.
 fn survey_left_ns(progress: &Progress<'_>) -> Option<u64> {
     let done = progress.done?.clamp(0.0, 1.0);
     // The first estimates vary too much.
@@ -622,7 +622,7 @@ fn recent_rates(progress: &Progress<'_>, cells: usize) -> RecentRates {
     }
 }
 
-/// What is measured, a bar and the figures. The bar goes first where the line is too narrow.
+/// The step, a bar and the figures. A narrow line has no bar.
 fn progress_text(what: &str, done: f64, figures: &str, columns: usize) -> String {
     let filled = (done * BAR_COLUMNS as f64) as usize;
     let bar = format!("{:-<BAR_COLUMNS$} ", "#".repeat(filled));
@@ -634,7 +634,7 @@ fn progress_text(what: &str, done: f64, figures: &str, columns: usize) -> String
     }
 }
 
-impl Watch for Live {
+impl Watch for ProgressDisplay {
     fn tick(&mut self, progress: &Progress<'_>) -> Control {
         self.heartbeat.beat();
         self.report_silence(progress);
@@ -709,13 +709,16 @@ mod tests {
 
     #[test]
     fn bar_makes_room_for_figures() {
+        let step = "1/9 random-read-d32 ";
         let figures = "47 s left, 12,300/s, 95.2 MB/s";
-        let text = |columns| progress_text("1/9 random-read-d32 ", 0.5, figures, columns);
         assert_eq!(
-            text(67),
-            format!("1/9 random-read-d32 ########-------- {figures}")
+            progress_text(step, 0.5, figures, 67),
+            format!("{step}########-------- {figures}")
         );
-        assert_eq!(text(66), format!("1/9 random-read-d32 {figures}"));
+        assert_eq!(
+            progress_text(step, 0.5, figures, 66),
+            format!("{step}{figures}")
+        );
     }
 
     #[test]
