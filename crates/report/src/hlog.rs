@@ -15,16 +15,18 @@ const NS_PER_UNIT_OF_MAX: f64 = 1e6;
 /// Writes every distribution: tag `WORKLOAD.OP`, with `.intended` where latency counts from the
 /// intended start, and `.targetN` after the first target. Values are nanoseconds.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    let (tool, run) = (&record.tool, comment(&record.run_id));
-    let (name, version) = (&tool.name, &tool.version);
-    let start = record.started.parse::<jiff::Timestamp>();
-    let start = start.map_or(0.0, |time| time.as_millisecond() as f64 / 1e3);
+    let run = comment(&record.run_id);
+    let (name, version) = (&record.tool.name, &record.tool.version);
+    let start_s = match record.started.parse::<jiff::Timestamp>() {
+        Ok(time) => time.as_millisecond() as f64 / 1e3,
+        Err(_) => 0.0,
+    };
     let started = comment(&record.started);
     writeln!(
         out,
         "#[Logged by {name} {version}, run {run}; values in ns]\n\
          #[Histogram log format version 1.3]\n\
-         #[StartTime: {start:.3} (seconds since epoch), {started}]\n\
+         #[StartTime: {start_s:.3} (seconds since epoch), {started}]\n\
          \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\""
     )?;
     for m in &record.measurements {
@@ -49,11 +51,16 @@ fn write_line(
         0 => String::new(),
         index => format!(".target{}", index + 1),
     };
-    let tag = tag(&format!("{name}{target}"));
-    let (start, length) = (m.steady_start_ns() as f64 / 1e9, m.steady_ns() as f64 / 1e9);
-    let max = latency.max_ns() as f64 / NS_PER_UNIT_OF_MAX;
-    let hdr = latency.to_hdr_base64();
-    writeln!(out, "Tag={tag},{start:.3},{length:.3},{max:.3},{hdr}")
+    let whole_name = format!("{name}{target}");
+    writeln!(
+        out,
+        "Tag={},{:.3},{:.3},{:.3},{}",
+        tag(&whole_name),
+        m.steady_start_ns() as f64 / 1e9,
+        m.steady_ns() as f64 / 1e9,
+        latency.max_ns() as f64 / NS_PER_UNIT_OF_MAX,
+        latency.to_hdr_base64()
+    )
 }
 
 /// Tags end at commas, blanks and line ends.

@@ -14,18 +14,19 @@ pub(crate) fn digest(m: &Row, ping: &PingFigures) -> Vec<Block> {
     let mut blocks = Vec::new();
     for (kind, op) in shown_ops(m) {
         let count = op.data.count;
-        let mut title = title(m, kind, op);
+        let mut title_line = title(m, kind, op);
         let mut percentiles_line = None;
         if let Some(latency) = ping.latency.get(&kind)
             && count > 0
         {
-            title += &format!(", {}", mean_text(count, latency));
+            title_line.push_str(&format!(", {}", mean_text(count, latency)));
             percentiles_line = Some(percentiles(&op.figures.latency));
         }
-        blocks.push(Block::text(Tone::Bold, title));
-        let errors = errors(m, kind, op);
-        if !errors.is_empty() {
-            blocks.push(Block::text(Tone::Error, format!("failed: {errors}")));
+        blocks.push(Block::text(Tone::Bold, title_line));
+        let errors_text = errors(m, kind, op);
+        if !errors_text.is_empty() {
+            let line = format!("failed: {errors_text}");
+            blocks.push(Block::text(Tone::Error, line));
         }
         if let Some(line) = percentiles_line {
             blocks.push(Block::text(Tone::Plain, line));
