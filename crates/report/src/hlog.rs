@@ -29,12 +29,12 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
          #[StartTime: {start_s:.3} (seconds since epoch), {started}]\n\
          \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\""
     )?;
-    for m in &record.measurements {
-        for (kind, op) in m.ops() {
-            let name = format!("{}.{}", m.data.workload.name, kind.as_str());
-            write_line(m, &name, &op.data.latency, out)?;
+    for measurement in &record.measurements {
+        for (kind, op) in measurement.ops() {
+            let name = format!("{}.{}", measurement.data.workload.name, kind.as_str());
+            write_line(measurement, &name, &op.data.latency, out)?;
             if let Some(latency) = &op.data.latency_intended {
-                write_line(m, &format!("{name}.intended"), latency, out)?;
+                write_line(measurement, &format!("{name}.intended"), latency, out)?;
             }
         }
     }
@@ -42,12 +42,12 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_line(
-    m: &Row,
+    measurement: &Row,
     name: &str,
     latency: &LatencyHistogram,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let target = match m.data.target {
+    let target = match measurement.data.target {
         0 => String::new(),
         index => format!(".target{}", index + 1),
     };
@@ -56,8 +56,8 @@ fn write_line(
         out,
         "Tag={},{:.3},{:.3},{:.3},{}",
         tag(&whole_name),
-        m.steady_start_ns() as f64 / 1e9,
-        m.steady_ns() as f64 / 1e9,
+        measurement.steady_start_ns() as f64 / 1e9,
+        measurement.steady_ns() as f64 / 1e9,
         latency.max_ns() as f64 / NS_PER_UNIT_OF_MAX,
         latency.to_hdr_base64()
     )

@@ -15,7 +15,7 @@ pub(crate) fn write_iocost(record: &Record, out: &mut dyn Write) -> io::Result<(
     let Some(reads) = reads(record) else {
         return Ok(());
     };
-    let writes = writes(record);
+    let write_capacity = writes(record);
     writeln!(out, "#!/bin/sh")?;
     let path = match record.targets.first() {
         Some(target) => target.path.as_str(),
@@ -30,7 +30,7 @@ pub(crate) fn write_iocost(record: &Record, out: &mut dyn Write) -> io::Result<(
     )?;
     let mut model = cost_model('r', &reads);
     let mut is_guessed = reads.sequential_iops.is_none();
-    if let Some(writes) = &writes {
+    if let Some(writes) = &write_capacity {
         model.push_str(&format!(" {}", cost_model('w', writes)));
         is_guessed |= writes.sequential_iops.is_none();
     }
@@ -51,7 +51,7 @@ pub(crate) fn write_iocost(record: &Record, out: &mut dyn Write) -> io::Result<(
     };
     let settings = format!("{device} ctrl=user model=linear {model}");
     writeln!(out, "echo '{settings}' > /sys/fs/cgroup/io.cost.model")?;
-    write_qos(device, &reads, writes.as_ref(), out)
+    write_qos(device, &reads, write_capacity.as_ref(), out)
 }
 
 fn cost_model(letter: char, capacity: &DiskCapacity<'_>) -> String {

@@ -345,9 +345,9 @@ fn space_text(used: TargetUse, identity: &TargetIdentity) -> Option<String> {
         TargetUse::Scratch { size_bytes, .. } | TargetUse::Files { size_bytes, .. } => size_bytes,
         TargetUse::Read | TargetUse::Overwrite { .. } => return None,
     };
-    let free_bytes = free_bytes(identity)?;
-    let left = glue(&format_bytes(free_bytes.saturating_sub(size_bytes)));
-    let free = glue(&format_bytes(free_bytes));
+    let bytes = free_bytes(identity)?;
+    let left = glue(&format_bytes(bytes.saturating_sub(size_bytes)));
+    let free = glue(&format_bytes(bytes));
     Some(format!("{left} of {free} free space remain during the run"))
 }
 

@@ -286,10 +286,10 @@ const HISTOGRAM_COLUMNS_MAX: usize = 40;
 
 /// Writes the latencies by size, a line for each tenth of a decade that holds any.
 fn write_histogram(page: &mut Page<'_>, histogram: &LatencyHistogram) {
-    let bins = bins(histogram);
+    let counts = counts_by_bin(histogram);
     let mut rows = Vec::new();
     let mut most = 1;
-    for (bin, count) in &bins {
+    for (bin, count) in &counts {
         rows.push(vec![
             bin_edge(*bin),
             "to".to_owned(),
@@ -306,7 +306,7 @@ fn write_histogram(page: &mut Page<'_>, histogram: &LatencyHistogram) {
     let bar_columns = room.min(HISTOGRAM_COLUMNS_MAX);
     let indent = " ".repeat(INDENT);
     let mut next_bin = None;
-    for ((bin, count), row) in bins.iter().zip(&rows) {
+    for ((bin, count), row) in counts.iter().zip(&rows) {
         if matches!(next_bin, Some(next) if next < *bin) {
             page.unbroken(TextStyle::Dim.of(format!("{indent}…")));
         }
@@ -320,7 +320,7 @@ fn write_histogram(page: &mut Page<'_>, histogram: &LatencyHistogram) {
 }
 
 /// The counts of a histogram by tenths of a decade.
-fn bins(histogram: &LatencyHistogram) -> BTreeMap<i64, u64> {
+fn counts_by_bin(histogram: &LatencyHistogram) -> BTreeMap<i64, u64> {
     let mut bins = BTreeMap::new();
     for (low, width, count) in histogram.buckets() {
         let middle = low as f64 + width as f64 / 2.0;
