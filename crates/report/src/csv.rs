@@ -27,34 +27,52 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn row(record: &Record, figure: &Figure<'_>) -> String {
-    fn number<T: ToString>(number: Option<T>) -> String {
-        number.map(|number| number.to_string()).unwrap_or_default()
-    }
     let key = &figure.key;
-    let target = record.targets.get(key.target);
-    let disk = target.and_then(|target| target.disks().next());
-    let word = |text: Option<&String>| field(text.map_or("", String::as_str));
+    let (mut path, mut model, mut serial) = ("", None, None);
+    if let Some(target) = record.targets.get(key.target) {
+        path = &target.path;
+        if let Some(disk) = target.disks().next() {
+            model = disk.model.as_deref();
+            serial = disk.serial.as_deref();
+        }
+    }
     [
         field(&record.run_id),
         field(&record.started),
         field(&record.host.name),
-        word(target.map(|target| &target.path)),
-        word(disk.and_then(|disk| disk.model.as_ref())),
-        word(disk.and_then(|disk| disk.serial.as_ref())),
+        field(path),
+        field(model.unwrap_or_default()),
+        field(serial.unwrap_or_default()),
         field(&key.subject),
         field(key.op),
         field(&figure.name()),
         figure.value.to_string(),
-        number(figure.half_width_95.filter(|half| half.is_finite())),
-        number(figure.n),
+        finite(figure.half_width_95),
+        known(figure.n),
         figure.unit.to_owned(),
-        number(key.offset_bytes),
-        number(key.distance_bytes),
-        number(key.time_s),
+        known(key.offset_bytes),
+        known(key.distance_bytes),
+        known(key.time_s),
         // Last, so that the other columns keep their numbers.
         field(&key.together_with.join("; ")),
     ]
     .join(",")
+}
+
+/// A number; empty for an unknown one.
+fn known<T: ToString>(number: Option<T>) -> String {
+    match number {
+        Some(number) => number.to_string(),
+        None => String::new(),
+    }
+}
+
+/// A number; empty for an unknown one, and for an infinite one, which spreadsheets do not have.
+fn finite(number: Option<f64>) -> String {
+    match number {
+        Some(number) if number.is_finite() => number.to_string(),
+        _ => String::new(),
+    }
 }
 
 const COMPARISON_HEADING: &str = "a,b,metric,unit,a_value,a_half_width_95,b_value,\
@@ -66,32 +84,34 @@ pub(crate) fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> 
     writeln!(out, "{COMPARISON_HEADING}")?;
     for candidate in &comparison.candidates {
         for metric in &candidate.metrics {
-            let labels = [&comparison.baseline.label, &candidate.side.label];
-            writeln!(out, "{}", comparison_row(labels, metric))?;
+            let a = &comparison.baseline.label;
+            let b = &candidate.side.label;
+            writeln!(out, "{}", comparison_row(a, b, metric))?;
         }
     }
     Ok(())
 }
 
-fn comparison_row(labels: [&String; 2], metric: &MetricComparison) -> String {
-    let number = |value: Option<f64>| {
-        let finite = value.filter(|value| value.is_finite());
-        finite.map(|value| value.to_string()).unwrap_or_default()
-    };
-    let ratio = metric.ratio;
+fn comparison_row(a: &str, b: &str, metric: &MetricComparison) -> String {
+    let (mut ratio, mut low, mut high) = (None, None, None);
+    if let Some(interval) = metric.ratio {
+        ratio = Some(interval.value);
+        low = Some(interval.low_95);
+        high = interval.high_95;
+    }
     [
-        field(labels[0]),
-        field(labels[1]),
+        field(a),
+        field(b),
         field(&metric.metric),
         field(&metric.a.unit),
-        number(Some(metric.a.value)),
-        number(metric.a.half_width_95),
-        number(Some(metric.b.value)),
-        number(metric.b.half_width_95),
-        number(ratio.map(|ratio| ratio.value)),
-        number(ratio.map(|ratio| ratio.low_95)),
-        number(ratio.and_then(|ratio| ratio.high_95)),
-        number(ratio.map(|ratio| (ratio.value - 1.0) * 100.0)),
+        finite(Some(metric.a.value)),
+        finite(metric.a.half_width_95),
+        finite(Some(metric.b.value)),
+        finite(metric.b.half_width_95),
+        finite(ratio),
+        finite(low),
+        finite(high),
+        finite(ratio.map(|ratio| (ratio - 1.0) * 100.0)),
         field(metric.verdict.as_str()),
     ]
     .join(",")
@@ -100,14 +120,14 @@ fn comparison_row(labels: [&String; 2], metric: &MetricComparison) -> String {
 /// A text as one cell. Spreadsheets run text that begins with these signs as a formula (CWE-1236);
 /// an apostrophe prevents it.
 fn field(text: &str) -> String {
-    let mut text = clean(text);
-    if text.trim_start().starts_with(['=', '+', '-', '@']) {
-        text.insert(0, '\'');
+    let mut cell = clean(text);
+    if cell.trim_start().starts_with(['=', '+', '-', '@']) {
+        cell.insert(0, '\'');
     }
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
+    if cell.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
     } else {
-        text
+        cell
     }
 }
 

@@ -133,36 +133,46 @@ pub static FORMATS: &[&Format] = &[
 /// The format of a file name. The longest matching extension wins.
 pub fn format_of(path: &Path) -> Option<&'static Format> {
     let name = path.file_name()?.to_string_lossy().to_lowercase();
-    let all = FORMATS.iter().copied();
-    let fitting = all.filter(|of| name.ends_with(of.extension));
-    let format = fitting.max_by_key(|format| format.extension.len())?;
-    (name.len() > format.extension.len()).then_some(format)
+    let format = FORMATS
+        .iter()
+        .filter(|format| name.ends_with(format.extension))
+        .max_by_key(|format| format.extension.len())?;
+    // An extension alone is no name.
+    if name == format.extension {
+        return None;
+    }
+    Some(format)
 }
 
 /// The extensions of the formats that `is_listed` selects: `.json, .html`.
 pub fn extensions(is_listed: fn(&Format) -> bool) -> String {
-    let listed = FORMATS.iter().filter(|format| is_listed(format));
-    let extensions: Vec<&str> = listed.map(|format| format.extension).collect();
-    extensions.join(", ")
+    let listed: Vec<&str> = FORMATS
+        .iter()
+        .filter(|format| is_listed(format))
+        .map(|format| format.extension)
+        .collect();
+    listed.join(", ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::record::Record;
     use std::collections::BTreeSet;
     use std::path::PathBuf;
 
+    fn extension_of(name: &str) -> Option<&'static str> {
+        Some(format_of(Path::new(name))?.extension)
+    }
+
     #[test]
     fn format_follows_the_longest_extension() {
-        let of = |name: &str| format_of(Path::new(name)).map(|format| format.extension);
-        assert_eq!(of("/tmp/a.b.JSON"), Some(".json"));
-        assert_eq!(of("x.svg"), Some(".svg"));
-        assert_eq!(
-            (of("x.fio.json"), of("fio.json")),
-            (Some(".fio.json"), Some(".json"))
-        );
+        assert_eq!(extension_of("/tmp/a.b.JSON"), Some(".json"));
+        assert_eq!(extension_of("x.svg"), Some(".svg"));
+        assert_eq!(extension_of("x.fio.json"), Some(".fio.json"));
+        assert_eq!(extension_of("fio.json"), Some(".json"));
         for name in ["svg", ".svg", "x.svgz", "x.", "/", "x.svg/..", ".fio.json"] {
-            assert_eq!(of(name), None, "{name}");
+            assert_eq!(extension_of(name), None, "{name}");
         }
     }
 
@@ -195,17 +205,27 @@ mod tests {
         }
     }
 
+    fn file_count(record: &Record, format: &Format) -> usize {
+        format.files(record, Path::new("x")).len()
+    }
+
     #[test]
     fn format_without_its_data_writes_no_file() {
         let mut record = crate::fixture::record();
-        let files = |record: &_, format: &Format| format.files(record, Path::new("x")).len();
-        let is_general = |format: &&&Format| !format.requires.is_of_sweep();
-        let mut general = FORMATS.iter().filter(is_general);
-        assert!(general.all(|format| files(&record, format) == 1));
+        for format in FORMATS {
+            if !format.requires.is_of_sweep() {
+                assert_eq!(file_count(&record, format), 1, "{}", format.extension);
+            }
+        }
         record.measurements.clear();
         for format in FORMATS {
             let expected = usize::from(format.requires == crate::format::Requires::Nothing);
-            assert_eq!(files(&record, format), expected, "{}", format.extension);
+            assert_eq!(
+                file_count(&record, format),
+                expected,
+                "{}",
+                format.extension
+            );
         }
     }
 }

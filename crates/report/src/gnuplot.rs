@@ -34,8 +34,11 @@ const PRELUDE: &str = concat!(
 
 /// The file of a record.
 pub(crate) fn files<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
-    let stem = path.file_stem().unwrap_or_default();
-    let stem = stem.to_string_lossy().into_owned();
+    let stem = path
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     vec![OutputFile::new(path, move |out| {
         write_record(record, &stem, out)
     })]
@@ -44,14 +47,12 @@ pub(crate) fn files<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> 
 /// Writes the script. Pictures are called `STEM-CHART.png`; of the stem only letters, digits, `.`,
 /// `-` and `_` are used.
 pub fn write_record(record: &Record, stem: &str, out: &mut dyn Write) -> io::Result<()> {
-    let is_kept = |c: &char| c.is_ascii_alphanumeric() || ['.', '-', '_'].contains(c);
-    let stem: String = stem.chars().filter(is_kept).collect();
-    let stem = match stem.trim_start_matches(['.', '-']) {
-        "" => "diskproof",
-        stem => stem,
+    let names = ScriptNames {
+        stem: plain_stem(stem),
+        origin: origin(record),
     };
-    let origin = origin(record);
-    writeln!(out, "# {origin}")?;
+    writeln!(out, "# {}", names.origin)?;
+    let stem = &names.stem;
     writeln!(
         out,
         "# gnuplot -p {stem}.gnuplot   writes {stem}-CHART.png, and shows each chart if there is a \
@@ -59,15 +60,35 @@ pub fn write_record(record: &Record, stem: &str, out: &mut dyn Write) -> io::Res
     )?;
     out.write_all(PRELUDE.as_bytes())?;
     for (index, chart) in charts(record).iter().enumerate() {
-        write_chart(chart, index, (stem, &origin), out)?;
+        write_chart(chart, index, &names, out)?;
     }
     Ok(())
+}
+
+/// What every chart of a script names.
+struct ScriptNames {
+    /// The beginning of the names of pictures.
+    stem: String,
+    /// The run that the chart shows.
+    origin: String,
+}
+
+/// The letters, digits, `.`, `-` and `_` of a name, which begins with none of `.` and `-`.
+fn plain_stem(stem: &str) -> String {
+    let kept: String = stem
+        .chars()
+        .filter(|letter| letter.is_ascii_alphanumeric() || ['.', '-', '_'].contains(letter))
+        .collect();
+    match kept.trim_start_matches(['.', '-']) {
+        "" => "diskproof".to_owned(),
+        plain => plain.to_owned(),
+    }
 }
 
 fn write_chart(
     chart: &Chart,
     index: usize,
-    (stem, origin): (&str, &str),
+    names: &ScriptNames,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "\n# {}", chart.caption)?;
@@ -76,9 +97,9 @@ fn write_chart(
     }
     let ranges = chart.ranges();
     let (headline, figures) = chart.headline();
-    let name = quoted(&format!("{stem}-{}", chart.id));
+    let name = quoted(&format!("{}-{}", names.stem, chart.id));
     writeln!(out, "set output {name} . ending")?;
-    let title = [headline, figures, origin].map(quoted).join(", ");
+    let title = [headline, figures, &names.origin].map(quoted).join(", ");
     let form = "\"%s\\n%s\\n%s\"";
     writeln!(out, "set title sprintf({form}, {title}) noenhanced")?;
     write_axis("x", &chart.x, &ranges.x, out)?;
@@ -95,9 +116,10 @@ fn write_chart(
     if let Some(width) = chart.bar_width() {
         writeln!(out, "set boxwidth {width}")?;
     }
-    let series = chart.series.iter().enumerate();
-    let plots = series.map(|(number, series)| plot(series, index, number));
-    let plots: Vec<String> = plots.collect();
+    let mut plots = Vec::new();
+    for (number, series) in chart.series.iter().enumerate() {
+        plots.push(plot(series, index, number));
+    }
     writeln!(out, "plot \\\n  {}", plots.join(", \\\n  "))?;
     writeln!(
         out,
@@ -110,10 +132,11 @@ fn write_chart(
 fn write_data(series: &Series, name: &str, x: Scale, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{name} << EOD")?;
     writeln!(out, "# {}", series.name)?;
-    for (index, (at, value)) in series.points.iter().enumerate() {
+    for (index, (position, value)) in series.points.iter().enumerate() {
+        let placed_x = placed(x, *position);
         match series.half_widths_95.get(index) {
-            Some(half) => writeln!(out, "{} {value} {half}", placed(x, *at))?,
-            None => writeln!(out, "{} {value}", placed(x, *at))?,
+            Some(half) => writeln!(out, "{placed_x} {value} {half}")?,
+            None => writeln!(out, "{placed_x} {value}")?,
         }
     }
     writeln!(out, "EOD")
@@ -133,13 +156,15 @@ fn write_axis(name: &str, axis: &Axis, range: &Range, out: &mut dyn Write) -> io
         Scale::Log => "set logscale",
         Scale::Linear | Scale::Percentile => "unset logscale",
     };
-    let place = |value: f64| placed(axis.scale, value);
-    let ticks = range.ticks.iter();
-    let ticks = ticks.map(|tick| format!("{} {}", quoted(&range.label(*tick)), place(*tick)));
-    let ticks: Vec<String> = ticks.collect();
+    let mut ticks = Vec::new();
+    for tick in &range.ticks {
+        let text = quoted(&range.label(*tick));
+        ticks.push(format!("{text} {}", placed(axis.scale, *tick)));
+    }
     // Away from the legend below.
     let offset = if name == "x" { " offset 0,0.5" } else { "" };
-    let (low, high) = (place(range.low), place(range.high));
+    let low = placed(axis.scale, range.low);
+    let high = placed(axis.scale, range.high);
     writeln!(out, "set {name}label {label}{offset} noenhanced")?;
     writeln!(out, "{logscale} {name}\nset {name}range [{low}:{high}]")?;
     writeln!(out, "set {name}tics ({})", ticks.join(", "))
@@ -158,8 +183,8 @@ fn write_guides(chart: &Chart, ranges: &Ranges, out: &mut dyn Write) -> io::Resu
             }
             axis => {
                 let is_right = axis == AxisSide::Right;
-                let of = if is_right { "second" } else { "first" };
-                let y = format!("{of} {}", guide.at);
+                let coordinates = if is_right { "second" } else { "first" };
+                let y = format!("{coordinates} {}", guide.at);
                 (
                     format!("graph 0, {y}"),
                     format!("graph 1, {y}"),

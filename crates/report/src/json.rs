@@ -91,17 +91,9 @@ struct Layout {
 }
 
 impl Layout {
-    fn inner<W: ?Sized + Write>(
-        &mut self,
-        to: &mut W,
-        pretty: impl FnOnce(&mut PrettyFormatter<'static>, &mut W) -> io::Result<()>,
-        compact: &[u8],
-    ) -> io::Result<()> {
-        if self.is_as_fio || self.depth <= INDENTED_MAX {
-            pretty(&mut self.pretty, to)
-        } else {
-            to.write_all(compact)
-        }
+    /// Whether the values at this depth stand on lines of their own.
+    fn is_indented(&self) -> bool {
+        self.is_as_fio || self.depth <= INDENTED_MAX
     }
 }
 
@@ -117,50 +109,88 @@ impl Formatter for Layout {
 
     fn begin_array<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
         self.depth += 1;
-        self.inner(to, PrettyFormatter::begin_array, b"[")
+        if self.is_indented() {
+            self.pretty.begin_array(to)
+        } else {
+            to.write_all(b"[")
+        }
     }
 
     fn end_array<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
-        let closed = self.inner(to, PrettyFormatter::end_array, b"]");
+        let closed = if self.is_indented() {
+            self.pretty.end_array(to)
+        } else {
+            to.write_all(b"]")
+        };
         self.depth -= 1;
         closed
     }
 
     fn begin_array_value<W: ?Sized + Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
-        let pretty = |p: &mut PrettyFormatter<'static>, to: &mut W| p.begin_array_value(to, first);
-        self.inner(to, pretty, if first { b"" } else { b"," })
+        if self.is_indented() {
+            self.pretty.begin_array_value(to, first)
+        } else {
+            write_separator(to, first)
+        }
     }
 
     fn end_array_value<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
-        self.inner(to, PrettyFormatter::end_array_value, b"")
+        if self.is_indented() {
+            self.pretty.end_array_value(to)
+        } else {
+            Ok(())
+        }
     }
 
     fn begin_object<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
         self.depth += 1;
-        self.inner(to, PrettyFormatter::begin_object, b"{")
+        if self.is_indented() {
+            self.pretty.begin_object(to)
+        } else {
+            to.write_all(b"{")
+        }
     }
 
     fn end_object<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
-        let closed = self.inner(to, PrettyFormatter::end_object, b"}");
+        let closed = if self.is_indented() {
+            self.pretty.end_object(to)
+        } else {
+            to.write_all(b"}")
+        };
         self.depth -= 1;
         closed
     }
 
     fn begin_object_key<W: ?Sized + Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
-        let pretty = |p: &mut PrettyFormatter<'static>, to: &mut W| p.begin_object_key(to, first);
-        self.inner(to, pretty, if first { b"" } else { b"," })
+        if self.is_indented() {
+            self.pretty.begin_object_key(to, first)
+        } else {
+            write_separator(to, first)
+        }
     }
 
     fn begin_object_value<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
         if self.is_as_fio {
-            return to.write_all(b" : ");
+            to.write_all(b" : ")
+        } else if self.is_indented() {
+            self.pretty.begin_object_value(to)
+        } else {
+            to.write_all(b":")
         }
-        self.inner(to, PrettyFormatter::begin_object_value, b":")
     }
 
     fn end_object_value<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
-        self.inner(to, PrettyFormatter::end_object_value, b"")
+        if self.is_indented() {
+            self.pretty.end_object_value(to)
+        } else {
+            Ok(())
+        }
     }
+}
+
+/// Separates a value on the same line from the one before it.
+fn write_separator<W: ?Sized + Write>(to: &mut W, first: bool) -> io::Result<()> {
+    if first { Ok(()) } else { to.write_all(b",") }
 }
 
 #[cfg(test)]

@@ -6,14 +6,15 @@ use crate::describe::sections;
 use crate::describe::verdict::answer;
 use crate::labels;
 use crate::text::clean;
-use diskproof_model::block::{Block, Group, Place, Shown, Table, Tone};
+use diskproof_model::block::{Block, Column, Group, Place, Shown, Table, Tone};
 use diskproof_model::comparison::Comparison;
 use diskproof_model::record::Record;
 use std::io::{self, Write};
 
 /// Writes the verdict, the expectations, the figures and the findings.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    let (request, started) = (request_text(&record.plan), start_text(&record.started));
+    let request = request_text(&record.plan);
+    let started = start_text(&record.started);
     writeln!(out, "# {}\n", cell(&format!("{request} · {started}")))?;
     write_blocks(&answer(record), out)?;
     for section in sections(record) {
@@ -58,30 +59,65 @@ fn write_blocks(blocks: &[Block], out: &mut dyn Write) -> io::Result<()> {
 
 /// Titles and notes of groups are columns.
 fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
-    let is_text =
-        |index: &usize| matches!(table.columns[*index].place, Place::Always | Place::Roomy(_));
-    let shown: Vec<usize> = (0..table.columns.len()).filter(is_text).collect();
-    let groups = || table.rows.iter().filter_map(|row| row.group.as_ref());
-    let has_titles = groups().next().is_some();
-    let has_notes = groups().any(|group| !group.note.is_empty());
-    let lead = |title: &str, note: &str| -> Vec<String> {
-        let both = [(title, has_titles), (note, has_notes)].into_iter();
-        let shown = both.filter(|(_, is_shown)| *is_shown);
-        shown.map(|(text, _)| text.to_owned()).collect()
-    };
-    let mut heading = lead("workload", "conditions");
-    heading.extend(shown.iter().map(|index| table.columns[*index].name.clone()));
+    let lead = Lead::from_table(table);
+    let shown: Vec<usize> = (0..table.columns.len())
+        .filter(|index| is_text(&table.columns[*index]))
+        .collect();
+    let mut heading = lead.cells("workload", "conditions");
+    for index in &shown {
+        heading.push(table.columns[*index].name.clone());
+    }
     writeln!(out, "\n| {} |", heading.join(" | "))?;
     writeln!(out, "|{}", "---|".repeat(heading.len()))?;
     let mut group = &Group::default();
     for row in &table.rows {
         group = row.group.as_ref().unwrap_or(group);
-        let mut cells = lead(&group.title, &group.note);
-        cells.extend(shown.iter().map(|index| row.cells[*index].text.clone()));
-        let cells: Vec<String> = cells.iter().map(|text| cell(text.trim())).collect();
+        let mut texts = lead.cells(&group.title, &group.note);
+        for index in &shown {
+            texts.push(row.cells[*index].text.clone());
+        }
+        let cells: Vec<String> = texts.iter().map(|text| cell(text.trim())).collect();
         writeln!(out, "| {} |", cells.join(" | "))?;
     }
     writeln!(out)
+}
+
+fn is_text(column: &Column) -> bool {
+    matches!(column.place, Place::Always | Place::Roomy(_))
+}
+
+/// Which columns a table has for its groups, before those of its own.
+struct Lead {
+    has_titles: bool,
+    has_notes: bool,
+}
+
+impl Lead {
+    fn from_table(table: &Table) -> Self {
+        let mut lead = Self {
+            has_titles: false,
+            has_notes: false,
+        };
+        for row in &table.rows {
+            if let Some(group) = &row.group {
+                lead.has_titles = true;
+                lead.has_notes |= !group.note.is_empty();
+            }
+        }
+        lead
+    }
+
+    /// The title and the note, where they have columns.
+    fn cells(&self, title: &str, note: &str) -> Vec<String> {
+        let mut cells = Vec::new();
+        if self.has_titles {
+            cells.push(title.to_owned());
+        }
+        if self.has_notes {
+            cells.push(note.to_owned());
+        }
+        cells
+    }
 }
 
 /// A text without anything that Markdown or HTML would act on.

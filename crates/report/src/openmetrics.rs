@@ -7,7 +7,7 @@ use crate::text::{clean, joined};
 use diskproof_model::figure::{Figure, figures};
 use diskproof_model::finding::Severity;
 use diskproof_model::record::{ExpectationOutcome, Record};
-use diskproof_model::verdict::TrustLevel;
+use diskproof_model::verdict::{RunVerdict, TrustLevel};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
@@ -15,21 +15,25 @@ use std::io::{self, Write};
 /// runs have.
 fn label_run(record: &Record, samples: &mut Samples) {
     let verb = &record.plan.origin.verb;
-    let targets = record.targets.iter().map(|target| target.path.as_str());
-    let targets: Vec<&str> = targets.collect();
-    let of_run = [("target", targets.join("; ")), ("verb", verb.clone())];
-    for (_, labels, _) in samples.values_mut().flatten() {
-        for (name, value) in &of_run {
-            if labels.iter().all(|(known, _)| known != name) {
-                labels.push((name, value.clone()));
+    let targets: Vec<&str> = record
+        .targets
+        .iter()
+        .map(|target| target.path.as_str())
+        .collect();
+    let run_labels = [("target", targets.join("; ")), ("verb", verb.clone())];
+    for sample in samples.values_mut().flatten() {
+        for (name, value) in &run_labels {
+            if sample.labels.iter().all(|(known, _)| known != name) {
+                sample.labels.push((name, value.clone()));
             }
         }
     }
 }
 
 fn add_figure(figure: &Figure<'_>, samples: &mut Samples) {
-    let (metric, value) = (figure.metric, figure.value);
-    let mut labels = labels(figure);
+    let metric = figure.metric;
+    let value = figure.value;
+    let mut labels = figure_labels(figure);
     match metric.family {
         "iops" => {
             if let Some(half) = figure.half_width_95 {
@@ -52,24 +56,34 @@ fn add_figure(figure: &Figure<'_>, samples: &mut Samples) {
             }
         },
         family => {
-            let unit = UNITS.iter().find(|(unit, _)| *unit == figure.unit);
-            let suffix = unit.map_or("", |(_, suffix)| suffix);
             // The two differ in the last digit; each family keeps the one that it had.
-            let value = match figure.unit {
+            let scaled = match figure.unit {
                 "ns" if family.ends_with('*') => value * 1e-9,
                 "ns" => value / 1e9,
                 _ => value,
             };
-            add(samples, &family.replace('*', suffix), labels, value);
+            let name = family.replace('*', unit_suffix(figure.unit));
+            add(samples, &name, labels, scaled);
         }
     }
 }
 
+fn unit_suffix(unit: &str) -> &'static str {
+    for (known, suffix) in UNITS {
+        if known == unit {
+            return suffix;
+        }
+    }
+    ""
+}
+
 /// The labels of the subject, then those of the figure.
-fn labels(figure: &Figure<'_>) -> Labels {
+fn figure_labels(figure: &Figure<'_>) -> Labels {
     let key = &figure.key;
     let mut labels = key.labels.clone();
-    labels.extend(key.phase.map(|phase| ("phase", phase.as_str().to_owned())));
+    if let Some(phase) = key.phase {
+        labels.push(("phase", phase.as_str().to_owned()));
+    }
     labels.push(("op", key.op.to_owned()));
     labels.extend(key.label.clone());
     if figure.metric.family == "curve_bytes_per_second" {
@@ -82,10 +96,10 @@ fn labels(figure: &Figure<'_>) -> Labels {
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let mut samples = Samples::default();
     add_run(record, &mut samples);
-    let mut figures = figures(record);
-    figures.retain(|figure| !figure.metric.family.is_empty() && !figure.key.labels.is_empty());
-    figures.sort_by_key(|figure| (figure.group, figure.metric.rank()));
-    for figure in &figures {
+    let mut shown = figures(record);
+    shown.retain(|figure| !figure.metric.family.is_empty() && !figure.key.labels.is_empty());
+    shown.sort_by_key(|figure| (figure.group, figure.metric.rank()));
+    for figure in &shown {
         add_figure(figure, &mut samples);
     }
     label_run(record, &mut samples);
@@ -95,22 +109,17 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 
 /// Adds the samples of the run.
 fn add_run(record: &Record, samples: &mut Samples) {
-    let start = record.started.parse::<jiff::Timestamp>();
-    let start = start.map_or(f64::NAN, |time| time.as_second() as f64);
-    let outcomes = record.expectations.iter().map(|one| one.outcome());
-    let count = |of: ExpectationOutcome| outcomes.clone().filter(|one| *one == of).count() as f64;
-    let of_run = [
-        ("run_timestamp_seconds", start),
-        ("run_partial", f64::from(u8::from(record.partial))),
-        ("expectations_missed", count(ExpectationOutcome::Missed)),
-        (
-            "expectations_undecided",
-            count(ExpectationOutcome::Undecided),
-        ),
-    ];
-    for (family, value) in of_run {
-        add(samples, family, Vec::new(), value);
-    }
+    let start_s = match record.started.parse::<jiff::Timestamp>() {
+        Ok(time) => time.as_second() as f64,
+        Err(_) => f64::NAN,
+    };
+    let partial = if record.partial { 1.0 } else { 0.0 };
+    let missed = expectation_count(record, ExpectationOutcome::Missed);
+    let undecided = expectation_count(record, ExpectationOutcome::Undecided);
+    add(samples, "run_timestamp_seconds", Vec::new(), start_s);
+    add(samples, "run_partial", Vec::new(), partial);
+    add(samples, "expectations_missed", Vec::new(), missed);
+    add(samples, "expectations_undecided", Vec::new(), undecided);
     let identity = vec![
         ("run_id", record.run_id.clone()),
         ("version", record.tool.version.clone()),
@@ -119,30 +128,46 @@ fn add_run(record: &Record, samples: &mut Samples) {
     ];
     add(samples, "run_info", identity, 1.0);
     for severity in [Severity::Failure, Severity::Warning, Severity::Note] {
-        let findings = record.findings.iter();
-        let own = findings.filter(|finding| finding.severity == severity);
+        let count = record
+            .findings
+            .iter()
+            .filter(|finding| finding.severity == severity)
+            .count();
         let labels = vec![("severity", labels::severity(severity).to_owned())];
-        add(samples, "findings", labels, own.count() as f64);
+        add(samples, "findings", labels, count as f64);
     }
     for finding in &record.findings {
         let labels = vec![("code", finding.code.clone())];
         add(samples, "finding", labels, 1.0);
     }
     if let Some(verdict) = &record.verdict {
-        let mut labels = vec![("headline", verdict.headline.clone())];
-        let worst = verdict.worst.iter();
-        labels.extend(worst.flat_map(|worst| {
-            let (code, title) = (worst.code.clone(), worst.title.clone());
-            [("worst", code), ("title", title)]
-        }));
-        add(samples, "verdict_info", labels, 1.0);
-        let reliable = match verdict.trust.level {
-            TrustLevel::Reliable => 1.0,
-            TrustLevel::Doubtful => 0.5,
-            TrustLevel::Unreliable => 0.0,
-        };
-        add(samples, "reliable", Vec::new(), reliable);
+        add_verdict(verdict, samples);
     }
+}
+
+fn expectation_count(record: &Record, outcome: ExpectationOutcome) -> f64 {
+    let mut count = 0.0;
+    for expectation in &record.expectations {
+        if expectation.outcome() == outcome {
+            count += 1.0;
+        }
+    }
+    count
+}
+
+fn add_verdict(verdict: &RunVerdict, samples: &mut Samples) {
+    let mut labels = vec![("headline", verdict.headline.clone())];
+    if let Some(worst) = &verdict.worst {
+        labels.push(("worst", worst.code.clone()));
+        labels.push(("title", worst.title.clone()));
+    }
+    add(samples, "verdict_info", labels, 1.0);
+    let reliable = match verdict.trust.level {
+        TrustLevel::Reliable => 1.0,
+        TrustLevel::Doubtful => 0.5,
+        TrustLevel::Unreliable => 0.0,
+    };
+    add(samples, "reliable", Vec::new(), reliable);
 }
 
 /// The families in the order of writing: name without `diskproof_`, kind, help. A `*` stands for
@@ -162,8 +187,13 @@ const UNITS: [(&str, &str); 5] = [
 /// samples of a metric in one place.
 type Samples = BTreeMap<String, Vec<Sample>>;
 
-/// A sample of a family: what is added to its name, the labels and the value.
-type Sample = (&'static str, Labels, f64);
+/// A sample of a family.
+struct Sample {
+    /// What is added to the name of the family.
+    suffix: &'static str,
+    labels: Labels,
+    value: f64,
+}
 
 /// Names and values, in the order of writing.
 type Labels = Vec<(&'static str, String)>;
@@ -173,8 +203,11 @@ fn add(samples: &mut Samples, family: &str, labels: Labels, value: f64) {
 }
 
 fn add_part(samples: &mut Samples, family: &str, suffix: &'static str, labels: Labels, value: f64) {
-    let samples = samples.entry(family.to_owned()).or_default();
-    samples.push((suffix, labels, value));
+    samples.entry(family.to_owned()).or_default().push(Sample {
+        suffix,
+        labels,
+        value,
+    });
 }
 
 /// Writes the families that have samples, in the order of their help.
@@ -182,8 +215,9 @@ fn write_samples(samples: &Samples, out: &mut dyn Write) -> io::Result<()> {
     let mut helped = BTreeSet::new();
     for line in FAMILIES.lines() {
         let mut words = line.splitn(3, ' ');
-        let mut word = || words.next().unwrap_or_default();
-        let (family, kind, help) = (word(), word(), word());
+        let family = words.next().unwrap_or_default();
+        let kind = words.next().unwrap_or_default();
+        let help = words.next().unwrap_or_default();
         let names = match family.strip_suffix('*') {
             Some(name) => UNITS.map(|(_, suffix)| format!("{name}{suffix}")).to_vec(),
             None => vec![family.to_owned()],
@@ -210,10 +244,14 @@ fn write_family(
     writeln!(out, "# HELP diskproof_{name} {help}")?;
     writeln!(out, "# TYPE diskproof_{name} {kind}")?;
     let mut written = BTreeSet::new();
-    for (suffix, labels, value) in samples.iter().filter(|(.., value)| value.is_finite()) {
-        let series = format!("diskproof_{name}{suffix}{}", label_text(labels));
+    for sample in samples {
+        if !sample.value.is_finite() {
+            continue;
+        }
+        let labels = label_text(&sample.labels);
+        let series = format!("diskproof_{name}{}{labels}", sample.suffix);
         if written.insert(series.clone()) {
-            writeln!(out, "{series} {value}")?;
+            writeln!(out, "{series} {}", sample.value)?;
         }
     }
     Ok(())
@@ -221,9 +259,16 @@ fn write_family(
 
 /// Empty labels are the same as none.
 fn label_text(labels: &Labels) -> String {
-    let known = labels.iter().filter(|(_, value)| !value.is_empty());
-    let pairs = known.map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
-    joined(pairs, ",").map_or(String::new(), |pairs| format!("{{{pairs}}}"))
+    let mut pairs = Vec::new();
+    for (name, value) in labels {
+        if !value.is_empty() {
+            pairs.push(format!("{name}=\"{}\"", escaped(value)));
+        }
+    }
+    match joined(pairs, ",") {
+        Some(pairs) => format!("{{{pairs}}}"),
+        None => String::new(),
+    }
 }
 
 /// Escapes control characters, then backslashes and quotes as the formats require.

@@ -124,13 +124,19 @@ impl<'a> Page<'a> {
 
     /// A line of several styles, without blanks at its end; never broken.
     pub(crate) fn pieces(&mut self, pieces: &[StyledText<'_>]) {
-        let is_blank = |piece: &&StyledText<'_>| piece.text.trim_end().is_empty();
-        let blanks = pieces.iter().rev().take_while(is_blank).count();
+        let blanks = pieces
+            .iter()
+            .rev()
+            .take_while(|piece| piece.text.trim_end().is_empty())
+            .count();
         let shown = &pieces[..pieces.len() - blanks];
         for (index, piece) in shown.iter().enumerate() {
             let is_last = index + 1 == shown.len();
-            let text = &*piece.text;
-            let text = if is_last { text.trim_end() } else { text };
+            let text = if is_last {
+                piece.text.trim_end()
+            } else {
+                &piece.text
+            };
             let style = match text.trim() {
                 "" => TextStyle::Plain,
                 _ => piece.tone,

@@ -46,23 +46,28 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_head(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    let path = record.targets.first().map_or("", |target| &target.path);
-    let (run, version, started) = (&record.run_id, &record.tool.version, &record.started);
-    let text = format!(
-        "Settings from the figures of {path}: run {run} of diskproof {version}, {}.",
-        start_text(started)
-    );
-    comment(out, &text)?;
-    let text = match record.plan.questions.postgres_version {
-        Some(version) => &format!("For PostgreSQL {version}."),
-        None => {
-            "For any version, because the server's version is unknown (--pg-version). Settings \
-             that only some versions have are commented out."
-        }
+    let path = match record.targets.first() {
+        Some(target) => target.path.as_str(),
+        None => "",
     };
-    comment(out, text)?;
-    let text = "To use them, end postgresql.conf with  include 'THIS FILE'  and reload the server.";
-    comment(out, text)?;
+    let source = format!(
+        "Settings from the figures of {path}: run {} of diskproof {}, {}.",
+        record.run_id,
+        record.tool.version,
+        start_text(&record.started)
+    );
+    comment(out, &source)?;
+    match record.plan.questions.postgres_version {
+        Some(version) => comment(out, &format!("For PostgreSQL {version}."))?,
+        None => comment(
+            out,
+            "For any version, because the server's version is unknown (--pg-version). Settings \
+             that only some versions have are commented out.",
+        )?,
+    }
+    let usage =
+        "To use them, end postgresql.conf with  include 'THIS FILE'  and reload the server.";
+    comment(out, usage)?;
     writeln!(out)
 }
 
@@ -92,52 +97,82 @@ fn why_comment(advice: &Advice, version: Option<u32>) -> Option<String> {
     if !advice.changes() {
         return Some("the default".to_owned());
     }
-    let mut versions = VERSIONS.iter();
-    let (_, since, until) = versions.find(|(name, ..)| *name == advice.setting)?;
-    let exists = version.is_some_and(|version| (*since..=*until).contains(&version));
-    (!exists).then(|| match *until {
-        u32::MAX => format!("PostgreSQL {since} or newer"),
-        until if until == *since => format!("PostgreSQL {since} only"),
-        until => format!("PostgreSQL {since} to {until}"),
-    })
+    let (_, since, until) = VERSIONS
+        .into_iter()
+        .find(|(name, ..)| *name == advice.setting)?;
+    if let Some(version) = version
+        && (since..=until).contains(&version)
+    {
+        return None;
+    }
+    if until == u32::MAX {
+        Some(format!("PostgreSQL {since} or newer"))
+    } else if until == since {
+        Some(format!("PostgreSQL {since} only"))
+    } else {
+        Some(format!("PostgreSQL {since} to {until}"))
+    }
 }
 
 /// Settings to leave alone, with the reason.
 fn write_kept(advice: &[Advice], version: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
     comment(out, "Leave these settings alone:")?;
-    for advice in advice.iter().filter(|advice| advice.value.is_none()) {
-        comment(out, &format!("  {}: {}", advice.setting, advice.why))?;
+    for own in advice {
+        if own.value.is_none() {
+            comment(out, &format!("  {}: {}", own.setting, own.why))?;
+        }
     }
     for line in LEAVE_ALONE.lines() {
         let mut words = line.splitn(3, ' ');
-        let mut word = || words.next().unwrap_or_default();
-        let [since, until] = [word(), word()].map(str::parse::<u32>);
-        let (text, versions) = (word(), since.unwrap_or(0)..=until.unwrap_or(u32::MAX));
-        let exists = version.is_none_or(|version| versions.contains(&version));
+        let since = number_or(words.next(), 0);
+        let until = number_or(words.next(), u32::MAX);
+        let text = words.next().unwrap_or_default();
+        let exists = match version {
+            Some(version) => (since..=until).contains(&version),
+            None => true,
+        };
         // A setting with advice of its own stands above.
-        let names = text.split(':').next().unwrap_or_default();
-        let mut names = names.split(", ");
-        let is_named = names.any(|name| advice.iter().any(|advice| advice.setting == name));
-        if exists && !is_named {
+        if exists && !has_own_advice(text, advice) {
             comment(out, &format!("  {text}"))?;
         }
     }
     Ok(())
 }
 
+fn number_or(word: Option<&str>, otherwise: u32) -> u32 {
+    match word {
+        Some(word) => word.parse().unwrap_or(otherwise),
+        None => otherwise,
+    }
+}
+
+/// Whether one of the settings that a line names before its colon has advice.
+fn has_own_advice(text: &str, advice: &[Advice]) -> bool {
+    let names = text.split(':').next().unwrap_or_default();
+    for name in names.split(", ") {
+        if advice.iter().any(|own| own.setting == name) {
+            return true;
+        }
+    }
+    false
+}
+
 /// Whether a text is a word that may stand in the file outside of a comment. The record may come
 /// from a stranger.
 fn is_word(text: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.".contains(c);
-    (1..=WORD_MAX).contains(&text.len()) && text.chars().all(is_plain)
+    let has_length = (1..=WORD_MAX).contains(&text.len());
+    has_length
+        && text
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || "_.".contains(letter))
 }
 
 /// Lines that begin with `#`. The server reads the file in its own encoding, so they are ASCII.
 fn comment(out: &mut dyn Write, text: &str) -> io::Result<()> {
-    let text = transliterate(&clean(text).replace('±', "+-"));
-    let indent: String = text.chars().take_while(|c| *c == ' ').collect();
+    let ascii = transliterate(&clean(text).replace('±', "+-"));
+    let indent: String = ascii.chars().take_while(|c| *c == ' ').collect();
     let columns = COLUMNS - 2 - indent.len();
-    for (number, line) in wrap(&text, columns, columns).iter().enumerate() {
+    for (number, line) in wrap(&ascii, columns, columns).iter().enumerate() {
         let hang = match number {
             1.. if !indent.is_empty() => "  ",
             _ => "",

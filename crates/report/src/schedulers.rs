@@ -15,31 +15,43 @@ pub(crate) fn write_iocost(record: &Record, out: &mut dyn Write) -> io::Result<(
     let Some(reads) = reads(record) else {
         return Ok(());
     };
-    let (writes, device) = (writes(record), disk_number(record));
+    let write_capacity = writes(record);
     writeln!(out, "#!/bin/sh")?;
-    let path = record.targets.first().map_or("", |target| &target.path);
-    let (run, version) = (clean(&record.run_id), clean(&record.tool.version));
-    writeln!(out, "# {}, run {run} of diskproof {version}", clean(path))?;
+    let path = match record.targets.first() {
+        Some(target) => target.path.as_str(),
+        None => "",
+    };
+    writeln!(
+        out,
+        "# {}, run {} of diskproof {}",
+        clean(path),
+        clean(&record.run_id),
+        clean(&record.tool.version)
+    )?;
     let mut model = cost_model('r', &reads);
-    if let Some(writes) = &writes {
-        model += &format!(" {}", cost_model('w', writes));
+    let mut is_guessed = reads.sequential_iops.is_none();
+    if let Some(writes) = &write_capacity {
+        model.push_str(&format!(" {}", cost_model('w', writes)));
+        is_guessed |= writes.sequential_iops.is_none();
     }
-    let guessed = |one: &DiskCapacity<'_>| one.sequential_iops.is_none();
-    if guessed(&reads) || writes.as_ref().is_some_and(guessed) {
+    if is_guessed {
         writeln!(
             out,
             "# Some sequential operations of 4 KiB were not measured, so random ones are used. Add \
              --rw randread,randwrite,read,write."
         )?;
     }
-    if device.is_none() {
-        let hint = "# Replace MAJ:MIN with the numbers of the disk (lsblk).";
-        writeln!(out, "{hint}")?;
-    }
-    let device = device.unwrap_or_else(|| "MAJ:MIN".to_owned());
+    let device = match disk_number(record) {
+        Some(number) => number,
+        None => {
+            let hint = "# Replace MAJ:MIN with the numbers of the disk (lsblk).";
+            writeln!(out, "{hint}")?;
+            "MAJ:MIN"
+        }
+    };
     let settings = format!("{device} ctrl=user model=linear {model}");
     writeln!(out, "echo '{settings}' > /sys/fs/cgroup/io.cost.model")?;
-    write_qos(&device, [Some(&reads), writes.as_ref()], out)
+    write_qos(device, &reads, write_capacity.as_ref(), out)
 }
 
 fn cost_model(letter: char, capacity: &DiskCapacity<'_>) -> String {
@@ -54,13 +66,18 @@ fn cost_model(letter: char, capacity: &DiskCapacity<'_>) -> String {
 /// knee. The limits of the rate are those of the kernel's documentation.
 fn write_qos(
     device: &str,
-    capacities: [Option<&DiskCapacity<'_>>; 2],
+    reads: &DiskCapacity<'_>,
+    writes: Option<&DiskCapacity<'_>>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut settings = Vec::new();
-    for (letter, capacity) in ['r', 'w'].into_iter().zip(capacities) {
-        let ns = capacity.and_then(DiskCapacity::busy_p99_ns);
-        settings.extend(ns.map(|ns| format!("{letter}pct=99.00 {letter}lat={}", ns / 1000)));
+    if let Some(ns) = reads.busy_p99_ns() {
+        settings.push(latency_setting('r', ns));
+    }
+    if let Some(writes) = writes
+        && let Some(ns) = writes.busy_p99_ns()
+    {
+        settings.push(latency_setting('w', ns));
     }
     if settings.is_empty() {
         return writeln!(
@@ -79,14 +96,24 @@ fn write_qos(
     )
 }
 
+fn latency_setting(letter: char, ns: u64) -> String {
+    format!("{letter}pct=99.00 {letter}lat={}", ns / 1000)
+}
+
 /// `major:minor` of the disk; `None` where it is not one disk.
-fn disk_number(record: &Record) -> Option<String> {
-    let mut disks = record.targets.iter().flat_map(|target| target.disks());
-    let (first, second) = (disks.next()?, disks.next());
-    let (major, minor) = first.device.split_once(':')?;
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
-    let is_plain = second.is_none() && is_number(major) && is_number(minor);
-    is_plain.then(|| first.device.clone())
+fn disk_number(record: &Record) -> Option<&str> {
+    let mut disks = record.targets.iter().flat_map(TargetIdentity::disks);
+    let disk = disks.next()?;
+    let (major, minor) = disk.device.split_once(':')?;
+    if disks.next().is_none() && is_number(major) && is_number(minor) {
+        Some(&disk.device)
+    } else {
+        None
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Writes the properties of the one disk of the record for Seastar.

@@ -10,8 +10,8 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::record::Record;
 use diskproof_model::row::{OpRow, Row};
 use diskproof_model::units::{format_bytes, format_duration};
+use diskproof_model::verdict::UseGrade;
 use sha2::{Digest as _, Sha256};
-
 use std::io::{self, Write};
 
 /// Lines between the two of the heading and the three at the end.
@@ -28,12 +28,10 @@ pub(crate) fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<(
         machine(record),
     ];
     lines.extend(rows(record));
-    let verdict = record.verdict.as_ref();
-    lines.extend(verdict.map(|verdict| verdict.trust.why.clone()));
-    let findings = record.findings.iter();
-    let told = findings.filter(|finding| finding.severity != Severity::Note);
-    let codes: Vec<&str> = told.map(|finding| finding.code.as_str()).collect();
-    lines.extend((!codes.is_empty()).then(|| format!("findings: {}", codes.join(", "))));
+    if let Some(verdict) = &record.verdict {
+        lines.push(verdict.trust.why.clone());
+    }
+    lines.extend(findings_line(record));
     for line in lines {
         writeln!(out, "{}", shortened(&clean(&line), COLUMNS_MAX))?;
     }
@@ -41,16 +39,32 @@ pub(crate) fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<(
     writeln!(out, "record sha256 {}", checksum(record)?)
 }
 
+/// The codes of the findings that put figures in doubt; `None` without any.
+fn findings_line(record: &Record) -> Option<String> {
+    let mut codes = Vec::new();
+    for finding in &record.findings {
+        if finding.severity != Severity::Note {
+            codes.push(finding.code.as_str());
+        }
+    }
+    if codes.is_empty() {
+        return None;
+    }
+    Some(format!("findings: {}", codes.join(", ")))
+}
+
 /// The disks, the filesystem and the system.
 fn machine(record: &Record) -> String {
-    let mut parts: Vec<String> = Vec::new();
+    let mut parts = Vec::new();
     for target in &record.targets {
         for disk in target.disks() {
             // The name of a volume is no model, and may say whose it is.
             let model = disk.hardware_model().unwrap_or(&disk.name);
             parts.push(format!("{model} {}", format_bytes(disk.size_bytes)));
         }
-        parts.extend(target.filesystem.as_ref().map(|of| of.kind.clone()));
+        if let Some(filesystem) = &target.filesystem {
+            parts.push(filesystem.kind.clone());
+        }
     }
     let host = &record.host;
     parts.push(format!("Linux {}", host.kernel));
@@ -61,40 +75,49 @@ fn machine(record: &Record) -> String {
 
 /// The grades; without them the workloads.
 fn rows(record: &Record) -> Vec<String> {
-    let verdict = record.verdict.iter();
-    let grades = verdict.flat_map(|verdict| &verdict.grades).map(|grade| {
-        let figure = &grade.figure;
-        let (value, interval) = (figure.value_text(), labels::interval(figure));
-        let (name, words) = (&grade.name, grade.words());
-        format!("{name:<11}{value:>10}  {interval:<8} {words}")
-    });
-    let mut rows: Vec<String> = grades.take(ROWS_MAX).collect();
-    if rows.is_empty() {
-        let mut all = Vec::new();
-        for m in &record.measurements {
-            all.extend(shown_ops(m).iter().map(|(kind, op)| row(m, *kind, *op)));
+    let mut rows = Vec::new();
+    if let Some(verdict) = &record.verdict {
+        rows.extend(verdict.grades.iter().take(ROWS_MAX).map(grade_row));
+    }
+    if !rows.is_empty() {
+        return rows;
+    }
+    for measurement in &record.measurements {
+        for (kind, op) in shown_ops(measurement) {
+            rows.push(workload_row(measurement, kind, op));
         }
-        let more = all.len().saturating_sub(ROWS_MAX);
-        let shown = if more > 0 { ROWS_MAX - 1 } else { ROWS_MAX };
-        rows.extend(all.into_iter().take(shown));
-        rows.extend((more > 0).then(|| format!("and {} more", more + 1)));
+    }
+    if rows.len() > ROWS_MAX {
+        let hidden = rows.len() - (ROWS_MAX - 1);
+        rows.truncate(ROWS_MAX - 1);
+        rows.push(format!("and {hidden} more"));
     }
     rows
 }
 
-fn row(m: &Row, kind: OpKind, op: OpRow<'_>) -> String {
-    let (name, kind) = (&m.data.workload.name, kind.as_str());
-    let (rate, interval) = (
-        op.figures.iops.value_text(),
-        labels::interval(&op.figures.iops),
-    );
-    let p99 = shown_latency(op).p99;
-    let p99 = p99.map_or(String::new(), |ns| format!(", p99 {}", format_duration(ns)));
-    let conditions = conditions(m);
-    format!("{name} {kind}: {rate} {interval}{p99} ({conditions})")
+fn grade_row(grade: &UseGrade) -> String {
+    let value = grade.figure.value_text();
+    let interval = labels::interval(&grade.figure);
+    let words = grade.words();
+    format!("{:<11}{value:>10}  {interval:<8} {words}", grade.name)
 }
 
-/// Of the bytes that `-o x.json` writes.
+fn workload_row(measurement: &Row, kind: OpKind, op: OpRow<'_>) -> String {
+    let iops = &op.figures.iops;
+    let mut text = format!(
+        "{} {}: {} {}",
+        measurement.data.workload.name,
+        kind.as_str(),
+        iops.value_text(),
+        labels::interval(iops)
+    );
+    if let Some(ns) = shown_latency(op).p99 {
+        text.push_str(&format!(", p99 {}", format_duration(ns)));
+    }
+    format!("{text} ({})", conditions(measurement))
+}
+
+/// The checksum of the bytes that `-o x.json` writes.
 fn checksum(record: &Record) -> io::Result<String> {
     let mut json = Vec::new();
     crate::json::write_record(record, &mut json)?;

@@ -9,24 +9,40 @@ use diskproof_model::record::Record;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
-/// Those of a record that are known, in its order, each with its subject: the workload or part of a
-/// survey, and the kind of operation (`random-read-d1.read`). With several targets their paths
-/// precede the names, since a name must stand for one figure.
-fn tracked(record: &Record) -> impl Iterator<Item = (String, Figure<'_>)> {
-    let known = figures(record)
-        .into_iter()
-        .filter(|figure| is_tracked(figure) && is_the_disks(record, figure));
-    known.map(|figure| {
-        let key = &figure.key;
-        let mut subject = key.subject.to_string();
-        if !key.op.is_empty() {
-            subject = format!("{subject}.{}", key.op);
+/// A figure that can have a threshold.
+struct TrackedFigure<'r> {
+    /// The workload or part of a survey, and the kind of operation: `random-read-d1.read`. With
+    /// several targets their paths precede it, since a name must stand for one figure.
+    subject: String,
+    figure: Figure<'r>,
+}
+
+/// The figures of a record that are known, in its order.
+fn tracked_figures(record: &Record) -> Vec<TrackedFigure<'_>> {
+    let mut tracked = Vec::new();
+    for figure in figures(record) {
+        if is_tracked(&figure) && is_the_disks(record, &figure) {
+            tracked.push(TrackedFigure {
+                subject: subject(record, &figure),
+                figure,
+            });
         }
-        if let ([_, _, ..], Some(target)) = (&record.targets[..], record.targets.get(key.target)) {
-            subject = format!("{}: {subject}", target.path);
-        }
-        (subject, figure)
-    })
+    }
+    tracked
+}
+
+fn subject(record: &Record, figure: &Figure<'_>) -> String {
+    let key = &figure.key;
+    let mut subject = key.subject.to_string();
+    if !key.op.is_empty() {
+        subject.push_str(&format!(".{}", key.op));
+    }
+    if let Some(target) = record.targets.get(key.target)
+        && record.targets.len() > 1
+    {
+        subject = format!("{}: {subject}", target.path);
+    }
+    subject
 }
 
 fn is_tracked(figure: &Figure<'_>) -> bool {
@@ -56,20 +72,24 @@ pub(crate) fn write_better(
     better: Direction,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let is_better = |unit: &str| unit != "1" && Direction::of_unit(unit) == better;
-    let all = tracked(record).filter(|(_, figure)| is_better(figure.unit));
-    let elements = all.map(|(subject, figure)| {
+    let mut elements = Vec::new();
+    for TrackedFigure { subject, figure } in tracked_figures(record) {
+        if figure.unit == "1" || Direction::of_unit(figure.unit) != better {
+            continue;
+        }
         let mut element = json!({
             "name": format!("{subject}.{}", figure.metric.threshold),
             "unit": figure.unit,
             "value": figure.value,
         });
-        if let Some(half) = figure.half_width_95.filter(|half| half.is_finite()) {
+        if let Some(half) = figure.half_width_95
+            && half.is_finite()
+        {
             element["range"] = json!(format!("± {half}"));
         }
-        element
-    });
-    serde_json::to_writer_pretty(&mut *out, &elements.collect::<Vec<Value>>())?;
+        elements.push(element);
+    }
+    serde_json::to_writer_pretty(&mut *out, &elements)?;
     writeln!(out)
 }
 
@@ -78,9 +98,11 @@ pub(crate) fn write_better(
 /// (<https://bencher.dev/docs/reference/bencher-metric-format>).
 pub(crate) fn write_bencher(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let mut benchmarks: Map<String, Value> = Map::new();
-    for (subject, figure) in tracked(record) {
+    for TrackedFigure { subject, figure } in tracked_figures(record) {
         let mut measure = json!({ "value": figure.value });
-        if let Some(half) = figure.half_width_95.filter(|half| half.is_finite()) {
+        if let Some(half) = figure.half_width_95
+            && half.is_finite()
+        {
             measure["lower_value"] = json!((figure.value - half).max(0.0));
             measure["upper_value"] = json!(figure.value + half);
         }
@@ -110,8 +132,11 @@ mod tests {
         let (bigger, smaller) = (units(Direction::Higher), units(Direction::Lower));
         assert!(bigger.iter().all(|unit| unit == "1/s" || unit == "B/s"));
         assert!(smaller.iter().all(|unit| unit == "ns"));
-        let of_unit = tracked(&record).filter(|(_, figure)| figure.unit != "1");
-        assert_eq!(bigger.len() + smaller.len(), of_unit.count());
+        let with_unit = tracked_figures(&record)
+            .iter()
+            .filter(|tracked| tracked.figure.unit != "1")
+            .count();
+        assert_eq!(bigger.len() + smaller.len(), with_unit);
         assert!(!bigger.is_empty() && !smaller.is_empty());
     }
 
@@ -119,7 +144,10 @@ mod tests {
     fn figure_that_is_not_the_disks_is_left_out() {
         let mut record = crate::fixture::record();
         let subjects = |record: &Record| -> Vec<String> {
-            tracked(record).map(|(subject, _)| subject).collect()
+            tracked_figures(record)
+                .into_iter()
+                .map(|tracked| tracked.subject)
+                .collect()
         };
         record.findings.clear();
         let all = subjects(&record);
