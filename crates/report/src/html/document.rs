@@ -110,10 +110,10 @@ const PACKED_TYPE: &str = "application/zlib;base64";
 /// A tenth to a third of the JSON's size, and nothing in it that could end the element.
 fn packed(json: &str) -> String {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
-    let bytes = encoder
+    encoder
         .write_all(json.as_bytes())
-        .and_then(|()| encoder.finish())
         .expect("a Vec takes everything");
+    let bytes = encoder.finish().expect("a Vec takes everything");
     BASE64.encode(bytes)
 }
 
@@ -152,7 +152,10 @@ pub fn page_json(page: &str) -> Result<String, PageError> {
             break;
         };
         if ids.iter().any(|id| tag.contains(id)) {
-            let content = after.split_once("</script").map_or(after, |parts| parts.0);
+            let content = match after.split_once("</script") {
+                Some((content, _)) => content,
+                None => after,
+            };
             return if tag.contains(PACKED_TYPE) {
                 unpacked(content)
             } else {
