@@ -4,7 +4,7 @@
 
 mod parts;
 
-use crate::json::{laid_out, write_document};
+use crate::json::{JsonLayout, laid_out, write_document};
 use crate::labels::severity;
 use diskproof_model::errno;
 use diskproof_model::finding::{Finding, Severity};
@@ -21,7 +21,7 @@ use std::io::{self, Write};
 
 /// Writes the record: a job for each workload and target, in the order of the record.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    write_document(&laid_out(&document(record), true)?, out)
+    write_document(&laid_out(&document(record), JsonLayout::Fio)?, out)
 }
 
 fn document(record: &Record) -> Value {

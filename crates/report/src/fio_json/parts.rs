@@ -284,7 +284,7 @@ fn disk(name: &str, counts: DiskCounts) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::laid_out;
+    use crate::json::{JsonLayout, laid_out};
 
     #[test]
     fn floats_have_six_digits_and_integers_none() {
@@ -297,7 +297,7 @@ mod tests {
             ("e", "x\"y".into()),
         ]);
         assert_eq!(
-            laid_out(&pairs, true).unwrap(),
+            laid_out(&pairs, JsonLayout::Fio).unwrap(),
             "{\n  \"a\" : 12.000000,\n  \"b\" : 12,\n  \"e\" : \"x\\\"y\"\n}"
         );
     }
