@@ -2,9 +2,7 @@
 //! file (SVG without cairo) for each chart into the working directory, and opens a window for each
 //! if there is a screen.
 
-use crate::chart::{
-    Axis, AxisSide, Chart, Guide, Range, Scale, Series, SeriesMark, charts, origin,
-};
+use crate::chart::{self, Axis, AxisSide, Chart, Guide, Range, Scale, Series, SeriesMark};
 use crate::format::OutputFile;
 use crate::svg::COLORS;
 use crate::text::{clean, shortened};
@@ -53,7 +51,7 @@ pub fn write_record(record: &Record, stem: &str, out: &mut dyn Write) -> io::Res
         "" => "diskproof",
         plain => plain,
     };
-    let origin = origin(record);
+    let origin = chart::origin(record);
     writeln!(out, "# {origin}")?;
     writeln!(
         out,
@@ -61,7 +59,7 @@ pub fn write_record(record: &Record, stem: &str, out: &mut dyn Write) -> io::Res
          is a display"
     )?;
     out.write_all(PRELUDE.as_bytes())?;
-    for (index, chart) in charts(record).iter().enumerate() {
+    for (index, chart) in chart::charts(record).iter().enumerate() {
         let name = format!("{prefix}-{}", chart.id);
         write_chart(chart, index, &name, &origin, out)?;
     }

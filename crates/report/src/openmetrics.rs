@@ -19,10 +19,10 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     if let Some(verdict) = &record.verdict {
         add_verdict(verdict, &mut samples);
     }
-    let mut figures = figures(record);
-    figures.retain(|figure| !figure.metric.family.is_empty() && !figure.key.labels.is_empty());
-    figures.sort_by_key(|figure| (figure.group, figure.metric.rank()));
-    for figure in &figures {
+    let mut exported = figures(record);
+    exported.retain(|figure| !figure.metric.family.is_empty() && !figure.key.labels.is_empty());
+    exported.sort_by_key(|figure| (figure.group, figure.metric.rank()));
+    for figure in &exported {
         add_figure(figure, &mut samples);
     }
     label_run(record, &mut samples);

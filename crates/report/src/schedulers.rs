@@ -15,13 +15,13 @@ pub(crate) fn write_iocost(record: &Record, out: &mut dyn Write) -> io::Result<(
     let Some(reads) = reads(record) else {
         return Ok(());
     };
-    let writes = writes(record);
+    let write_capacity = writes(record);
     writeln!(out, "#!/bin/sh")?;
     writeln!(out, "# {}", origin(record))?;
     let mut model = cost_model('r', &reads);
     let mut latencies = Vec::from_iter(latency_settings('r', &reads));
     let mut is_guessed = reads.sequential_iops.is_none();
-    if let Some(writes) = &writes {
+    if let Some(writes) = &write_capacity {
         model += &format!(" {}", cost_model('w', writes));
         latencies.extend(latency_settings('w', writes));
         is_guessed |= writes.sequential_iops.is_none();

@@ -112,8 +112,7 @@ fn op_row(row: &Row, kind: OpKind, op: OpRow<'_>) -> String {
         figures += &format!(", p99 {}", format_duration(p99_ns));
     }
     let name = &row.data.workload.name;
-    let conditions = conditions(row);
-    format!("{name} {}: {figures} ({conditions})", kind.as_str())
+    format!("{name} {}: {figures} ({})", kind.as_str(), conditions(row))
 }
 
 /// Of the bytes that `-o x.json` writes.

@@ -31,14 +31,14 @@ fn tracked(record: &Record) -> Vec<TrackedFigure<'_>> {
     let mut tracked = Vec::new();
     for figure in figures(record) {
         if is_tracked(&figure) && is_the_disks(record, &figure) {
-            let subject = subject(record, &figure);
+            let subject = figure_subject(record, &figure);
             tracked.push(TrackedFigure { subject, figure });
         }
     }
     tracked
 }
 
-fn subject(record: &Record, figure: &Figure<'_>) -> String {
+fn figure_subject(record: &Record, figure: &Figure<'_>) -> String {
     let key = &figure.key;
     let mut subject = key.subject.to_string();
     if !key.op.is_empty() {

@@ -126,11 +126,12 @@ fn chart(record: &Record, group: &[&Row], kind: OpKind) -> Option<Chart> {
         .max_by(|a, b| a.value.total_cmp(&b.value))?;
     let best_iops = rounded(best.value, best.half_width_95);
     let name = group_name(record, group[0], kind);
-    let knee = knee(&points);
-    let caption = match knee {
-        Some(_) => KNEE_CAPTION,
-        None => NO_KNEE_CAPTION,
-    };
+    let mut guides = Vec::new();
+    let mut caption = NO_KNEE_CAPTION;
+    if let Some(depth) = knee_depth(&points) {
+        guides.push(knee_guide(depth));
+        caption = KNEE_CAPTION;
+    }
     Some(Chart {
         id: format!("depth-{}", slug(&name)),
         title: format!("IOPS and latency over depth: {name}, at most {best_iops} IOPS"),
@@ -139,7 +140,7 @@ fn chart(record: &Record, group: &[&Row], kind: OpKind) -> Option<Chart> {
         y: Axis::new("rate", "IOPS").starting_at_zero(),
         y_right: Some(Axis::new("latency", latency).starting_at_zero()),
         series: depth_series(&points, unit_ns).into(),
-        guides: Vec::from_iter(knee),
+        guides,
     })
 }
 
@@ -204,7 +205,7 @@ fn group_name(record: &Record, row: &Row, kind: OpKind) -> String {
 /// The depth of the largest power. A disk that serves `n` requests in parallel has its knee at
 /// depth `n`. `None` where the intervals leave open which depth that is, and at the smallest and
 /// the largest depth, beyond which there may be more.
-fn knee(points: &[DepthPoint<'_>]) -> Option<Guide> {
+fn knee_depth(points: &[DepthPoint<'_>]) -> Option<u64> {
     let best = points
         .iter()
         .max_by(|a, b| a.power().total_cmp(&b.power()))?;
@@ -219,9 +220,10 @@ fn knee(points: &[DepthPoint<'_>]) -> Option<Guide> {
         }
     }
     if best.depth == points.first()?.depth || best.depth == points.last()?.depth {
-        return None;
+        None
+    } else {
+        Some(best.depth)
     }
-    Some(knee_guide(best.depth))
 }
 
 fn knee_guide(depth: u64) -> Guide {

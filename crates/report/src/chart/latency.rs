@@ -27,14 +27,13 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
         .collect();
     let mut charts = Vec::new();
     for size in &sizes {
-        let mut chart = chart(record, *size);
-        if let Some(chart) = &mut chart
-            && sizes.len() > 1
-        {
-            let block = format_bytes(u64::from(*size));
-            chart.id += &format!("-{}", slug(&block));
+        if let Some(mut chart) = chart_of_size(record, *size) {
+            if sizes.len() > 1 {
+                let block = format_bytes(u64::from(*size));
+                chart.id += &format!("-{}", slug(&block));
+            }
+            charts.push(chart);
         }
-        charts.extend(chart);
     }
     charts
 }
@@ -48,7 +47,7 @@ struct LatencyLine<'a> {
 }
 
 /// The latencies of the operations that moved blocks of this size; `None` without any.
-fn chart(record: &Record, block_bytes: u32) -> Option<Chart> {
+fn chart_of_size(record: &Record, block_bytes: u32) -> Option<Chart> {
     let mut lines = Vec::new();
     for row in &record.measurements {
         if row.data.workload.block_bytes == block_bytes {

@@ -22,14 +22,14 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
 }
 
 /// The requests that the figures are about.
-fn counting(row: &Row) -> Vec<&SingleRequest> {
+fn counting_requests(row: &Row) -> Vec<&SingleRequest> {
     let requests = row.data.requests.iter();
     requests.filter(|request| request.counts()).collect()
 }
 
 /// The latencies in the order of the requests.
 fn over_time(record: &Record, row: &Row, ping: &PingFigures) -> Option<Chart> {
-    let counting = counting(row);
+    let counting = counting_requests(row);
     let longest_ns = counting.iter().map(|request| request.latency_ns).max()?;
     // On a logarithmic axis the unit fits the middle, not the longest one.
     let (unit, unit_ns) = latency_unit(longest_ns as f64 / 5.0);
@@ -102,7 +102,7 @@ fn after_idle(record: &Record, row: &Row, ping: &PingFigures) -> Option<Chart> {
         }
     }
     let mut single = Vec::new();
-    for request in counting(row) {
+    for request in counting_requests(row) {
         match request.idle_ns {
             None | Some(0) => {}
             Some(idle_ns) => {

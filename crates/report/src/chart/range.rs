@@ -149,7 +149,7 @@ impl Range {
         let mut range = Self::new(axis.scale, low, high, Vec::new());
         let ticks = if axis.ticks.is_empty() {
             match axis.scale {
-                Scale::Linear => multiples(low, high, step(high - low, TICKS_ACROSS, &STEPS)),
+                Scale::Linear => multiples(low, high, round_step(high - low, TICKS_ACROSS, &STEPS)),
                 Scale::Log => decades(low, high),
                 Scale::Percentile => percentiles(high),
             }
@@ -176,7 +176,7 @@ impl Range {
         let Ends { low, high } = ends.moved_apart(axis.scale);
         match axis.scale {
             Scale::Linear => {
-                let step = step(high - low, TICKS_UPWARD, &STEPS);
+                let step = round_step(high - low, TICKS_UPWARD, &STEPS);
                 let first = (low / step).floor() * step;
                 let last = (high / step - 1e-9).ceil() * step;
                 Self::new(axis.scale, first, last, multiples(first, last, step))
@@ -206,7 +206,7 @@ impl Range {
             high: values.iter().copied().fold(0.0, f64::max),
         };
         let high = from_zero.moved_apart(axis.scale).high;
-        let step = step(high, parts, &STEPS_SHARED);
+        let step = round_step(high, parts, &STEPS_SHARED);
         let ticks = (0..=parts).map(|k| k as f64 * step).collect();
         Self::new(axis.scale, 0.0, step * parts as f64, ticks)
     }
@@ -308,7 +308,7 @@ fn power_below(value: f64) -> f64 {
 }
 
 /// The smallest round step that needs at most so many labels.
-fn step(length: f64, labels_max: usize, steps: &[f64]) -> f64 {
+fn round_step(length: f64, labels_max: usize, steps: &[f64]) -> f64 {
     let least = length / labels_max as f64;
     let power = power_below(least);
     for step in steps {

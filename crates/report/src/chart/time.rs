@@ -208,7 +208,7 @@ fn cells_per_point(row: &Row, ops: &[(OpKind, OpRow<'_>)]) -> usize {
 
 /// The points of the chart: stretches of neighbouring cells, each as one. A rest of less than half
 /// a point belongs to the one before.
-fn points(cells: &[CellOverTime], cells_per_point: usize) -> Vec<CellOverTime> {
+fn joined_points(cells: &[CellOverTime], cells_per_point: usize) -> Vec<CellOverTime> {
     let rest = cells.len() % cells_per_point;
     let mut whole = cells.len() - rest;
     if rest * 2 < cells_per_point && whole >= cells_per_point {
@@ -240,7 +240,7 @@ fn joined(cells: &[CellOverTime]) -> CellOverTime {
 
 /// The rate and the longest latency of one kind of operation.
 fn op_series(cells: &[CellOverTime], prefix: &str, drawing: &Drawing) -> [Series; 2] {
-    let points = points(cells, drawing.cells_per_point);
+    let points = joined_points(cells, drawing.cells_per_point);
     let mut rates = Vec::new();
     let mut latencies = Vec::new();
     for point in &points {
@@ -359,10 +359,10 @@ mod tests {
         let (m, few) = (measured(100), measured(6));
         let cells = first_cells(&m).len();
         assert_eq!(cells_per_point(&m, &m.headline_ops()), 1);
-        assert_eq!(points(&first_cells(&m), 1).len(), cells);
+        assert_eq!(joined_points(&first_cells(&m), 1).len(), cells);
         let group = cells_per_point(&few, &few.headline_ops());
         assert_eq!(group, 5.min(cells / POINTS_LEAST), "of {cells} cells");
-        let joined = points(&first_cells(&few), group);
+        let joined = joined_points(&first_cells(&few), group);
         let total: u64 = joined.iter().map(|point| point.cell.ops).sum();
         assert_eq!(total, 6 * cells as u64);
         let whole = &joined[..joined.len() - 1];
@@ -371,7 +371,7 @@ mod tests {
         for op in paused.data.ops.values_mut() {
             op.series.cells[1].ops = 0;
         }
-        assert_eq!(points(&first_cells(&paused), 1)[1].cell.ops, 0);
+        assert_eq!(joined_points(&first_cells(&paused), 1)[1].cell.ops, 0);
         let drawing = Drawing {
             rate: RateUnit::Operations,
             unit_ns: 1e6,

@@ -270,12 +270,11 @@ pub(super) fn subject(record: &Record, row: &Row) -> String {
 
 /// The workload of an operation, with the kind of operation if it has several.
 pub(super) fn operation(record: &Record, row: &Row, kind: OpKind) -> String {
-    let subject = subject(record, row);
+    let mut name = subject(record, row);
     if row.headline_ops().len() > 1 {
-        format!("{subject} {}s", kind.as_str())
-    } else {
-        subject
+        name += &format!(" {}s", kind.as_str());
     }
+    name
 }
 
 /// Decimal units, as in data sheets of disks.

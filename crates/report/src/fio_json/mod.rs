@@ -25,7 +25,7 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn document(record: &Record) -> Value {
-    let start_ms = start_ms(record);
+    let start_ms = run_start_ms(record);
     let elapsed_ms = ms(record.elapsed_ns());
     let end_ms = start_ms.map(|start| start.saturating_add_unsigned(elapsed_ms));
     let end = end_ms.and_then(|end| jiff::Timestamp::from_millisecond(end).ok());
@@ -51,14 +51,14 @@ fn document(record: &Record) -> Value {
 }
 
 /// When the run began, in milliseconds since 1970; `None` where the record states no time.
-fn start_ms(record: &Record) -> Option<i64> {
+fn run_start_ms(record: &Record) -> Option<i64> {
     let start: jiff::Timestamp = record.started.parse().ok()?;
     Some(start.as_millisecond())
 }
 
 fn job(record: &Record, index: usize, row: &Row, start_ms: Option<i64>) -> Value {
-    let options = options(row);
-    let threads = threads(row, &options);
+    let options = own_options(row);
+    let threads = thread_count(row, &options);
     let job_start = start_ms.map(|start| start.saturating_add_unsigned(ms(row.steady_start_ns())));
     let end_ns = row.data.start_ns.saturating_add(row.data.wall_ns);
     let runtime = ms(row.steady_ns()).saturating_mul(threads);
@@ -95,13 +95,12 @@ fn job(record: &Record, index: usize, row: &Row, start_ms: Option<i64>) -> Value
     if errors > 0 {
         job.insert("total_err".to_owned(), errors.into());
     }
-    let description = description(record, index, row);
-    job.insert("desc".to_owned(), description.into());
+    job.insert("desc".to_owned(), description(record, index, row).into());
     job.into()
 }
 
 /// fio adds up the time of all threads of a group, and relates CPU time to that sum.
-fn threads(row: &Row, options: &Object) -> u64 {
+fn thread_count(row: &Row, options: &Object) -> u64 {
     let jobs: Option<u64> = match options.get("numjobs") {
         Some(Value::String(jobs)) => jobs.parse().ok(),
         _ => None,
@@ -144,7 +143,7 @@ fn first_error(row: &Row) -> u32 {
 
 /// The options of the fio command that repeats the workload, as fio prints them. If others ran
 /// together with it, only the options of its own job.
-fn options(row: &Row) -> Object {
+fn own_options(row: &Row) -> Object {
     let mut options = Object::new();
     let mut is_own = false;
     for word in shell::words(&row.figures.reproduce) {

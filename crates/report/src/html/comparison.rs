@@ -51,18 +51,18 @@ pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Res
 fn charts_of_candidates(comparison: &Comparison) -> Vec<Chart> {
     let mut charts = Vec::new();
     for (index, candidate) in comparison.candidates.iter().enumerate() {
-        let letter = letter(index);
+        let candidate_letter = letter(index);
         for (number, pair) in candidate.percentiles.iter().enumerate() {
             let mut subject = format!("{} {} latency", shown(&pair.subject), pair.op.as_str());
             if comparison.candidates.len() > 1 {
-                subject += &format!(", {letter} against A");
+                subject += &format!(", {candidate_letter} against A");
             }
             if !pair.comparable {
                 subject += " (not comparable)";
             }
-            if let Some(overlay) = overlay(pair, &letter) {
+            if let Some(overlay) = overlay(pair, &candidate_letter) {
                 charts.push(Chart {
-                    id: format!("percentiles-{}-{number}", letter.to_lowercase()),
+                    id: format!("percentiles-{}-{number}", candidate_letter.to_lowercase()),
                     title: subject,
                     ..overlay
                 });

@@ -23,7 +23,7 @@ const NOTABLE_HEAT: usize = 2;
 
 /// The data for the script: the map as a chart, and the position of each cell.
 pub(super) fn data(record: &Record) -> Option<Value> {
-    let scan = scan(record)?;
+    let scan = mapped_scan(record)?;
     let farthest = scan.map.last()?.offset_bytes;
     let (unit, unit_bytes) = position_unit(farthest as f64);
     let mut positions = Vec::new();
@@ -81,7 +81,8 @@ fn is_notable(cell: &ScanCell, median_ns: u64) -> bool {
     cell.errors > 0 || heat(cell, median_ns) >= NOTABLE_HEAT
 }
 
-fn scan(record: &Record) -> Option<&Scan> {
+/// The scan; `None` if it has no map.
+fn mapped_scan(record: &Record) -> Option<&Scan> {
     let scan = record.surface()?.data.scan.as_ref()?;
     if scan.map.is_empty() {
         None
@@ -92,7 +93,7 @@ fn scan(record: &Record) -> Option<&Scan> {
 
 /// The map of a scan.
 pub(super) fn scan_map(record: &Record) -> Option<Markup> {
-    let scan = scan(record)?;
+    let scan = mapped_scan(record)?;
     let read = reach(scan, record.surface()?.data.span_start_bytes);
     let not = if scan.finished { "" } else { "not " };
     Some(html! {

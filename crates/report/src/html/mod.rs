@@ -2,7 +2,7 @@
 //! verdict, findings and settings, the engineer the figures and charts, the vendor the disk, method
 //! and commands. The page contains the whole record, which can be read back from it.
 
-use crate::chart::{Chart, charts};
+use crate::chart::{self, Chart};
 use crate::describe;
 use crate::describe::run::request_text;
 use crate::describe::target::{host, layers_text, sections, tested_text};
@@ -50,7 +50,7 @@ enum PageData {
 }
 
 fn page(record: &Record, kept: PageData) -> io::Result<String> {
-    let charts = charts(record);
+    let charts = chart::charts(record);
     let map = map::scan_map(record);
     let (hero, others) = match charts.split_first() {
         Some((first, others)) if is_answer(first) => (Some(first), others),

@@ -75,7 +75,7 @@ pub fn write_sheet(charts: &[Chart], origin: &str, out: &mut dyn Write) -> io::R
     for row in charts.chunks(per_row) {
         let mut row_height = 0.0_f64;
         for (column, chart) in row.iter().enumerate() {
-            let panel = panel(chart, column as f64 * WIDTH, top);
+            let panel = draw_panel(chart, column as f64 * WIDTH, top);
             row_height = row_height.max(panel.height);
             panels.push(panel.markup);
         }
@@ -99,7 +99,7 @@ pub fn write_sheet(charts: &[Chart], origin: &str, out: &mut dyn Write) -> io::R
 }
 
 /// A chart with its texts.
-fn panel(chart: &Chart, left: f64, top: f64) -> Drawn {
+fn draw_panel(chart: &Chart, left: f64, top: f64) -> Drawn {
     let room = WIDTH - 2.0 * EDGE;
     let (title, title_figures) = chart.headline();
     let mut y = EDGE;
@@ -107,10 +107,10 @@ fn panel(chart: &Chart, left: f64, top: f64) -> Drawn {
     y += headline.height;
     let figures = text_block(title_figures, FIGURES, room, Point::new(EDGE, y));
     y += figures.height;
-    let legend = legend(chart, room, Point::new(EDGE, y + 4.0));
+    let legend = draw_legend(chart, room, Point::new(EDGE, y + 4.0));
     y += legend.height;
     let top_of_data = y + 14.0 + guide_room(chart);
-    let frame = frame(chart, top_of_data, top_of_data + PLOT_HEIGHT);
+    let frame = place_frame(chart, top_of_data, top_of_data + PLOT_HEIGHT);
     y = frame.bottom + BELOW + 10.0;
     let caption = text_block(&chart.caption, CAPTION, room, Point::new(EDGE, y));
     y += caption.height;
@@ -126,7 +126,7 @@ fn panel(chart: &Chart, left: f64, top: f64) -> Drawn {
 
 /// The data and its axes, for a page with its own title, legend, caption and colours.
 pub(crate) fn inline(chart: &Chart) -> Markup {
-    let frame = frame(chart, EDGE + guide_room(chart), EDGE + PLOT_HEIGHT);
+    let frame = place_frame(chart, EDGE + guide_room(chart), EDGE + PLOT_HEIGHT);
     let height = frame.bottom + BELOW;
     html! {
         svg viewBox=(format!("0 0 {WIDTH} {height}")) role="img"
@@ -138,7 +138,7 @@ pub(crate) fn inline(chart: &Chart) -> Markup {
 }
 
 /// The place of the data, with room next to it for the labels.
-fn frame(chart: &Chart, top: f64, bottom: f64) -> Frame {
+fn place_frame(chart: &Chart, top: f64, bottom: f64) -> Frame {
     let right_room = match chart.y_right {
         Some(_) => SIDE_LABELS,
         None => SIDE_FREE,
@@ -395,7 +395,7 @@ const LEGEND_ROW: f64 = 20.0;
 const LEGEND_SAMPLE: f64 = 34.0;
 
 /// The marks of the series with their names from a corner on, as many side by side as fit.
-fn legend(chart: &Chart, room: f64, corner: Point) -> Drawn {
+fn draw_legend(chart: &Chart, room: f64, corner: Point) -> Drawn {
     let mut entries = Vec::new();
     let mut taken = 0.0;
     let mut row = 0;

@@ -38,9 +38,9 @@ pub(crate) fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> 
             .iter()
             .filter(|metric| is_shown(metric, MetricDetail::Independent, candidate))
             .collect();
-        let reach = reach(&metrics, comparison.margin);
+        let scale_reach = reach(&metrics, comparison.margin);
         for metric in &metrics {
-            rows.push(row(metric, top, reach));
+            rows.push(row(metric, top, scale_reach));
             top += ROW;
         }
         top += ROW;
