@@ -158,6 +158,7 @@ pub fn extensions(is_listed: fn(&Format) -> bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::record::Record;
     use std::collections::BTreeSet;
     use std::path::PathBuf;
 
@@ -179,15 +180,17 @@ mod tests {
     #[test]
     fn svg_is_one_sheet_or_a_file_per_chart() {
         let record = crate::fixture::record();
-        let paths = |name: &str| -> Vec<PathBuf> {
-            let svg = format_of(Path::new(name)).unwrap();
-            let files = svg.files(&record, Path::new(name));
-            files.into_iter().map(|file| file.path).collect()
-        };
-        assert_eq!(paths("/a/x.y.svg"), [Path::new("/a/x.y.svg")]);
-        let each = paths("/a/x-%.svg");
+        assert_eq!(paths(&record, "/a/x.y.svg"), [Path::new("/a/x.y.svg")]);
+        let each = paths(&record, "/a/x-%.svg");
         let expected = PathBuf::from("/a/x-time-random-read-d32.svg");
         assert!(each.len() > 2 && each.contains(&expected), "{each:?}");
+    }
+
+    /// The files that a record becomes under this name.
+    fn paths(record: &Record, name: &str) -> Vec<PathBuf> {
+        let format = format_of(Path::new(name)).unwrap();
+        let files = format.files(record, Path::new(name));
+        files.into_iter().map(|file| file.path).collect()
     }
 
     #[test]
@@ -208,14 +211,18 @@ mod tests {
     #[test]
     fn format_without_its_data_writes_no_file() {
         let mut record = crate::fixture::record();
-        let files = |record: &_, format: &Format| format.files(record, Path::new("x")).len();
-        let is_general = |format: &&&Format| !format.requires.is_of_sweep();
-        let mut general = FORMATS.iter().filter(is_general);
-        assert!(general.all(|format| files(&record, format) == 1));
+        let path = Path::new("x");
+        for format in FORMATS {
+            if !format.requires.is_of_sweep() {
+                let files = format.files(&record, path).len();
+                assert_eq!(files, 1, "{}", format.extension);
+            }
+        }
         record.measurements.clear();
         for format in FORMATS {
-            let expected = usize::from(format.requires == crate::format::Requires::Nothing);
-            assert_eq!(files(&record, format), expected, "{}", format.extension);
+            let files = format.files(&record, path).len();
+            let expected = usize::from(format.requires == Requires::Nothing);
+            assert_eq!(files, expected, "{}", format.extension);
         }
     }
 }

@@ -165,8 +165,11 @@ mod tests {
     fn record_has_its_verdict_and_a_row_for_each_operation() {
         let record = fixture::record();
         let page = written(|out| write_record(&record, out));
-        let rows = record.measurements.iter().map(|m| shown_ops(m).len());
-        let rows: usize = rows.sum();
+        let rows: usize = record
+            .measurements
+            .iter()
+            .map(|row| shown_ops(row).len())
+            .sum();
         let lines = page.lines().filter(|line| line.starts_with("| ")).count();
         assert_eq!(lines, rows + 1, "{page}");
     }
@@ -174,24 +177,30 @@ mod tests {
     #[test]
     fn comparisons_are_written_as_markdown_csv_and_svg() {
         let comparison = fixture::comparison();
-        let written = |name: &str| {
-            let format = format_of(Path::new(name)).unwrap();
-            let write = format.comparison.expect("comparisons");
-            written(|out| write(&comparison, out))
-        };
-        let metrics: usize = comparison.candidates.iter().map(|c| c.metrics.len()).sum();
-        let csv = written("x.csv");
+        let metrics: usize = comparison
+            .candidates
+            .iter()
+            .map(|candidate| candidate.metrics.len())
+            .sum();
+        let csv = written_as("x.csv", &comparison);
         assert_eq!(csv.lines().count(), metrics + 1, "{csv}");
-        let columns = |line: &str| line.matches(',').count();
         let heading = csv.lines().next().unwrap();
         assert!(heading.ends_with("change_percent,verdict"), "{heading}");
-        assert_eq!(columns(csv.lines().last().unwrap()), columns(heading));
-        let markdown = written("x.md");
+        let last = csv.lines().last().unwrap();
+        assert_eq!(last.matches(',').count(), heading.matches(',').count());
+        let markdown = written_as("x.md", &comparison);
         assert!(
             markdown.contains("| workload |  | verdict | A | B | B/A | change |"),
             "{markdown}"
         );
-        let svg = written("x.svg");
+        let svg = written_as("x.svg", &comparison);
         assert!(svg.contains("<svg") && svg.contains("<circle"), "{svg}");
+    }
+
+    /// The comparison in the format of a file of this name.
+    fn written_as(name: &str, comparison: &Comparison) -> String {
+        let format = format_of(Path::new(name)).unwrap();
+        let write = format.comparison.expect("comparisons");
+        written(|out| write(comparison, out))
     }
 }

@@ -202,8 +202,10 @@ mod tests {
             text.is_ascii() && text.contains("#   fsync, synchronous_commit: "),
             "{text}"
         );
-        let is_setting = |line: &&str| !line.is_empty() && !line.starts_with("# ");
-        text.lines().filter(is_setting).map(str::to_owned).collect()
+        text.lines()
+            .filter(|line| !line.is_empty() && !line.starts_with("# "))
+            .map(str::to_owned)
+            .collect()
     }
 
     #[test]

@@ -144,14 +144,7 @@ mod tests {
         record.targets[0].path = "/srv/secret-path".to_owned();
         record.targets[0].layers[0].serial = Some("SECRET-SERIAL".to_owned());
         let mut graded = record.clone();
-        let grade = |name| {
-            serde_json::json!({
-                "name": name, "measurement": 0, "grade": "good",
-                "figure": { "n": 9, "value": 3e9, "half_width_95": 3e7, "unit": "B/s" },
-                "thresholds": { "limited_from": 1e8, "good_from": 5e8, "source": "a disk" },
-            })
-        };
-        let grades = ["bulk load", "scans", "look-ups", "commits"].map(grade);
+        let grades = ["bulk load", "scans", "look-ups", "commits"].map(good_grade);
         let verdict = serde_json::json!({
             "headline": "Good.", "grades": grades,
             "trust": { "level": "reliable", "why": "Reliable." },
@@ -169,6 +162,14 @@ mod tests {
             );
             assert!(!text.to_lowercase().contains("secret"), "{text}");
         }
+    }
+
+    fn good_grade(name: &str) -> serde_json::Value {
+        serde_json::json!({
+            "name": name, "measurement": 0, "grade": "good",
+            "figure": { "n": 9, "value": 3e9, "half_width_95": 3e7, "unit": "B/s" },
+            "thresholds": { "limited_from": 1e8, "good_from": 5e8, "source": "a disk" },
+        })
     }
 
     #[test]

@@ -202,14 +202,16 @@ mod tests {
             .unwrap()
             .iops;
         let benchmarks = json.as_object().unwrap();
-        let measures = benchmarks.values().flat_map(|of| of.as_object().unwrap());
+        let measures = benchmarks
+            .values()
+            .flat_map(|benchmark| benchmark.as_object().unwrap());
         let mut has_rate = false;
-        for (name, of) in measures {
+        for (name, measure) in measures {
             assert!(!name.contains('.'), "{name}");
-            let value = of["value"].as_f64().unwrap();
-            let ends = [&of["lower_value"], &of["upper_value"]].map(Value::as_f64);
+            let value = measure["value"].as_f64().unwrap();
+            let ends = [&measure["lower_value"], &measure["upper_value"]].map(Value::as_f64);
             if let [Some(low), Some(high)] = ends {
-                assert!(low <= value && value <= high, "{name} {of}");
+                assert!(low <= value && value <= high, "{name} {measure}");
                 has_rate |= name == "iops" && value == rate.value;
             }
         }

@@ -245,12 +245,12 @@ struct MeasuredCells<'a>(Vec<&'a SweepCell>);
 
 impl<'a> MeasuredCells<'a> {
     fn new(matrix: &'a SweepMatrix) -> Self {
-        let cells = matrix.cells.iter();
-        Self(
-            cells
-                .filter(|cell| cell.state == CellState::Measured)
-                .collect(),
-        )
+        let cells = matrix
+            .cells
+            .iter()
+            .filter(|cell| cell.state == CellState::Measured)
+            .collect();
+        Self(cells)
     }
 
     /// The block sizes, each once, ascending.

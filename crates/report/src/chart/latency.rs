@@ -54,7 +54,7 @@ fn chart_of_size(record: &Record, block_bytes: u32) -> Option<Chart> {
             lines.extend(lines_of_row(record, row));
         }
     }
-    let is_limited = lines.len() > LINES_MAX;
+    let caption = percentile_caption(lines.len());
     lines.truncate(LINES_MAX);
     // The first lines are drawn, the others wait in the legend.
     lines.sort_by_key(|line| line.is_of_mix);
@@ -68,7 +68,7 @@ fn chart_of_size(record: &Record, block_bytes: u32) -> Option<Chart> {
             format_bytes(u64::from(block_bytes)),
             format_latency(longest_ns)
         ),
-        caption: caption(lines.len(), is_limited),
+        caption,
         x: Axis::new("percentile", "%")
             .scaled(Scale::Percentile)
             .starting_at_zero(),
@@ -78,7 +78,9 @@ fn chart_of_size(record: &Record, block_bytes: u32) -> Option<Chart> {
     })
 }
 
-fn caption(lines: usize, is_limited: bool) -> String {
+/// How to read so many lines.
+fn percentile_caption(found: usize) -> String {
+    let lines = found.min(LINES_MAX);
     let mut caption = "At each percentile, that share of the operations took no longer than the \
                        line shows. A line ends where fewer than ten operations lie beyond it."
         .to_owned();
@@ -88,7 +90,7 @@ fn caption(lines: usize, is_limited: bool) -> String {
              show or hide a line."
         );
     }
-    if is_limited {
+    if found > LINES_MAX {
         caption += &format!(" Only the first {LINES_MAX} lines are drawn.");
     }
     caption

@@ -437,16 +437,12 @@ mod tests {
     }
 
     fn chart(y: Axis, y_right: Option<Axis>, series: Vec<Series>) -> Chart {
-        let text = String::new;
         Chart {
-            id: text(),
-            title: text(),
-            caption: text(),
             x: Axis::new("position", "GB"),
             y,
             y_right,
             series,
-            guides: Vec::new(),
+            ..Chart::default()
         }
     }
 
@@ -455,8 +451,8 @@ mod tests {
         let rate = Series::new("rate", SeriesMark::Line, vec![(0.0, 92.2), (320.1, 48.9)]);
         let access =
             Series::new("access", SeriesMark::Dots, vec![(3.0, 23.1), (5.0, 4.0)]).on_the_right();
-        let zero = || Axis::new("", "").starting_at_zero();
-        let ranges = chart(zero(), Some(zero()), vec![rate, access]).ranges();
+        let zero = Axis::new("", "").starting_at_zero();
+        let ranges = chart(zero.clone(), Some(zero), vec![rate, access]).ranges();
         let right = ranges.y_right.as_ref().unwrap();
         assert_eq!(labels(&ranges.y), ["0", "20", "40", "60", "80", "100"]);
         assert_eq!(labels(right), ["0", "5", "10", "15", "20", "25"]);
@@ -470,27 +466,26 @@ mod tests {
 
     #[test]
     fn log_axis_has_powers_of_ten_and_percentile_axis_has_nines() {
-        let axis = |scale| Axis::new("", "").scaled(scale);
-        let wide = Range::rounded(&axis(Scale::Log), &[13.0, 90_000.0]);
+        let axis = Axis::new("", "").scaled(Scale::Log);
+        let wide = Range::rounded(&axis, &[13.0, 90_000.0]);
         assert_eq!(labels(&wide), ["10", "100", "1000", "10k", "100k"]);
         assert_eq!((wide.low, wide.high), (10.0, 1e5));
-        let narrow = Range::rounded(&axis(Scale::Log), &[0.3, 4.0]);
+        let narrow = Range::rounded(&axis, &[0.3, 4.0]);
         assert_eq!(labels(&narrow), ["0.2", "0.5", "1", "2", "5"]);
-        let upto = |high| {
-            Range::tight(&Axis {
-                min: Some(0.0),
-                max: Some(high),
-                ..axis(Scale::Percentile)
-            })
-        };
         for (high, expected) in [
             (95.2, "0 25 50 75 90 95"),
             (99.984, "0 50 75 90 95 99 99.5 99.9 99.95"),
             (99.9999, "0 50 90 99 99.9 99.99 99.999 99.9999"),
         ] {
-            assert_eq!(labels(&upto(high)).join(" "), expected);
+            assert_eq!(labels(&percentiles_up_to(high)).join(" "), expected);
         }
-        assert!((upto(99.984).place(99.0) - 2.0 / 3.795_88).abs() < 1e-5);
+        let place = percentiles_up_to(99.984).place(99.0);
+        assert!((place - 2.0 / 3.795_88).abs() < 1e-5);
+    }
+
+    fn percentiles_up_to(high: f64) -> Range {
+        let axis = Axis::new("", "").scaled(Scale::Percentile);
+        Range::tight(&axis.between(Some(0.0), Some(high)))
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::types::{
 use diskproof_model::digits::rounded;
 use diskproof_model::record::Record;
 use diskproof_model::surface::{
-    AccessPoint, Scan, SeekPattern, ShortStroke, SurfaceFigures, SurfaceRecord,
+    AccessPoint, CurvePoint, Scan, SeekPattern, ShortStroke, SurfaceFigures, SurfaceRecord,
 };
 use diskproof_model::units::{counted, format_bytes, format_latency, format_throughput};
 
@@ -89,7 +89,7 @@ fn curve(surface: &SurfaceRecord) -> Option<Chart> {
     Some(Chart {
         id: "curve".to_owned(),
         title: curve_title(&surface.figures),
-        caption: curve_caption(!data.curve.is_empty(), !accesses.is_empty()),
+        caption: curve_caption(&data.curve, &accesses),
         x: Axis::new("position", position).between(
             Some(start_bytes as f64 / unit_bytes),
             Some(end_bytes as f64 / unit_bytes),
@@ -137,16 +137,19 @@ fn curve_title(figures: &SurfaceFigures) -> String {
     }
 }
 
-fn curve_caption(has_rate: bool, has_access: bool) -> String {
-    let rate = "The line is the transfer rate at each position. It falls from the outer to the \
-                inner tracks of a rotating disk, and is level on an SSD or an array. A flat top \
-                means that something other than the disk is the limit.";
-    let access = "Each dot is one random access at its position (right axis).";
-    match (has_rate, has_access) {
-        (true, true) => format!("{rate} {access}"),
-        (true, false) => rate.to_owned(),
-        (false, _) => access.to_owned(),
+/// How to read the line, where there is one, and the dots.
+fn curve_caption(curve: &[CurvePoint], accesses: &[(f64, f64)]) -> String {
+    let mut caption = String::new();
+    if !curve.is_empty() {
+        caption += "The line is the transfer rate at each position. It falls from the outer to \
+                    the inner tracks of a rotating disk, and is level on an SSD or an array. A \
+                    flat top means that something other than the disk is the limit.";
+        if accesses.is_empty() {
+            return caption;
+        }
+        caption.push(' ');
     }
+    caption + "Each dot is one random access at its position (right axis)."
 }
 
 /// Access time over the distance of the seek.

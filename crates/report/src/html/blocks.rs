@@ -393,24 +393,25 @@ mod tests {
 
     #[test]
     fn forest_places_half_and_double_equally_far_from_one() {
-        let drawn = |value, low_95, high_95| {
-            let ratio = Ratio {
-                value,
-                low_95,
-                high_95,
-            };
-            forest(ratio, 4.0_f64.ln(), 0.02).into_string()
-        };
         // A ratio beyond the scale is drawn at its edge.
         for (value, place) in [
             (0.5, "cx=\"42\""),
             (2.0, "cx=\"118\""),
             (100.0, "cx=\"156\""),
         ] {
-            assert_shows(&drawn(value, value, Some(value)), &[place]);
+            assert_shows(&drawn_ratio(value, value, Some(value)), &[place]);
         }
         // An interval without an end reaches it.
-        assert_shows(&drawn(1.0, 0.0, None), &["x1=\"4\" x2=\"156\""]);
+        assert_shows(&drawn_ratio(1.0, 0.0, None), &["x1=\"4\" x2=\"156\""]);
+    }
+
+    fn drawn_ratio(value: f64, low_95: f64, high_95: Option<f64>) -> String {
+        let ratio = Ratio {
+            value,
+            low_95,
+            high_95,
+        };
+        forest(ratio, 4.0_f64.ln(), 0.02).into_string()
     }
 
     #[test]

@@ -213,8 +213,10 @@ mod tests {
     #[test]
     fn packed_data_contain_no_markup() {
         let text = packed(&"</script><!--\u{2028}é".repeat(100));
-        let is_base64 = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
-        assert!(text.chars().all(is_base64) && text.len() < 200, "{text}");
+        let is_base64 = text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "+/=".contains(c));
+        assert!(is_base64 && text.len() < 200, "{text}");
     }
 
     #[test]

@@ -236,17 +236,20 @@ mod tests {
 
     #[test]
     fn cell_class_follows_its_slowest_block() {
-        let cell = |latency_max_ns, errors| ScanCell {
+        assert_eq!(class(&scan_cell(900, 0), 1000), "heat-0");
+        assert_eq!(class(&scan_cell(2000, 0), 1000), "heat-0");
+        assert_eq!(class(&scan_cell(2001, 0), 1000), "heat-1");
+        assert_eq!(class(&scan_cell(1 << 40, 0), 1000), "heat-5");
+        assert_eq!(class(&scan_cell(1, 3), 1000), "bad");
+    }
+
+    fn scan_cell(latency_max_ns: u64, errors: u64) -> ScanCell {
+        ScanCell {
             offset_bytes: 0,
             blocks: 9,
             latency_mean_ns: 1,
             latency_max_ns,
             errors,
-        };
-        assert_eq!(class(&cell(900, 0), 1000), "heat-0");
-        assert_eq!(class(&cell(2000, 0), 1000), "heat-0");
-        assert_eq!(class(&cell(2001, 0), 1000), "heat-1");
-        assert_eq!(class(&cell(1 << 40, 0), 1000), "heat-5");
-        assert_eq!(class(&cell(1, 3), 1000), "bad");
+        }
     }
 }
