@@ -45,7 +45,7 @@ pub struct Ranges {
 
 impl Ranges {
     /// The range of an axis.
-    pub(crate) fn of(&self, side: AxisSide) -> &Range {
+    pub(crate) fn along(&self, side: AxisSide) -> &Range {
         match (side, &self.y_right) {
             (AxisSide::X, _) => &self.x,
             (AxisSide::Right, Some(right)) => right,

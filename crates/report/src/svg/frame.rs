@@ -84,7 +84,7 @@ impl Frame {
     }
 
     pub(super) fn y(&self, side: AxisSide, value: f64) -> f64 {
-        let place = self.ranges.of(side).place(value).clamp(0.0, 1.0);
+        let place = self.ranges.along(side).place(value).clamp(0.0, 1.0);
         self.bottom - place * (self.bottom - self.top)
     }
 }

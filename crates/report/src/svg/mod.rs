@@ -226,7 +226,7 @@ struct AxisLabel {
 
 /// The labels of a vertical axis.
 fn labels_at_side(side: AxisSide, frame: &Frame) -> Vec<AxisLabel> {
-    let range = frame.ranges.of(side);
+    let range = frame.ranges.along(side);
     let mut labels = Vec::new();
     for tick in &range.ticks {
         labels.push(AxisLabel {

@@ -166,7 +166,7 @@ impl Canvas {
     fn draw(&mut self, chart: &Chart, ranges: &Ranges) {
         let mut marks = POINTS.iter().cycle();
         for series in &chart.series {
-            let y = ranges.of(series.side);
+            let y = ranges.along(series.side);
             let places: Vec<Place> = series
                 .points
                 .iter()
