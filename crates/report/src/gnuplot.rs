@@ -65,7 +65,7 @@ pub fn write_record(record: &Record, stem: &str, out: &mut dyn Write) -> io::Res
     Ok(())
 }
 
-/// What every chart of a script names.
+/// Every chart of a script names these.
 struct ScriptNames {
     /// The beginning of the names of pictures.
     stem: String,

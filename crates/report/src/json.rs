@@ -98,7 +98,7 @@ impl Layout {
 }
 
 impl Formatter for Layout {
-    /// Of fio `%f` of printf(3): readers distinguish floats and integers by the fraction.
+    /// Writes `%f` of printf(3) for fio: readers distinguish floats and integers by the fraction.
     fn write_f64<W: ?Sized + Write>(&mut self, to: &mut W, value: f64) -> io::Result<()> {
         if self.is_as_fio {
             write!(to, "{value:.6}")

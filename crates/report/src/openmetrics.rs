@@ -189,7 +189,7 @@ type Samples = BTreeMap<String, Vec<Sample>>;
 
 /// A sample of a family.
 struct Sample {
-    /// What is added to the name of the family.
+    /// Its series have this behind the name of the family.
     suffix: &'static str,
     labels: Labels,
     value: f64,

@@ -14,7 +14,7 @@ use diskproof_model::comparison::{
 use diskproof_model::digits::{digits_of, figure_to_digits, rounded, to_digits};
 use diskproof_model::units::{counted, format_duration, format_percent};
 
-/// How many metrics are shown.
+/// Selects the metrics that are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricDetail {
     /// Independent metrics: in a closed loop the mean latency and the other rate follow from the
@@ -161,7 +161,7 @@ pub(crate) fn look(verdict: Verdict) -> (Tone, &'static str) {
     }
 }
 
-/// What would decide; metrics with the same answer share an entry.
+/// Says what would decide open metrics; those with the same answer share an entry.
 fn open_metrics(candidate: &Candidate, detail: MetricDetail) -> Vec<Block> {
     let mut needs = Vec::new();
     for metric in &candidate.metrics {
@@ -293,7 +293,7 @@ pub(crate) fn subject_text(metric: &MetricComparison) -> String {
     }
 }
 
-/// What follows the workload's name: `iops`, `read p99`.
+/// Returns what follows the workload's name: `iops`, `read p99`.
 pub(crate) fn figure_name(metric: &MetricComparison) -> String {
     let suffix = match metric.metric.split_once(metric.subject.as_str()) {
         Some((_, suffix)) => suffix,
@@ -417,7 +417,7 @@ pub(crate) fn half_width(ratio: Ratio) -> f64 {
     }
 }
 
-/// What would decide an undecided metric.
+/// Says what would decide an undecided metric.
 pub(crate) fn needed_text(metric: &MetricComparison) -> String {
     if metric.ratio.is_none() {
         return "no interval: measured too briefly; measure for at least 2 s".to_owned();

@@ -28,7 +28,7 @@ pub(crate) fn summary(target: &TargetIdentity, plan: &Plan) -> Vec<LabeledValue>
     lines
 }
 
-/// Why the disks of a target are not known.
+/// Says why the disks of a target are not known; `None` where they are.
 fn unresolved_text(target: &TargetIdentity) -> Option<String> {
     let why = target.unresolved.as_ref()?;
     Some(format!("unknown: {why}"))
@@ -319,7 +319,7 @@ fn discard_text(layer: &Layer) -> Option<String> {
     }
 }
 
-/// How a loop device reads and writes its backing file.
+/// Says how a loop device reads and writes its backing file.
 fn backing_text(is_direct: bool) -> String {
     if is_direct {
         "direct (O_DIRECT)".to_owned()

@@ -48,7 +48,7 @@ pub(crate) fn answer(record: &Record) -> Vec<Block> {
     blocks
 }
 
-/// What the figures show of the disk, where that is bad.
+/// Names the weakness of the disk that the figures show, if any.
 fn weakness(verdict: &RunVerdict) -> Option<Block> {
     let finding = verdict.weakness.as_ref()?;
     let text = format!("{} ({})", finding.title, finding.code);
@@ -313,7 +313,7 @@ fn write_cache_line(record: &Record, on: OpRow<'_>) -> Option<(&'static str, Str
     Some(("cache", format!("{switched} for this run, then restored")))
 }
 
-/// How many times one rate is the other, with the digits that both intervals support.
+/// Says how many times one rate is the other, with the digits that both intervals support.
 fn ratio_text(rate: &Estimate, base: &Estimate) -> String {
     let ratio = rate.value / base.value.max(f64::MIN_POSITIVE);
     let width = relative_width(rate).hypot(relative_width(base));

@@ -83,7 +83,7 @@ impl<'t> Grid<'t> {
             .collect()
     }
 
-    /// Of these columns those that fit; the ones with the highest number give way.
+    /// Selects the columns that fit; the ones with the highest number give way.
     fn fit(&self, mut shown: Vec<usize>, width: usize) -> Option<Fitted> {
         loop {
             let aligns: Vec<Align> = shown

@@ -21,7 +21,7 @@ use diskproof_model::saved::SavedRun;
 use diskproof_model::target::TargetIdentity;
 use std::io::{self, Write};
 
-/// How much of a result is printed.
+/// Selects how much of a result is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
     /// What a reader decides by.

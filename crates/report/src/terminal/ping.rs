@@ -36,7 +36,7 @@ const NUMBER_COLUMNS: usize = 6;
 const TIME_COLUMNS: usize = 7;
 const MARK_COLUMNS: usize = 7;
 
-/// How the lines of a ping look.
+/// Lays out the lines of a ping: the names as wide as the longest, the bars as wide as fits.
 #[derive(Debug, Clone)]
 pub struct RequestLines {
     style: Style,
@@ -130,7 +130,7 @@ impl RequestLines {
     }
 }
 
-/// What stands out about a request, and how it looks.
+/// Says what stands out about a request, and how that looks.
 fn remark_on(request: &SingleRequest, mean_ns: Option<f64>) -> (&str, TextStyle) {
     let latency_ns = request.latency_ns as f64;
     match (&request.error, request.ignored, mean_ns) {
@@ -259,7 +259,7 @@ fn rate_text(rate: f64, relative_width: Option<f64>, unit: &str) -> String {
     figure_text(rate, half_width, unit)
 }
 
-/// How many requests do not count, by the reason.
+/// Counts the requests that do not count, by the reason.
 fn ignored_notes(requests: &[SingleRequest]) -> Vec<String> {
     let mut notes = Vec::new();
     for (why, noun) in [

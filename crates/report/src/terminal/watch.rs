@@ -37,7 +37,7 @@ pub struct WatchFacts {
     pub server: Vec<String>,
 }
 
-/// How the share of seeks is known.
+/// Says how the share of seeks is known.
 pub fn seek_method_text(untraced: Option<&str>) -> String {
     match untraced {
         None => "traced: the position of each request, from a private tracefs instance".to_owned(),
@@ -48,7 +48,7 @@ pub fn seek_method_text(untraced: Option<&str>) -> String {
     }
 }
 
-/// What is hidden from this user.
+/// Says what is hidden from this user; `None` where nothing is.
 pub fn hidden_processes_text(count: u32) -> Option<String> {
     let noun = match count {
         0 => return None,
