@@ -15,8 +15,7 @@ const HEADING: &str = "run_id,started,host,target,model,serial,workload,op,metri
 /// over time.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{HEADING}")?;
-    let rows = [figures(record), points(record)];
-    for figure in rows.iter().flatten() {
+    for figure in figures(record).iter().chain(&points(record)) {
         let is_named = !figure.metric.name.is_empty() && !figure.key.subject.is_empty();
         // Spreadsheets have no infinity.
         if is_named && figure.value.is_finite() {
@@ -28,12 +27,14 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 
 fn row(record: &Record, figure: &Figure<'_>) -> String {
     let key = &figure.key;
-    let (mut path, mut model, mut serial) = ("", None, None);
+    let mut path = "";
+    let mut model = "";
+    let mut serial = "";
     if let Some(target) = record.targets.get(key.target) {
         path = &target.path;
         if let Some(disk) = target.disks().next() {
-            model = disk.model.as_deref();
-            serial = disk.serial.as_deref();
+            model = disk.model.as_deref().unwrap_or_default();
+            serial = disk.serial.as_deref().unwrap_or_default();
         }
     }
     [
@@ -41,38 +42,35 @@ fn row(record: &Record, figure: &Figure<'_>) -> String {
         field(&record.started),
         field(&record.host.name),
         field(path),
-        field(model.unwrap_or_default()),
-        field(serial.unwrap_or_default()),
+        field(model),
+        field(serial),
         field(&key.subject),
         field(key.op),
         field(&figure.name()),
         figure.value.to_string(),
         finite(figure.half_width_95),
-        known(figure.n),
+        number(figure.n),
         figure.unit.to_owned(),
-        known(key.offset_bytes),
-        known(key.distance_bytes),
-        known(key.time_s),
+        number(key.offset_bytes),
+        number(key.distance_bytes),
+        number(key.time_s),
         // Last, so that the other columns keep their numbers.
         field(&key.together_with.join("; ")),
     ]
     .join(",")
 }
 
-/// A number; empty for an unknown one.
-fn known<T: ToString>(number: Option<T>) -> String {
-    match number {
-        Some(number) => number.to_string(),
+/// A number as one cell, which is empty without it.
+fn number<T: ToString>(value: Option<T>) -> String {
+    match value {
+        Some(value) => value.to_string(),
         None => String::new(),
     }
 }
 
-/// A number; empty for an unknown one, and for an infinite one, which spreadsheets do not have.
-fn finite(number: Option<f64>) -> String {
-    match number {
-        Some(number) if number.is_finite() => number.to_string(),
-        _ => String::new(),
-    }
+/// The same; spreadsheets have no infinity.
+fn finite(value: Option<f64>) -> String {
+    number(value.filter(|value| value.is_finite()))
 }
 
 const COMPARISON_HEADING: &str = "a,b,metric,unit,a_value,a_half_width_95,b_value,\
@@ -92,26 +90,22 @@ pub(crate) fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> 
     Ok(())
 }
 
-fn comparison_row(a: &str, b: &str, metric: &MetricComparison) -> String {
-    let (mut ratio, mut low, mut high) = (None, None, None);
-    if let Some(interval) = metric.ratio {
-        ratio = Some(interval.value);
-        low = Some(interval.low_95);
-        high = interval.high_95;
-    }
+fn comparison_row(label_a: &str, label_b: &str, metric: &MetricComparison) -> String {
+    let ratio = metric.ratio;
+    let change = ratio.map(|ratio| (ratio.value - 1.0) * 100.0);
     [
-        field(a),
-        field(b),
+        field(label_a),
+        field(label_b),
         field(&metric.metric),
         field(&metric.a.unit),
         finite(Some(metric.a.value)),
         finite(metric.a.half_width_95),
         finite(Some(metric.b.value)),
         finite(metric.b.half_width_95),
-        finite(ratio),
-        finite(low),
-        finite(high),
-        finite(ratio.map(|ratio| (ratio - 1.0) * 100.0)),
+        finite(ratio.map(|ratio| ratio.value)),
+        finite(ratio.map(|ratio| ratio.low_95)),
+        finite(ratio.and_then(|ratio| ratio.high_95)),
+        finite(change),
         field(metric.verdict.as_str()),
     ]
     .join(",")

@@ -137,21 +137,22 @@ pub fn format_of(path: &Path) -> Option<&'static Format> {
         .iter()
         .filter(|format| name.ends_with(format.extension))
         .max_by_key(|format| format.extension.len())?;
-    // An extension alone is no name.
-    if name == format.extension {
-        return None;
+    if name.len() > format.extension.len() {
+        Some(format)
+    } else {
+        None
     }
-    Some(format)
 }
 
 /// The extensions of the formats that `is_listed` selects: `.json, .html`.
 pub fn extensions(is_listed: fn(&Format) -> bool) -> String {
-    let listed: Vec<&str> = FORMATS
-        .iter()
-        .filter(|format| is_listed(format))
-        .map(|format| format.extension)
-        .collect();
-    listed.join(", ")
+    let mut extensions = Vec::new();
+    for format in FORMATS {
+        if is_listed(format) {
+            extensions.push(format.extension);
+        }
+    }
+    extensions.join(", ")
 }
 
 #[cfg(test)]
@@ -160,10 +161,6 @@ mod tests {
     use diskproof_model::record::Record;
     use std::collections::BTreeSet;
     use std::path::PathBuf;
-
-    fn extension_of(name: &str) -> Option<&'static str> {
-        Some(format_of(Path::new(name))?.extension)
-    }
 
     #[test]
     fn format_follows_the_longest_extension() {
@@ -176,18 +173,24 @@ mod tests {
         }
     }
 
+    fn extension_of(name: &str) -> Option<&'static str> {
+        Some(format_of(Path::new(name))?.extension)
+    }
+
     #[test]
     fn svg_is_one_sheet_or_a_file_per_chart() {
         let record = crate::fixture::record();
-        let paths = |name: &str| -> Vec<PathBuf> {
-            let svg = format_of(Path::new(name)).unwrap();
-            let files = svg.files(&record, Path::new(name));
-            files.into_iter().map(|file| file.path).collect()
-        };
-        assert_eq!(paths("/a/x.y.svg"), [Path::new("/a/x.y.svg")]);
-        let each = paths("/a/x-%.svg");
+        assert_eq!(paths(&record, "/a/x.y.svg"), [Path::new("/a/x.y.svg")]);
+        let each = paths(&record, "/a/x-%.svg");
         let expected = PathBuf::from("/a/x-time-random-read-d32.svg");
         assert!(each.len() > 2 && each.contains(&expected), "{each:?}");
+    }
+
+    /// The files that a record becomes under this name.
+    fn paths(record: &Record, name: &str) -> Vec<PathBuf> {
+        let format = format_of(Path::new(name)).unwrap();
+        let files = format.files(record, Path::new(name));
+        files.into_iter().map(|file| file.path).collect()
     }
 
     #[test]
@@ -205,27 +208,21 @@ mod tests {
         }
     }
 
-    fn file_count(record: &Record, format: &Format) -> usize {
-        format.files(record, Path::new("x")).len()
-    }
-
     #[test]
     fn format_without_its_data_writes_no_file() {
         let mut record = crate::fixture::record();
+        let path = Path::new("x");
         for format in FORMATS {
             if !format.requires.is_of_sweep() {
-                assert_eq!(file_count(&record, format), 1, "{}", format.extension);
+                let files = format.files(&record, path).len();
+                assert_eq!(files, 1, "{}", format.extension);
             }
         }
         record.measurements.clear();
         for format in FORMATS {
-            let expected = usize::from(format.requires == crate::format::Requires::Nothing);
-            assert_eq!(
-                file_count(&record, format),
-                expected,
-                "{}",
-                format.extension
-            );
+            let files = format.files(&record, path).len();
+            let expected = usize::from(format.requires == Requires::Nothing);
+            assert_eq!(files, expected, "{}", format.extension);
         }
     }
 }

@@ -2,9 +2,7 @@
 //! file (SVG without cairo) for each chart into the working directory, and opens a window for each
 //! if there is a screen.
 
-use crate::chart::{
-    Axis, AxisSide, Chart, Range, Ranges, Scale, Series, SeriesMark, charts, origin,
-};
+use crate::chart::{self, Axis, AxisSide, Chart, Guide, Range, Scale, Series, SeriesMark};
 use crate::format::OutputFile;
 use crate::svg::COLORS;
 use crate::text::{clean, shortened};
@@ -47,61 +45,45 @@ pub(crate) fn files<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> 
 /// Writes the script. Pictures are called `STEM-CHART.png`; of the stem only letters, digits, `.`,
 /// `-` and `_` are used.
 pub fn write_record(record: &Record, stem: &str, out: &mut dyn Write) -> io::Result<()> {
-    let names = ScriptNames {
-        stem: plain_stem(stem),
-        origin: origin(record),
+    let mut plain = stem.to_owned();
+    plain.retain(|c| c.is_ascii_alphanumeric() || ['.', '-', '_'].contains(&c));
+    let prefix = match plain.trim_start_matches(['.', '-']) {
+        "" => "diskproof",
+        plain => plain,
     };
-    writeln!(out, "# {}", names.origin)?;
-    let stem = &names.stem;
+    let origin = chart::origin(record);
+    writeln!(out, "# {origin}")?;
     writeln!(
         out,
-        "# gnuplot -p {stem}.gnuplot   writes {stem}-CHART.png, and shows each chart if there is a \
-         display"
+        "# gnuplot -p {prefix}.gnuplot   writes {prefix}-CHART.png, and shows each chart if there \
+         is a display"
     )?;
     out.write_all(PRELUDE.as_bytes())?;
-    for (index, chart) in charts(record).iter().enumerate() {
-        write_chart(chart, index, &names, out)?;
+    for (index, chart) in chart::charts(record).iter().enumerate() {
+        let name = format!("{prefix}-{}", chart.id);
+        write_chart(chart, index, &name, &origin, out)?;
     }
     Ok(())
 }
 
-/// Every chart of a script names these.
-struct ScriptNames {
-    /// The beginning of the names of pictures.
-    stem: String,
-    /// The run that the chart shows.
-    origin: String,
-}
-
-/// The letters, digits, `.`, `-` and `_` of a name, which begins with none of `.` and `-`.
-fn plain_stem(stem: &str) -> String {
-    let kept: String = stem
-        .chars()
-        .filter(|letter| letter.is_ascii_alphanumeric() || ['.', '-', '_'].contains(letter))
-        .collect();
-    match kept.trim_start_matches(['.', '-']) {
-        "" => "diskproof".to_owned(),
-        plain => plain.to_owned(),
-    }
-}
-
+/// Writes the data of a chart and how they are drawn into a picture of this name.
 fn write_chart(
     chart: &Chart,
     index: usize,
-    names: &ScriptNames,
+    name: &str,
+    origin: &str,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "\n# {}", chart.caption)?;
     for (number, series) in chart.series.iter().enumerate() {
         write_data(series, &format!("$c{index}s{number}"), chart.x.scale, out)?;
     }
-    let ranges = chart.ranges();
     let (headline, figures) = chart.headline();
-    let name = quoted(&format!("{}-{}", names.stem, chart.id));
-    writeln!(out, "set output {name} . ending")?;
-    let title = [headline, figures, &names.origin].map(quoted).join(", ");
+    writeln!(out, "set output {} . ending", quoted(name))?;
+    let title = [headline, figures, origin].map(quoted).join(", ");
     let form = "\"%s\\n%s\\n%s\"";
     writeln!(out, "set title sprintf({form}, {title}) noenhanced")?;
+    let ranges = chart.ranges();
     write_axis("x", &chart.x, &ranges.x, out)?;
     write_axis("y", &chart.y, &ranges.y, out)?;
     match (&chart.y_right, &ranges.y_right) {
@@ -112,7 +94,9 @@ fn write_chart(
         _ => writeln!(out, "unset y2tics\nunset y2label\nunset logscale y2")?,
     }
     writeln!(out, "unset arrow\nunset label")?;
-    write_guides(chart, &ranges, out)?;
+    for guide in &chart.guides {
+        write_guide(guide, ranges.x.scale, out)?;
+    }
     if let Some(width) = chart.bar_width() {
         writeln!(out, "set boxwidth {width}")?;
     }
@@ -132,11 +116,12 @@ fn write_chart(
 fn write_data(series: &Series, name: &str, x: Scale, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{name} << EOD")?;
     writeln!(out, "# {}", series.name)?;
-    for (index, (position, value)) in series.points.iter().enumerate() {
-        let placed_x = placed(x, *position);
+    for (index, point) in series.points.iter().enumerate() {
+        let position = placed(x, point.0);
+        let value = point.1;
         match series.half_widths_95.get(index) {
-            Some(half) => writeln!(out, "{placed_x} {value} {half}")?,
-            None => writeln!(out, "{placed_x} {value}")?,
+            Some(half_width) => writeln!(out, "{position} {value} {half_width}")?,
+            None => writeln!(out, "{position} {value}")?,
         }
     }
     writeln!(out, "EOD")
@@ -158,8 +143,8 @@ fn write_axis(name: &str, axis: &Axis, range: &Range, out: &mut dyn Write) -> io
     };
     let mut ticks = Vec::new();
     for tick in &range.ticks {
-        let text = quoted(&range.label(*tick));
-        ticks.push(format!("{text} {}", placed(axis.scale, *tick)));
+        let position = placed(axis.scale, *tick);
+        ticks.push(format!("{} {position}", quoted(&range.label(*tick))));
     }
     // Away from the legend below.
     let offset = if name == "x" { " offset 0,0.5" } else { "" };
@@ -170,39 +155,36 @@ fn write_axis(name: &str, axis: &Axis, range: &Range, out: &mut dyn Write) -> io
     writeln!(out, "set {name}tics ({})", ticks.join(", "))
 }
 
-fn write_guides(chart: &Chart, ranges: &Ranges, out: &mut dyn Write) -> io::Result<()> {
-    for guide in &chart.guides {
-        let (from, to, label) = match guide.axis {
-            AxisSide::X => {
-                let x = placed(ranges.x.scale, guide.at);
-                (
-                    format!("first {x}, graph 0"),
-                    format!("first {x}, graph 1"),
-                    format!("first {x}, graph 0.96 left offset 1,0"),
-                )
-            }
-            axis => {
-                let is_right = axis == AxisSide::Right;
-                let coordinates = if is_right { "second" } else { "first" };
-                let y = format!("{coordinates} {}", guide.at);
-                (
-                    format!("graph 0, {y}"),
-                    format!("graph 1, {y}"),
-                    format!("graph 0.99, {y} right offset 0,0.6"),
-                )
-            }
+/// A dashed line across the picture with its label.
+fn write_guide(guide: &Guide, x: Scale, out: &mut dyn Write) -> io::Result<()> {
+    let look = "nohead dashtype 2 linecolor rgb '#5a6472'";
+    let text = quoted(&guide.label);
+    if guide.is_vertical() {
+        let x = format!("first {}", placed(x, guide.at));
+        writeln!(out, "set arrow from {x}, graph 0 to {x}, graph 1 {look}")?;
+        writeln!(
+            out,
+            "set label {text} at {x}, graph 0.96 left offset 1,0 noenhanced"
+        )
+    } else {
+        let axis = match guide.axis {
+            AxisSide::Right => "second",
+            AxisSide::X | AxisSide::Left => "first",
         };
-        let look = "nohead dashtype 2 linecolor rgb '#5a6472'";
-        let text = quoted(&guide.label);
-        writeln!(out, "set arrow from {from} to {to} {look}")?;
-        writeln!(out, "set label {text} at {label} noenhanced")?;
+        let y = format!("{axis} {}", guide.at);
+        writeln!(out, "set arrow from graph 0, {y} to graph 1, {y} {look}")?;
+        writeln!(
+            out,
+            "set label {text} at graph 0.99, {y} right offset 0,0.6 noenhanced"
+        )
     }
-    Ok(())
 }
 
 fn plot(series: &Series, chart: usize, number: usize) -> String {
-    let is_right = series.side == AxisSide::Right;
-    let axes = if is_right { " axes x1y2" } else { "" };
+    let axes = match series.side {
+        AxisSide::Right => " axes x1y2",
+        AxisSide::X | AxisSide::Left => "",
+    };
     let color = COLORS[number % COLORS.len()];
     let shape = format!("pointtype {}", [7, 5, 9, 13, 11][number % 5]);
     let has_bars = !series.half_widths_95.is_empty();

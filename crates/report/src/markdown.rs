@@ -6,7 +6,7 @@ use crate::describe::sections;
 use crate::describe::verdict::answer;
 use crate::labels;
 use crate::text::clean;
-use diskproof_model::block::{Block, Column, Group, Place, Shown, Table, Tone};
+use diskproof_model::block::{Block, Group, Place, Shown, Table, Tone};
 use diskproof_model::comparison::Comparison;
 use diskproof_model::record::Record;
 use std::io::{self, Write};
@@ -59,62 +59,67 @@ fn write_blocks(blocks: &[Block], out: &mut dyn Write) -> io::Result<()> {
 
 /// Titles and notes of groups are columns.
 fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
-    let lead = Lead::from_table(table);
-    let shown: Vec<usize> = (0..table.columns.len())
-        .filter(|index| is_text(&table.columns[*index]))
-        .collect();
-    let mut heading = lead.cells("workload", "conditions");
-    for index in &shown {
-        heading.push(table.columns[*index].name.clone());
-    }
-    writeln!(out, "\n| {} |", heading.join(" | "))?;
-    writeln!(out, "|{}", "---|".repeat(heading.len()))?;
+    let columns = TextColumns::new(table);
+    let names = columns.line("workload", "conditions", |index| &table.columns[index].name);
+    writeln!(out, "\n| {} |", names.join(" | "))?;
+    writeln!(out, "|{}", "---|".repeat(names.len()))?;
     let mut group = &Group::default();
     for row in &table.rows {
         group = row.group.as_ref().unwrap_or(group);
-        let mut texts = lead.cells(&group.title, &group.note);
-        for index in &shown {
-            texts.push(row.cells[*index].text.clone());
-        }
+        let texts = columns.line(&group.title, &group.note, |index| &row.cells[index].text);
         let cells: Vec<String> = texts.iter().map(|text| cell(text.trim())).collect();
         writeln!(out, "| {} |", cells.join(" | "))?;
     }
     writeln!(out)
 }
 
-fn is_text(column: &Column) -> bool {
-    matches!(column.place, Place::Always | Place::Roomy(_))
-}
-
-/// Which columns a table has for its groups, before those of its own.
-struct Lead {
+/// The columns of a table in Markdown.
+struct TextColumns {
     has_titles: bool,
     has_notes: bool,
+    /// The columns of the table that hold text.
+    indices: Vec<usize>,
 }
 
-impl Lead {
-    fn from_table(table: &Table) -> Self {
-        let mut lead = Self {
-            has_titles: false,
-            has_notes: false,
-        };
+impl TextColumns {
+    fn new(table: &Table) -> Self {
+        let mut has_titles = false;
+        let mut has_notes = false;
         for row in &table.rows {
             if let Some(group) = &row.group {
-                lead.has_titles = true;
-                lead.has_notes |= !group.note.is_empty();
+                has_titles = true;
+                has_notes |= !group.note.is_empty();
             }
         }
-        lead
+        let mut indices = Vec::new();
+        for (index, column) in table.columns.iter().enumerate() {
+            if matches!(column.place, Place::Always | Place::Roomy(_)) {
+                indices.push(index);
+            }
+        }
+        Self {
+            has_titles,
+            has_notes,
+            indices,
+        }
     }
 
-    /// The title and the note, where they have columns.
-    fn cells(&self, title: &str, note: &str) -> Vec<String> {
+    /// The cells of a line, from the title and the note of its group and the text of each column.
+    fn line<'a>(
+        &self,
+        title: &'a str,
+        note: &'a str,
+        text: impl Fn(usize) -> &'a str,
+    ) -> Vec<&'a str> {
         let mut cells = Vec::new();
         if self.has_titles {
-            cells.push(title.to_owned());
+            cells.push(title);
         }
         if self.has_notes {
-            cells.push(note.to_owned());
+            cells.push(note);
+        }
+        for index in &self.indices {
+            cells.push(text(*index));
         }
         cells
     }
@@ -160,8 +165,11 @@ mod tests {
     fn record_has_its_verdict_and_a_row_for_each_operation() {
         let record = fixture::record();
         let page = written(|out| write_record(&record, out));
-        let rows = record.measurements.iter().map(|m| shown_ops(m).len());
-        let rows: usize = rows.sum();
+        let rows: usize = record
+            .measurements
+            .iter()
+            .map(|row| shown_ops(row).len())
+            .sum();
         let lines = page.lines().filter(|line| line.starts_with("| ")).count();
         assert_eq!(lines, rows + 1, "{page}");
     }
@@ -169,24 +177,30 @@ mod tests {
     #[test]
     fn comparisons_are_written_as_markdown_csv_and_svg() {
         let comparison = fixture::comparison();
-        let written = |name: &str| {
-            let format = format_of(Path::new(name)).unwrap();
-            let write = format.comparison.expect("comparisons");
-            written(|out| write(&comparison, out))
-        };
-        let metrics: usize = comparison.candidates.iter().map(|c| c.metrics.len()).sum();
-        let csv = written("x.csv");
+        let metrics: usize = comparison
+            .candidates
+            .iter()
+            .map(|candidate| candidate.metrics.len())
+            .sum();
+        let csv = written_as("x.csv", &comparison);
         assert_eq!(csv.lines().count(), metrics + 1, "{csv}");
-        let columns = |line: &str| line.matches(',').count();
         let heading = csv.lines().next().unwrap();
         assert!(heading.ends_with("change_percent,verdict"), "{heading}");
-        assert_eq!(columns(csv.lines().last().unwrap()), columns(heading));
-        let markdown = written("x.md");
+        let last = csv.lines().last().unwrap();
+        assert_eq!(last.matches(',').count(), heading.matches(',').count());
+        let markdown = written_as("x.md", &comparison);
         assert!(
             markdown.contains("| workload |  | verdict | A | B | B/A | change |"),
             "{markdown}"
         );
-        let svg = written("x.svg");
+        let svg = written_as("x.svg", &comparison);
         assert!(svg.contains("<svg") && svg.contains("<circle"), "{svg}");
+    }
+
+    /// The comparison in the format of a file of this name.
+    fn written_as(name: &str, comparison: &Comparison) -> String {
+        let format = format_of(Path::new(name)).unwrap();
+        let write = format.comparison.expect("comparisons");
+        written(|out| write(comparison, out))
     }
 }

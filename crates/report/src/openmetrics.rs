@@ -3,7 +3,7 @@
 //! a whole file for one duplicate series, so every series is written once.
 
 use crate::labels;
-use crate::text::{clean, joined};
+use crate::text::clean;
 use diskproof_model::figure::{Figure, figures};
 use diskproof_model::finding::Severity;
 use diskproof_model::record::{ExpectationOutcome, Record};
@@ -11,95 +11,18 @@ use diskproof_model::verdict::{RunVerdict, TrustLevel};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-/// Adds the target and the verb to every series: collectors reject a series that the files of two
-/// runs have.
-fn label_run(record: &Record, samples: &mut Samples) {
-    let verb = &record.plan.origin.verb;
-    let targets: Vec<&str> = record
-        .targets
-        .iter()
-        .map(|target| target.path.as_str())
-        .collect();
-    let run_labels = [("target", targets.join("; ")), ("verb", verb.clone())];
-    for sample in samples.values_mut().flatten() {
-        for (name, value) in &run_labels {
-            if sample.labels.iter().all(|(known, _)| known != name) {
-                sample.labels.push((name, value.clone()));
-            }
-        }
-    }
-}
-
-fn add_figure(figure: &Figure<'_>, samples: &mut Samples) {
-    let metric = figure.metric;
-    let value = figure.value;
-    let mut labels = figure_labels(figure);
-    match metric.family {
-        "iops" => {
-            if let Some(half) = figure.half_width_95 {
-                add(samples, "iops_half_width", labels.clone(), half);
-            }
-            if !figure.estimate().is_unknown() {
-                add(samples, "iops", labels, value);
-            }
-        }
-        family @ ("latency_seconds" | "latency_intended_seconds") => match metric.quantile() {
-            Some(quantile) => {
-                labels.push(("quantile", quantile.to_string()));
-                add(samples, family, labels, value / 1e9);
-            }
-            None => {
-                let count = figure.n.unwrap_or(0) as f64;
-                let sum = value * count / 1e9;
-                add_part(samples, family, "_sum", labels.clone(), sum);
-                add_part(samples, family, "_count", labels, count);
-            }
-        },
-        family => {
-            // The two differ in the last digit; each family keeps the one that it had.
-            let scaled = match figure.unit {
-                "ns" if family.ends_with('*') => value * 1e-9,
-                "ns" => value / 1e9,
-                _ => value,
-            };
-            let name = family.replace('*', unit_suffix(figure.unit));
-            add(samples, &name, labels, scaled);
-        }
-    }
-}
-
-fn unit_suffix(unit: &str) -> &'static str {
-    for (known, suffix) in UNITS {
-        if known == unit {
-            return suffix;
-        }
-    }
-    ""
-}
-
-/// The labels of the subject, then those of the figure.
-fn figure_labels(figure: &Figure<'_>) -> Labels {
-    let key = &figure.key;
-    let mut labels = key.labels.clone();
-    if let Some(phase) = key.phase {
-        labels.push(("phase", phase.as_str().to_owned()));
-    }
-    labels.push(("op", key.op.to_owned()));
-    labels.extend(key.label.clone());
-    if figure.metric.family == "curve_bytes_per_second" {
-        labels.push(("figure", figure.metric.threshold.to_owned()));
-    }
-    labels
-}
-
 /// Writes all metrics.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let mut samples = Samples::default();
     add_run(record, &mut samples);
-    let mut shown = figures(record);
-    shown.retain(|figure| !figure.metric.family.is_empty() && !figure.key.labels.is_empty());
-    shown.sort_by_key(|figure| (figure.group, figure.metric.rank()));
-    for figure in &shown {
+    add_findings(record, &mut samples);
+    if let Some(verdict) = &record.verdict {
+        add_verdict(verdict, &mut samples);
+    }
+    let mut exported = figures(record);
+    exported.retain(|figure| !figure.metric.family.is_empty() && !figure.key.labels.is_empty());
+    exported.sort_by_key(|figure| (figure.group, figure.metric.rank()));
+    for figure in &exported {
         add_figure(figure, &mut samples);
     }
     label_run(record, &mut samples);
@@ -107,15 +30,43 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "# EOF")
 }
 
+/// Samples by the name of their family without the prefix `diskproof_`. Both formats require all
+/// samples of a metric in one place.
+type Samples = BTreeMap<String, Vec<Sample>>;
+
+/// One value of a family.
+struct Sample {
+    /// What follows the name of the family: `_sum`, `_count` or nothing.
+    suffix: &'static str,
+    labels: Labels,
+    value: f64,
+}
+
+/// Names and values, in the order of writing.
+type Labels = Vec<(&'static str, String)>;
+
+fn add(samples: &mut Samples, family: &str, labels: Labels, value: f64) {
+    add_part(samples, family, "", labels, value);
+}
+
+fn add_part(samples: &mut Samples, family: &str, suffix: &'static str, labels: Labels, value: f64) {
+    let family_samples = samples.entry(family.to_owned()).or_default();
+    family_samples.push(Sample {
+        suffix,
+        labels,
+        value,
+    });
+}
+
 /// Adds the samples of the run.
 fn add_run(record: &Record, samples: &mut Samples) {
     let start_s = match record.started.parse::<jiff::Timestamp>() {
-        Ok(time) => time.as_second() as f64,
+        Ok(start) => start.as_second() as f64,
         Err(_) => f64::NAN,
     };
     let partial = if record.partial { 1.0 } else { 0.0 };
-    let missed = expectation_count(record, ExpectationOutcome::Missed);
-    let undecided = expectation_count(record, ExpectationOutcome::Undecided);
+    let missed = expectations_with(record, ExpectationOutcome::Missed);
+    let undecided = expectations_with(record, ExpectationOutcome::Undecided);
     add(samples, "run_timestamp_seconds", Vec::new(), start_s);
     add(samples, "run_partial", Vec::new(), partial);
     add(samples, "expectations_missed", Vec::new(), missed);
@@ -127,6 +78,18 @@ fn add_run(record: &Record, samples: &mut Samples) {
         ("host", record.host.name.clone()),
     ];
     add(samples, "run_info", identity, 1.0);
+}
+
+/// How many expectations had this outcome.
+fn expectations_with(record: &Record, outcome: ExpectationOutcome) -> f64 {
+    record
+        .expectations
+        .iter()
+        .filter(|expectation| expectation.outcome() == outcome)
+        .count() as f64
+}
+
+fn add_findings(record: &Record, samples: &mut Samples) {
     for severity in [Severity::Failure, Severity::Warning, Severity::Note] {
         let count = record
             .findings
@@ -140,19 +103,6 @@ fn add_run(record: &Record, samples: &mut Samples) {
         let labels = vec![("code", finding.code.clone())];
         add(samples, "finding", labels, 1.0);
     }
-    if let Some(verdict) = &record.verdict {
-        add_verdict(verdict, samples);
-    }
-}
-
-fn expectation_count(record: &Record, outcome: ExpectationOutcome) -> f64 {
-    let mut count = 0.0;
-    for expectation in &record.expectations {
-        if expectation.outcome() == outcome {
-            count += 1.0;
-        }
-    }
-    count
 }
 
 fn add_verdict(verdict: &RunVerdict, samples: &mut Samples) {
@@ -170,6 +120,89 @@ fn add_verdict(verdict: &RunVerdict, samples: &mut Samples) {
     add(samples, "reliable", Vec::new(), reliable);
 }
 
+fn add_figure(figure: &Figure<'_>, samples: &mut Samples) {
+    let family = figure.metric.family;
+    match family {
+        "iops" => add_iops(figure, samples),
+        "latency_seconds" | "latency_intended_seconds" => add_latency(figure, samples),
+        _ => {
+            let name = family.replace('*', unit_suffix(figure.unit));
+            // The two differ in the last digit; each family keeps the one that it had.
+            let value = match figure.unit {
+                "ns" if family.ends_with('*') => figure.value * 1e-9,
+                "ns" => figure.value / 1e9,
+                _ => figure.value,
+            };
+            add(samples, &name, figure_labels(figure), value);
+        }
+    }
+}
+
+fn add_iops(figure: &Figure<'_>, samples: &mut Samples) {
+    let labels = figure_labels(figure);
+    if let Some(half_width) = figure.half_width_95 {
+        add(samples, "iops_half_width", labels.clone(), half_width);
+    }
+    if !figure.estimate().is_unknown() {
+        add(samples, "iops", labels, figure.value);
+    }
+}
+
+/// A quantile of a summary; of the mean its sum and count.
+fn add_latency(figure: &Figure<'_>, samples: &mut Samples) {
+    let family = figure.metric.family;
+    let mut labels = figure_labels(figure);
+    match figure.metric.quantile() {
+        Some(quantile) => {
+            labels.push(("quantile", quantile.to_string()));
+            add(samples, family, labels, figure.value / 1e9);
+        }
+        None => {
+            let count = figure.n.unwrap_or(0) as f64;
+            let sum = figure.value * count / 1e9;
+            add_part(samples, family, "_sum", labels.clone(), sum);
+            add_part(samples, family, "_count", labels, count);
+        }
+    }
+}
+
+/// The labels of the subject, then those of the figure.
+fn figure_labels(figure: &Figure<'_>) -> Labels {
+    let key = &figure.key;
+    let mut labels = key.labels.clone();
+    if let Some(phase) = key.phase {
+        labels.push(("phase", phase.as_str().to_owned()));
+    }
+    labels.push(("op", key.op.to_owned()));
+    labels.extend(key.label.clone());
+    if figure.metric.family == "curve_bytes_per_second" {
+        labels.push(("figure", figure.metric.threshold.to_owned()));
+    }
+    labels
+}
+
+/// Adds the target and the verb to every series: collectors reject a series that the files of two
+/// runs have.
+fn label_run(record: &Record, samples: &mut Samples) {
+    let paths: Vec<&str> = record
+        .targets
+        .iter()
+        .map(|target| target.path.as_str())
+        .collect();
+    let target = paths.join("; ");
+    for sample in samples.values_mut().flatten() {
+        add_label(&mut sample.labels, "target", &target);
+        add_label(&mut sample.labels, "verb", &record.plan.origin.verb);
+    }
+}
+
+/// Adds a label unless the sample has one of this name.
+fn add_label(labels: &mut Labels, name: &'static str, value: &str) {
+    if labels.iter().all(|label| label.0 != name) {
+        labels.push((name, value.to_owned()));
+    }
+}
+
 /// The families in the order of writing: name without `diskproof_`, kind, help. A `*` stands for
 /// the unit of the samples.
 const FAMILIES: &str = include_str!("openmetrics.txt");
@@ -183,31 +216,14 @@ const UNITS: [(&str, &str); 5] = [
     ("1", ""),
 ];
 
-/// Samples by the name of their family without the prefix `diskproof_`. Both formats require all
-/// samples of a metric in one place.
-type Samples = BTreeMap<String, Vec<Sample>>;
-
-/// A sample of a family.
-struct Sample {
-    /// Its series have this behind the name of the family.
-    suffix: &'static str,
-    labels: Labels,
-    value: f64,
-}
-
-/// Names and values, in the order of writing.
-type Labels = Vec<(&'static str, String)>;
-
-fn add(samples: &mut Samples, family: &str, labels: Labels, value: f64) {
-    add_part(samples, family, "", labels, value);
-}
-
-fn add_part(samples: &mut Samples, family: &str, suffix: &'static str, labels: Labels, value: f64) {
-    samples.entry(family.to_owned()).or_default().push(Sample {
-        suffix,
-        labels,
-        value,
-    });
+/// The end of the names of families in this unit.
+fn unit_suffix(unit: &str) -> &'static str {
+    for (known, suffix) in UNITS {
+        if known == unit {
+            return suffix;
+        }
+    }
+    ""
 }
 
 /// Writes the families that have samples, in the order of their help.
@@ -218,20 +234,27 @@ fn write_samples(samples: &Samples, out: &mut dyn Write) -> io::Result<()> {
         let family = words.next().unwrap_or_default();
         let kind = words.next().unwrap_or_default();
         let help = words.next().unwrap_or_default();
-        let names = match family.strip_suffix('*') {
-            Some(name) => UNITS.map(|(_, suffix)| format!("{name}{suffix}")).to_vec(),
-            None => vec![family.to_owned()],
-        };
-        helped.extend(names.iter().cloned());
-        for name in names {
-            if let Some(samples) = samples.get(&name) {
-                write_family(&name, kind, help, samples, out)?;
+        for name in family_names(family) {
+            if let Some(own_samples) = samples.get(&name) {
+                write_family(&name, kind, help, own_samples, out)?;
             }
+            helped.insert(name);
         }
     }
     let is_helped = samples.keys().all(|name| helped.contains(name));
     debug_assert!(is_helped, "every family has its line of help");
     Ok(())
+}
+
+/// The names of a family, one for each unit where a `*` stands for it.
+fn family_names(family: &str) -> Vec<String> {
+    match family.strip_suffix('*') {
+        Some(start) => UNITS
+            .iter()
+            .map(|(_, suffix)| format!("{start}{suffix}"))
+            .collect(),
+        None => vec![family.to_owned()],
+    }
 }
 
 fn write_family(
@@ -265,9 +288,10 @@ fn label_text(labels: &Labels) -> String {
             pairs.push(format!("{name}=\"{}\"", escaped(value)));
         }
     }
-    match joined(pairs, ",") {
-        Some(pairs) => format!("{{{pairs}}}"),
-        None => String::new(),
+    if pairs.is_empty() {
+        String::new()
+    } else {
+        format!("{{{}}}", pairs.join(","))
     }
 }
 

@@ -7,19 +7,20 @@ use crate::describe::run::start_text;
 use crate::text::{clean, wrap};
 use diskproof_model::record::{Advice, Record};
 use std::io::{self, Write};
+use std::ops::RangeInclusive;
 
 /// Columns of a comment.
 const COLUMNS: usize = 78;
 /// Longest name and value; every setting of PostgreSQL is shorter.
 const WORD_MAX: usize = 63;
-/// The first and the last version with a setting, of those that not every version has.
-const VERSIONS: [(&str, u32, u32); 6] = [
-    ("maintenance_io_concurrency", 13, u32::MAX),
-    ("io_combine_limit", 17, u32::MAX),
-    ("io_max_combine_limit", 18, u32::MAX),
-    ("io_method", 18, u32::MAX),
-    ("io_workers", 18, 18),
-    ("io_max_workers", 19, u32::MAX),
+/// The versions with a setting, of those that not every version has.
+const VERSIONS: [(&str, RangeInclusive<u32>); 6] = [
+    ("maintenance_io_concurrency", 13..=u32::MAX),
+    ("io_combine_limit", 17..=u32::MAX),
+    ("io_max_combine_limit", 18..=u32::MAX),
+    ("io_method", 18..=u32::MAX),
+    ("io_workers", 18..=18),
+    ("io_max_workers", 19..=u32::MAX),
 ];
 
 /// Settings that no figure of a disk decides: a line with the first and the last version that have
@@ -47,16 +48,14 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 
 fn write_head(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let path = match record.targets.first() {
-        Some(target) => target.path.as_str(),
+        Some(target) => &target.path,
         None => "",
     };
-    let source = format!(
-        "Settings from the figures of {path}: run {} of diskproof {}, {}.",
-        record.run_id,
-        record.tool.version,
-        start_text(&record.started)
-    );
-    comment(out, &source)?;
+    let run = &record.run_id;
+    let version = &record.tool.version;
+    let start = start_text(&record.started);
+    let origin = format!("{path}: run {run} of diskproof {version}, {start}.");
+    comment(out, &format!("Settings from the figures of {origin}"))?;
     match record.plan.questions.postgres_version {
         Some(version) => comment(out, &format!("For PostgreSQL {version}."))?,
         None => comment(
@@ -65,9 +64,10 @@ fn write_head(record: &Record, out: &mut dyn Write) -> io::Result<()> {
              that only some versions have are commented out.",
         )?,
     }
-    let usage =
-        "To use them, end postgresql.conf with  include 'THIS FILE'  and reload the server.";
-    comment(out, usage)?;
+    comment(
+        out,
+        "To use them, end postgresql.conf with  include 'THIS FILE'  and reload the server.",
+    )?;
     writeln!(out)
 }
 
@@ -97,80 +97,76 @@ fn why_comment(advice: &Advice, version: Option<u32>) -> Option<String> {
     if !advice.changes() {
         return Some("the default".to_owned());
     }
-    let (_, since, until) = VERSIONS
-        .into_iter()
-        .find(|(name, ..)| *name == advice.setting)?;
+    let versions = versions_with(&advice.setting)?;
     if let Some(version) = version
-        && (since..=until).contains(&version)
+        && versions.contains(&version)
     {
         return None;
     }
-    if until == u32::MAX {
-        Some(format!("PostgreSQL {since} or newer"))
-    } else if until == since {
-        Some(format!("PostgreSQL {since} only"))
-    } else {
-        Some(format!("PostgreSQL {since} to {until}"))
+    let since = versions.start();
+    Some(match *versions.end() {
+        u32::MAX => format!("PostgreSQL {since} or newer"),
+        until if until == *since => format!("PostgreSQL {since} only"),
+        until => format!("PostgreSQL {since} to {until}"),
+    })
+}
+
+/// The versions with a setting; `None` where all have it.
+fn versions_with(setting: &str) -> Option<RangeInclusive<u32>> {
+    for (name, versions) in VERSIONS {
+        if name == setting {
+            return Some(versions);
+        }
     }
+    None
 }
 
 /// Settings to leave alone, with the reason.
 fn write_kept(advice: &[Advice], version: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
     comment(out, "Leave these settings alone:")?;
-    for own in advice {
-        if own.value.is_none() {
-            comment(out, &format!("  {}: {}", own.setting, own.why))?;
+    for one in advice {
+        if one.value.is_none() {
+            comment(out, &format!("  {}: {}", one.setting, one.why))?;
         }
     }
     for line in LEAVE_ALONE.lines() {
         let mut words = line.splitn(3, ' ');
-        let since = number_or(words.next(), 0);
-        let until = number_or(words.next(), u32::MAX);
+        let since = words.next().unwrap_or_default().parse().unwrap_or(0);
+        let until = words.next().unwrap_or_default().parse().unwrap_or(u32::MAX);
         let text = words.next().unwrap_or_default();
         let exists = match version {
             Some(version) => (since..=until).contains(&version),
             None => true,
         };
         // A setting with advice of its own stands above.
-        if exists && !has_own_advice(text, advice) {
+        if exists && !names_a_setting(text, advice) {
             comment(out, &format!("  {text}"))?;
         }
     }
     Ok(())
 }
 
-fn number_or(word: Option<&str>, otherwise: u32) -> u32 {
-    match word {
-        Some(word) => word.parse().unwrap_or(otherwise),
-        None => otherwise,
-    }
-}
-
-/// Whether one of the settings that a line names before its colon has advice.
-fn has_own_advice(text: &str, advice: &[Advice]) -> bool {
-    let names = text.split(':').next().unwrap_or_default();
-    for name in names.split(", ") {
-        if advice.iter().any(|own| own.setting == name) {
-            return true;
-        }
-    }
-    false
+/// Whether the names before the colon are those of settings with advice.
+fn names_a_setting(text: &str, advice: &[Advice]) -> bool {
+    let (names, _) = text.split_once(':').unwrap_or((text, ""));
+    names
+        .split(", ")
+        .any(|name| advice.iter().any(|one| one.setting == name))
 }
 
 /// Whether a text is a word that may stand in the file outside of a comment. The record may come
 /// from a stranger.
 fn is_word(text: &str) -> bool {
-    let has_length = (1..=WORD_MAX).contains(&text.len());
-    has_length
+    (1..=WORD_MAX).contains(&text.len())
         && text
             .chars()
-            .all(|letter| letter.is_ascii_alphanumeric() || "_.".contains(letter))
+            .all(|c| c.is_ascii_alphanumeric() || "_.".contains(c))
 }
 
 /// Lines that begin with `#`. The server reads the file in its own encoding, so they are ASCII.
 fn comment(out: &mut dyn Write, text: &str) -> io::Result<()> {
     let ascii = transliterate(&clean(text).replace('±', "+-"));
-    let indent: String = ascii.chars().take_while(|c| *c == ' ').collect();
+    let indent = " ".repeat(ascii.len() - ascii.trim_start_matches(' ').len());
     let columns = COLUMNS - 2 - indent.len();
     for (number, line) in wrap(&ascii, columns, columns).iter().enumerate() {
         let hang = match number {
@@ -189,23 +185,27 @@ mod tests {
     fn settings(version: Option<u32>, advice: &[(&str, &str, Option<&str>)]) -> Vec<String> {
         let mut record = crate::fixture::record();
         record.plan.questions.postgres_version = version;
-        let advice = advice.iter().map(|(setting, value, default)| Advice {
-            setting: (*setting).to_owned(),
-            value: Some((*value).to_owned()),
-            range: None,
-            why: "±1 %\nport = 1".to_owned(),
-            from: Vec::new(),
-            default: default.map(str::to_owned),
-            condition: None,
-        });
-        record.advice = advice.collect();
+        record.advice.clear();
+        for (setting, value, default) in advice {
+            record.advice.push(Advice {
+                setting: (*setting).to_owned(),
+                value: Some((*value).to_owned()),
+                range: None,
+                why: "±1 %\nport = 1".to_owned(),
+                from: Vec::new(),
+                default: default.map(str::to_owned),
+                condition: None,
+            });
+        }
         let text = crate::fixture::written(|out| write_record(&record, out));
         assert!(
             text.is_ascii() && text.contains("#   fsync, synchronous_commit: "),
             "{text}"
         );
-        let is_setting = |line: &&str| !line.is_empty() && !line.starts_with("# ");
-        text.lines().filter(is_setting).map(str::to_owned).collect()
+        text.lines()
+            .filter(|line| !line.is_empty() && !line.starts_with("# "))
+            .map(str::to_owned)
+            .collect()
     }
 
     #[test]
@@ -216,15 +216,15 @@ mod tests {
             ("maintenance_io_concurrency", "64", None),
             ("io_workers", "8", Some("3")),
         ];
-        let of = |version| settings(version, &advice);
         let cost = "random_page_cost = 2.6";
         let delay = "#commit_delay = 0    # the default";
-        let (reads, workers) = ("maintenance_io_concurrency = 64", "io_workers = 8");
-        assert_eq!(of(Some(18)), [cost, delay, reads, workers]);
+        let reads = "maintenance_io_concurrency = 64";
+        let workers = "io_workers = 8";
+        assert_eq!(settings(Some(18), &advice), [cost, delay, reads, workers]);
         let no_workers = format!("#{workers}    # PostgreSQL 18 only");
-        assert_eq!(of(Some(19))[3], no_workers);
+        assert_eq!(settings(Some(19), &advice)[3], no_workers);
         let no_reads = format!("#{reads}    # PostgreSQL 13 or newer");
-        assert_eq!(of(None)[2..], [no_reads, no_workers]);
+        assert_eq!(settings(None, &advice)[2..], [no_reads, no_workers]);
     }
 
     #[test]

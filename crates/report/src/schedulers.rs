@@ -17,21 +17,13 @@ pub(crate) fn write_iocost(record: &Record, out: &mut dyn Write) -> io::Result<(
     };
     let write_capacity = writes(record);
     writeln!(out, "#!/bin/sh")?;
-    let path = match record.targets.first() {
-        Some(target) => target.path.as_str(),
-        None => "",
-    };
-    writeln!(
-        out,
-        "# {}, run {} of diskproof {}",
-        clean(path),
-        clean(&record.run_id),
-        clean(&record.tool.version)
-    )?;
+    writeln!(out, "# {}", origin(record))?;
     let mut model = cost_model('r', &reads);
+    let mut latencies = Vec::from_iter(latency_settings('r', &reads));
     let mut is_guessed = reads.sequential_iops.is_none();
     if let Some(writes) = &write_capacity {
-        model.push_str(&format!(" {}", cost_model('w', writes)));
+        model += &format!(" {}", cost_model('w', writes));
+        latencies.extend(latency_settings('w', writes));
         is_guessed |= writes.sequential_iops.is_none();
     }
     if is_guessed {
@@ -42,7 +34,7 @@ pub(crate) fn write_iocost(record: &Record, out: &mut dyn Write) -> io::Result<(
         )?;
     }
     let device = match disk_number(record) {
-        Some(number) => number,
+        Some(device) => device,
         None => {
             let hint = "# Replace MAJ:MIN with the numbers of the disk (lsblk).";
             writeln!(out, "{hint}")?;
@@ -51,7 +43,18 @@ pub(crate) fn write_iocost(record: &Record, out: &mut dyn Write) -> io::Result<(
     };
     let settings = format!("{device} ctrl=user model=linear {model}");
     writeln!(out, "echo '{settings}' > /sys/fs/cgroup/io.cost.model")?;
-    write_qos(device, &reads, write_capacity.as_ref(), out)
+    write_qos(device, &latencies, out)
+}
+
+/// The target, the run and the program.
+fn origin(record: &Record) -> String {
+    let path = match record.targets.first() {
+        Some(target) => clean(&target.path),
+        None => String::new(),
+    };
+    let run = clean(&record.run_id);
+    let version = clean(&record.tool.version);
+    format!("{path}, run {run} of diskproof {version}")
 }
 
 fn cost_model(letter: char, capacity: &DiskCapacity<'_>) -> String {
@@ -63,23 +66,15 @@ fn cost_model(letter: char, capacity: &DiskCapacity<'_>) -> String {
 }
 
 /// The latency from which on the kernel counts the disk as busy: the 99th percentile beyond the
-/// knee. The limits of the rate are those of the kernel's documentation.
-fn write_qos(
-    device: &str,
-    reads: &DiskCapacity<'_>,
-    writes: Option<&DiskCapacity<'_>>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let mut settings = Vec::new();
-    if let Some(ns) = reads.busy_p99_ns() {
-        settings.push(latency_setting('r', ns));
-    }
-    if let Some(writes) = writes
-        && let Some(ns) = writes.busy_p99_ns()
-    {
-        settings.push(latency_setting('w', ns));
-    }
-    if settings.is_empty() {
+/// knee. `None` where no latency was measured there.
+fn latency_settings(letter: char, capacity: &DiskCapacity<'_>) -> Option<String> {
+    let busy_us = capacity.busy_p99_ns()? / 1000;
+    Some(format!("{letter}pct=99.00 {letter}lat={busy_us}"))
+}
+
+/// Writes the latencies with the limits of the rate, which are those of the kernel's documentation.
+fn write_qos(device: &str, latencies: &[String], out: &mut dyn Write) -> io::Result<()> {
+    if latencies.is_empty() {
         return writeln!(
             out,
             "# No io.cost.qos: no latency was measured at twice the depth of the knee."
@@ -92,28 +87,27 @@ fn write_qos(
     writeln!(
         out,
         "echo '{device} enable=1 ctrl=user {} min=50.00 max=150.00' > /sys/fs/cgroup/io.cost.qos",
-        settings.join(" ")
+        latencies.join(" ")
     )
-}
-
-fn latency_setting(letter: char, ns: u64) -> String {
-    format!("{letter}pct=99.00 {letter}lat={}", ns / 1000)
 }
 
 /// `major:minor` of the disk; `None` where it is not one disk.
 fn disk_number(record: &Record) -> Option<&str> {
-    let mut disks = record.targets.iter().flat_map(TargetIdentity::disks);
-    let disk = disks.next()?;
-    let (major, minor) = disk.device.split_once(':')?;
-    if disks.next().is_none() && is_number(major) && is_number(minor) {
-        Some(&disk.device)
+    let mut disks = record.targets.iter().flat_map(|target| target.disks());
+    let first = disks.next()?;
+    if disks.next().is_some() {
+        return None;
+    }
+    let (major, minor) = first.device.split_once(':')?;
+    if is_number(major) && is_number(minor) {
+        Some(&first.device)
     } else {
         None
     }
 }
 
 fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+    !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit())
 }
 
 /// Writes the properties of the one disk of the record for Seastar.
@@ -121,7 +115,10 @@ pub(crate) fn write_seastar(record: &Record, out: &mut dyn Write) -> io::Result<
     let (Some(reads), Some(writes)) = (reads(record), writes(record)) else {
         return Ok(());
     };
-    let place = record.targets.first().map(mount_point).unwrap_or_default();
+    let place = match record.targets.first() {
+        Some(target) => mount_point(target),
+        None => "",
+    };
     writeln!(out, "disks:")?;
     // A JSON string is a YAML string, whatever it contains.
     writeln!(out, "  - mountpoint: {}", serde_json::to_string(place)?)?;

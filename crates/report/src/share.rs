@@ -31,7 +31,15 @@ pub(crate) fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<(
     if let Some(verdict) = &record.verdict {
         lines.push(verdict.trust.why.clone());
     }
-    lines.extend(findings_line(record));
+    let codes: Vec<&str> = record
+        .findings
+        .iter()
+        .filter(|finding| finding.severity != Severity::Note)
+        .map(|finding| finding.code.as_str())
+        .collect();
+    if !codes.is_empty() {
+        lines.push(format!("findings: {}", codes.join(", ")));
+    }
     for line in lines {
         writeln!(out, "{}", shortened(&clean(&line), COLUMNS_MAX))?;
     }
@@ -39,23 +47,9 @@ pub(crate) fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<(
     writeln!(out, "record sha256 {}", checksum(record)?)
 }
 
-/// The codes of the findings that put figures in doubt; `None` without any.
-fn findings_line(record: &Record) -> Option<String> {
-    let mut codes = Vec::new();
-    for finding in &record.findings {
-        if finding.severity != Severity::Note {
-            codes.push(finding.code.as_str());
-        }
-    }
-    if codes.is_empty() {
-        return None;
-    }
-    Some(format!("findings: {}", codes.join(", ")))
-}
-
 /// The disks, the filesystem and the system.
 fn machine(record: &Record) -> String {
-    let mut parts = Vec::new();
+    let mut parts: Vec<String> = Vec::new();
     for target in &record.targets {
         for disk in target.disks() {
             // The name of a volume is no model, and may say whose it is.
@@ -77,52 +71,60 @@ fn machine(record: &Record) -> String {
 fn rows(record: &Record) -> Vec<String> {
     let mut rows = Vec::new();
     if let Some(verdict) = &record.verdict {
-        rows.extend(verdict.grades.iter().take(ROWS_MAX).map(grade_row));
+        for grade in verdict.grades.iter().take(ROWS_MAX) {
+            rows.push(grade_row(grade));
+        }
     }
-    if !rows.is_empty() {
-        return rows;
+    if rows.is_empty() {
+        workload_rows(record)
+    } else {
+        rows
     }
-    for measurement in &record.measurements {
-        for (kind, op) in shown_ops(measurement) {
-            rows.push(workload_row(measurement, kind, op));
+}
+
+fn grade_row(grade: &UseGrade) -> String {
+    let name = &grade.name;
+    let value = grade.figure.value_text();
+    let interval = labels::interval(&grade.figure);
+    format!("{name:<11}{value:>10}  {interval:<8} {}", grade.words())
+}
+
+/// A row for each operation; the last one counts those without room.
+fn workload_rows(record: &Record) -> Vec<String> {
+    let mut rows = Vec::new();
+    for row in &record.measurements {
+        for (kind, op) in shown_ops(row) {
+            rows.push(op_row(row, kind, op));
         }
     }
     if rows.len() > ROWS_MAX {
-        let hidden = rows.len() - (ROWS_MAX - 1);
+        let more = rows.len() - (ROWS_MAX - 1);
         rows.truncate(ROWS_MAX - 1);
-        rows.push(format!("and {hidden} more"));
+        rows.push(format!("and {more} more"));
     }
     rows
 }
 
-fn grade_row(grade: &UseGrade) -> String {
-    let value = grade.figure.value_text();
-    let interval = labels::interval(&grade.figure);
-    let words = grade.words();
-    format!("{:<11}{value:>10}  {interval:<8} {words}", grade.name)
-}
-
-fn workload_row(measurement: &Row, kind: OpKind, op: OpRow<'_>) -> String {
+fn op_row(row: &Row, kind: OpKind, op: OpRow<'_>) -> String {
     let iops = &op.figures.iops;
-    let mut text = format!(
-        "{} {}: {} {}",
-        measurement.data.workload.name,
-        kind.as_str(),
-        iops.value_text(),
-        labels::interval(iops)
-    );
-    if let Some(ns) = shown_latency(op).p99 {
-        text.push_str(&format!(", p99 {}", format_duration(ns)));
+    let mut figures = format!("{} {}", iops.value_text(), labels::interval(iops));
+    if let Some(p99_ns) = shown_latency(op).p99 {
+        figures += &format!(", p99 {}", format_duration(p99_ns));
     }
-    format!("{text} ({})", conditions(measurement))
+    let name = &row.data.workload.name;
+    format!("{name} {}: {figures} ({})", kind.as_str(), conditions(row))
 }
 
-/// The checksum of the bytes that `-o x.json` writes.
+/// Of the bytes that `-o x.json` writes.
 fn checksum(record: &Record) -> io::Result<String> {
     let mut json = Vec::new();
     crate::json::write_record(record, &mut json)?;
     let digest = Sha256::digest(&json);
-    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(digest.iter().map(hex).collect())
+}
+
+fn hex(byte: &u8) -> String {
+    format!("{byte:02x}")
 }
 
 #[cfg(test)]
@@ -142,14 +144,7 @@ mod tests {
         record.targets[0].path = "/srv/secret-path".to_owned();
         record.targets[0].layers[0].serial = Some("SECRET-SERIAL".to_owned());
         let mut graded = record.clone();
-        let grade = |name| {
-            serde_json::json!({
-                "name": name, "measurement": 0, "grade": "good",
-                "figure": { "n": 9, "value": 3e9, "half_width_95": 3e7, "unit": "B/s" },
-                "thresholds": { "limited_from": 1e8, "good_from": 5e8, "source": "a disk" },
-            })
-        };
-        let grades = ["bulk load", "scans", "look-ups", "commits"].map(grade);
+        let grades = ["bulk load", "scans", "look-ups", "commits"].map(good_grade);
         let verdict = serde_json::json!({
             "headline": "Good.", "grades": grades,
             "trust": { "level": "reliable", "why": "Reliable." },
@@ -167,6 +162,14 @@ mod tests {
             );
             assert!(!text.to_lowercase().contains("secret"), "{text}");
         }
+    }
+
+    fn good_grade(name: &str) -> serde_json::Value {
+        serde_json::json!({
+            "name": name, "measurement": 0, "grade": "good",
+            "figure": { "n": 9, "value": 3e9, "half_width_95": 3e7, "unit": "B/s" },
+            "thresholds": { "limited_from": 1e8, "good_from": 5e8, "source": "a disk" },
+        })
     }
 
     #[test]

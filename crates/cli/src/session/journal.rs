@@ -11,7 +11,7 @@ use diskproof_model::plan::{Decide, Plan, Sides};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What the record of a run says that was killed.
+/// The record of a run that was killed gives this reason.
 const KILLED: &str = "diskproof was killed during the run; what had ended before is complete";
 /// A run that is shorter than this is measured again in the time that it takes to look for it.
 const EVERY: Duration = Duration::from_secs(1);
@@ -52,7 +52,7 @@ impl RunJournal {
         }
     }
 
-    /// What ends the journal when the run is in the history.
+    /// The journal itself, for the one who ends it once the run is in the history.
     pub(super) fn handle(&self) -> Option<Arc<Journal>> {
         self.journal.clone()
     }
