@@ -302,10 +302,8 @@ fn medium_text(layer: &Layer) -> Option<String> {
     if layer.rotational.is_none() || !is_lowest {
         return None;
     }
-    let text = match labels::rotation(layer) {
-        Some(rotation) => rotation,
-        None => "unknown: the kernel reports every virtio disk as rotating",
-    };
+    let unknown = "unknown: the kernel reports every virtio disk as rotating";
+    let text = labels::rotation(layer).unwrap_or(unknown);
     Some(text.to_owned())
 }
 
