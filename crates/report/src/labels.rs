@@ -270,12 +270,15 @@ mod tests {
         }
     }
 
-    #[test]
-    fn operation_names_its_sync() {
-        let every = |writes| SyncPolicy::Every {
+    fn every(writes: u32) -> SyncPolicy {
+        SyncPolicy::Every {
             writes,
             call: SyncCall::Fsync,
-        };
+        }
+    }
+
+    #[test]
+    fn operation_names_its_sync() {
         let cases = [
             (1000, SyncPolicy::None, "read"),
             (0, SyncPolicy::AtEnd, "write, final sync"),

@@ -600,33 +600,34 @@ mod tests {
         assert!(!text.contains("cache"), "{text}");
     }
 
+    fn matrix_of_one_cell(latency_p99_ns: Option<u64>) -> SweepMatrix {
+        SweepMatrix {
+            operation: SweepOperation::RandRead,
+            cells: vec![SweepCell {
+                block_bytes: 4096,
+                depth: 1,
+                state: CellState::Measured,
+                why: None,
+                iops: None,
+                throughput: None,
+                latency_mean_ns: Some(1e7),
+                latency_p50_ns: None,
+                latency_p99_ns,
+                latency_max_ns: None,
+            }],
+            knee: None,
+            bandwidth_limit: None,
+            cost_model: None,
+        }
+    }
+
     #[test]
     fn latencies_without_any_percentile_are_one_line() {
-        let blocks = |latency_p99_ns| {
-            let matrix = SweepMatrix {
-                operation: SweepOperation::RandRead,
-                cells: vec![SweepCell {
-                    block_bytes: 4096,
-                    depth: 1,
-                    state: CellState::Measured,
-                    why: None,
-                    iops: None,
-                    throughput: None,
-                    latency_mean_ns: Some(1e7),
-                    latency_p50_ns: None,
-                    latency_p99_ns,
-                    latency_max_ns: None,
-                }],
-                knee: None,
-                bandwidth_limit: None,
-                cost_model: None,
-            };
-            latencies(&matrix)
-        };
-        assert!(matches!(blocks(None)[..], [Block::Text(..)]));
-        let some = blocks(Some(10_000_000));
-        let [_, Block::Table(table)] = &some[..] else {
-            panic!("{some:?}");
+        let without = latencies(&matrix_of_one_cell(None));
+        assert!(matches!(without[..], [Block::Text(..)]));
+        let with_percentile = latencies(&matrix_of_one_cell(Some(10_000_000)));
+        let [_, Block::Table(table)] = &with_percentile[..] else {
+            panic!("{with_percentile:?}");
         };
         assert_eq!(table.rows[0].cells[1].text, "10.0");
     }

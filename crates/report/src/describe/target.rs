@@ -489,9 +489,12 @@ mod tests {
         }
     }
 
+    fn plain_text(disk: &DiskHealth) -> String {
+        health_text(disk).replace('\u{a0}', " ")
+    }
+
     #[test]
     fn line_lists_known_values_without_zeros() {
-        let text = |disk: &DiskHealth| health_text(disk).replace('\u{a0}', " ");
         let parts = [
             "nvme0n1 passed",
             "38 °C",
@@ -500,8 +503,8 @@ mod tests {
             "65592 h (7.5 years)",
             "3 TiB",
         ];
-        assert_shows(&text(&disk()), &parts);
-        assert_eq!(text(&disk()).matches(", ").count(), 4);
+        assert_shows(&plain_text(&disk()), &parts);
+        assert_eq!(plain_text(&disk()).matches(", ").count(), 4);
         let failing = DiskHealth {
             disk: "sda".to_owned(),
             passed: Some(false),
@@ -509,9 +512,9 @@ mod tests {
             power_on_hours: Some(40),
             ..DiskHealth::default()
         };
-        assert_eq!(text(&failing), "sda FAILING, 8 pending sectors, 40 h");
+        assert_eq!(plain_text(&failing), "sda FAILING, 8 pending sectors, 40 h");
         let unknown = DiskHealth::unknown("vda", "a virtual disk");
-        assert_shows(&text(&unknown), &["vda unknown", "a virtual disk"]);
+        assert_shows(&plain_text(&unknown), &["vda unknown", "a virtual disk"]);
     }
 
     #[test]

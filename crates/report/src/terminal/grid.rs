@@ -424,9 +424,11 @@ mod tests {
     }
 
     fn table(heading: &[&'static str], rows: &[&[&str]]) -> Table {
-        let cells = |row: &&[&str]| row.iter().map(|&cell| cell.to_owned()).collect();
-        let rows = rows.iter().map(cells).collect();
-        match Block::table("", heading.iter().copied(), rows) {
+        let mut owned_rows = Vec::new();
+        for row in rows {
+            owned_rows.push(row.iter().map(|cell| (*cell).to_owned()).collect());
+        }
+        match Block::table("", heading.iter().copied(), owned_rows) {
             Block::Table(table) => table,
             other => panic!("{other:?}"),
         }
