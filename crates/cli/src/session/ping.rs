@@ -4,7 +4,7 @@
 
 use super::bench::Bench;
 use super::running::{Running, Stepped};
-use super::sink::{EarlyEnd, Sink};
+use super::sink::{EarlyEnd, ResultsKeeper, Sink};
 use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
 use crate::progress_display::ProgressDisplay;
@@ -13,7 +13,7 @@ use crate::tool_lines::{RequestPrinter, SharedPrinter};
 use diskproof_engine::RunError;
 use diskproof_model::group::Group;
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::measurement::{OpKind, StopReason};
+use diskproof_model::measurement::{Measurement, OpKind, StopReason};
 use diskproof_model::ping::SingleRequest;
 use diskproof_model::plan::{Ping, Plan};
 use diskproof_model::progress::{Control, Found, Phase, PingWatch, Progress, Watch};
@@ -87,9 +87,11 @@ impl Running for PingRun<'_> {
         sink.begin_step(&workload.name);
         let heartbeat = sink.progress.heartbeat();
         let verbosity = sink.verbosity;
+        let (display, keeper) = sink.display_and_keeper();
         let mut watch = PingProgress {
             plan: self.plan,
-            display: &mut sink.progress,
+            display,
+            keeper,
             lines: self.lines.take(),
             tool: self.tool.take(),
             printer,
@@ -125,6 +127,7 @@ struct RequestsSoFar {
 struct PingProgress<'a> {
     plan: &'a Plan,
     display: &'a mut ProgressDisplay,
+    keeper: ResultsKeeper<'a>,
     /// The lines of the requests; `None`: no lines.
     lines: Option<RequestLines>,
     /// The tool whose text is printed.
@@ -221,6 +224,14 @@ impl Watch for PingProgress<'_> {
             self.printer.reading(self.reading(progress));
         }
         self.display.tick_silently(progress)
+    }
+
+    fn wants_results(&self, elapsed_ns: u64) -> bool {
+        self.keeper.is_due(elapsed_ns)
+    }
+
+    fn results_so_far(&mut self, _: u64, measurements: &[Measurement]) {
+        self.keeper.keep(measurements);
     }
 
     fn found(&mut self, place: &Found) {

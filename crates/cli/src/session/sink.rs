@@ -120,6 +120,26 @@ impl SharedResults {
     }
 }
 
+/// Keeps what one call has measured so far in the journal of the run.
+pub(super) struct ResultsKeeper<'a> {
+    results: SharedResults,
+    journal: &'a mut RunJournal,
+}
+
+impl ResultsKeeper<'_> {
+    /// Whether it is time to keep it, after so many nanoseconds.
+    pub(super) fn is_due(&self, elapsed_ns: u64) -> bool {
+        self.journal.is_due_within(elapsed_ns)
+    }
+
+    /// Keeps it beside the results of earlier calls.
+    pub(super) fn keep(&mut self, measured: &[Measurement]) {
+        let mut data = self.results.lock().data.clone();
+        data.measurements.extend_from_slice(measured);
+        self.journal.keep(&data);
+    }
+}
+
 /// Takes what a run gives: results, progress, and the journal of both.
 pub(super) struct Sink {
     /// The facts of the run, whose plan orders the results.
@@ -211,6 +231,15 @@ impl Sink {
             let data = self.results().data.clone();
             self.journal.keep(&data);
         }
+    }
+
+    /// The display, and what keeps the results of a call that returns them only at its end.
+    pub(super) fn display_and_keeper(&mut self) -> (&mut ProgressDisplay, ResultsKeeper<'_>) {
+        let keeper = ResultsKeeper {
+            results: self.results.clone(),
+            journal: &mut self.journal,
+        };
+        (&mut self.progress, keeper)
     }
 
     /// Prints what is left of the lines of a tool.
