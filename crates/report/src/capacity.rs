@@ -38,12 +38,12 @@ impl DiskCapacity<'_> {
     }
 }
 
-/// What it can read at most; `None` where no random reads were swept.
+/// Returns what the disk can read at most; `None` where no random reads were swept.
 pub(crate) fn reads(record: &Record) -> Option<DiskCapacity<'_>> {
     capacity(record, SweepOperation::RandRead, SweepOperation::Read)
 }
 
-/// What it can write at most; `None` where no random writes were swept.
+/// Returns what the disk can write at most; `None` where no random writes were swept.
 pub(crate) fn writes(record: &Record) -> Option<DiskCapacity<'_>> {
     capacity(record, SweepOperation::RandWrite, SweepOperation::Write)
 }

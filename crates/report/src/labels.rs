@@ -58,7 +58,7 @@ pub(crate) fn write_cache(cache: Option<WriteCache>) -> &'static str {
     }
 }
 
-/// What the disk itself reports of its write cache, as the end of a clause.
+/// Says what the disk itself reports of its write cache, as the end of a clause.
 pub(crate) fn reported_write_cache(disk: &Layer) -> &'static str {
     match disk.reported_write_cache {
         Some(WriteCache::WriteBack) => " (the disk reports: on)",
@@ -145,7 +145,7 @@ pub(crate) fn depth(depth: u32, workers: u32) -> String {
     }
 }
 
-/// How writes are made durable; `None` if they are not.
+/// Says how writes are made durable; `None` if they are not.
 pub(crate) fn sync(policy: SyncPolicy) -> Option<String> {
     match policy {
         SyncPolicy::None => None,
@@ -270,12 +270,15 @@ mod tests {
         }
     }
 
-    #[test]
-    fn operation_names_its_sync() {
-        let every = |writes| SyncPolicy::Every {
+    fn every(writes: u32) -> SyncPolicy {
+        SyncPolicy::Every {
             writes,
             call: SyncCall::Fsync,
-        };
+        }
+    }
+
+    #[test]
+    fn operation_names_its_sync() {
         let cases = [
             (1000, SyncPolicy::None, "read"),
             (0, SyncPolicy::AtEnd, "write, final sync"),

@@ -59,7 +59,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// How writing the page went.
+    /// Returns the first error of the output, if there was one.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         std::mem::replace(&mut self.written, Ok(()))
     }

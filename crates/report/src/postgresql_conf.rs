@@ -92,7 +92,7 @@ fn write_setting(advice: &Advice, version: Option<u32>, out: &mut dyn Write) -> 
     }
 }
 
-/// Why a setting is not active.
+/// Says why a setting is not active; `None` for one that is.
 fn why_comment(advice: &Advice, version: Option<u32>) -> Option<String> {
     if !advice.changes() {
         return Some("the default".to_owned());

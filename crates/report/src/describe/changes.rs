@@ -255,7 +255,7 @@ fn metric_row(metric: &MetricComparison) -> TableRow {
     }
 }
 
-/// How long a measurement would decide every workload; nothing where all are decided.
+/// Says how long a measurement would decide every workload; `None` where all are decided.
 fn needed_for_all(metrics: &[&MetricComparison]) -> Option<String> {
     let longest = metrics
         .iter()
@@ -322,7 +322,7 @@ impl Quartiles {
         value < self.low - reach || value > self.high + reach
     }
 
-    /// How far a side is from the median, in percent.
+    /// Says how far a side is from the median, in percent.
     fn distance_text(&self, side: &RankedSide<'_>) -> String {
         match side.leading_value() {
             Some(value) if self.median > 0.0 => {

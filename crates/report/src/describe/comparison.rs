@@ -14,7 +14,7 @@ use diskproof_model::comparison::{
 use diskproof_model::digits::{digits_of, figure_to_digits, rounded, to_digits};
 use diskproof_model::units::{counted, format_duration, format_percent};
 
-/// How many metrics are shown.
+/// Selects the metrics that are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricDetail {
     /// Independent metrics: in a closed loop the mean latency and the other rate follow from the
@@ -161,7 +161,7 @@ pub(crate) fn look(verdict: Verdict) -> (Tone, &'static str) {
     }
 }
 
-/// What would decide; metrics with the same answer share an entry.
+/// Says what would decide open metrics; those with the same answer share an entry.
 fn open_metrics(candidate: &Candidate, detail: MetricDetail) -> Vec<Block> {
     let mut needs = Vec::new();
     for metric in &candidate.metrics {
@@ -293,7 +293,7 @@ pub(crate) fn subject_text(metric: &MetricComparison) -> String {
     }
 }
 
-/// What follows the workload's name: `iops`, `read p99`.
+/// Returns what follows the workload's name: `iops`, `read p99`.
 pub(crate) fn figure_name(metric: &MetricComparison) -> String {
     let suffix = match metric.metric.split_once(metric.subject.as_str()) {
         Some((_, suffix)) => suffix,
@@ -417,7 +417,7 @@ pub(crate) fn half_width(ratio: Ratio) -> f64 {
     }
 }
 
-/// What would decide an undecided metric.
+/// Says what would decide an undecided metric.
 pub(crate) fn needed_text(metric: &MetricComparison) -> String {
     if metric.ratio.is_none() {
         return "no interval: measured too briefly; measure for at least 2 s".to_owned();
@@ -457,35 +457,38 @@ mod tests {
     use diskproof_model::comparison::{Basis, Direction};
     use diskproof_model::record::Estimate;
 
-    #[test]
-    fn changes_have_a_sign_and_the_digits_of_their_interval() {
-        let text = |value: f64, low_95: f64, high_95: f64| {
-            change_text(Ratio {
-                value,
-                low_95,
-                high_95: Some(high_95),
-            })
-        };
-        assert_eq!(text(1.14, 1.12, 1.16), "+14\u{a0}%");
-        assert_eq!(text(0.969, 0.966, 0.972), "−3.1\u{a0}%");
-        assert_eq!(text(1.001, 0.95, 1.05), "±0\u{a0}%");
-        assert_eq!(text(3.2, 3.0, 3.4), "+220\u{a0}%");
+    fn ratio(value: f64, low_95: f64, high_95: f64) -> Ratio {
+        Ratio {
+            value,
+            low_95,
+            high_95: Some(high_95),
+        }
     }
 
-    /// Sign and size of the change follow from the printed figures and from the printed ratio.
     #[test]
-    fn printed_figures_of_a_row_agree_with_its_change() {
-        let number = |text: &str| -> f64 {
-            let digits = text.split_whitespace().next().unwrap();
-            digits.replace([',', '/', 's'], "").parse().unwrap()
-        };
-        let side = |value: f64, width: f64| Estimate {
+    fn changes_have_a_sign_and_the_digits_of_their_interval() {
+        assert_eq!(change_text(ratio(1.14, 1.12, 1.16)), "+14\u{a0}%");
+        assert_eq!(change_text(ratio(0.969, 0.966, 0.972)), "−3.1\u{a0}%");
+        assert_eq!(change_text(ratio(1.001, 0.95, 1.05)), "±0\u{a0}%");
+        assert_eq!(change_text(ratio(3.2, 3.0, 3.4)), "+220\u{a0}%");
+    }
+
+    fn number(text: &str) -> f64 {
+        let digits = text.split_whitespace().next().unwrap();
+        digits.replace([',', '/', 's'], "").parse().unwrap()
+    }
+
+    fn rate(value: f64, relative_width: f64) -> Estimate {
+        Estimate {
             n: 10,
             value,
-            half_width_95: Some(value * width),
+            half_width_95: Some(value * relative_width),
             unit: "1/s".to_owned(),
-        };
-        let mut metric = MetricComparison {
+        }
+    }
+
+    fn metric(a: Estimate, b: Estimate, ratio: Ratio) -> MetricComparison {
+        MetricComparison {
             metric: "random-read-d1.iops".to_owned(),
             subject: "random-read-d1".to_owned(),
             target: 0,
@@ -493,9 +496,9 @@ mod tests {
             figure: Figure::Iops,
             headline: true,
             better: Direction::Higher,
-            a: side(1.0, 0.1),
-            b: side(1.0, 0.1),
-            ratio: None,
+            a,
+            b,
+            ratio: Some(ratio),
             p_value: None,
             p_adjusted: None,
             basis: Basis::WithinRuns,
@@ -503,25 +506,39 @@ mod tests {
             verdict: Verdict::Undecided,
             needed: None,
             reasons: Vec::new(),
-        };
-        let ends = [0.7, 0.9, 0.94, 0.969, 0.9969, 1.0, 1.004, 1.06, 1.4, 3.2];
-        for (a, change) in [4570.0, 1003.0, 98.7, 13_688.0]
-            .iter()
-            .flat_map(|a| ends.map(|b| (*a, b)))
-        {
-            for (own, width) in [(0.5, 0.3), (0.18, 0.05), (0.02, 0.01), (0.002, 0.001)] {
-                (metric.a, metric.b) = (side(a, own), side(a * change, own));
-                let ratio = Ratio {
-                    value: change,
-                    low_95: change - width,
-                    high_95: Some(change + width),
-                };
-                metric.ratio = Some(ratio);
-                let [x, y] = sides_text(&metric);
-                let of_figures = percent_text(number(&y) / number(&x), half_width(ratio));
-                assert_eq!(of_figures, change_text(ratio), "{x} {y}");
-                let of_ratio = percent_text(number(&ratio_text(ratio)), half_width(ratio));
-                assert_eq!(of_ratio, change_text(ratio), "{}", ratio_text(ratio));
+        }
+    }
+
+    fn assert_change_follows(a: f64, change: f64, own_width: f64, ratio_width: f64) {
+        let ratio_of_sides = ratio(change, change - ratio_width, change + ratio_width);
+        let compared = metric(
+            rate(a, own_width),
+            rate(a * change, own_width),
+            ratio_of_sides,
+        );
+        let [text_of_a, text_of_b] = sides_text(&compared);
+        let printed_ratio = number(&text_of_b) / number(&text_of_a);
+        let of_figures = percent_text(printed_ratio, half_width(ratio_of_sides));
+        assert_eq!(
+            of_figures,
+            change_text(ratio_of_sides),
+            "{text_of_a} {text_of_b}"
+        );
+        let text = ratio_text(ratio_of_sides);
+        let of_ratio = percent_text(number(&text), half_width(ratio_of_sides));
+        assert_eq!(of_ratio, change_text(ratio_of_sides), "{text}");
+    }
+
+    /// Sign and size of the change follow from the printed figures and from the printed ratio.
+    #[test]
+    fn printed_figures_of_a_row_agree_with_its_change() {
+        let changes = [0.7, 0.9, 0.94, 0.969, 0.9969, 1.0, 1.004, 1.06, 1.4, 3.2];
+        for a in [4570.0, 1003.0, 98.7, 13_688.0] {
+            for change in changes {
+                assert_change_follows(a, change, 0.5, 0.3);
+                assert_change_follows(a, change, 0.18, 0.05);
+                assert_change_follows(a, change, 0.02, 0.01);
+                assert_change_follows(a, change, 0.002, 0.001);
             }
         }
     }

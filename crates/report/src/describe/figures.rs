@@ -319,7 +319,7 @@ fn figure_cells(kind: OpKind, op: OpRow<'_>, workload: &Workload, unit: LatencyU
 /// All latencies of a page have one unit: µs if the longest median is shorter than this, else ms.
 const MICROSECONDS_BELOW_NS: u64 = 100_000;
 
-/// What the rows of all tables share, and the meaning of their columns.
+/// States the conditions that the rows of all tables share, and the meaning of their columns.
 pub(crate) fn shared_conditions(record: &Record) -> Option<String> {
     let rows: Vec<&Row> = record
         .measurements
@@ -379,7 +379,8 @@ impl LatencyUnit {
     }
 }
 
-/// What the intervals of a table know of: a single run cannot know how the next one differs.
+/// Says where the intervals of a table come from: a single run cannot know how the next one
+/// differs.
 fn basis(measurements: &[&Row]) -> String {
     let mut earlier_runs = None;
     let mut is_sliced = false;

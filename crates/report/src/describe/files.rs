@@ -96,7 +96,7 @@ pub(crate) fn files_text(plan: &FilesPlan) -> String {
     )
 }
 
-/// What a plan does to the caches.
+/// Says what a plan does to the caches.
 pub(crate) fn planned_caches(caches: FileCaches) -> &'static str {
     match caches {
         FileCaches::DropOwnPages => {
@@ -149,7 +149,7 @@ fn looks_up(row: &FileStepRow) -> bool {
     )
 }
 
-/// What the disk read while files were read, against their bytes; `None` where it is not known.
+/// Compares what the disk read with the bytes of the files; `None` where it is not known.
 fn disk_text(files: &FilesRecord) -> Option<String> {
     let mut parts = Vec::new();
     for row in &files.steps {

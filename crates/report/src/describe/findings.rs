@@ -29,7 +29,7 @@ fn is_limiter(finding: &Finding) -> bool {
     finding.says == cap
 }
 
-/// What sets the rate in place of the disk, as a part of the verdict.
+/// Names what sets the rate in place of the disk, as a part of the verdict.
 pub(crate) fn limits(all: &[Finding]) -> impl Iterator<Item = Block> {
     all.iter()
         .filter(|finding| is_limiter(finding))
@@ -85,7 +85,7 @@ fn severity_fact(finding: &Finding, text: String) -> Block {
     Block::toned_fact(tone(severity), labels::severity(severity), text)
 }
 
-/// How many findings a short page does not show; `None` where it shows all.
+/// Counts the findings that a short page does not show; `None` where it shows all.
 fn hidden_text(all: &[&Finding], shown: usize) -> Option<String> {
     let hidden = all.len() - shown;
     if hidden == 0 {

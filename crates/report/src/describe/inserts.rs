@@ -90,7 +90,7 @@ fn title(postgres: &PostgresRecord) -> Block {
     ))
 }
 
-/// What the columns mean.
+/// This legend explains the columns.
 const LEGEND: &str = "c4: 4 sessions. async: synchronous_commit off, so a crash may \
                                  lose the last commits. disk alone: commits per second in this run \
                                  without a server. per sync: INSERTs that share a sync of the WAL \
@@ -118,7 +118,7 @@ fn per_sync_text(commits: f64) -> String {
     rounded(commits, Some(commits * PER_SYNC_WIDTH))
 }
 
-/// What the server adds to the disk: a sentence for one session, and one for the most sessions,
+/// Explains what the server adds to the disk: a sentence for one session, and one for the most,
 /// both of the default method.
 fn explanations(postgres: &PostgresRecord) -> Vec<Block> {
     let loads: Vec<&LoadRow> = postgres
@@ -157,7 +157,7 @@ fn shares_syncs(load: &LoadRow) -> bool {
         && relative_width(&load.figures.iops) <= WIDTH_MAX
 }
 
-/// How well a rate is known; one without an interval is not known at all.
+/// Returns the relative half-width of a rate; one without an interval is not known at all.
 fn relative_width(rate: &Estimate) -> f64 {
     rate.relative_half_width().unwrap_or(1.0)
 }
@@ -185,7 +185,7 @@ fn disk_text(alone: &LoadRow) -> String {
     )
 }
 
-/// What an INSERT of one session takes, and which part of it is the disk's.
+/// Says how long an INSERT of one session takes, and which part of it is the disk's.
 fn alone_text(load: &LoadRow) -> Option<String> {
     let parts = load.figures.parts.as_ref()?;
     let own = load.figures.own.as_ref()?;
@@ -228,7 +228,7 @@ fn time_text(ns: f64, relative_width: f64) -> String {
     figure_text(ns, Some(ns * relative_width), "ns")
 }
 
-/// What a plan does with a server.
+/// Says what a plan does with a server.
 pub(crate) fn plan_text(plan: &PostgresPlan) -> String {
     format!(
         "PostgreSQL {} from {}: {} of INSERTs, {} each, in {}",
@@ -240,7 +240,7 @@ pub(crate) fn plan_text(plan: &PostgresPlan) -> String {
     )
 }
 
-/// What the columns of tried settings mean.
+/// This legend explains the columns of tried settings.
 const TRIALS_LEGEND: &str = "gain: rate with the tried value over rate with the default, and \
                                  its 95 % interval. Default and tried value alternate in random \
                                  order. Scans read a table larger than the server's cache, without \
@@ -299,7 +299,7 @@ fn gain_interval(gain: &TrialGain) -> String {
     format!("{:.2}–{:.2}", gain.low_95, gain.high_95)
 }
 
-/// What a plan tries.
+/// Names the settings that a plan tries, and the time that it takes for them.
 pub(crate) fn trial_plan_text(plan: &TrialPlan) -> String {
     let settings: Vec<&str> = plan
         .trials

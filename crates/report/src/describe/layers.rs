@@ -19,7 +19,7 @@ const COLUMNS: &str = "layer | rate | p50 | p99 | own time | rate change | share
 /// A difference that the run cannot tell at all.
 const UNCLEAR: &str = "unclear";
 
-/// What the columns mean.
+/// This legend explains the columns.
 const LEGEND: &str = "own time: median latency of the layer minus that of the layer \
                                  below; for the bottom layer, its whole latency. rate change: rate \
                                  compared with the layer below. share: own time in the latency of \

@@ -278,7 +278,7 @@ const MORE: f64 = 1.1;
 /// From here on a percentage is no help.
 const MANY: f64 = 10.0;
 
-/// Why the counters differ from what was measured, as the end of a sentence.
+/// Explains why the counters differ from what was measured, as the end of a sentence.
 fn why_apart(low: f64, high: f64) -> &'static str {
     let (is_less, is_more) = (low < LESS, high > MORE);
     if is_less && is_more {

@@ -157,7 +157,7 @@ fn task_blocks(record: &Record) -> Option<Vec<Block>> {
     }
 }
 
-/// What was measured of one target: its surface, single requests, workloads.
+/// Shows what was measured of one target: its surface, single requests, workloads.
 fn target_figures(record: &Record, target: usize) -> Vec<Section> {
     use Shown::{Always, Short, Whole};
     let mut page = vec![figures_section(Always, heading(record, target))];

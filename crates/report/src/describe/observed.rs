@@ -75,7 +75,7 @@ fn row(device: &ObservedDevice, kind: OpKind, op: &ObservedOps) -> Vec<String> {
     ]
 }
 
-/// What a disk can do, and by which run.
+/// States the most that a disk can do, and the run that measured it.
 pub(crate) fn capacity_text(capacity: &MeasuredCapacity) -> String {
     let mut limits = Vec::new();
     limits.extend(capacity_of(
@@ -236,7 +236,7 @@ impl MeasuredLoad {
     }
 }
 
-/// How closely a run matched the load that it repeats; nothing for other runs.
+/// Compares a run with the load that it repeats; nothing for other runs.
 pub(crate) fn likeness(record: &Record) -> Vec<Block> {
     let Some(like) = record.plan.like() else {
         return Vec::new();

@@ -53,7 +53,7 @@ pub(crate) fn blocks(plan: &Plan, identities: &[TargetIdentity]) -> Vec<Block> {
     blocks
 }
 
-/// What a task does, apart from its workloads, which have a table.
+/// Says what a task does, apart from its workloads, which have a table.
 fn task_facts(task: &Task) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     match task {
@@ -221,8 +221,8 @@ fn time_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]) -> Str
     }
 }
 
-/// What a plan without a time limit takes: the time that its bytes or operations need, if they
-/// limit all of it.
+/// Says how long a plan without a time limit takes: as long as its bytes or operations need, if
+/// they limit all of it.
 fn amount_text(plan: &Plan) -> String {
     let workloads = plan.workloads();
     if workloads.is_empty() {
@@ -237,7 +237,7 @@ fn amount_text(plan: &Plan) -> String {
     }
 }
 
-/// What the run writes to a target, and which data it destroys.
+/// Says what the run writes to a target, and which data it destroys.
 fn use_text(used: TargetUse, budget: &Budget, identity: &TargetIdentity) -> String {
     let path = &identity.path;
     let place = match place_text(identity) {
@@ -279,7 +279,7 @@ fn use_text(used: TargetUse, budget: &Budget, identity: &TargetIdentity) -> Stri
     }
 }
 
-/// What the run does to a file or device whose content is lost.
+/// Says what the run does to a file or device whose content is lost.
 fn overwrite_text(
     written: Option<ByteLimit>,
     budget: &Budget,

@@ -77,7 +77,7 @@ pub(crate) fn notes(measurements: &[&Row], is_selected: fn(RemarkKind) -> bool) 
 #[derive(PartialEq)]
 struct Remark {
     kind: RemarkKind,
-    /// What a table shows of it.
+    /// A table shows this word only.
     word: &'static str,
     text: String,
 }
@@ -119,8 +119,8 @@ fn shortened(measurement: &Row) -> Option<Remark> {
     Some(Remark::new(RemarkKind::Shortened, "shortened", text))
 }
 
-/// What came before the last phase, where it differs by enough to matter, and the time of all
-/// phases that the figures omit.
+/// Names the phases before the last one that differ by enough to matter, and the time of all phases
+/// that the figures omit.
 fn phases(measurement: &Row) -> Option<Remark> {
     let (steady, earlier) = measurement.figures.phases.split_last()?;
     let mut omitted_ns = 0;
@@ -148,7 +148,7 @@ fn length_ns(phase: &PhaseRecord) -> u64 {
     phase.end_ns.saturating_sub(phase.start_ns)
 }
 
-/// How long a phase lasted, and its rates.
+/// Says how long a phase lasted, and at which rates.
 fn phase_text(measurement: &Row, phase: &PhaseRecord) -> String {
     let mut rates = Vec::new();
     for (kind, op) in &phase.ops {

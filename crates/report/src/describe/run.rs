@@ -39,7 +39,7 @@ pub(crate) fn start_text(started: &str) -> String {
     }
 }
 
-/// Why the run is partial; `None` for a complete one.
+/// Says why the run is partial; `None` for a complete one.
 pub(crate) fn partial_text(record: &Record) -> Option<String> {
     let why = match &record.ended_early {
         Some(why) => why.as_str(),
@@ -50,8 +50,8 @@ pub(crate) fn partial_text(record: &Record) -> Option<String> {
     Some(format!("{why}{progress}"))
 }
 
-/// How far an interrupted run came: `. After 8.2 s: 3 of 8 workloads finished, 2 cut short, 3 not
-/// run.` `None` where decisions during the run would have added workloads.
+/// Says how far an interrupted run came: `. After 8.2 s: 3 of 8 workloads finished, 2 cut short, 3
+/// not run.` `None` where decisions during the run would have added workloads.
 fn progress_text(record: &Record) -> Option<String> {
     if record.sweep().is_some() || record.latency_search().is_some() {
         return None;
@@ -108,7 +108,7 @@ pub(crate) fn skipped_facts(plan: &Plan) -> impl Iterator<Item = Block> {
         .map(|(why, names)| Block::fact("skipped", format!("{}: {why}", list(names))))
 }
 
-/// What was promised, and how it came out.
+/// Lists what was promised, and how it came out.
 pub(crate) fn expectations(all: &[Expectation]) -> Vec<Block> {
     if all.is_empty() {
         return Vec::new();
@@ -218,7 +218,7 @@ fn measured_text(expectation: &Expectation) -> String {
     }
 }
 
-/// How to decide an undecided one: `measure it for 42 s to decide`; or what makes its figure
+/// Says how to decide an undecided one: `measure it for 42 s to decide`; or what makes its figure
 /// useless.
 fn decision_text(expectation: &Expectation) -> Option<String> {
     if let Some(objection) = &expectation.objection {
@@ -346,7 +346,7 @@ fn saved_result(run: &SavedRun) -> String {
     list(parts)
 }
 
-/// As much of an id as other commands need.
+/// Returns as much of an id as other commands need.
 pub(crate) fn run_id(id: &str) -> String {
     id.chars().take(ID_DIGITS).collect()
 }

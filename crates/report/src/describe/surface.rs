@@ -117,7 +117,7 @@ fn repeats(record: &Record) -> Option<Block> {
     Some(Block::fact("again", text))
 }
 
-/// How far the first reading of a point is from the one that counts.
+/// Returns how far the first reading of a point is from the one that counts.
 fn change(point: &CurvePoint) -> f64 {
     (point.readings[0] / point.bytes_per_second).ln().abs()
 }

@@ -23,7 +23,7 @@ const ARM_MIN_NS: f64 = 2e6;
 
 /// Latencies of a table are in microseconds if the median is below this, else in milliseconds.
 const MICROSECONDS_BELOW_NS: f64 = 1e6;
-/// What the figures of a matrix show.
+/// This legend explains the figures of a matrix.
 const LEGEND: &str = "Shades run from the lowest (blank) to the highest measured rate. ?: known \
                       only to ±10 % or worse. ~, without a shade: predicted by the cost model. ×: \
                       impossible. –: not measured, or fewer than ten samples beyond it. Every \
@@ -69,7 +69,7 @@ pub(crate) fn blocks(record: &Record, sweep: &SweepRecord) -> Vec<Block> {
     blocks
 }
 
-/// What a reader decides by.
+/// Lists the best figures, the knee, the limit of bandwidth and the cost model of a matrix.
 fn answers(matrix: &SweepMatrix) -> Vec<Block> {
     let mut blocks = vec![
         Block::Heading(matrix.operation.words().to_owned()),
@@ -296,8 +296,8 @@ fn three_digits(value: f64, unit: &str) -> String {
     figure_text(value, Some(value * 1e-3), unit)
 }
 
-/// What the reads over spans show: up to which span a cache answers, what a short stroke gains. On
-/// disks that rotate, that do not, and of an unknown kind.
+/// Says what the reads over spans show: up to which span a cache answers, and what a short stroke
+/// gains. `rotational` holds for each disk whether it rotates, as far as the kernel knows.
 fn spans_text(rotational: &[Option<bool>], sweep: &SweepRecord) -> String {
     let mut sentences = Vec::new();
     if let Some(step) = sweep.span_step() {
@@ -424,7 +424,8 @@ fn size_text(bytes: u32) -> String {
     format_bytes(u64::from(bytes))
 }
 
-/// Where bandwidth is the limit: `from 128 KiB on (32 KiB to 256 KiB), 3070 MB/s ±1 %`.
+/// Says from which size on bandwidth is the limit: `the limit from 128 KiB (32 KiB to 256 KiB) on:
+/// 3070 MB/s ±1 %`.
 fn limit_text(limit: &BandwidthLimit) -> String {
     let range = range_text(limit.block_bytes_low, limit.block_bytes_high, size_text);
     let size = size_text(limit.block_bytes);
@@ -471,7 +472,7 @@ fn no_figure(cell: &SweepCell) -> &'static str {
     }
 }
 
-/// How well a cell is known.
+/// The relative half-width of a cell's rate, with the cell's name.
 struct CellWidth {
     /// Infinite where the interval is unknown.
     relative: f64,
@@ -514,7 +515,7 @@ fn intervals_text(sweep: &SweepRecord) -> Option<String> {
     ))
 }
 
-/// How many cells were not measured, and the reasons.
+/// Lists the cells that were not measured, by the reason.
 fn missing_texts(sweep: &SweepRecord) -> Vec<String> {
     let mut reasons = Vec::new();
     for matrix in &sweep.matrices {
@@ -599,33 +600,34 @@ mod tests {
         assert!(!text.contains("cache"), "{text}");
     }
 
+    fn matrix_of_one_cell(latency_p99_ns: Option<u64>) -> SweepMatrix {
+        SweepMatrix {
+            operation: SweepOperation::RandRead,
+            cells: vec![SweepCell {
+                block_bytes: 4096,
+                depth: 1,
+                state: CellState::Measured,
+                why: None,
+                iops: None,
+                throughput: None,
+                latency_mean_ns: Some(1e7),
+                latency_p50_ns: None,
+                latency_p99_ns,
+                latency_max_ns: None,
+            }],
+            knee: None,
+            bandwidth_limit: None,
+            cost_model: None,
+        }
+    }
+
     #[test]
     fn latencies_without_any_percentile_are_one_line() {
-        let blocks = |latency_p99_ns| {
-            let matrix = SweepMatrix {
-                operation: SweepOperation::RandRead,
-                cells: vec![SweepCell {
-                    block_bytes: 4096,
-                    depth: 1,
-                    state: CellState::Measured,
-                    why: None,
-                    iops: None,
-                    throughput: None,
-                    latency_mean_ns: Some(1e7),
-                    latency_p50_ns: None,
-                    latency_p99_ns,
-                    latency_max_ns: None,
-                }],
-                knee: None,
-                bandwidth_limit: None,
-                cost_model: None,
-            };
-            latencies(&matrix)
-        };
-        assert!(matches!(blocks(None)[..], [Block::Text(..)]));
-        let some = blocks(Some(10_000_000));
-        let [_, Block::Table(table)] = &some[..] else {
-            panic!("{some:?}");
+        let without = latencies(&matrix_of_one_cell(None));
+        assert!(matches!(without[..], [Block::Text(..)]));
+        let with_percentile = latencies(&matrix_of_one_cell(Some(10_000_000)));
+        let [_, Block::Table(table)] = &with_percentile[..] else {
+            panic!("{with_percentile:?}");
         };
         assert_eq!(table.rows[0].cells[1].text, "10.0");
     }

@@ -28,7 +28,7 @@ pub(crate) fn summary(target: &TargetIdentity, plan: &Plan) -> Vec<LabeledValue>
     lines
 }
 
-/// Why the disks of a target are not known.
+/// Says why the disks of a target are not known; `None` where they are.
 fn unresolved_text(target: &TargetIdentity) -> Option<String> {
     let why = target.unresolved.as_ref()?;
     Some(format!("unknown: {why}"))
@@ -302,10 +302,8 @@ fn medium_text(layer: &Layer) -> Option<String> {
     if layer.rotational.is_none() || !is_lowest {
         return None;
     }
-    let text = match labels::rotation(layer) {
-        Some(rotation) => rotation,
-        None => "unknown: the kernel reports every virtio disk as rotating",
-    };
+    let unknown = "unknown: the kernel reports every virtio disk as rotating";
+    let text = labels::rotation(layer).unwrap_or(unknown);
     Some(text.to_owned())
 }
 
@@ -319,7 +317,7 @@ fn discard_text(layer: &Layer) -> Option<String> {
     }
 }
 
-/// How a loop device reads and writes its backing file.
+/// Says how a loop device reads and writes its backing file.
 fn backing_text(is_direct: bool) -> String {
     if is_direct {
         "direct (O_DIRECT)".to_owned()
@@ -491,9 +489,12 @@ mod tests {
         }
     }
 
+    fn plain_text(disk: &DiskHealth) -> String {
+        health_text(disk).replace('\u{a0}', " ")
+    }
+
     #[test]
     fn line_lists_known_values_without_zeros() {
-        let text = |disk: &DiskHealth| health_text(disk).replace('\u{a0}', " ");
         let parts = [
             "nvme0n1 passed",
             "38 °C",
@@ -502,8 +503,8 @@ mod tests {
             "65592 h (7.5 years)",
             "3 TiB",
         ];
-        assert_shows(&text(&disk()), &parts);
-        assert_eq!(text(&disk()).matches(", ").count(), 4);
+        assert_shows(&plain_text(&disk()), &parts);
+        assert_eq!(plain_text(&disk()).matches(", ").count(), 4);
         let failing = DiskHealth {
             disk: "sda".to_owned(),
             passed: Some(false),
@@ -511,9 +512,9 @@ mod tests {
             power_on_hours: Some(40),
             ..DiskHealth::default()
         };
-        assert_eq!(text(&failing), "sda FAILING, 8 pending sectors, 40 h");
+        assert_eq!(plain_text(&failing), "sda FAILING, 8 pending sectors, 40 h");
         let unknown = DiskHealth::unknown("vda", "a virtual disk");
-        assert_shows(&text(&unknown), &["vda unknown", "a virtual disk"]);
+        assert_shows(&plain_text(&unknown), &["vda unknown", "a virtual disk"]);
     }
 
     #[test]

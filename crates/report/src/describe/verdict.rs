@@ -48,7 +48,7 @@ pub(crate) fn answer(record: &Record) -> Vec<Block> {
     blocks
 }
 
-/// What the figures show of the disk, where that is bad.
+/// Names the weakness of the disk that the figures show, if any.
 fn weakness(verdict: &RunVerdict) -> Option<Block> {
     let finding = verdict.weakness.as_ref()?;
     let text = format!("{} ({})", finding.title, finding.code);
@@ -313,7 +313,7 @@ fn write_cache_line(record: &Record, on: OpRow<'_>) -> Option<(&'static str, Str
     Some(("cache", format!("{switched} for this run, then restored")))
 }
 
-/// How many times one rate is the other, with the digits that both intervals support.
+/// Says how many times one rate is the other, with the digits that both intervals support.
 fn ratio_text(rate: &Estimate, base: &Estimate) -> String {
     let ratio = rate.value / base.value.max(f64::MIN_POSITIVE);
     let width = relative_width(rate).hypot(relative_width(base));
@@ -341,19 +341,21 @@ mod tests {
     fn record(rates: &[(&str, f64)]) -> Record {
         let mut record = crate::fixture::record();
         record.findings.clear();
-        let mut like = record.measurements.iter().rev();
-        let like = like.find(|m| m.data.ops.contains_key(&OpKind::Commit));
-        let like = like.cloned().unwrap();
-        record.measurements = rates
+        let last_commits = record
+            .measurements
             .iter()
-            .map(|(name, rate)| {
-                let mut m = like.clone();
-                m.data.workload.name = (*name).to_owned();
-                let op = m.figures.ops.get_mut(&OpKind::Commit).unwrap();
-                (op.iops.value, op.iops.half_width_95) = (*rate, Some(rate * 0.02));
-                m
-            })
-            .collect();
+            .rfind(|row| row.data.ops.contains_key(&OpKind::Commit))
+            .cloned()
+            .unwrap();
+        record.measurements.clear();
+        for (name, rate) in rates {
+            let mut row = last_commits.clone();
+            row.data.workload.name = (*name).to_owned();
+            let commits = row.figures.ops.get_mut(&OpKind::Commit).unwrap();
+            commits.iops.value = *rate;
+            commits.iops.half_width_95 = Some(rate * 0.02);
+            record.measurements.push(row);
+        }
         record
     }
 
@@ -383,38 +385,40 @@ mod tests {
         assert_eq!(commit_summary(&record(&rates[1..])), []);
     }
 
+    /// The method that is named as the fastest where the commits of these measurements are in doubt.
+    fn fastest_beside(doubted: &[usize]) -> String {
+        let rates = [
+            ("fdatasync", 159.0),
+            ("fsync", 170.0),
+            ("open_sync", 4500.0),
+        ];
+        let mut doubtful = record(&rates);
+        let evidence = doubted.iter().map(|index| Evidence {
+            path: format!("/measurements/{index}/figures/ops/commit/iops/value"),
+            observed: 1.0,
+            threshold: 0.0,
+            unit: "1/s".to_owned(),
+        });
+        doubtful.findings = vec![Finding {
+            code: "sync-method-differs".to_owned(),
+            title: None,
+            severity: Severity::Warning,
+            says: Meaning::NotTheDisk {
+                cause: Cause::NotDurable,
+            },
+            claim: String::new(),
+            evidence: evidence.collect(),
+            remedy: String::new(),
+            reproduce: None,
+        }];
+        let lines = commit_summary(&doubtful);
+        lines[0].1.split(':').next().unwrap().to_owned()
+    }
+
     #[test]
     fn method_in_doubt_is_not_the_fastest() {
-        let first = |doubted: &[usize]| {
-            let rates = [
-                ("fdatasync", 159.0),
-                ("fsync", 170.0),
-                ("open_sync", 4500.0),
-            ];
-            let mut record = record(&rates);
-            let evidence = doubted.iter().map(|index| Evidence {
-                path: format!("/measurements/{index}/figures/ops/commit/iops/value"),
-                observed: 1.0,
-                threshold: 0.0,
-                unit: "1/s".to_owned(),
-            });
-            record.findings = vec![Finding {
-                code: "sync-method-differs".to_owned(),
-                title: None,
-                severity: Severity::Warning,
-                says: Meaning::NotTheDisk {
-                    cause: Cause::NotDurable,
-                },
-                claim: String::new(),
-                evidence: evidence.collect(),
-                remedy: String::new(),
-                reproduce: None,
-            }];
-            let lines = commit_summary(&record);
-            lines[0].1.split(':').next().unwrap().to_owned()
-        };
-        assert_eq!(first(&[]), "open_sync");
-        assert_eq!(first(&[2]), "fsync");
-        assert_eq!(first(&[0, 2]), "fsync");
+        assert_eq!(fastest_beside(&[]), "open_sync");
+        assert_eq!(fastest_beside(&[2]), "fsync");
+        assert_eq!(fastest_beside(&[0, 2]), "fsync");
     }
 }

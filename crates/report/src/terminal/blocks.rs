@@ -101,7 +101,7 @@ fn write_finding(page: &mut Page<'_>, finding: &Finding) {
     }
 }
 
-/// What a terminal draws in its own way.
+/// Writes what a terminal draws in its own way.
 fn write_drawing(page: &mut Page<'_>, record: &Record, block: &Block) {
     match block {
         Block::Chart(id) => {

@@ -83,7 +83,7 @@ impl<'t> Grid<'t> {
             .collect()
     }
 
-    /// Of these columns those that fit; the ones with the highest number give way.
+    /// Selects the columns that fit; the ones with the highest number give way.
     fn fit(&self, mut shown: Vec<usize>, width: usize) -> Option<Fitted> {
         loop {
             let aligns: Vec<Align> = shown
@@ -424,9 +424,11 @@ mod tests {
     }
 
     fn table(heading: &[&'static str], rows: &[&[&str]]) -> Table {
-        let cells = |row: &&[&str]| row.iter().map(|&cell| cell.to_owned()).collect();
-        let rows = rows.iter().map(cells).collect();
-        match Block::table("", heading.iter().copied(), rows) {
+        let mut owned_rows = Vec::new();
+        for row in rows {
+            owned_rows.push(row.iter().map(|cell| (*cell).to_owned()).collect());
+        }
+        match Block::table("", heading.iter().copied(), owned_rows) {
             Block::Table(table) => table,
             other => panic!("{other:?}"),
         }

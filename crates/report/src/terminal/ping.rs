@@ -36,7 +36,7 @@ const NUMBER_COLUMNS: usize = 6;
 const TIME_COLUMNS: usize = 7;
 const MARK_COLUMNS: usize = 7;
 
-/// How the lines of a ping look.
+/// Lays out the lines of a ping: the names as wide as the longest, the bars as wide as fits.
 #[derive(Debug, Clone)]
 pub struct RequestLines {
     style: Style,
@@ -130,7 +130,7 @@ impl RequestLines {
     }
 }
 
-/// What stands out about a request, and how it looks.
+/// Says what stands out about a request, and how that looks.
 fn remark_on(request: &SingleRequest, mean_ns: Option<f64>) -> (&str, TextStyle) {
     let latency_ns = request.latency_ns as f64;
     match (&request.error, request.ignored, mean_ns) {
@@ -259,7 +259,7 @@ fn rate_text(rate: f64, relative_width: Option<f64>, unit: &str) -> String {
     figure_text(rate, half_width, unit)
 }
 
-/// How many requests do not count, by the reason.
+/// Counts the requests that do not count, by the reason.
 fn ignored_notes(requests: &[SingleRequest]) -> Vec<String> {
     let mut notes = Vec::new();
     for (why, noun) in [
@@ -464,9 +464,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn mean_of_one_request_is_that_request() {
-        let latency = |half_width_95| PingLatency {
+    fn latency(half_width_95: Option<f64>) -> PingLatency {
+        PingLatency {
             mean: Estimate {
                 n: 1,
                 value: 154_200.0,
@@ -474,22 +473,28 @@ mod tests {
                 unit: "ns".to_owned(),
             },
             deviation_ns: 12_100.0,
-        };
+        }
+    }
+
+    #[test]
+    fn mean_of_one_request_is_that_request() {
         assert_eq!(mean_text(1, &latency(None)), "mean 154 µs");
         let many = mean_text(40, &latency(Some(6_000.0)));
         assert_eq!(many, "mean 154 µs ±4 %, deviation 12.1 µs");
     }
 
+    /// The mark behind the time of a request, where the mean was 100 µs.
+    fn mark(latency_ns: u64) -> String {
+        let text = line(80, &request(7, latency_ns), Some(100_000.0));
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let place = words.iter().position(|word| *word == "#7").unwrap();
+        words[place + 3].to_owned()
+    }
+
     #[test]
     fn marks_are_those_of_ioping() {
-        let marked = |latency_ns| {
-            let line = line(80, &request(7, latency_ns), Some(100_000.0));
-            let words: Vec<&str> = line.split_whitespace().collect();
-            let place = words.iter().position(|word| *word == "#7").unwrap();
-            words[place + 3].to_owned()
-        };
-        assert_eq!([marked(49_000), marked(201_000)], ["fast", "slow"]);
-        assert!(!["fast", "slow"].contains(&marked(100_000).as_str()));
+        assert_eq!([mark(49_000), mark(201_000)], ["fast", "slow"]);
+        assert!(!["fast", "slow"].contains(&mark(100_000).as_str()));
         let failed = SingleRequest {
             error: Some("EIO".to_owned()),
             ..request(8, 5_000)
@@ -502,13 +507,16 @@ mod tests {
         assert!(line(80, &first, None).contains("warm-up"));
     }
 
+    fn bar_length(latency_ns: u64) -> usize {
+        let text = line(80, &request(1, latency_ns), None);
+        text.matches('█').count()
+    }
+
     #[test]
     fn bars_grow_with_the_logarithm() {
-        let length = |latency_ns| {
-            let line = line(80, &request(1, latency_ns), None);
-            line.matches('█').count()
-        };
-        let (short, middle, long) = (length(10_000), length(1_000_000), length(100_000_000));
+        let short = bar_length(10_000);
+        let middle = bar_length(1_000_000);
+        let long = bar_length(100_000_000);
         assert!(short < middle && middle < long, "{short} {middle} {long}");
         assert!((middle - short).abs_diff(long - middle) <= 1);
     }

@@ -25,7 +25,7 @@ pub(super) fn parts<T>(values: &[T], width: usize) -> impl Iterator<Item = &[T]>
     })
 }
 
-/// As [`sparkline`], but each bar is the largest of its part, on a logarithmic scale. For
+/// Draws like [`sparkline`], but each bar is the largest of its part, on a logarithmic scale. For
 /// latencies, whose longest values are rare but important.
 pub(super) fn worst_line(values: &[f64], width: usize) -> String {
     let mut worst: Vec<f64> = parts(values, width).map(longest).collect();
@@ -91,7 +91,7 @@ pub(super) fn bar(share: f64, columns: usize) -> String {
     bar
 }
 
-/// Where a value lies on a logarithmic scale between these ends, 0 to 1.
+/// Returns where a value lies on a logarithmic scale between these ends, from 0 to 1.
 pub(super) fn log_share(value: f64, ends: (f64, f64)) -> f64 {
     let (low, high) = ends;
     ((value.max(low) / low).ln() / (high / low).ln()).min(1.0)

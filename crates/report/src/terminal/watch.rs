@@ -37,7 +37,7 @@ pub struct WatchFacts {
     pub server: Vec<String>,
 }
 
-/// How the share of seeks is known.
+/// Says how the share of seeks is known.
 pub fn seek_method_text(untraced: Option<&str>) -> String {
     match untraced {
         None => "traced: the position of each request, from a private tracefs instance".to_owned(),
@@ -48,7 +48,7 @@ pub fn seek_method_text(untraced: Option<&str>) -> String {
     }
 }
 
-/// What is hidden from this user.
+/// Says what is hidden from this user; `None` where nothing is.
 pub fn hidden_processes_text(count: u32) -> Option<String> {
     let noun = match count {
         0 => return None,
@@ -424,8 +424,8 @@ mod tests {
         })
     }
 
-    fn busy_step() -> ServerStep {
-        let io = |backend: &str, context: &str| ServerIo {
+    fn busy_io(backend: &str, context: &str) -> ServerIo {
+        ServerIo {
             backend: backend.to_owned(),
             object: "relation".to_owned(),
             context: context.to_owned(),
@@ -440,14 +440,17 @@ mod tests {
             fsyncs: Some(120),
             hits: Some(5_000_000),
             evictions: Some(9999),
-        };
+        }
+    }
+
+    fn busy_step() -> ServerStep {
         ServerStep {
             length_ns: SECOND,
             counters: ServerCounters {
                 io: vec![
-                    io("client backend", "bulkread"),
-                    io("autovacuum worker", "vacuum"),
-                    io("evil\u{1b}[2J", "normal"),
+                    busy_io("client backend", "bulkread"),
+                    busy_io("autovacuum worker", "vacuum"),
+                    busy_io("evil\u{1b}[2J", "normal"),
                 ],
                 ..ServerCounters::default()
             },
@@ -465,11 +468,11 @@ mod tests {
     #[test]
     fn lines_of_the_server_fit_eighty_columns_and_hide_escapes() {
         let page = server_text(&ServerView::Step(busy_step()), 80);
-        let is_narrow = |line: &str| line.chars().count() <= 80;
         assert!(
-            page.lines().all(is_narrow) && !page.contains('\u{1b}'),
+            page.lines().all(|line| line.chars().count() <= 80),
             "{page}"
         );
+        assert!(!page.contains('\u{1b}'), "{page}");
         assert_shows(
             &page,
             &[
