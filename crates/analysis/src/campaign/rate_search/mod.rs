@@ -4,7 +4,9 @@
 //!
 //! The constants were fixed by simulation of queues, stalls and credits. Bisection with a test at
 //! each rate was simulated, too: its interval holds the truth in 40 of 100 runs, because late
-//! requests come in clusters; that of this search in 98.
+//! requests come in clusters; that of this search in 98. On stations that they were not fixed on
+//! (`rate_study`, 50 runs each) the interval holds the truth in 48 to 50, with credits of a minute or
+//! two in 42, and none promises more than the truth.
 
 mod fit;
 #[cfg(any(test, feature = "studies"))]
