@@ -285,7 +285,7 @@ fn is_free(path: &Path) -> bool {
 fn run_loads(
     tool: &'static DropIn,
     words: &[String],
-    load: Box<dyn DropInLoad>,
+    mut load: Box<dyn DropInLoad>,
     flags: &MeasuringFlags,
 ) -> Result<Exit> {
     if load.next().is_some() && (flags.prints_json() || !flags.files().is_empty()) {
@@ -297,7 +297,6 @@ fn run_loads(
         return Err(Failure::Usage(text).into());
     }
     let mut kept_printer = None;
-    let mut load = load;
     loop {
         let is_shared = kept_printer.is_some();
         let ended = run_load(tool, words, load.as_ref(), flags, &mut kept_printer);
@@ -550,7 +549,8 @@ fn refuse_chosen_by_file(
             let file = path.display();
             return Err(Failure::Usage(format!(
                 "--overwrite releases only files on the command line, but {} may be named in \
-                 {file}. Write the jobs as options; 'diskproof as fio --showcmd {file}' prints them",
+                 {file}. Write the jobs as options; 'diskproof as fio --showcmd {file}' prints \
+                 them",
                 target.display()
             )));
         }

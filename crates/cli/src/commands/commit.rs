@@ -191,19 +191,9 @@ pub fn plan(
         None => Vec::new(),
     };
     let selected = select_rows(commit, breadth, file_bytes, &inserts)?;
-    let mut rows = Vec::new();
-    for row in selected.rows {
-        rows.extend(row.in_states(&commit.cache));
-    }
-    let weights: u64 = rows.iter().map(|row| row.weight).sum();
-    let unit_ns = time_ns / weights;
-    let mut list = Vec::new();
-    for row in rows {
-        list.extend(row.timed(unit_ns, measuring.engine));
-    }
     let workloads = Workloads {
         order: ORDER,
-        ..Workloads::as_planned(list)
+        ..Workloads::as_planned(timed_workloads(selected.rows, commit, time_ns))
     };
     let layout_ns = time_ns / LAYOUT_SHARE;
     let (task, time_limit_ns, server_version) = match programs {
@@ -236,6 +226,20 @@ pub fn plan(
         skipped: selected.skipped,
         ..measuring.plan("commit", std::slice::from_ref(identity))
     })
+}
+
+/// The workloads of the rows, in each state of the write cache, which share the time.
+fn timed_workloads(rows: Vec<CommitRow>, commit: &CommitFlags, time_ns: u64) -> Vec<Workload> {
+    let mut measured = Vec::new();
+    for row in rows {
+        measured.extend(row.in_states(&commit.cache));
+    }
+    let weights: u64 = measured.iter().map(|row| row.weight).sum();
+    let mut workloads = Vec::new();
+    for row in measured {
+        workloads.extend(row.timed(time_ns / weights, commit.measuring.engine));
+    }
+    workloads
 }
 
 /// The rows that fit and that the user selected, and the workloads of the others.

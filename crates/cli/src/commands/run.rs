@@ -303,11 +303,11 @@ impl RunRequest {
         {
             refuse_planned_overwrite(planned, &file.targets)?;
         }
-        let path = match planned {
+        let path_in_errors = match planned {
             Some(path) => path.as_path(),
             None => Path::new(""),
         };
-        let mut request = Self::from_plan_file(file, path, measuring);
+        let mut request = Self::from_plan_file(file, path_in_errors, measuring);
         request.notes = notes;
         if let Some(size) = measuring.size {
             request.file.size = Some(Bytes(size));
@@ -378,13 +378,10 @@ impl RunRequest {
             WorkSource::Like(like) => Some(like.plan()),
             WorkSource::Flags(_) | WorkSource::File => None,
         };
-        let scratch = match scratch_bytes {
-            Some(size_bytes) => Some(Scratch {
-                sizes_bytes,
-                ..Scratch::of_size(size_bytes)
-            }),
-            None => None,
-        };
+        let scratch = scratch_bytes.map(|size_bytes| Scratch {
+            sizes_bytes,
+            ..Scratch::of_size(size_bytes)
+        });
         Ok(Plan {
             seed: self.file.seed.unwrap_or_else(random_seed),
             targets: self.target_names(identities),

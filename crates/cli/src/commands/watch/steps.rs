@@ -135,7 +135,7 @@ impl WatchSession {
         next_end(read_ns, self.interval_ns)
     }
 
-    /// When an interval ends.
+    /// Returns the instant at which an interval ends.
     pub(super) fn due(&self, interval: u64) -> Instant {
         self.started + Duration::from_nanos(self.interval_ns.saturating_mul(interval))
     }
