@@ -385,7 +385,7 @@ mod tests {
         assert_eq!(commit_summary(&record(&rates[1..])), []);
     }
 
-    /// The method that is named as the fastest where the commits of these measurements are in doubt.
+    /// The method that is named as the fastest where these measurements are in doubt.
     fn fastest_beside(doubted: &[usize]) -> String {
         let rates = [
             ("fdatasync", 159.0),
