@@ -296,7 +296,7 @@ impl RankedSide<'_> {
     }
 }
 
-/// The quartiles of the sides.
+/// The quartiles of the sides' leading figures, by which outliers are marked.
 struct Quartiles {
     low: f64,
     median: f64,

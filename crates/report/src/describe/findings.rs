@@ -7,7 +7,7 @@ use diskproof_model::finding::{Finding, Meaning, RateLimit, Severity};
 use diskproof_model::record::Advice;
 use diskproof_model::units::counted;
 
-/// The role of a severity.
+/// Returns the role in which a finding of this severity is printed.
 pub(crate) fn tone(severity: Severity) -> Tone {
     match severity {
         Severity::Failure => Tone::Error,
@@ -16,7 +16,7 @@ pub(crate) fn tone(severity: Severity) -> Tone {
     }
 }
 
-/// All findings.
+/// Shows every finding with its claim and remedy.
 pub(crate) fn findings(all: &[Finding]) -> Vec<Block> {
     Block::headed("findings", all.iter().cloned().map(Block::Finding))
 }

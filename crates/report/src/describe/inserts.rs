@@ -82,7 +82,6 @@ fn is_default_method(load: &LoadRow) -> bool {
     load.data.load.wal_sync_method == METHODS[0] && !load.data.load.pgbench
 }
 
-/// The title of the table.
 fn title(postgres: &PostgresRecord) -> Block {
     let version = &postgres.version;
     Block::Heading(format!(

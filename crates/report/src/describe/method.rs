@@ -12,7 +12,7 @@ use diskproof_model::units::format_duration;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// The method.
+/// States how the run was measured, and how its figures can be reproduced.
 pub(crate) fn blocks(record: &Record) -> Vec<Block> {
     let clock = &record.clock;
     let program = format!("{} {}", record.tool.name, record.tool.version);
@@ -205,7 +205,7 @@ fn has_companion(earlier: &[Row], measurement: &Row) -> bool {
     })
 }
 
-/// The use of its disks by everything that was measured on a target.
+/// Returns the use of the disks by everything that was measured on a target.
 fn device_uses(record: &Record, target: usize) -> Vec<&DeviceUse> {
     let mut uses = Vec::new();
     for measurement in &record.measurements {

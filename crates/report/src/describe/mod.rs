@@ -54,7 +54,7 @@ const NOTES_BRIEF: usize = 2;
 const FINDINGS_MAX: usize = 3;
 const FINDINGS_WITH_SERVER: usize = 2;
 
-/// The sections of a page.
+/// Returns the sections of the page of a run, in order; each says on which pages it is shown.
 pub(crate) fn sections(record: &Record) -> Vec<Section> {
     use Shown::{Always, File, Short, Whole};
     let promises = expectations(&record.expectations);
@@ -229,7 +229,7 @@ fn target_count(record: &Record) -> usize {
     count
 }
 
-/// Which of several targets the next blocks are about.
+/// Names the target that the next blocks are about; nothing where the run has only one.
 fn heading(record: &Record, target: usize) -> Vec<Block> {
     let count = record.targets.len();
     let Some(identity) = record.targets.get(target) else {

@@ -81,7 +81,7 @@ fn task_facts(task: &Task) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// The steps of a survey.
+/// Lists the steps of a survey.
 fn survey_text(survey: &Survey) -> String {
     let mut steps = Vec::new();
     steps.extend(span_text(&survey.span));
@@ -400,7 +400,7 @@ fn span_text(span: &Span) -> Option<String> {
     Some(labels::span(span.start_bytes, span.length_bytes?))
 }
 
-/// The order of offsets and the operations.
+/// States the order of offsets and the operations.
 fn access_text(workload: &Workload) -> String {
     let operation = labels::operation(&workload.streams, workload.sync);
     let mut facts = vec![format!("{} {operation}", labels::access(&workload.access))];

@@ -8,7 +8,7 @@ use diskproof_model::plan::CachePolicy;
 use diskproof_model::row::{PhaseKind, PhaseRecord, Row};
 use diskproof_model::units::{counted, format_duration, format_latency};
 
-/// The kind of a remark.
+/// Decides the order and the emphasis of a remark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RemarkKind {
     /// Something failed during the measurement.

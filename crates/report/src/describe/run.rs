@@ -416,8 +416,8 @@ mod tests {
             ("x.other>1", 0.5, "0.5"),
         ];
         for (expression, value, text) in cases {
-            let of = expectation(expression, Some(value));
-            assert_eq!(measured_text(&of), text);
+            let observed = expectation(expression, Some(value));
+            assert_eq!(measured_text(&observed), text);
         }
     }
 

@@ -13,7 +13,7 @@ use diskproof_model::units::{format_bytes, format_throughput};
 /// Columns of HD Tune's random access.
 const RANDOM_ACCESS: &str = "transfer size | operations/s | average | longest | average speed";
 
-/// The table of one of them.
+/// Lays the matrices out like the older tool that the view names.
 pub(super) fn blocks(record: &Record, sweep: &SweepRecord, view: SweepView) -> [Block; 2] {
     match view {
         SweepView::RandomAccess => titled_table(

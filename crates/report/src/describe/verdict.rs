@@ -55,7 +55,7 @@ fn weakness(verdict: &RunVerdict) -> Option<Block> {
     Some(Block::toned_fact(tone(finding.severity), "disk", text))
 }
 
-/// The grades of the selected targets.
+/// Returns the table of the selected targets' grades; `None` where they have none.
 pub(crate) fn grades(record: &Record, is_selected: impl Fn(usize) -> bool) -> Option<Block> {
     let verdict = record.verdict.as_ref()?;
     let mut rows = Vec::new();
@@ -385,7 +385,7 @@ mod tests {
         assert_eq!(commit_summary(&record(&rates[1..])), []);
     }
 
-    /// The method that is named as the fastest where the commits of these measurements are in doubt.
+    /// The method that is named as the fastest where these measurements are in doubt.
     fn fastest_beside(doubted: &[usize]) -> String {
         let rates = [
             ("fdatasync", 159.0),

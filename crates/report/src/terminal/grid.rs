@@ -97,25 +97,25 @@ impl<'t> Grid<'t> {
             if let Some(columns) = Columns::fit(&aligns, &rows, width) {
                 return Some(Fitted { shown, columns });
             }
-            let least_important = self.least_important(&shown)?;
-            shown.remove(least_important);
+            let position = self.first_to_give_way(&shown)?;
+            shown.remove(position);
         }
     }
 
-    /// Which of these columns gives way first, the last of several with the same number; `None`
-    /// where none does.
-    fn least_important(&self, shown: &[usize]) -> Option<usize> {
-        let mut least = None;
+    /// Returns which of these columns gives way first, the last of several with the same number;
+    /// `None` where none does.
+    fn first_to_give_way(&self, shown: &[usize]) -> Option<usize> {
+        let mut first = None;
         let mut highest_rank = 0;
         for (position, index) in shown.iter().enumerate() {
             if let Place::Roomy(rank) = self.columns[*index].place
-                && (least.is_none() || rank >= highest_rank)
+                && rank >= highest_rank
             {
-                least = Some(position);
+                first = Some(position);
                 highest_rank = rank;
             }
         }
-        least
+        first
     }
 
     fn write(&self, page: &mut Page<'_>, fitted: &Fitted) {

@@ -267,8 +267,8 @@ mod comparison_tests {
         }
     }
 
-    /// The candidate as one of many nodes. Each is a little faster than the one before it; node 7 has
-    /// a fifth of the baseline's rate.
+    /// The candidate as one of many nodes. Each is a little faster than the one before it; node 7
+    /// has a fifth of the baseline's rate.
     fn node(candidate: &Candidate, number: usize) -> Candidate {
         let ratio = match number {
             7 => 0.2,
