@@ -250,7 +250,10 @@ fn reproduce_command(of: &Row, all: &[Row], facts: &RunFacts) -> String {
 }
 
 fn rows(measurements: &[Measurement], plan: &Plan, credits: &[FoundCredit]) -> Vec<Row> {
-    let all: Vec<WorkloadSlices<'_>> = measurements.iter().map(WorkloadSlices::of).collect();
+    let all: Vec<WorkloadSlices<'_>> = measurements
+        .iter()
+        .map(WorkloadSlices::from_measurement)
+        .collect();
     let falls = shared_fall(&all);
     let mut rows = Vec::new();
     for (index, m) in measurements.iter().enumerate() {

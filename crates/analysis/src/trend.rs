@@ -150,12 +150,9 @@ fn headline_metric(figure: &Headline) -> &'static str {
 }
 
 fn headline_points(runs: &[&SavedRun], of: &Headline) -> Vec<TrendPoint> {
-    let is_same = |other: &&Headline| {
-        (&other.workload, &other.operation, &other.unit) == (&of.workload, &of.operation, &of.unit)
-    };
     let mut points: Vec<TrendPoint> = Vec::new();
     for run in runs {
-        let Some(figure) = run.figures.iter().find(is_same) else {
+        let Some(figure) = run.figures.iter().find(|other| is_same_figure(other, of)) else {
             continue;
         };
         points.push(TrendPoint {
@@ -171,11 +168,18 @@ fn headline_points(runs: &[&SavedRun], of: &Headline) -> Vec<TrendPoint> {
     points
 }
 
+fn is_same_figure(one: &Headline, other: &Headline) -> bool {
+    one.workload == other.workload && one.operation == other.operation && one.unit == other.unit
+}
+
 /// Compares each point with those before it; the oldest comes first. A figure that is not the
 /// disk's is shown, and neither judged nor judged by.
 fn add_changes(points: &mut [TrendPoint]) {
     let mut before: Vec<f64> = Vec::new();
-    for point in points.iter_mut().filter(|point| point.objection.is_none()) {
+    for point in points {
+        if point.objection.is_some() {
+            continue;
+        }
         let latest = &before[before.len().saturating_sub(BEFORE_MAX)..];
         point.change = change(latest, point.value);
         if point.value > 0.0 {
