@@ -128,9 +128,9 @@ impl RunFacts {
 
 /// The first place where both differ, as a JSON pointer.
 fn difference(stored: &Record, derived: &Record) -> Option<String> {
-    let stored = stored.to_tree().unwrap_or_default();
-    let derived = derived.to_tree().unwrap_or_default();
-    first_difference(&stored, &derived, "")
+    let stored_tree = stored.to_tree().unwrap_or_default();
+    let derived_tree = derived.to_tree().unwrap_or_default();
+    first_difference(&stored_tree, &derived_tree, "")
 }
 
 fn first_difference(a: &Value, b: &Value, path: &str) -> Option<String> {

@@ -306,12 +306,11 @@ fn enumerated<T: AsRef<str>>(names: &[T]) -> String {
     let Some((last, others)) = names.split_last() else {
         return String::new();
     };
-    let last = last.as_ref();
     if others.is_empty() {
-        return last.to_owned();
+        return last.as_ref().to_owned();
     }
     let others: Vec<&str> = others.iter().map(AsRef::as_ref).collect();
-    format!("{} and {last}", others.join(", "))
+    format!("{} and {}", others.join(", "), last.as_ref())
 }
 
 /// A sentence as the end of another one.

@@ -195,12 +195,12 @@ pub(crate) fn links(record: &Record, target: usize) -> Vec<LinkAt<'_>> {
 /// tell.
 pub(crate) fn link_bytes_per_second(record: &Record, target: usize) -> Option<f64> {
     let disks = record.targets.get(target)?.disks().count();
-    let links = links(record, target);
-    if links.is_empty() || links.len() != disks {
+    let attached = links(record, target);
+    if attached.is_empty() || attached.len() != disks {
         return None;
     }
     let mut sum = 0.0;
-    for at in &links {
+    for at in &attached {
         sum += at.link.bytes_per_second_max? as f64;
     }
     Some(sum)

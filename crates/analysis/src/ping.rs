@@ -33,11 +33,11 @@ pub(crate) fn ping_figures(m: &Measurement) -> PingFigures {
         };
         latency.insert(*kind, of_kind);
     }
-    let slow_from_ns = slow_from_ns(m);
+    let limit_ns = slow_from_ns(m);
     PingFigures {
         latency,
-        after_idle: after_idle(m, slow_from_ns.unwrap_or(u64::MAX)),
-        slow_from_ns,
+        after_idle: after_idle(m, limit_ns.unwrap_or(u64::MAX)),
+        slow_from_ns: limit_ns,
     }
 }
 

@@ -121,10 +121,10 @@ fn holds_start(record: &Record) -> bool {
 }
 
 fn rotation(rpm: f64) -> Promised {
-    let promise = promise("rotation", rpm, RPM_ALLOWED * rpm, "rpm");
-    let expression = format!("rpm>={:.0}", promise.passes);
+    let rotation = promise("rotation", rpm, RPM_ALLOWED * rpm, "rpm");
+    let expression = format!("rpm>={:.0}", rotation.passes);
     let subject = (Part::Other, "rpm", Quantity::Rpm);
-    promised_of(subject, Relation::AtLeast, expression, promise)
+    promised_of(subject, Relation::AtLeast, expression, rotation)
 }
 
 /// A promise on a figure as thresholds name it, such as `curve.max`.

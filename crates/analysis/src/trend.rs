@@ -66,12 +66,12 @@ pub fn condition_trend(
         if !is_of_figure && !is_judged {
             continue;
         }
-        let record = load(run);
-        let Some(figure) = record
-            .as_ref()
-            .and_then(|record| named_figure(record, named))
-        else {
-            if is_judged && (is_of_figure || record.is_none_or(|record| plans(&record, named))) {
+        let (figure, has_workload) = match load(run) {
+            Some(record) => (named_figure(&record, named), plans(&record, named)),
+            None => (None, true),
+        };
+        let Some(figure) = figure else {
+            if is_judged && (is_of_figure || has_workload) {
                 newest_without_figure = Some(run.run_id.clone());
             }
             continue;
@@ -90,9 +90,13 @@ pub fn condition_trend(
     }
     found.reverse();
     add_changes(&mut found);
+    let operation = match named.op {
+        Some(op) => op.as_str().to_owned(),
+        None => String::new(),
+    };
     Some(Trend {
         subject: named.subject.to_owned(),
-        operation: named.op.map_or(String::new(), |op| op.as_str().to_owned()),
+        operation,
         metric: named.metric.threshold.to_owned(),
         unit: named.metric.unit.to_owned(),
         points: found,
@@ -195,10 +199,12 @@ fn change(before: &[f64], value: f64) -> Option<TrendChange> {
     }
     let n = before.len() as f64;
     let logs: Vec<f64> = before.iter().map(|value| value.ln()).collect();
-    let is_beyond_chance = (before.len() >= BEFORE_MIN).then(|| {
+    let is_beyond_chance = if before.len() >= BEFORE_MIN {
         let half = student::multiple_95(n - 1.0) * (variance(&logs) * (1.0 + 1.0 / n)).sqrt();
-        (value.ln() - mean(&logs)).abs() > half
-    });
+        Some((value.ln() - mean(&logs)).abs() > half)
+    } else {
+        None
+    };
     Some(TrendChange {
         share: value / median(before) - 1.0,
         is_beyond_chance,

@@ -100,9 +100,9 @@ pub(super) fn burst(values: &[f64]) -> f64 {
     if values.is_empty() {
         return 0.0;
     }
-    let sorted = sorted(values);
-    let last = sorted.len() - 1;
-    sorted[last * 95 / 100] - sorted[last * 5 / 100]
+    let ascending = sorted(values);
+    let last = ascending.len() - 1;
+    ascending[last * 95 / 100] - ascending[last * 5 / 100]
 }
 
 /// From this many values on their correlation can be seen, and widens the interval.

@@ -202,9 +202,9 @@ pub(crate) fn is_of_limiter(values: &[f64]) -> bool {
 /// The variance without the tenth of the batches that is farthest off on either side: the machine
 /// interrupts a limiter, too.
 fn trimmed_variance(batches: &[f64]) -> f64 {
-    let sorted = sorted(batches);
-    let off = sorted.len() / 10;
-    variance(&sorted[off..sorted.len() - off])
+    let ascending = sorted(batches);
+    let off = ascending.len() / 10;
+    variance(&ascending[off..ascending.len() - off])
 }
 
 #[cfg(test)]

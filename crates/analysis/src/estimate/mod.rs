@@ -60,12 +60,14 @@ pub struct RateEstimate {
 pub(crate) fn summed<T: Borrow<TimeSeries>>(
     all: impl IntoIterator<Item = T>,
 ) -> Option<TimeSeries> {
-    let mut all = all.into_iter();
-    let mut sum = all.next()?.borrow().clone();
+    let mut sum: Option<TimeSeries> = None;
     for series in all {
-        sum.merge(series.borrow());
+        match &mut sum {
+            Some(sum) => sum.merge(series.borrow()),
+            None => sum = Some(series.borrow().clone()),
+        }
     }
-    Some(sum)
+    sum
 }
 
 /// Where the steady part of a run begins.

@@ -245,7 +245,10 @@ impl DirectionProfile {
             merges: self.merges,
             iops: rate.ops,
             throughput: rate.bytes,
-            latency_mean_ns: (self.count > 0).then(|| self.latency_ns / self.count as f64),
+            latency_mean_ns: match self.count {
+                0 => None,
+                count => Some(self.latency_ns / count as f64),
+            },
             seek_share: (self.seeks / self.count.max(1) as f64).min(1.0),
             sizes,
             series: self.series.clone(),
